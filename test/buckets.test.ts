@@ -377,7 +377,7 @@ const refused: readonly (readonly [string, LoaderOptions, RegExp])[] = [
   ['a name that it does not have', { aspectBuckets: { area: 1024, ratio: 2 } as never }, /it does not take "ratio"/],
   ['a ratio below one', { aspectBuckets: { area: 1024, maxRatio: 0.5 } }, /maxRatio must be /],
   ['text', { aspectBuckets: '1024' as never }, /The loader's option aspectBuckets is not right: it is \{ area/],
-  ['a transform with a size', { transform: 'train224' }, /The step randomResizedCrop chooses the size of images/],
+  ['a transform with a size', { transform: 'train224' }, /The step randomResizedCrop sets the size of images/],
   ['encoded images', { transform: 'raw' }, /aspectBuckets is for batches whose images are decoded and stacked/],
   ['a list of images', { collate: 'list' }, /aspectBuckets is for batches whose images are decoded and stacked/],
 ];

@@ -60,14 +60,14 @@ test('a codec can be asked for by name, and says why it is the one', async () =>
   for (const name of ['turbojpeg', 'sharp'] as const) {
     const { choice, jpeg } = await openCodecs({ maxPixels: MAX_PIXELS, codec: name });
     expect(choice.name).toBe(name);
-    expect(choice.reason).toMatch(/as asked for/);
+    expect(choice.reason).toMatch(/as requested/);
     jpeg.close();
   }
   const forced = process.env.SHARDTOOL_CODEC;
   if (forced) expect((await chooseCodec()).name).toBe(forced);
 });
 
-test('where no TurboJPEG library comes for the platform, sharp decodes, and the reason says so', async () => {
+test('if there is no TurboJPEG library for the platform, sharp decodes and the reason says so', async () => {
   const { platform, arch, env } = process;
   const forced = env.SHARDTOOL_CODEC;
   delete env.SHARDTOOL_CODEC;
@@ -75,7 +75,7 @@ test('where no TurboJPEG library comes for the platform, sharp decodes, and the 
   try {
     const { name, reason } = await chooseCodec();
     expect(name).toBe('sharp');
-    expect(reason).toContain(`no shared TurboJPEG library comes for darwin-${arch}`);
+    expect(reason).toContain(`there is no shared TurboJPEG library for darwin-${arch}`);
   } finally {
     Object.defineProperty(process, 'platform', { value: platform });
     if (forced !== undefined) env.SHARDTOOL_CODEC = forced;
@@ -85,7 +85,7 @@ test('where no TurboJPEG library comes for the platform, sharp decodes, and the 
 test('an unknown name in SHARDTOOL_CODEC is an error that lists the known ones', async () => {
   const forced = process.env.SHARDTOOL_CODEC;
   process.env.SHARDTOOL_CODEC = 'fastest';
-  await expect(chooseCodec()).rejects.toThrow('SHARDTOOL_CODEC is "fastest"; it may be turbojpeg, sharp.');
+  await expect(chooseCodec()).rejects.toThrow('SHARDTOOL_CODEC is "fastest". Set it to one of turbojpeg, sharp.');
   if (forced === undefined) delete process.env.SHARDTOOL_CODEC;
   else process.env.SHARDTOOL_CODEC = forced;
 });

@@ -66,11 +66,11 @@ test('what has no index is named', () => {
   expect(why(Uint8Array.from([...plain, 0]).subarray(0, plain.length - 2))).toBe(
     'more than an end marker behind the scan',
   );
-  expect(why(plain.subarray(0, plain.length >> 1))).toBe('data that do not decode');
-  expect(why(Buffer.from('GIF89a of no use'))).toBe('no JPEG, or markers out of order');
+  expect(why(plain.subarray(0, plain.length >> 1))).toBe('damaged data');
+  expect(why(Buffer.from('GIF89a of no use'))).toBe('not a JPEG, or markers out of order');
   const frame = plain.findIndex((byte, i) => byte === 0xff && plain[i + 1] === 0xc0);
   expect(why(patched(plain, frame + 4, 12))).toBe('not of 8 bits');
-  expect(why(patched(patched(plain, frame + 5, 0), frame + 6, 0))).toBe('its height stands behind the scan');
+  expect(why(patched(patched(plain, frame + 5, 0), frame + 6, 0))).toBe('its height is defined after the scan');
   const scan = plain.findIndex((byte, i) => byte === 0xff && plain[i + 1] === 0xda);
   expect(why(patched(plain, scan + 4, 1))).toBe('several scans');
 });

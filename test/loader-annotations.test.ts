@@ -146,7 +146,7 @@ test('boxes, labels and keypoints come from columns of the index: numbers of one
   // A column of text, and one without a value beside others that have one.
   const wrong = { boxes: { columns: ['x', 'objects', 'w', 'h'] } };
   await expect(looked(output, { ...options, annotations: wrong }, () => 0)).rejects.toThrow(
-    /sample "0" .*number 0 of its columns "x, objects, w, h" has a value that is no finite number/,
+    /sample "0" .*item 0 of its columns "x, objects, w, h" contains a value that is not a finite number/,
   );
 });
 
@@ -227,21 +227,21 @@ test('a sample without the field is a bad one', async () => {
 });
 
 test.each<[LoaderOptions, RegExp]>([
-  [{ transform: [{ name: 'sanitizeBoundingBoxes' }] }, /The step sanitizeBoundingBoxes goes by boxes: .*annotations/],
+  [{ transform: [{ name: 'sanitizeBoundingBoxes' }] }, /The step sanitizeBoundingBoxes needs boxes: .*annotations/],
   [
     { transform: [{ name: 'randomIoUCrop' }], annotations: { polygons: { field: 'json' } } },
-    /randomIoUCrop goes by boxes/,
+    /randomIoUCrop needs boxes/,
   ],
   [{ transform: 'raw', annotations: fromObjects }, /leave out annotations, or transform 'raw'/],
-  [{ annotations: {} }, /annotations names nothing/],
-  [{ annotations: { labels: { field: 'json' } } }, /labels and nothing that they are of/],
+  [{ annotations: {} }, /annotations names no source/],
+  [{ annotations: { labels: { field: 'json' } } }, /annotations names only labels/],
   [{ annotations: { boxes: { field: 'jsn' } } }, /annotations: no sample has "jsn".*json/],
   [{ annotations: { boxes: { columns: ['x', 'y', 'w', 'h'] } } }, /annotations: no sample has "x"/],
-  [{ annotations: { boxes: { columns: ['x', 'y'] } } }, /annotations.boxes is not right: it takes 4 columns and not 2/],
-  [{ annotations: { boxes: {} } }, /annotations.boxes is not right: it takes either field or columns/],
-  [{ annotations: { boxes: { columns: ['a', 'b', 'c', 'd'], path: 'e' } } }, /a path leads into a field/],
-  [{ annotations: { polygons: { columns: ['a'] } } }, /polygons have no fixed number of columns/],
-  [{ annotations: { boxes: { field: 'json', format: 'yxyx' } } as never }, /annotations.boxes.format is not right/],
+  [{ annotations: { boxes: { columns: ['x', 'y'] } } }, /annotations.boxes is invalid: it needs 4 columns, not 2/],
+  [{ annotations: { boxes: {} } }, /annotations.boxes is invalid: set either field or columns/],
+  [{ annotations: { boxes: { columns: ['a', 'b', 'c', 'd'], path: 'e' } } }, /path needs field/],
+  [{ annotations: { polygons: { columns: ['a'] } } }, /polygons cannot be read from columns of numbers/],
+  [{ annotations: { boxes: { field: 'json', format: 'yxyx' } } as never }, /annotations.boxes.format is invalid/],
   [{ annotations: fromObjects, mix: { name: 'mixup' } }, /leave out extraImages, masks and annotations, or mix/],
 ])('%j is refused with a sentence', async (options, message) => {
   await expect(looked(tar, options, () => 0)).rejects.toThrow(message);

@@ -50,7 +50,7 @@ test('of blocks of one sample the error names how many streams make longer ones,
 
 test('of what the transform does not take no sentence says that a verification would find it', async () => {
   const options = { ...base, keys: ['a/0000'], transform: [{ name: 'randomCrop', size: 4000 }] } as const;
-  const wrong = /where randomCrop takes 4000x4000: resize before, or give randomCrop padIfNeeded\./;
+  const wrong = /smaller than the randomCrop of 4000x4000: resize it first, or set padIfNeeded of randomCrop\./;
   const told = async (work: Promise<unknown>) => ((await work.catch((error: unknown) => error)) as Error).message;
   await using dataset = await openDataset(shards);
   const decoder = await SampleDecoder.open(dataset, { transform: options.transform });

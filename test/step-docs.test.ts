@@ -20,6 +20,6 @@ test.each(Object.entries(STEPS))('every parameter of %s says what it is', (_name
 
 test('an error says what each parameter of the step may be', () => {
   expect(() => compileTransform([{ name: 'randomCrop', size: 0 }])).toThrow(
-    /Step 1 of the transform, randomCrop, is not right \(size .*it takes size \(a number or \[height, width\], 1 to 4096\), padding \(.*maskFill \(0 to 255\)/,
+    /Step 1 of the transform, randomCrop, is invalid \(size .*parameters: size \(a number or \[height, width\], 1 to 4096\), padding \(.*maskFill \(0 to 255\)/,
   );
 });

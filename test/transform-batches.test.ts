@@ -63,7 +63,7 @@ test('a mask of another size, or none at all, is a bad sample that says so', asy
   const parts = [entry({ name: 'a.npy' }, image), entry({ name: 'a.seg.png' }, palettePng(new Uint8Array(6), 3, 2))];
   writeFileSync(file, archive(...parts, entry({ name: 'b.npy' }, image)));
   await expect(looked(file, { masks: ['seg.png'], keys: ['a'] }, () => 0)).rejects.toThrow(
-    /"seg.png": it is 3x2 pixels where the image is 4x4/,
+    /"seg.png": it is 3x2 pixels, but the image is 4x4/,
   );
   await expect(looked(file, { masks: ['seg.png'], keys: ['b'] }, () => 0)).rejects.toThrow(/it has no field "seg.png"/);
   await expect(looked(file, { masks: ['other.png'] }, () => 0)).rejects.toThrow(/masks: no sample has "other.png"/);

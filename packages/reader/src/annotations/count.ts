@@ -10,26 +10,28 @@ import { type AnnotationOptions, type CheckedAnnotations, checkAnnotations } fro
 import { readAnnotations } from './read.js';
 import { annotationSources, nameOfSource } from './sources.js';
 
-/** What lies on the images of a dataset. */
+/** Statistics of the annotations of a dataset. */
 export interface ObjectStats {
   readonly objects: number;
-  /** Images with at least one, and with none. */
+  /** Number of images with at least one object. */
   readonly images: number;
+  /** Number of images without objects. */
   readonly without: number;
-  /** By their labels, in the order of their numbers; empty where there are no labels. */
+  /** Counts per class, in the order of class numbers. Empty if there are no labels. */
   readonly classes: readonly { readonly name: string; readonly objects: number; readonly images: number }[];
   readonly perImage: DistributionSummary;
-  /** Of boxes, in pixels of the stored image, rounded. Normalized boxes count where the index knows the image's size. */
+  /** Width of boxes in pixels of the stored image, rounded. Normalized boxes count only if the index has the size of the image. */
   readonly width: DistributionSummary;
+  /** Height of boxes, measured like `width`. */
   readonly height: DistributionSummary;
-  /** Images whose annotations cannot be used, and the first of them. */
+  /** Number of images whose annotations are invalid, and the first of them. */
   readonly bad: { readonly count: number; readonly first: { readonly key: string; readonly reason: string } | null };
 }
 
-/** Fields of so many samples are read at a time. */
-const AT_ONCE = 64;
+/** Number of samples whose fields are read at a time. */
+const SAMPLES_AT_ONCE = 64;
 
-/** Counts the objects of all images; only what says where they are is read. Throws {@link OptionError}. */
+/** Counts the objects of all images. Reads only the fields with annotations. Throws {@link OptionError}. */
 export async function countAnnotations(dataset: StoredDataset, options: AnnotationOptions): Promise<ObjectStats> {
   const annotations = checkAnnotations({ ...options, maxBoxes: 100_000, maxPoints: 10_000_000 });
   const names = annotationSources(annotations).flatMap(({ field, columns }) => columns ?? [field!]);
@@ -37,8 +39,8 @@ export async function countAnnotations(dataset: StoredDataset, options: Annotati
   const tally = new Tally();
   for (const shard of dataset.shards.keys()) {
     const index = await dataset.files.index(shard);
-    for (let from = 0; from < index.samples; from += AT_ONCE) {
-      const rows = Array.from({ length: Math.min(AT_ONCE, index.samples - from) }, (_, i) => from + i);
+    for (let from = 0; from < index.samples; from += SAMPLES_AT_ONCE) {
+      const rows = Array.from({ length: Math.min(SAMPLES_AT_ONCE, index.samples - from) }, (_, i) => from + i);
       const read = await Promise.all(rows.map((row) => objectsOf(dataset, annotations, { shard, index, row })));
       read.forEach((found, i) => {
         if (typeof found === 'string') tally.addBad(index.key[rows[i]!]!, found);
@@ -49,17 +51,17 @@ export async function countAnnotations(dataset: StoredDataset, options: Annotati
   return tally.summary(dataset.classes);
 }
 
-interface Place {
+interface SamplePosition {
   readonly shard: number;
   readonly index: LoadedIndex;
   readonly row: number;
 }
 
-/** Objects of a sample, or why there are none to be had. */
+/** The annotations of a sample, or the reason why they are invalid. */
 async function objectsOf(
   dataset: StoredDataset,
   annotations: CheckedAnnotations,
-  { shard, index, row }: Place,
+  { shard, index, row }: SamplePosition,
 ): Promise<GivenAnnotations | string> {
   const values = nameTable<Uint8Array>();
   try {
@@ -85,7 +87,7 @@ async function objectsOf(
   }
 }
 
-/** As the image is shown: turned by its EXIF orientation. Zeros where the index does not know it. */
+/** The size of an image after its EXIF orientation is applied. Zeros if the index does not have it. */
 function shownSize({ width, height, orientation }: LoadedIndex, row: number) {
   const isTurned = orientation[row]! >= 5;
   return isTurned ? { width: height[row]!, height: width[row]! } : { width: width[row]!, height: height[row]! };
@@ -131,7 +133,7 @@ class Tally {
     }
   }
 
-  /** Of classes with a name that no object has, too. */
+  /** The totals. `names` are the classes of the dataset; classes without objects are included. */
   summary(names: readonly string[]): ObjectStats {
     const numbers = this.#classes.size === 0 ? [] : [...new Set([...names.keys(), ...this.#classes.keys()])];
     return {

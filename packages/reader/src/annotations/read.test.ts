@@ -19,27 +19,30 @@ function read(json: unknown, options: AnnotationOptions = all) {
 test.each<[unknown, RegExp]>([
   [
     { ...one, boxes: [[1, 2, null, 4]] },
-    /number 0 of "boxes" of its field "json" has a value that is no finite number/,
+    /item 0 of "boxes" of its field "json" contains a value that is not a finite number/,
   ],
-  [{ ...one, boxes: [[3, 2, 1, 4]] }, /box 0 of .*\[3, 2, 1, 4\] as xyxy, cannot be: its corners are swapped/],
-  [{ ...one, boxes: [[1, 2, 3]] }, /number 0 of .* is not 4 numbers/],
-  [{ ...one, boxes: ['1, 2, 3, 4'] }, /number 0 of .* is not 4 numbers/],
-  [{ ...one, boxes: 7 }, /"boxes" of its field "json" is no list/],
-  [{ labels: [0] }, /"boxes" of its field "json" is not there/],
-  [{ ...one, labels: [0, 1] }, /it has 1 boxes and 2 labels: there must be as many of each/],
-  [{ ...one, labels: ['cat'] }, /label 0 of .*, "cat", is no class number/],
-  [{ ...one, labels: [1.5] }, /label 0 of .*, 1.5, is no class number/],
-  [{ ...one, points: [[1, 2, 3, 4]] }, /is 4 numbers, and 1 keypoints are 2 or 3 numbers each/],
-  [{ ...one, polygons: [[1, 1, 5, 5]] }, /polygon 0 of .* has 4 numbers: it takes x and y of three corners or more/],
-  [{ ...one, polygons: [[1, 1, 5, 5, 7, 'x']] }, /number 0 of .*polygons.* no finite number/],
-  ['{"boxes": [[', /its field "json" is not what its name says/],
-  ['null', /"boxes" of its field "json" is not there/],
-])('%j is a bad sample that says so', (json, message) => {
+  [{ ...one, boxes: [[3, 2, 1, 4]] }, /box 0 of .*\[3, 2, 1, 4\] as xyxy, is invalid: its corners are swapped/],
+  [{ ...one, boxes: [[1, 2, 3]] }, /item 0 of .* is not a list of 4 numbers/],
+  [{ ...one, boxes: ['1, 2, 3, 4'] }, /item 0 of .* is not a list of 4 numbers/],
+  [{ ...one, boxes: 7 }, /"boxes" of its field "json" is not a list/],
+  [{ labels: [0] }, /"boxes" of its field "json" is missing/],
+  [{ ...one, labels: [0, 1] }, /it has 1 boxes but 2 labels: both must have the same number/],
+  [{ ...one, labels: ['cat'] }, /label 0 of .*, "cat", is not a class number/],
+  [{ ...one, labels: [1.5] }, /label 0 of .*, 1.5, is not a class number/],
+  [{ ...one, points: [[1, 2, 3, 4]] }, /has 4 numbers, but 1 keypoints need 2 or 3 numbers each/],
+  [
+    { ...one, polygons: [[1, 1, 5, 5]] },
+    /polygon 0 of .* has 4 numbers, but it needs x and y of at least three corners/,
+  ],
+  [{ ...one, polygons: [[1, 1, 5, 5, 7, 'x']] }, /item 0 of .*polygons.* not a finite number/],
+  ['{"boxes": [[', /its field "json" does not have the format of its extension/],
+  ['null', /"boxes" of its field "json" is missing/],
+])('%j is a bad sample with a reason', (json, message) => {
   expect(() => read(json)).toThrow(SampleDecodeError);
   expect(() => read(json)).toThrow(message);
 });
 
-test('boxes with a negative size, and more objects or corners than there is room for, name the remedy', () => {
+test('the messages for a negative size and for too many objects or corners name the remedy', () => {
   const boxes = { boxes: { field: 'json' } } as const;
   expect(() => read([[1, 2, -3, 4]], boxes)).toThrow(/box 0 of its field "json".* its size is negative/);
   expect(() => read([one.boxes[0], one.boxes[0]], { ...boxes, maxBoxes: 1 })).toThrow(
@@ -49,7 +52,7 @@ test('boxes with a negative size, and more objects or corners than there is room
   expect(() => read(one, polygons)).toThrow(/more than 2 corners.*annotations.maxPoints: raise it/);
 });
 
-test('a path goes through lists, and polygons come as numbers, pairs, several, or none', () => {
+test('a path leads through lists, and an object may have one polygon as numbers or pairs, several, or none', () => {
   const objects = [
     { box: [1, 2, 3, 4], at: { polygons: [0, 0, 1, 0, 1, 1] } },
     {

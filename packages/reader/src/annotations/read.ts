@@ -4,10 +4,10 @@ import type { GivenAnnotations } from '../transform/annotations.js';
 import type { AnnotationSource, BoxFormat, CheckedAnnotations } from './options.js';
 import { nameOfSource } from './sources.js';
 
-/** Parts of polygons that are fewer numbers than a triangle has are no polygon. */
+/** Fewest numbers of a polygon: x and y of three corners. */
 const LEAST_NUMBERS = 6;
 
-/** Throws {@link SampleDecodeError} for what cannot be: the reason names the field, the object and what is wrong. */
+/** Parses the annotations of a sample. Throws {@link SampleDecodeError} if they are invalid; the reason names the field, the object and the fault. */
 export function readAnnotations(
   options: CheckedAnnotations,
   fields: Readonly<Record<string, Uint8Array>>,
@@ -26,10 +26,10 @@ export function readAnnotations(
   const count = first!.list.length;
   const other = others.find(({ list }) => list.length !== count);
   if (other !== undefined) {
-    throw bad(`it has ${count} ${first!.name} and ${other.list.length} ${other.name}: there must be as many of each`);
+    throw bad(`it has ${count} ${first!.name} but ${other.list.length} ${other.name}: both must have the same number`);
   }
   if (count > maxBoxes) {
-    throw bad(`it has ${count} objects and the option annotations.maxBoxes is ${maxBoxes}: raise it`);
+    throw bad(`it has ${count} objects, but the option annotations.maxBoxes is ${maxBoxes}: raise it`);
   }
   return {
     count,
@@ -55,7 +55,7 @@ function nameOf(source: AnnotationSource): string {
   return path === undefined ? `its field "${source.field}"` : `"${path}" of its field "${source.field}"`;
 }
 
-/** What stands at a place of the fields, each of which is parsed once. */
+/** Returns a function that looks up the value of a source. Each field is parsed once. */
 function valuesIn(fields: Readonly<Record<string, Uint8Array>>): (source: AnnotationSource) => unknown {
   const parsed = new Map<string, unknown>();
   return (source) => {
@@ -63,7 +63,7 @@ function valuesIn(fields: Readonly<Record<string, Uint8Array>>): (source: Annota
     const field = nameOfSource(source);
     if (!parsed.has(field)) parsed.set(field, parse(field, fields[field]!));
     const value = path === undefined ? parsed.get(field) : follow(parsed.get(field), path.split('.'));
-    if (value === undefined || value === null) throw bad(`${nameOf(source)} is not there`);
+    if (value === undefined || value === null) throw bad(`${nameOf(source)} is missing`);
     return value;
   };
 }
@@ -73,25 +73,29 @@ function parse(field: string, bytes: Uint8Array): unknown {
     if (field === 'npy' || field.endsWith('.npy')) return rowsOfArray(readNpy(bytes));
     return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
   } catch (cause) {
-    throw new SampleDecodeError({}, `its field "${field}" is not what its name says (${(cause as Error).message})`, {
-      cause,
-    });
+    throw new SampleDecodeError(
+      {},
+      `its field "${field}" does not have the format of its extension (${(cause as Error).message})`,
+      {
+        cause,
+      },
+    );
   }
 }
 
-/** The rows of an array of numbers, each in a row whatever its further shape. */
+/** The rows of a NumPy array, each flattened to one list. */
 function rowsOfArray({ data, shape, fortranOrder }: NpyArray): unknown[] {
   const [rows = 0, ...each] = shape;
   const length = each.reduce((product, size) => product * size, 1);
   if (shape.length === 0 || (fortranOrder && shape.length > 2) || data.length !== rows * length) {
-    throw new Error('it is an array of shape or kind that objects cannot have: save it as float32, row by row');
+    throw new Error('this shape, dtype or memory order is not supported: save the array as float32 in C order');
   }
   const at = (row: number, i: number) => Number(data[fortranOrder ? i * rows + row : row * length + i]);
   if (shape.length === 1) return Array.from({ length: rows }, (_, row) => at(row, 0));
   return Array.from({ length: rows }, (_, row) => Array.from({ length }, (_value, i) => at(row, i)));
 }
 
-/** What a path leads to; through a list it leads to a list. */
+/** Follows a path. At a list, it is followed in each item and the result is a list. */
 function follow(value: unknown, [name, ...rest]: readonly string[]): unknown {
   if (name === undefined) return value;
   if (Array.isArray(value)) return value.map((item) => follow(item, [name, ...rest]));
@@ -101,15 +105,17 @@ function follow(value: unknown, [name, ...rest]: readonly string[]): unknown {
 
 function listOf(value: unknown, source: AnnotationSource): readonly unknown[] {
   if (Array.isArray(value)) return value;
-  throw bad(`${nameOf(source)} is no list`);
+  throw bad(`${nameOf(source)} is not a list`);
 }
 
-/** Lists of finite numbers, `length` of them each, or any number of them. */
+/** The value as lists of finite numbers. Each has `length` numbers, or any number if `length` is null. */
 function rowsOf(value: unknown, source: AnnotationSource, length: number | null): readonly (readonly number[])[] {
   return listOf(value, source).map((row, i) => {
     const numbers = Array.isArray(row) ? row.flat() : null;
     if (numbers === null || (length !== null && numbers.length !== length)) {
-      throw bad(`number ${i} of ${nameOf(source)} is not ${length === null ? 'a list of' : length} numbers`);
+      throw bad(
+        `item ${i} of ${nameOf(source)} is not ${length === null ? 'a list of' : `a list of ${length}`} numbers`,
+      );
     }
     checkFinite(numbers, i, source);
     return numbers;
@@ -118,7 +124,7 @@ function rowsOf(value: unknown, source: AnnotationSource, length: number | null)
 
 function checkFinite(numbers: readonly unknown[], i: number, source: AnnotationSource): void {
   if (numbers.every((number) => typeof number === 'number' && Number.isFinite(number))) return;
-  throw bad(`number ${i} of ${nameOf(source)} has a value that is no finite number`);
+  throw bad(`item ${i} of ${nameOf(source)} contains a value that is not a finite number`);
 }
 
 function cornersOf(rows: readonly (readonly number[])[], format: BoxFormat, source: AnnotationSource): Float64Array {
@@ -127,7 +133,7 @@ function cornersOf(rows: readonly (readonly number[])[], format: BoxFormat, sour
     const [a, b, c, d] = row as readonly [number, number, number, number];
     if (format === 'xyxy' ? c < a || d < b : c < 0 || d < 0) {
       const fault = format === 'xyxy' ? 'its corners are swapped' : 'its size is negative';
-      throw bad(`box ${i} of ${nameOf(source)}, [${row.join(', ')}] as ${format}, cannot be: ${fault}`);
+      throw bad(`box ${i} of ${nameOf(source)}, [${row.join(', ')}] as ${format}, is invalid: ${fault}`);
     }
     if (format === 'xyxy') corners.set(row, i * 4);
     else if (format === 'xywh') corners.set([a, b, a + c, b + d], i * 4);
@@ -139,7 +145,7 @@ function cornersOf(rows: readonly (readonly number[])[], format: BoxFormat, sour
 function labelOf(value: unknown, i: number, source: AnnotationSource): number {
   const [label] = [value].flat();
   if (typeof label === 'number' && Number.isInteger(label) && Math.abs(label) < 2 ** 31) return label;
-  throw bad(`label ${i} of ${nameOf(source)}, ${JSON.stringify(value)}, is no class number`);
+  throw bad(`label ${i} of ${nameOf(source)}, ${JSON.stringify(value)}, is not a class number`);
 }
 
 function keypointsOf(
@@ -152,7 +158,7 @@ function keypointsOf(
     const each = row.length / perObject;
     if (each !== 2 && each !== 3) {
       throw bad(
-        `number ${i} of ${nameOf(source)} is ${row.length} numbers, and ${perObject} keypoints are 2 or 3 numbers each: set ` +
+        `item ${i} of ${nameOf(source)} has ${row.length} numbers, but ${perObject} keypoints need 2 or 3 numbers each: set ` +
           'annotations.keypoints.count',
       );
     }
@@ -173,7 +179,7 @@ function polygonsOf(objects: readonly unknown[], source: AnnotationSource, maxPo
       const numbers = ring.flat();
       if (numbers.length < LEAST_NUMBERS || numbers.length % 2 !== 0) {
         throw bad(
-          `polygon ${i} of ${nameOf(source)} has ${numbers.length} numbers: it takes x and y of three corners or more`,
+          `polygon ${i} of ${nameOf(source)} has ${numbers.length} numbers, but it needs x and y of at least three corners`,
         );
       }
       checkFinite(numbers, i, source);
@@ -181,11 +187,13 @@ function polygonsOf(objects: readonly unknown[], source: AnnotationSource, maxPo
       return Float64Array.from(numbers as number[]);
     });
     if (points <= maxPoints) return rings;
-    throw bad(`its polygons have more than ${maxPoints} corners, which is the option annotations.maxPoints: raise it`);
+    throw bad(
+      `its polygons have more than ${maxPoints} corners, the limit of the option annotations.maxPoints: raise it`,
+    );
   });
 }
 
-/** One polygon, or a list of them: a list of numbers, of pairs, or of such lists. What is no list (COCO's RLE) has none. */
+/** The rings of an object: one polygon (a flat list of numbers or a list of pairs) or a list of polygons. Other values, such as RLE of COCO, have no rings. */
 function ringsOf(object: unknown): readonly (readonly unknown[])[] {
   if (!Array.isArray(object) || object.length === 0) return [];
   const [first] = object as readonly unknown[];

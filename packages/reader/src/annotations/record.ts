@@ -2,22 +2,22 @@ import { SampleDecodeError } from '@shardtool/base';
 import type { Annotations } from '../transform/annotations.js';
 import type { BoxFormat, CheckedAnnotations } from './options.js';
 
-/** The objects of all rows of a batch, one row after the other. */
+/** The objects of all rows of a batch, in the order of rows. */
 export interface BatchObjects {
-  /** int32 [rows + 1]: those of row i are the objects from `offsets[i]` up to `offsets[i + 1]`. */
+  /** int32 [rows + 1]: row i has the objects from `offsets[i]` up to, but without, `offsets[i + 1]`. */
   readonly offsets: Int32Array;
-  /** float32 [n, 4]. Null where no boxes were asked for. */
+  /** Boxes, float32 [n, 4]. Null if the option annotations does not name boxes. */
   readonly boxes: Float32Array | null;
   /** Class numbers, int32 [n]. */
   readonly boxLabels: Int32Array | null;
-  /** Which object of its sample each is, int32 [n]: rows of other fields that are about objects. */
+  /** Index of each object among those of its sample, int32 [n]. Use it to look up other lists of the sample. */
   readonly boxRows: Int32Array;
-  /** float32 [n, count, 3]: x, y, and what was given with them (COCO: 0 not labelled, 1 hidden, 2 visible). */
+  /** Keypoints, float32 [n, count, 3]: x, y, and the third number of the dataset (COCO: 0 not labelled, 1 hidden, 2 visible). */
   readonly keypoints: { readonly values: Float32Array; readonly count: number } | null;
   readonly polygons: BatchPolygons | null;
 }
 
-/** Without annotations there is nothing. */
+/** The objects of a batch without annotations. */
 export const NO_OBJECTS = {
   offsets: null,
   boxes: null,
@@ -30,25 +30,28 @@ export const NO_OBJECTS = {
 export interface BatchPolygons {
   /** float32 [p, 2]: x and y of the corners of all polygons. */
   readonly points: Float32Array;
-  /** int32 [q + 1]: the corners of polygon i are those from `pointOffsets[i]` on. */
+  /** int32 [q + 1]: polygon i has the corners from `pointOffsets[i]` up to, but without, `pointOffsets[i + 1]`. */
   readonly pointOffsets: Int32Array;
-  /** int32 [n + 1]: the polygons of object i are those from `objectOffsets[i]` on. */
+  /** int32 [n + 1]: object i has the polygons from `objectOffsets[i]` up to, but without, `objectOffsets[i + 1]`. */
   readonly objectOffsets: Int32Array;
 }
 
 /**
- * Where things lie in a row, in words of 4 bytes: three counts (objects, polygons, corners), then places for as many objects,
- * polygons and corners as there may be.
+ * The layout of the record of a row. All offsets are in words of 4 bytes. A record starts with three counts (objects, polygons,
+ * corners), followed by space for the maximum number of objects, polygons and corners.
  */
 export interface RecordLayout {
+  /** Size of a record in bytes. */
   readonly bytes: number;
   readonly boxes: number;
   readonly labels: number;
   readonly rows: number;
   readonly keypoints: number;
-  /** Polygons of each object, then corners of each polygon, then corners. */
+  /** Offset of the number of polygons of each object. */
   readonly rings: number;
+  /** Offset of the number of corners of each polygon. */
   readonly corners: number;
+  /** Offset of the coordinates of all corners. */
   readonly points: number;
 }
 
@@ -57,30 +60,30 @@ const COUNTS = 4;
 export function layOutRecord(options: CheckedAnnotations): RecordLayout {
   const { maxBoxes, maxPoints, keypoints, polygons } = options;
   let words = COUNTS;
-  const place = (count: number): number => {
+  const allocate = (count: number): number => {
     const at = words;
     words += count;
     return at;
   };
   const points = polygons === undefined ? 0 : maxPointsAfterCuts(maxPoints);
   const layout = {
-    boxes: place(maxBoxes * 4),
-    labels: place(maxBoxes),
-    rows: place(maxBoxes),
-    keypoints: place(maxBoxes * (keypoints?.count ?? 0) * 3),
-    rings: place(polygons === undefined ? 0 : maxBoxes),
-    corners: place(Math.ceil(points / 3)),
-    points: place(points * 2),
+    boxes: allocate(maxBoxes * 4),
+    labels: allocate(maxBoxes),
+    rows: allocate(maxBoxes),
+    keypoints: allocate(maxBoxes * (keypoints?.count ?? 0) * 3),
+    rings: allocate(polygons === undefined ? 0 : maxBoxes),
+    corners: allocate(Math.ceil(points / 3)),
+    points: allocate(points * 2),
   };
   return { ...layout, bytes: words * 4 };
 }
 
-/** A cut at one edge of the image adds at most as many corners again as cross it; all four seldom add many. */
+/** Space for the corners after clipping. Clipping at one edge adds at most as many corners as cross it; in practice few are added. */
 function maxPointsAfterCuts(maxPoints: number): number {
   return 2 * maxPoints;
 }
 
-/** Writes a sample's objects to its row. Throws {@link SampleDecodeError} where the image's edges made too many corners. */
+/** Writes the objects of a sample to its record. Throws {@link SampleDecodeError} if clipping at the edges has made too many corners. */
 export function writeRecord(
   annotations: Annotations,
   layout: RecordLayout,
@@ -131,7 +134,7 @@ function inFormat(corners: Float64Array, format: BoxFormat): Float64Array {
   return boxes;
 }
 
-/** Copies the objects of a batch's rows out of its slot: `bytes` are the rows' records, one after the other. */
+/** Copies the objects of a batch out of its slot. `bytes` are the records of the rows, one after another. */
 export function readRecords(
   bytes: Uint8Array,
   rows: number,
@@ -152,11 +155,11 @@ export function readRecords(
   const joined = <Values extends Int32Array | Float32Array>(
     from: Values,
     to: Values,
-    place: number,
+    offset: number,
     each: number,
   ): Values => {
     for (let row = 0; row < rows; row++) {
-      const at = row * words + place;
+      const at = row * words + offset;
       to.set(from.subarray(at, at + ints[row * words]! * each), offsets[row]! * each);
     }
     return to;

@@ -1,23 +1,23 @@
 import type { CodecName } from './codec.js';
 import { type CodecChoice, openCodecs, openImage } from './select.js';
 
-/** Decodes whole images to see whether they can be, for `verify --decode` and `pack --check decode`. */
+/** Checks whether images can be decoded completely, for `verify --decode` and `pack --check decode`. */
 export interface Checker {
   readonly codec: CodecChoice;
   /**
-   * Decodes all of an image and keeps nothing; `warnings` is 1 where something in it is odd. Throws or rejects with
-   * SampleDecodeError where it cannot be decoded, and where its data end before its end marker.
+   * Decodes the whole image and discards the pixels. `warnings` is 1 if the decoder reported a warning. Throws, or rejects with,
+   * SampleDecodeError if the image cannot be decoded or its data end before the end marker.
    */
   check(bytes: Uint8Array): CheckResult | Promise<CheckResult>;
   /**
-   * The RGB pixels of an image that sharp shows in other colours, or in another size: of a GIF, and of a TIFF of YCbCr colours. Null for
-   * any other image. Rejects as {@link check} does.
+   * The RGB pixels of an image that sharp decodes with wrong colours or in another size: a GIF, or a TIFF with YCbCr colours. Null for
+   * any other image. Rejects with the errors of {@link check}.
    */
   misreadPixels(bytes: Uint8Array): Promise<RawPixels | null>;
   close(): void;
 }
 
-/** Three bytes a pixel, row by row. */
+/** RGB pixels, three bytes per pixel, row by row. */
 export interface RawPixels {
   readonly data: Uint8Array;
   readonly width: number;

@@ -1,6 +1,6 @@
 /**
- * Turns rows of four inks into RGB in place, as Pillow's `convert('RGB')` does (Convert.c, cmyk2rgb): a colour is what
- * ink and black leave of it. With `adobe`, inks are stored as Adobe does in a JPEG: 255 is none.
+ * Converts rows of CMYK pixels to RGB in place, like Pillow's `convert('RGB')` (Convert.c, cmyk2rgb). With `adobe`, the inks are
+ * inverted, as Adobe stores them in JPEGs: 255 means no ink.
  */
 export function cmykToRgb(
   memory: Uint8Array,
@@ -23,7 +23,7 @@ export function cmykToRgb(
   }
 }
 
-/** What an ink leaves of the light: light - ink * light / 255, rounded as Pillow's MULDIV255 does. */
+/** Light that remains after an ink: light - ink * light / 255, rounded like Pillow's MULDIV255. */
 function shade(ink: number, light: number): number {
   const product = ink * light + 128;
   return light - ((product + (product >> 8)) >> 8);

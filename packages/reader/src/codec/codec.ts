@@ -11,44 +11,44 @@ export interface Rect {
   readonly height: number;
 }
 
-/** What an image's header says. Sizes in pixels, as stored: the EXIF orientation is not applied. */
+/** The header of an image. Sizes are in pixels, as stored: the EXIF orientation is not applied. */
 export interface ImageHeader {
   readonly width: number;
   readonly height: number;
   /** Whether {@link ImageCodec.decodeRegion} can shrink this image. */
   readonly reducible: boolean;
-  /** Its values have more than 8 bits, and the pixels have the upper 8. Absent means false. */
+  /** The stored values have more than 8 bits, of which the pixels keep the upper 8. Default: false. */
   readonly isNarrowed?: boolean;
 }
 
-/** Decoded pixels in the scratch: 8-bit RGB, 3 bytes a pixel. */
+/** Decoded pixels in scratch memory: 8-bit RGB, 3 bytes per pixel. */
 export interface Pixels {
-  /** Address of the first pixel asked for. */
+  /** Address of the first pixel of the crop. */
   readonly offset: number;
-  /** Bytes from one row to the next. */
+  /** Number of bytes from one row to the next. */
   readonly stride: number;
-  /** Things that were odd in the data, although the pixels could be decoded. */
+  /** Number of decoder warnings: damage that does not affect the requested pixels, or oddities of the file. */
   readonly warnings: number;
 }
 
-/** A decoder may shrink by a power of two while it decodes; 1 is full size. */
+/** The factor by which a decoder shrinks the image while decoding. 1 is full size. */
 export type Reduction = 1 | 2 | 4 | 8;
 
 /**
- * One way to decode images: an object of functions over the decoder's native state. It has one image at a time:
- * {@link header} comes first, then {@link decodeRegion} or {@link check} of the same bytes. All throw (or reject with) a
- * SampleDecodeError, after which the codec is as good as new.
+ * One way to decode images. A codec handles one image at a time: call {@link header} first, then {@link decodeRegion} or
+ * {@link check} with the same bytes. All of them throw, or reject with, SampleDecodeError. The codec can be used again after an
+ * error.
  */
 export interface ImageCodec {
   readonly name: CodecName | 'gif' | 'npy';
   header(bytes: Uint8Array): ImageHeader;
   /**
-   * Decodes `crop` into the scratch. With a reduction r, `crop` is a part of the image of ceil(width / r) x
-   * ceil(height / r) pixels. The pixels are exactly those of a full decode. Bad is a fatal error, or data that end within
-   * the pixels asked for; other damage is a warning.
+   * Decodes `crop` into scratch memory. With a reduction r, `crop` refers to the image of ceil(width / r) x ceil(height / r)
+   * pixels. The pixels are exactly those of a full decode. It is an error if decoding fails or if the data end within the
+   * requested pixels. Other damage is a warning.
    */
   decodeRegion(bytes: Uint8Array, crop: Rect, reduction: Reduction, scratch: Scratch): Pixels | Promise<Pixels>;
-  /** Decodes all of the image and keeps nothing. The number of warnings; bad is also any premature end of the data. */
+  /** Decodes the whole image and discards the pixels. Returns the number of warnings. Any premature end of the data is an error. */
   check(bytes: Uint8Array): number | Promise<number>;
   close(): void;
 }

@@ -6,7 +6,7 @@ import { codecReason } from './decode-error.js';
 
 test.each([
   ['VipsJpeg: premature end of JPEG image', 'premature end of JPEG image'],
-  ['vipspng: libpng read error', 'its data are damaged or end too early'],
+  ['vipspng: libpng read error', 'its data are damaged or truncated'],
   ['Input buffer has corrupt header: webp: unable to parse image', 'its header is damaged: unable to parse image'],
   ['Input buffer has corrupt header: gifload_buffer: Invalid frame data', 'its header is damaged: Invalid frame data'],
   [
@@ -18,14 +18,14 @@ test.each([
     'tiff2vips: Read error at scanline 0; got 5355 bytes, expected 6240',
     'Read error at scanline 0; got 5355 bytes, expected 6240',
   ],
-  ['Unknown error', 'the decoder gives no reason'],
-  ['', 'the decoder gives no reason'],
-  ['Input buffer contains unsupported image format', 'it is of no kind of image that is known'],
-])("libvips' %j is one line in plain words", (message, reason) => {
+  ['Unknown error', 'the decoder does not give a reason'],
+  ['', 'the decoder does not give a reason'],
+  ['Input buffer contains unsupported image format', 'it is not an image, or its format is not supported'],
+])('the libvips message %j becomes one plain line', (message, reason) => {
   expect(codecReason(new Error(message))).toBe(reason);
 });
 
-test('what is said of damaged images names no function of libvips and is one line', async () => {
+test('messages about damaged images are one line and do not contain names of libvips functions', async () => {
   const checker = await createChecker({ maxPixels: 1e8 });
   const folder = 'test/fixtures/odd-images';
   let refused = 0;

@@ -4,10 +4,10 @@ import type { ImageCodec, ImageHeader, Pixels, Rect, Reduction } from './codec.j
 import { asDecodeError } from './decode-error.js';
 import type { Scratch } from './scratch.js';
 
-/** Codes have at most 12 bits. GIF89a specification, appendix F. */
+/** LZW codes have at most 12 bits. GIF89a specification, appendix F. */
 const MOST_CODES = 4096;
 const MOST_CODE_BITS = 12;
-/** Where the passes of an interlaced picture begin, and how many rows they advance. Appendix E. */
+/** First row and row step of each pass of an interlaced frame. Appendix E. */
 const PASSES = [
   [0, 8],
   [4, 8],
@@ -16,8 +16,8 @@ const PASSES = [
 ] as const;
 
 /**
- * The first picture of a GIF, with the pixels of Pillow's `convert('RGB')`: a transparent pixel has the colour that its number
- * has among the others, and so have pixels that the picture does not cover. libvips makes these black.
+ * Decodes the first frame of a GIF to the pixels of Pillow's `convert('RGB')`. Transparent pixels, and pixels outside the frame,
+ * get the colour that the palette has for the transparent index. libvips would make them black.
  */
 export class GifCodec implements ImageCodec {
   readonly name = 'gif';
@@ -25,7 +25,7 @@ export class GifCodec implements ImageCodec {
 
   header(bytes: Uint8Array): ImageHeader {
     try {
-      // The limit of pixels is checked by the caller.
+      // The caller checks the limit on pixels.
       const { width, height } = probeImage(bytes, 'it', Number.POSITIVE_INFINITY);
       this.#header = { width, height, reducible: false };
       return this.#header;
@@ -41,19 +41,19 @@ export class GifCodec implements ImageCodec {
     return { offset, stride, warnings: 0 };
   }
 
-  /** A part of the picture, in memory of its own. */
+  /** The RGB pixels of a part of the image, in a new array. */
   pixels(bytes: Uint8Array, crop: Rect): Uint8Array {
     const frame = frameOf(bytes);
-    const numbers = decodeFrame(bytes, frame);
+    const indices = decodeFrame(bytes, frame);
     const rowAt = storedRows(frame);
     const colours = coloursOf(frame);
-    const beside = Math.max(0, frame.transparent);
+    const outside = Math.max(0, frame.transparent);
     const pixels = new Uint8Array(crop.width * crop.height * 3);
     let to = 0;
     for (let y = crop.y - frame.top; y < crop.y - frame.top + crop.height; y++) {
       const row = y >= 0 && y < frame.height ? rowAt[y]! * frame.width : -1;
       for (let x = crop.x - frame.left; x < crop.x - frame.left + crop.width; x++, to += 3) {
-        const colour = 3 * (row >= 0 && x >= 0 && x < frame.width ? numbers[row + x]! : beside);
+        const colour = 3 * (row >= 0 && x >= 0 && x < frame.width ? indices[row + x]! : outside);
         pixels[to] = colours[colour]!;
         pixels[to + 1] = colours[colour + 1]!;
         pixels[to + 2] = colours[colour + 2]!;
@@ -73,11 +73,11 @@ export class GifCodec implements ImageCodec {
 function frameOf(bytes: Uint8Array): GifFrame {
   const frame = bytes.length < 13 ? null : firstGifFrame(bytes);
   if (frame === null || frame.width === 0 || frame.height === 0)
-    throw new SampleDecodeError({}, 'it is a GIF without a picture; it is cut off or damaged');
+    throw new SampleDecodeError({}, 'this GIF does not contain a frame; it is truncated or damaged');
   return frame;
 }
 
-/** Three bytes a number. Without colours a number is a gray, and a number behind the last colour is black. */
+/** The palette, three bytes per index. Without a palette, an index is a gray value. Indices beyond the palette are black. */
 function coloursOf({ colours }: GifFrame): Uint8Array {
   if (colours === null) return GRAYS;
   const all = new Uint8Array(GRAYS.length);
@@ -87,7 +87,7 @@ function coloursOf({ colours }: GifFrame): Uint8Array {
 
 const GRAYS = Uint8Array.from({ length: 3 * 256 }, (_, i) => Math.floor(i / 3));
 
-/** Where each row is among the stored ones. */
+/** For each row, its position among the stored rows. */
 function storedRows({ height, isInterlaced }: GifFrame): Uint32Array {
   const rows = new Uint32Array(height);
   if (!isInterlaced) return rows.map((_, y) => y);
@@ -96,15 +96,15 @@ function storedRows({ height, isInterlaced }: GifFrame): Uint32Array {
   return rows;
 }
 
-/** The numbers of the colours of a picture, row by row as they are stored. Appendix F: LZW with codes of growing length. */
+/** The palette indices of a frame, row by row as stored. Appendix F: LZW with codes of growing length. */
 function decodeFrame(bytes: Uint8Array, { width, height, dataAt }: GifFrame): Uint8Array {
-  const numbers = new Uint8Array(width * height);
+  const indices = new Uint8Array(width * height);
   const firstBits = bytes[dataAt] ?? MOST_CODE_BITS;
   if (firstBits >= MOST_CODE_BITS) throw damaged();
   const clear = 1 << firstBits;
   const end = clear + 1;
   const codes = new Codes(bytes, dataAt + 1);
-  // Each code above `end` is the string of another code and one number more.
+  // Each code above `end` stands for the string of another code plus one index.
   const prefix = new Uint16Array(MOST_CODES);
   const last = new Uint8Array(MOST_CODES);
   const length = new Uint16Array(MOST_CODES).fill(1);
@@ -112,7 +112,7 @@ function decodeFrame(bytes: Uint8Array, { width, height, dataAt }: GifFrame): Ui
   let bits = firstBits + 1;
   let previous = -1;
   let first = 0;
-  for (let filled = 0; filled < numbers.length; ) {
+  for (let filled = 0; filled < indices.length; ) {
     const code = codes.next(bits);
     if (code === clear) {
       next = end + 1;
@@ -120,22 +120,22 @@ function decodeFrame(bytes: Uint8Array, { width, height, dataAt }: GifFrame): Ui
       previous = -1;
       continue;
     }
-    if (code === end) throw cutOff();
+    if (code === end) throw truncated();
     if (code > next || (code === next && next === MOST_CODES) || (previous < 0 && code > end)) throw damaged();
-    // A code that is only about to be made is the string before and its first number again.
+    // A code that is not in the table yet stands for the previous string plus its first index.
     const isNew = code === next;
     const count = isNew ? length[previous]! + 1 : length[code]!;
     let to = filled + count - 1;
     let entry = code;
     if (isNew) {
-      numbers[to--] = first;
+      indices[to--] = first;
       entry = previous;
     }
     while (entry > end) {
-      numbers[to--] = last[entry]!;
+      indices[to--] = last[entry]!;
       entry = prefix[entry]!;
     }
-    numbers[to] = entry;
+    indices[to] = entry;
     first = entry;
     if (previous >= 0 && next < MOST_CODES) {
       prefix[next] = previous;
@@ -147,14 +147,14 @@ function decodeFrame(bytes: Uint8Array, { width, height, dataAt }: GifFrame): Ui
     filled += count;
     previous = code;
   }
-  return numbers;
+  return indices;
 }
 
-/** The codes in the blocks of a picture, the lowest bits first. */
+/** Reads the codes from the data blocks of a frame, lowest bits first. */
 class Codes {
   readonly #bytes: Uint8Array;
   #at: number;
-  /** Bytes left of the block in hand. */
+  /** Bytes left in the current block. */
   #left = 0;
   #bits = 0;
   #count = 0;
@@ -167,7 +167,7 @@ class Codes {
   next(bits: number): number {
     while (this.#count < bits) {
       if (this.#left === 0) this.#left = this.#bytes[this.#at++] ?? 0;
-      if (this.#left === 0 || this.#at >= this.#bytes.length) throw cutOff();
+      if (this.#left === 0 || this.#at >= this.#bytes.length) throw truncated();
       this.#bits |= this.#bytes[this.#at++]! << this.#count;
       this.#count += 8;
       this.#left--;
@@ -179,10 +179,10 @@ class Codes {
   }
 }
 
-function cutOff(): SampleDecodeError {
-  return new SampleDecodeError({}, 'it is a GIF whose data end before its last pixel; it is cut off or damaged');
+function truncated(): SampleDecodeError {
+  return new SampleDecodeError({}, 'the data of this GIF end before its last pixel; it is truncated or damaged');
 }
 
 function damaged(): SampleDecodeError {
-  return new SampleDecodeError({}, 'it is a GIF with data that cannot be; it is damaged');
+  return new SampleDecodeError({}, 'this GIF contains invalid data; it is damaged');
 }

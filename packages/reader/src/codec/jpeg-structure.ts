@@ -1,25 +1,25 @@
 import { SampleDecodeError } from '@shardtool/base';
 
-/** What the markers of a JPEG say about its image, without decoding any of it. ITU-T T.81, annex B. */
+/** The structure of a JPEG, read from its markers without decoding. ITU-T T.81, annex B. */
 export interface JpegStructure {
-  /** Colour components: 1 is gray, 3 a colour image, 4 CMYK or YCCK. */
+  /** Number of colour components: 1 for gray, 3 for colour, 4 for CMYK or YCCK. */
   readonly components: number;
   readonly scans: number;
-  /** Each pixel needs several scans: the image is progressive, or has one scan a component. */
+  /** Each pixel needs several scans: the image is progressive, or has one scan per component. */
   readonly layered: boolean;
-  /** Arithmetic instead of Huffman coding. */
+  /** The image uses arithmetic instead of Huffman coding. */
   readonly arithmetic: boolean;
   /** An end marker (EOI) follows the last scan. */
   readonly ended: boolean;
 }
 
-/** A progressive file with more scans is a decompression bomb. */
+/** A progressive file with more scans is rejected as a decompression bomb. */
 export const MOST_SCANS = 500;
 
 const EOI = 0xd9;
 const SOS = 0xda;
 
-/** Walks the markers up to EOI or the end of the bytes. Never throws: what it does not understand, it steps over. */
+/** Walks the markers up to EOI or the end of the bytes. Never throws: it skips everything that it does not know. */
 export function jpegStructure(bytes: Uint8Array): JpegStructure {
   let components = 0;
   let scans = 0;
@@ -33,7 +33,7 @@ export function jpegStructure(bytes: Uint8Array): JpegStructure {
     if (marker === undefined || marker === EOI) {
       return { components, scans, layered, arithmetic, ended: marker === EOI };
     }
-    if (standsAlone(marker)) continue;
+    if (hasNoLength(marker)) continue;
     if (startsFrame(marker)) {
       components = bytes[at + 7] ?? 0;
       layered = isProgressive(marker);
@@ -46,18 +46,18 @@ export function jpegStructure(bytes: Uint8Array): JpegStructure {
   }
 }
 
-/** Throws for a file that would take minutes to decode. */
+/** Throws SampleDecodeError for a file that would take minutes to decode. */
 export function refuseBomb({ scans }: JpegStructure): void {
   if (scans > MOST_SCANS)
     throw new SampleDecodeError({}, `it has ${scans} scans, more than ${MOST_SCANS}: a decompression bomb`);
 }
 
 /** A stuffed zero, TEM, RST0 to RST7 and SOI have no length. */
-function standsAlone(marker: number): boolean {
+function hasNoLength(marker: number): boolean {
   return marker <= 0x01 || (marker >= 0xd0 && marker <= 0xd8);
 }
 
-/** SOF0 to SOF15; DHT, JPG and DAC lie between them. */
+/** SOF0 to SOF15. The codes of DHT, JPG and DAC are between them. */
 function startsFrame(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc;
 }

@@ -3,8 +3,8 @@ import { isBytes, isNpy, readNpyHeader } from '@shardtool/format';
 import { readPngValues, type Values } from './png-values.js';
 
 /**
- * Reads a mask: a gray or palette PNG, or a uint8 `.npy` array [height, width] or [height, width, 1]. Its values are what
- * is stored, of a palette the numbers of its colours. Throws {@link SampleDecodeError}.
+ * Reads a mask: a gray or palette PNG, or a uint8 `.npy` array [height, width] or [height, width, 1]. Its values are the stored
+ * values; for a palette, the indices. Throws {@link SampleDecodeError}.
  */
 export function readMask(bytes: Uint8Array, maxPixels: number): Values {
   if (isNpy(bytes)) return npyMask(bytes);
@@ -12,7 +12,7 @@ export function readMask(bytes: Uint8Array, maxPixels: number): Values {
     return readPngValues(bytes, maxPixels);
   throw new SampleDecodeError(
     {},
-    'it is no mask: a mask is a gray or palette PNG, or a uint8 .npy array of height x width',
+    'it is not a mask: a mask is a gray or palette PNG, or a uint8 .npy array of height x width',
   );
 }
 
@@ -26,7 +26,7 @@ function npyMask(bytes: Uint8Array): Values {
     }
     throw new NpyError(
       {},
-      `it is an array of ${header.dtype} of the shape (${header.shape.join(', ')}), and a mask is uint8 (height, width)`,
+      `it is an array of ${header.dtype} with the shape (${header.shape.join(', ')}), but a mask is uint8 (height, width)`,
     );
   } catch (cause) {
     if (!(cause instanceof NpyError)) throw cause;

@@ -4,27 +4,27 @@ import { SOURCE_SLACK_BYTES } from '../kernels/resize.js';
 import type { ImageCodec, ImageHeader, Pixels, Rect, Reduction } from './codec.js';
 import type { Scratch } from './scratch.js';
 
-/** In bytes; NumPy's are 128. */
+/** Longest header that is cached, in bytes. The headers of NumPy have 128. */
 const LONGEST_HEADER = 1024;
-/** A dataset has images of few sizes; beyond so many, what is known of their headers is forgotten. */
+/** Number of cached headers. Datasets have images of few sizes; if there are more, the cache is cleared. */
 const MOST_KNOWN = 1024;
 
-/** NumPy pads the header of an ordinary image to so many bytes. */
+/** Length to which NumPy pads the header of an ordinary image, in bytes. */
 const USUAL_HEADER = 128;
 
-/** An image that is still where it is stored. */
+/** An image that has not been read from storage yet. */
 export interface StoredImage {
-  /** Its length. */
+  /** Length of the image in bytes. */
   readonly bytes: number;
-  /** Fills `bytes` bytes of `target` from `at` on with those from byte `from` of the image on. */
+  /** Reads `bytes` bytes from offset `from` of the image, and writes them to `target` from offset `at` on. */
   read(from: number, target: Uint8Array, at: number, bytes: number): void;
 }
 
-/** Uncompressed images: nothing is decoded, the rows that are needed are taken as they lie. */
+/** Uncompressed images. Nothing is decoded; the required rows are copied. */
 export class NpyCodec implements ImageCodec {
   readonly name = 'npy';
   #image: NpyImage = { width: 0, height: 0, offset: 0 };
-  /** Images by their headers: to parse one takes as long as to copy its pixels. */
+  /** Parsed headers. Parsing a header takes as long as copying the pixels. */
   readonly #known = new Map<string, NpyImage>();
   readonly #head = new Uint8Array(USUAL_HEADER);
 
@@ -37,8 +37,8 @@ export class NpyCodec implements ImageCodec {
   }
 
   /**
-   * The header of an image of which nothing else is read; then {@link readRegion} has its pixels. Null where it is no
-   * ordinary one: its bytes are then needed.
+   * Reads only the header of an image. {@link readRegion} then reads its pixels. Null if the header is unusual or not in the cache;
+   * the whole image must be read then.
    */
   openStored(image: StoredImage): ImageHeader | null {
     if (image.bytes < USUAL_HEADER) return null;
@@ -50,7 +50,7 @@ export class NpyCodec implements ImageCodec {
     return { width: known.width, height: known.height, reducible: false };
   }
 
-  /** As {@link decodeRegion}, of an image that {@link openStored} knew. Only the rows of the crop are read. */
+  /** Like {@link decodeRegion}, after {@link openStored} returned a header. Only the rows of the crop are read. */
   readRegion(image: StoredImage, crop: Rect, scratch: Scratch): Pixels {
     const stride = this.#image.width * 3;
     const rows = crop.height * stride;
@@ -71,7 +71,7 @@ export class NpyCodec implements ImageCodec {
     }
   }
 
-  /** Whole rows, at once: that is faster than the parts of them one by one. */
+  /** Copies whole rows in one call, which is faster than copying the part of each row. */
   decodeRegion(bytes: Uint8Array, crop: Rect, _reduction: Reduction, scratch: Scratch): Pixels {
     const stride = this.#image.width * 3;
     const first = this.#image.offset + crop.y * stride;
@@ -81,7 +81,7 @@ export class NpyCodec implements ImageCodec {
     return { offset: address + crop.x * 3, stride, warnings: 0 };
   }
 
-  /** The header says how many bytes there are: nothing else can be wrong. */
+  /** Always 0: {@link header} has checked the length, and nothing else can be wrong. */
   check(): number {
     return 0;
   }
@@ -89,7 +89,7 @@ export class NpyCodec implements ImageCodec {
   close(): void {}
 }
 
-/** As text, which a map can look up. Of a longer one only the beginning, which is never known. */
+/** The header as a string, the key of the cache. Of headers that are too long only the beginning, which is never in the cache. */
 function headerOf(bytes: Uint8Array): string {
   const length = Math.min(npyValuesOffset(bytes), LONGEST_HEADER, bytes.length);
   return Buffer.from(bytes.buffer, bytes.byteOffset, length).toString('latin1');

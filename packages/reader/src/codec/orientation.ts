@@ -1,12 +1,12 @@
 /**
- * EXIF orientations (CIPA DC-008, tag 0x0112): how the stored picture is to be turned to be seen. Turned pixel (x, y) is
- * stored pixel (x, y), or (y, x) from 5 on, counted from the right where the stored columns are mirrored and from the
- * bottom where the stored rows are.
+ * EXIF orientations (CIPA DC-008, tag 0x0112): how to rotate and mirror the stored image for display. Pixel (x, y) of the upright
+ * image is the stored pixel (x, y), or (y, x) for orientations 5 to 8. Stored columns count from the right if the orientation
+ * mirrors columns; stored rows count from the bottom if it mirrors rows.
  */
 import type { Size } from '../transform/crops.js';
 import type { Pixels, Rect } from './codec.js';
 
-/** Nothing is to be turned. */
+/** The orientation of an image that is stored upright. */
 export const UPRIGHT = 1;
 
 function swapsSides(orientation: number): boolean {
@@ -21,12 +21,12 @@ function mirrorsRows(orientation: number): boolean {
   return orientation === 3 || orientation === 4 || orientation === 6 || orientation === 7;
 }
 
-/** The size of an image after turning. */
+/** The size of an image after its orientation is applied. */
 export function turnedSize({ width, height }: Size, orientation: number): Size {
   return swapsSides(orientation) ? { width: height, height: width } : { width, height };
 }
 
-/** Which stored pixels make up a rectangle of the turned image. `image` is the stored image's size. */
+/** The rectangle of stored pixels for a rectangle of the upright image. `image` is the size of the stored image. */
 export function storedRect(rect: Rect, image: Size, orientation: number): Rect {
   const { x, y, width, height } = swapsSides(orientation)
     ? { x: rect.y, y: rect.x, width: rect.height, height: rect.width }
@@ -39,7 +39,7 @@ export function storedRect(rect: Rect, image: Size, orientation: number): Rect {
   };
 }
 
-/** Turns stored RGB pixels; `turned` is the size of the result, which goes to `target` without gaps between rows. */
+/** Applies an orientation to stored RGB pixels. `turned` is the size of the result, which is written to `target` without gaps between rows. */
 export function turnPixels(
   memory: Uint8Array,
   stored: Pixels,

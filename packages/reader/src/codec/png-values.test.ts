@@ -26,7 +26,7 @@ function valuesOf({ width, height, bits, seed }: Drawn): Uint8Array {
   return Uint8Array.from({ length: width * height }, (_, i) => Math.imul(i + seed, 0x9e3779b1) >>> (32 - bits));
 }
 
-/** Row by row, each with a filter of its own (PNG, Third Edition, 9.2). */
+/** Encodes row by row, each with a different filter (PNG, Third Edition, 9.2). */
 function encode(picture: Drawn, colours = 3): Buffer {
   const { width, height, bits, filters } = picture;
   const values = valuesOf(picture);
@@ -66,7 +66,7 @@ function chunk(type: string, content = Buffer.alloc(0)): Buffer {
   return Buffer.concat([head, content, Buffer.alloc(4)]);
 }
 
-test('the numbers of a palette come back, whatever the bits and the filters', () => {
+test('the indices of a palette are read back for all bit depths and filters', () => {
   fc.assert(
     fc.property(drawn, (picture) => {
       for (const colours of [0, 3]) {
@@ -79,7 +79,7 @@ test('the numbers of a palette come back, whatever the bits and the filters', ()
   );
 });
 
-test('changed and cut files are read or refused by name', () => {
+test('changed and truncated files are read, or rejected with a SampleDecodeError', () => {
   const whole = encode({ width: 9, height: 5, bits: 4, filters: [0, 1, 2, 3, 4], seed: 1 });
   fc.assert(
     fc.property(
@@ -100,7 +100,7 @@ test('changed and cut files are read or refused by name', () => {
   );
 });
 
-test('a mask of colours, and one of too many pixels, is refused with a sentence', () => {
+test('a mask with colours, and one with too many pixels, is rejected with a message', () => {
   const picture: Drawn = { width: 4, height: 4, bits: 8, filters: [0, 0, 0, 0], seed: 0 };
   expect(() => readPngValues(encode(picture, 2), 1e6)).toThrow(/a mask is gray or has a palette/);
   expect(() => readPngValues(encode(picture), 15)).toThrow(/4x4 pixels, more than 15/);

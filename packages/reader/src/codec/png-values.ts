@@ -1,11 +1,11 @@
 /**
- * The values of a gray or palette PNG as they are stored: what a mask is made of. Image libraries turn a palette into
- * colours. PNG (Third Edition), W3C: chunks (5), filters (9), colour types (6).
+ * Reads the stored values of a gray or palette PNG, for masks. Image libraries would convert palette indices to colours. PNG (Third
+ * Edition), W3C: chunks (5), filters (9), colour types (6).
  */
 import { inflateSync } from 'node:zlib';
 import { SampleDecodeError } from '@shardtool/base';
 
-/** One byte a pixel, [height, width]. */
+/** The values of a mask: one byte per pixel, [height, width]. */
 export interface Values {
   readonly width: number;
   readonly height: number;
@@ -16,7 +16,7 @@ const SIGNATURE_BYTES = 8;
 const GRAY = 0;
 const PALETTE = 3;
 
-/** Reads all of the values. Throws {@link SampleDecodeError} for a PNG of colours, of 16 bits, or one that is damaged. */
+/** Reads all values. Throws {@link SampleDecodeError} if the PNG has colours or 16 bits, or is damaged. */
 export function readPngValues(png: Uint8Array, maxPixels: number): Values {
   const bytes = Buffer.from(png.buffer, png.byteOffset, png.byteLength);
   const { width, height, bits, data } = readChunks(bytes);
@@ -49,15 +49,20 @@ function readChunks(bytes: Buffer): { width: number; height: number; bits: numbe
     else if (type === 'IEND') break;
     at += length + 12;
   }
-  if (head === null || parts.length === 0) throw new SampleDecodeError({}, 'it is a PNG without pixels; it is damaged');
+  if (head === null || parts.length === 0)
+    throw new SampleDecodeError({}, 'this PNG does not contain pixels; it is damaged');
   const [bits, colours, , , interlace] = head.subarray(8) as unknown as [number, number, number, number, number];
   if ((colours !== GRAY && colours !== PALETTE) || bits > 8) {
     throw new SampleDecodeError(
       {},
-      'it is a PNG of colours or of 16 bits, and a mask is gray or has a palette, of up to 8 bits',
+      'it is a PNG with colours or 16 bits, but a mask is gray or has a palette, with up to 8 bits',
     );
   }
-  if (interlace !== 0) throw new SampleDecodeError({}, 'it is an interlaced PNG, and a mask is not: save it again');
+  if (interlace !== 0)
+    throw new SampleDecodeError(
+      {},
+      'it is an interlaced PNG, which is not supported for masks: save it without interlacing',
+    );
   return { width: head.readUInt32BE(0), height: head.readUInt32BE(4), bits, data: Buffer.concat(parts) };
 }
 
@@ -72,9 +77,9 @@ function inflate(data: Buffer, bytes: number): Buffer {
   throw new SampleDecodeError({}, 'it ends before its last row; it is damaged');
 }
 
-/** Undoes a row's filter, in place. Every pixel is one byte or less, so that its left neighbour is one byte before. */
+/** Undoes the filter of a row in place. A pixel has at most one byte, so its left neighbour is the byte before. */
 function unfilter(filter: number, row: Uint8Array, above: Uint8Array): void {
-  if (filter > 4) throw new SampleDecodeError({}, `it has a row of the unknown filter ${filter}; it is damaged`);
+  if (filter > 4) throw new SampleDecodeError({}, `a row has the unknown filter ${filter}; it is damaged`);
   let left = 0;
   let aboveLeft = 0;
   for (let i = 0; i < row.length; i++) {
@@ -96,7 +101,7 @@ function paeth(left: number, up: number, aboveLeft: number): number {
   return toLeft <= toUp && toLeft <= toAboveLeft ? left : toUp <= toAboveLeft ? up : aboveLeft;
 }
 
-/** Several values may share a byte, the first in its highest bits. */
+/** Unpacks a row to one byte per value. Several values may share a byte; the first is in the highest bits. */
 function unpack(row: Uint8Array, bits: number, values: Uint8Array): void {
   if (bits === 8) {
     values.set(row);

@@ -3,7 +3,7 @@ import { Scratch } from './scratch.js';
 
 const memory = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true });
 
-test('addresses have the alignment that was asked for, and do not overlap', () => {
+test('addresses have the requested alignment, and allocations do not overlap', () => {
   const scratch = new Scratch(memory, { offset: 128, bytes: 1000 });
   const first = scratch.allocate(10, 32, 16);
   const second = scratch.allocate(10, 32, 16);
@@ -12,7 +12,7 @@ test('addresses have the alignment that was asked for, and do not overlap', () =
   expect(second).toBeGreaterThanOrEqual(first + 10);
 });
 
-test('memory that ends is an error with the remedy, and all of it comes back at once', () => {
+test('running out of memory is an error that names the remedy, and a reset frees all memory', () => {
   const scratch = new Scratch(memory, { offset: 64, bytes: 1000 });
   expect(scratch.allocate(1000)).toBe(64);
   expect(scratch.available).toBe(0);

@@ -1,15 +1,15 @@
 import { SampleDecodeError } from '@shardtool/base';
 import type { KernelMemory } from '../kernels/kernel-memory.js';
 
-/** Where a worker's scratch lies in the shared WebAssembly memory, in bytes. */
+/** A worker's part of the shared WebAssembly memory, in bytes. */
 export interface Region {
   readonly offset: number;
   readonly bytes: number;
 }
 
-/** A worker's part of the shared memory, handed out front to back for one image and taken back as a whole. */
+/** Scratch memory of a worker: allocates from front to back for one image, and frees everything at once. */
 export class Scratch {
-  /** All of the memory, so that an address is an index. */
+  /** The whole shared memory, so that an address is an index. */
   readonly memory: Uint8Array;
   readonly #region: Region;
   #used = 0;
@@ -19,7 +19,7 @@ export class Scratch {
     this.#region = region;
   }
 
-  /** Takes everything back. */
+  /** Frees everything. */
   reset(): void {
     this.#used = 0;
   }
@@ -29,8 +29,8 @@ export class Scratch {
   }
 
   /**
-   * The address of `bytes` free bytes; it is `phase` modulo `alignment` (a power of two). Throws
-   * {@link SampleDecodeError} where the image needs more than there is.
+   * Allocates `bytes` bytes and returns their address, which is `phase` modulo `alignment` (a power of two). Throws
+   * {@link SampleDecodeError} if the image needs more memory than there is.
    */
   allocate(bytes: number, alignment = 16, phase = 0): number {
     const next = this.#region.offset + this.#used - phase;
@@ -39,7 +39,7 @@ export class Scratch {
     if (used > this.#region.bytes) {
       throw new SampleDecodeError(
         {},
-        `it needs ${megabytes(used)} of decode memory and a worker has ${megabytes(this.#region.bytes)}; ` +
+        `it needs ${megabytes(used)} of decode memory, but a worker has ${megabytes(this.#region.bytes)}; ` +
           'use fewer workers or prefetchBatches, or pack with --resize',
       );
     }

@@ -7,32 +7,32 @@ import { SharpCodec } from './sharp.js';
 import { TurboJpegCodec } from './turbojpeg.js';
 import { loadTurboJpeg } from './turbojpeg-library.js';
 
-/** Which way JPEGs are decoded, and why: for loader.info() and bench. How other images are decoded does not depend on the machine. */
+/** The codec for JPEGs and why it was chosen, for loader.info() and bench. The codecs for other images are the same on every machine. */
 export interface CodecChoice {
   readonly name: CodecName;
-  /** A sentence. */
+  /** The reason, as a sentence. */
   readonly reason: string;
 }
 
 export interface OpenCodecs {
   readonly choice: CodecChoice;
   readonly jpeg: ImageCodec;
-  /** For uncompressed images. */
+  /** Codec for uncompressed images. */
   readonly npy: NpyCodec;
   readonly gif: GifCodec;
-  /** For everything else. */
+  /** Codec for all other formats. */
   readonly other: SharpCodec;
 }
 
 export interface CodecOptions {
   readonly maxPixels: number;
-  /** One way and no other. Default: the environment variable SHARDTOOL_CODEC, else the fastest that works. */
+  /** The codec to use for JPEGs. Default: the environment variable SHARDTOOL_CODEC. If it is not set, the fastest codec that works. */
   readonly codec?: CodecName;
 }
 
 const FASTEST_FIRST: readonly CodecName[] = ['turbojpeg', 'sharp'];
 
-/** Opens the fastest codec that works here, or the one that is asked for. Throws {@link OptionError} where that does not work. */
+/** Opens the codecs: for JPEGs the requested one, or the fastest that works. Throws {@link OptionError} if it does not work. */
 export async function openCodecs(options: CodecOptions): Promise<OpenCodecs> {
   const other = new SharpCodec(options.maxPixels);
   const forced = options.codec ?? codecFromEnvironment();
@@ -43,7 +43,7 @@ export async function openCodecs(options: CodecOptions): Promise<OpenCodecs> {
       const reason =
         forced === undefined
           ? `${source}${failures.map((failure) => `; ${failure}`).join('')}`
-          : `${source}, as asked for`;
+          : `${source}, as requested`;
       return { choice: { name, reason }, jpeg: codec, npy: new NpyCodec(), gif: new GifCodec(), other };
     } catch (error) {
       failures.push(`${name} does not work: ${(error as Error).message}`);
@@ -52,14 +52,14 @@ export async function openCodecs(options: CodecOptions): Promise<OpenCodecs> {
   throw new OptionError({}, `No JPEG can be decoded here (${failures.join('; ')}).`);
 }
 
-/** What {@link openCodecs} would choose. */
+/** The codec that {@link openCodecs} would choose. */
 export async function chooseCodec(codec?: CodecName): Promise<CodecChoice> {
   const { choice, jpeg } = await openCodecs({ maxPixels: 1, ...(codec && { codec }) });
   jpeg.close();
   return choice;
 }
 
-/** Reads the header with the codec for this kind of image. Throws {@link SampleDecodeError}, also for too many pixels. */
+/** Reads the header with the codec for this image format. Throws {@link SampleDecodeError}, also if there are too many pixels. */
 export function openImage(
   { jpeg, npy, gif, other }: OpenCodecs,
   bytes: Uint8Array,
@@ -73,12 +73,12 @@ export function openImage(
   return { codec, header };
 }
 
-/** Throws {@link SampleDecodeError} for too many pixels. */
+/** Throws {@link SampleDecodeError} if an image has more than `maxPixels` pixels. */
 export function checkPixels({ width, height }: ImageHeader, maxPixels: number): void {
   if (width * height <= maxPixels) return;
   throw new SampleDecodeError(
     {},
-    `it has ${width}x${height} pixels, more than the limit of ${maxPixels}: raise maxPixels if it is meant to be so large`,
+    `it has ${width}x${height} pixels, more than the limit of ${maxPixels}: raise maxPixels if this size is correct`,
   );
 }
 
@@ -96,5 +96,5 @@ function codecFromEnvironment(): CodecName | undefined {
   if (name === undefined || name === '') return undefined;
   const known = FASTEST_FIRST.find((codec) => codec === name);
   if (known !== undefined) return known;
-  throw new OptionError({}, `SHARDTOOL_CODEC is "${name}"; it may be ${FASTEST_FIRST.join(', ')}.`);
+  throw new OptionError({}, `SHARDTOOL_CODEC is "${name}". Set it to one of ${FASTEST_FIRST.join(', ')}.`);
 }

@@ -15,9 +15,9 @@ const UNCOMPRESSED = 1;
 const JPEGS: ReadonlySet<number> = new Set([6, 7]);
 
 const NO_PIXELS =
-  'its values are floating-point, signed or longer than 16 bits, so they are no pixels: scale them to 8 bits, or store them as .npy';
+  'its values are floating-point, signed or longer than 16 bits, which images cannot have: scale them to 8 bits, or store them as .npy';
 
-/** All of an image, in memory of its own. */
+/** A completely decoded image. */
 export interface Decoded {
   readonly data: Uint8Array;
   readonly width: number;
@@ -27,8 +27,8 @@ export interface Decoded {
 }
 
 /**
- * Decodes by sharp, which is libvips: every kind of image but GIF, asynchronously, and always all of it. Pixels are those that
- * are stored, as Pillow's `convert('RGB')` gives them: no colour profile is applied, alpha is dropped and not blended.
+ * Decodes with sharp (libvips): all formats except GIF, asynchronously, and always the whole image. The result is that of Pillow's
+ * `convert('RGB')`: no colour profile is applied, and alpha is dropped, not blended.
  */
 export class SharpCodec implements ImageCodec {
   readonly name = 'sharp';
@@ -57,7 +57,7 @@ export class SharpCodec implements ImageCodec {
     const { data, width, height, channels } = decoded;
     if (width !== this.#header.width || height !== this.#header.height) {
       const header = `${this.#header.width}x${this.#header.height}`;
-      throw new SampleDecodeError({}, `its header says ${header} pixels, and it has ${width}x${height}`);
+      throw new SampleDecodeError({}, `its header says ${header} pixels, but it has ${width}x${height}`);
     }
     const stride = crop.width * channels;
     const offset = scratch.allocate(stride * crop.height);
@@ -78,7 +78,7 @@ export class SharpCodec implements ImageCodec {
 
   close(): void {}
 
-  /** All of an image whose colours libvips takes for others; null for any other image. `header` comes first. */
+  /** The whole image, if libvips misinterprets its colours. Null for any other image. Call `header` first. */
   async misreadPixels(bytes: Uint8Array): Promise<Decoded | null> {
     if (this.#kind !== 'tiff') return null;
     const sharp = await loadSharp();
@@ -87,12 +87,12 @@ export class SharpCodec implements ImageCodec {
     return (await this.#decode(bytes, { x: 0, y: 0, width: this.#header.width, height: this.#header.height })).decoded;
   }
 
-  /** What libvips is to refuse: of a JPEG, one that ends too early; its other errors are libjpeg's warnings. */
+  /** The problems that libvips treats as errors. For a JPEG only a premature end, because its other errors are libjpeg's warnings. */
   get #failOn(): FailOnOptions {
     return this.#kind === 'jpeg' ? 'truncated' : 'error';
   }
 
-  /** Goes on after damage that the pixels asked for do not show. libvips tells only whether there is any. */
+  /** Decodes an image, and tolerates damage outside the crop. libvips only reports whether there is damage, so this takes several attempts. */
   async #decode(bytes: Uint8Array, crop: Rect): Promise<{ decoded: Decoded; warnings: number }> {
     const clean = await this.#attempt(bytes, 'warning');
     if (!(clean instanceof Error)) return { decoded: clean, warnings: 0 };
@@ -135,7 +135,7 @@ export class SharpCodec implements ImageCodec {
     if (this.#kind === 'tiff') {
       const { space, channels } = await open().metadata();
       if (space === 'cmyk') return 'inks';
-      // libvips has them converted if they are JPEGs or have chroma of fewer pixels, which it gives as RGBA.
+      // libvips converts YCbCr itself if it is JPEG-compressed or has subsampled chroma, which it returns as RGBA.
       const { photometric, compression } = tiffCoding(bytes)!;
       return photometric === YCBCR && !JPEGS.has(compression) && channels === 3 ? 'ycbcr' : 'rgb';
     }
@@ -153,7 +153,7 @@ function attemptOf(warned: boolean, { data, width, channels }: Decoded, crop: Re
 
 let loading: Promise<typeof import('sharp').default> | undefined;
 
-/** One thread and no cache: the workers are the threads, and no image is decoded twice. */
+/** Loads sharp with one thread and no cache: the workers already are threads, and no image is decoded twice. */
 function loadSharp(): Promise<typeof import('sharp').default> {
   loading ??= import('sharp').then(({ default: sharp }) => {
     sharp.concurrency(1);

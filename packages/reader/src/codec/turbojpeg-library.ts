@@ -6,17 +6,17 @@ import type { LibraryHandle } from 'koffi';
 
 /** The functions of TurboJPEG 3 that decoding needs (turbojpeg.h of libjpeg-turbo 3.1). */
 export interface TurboJpegLibrary {
-  /** A decompressor, or null. */
+  /** Creates a decompressor. Returns null if there is no memory. */
   create(): unknown;
   destroy(handle: unknown): void;
-  /** Reads the header; negative on an error and on a warning. */
+  /** Reads the header. Returns a negative value on an error or a warning. */
   readHeader(handle: unknown, bytes: Uint8Array, length: number): number;
   get(handle: unknown, parameter: number): number;
   set(handle: unknown, parameter: number, value: number): number;
-  /** The region to decode, in pixels; all of the image where width and height are 0. */
+  /** Sets the region to decode, in pixels. The whole image if width and height are 0. */
   setCrop(handle: unknown, x: number, y: number, width: number, height: number): number;
   setScale(handle: unknown, numerator: number, denominator: number): number;
-  /** Decodes to an address or into an array, rows `pitch` bytes apart; negative on an error and on a warning. */
+  /** Decodes to an address or into an array, with rows `pitch` bytes apart. Returns a negative value on an error or a warning. */
   decompress(
     handle: unknown,
     bytes: Uint8Array,
@@ -30,14 +30,14 @@ export interface TurboJpegLibrary {
   address(array: Uint8Array): number;
 }
 
-/** The only kind of file there is: for Linux. scripts/bundle.mjs copies it. */
+/** File name of the library. It only exists for Linux. scripts/bundle.mjs copies it. */
 const LIBRARY = 'libturbojpeg.so.0';
 
 /** `enum TJINIT` */
 const INIT_DECOMPRESS = 1;
 
 /**
- * Loads the shared library. Throws where there is none for this platform, or where it cannot be loaded.
+ * Loads the shared library. Throws if it does not exist for this platform or cannot be loaded.
  */
 export function loadTurboJpeg(): TurboJpegLibrary {
   const koffi = nativeCalls<typeof import('koffi').default>();
@@ -50,15 +50,15 @@ export function loadTurboJpeg(): TurboJpegLibrary {
     }
   }
   const platform = `${process.platform}-${process.arch}`;
-  throw new Error(failures.length > 0 ? failures.join('; ') : `no shared TurboJPEG library comes for ${platform}`);
+  throw new Error(failures.length > 0 ? failures.join('; ') : `there is no shared TurboJPEG library for ${platform}`);
 }
 
 function bind(koffi: typeof import('koffi').default, library: LibraryHandle): TurboJpegLibrary {
   const handle = 'void*';
   const bytes = 'const uint8_t*';
   const create = library.func('tj3Init', handle, ['int']);
-  // Structs of int by value: System V's and Arm's 64-bit calling conventions pass them as such words. As objects, koffi
-  // would ask V8 for their properties, and crash the process where that fails: in a worker that is being ended.
+  // The arguments are structs of int by value, which the 64-bit calling conventions of System V and Arm pass as words. With objects,
+  // koffi would ask V8 for their properties, and crash the process if that fails, as in a worker that is being terminated.
   const setCrop = library.func('tj3SetCroppingRegion', 'int', [handle, 'int64', 'int64']);
   const setScale = library.func('tj3SetScalingFactor', 'int', [handle, 'int64']);
   return {
@@ -75,22 +75,22 @@ function bind(koffi: typeof import('koffi').default, library: LibraryHandle): Tu
   };
 }
 
-/** Two ints (not negative) that lie one after the other in a struct, as the little-endian word of 8 bytes that they are. */
+/** Packs two non-negative ints of a struct into a little-endian word of 8 bytes. */
 function word(first: number, second: number): number {
   return second * 2 ** 32 + first;
 }
 
 /**
- * Where the library for this platform may be, the likelier place first: in lib/turbojpeg next to this module, or, if this module runs
- * from a checkout's dist, in the package that scripts/bundle.mjs takes it from.
+ * Existing paths of the library for this platform, the most likely first: in lib/turbojpeg next to this module or, if this module
+ * runs from the dist folder of a checkout, in the package that scripts/bundle.mjs copies it from.
  */
 function libraryPaths(): string[] {
   const bundled = join(import.meta.dirname, 'turbojpeg');
-  const place = existsSync(bundled) ? (platform: string) => join(bundled, platform) : inPackage();
+  const folder = existsSync(bundled) ? (platform: string) => join(bundled, platform) : inPackage();
   const platform = `${process.platform}-${process.arch}`;
   const libc =
     process.platform === 'linux' && existsSync(`/lib/ld-musl-${machine()}.so.1`) ? ['-musl', ''] : ['', '-musl'];
-  return libc.map((c) => join(place(`${platform}${c}`), LIBRARY)).filter((path) => existsSync(path));
+  return libc.map((c) => join(folder(`${platform}${c}`), LIBRARY)).filter((path) => existsSync(path));
 }
 
 function inPackage(): (platform: string) => string {
@@ -98,7 +98,7 @@ function inPackage(): (platform: string) => string {
   return (platform) => join(dirname(prebuilds), `prebuilds/jpeg-turbo-${platform}`);
 }
 
-/** The processor's name as musl has it. */
+/** The name of the processor in musl's file names. */
 function machine(): string {
   return process.arch === 'x64' ? 'x86_64' : process.arch === 'arm64' ? 'aarch64' : process.arch;
 }

@@ -17,7 +17,7 @@ const SCAN_LIMIT = 13;
 const LOSSLESS = 15;
 const SAVE_MARKERS = 25;
 
-/** `enum TJCS`: CMYK, and YCCK after it. */
+/** `enum TJCS`: CMYK. YCCK is the value after it. */
 const COLORSPACE_CMYK = 3;
 /** `enum TJPF`. */
 const FORMAT_RGB = 0;
@@ -26,12 +26,12 @@ const FORMAT_CMYK = 11;
 const MCU_WIDTHS = [8, 16, 16, 8, 8, 32, 8];
 
 /**
- * Chroma is upsampled from its neighbours, and at a region's edge there are none: pixels up to 2 away from an edge that is
- * not the image's own differ from a full decode.
+ * Margin around a region, in pixels. Chroma is upsampled from neighbours, which are missing at the edge of a region. So up to 2
+ * pixels at an edge inside the image differ from a full decode.
  */
 const MARGIN = 2;
 const PREMATURE_END = 'Premature end of JPEG file';
-/** How the texts of libjpeg's warnings begin (jerror.h, JWRN_*). The error code cannot tell: it stays when an error follows. */
+/** Prefixes of the texts of libjpeg's warnings (jerror.h, JWRN_*). The error code is useless: it does not change if an error follows a warning. */
 const WARNINGS = [
   PREMATURE_END,
   'Corrupt JPEG data',
@@ -43,13 +43,13 @@ const WARNINGS = [
 ];
 
 interface JpegHeader extends ImageHeader {
-  /** 4 for CMYK and YCCK, else 3. */
+  /** 4 for CMYK and YCCK, otherwise 3. */
   readonly channels: number;
-  /** Where a region may begin; 0 where only the whole image can be decoded. */
+  /** Regions start at multiples of this number of pixels. 0 if only the whole image can be decoded. */
   readonly mcuWidth: number;
 }
 
-/** The fast path: regions of JPEGs by libjpeg-turbo's TurboJPEG interface, straight into shared memory. */
+/** The fast path: decodes regions of JPEGs directly into shared memory, with the TurboJPEG interface of libjpeg-turbo. */
 export class TurboJpegCodec implements ImageCodec {
   readonly name = 'turbojpeg';
   readonly #library: TurboJpegLibrary;
@@ -71,13 +71,13 @@ export class TurboJpegCodec implements ImageCodec {
     }
     const width = library.get(this.#handle, WIDTH);
     const height = library.get(this.#handle, HEIGHT);
-    if (width < 1 || height < 1) this.#fail('it has tables and no image');
+    if (width < 1 || height < 1) this.#fail('it contains tables but no image');
     const subsampling = library.get(this.#handle, SUBSAMPLING);
     const lossless = library.get(this.#handle, LOSSLESS) > 0;
     this.#header = {
       width,
       height,
-      // Lossless JPEGs have no DCT: they come whole and in full size, whatever is asked for.
+      // Lossless JPEGs have no DCT. They can only be decoded as a whole and at full size.
       reducible: !lossless,
       channels: library.get(this.#handle, COLORSPACE) >= COLORSPACE_CMYK ? 4 : 3,
       mcuWidth: lossless ? 0 : (MCU_WIDTHS[subsampling] ?? 0),
@@ -97,15 +97,15 @@ export class TurboJpegCodec implements ImageCodec {
     this.#crop(region);
     const pixels = this.#decode(bytes, crop, region, scratch);
     if (pixels !== null) return pixels;
-    // Sampling factors may be multiples of what they need be, and iMCUs wider than TurboJPEG takes them for.
+    // Sampling factors may be multiples of the usual ones. Then iMCUs are wider than TurboJPEG reports, and the region is misaligned.
     const rows = { ...region, x: 0, width: all.width };
     this.#crop(rows);
     return this.#decode(bytes, crop, rows, scratch)!;
   }
 
   /**
-   * As {@link decodeRegion}, from a small JPEG of what is needed for the crop. Null where that does not decode without a
-   * warning, or where there is no room; {@link header} must come again then.
+   * Like {@link decodeRegion}, from a small JPEG of the part that is needed for the crop. Null if it decodes with a warning or there
+   * is not enough memory. Call {@link header} again then.
    */
   decodePart({ bytes, part }: SmallJpeg, crop: Rect, reduction: Reduction, scratch: Scratch): Pixels | null {
     const { memory } = scratch;
@@ -128,7 +128,7 @@ export class TurboJpegCodec implements ImageCodec {
 
   check(bytes: Uint8Array): number {
     const { width, height, channels, mcuWidth } = this.#header;
-    // All data go through the entropy decoder, whichever columns are asked for.
+    // The entropy decoder processes all data for any columns, so one column of iMCUs is enough.
     const column = mcuWidth === 0 ? width : Math.min(width, mcuWidth);
     const stride = strideOf(column * channels);
     this.#library.setScale(this.#handle, 1, 1);
@@ -152,7 +152,7 @@ export class TurboJpegCodec implements ImageCodec {
     }
   }
 
-  /** Decodes `region`, which holds `crop`. Null where its left edge is not on an iMCU. */
+  /** Decodes `region`, which contains `crop`. Null if its left edge is not at the start of an iMCU. */
   #decode(bytes: Uint8Array, crop: Rect, region: Rect, scratch: Scratch): Pixels | Promise<Pixels> | null {
     const { memory } = scratch;
     const { channels } = this.#header;
@@ -176,22 +176,22 @@ export class TurboJpegCodec implements ImageCodec {
     if (isMisaligned(text) && region.x > 0) return null;
     if (!isWarning(text)) this.#fail(text);
     return endsWithinPixels(bytes, attempt(true, memory, offset, stride, crop, 3), retry).then((ends) => {
-      if (ends) this.#fail('premature end within the pixels asked for');
+      if (ends) this.#fail('premature end within the requested pixels');
       return { offset, stride, warnings: 1 };
     });
   }
 
-  /** Null, or what the decoder had to say. */
+  /** Decodes, and returns the text of the decoder's error or warning, or null. */
   #decompress(bytes: Uint8Array, target: number | Uint8Array, stride: number): string | null {
     const format = this.#header.channels === 4 ? FORMAT_CMYK : FORMAT_RGB;
     const result = this.#library.decompress(this.#handle, bytes, bytes.length, target, stride, format);
     return result < 0 ? this.#library.errorText(this.#handle) : null;
   }
 
-  /** A handle that has seen an error may be in the middle of a header: the next image gets a new one. */
+  /** Throws. Replaces the handle, because after an error it may be in the middle of a header. */
   #fail(text: string): never {
     this.#renew();
-    throw new SampleDecodeError({}, `it is no JPEG that can be decoded (${text.trim()})`);
+    throw new SampleDecodeError({}, `this JPEG cannot be decoded (${text.trim()})`);
   }
 
   #renew(): void {
@@ -208,12 +208,12 @@ export class TurboJpegCodec implements ImageCodec {
   }
 }
 
-/** Not at a multiple of 32: libjpeg-turbo would store past the cache, and the resize would find the pixels cold. */
+/** Allocates decoded rows, not at a multiple of 32: libjpeg-turbo would bypass the cache, and the resize would read the pixels from memory. */
 function allocateRows(scratch: Scratch, stride: number, rows: number): number {
   return scratch.allocate(stride * rows + SOURCE_SLACK_BYTES, ROW_ALIGNMENT, ROW_ALIGNMENT / 2);
 }
 
-/** What {@link allocateRows} takes at most. */
+/** Upper bound for the bytes that {@link allocateRows} takes. */
 function rowBytes(stride: number, rows: number): number {
   return stride * rows + SOURCE_SLACK_BYTES + 2 * ROW_ALIGNMENT;
 }
@@ -222,7 +222,7 @@ const ROW_ALIGNMENT = 32;
 
 const NO_CROP: Rect = { x: 0, y: 0, width: 0, height: 0 };
 
-/** The region to decode for `crop`: it begins on an iMCU and has a margin on each side that is not the image's edge. */
+/** The region to decode for `crop`. It starts at an iMCU, and has a margin on each side that is not an edge of the image. */
 export function regionAround(crop: Rect, image: Rect, mcuWidth: number): Rect {
   const left = Math.max(0, crop.x - MARGIN);
   const x = left - (left % mcuWidth);
@@ -237,7 +237,7 @@ export function regionAround(crop: Rect, image: Rect, mcuWidth: number): Rect {
 
 function createHandle(library: TurboJpegLibrary): unknown {
   const handle = library.create();
-  if (handle === null) throw new Error('TurboJPEG has no memory for a decompressor.');
+  if (handle === null) throw new Error('TurboJPEG cannot allocate memory for a decompressor.');
   library.set(handle, SCAN_LIMIT, MOST_SCANS);
   library.set(handle, SAVE_MARKERS, 0);
   return handle;

@@ -1,4 +1,4 @@
-/** What a value of a chroma channel adds to a colour, in 1/2^shift; greens are added up before they are rounded. */
+/** What each chroma value adds to a colour, in units of 1/2^shift. The two parts of green are added before rounding. */
 interface ChromaTables {
   readonly shift: number;
   readonly redOfCr: Int32Array;
@@ -23,11 +23,11 @@ function tables(
   return { shift, redOfCr: red, greenOfCb, greenOfCr, blueOfCb: blue };
 }
 
-/** Pillow's own arithmetic (ConvertYCbCr.c), and that of libtiff (tif_color.c), which Pillow takes where values are compressed. */
+/** The arithmetic of Pillow (ConvertYCbCr.c), and that of libtiff (tif_color.c), which Pillow uses for compressed values. */
 const OF_PILLOW = tables(6, 'each', [1.402, -0.34414, -0.71414, 1.772]);
 const OF_LIBTIFF = tables(16, 'sum', [1.402, (-1.772 * 0.114) / 0.587, (-1.402 * 0.299) / 0.587, 1.772]);
 
-/** Turns pixels of luma and two chroma channels into RGB, in place, as Pillow does. ITU-T T.871, section 7. */
+/** Converts YCbCr pixels to RGB in place, like Pillow. ITU-T T.871, section 7. */
 export function ycbcrToRgb(pixels: Uint8Array, isCompressed: boolean): void {
   const { shift, redOfCr, greenOfCb, greenOfCr, blueOfCb } = isCompressed ? OF_LIBTIFF : OF_PILLOW;
   for (let at = 0; at < pixels.length; at += 3) {

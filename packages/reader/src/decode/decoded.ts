@@ -1,24 +1,24 @@
-/** What a decoder is told of an image, and what it says of it. */
+/** Inputs and outputs of the decoder. */
 import type { Size } from '../transform/crops.js';
 
-/** Which sample it is, and when: all that its random numbers depend on, besides the seed. */
+/** Identifies a sample and its occurrence. Together with the seed, this determines its random numbers. */
 export interface SampleIdentity {
   readonly epoch: number;
-  /** The dataset of a mixture that it is from; else 0. */
+  /** Index of the sample's dataset in a mixture. 0 if there is no mixture. */
   readonly source: number;
-  /** The sample's number in its dataset. */
+  /** Index of the sample in its dataset. */
   readonly number: number;
-  /** How often it came before in this epoch. */
+  /** How often the sample appeared before in this epoch. */
   readonly occurrence: number;
   /** EXIF orientation 1 to 8. */
   readonly orientation: number;
-  /** Number of its batch's size, where there are several. */
+  /** Index of the size of the sample's batch, if batches have several sizes. */
   readonly bucket?: number;
 }
 
 /**
- * Which part of an image its row shows: the size of the image as it is shown, that size when it was resized, and where the row
- * begins there, counted in the row's own mirror image where that was flipped. In pixels.
+ * The part of an image that its row shows, in pixels: the size of the upright image, its size after resizing, and the position of
+ * the row in the resized image. If the row is flipped, the position refers to the mirrored image.
  */
 export interface ShownPart {
   readonly original: Size;
@@ -27,23 +27,23 @@ export interface ShownPart {
   readonly top: number;
 }
 
-/** A decoded image in memory of its own. `pixels` are bytes in the transform's layout. */
+/** A decoded image that does not share memory with the decoder. `pixels` are bytes in the transform's layout. */
 export interface DecodedImage {
   readonly pixels: Uint8Array;
   readonly width: number;
   readonly height: number;
 }
 
-/** A mask of a sample as it is stored, of the size of its image. */
+/** The encoded mask of a sample. It must have the size of the image. */
 export interface StoredMask {
-  /** For messages. */
+  /** Name of the field, for messages. */
   readonly field: string;
   readonly bytes: Uint8Array;
 }
 
-/** A further image or a mask of a sample, of the size of its image. */
+/** An extra image or a mask of a sample. It must have the size of the image. */
 export interface ExtraFieldImage extends StoredMask {
   readonly kind: 'image' | 'mask';
-  /** Address of the finished row: as long as that of the image, or one byte a pixel. */
+  /** Address of the finished row. An image takes as many bytes as the main image, a mask one byte per pixel. */
   readonly target: number;
 }

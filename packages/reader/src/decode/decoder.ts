@@ -26,17 +26,17 @@ import { transformMask } from './transform-mask.js';
 
 export interface DecoderOptions extends DecodedTransforms {
   readonly memory: KernelMemory;
-  /** This decoder's part of the memory; `offset` is a multiple of 64. See `scratchBytesFor`. */
+  /** The part of the memory that this decoder may use. `offset` is a multiple of 64. See `scratchBytesFor` for the size. */
   readonly scratch: Region;
-  /** Of each source of samples. */
+  /** The seed of each dataset of a mixture, or of the only dataset. */
   readonly seeds: readonly number[];
-  /** Images of more pixels are refused before any memory is taken for them. */
+  /** Images with more pixels are rejected before memory is allocated for them. */
   readonly maxPixels: number;
-  /** Turns images as their EXIF orientation says. */
+  /** Rotates and mirrors images according to their EXIF orientation. */
   readonly applyExifOrientation: boolean;
-  /** Default `scaled`. */
+  /** Default: `scaled`. */
   readonly decode?: DecodeMode;
-  /** The size that every image must have after the transform, without `covers`; by default any, which is for {@link Decoder.decodeToArray}. */
+  /** The size that every image must have after the transform, if there are no `covers`. Default: any size, for {@link Decoder.decodeToArray}. */
   readonly outputSize?: Size;
   /** Forces a codec; see {@link openCodecs}. */
   readonly codec?: CodecName;
@@ -47,16 +47,16 @@ export async function createDecoder(options: DecoderOptions): Promise<Decoder> {
   return new Decoder(options, await openCodecs(options));
 }
 
-/** Turns encoded images into rows of a batch, one at a time. Belongs to one worker. */
+/** Decodes and transforms images into rows of a batch, one at a time. Belongs to one worker. */
 export class Decoder {
-  /** How JPEGs are decoded, and why so. */
+  /** The codec for JPEGs, and why it was chosen. */
   readonly codec: CodecChoice;
   readonly #options: DecoderOptions;
   readonly #codecs: OpenCodecs;
   readonly #scratch: Scratch;
   readonly #tools: PassTools;
   readonly #randoms: readonly SampleRandom[];
-  /** Null where crop indexes are of no use. */
+  /** Null if the JPEG codec cannot use crop indexes. */
   readonly #spliced: SplicedCrops | null;
   #warnings = 0;
   #narrowed = 0;
@@ -85,34 +85,34 @@ export class Decoder {
     this.#randoms = options.seeds.map((seed) => new SampleRandom(seed));
   }
 
-  /** Images that were decoded although something in them was odd, since the last {@link takeWarnings}. */
+  /** Number of warnings from decoded images since the last {@link takeWarnings}. */
   get warnings(): number {
     return this.#warnings;
   }
 
-  /** What lies on the image that was decoded last, moved as its pixels were. Null where nothing was given with it. */
+  /** The annotations of the last decoded image, moved with its pixels. Null if it has none. */
   get annotations(): Annotations | null {
     return this.#annotations;
   }
 
-  /** Images of which only a crop's own data were decoded, by their crop index, since the last call. */
+  /** Number of images of which only the data of the crop were decoded, with a crop index, since the last call. */
   takeSpliced(): number {
     return this.#spliced?.take() ?? 0;
   }
 
-  /** Of the image that was decoded last, where batches are of several sizes. */
+  /** The visible part of the last decoded image. Null if batches do not have several sizes. */
   get shown(): ShownPart | null {
     return this.#shown;
   }
 
-  /** Images of more than 8 bits a channel, whose pixels have the upper 8, since the last call. */
+  /** Number of images with more than 8 bits per channel, of which the upper 8 bits were used, since the last call. */
   takeNarrowed(): number {
     const narrowed = this.#narrowed;
     this.#narrowed = 0;
     return narrowed;
   }
 
-  /** {@link warnings}, which begin at 0 again. */
+  /** Returns {@link warnings} and resets them to 0. */
   takeWarnings(): number {
     const warnings = this.#warnings;
     this.#warnings = 0;
@@ -121,9 +121,10 @@ export class Decoder {
 
   /**
    * Writes the transformed image to address `target`, in the transform's layout and output shape. Throws, or rejects with,
-   * {@link SampleDecodeError}; then the target may hold anything. Returns nothing where the codec is synchronous. One call
-   * must end before the next begins. `companions` are transformed as the image is, with the same random numbers. `cropIndex` is
-   * the image's, packed: the pixels are the same with it and without. `given` is what lies on the image: see {@link annotations}.
+   * {@link SampleDecodeError}; then the content of the target is undefined. Returns a promise only if the codec is asynchronous.
+   * One call must finish before the next starts. `extraFields` are transformed like the image, with the same random numbers.
+   * `cropIndex` is the packed crop index of the image; it does not change the pixels. `given` are the annotations of the image:
+   * see {@link annotations}.
    */
   decode(
     bytes: Uint8Array,
@@ -146,7 +147,7 @@ export class Decoder {
     if (extraFields.length > 0) return this.#decodeExtraFields(image, sample, extraFields, given);
   }
 
-  /** As {@link decode}, of an image that is still where it is stored: of an uncompressed one only the crop is read. */
+  /** Like {@link decode}, for an image that has not been read yet. If it is uncompressed, only the rows of the crop are read. */
   decodeStored(stored: StoredImage, sample: SampleIdentity, target: number): void | Promise<void> {
     const { npy } = this.#codecs;
     const header = npy.openStored(stored);
@@ -163,8 +164,8 @@ export class Decoder {
   }
 
   /**
-   * The transformed image, whatever its size, in memory of its own, and the values of `masks`, which are transformed with it, a
-   * byte a pixel. Rejects with {@link SampleDecodeError}.
+   * Decodes an image into a new array, with any output size. `masks` are transformed with the image and returned with one byte
+   * per pixel. Rejects with {@link SampleDecodeError}.
    */
   async decodeToArray(
     bytes: Uint8Array,
@@ -186,7 +187,7 @@ export class Decoder {
     };
   }
 
-  /** The address of so many bytes of scratch, until the next image. */
+  /** Returns the address of `bytes` free bytes of scratch memory, valid until the next image. */
   spare(bytes: number): number {
     this.#scratch.reset();
     return this.#scratch.allocate(bytes);
@@ -198,7 +199,7 @@ export class Decoder {
   }
 
   async #decodeExtraFields(
-    first: ImageUnderWay<unknown>,
+    first: PlannedImage<unknown>,
     sample: SampleIdentity,
     extraFields: readonly ExtraFieldImage[],
     given: GivenAnnotations | null,
@@ -209,35 +210,35 @@ export class Decoder {
         continue;
       }
       try {
-        // Some steps go by what lies on the image.
+        // Some steps depend on the annotations.
         const image = this.#start(bytes, sample, null, given);
         const pixels = await image.pixels;
-        checkAlike(image.size, first.size);
+        checkSameSize(image.size, first.size);
         this.#finish(image, pixels, target);
       } catch (cause) {
-        throw ofField(field, cause);
+        throw withField(field, cause);
       }
     }
   }
 
-  /** The mask's values where its image's pixels went. */
-  #maskOf({ field, bytes }: StoredMask, { size, full }: ImageUnderWay<unknown>): Uint8Array {
+  /** Decodes a mask and transforms it with the plan of its image. */
+  #maskOf({ field, bytes }: StoredMask, { size, full }: PlannedImage<unknown>): Uint8Array {
     try {
       const mask = readMask(bytes, this.#options.maxPixels);
-      checkAlike(mask, size);
+      checkSameSize(mask, size);
       return transformMask(mask, full.passes).values;
     } catch (cause) {
-      throw ofField(field, cause);
+      throw withField(field, cause);
     }
   }
 
-  /** Plans the sample, and begins to decode the pixels that its first pass needs. */
+  /** Plans the sample, and starts to decode the pixels that its first pass needs. */
   #start(
     bytes: Uint8Array,
     sample: SampleIdentity,
     cropIndex: Uint8Array | null,
     given: GivenAnnotations | null,
-  ): ImageUnderWay<Pixels | Promise<Pixels>> {
+  ): PlannedImage<Pixels | Promise<Pixels>> {
     this.#scratch.reset();
     const { codec, header } = openImage(this.#codecs, bytes, this.#options.maxPixels);
     if (header.isNarrowed) this.#narrowed++;
@@ -255,7 +256,7 @@ export class Decoder {
     sample: SampleIdentity,
     given: GivenAnnotations | null,
     decodeRegion: (crop: Rect, reduction: Reduction) => P,
-  ): ImageUnderWay<P> {
+  ): PlannedImage<P> {
     const { covers, applyExifOrientation } = this.#options;
     const transform = covers?.[sample.bucket!] ?? this.#options.transform;
     const orientation = applyExifOrientation ? sample.orientation : UPRIGHT;
@@ -271,7 +272,7 @@ export class Decoder {
     return { size, full, plan, input, orientation, pixels };
   }
 
-  #finish({ plan, input, orientation }: ImageUnderWay<unknown>, pixels: Pixels, target: number): void {
+  #finish({ plan, input, orientation }: PlannedImage<unknown>, pixels: Pixels, target: number): void {
     this.#warnings += pixels.warnings;
     const upright = orientation === UPRIGHT ? pixels : this.#turn(pixels, input, orientation);
     try {
@@ -293,14 +294,14 @@ export class Decoder {
   }
 }
 
-/** The error of a field, which says so. */
-function ofField(field: string, cause: unknown): unknown {
+/** Adds the name of the field to a decode error. */
+function withField(field: string, cause: unknown): unknown {
   if (!(cause instanceof SampleDecodeError)) return cause;
   return new SampleDecodeError({}, `its field "${field}": ${cause.reason}`, { cause });
 }
 
-/** A flip is folded into the pass that resizes. */
-function shownPart({ size, full }: ImageUnderWay<unknown>): ShownPart {
+/** Derives the visible part from the first pass, which contains the resize and all flips. */
+function shownPart({ size, full }: PlannedImage<unknown>): ShownPart {
   const { x, y } = full.passes[0]!;
   return {
     original: size,
@@ -314,29 +315,30 @@ function checkSize(plan: Size, expected: Size | undefined): void {
   if (expected === undefined || (plan.width === expected.width && plan.height === expected.height)) return;
   throw new OtherSize(
     {},
-    `it comes out as ${plan.width}x${plan.height} and the batch is of ${expected.width}x${expected.height}`,
+    `its size after the transform is ${plan.width}x${plan.height}, but the batch has ${expected.width}x${expected.height}`,
   );
 }
 
-/** Nothing is wrong with the sample: the transform does not make all images of one size. */
+/** The sample is not damaged: the transform does not give all images the same size. */
 export class OtherSize extends SampleDecodeError {}
 
-/** What shares a crop must have the same pixels to be cropped. */
-function checkAlike(one: Size, image: Size): void {
-  if (one.width === image.width && one.height === image.height) return;
+/** Throws unless an extra image or mask has the size of the main image, because they share crops. */
+function checkSameSize(extra: Size, image: Size): void {
+  if (extra.width === image.width && extra.height === image.height) return;
   throw new SampleDecodeError(
     {},
-    `it is ${one.width}x${one.height} pixels where the image is ${image.width}x${image.height}; they must be alike`,
+    `it is ${extra.width}x${extra.height} pixels, but the image is ${image.width}x${image.height}; both must have the same size`,
   );
 }
 
-interface ImageUnderWay<P> {
-  /** Of the turned image. */
+interface PlannedImage<P> {
+  /** Size of the upright image. */
   readonly size: Size;
-  /** For the image at its full size; `plan` is for what is decoded of it. */
+  /** The plan for the image at full size. */
   readonly full: SamplePlan;
+  /** The plan for the image as it is decoded, possibly at a reduced size. */
   readonly plan: SamplePlan;
-  /** The part of the turned image that is decoded. */
+  /** The part of the upright image to decode. */
   readonly input: Rect;
   readonly orientation: number;
   readonly pixels: P;

@@ -9,7 +9,7 @@ import type { ErasedPart } from '../transform/plan.js';
 import type { CompiledTransform } from '../transform/transform.js';
 import { type Dtype, valueBytes } from '../transform/values.js';
 
-/** Overwrites parts of a finished image of this size at `target` (v2.functional `erase_image`). */
+/** Overwrites rectangles of the finished image at address `target` (v2.functional `erase_image`). `image` is its size. */
 export function eraseValues(
   parts: readonly ErasedPart[],
   image: Size,
@@ -46,7 +46,7 @@ function valueAsBytes(value: number, dtype: Dtype): Uint8Array {
   );
 }
 
-/** Normally distributed values in an image of floats, channel by channel. */
+/** Writes normally distributed values into a rectangle of a float image, channel by channel. */
 function writeNoise(
   rect: Rect,
   image: Size,
@@ -72,7 +72,7 @@ function writeNoise(
   }
 }
 
-/** Words i and i + 1 of Philox4x32-10 with this key give two numbers (Box and Muller, 1958). */
+/** Generates normally distributed numbers. Two words of Philox4x32-10 with this key give two numbers (Box and Muller, 1958). */
 function normals([low, high]: readonly [number, number]): () => number {
   const words = new Uint32Array(4);
   const four = new Float64Array(4);

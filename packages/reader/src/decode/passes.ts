@@ -8,7 +8,7 @@ import type { Rgb } from '../transform/effects.js';
 import { becomesFloatsLast, type CompiledTransform } from '../transform/transform.js';
 import { allocatePicture, runEffects } from './run-effects.js';
 
-/** The pixels of its input that a pass reads. */
+/** The rectangle of its input that a pass reads. */
 export function inputOf({ source, x, y }: Pass): Rect {
   if (x.count === 0 || y.count === 0) return { x: 0, y: 0, width: 1, height: 1 };
   const columns = sourceRange(x);
@@ -21,25 +21,25 @@ export function inputOf({ source, x, y }: Pass): Rect {
   };
 }
 
-/** What passes run on: the kernels, and memory for what lies between two of them. */
+/** The kernels that passes use, and memory for intermediate pictures. */
 export interface PassTools {
   readonly kernel: ResizeKernel;
   readonly scratch: Scratch;
-  /** Null where the transform needs none. */
+  /** Null if the transform does not need them. */
   readonly effects: EffectKernels | null;
-  /** [3, 256] float16 values of bytes, as their bits; null for a transform of another dtype. */
+  /** The bits of the float16 values of bytes, [3, 256]. Null if the dtype is not float16. */
   readonly halfFloats: Uint16Array | null;
 }
 
-/** What the last pass writes. */
+/** The format of the final result. */
 type Output = Pick<CompiledTransform, 'pixelLayout' | 'normalization' | 'dtype' | 'layout'>;
 
-/** RGB in memory: address of the first byte, bytes from one row to the next. */
+/** RGB pixels in memory: the address of the first byte, and the number of bytes from one row to the next. */
 type Source = Pick<Pixels, 'offset' | 'stride'>;
 
 const BYTES: Output = { pixelLayout: 'uint8-nhwc', normalization: null, dtype: 'uint8', layout: 'nhwc' };
 
-/** Runs the passes over what {@link inputOf} the first names, and writes the result, as `output` has it, to `target`. */
+/** Runs the passes on the pixels that {@link inputOf} the first pass names, and writes the result to `target` in the format `output`. */
 export function runPasses(
   passes: readonly Pass[],
   pixels: Source,
@@ -66,7 +66,7 @@ export function runPasses(
   });
 }
 
-/** Brings bytes of RGB to their place: as they are, or as floats. */
+/** Writes RGB bytes to `target`, converted to floats if `output` is float. */
 function finish(
   picture: Picture,
   { layout, normalization }: Output,
@@ -84,7 +84,7 @@ function finish(
   }
 }
 
-/** Resizes, then draws the border, which only bytes can have. */
+/** Resizes, then draws the border. A pass with a border writes bytes. */
 function runPass(pass: Pass, source: Source, output: Output, tools: PassTools, target: number): void {
   const { x, y, border } = pass;
   if (border === null) {

@@ -4,24 +4,24 @@ import type { Size } from '../transform/crops.js';
 import type { Effect, EffectEntry, EffectTools } from '../transform/effects.js';
 import { EFFECTS } from '../transform/step-table.js';
 
-/** Room for a picture with the slack that kernels need. */
+/** Allocates a picture with the slack that kernels need after it. */
 export function allocatePicture(scratch: Scratch, { width, height }: Size): Picture {
   return { address: scratch.allocate(width * height * 3 + PICTURE_SLACK_BYTES), width, height };
 }
 
-/** Bytes of scratch that effects on pictures of up to `pictureBytes` take at once. */
+/** Scratch memory in bytes that effects on pictures of up to `pictureBytes` need. */
 export function effectBytes(pictureBytes: number): number {
-  // The picture before and the one after. A blur's rows of words, 255 at most, are less than that of a large picture.
+  // The picture before and after an effect, and the rows of words of a blur.
   return 2 * (pictureBytes + PICTURE_SLACK_BYTES) + BLUR_ROWS_BYTES;
 }
 
-/** 259 rows of 4,096 pixels in words. */
+/** Memory of a blur: at most 259 rows of 4,096 pixels, 3 words of 2 bytes per pixel. */
 const BLUR_ROWS_BYTES = 259 * 4096 * 6;
 
-/** Applies effects one after the other. What comes back may lie elsewhere; the picture given is used up. */
+/** Applies effects in order. The result may be at another address; `picture` is overwritten. */
 export function runEffects(picture: Picture, effects: readonly Effect[], tools: EffectTools): Picture {
   let now = picture;
-  // The picture before, whose place the one after next may take.
+  // The previous picture. Its memory is reused for the result of the next effect.
   let spare: Picture | null = null;
   for (const effect of effects) {
     const entry = EFFECTS[effect.kind] as EffectEntry<Effect>;

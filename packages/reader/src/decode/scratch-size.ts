@@ -6,16 +6,16 @@ import { entryOf } from '../transform/parse-steps.js';
 import { becomesFloatsLast, type CompiledTransform } from '../transform/transform.js';
 import { effectBytes } from './run-effects.js';
 
-/** What a decoder does: one transform, or one for each size of a batch. */
+/** The transforms of a decoder: one, or one for each batch size. */
 export interface DecodedTransforms {
   readonly transform: CompiledTransform;
-  /** By the number of a batch's size, what takes the place of `transform`: they differ in nothing but size. */
+  /** The transforms that replace `transform`, by index of the batch size. They differ only in size. */
   readonly covers?: readonly CompiledTransform[] | undefined;
 }
 
 /**
- * Bytes of scratch with which every RGB image of up to `maxPixels` pixels can be transformed; one that is turned needs
- * more. A decoder works with less: images that do not fit are errors then.
+ * Scratch memory in bytes that is enough to transform every RGB image of up to `maxPixels` pixels. An image that is rotated by its
+ * EXIF orientation needs more. A decoder also works with less memory; images that do not fit are then errors.
  */
 export function scratchBytesFor({ transform, covers }: DecodedTransforms, maxPixels: number): number {
   return Math.max(...(covers ?? [transform]).map((one) => scratchBytesOf(one, maxPixels)));
@@ -26,22 +26,25 @@ function scratchBytesOf(transform: CompiledTransform, maxPixels: number): number
   return roundUp(kernelBytes(transform) + CROP_STATE_BYTES + intermediate + ROW_ENDS_BYTES + maxPixels * 3);
 }
 
-/** JPEG's limit. */
+/** The longest side that a JPEG can have, in pixels. */
 const LONGEST_SIDE = 65_535;
-/** Up to 31 bytes at the end of each decoded row. */
+/** Padding: up to 31 bytes at the end of each decoded row. */
 const ROW_ENDS_BYTES = LONGEST_SIDE * 32;
 
-/** Enough to resize an ordinary photo; the kernel gets more where there is. */
+/** Enough memory to resize an ordinary photo. The kernel gets more if there is more. */
 const LEAST_KERNEL_BYTES = scratchBytes({ sourceColumns: 8192, sourceRows: 8192, width: 1024, height: 512 });
 
-/** What the kernel gets of so many bytes of scratch. Throws {@link OptionError} where no photo could be resized with them. */
+/** The part of `bytes` of scratch memory that the kernel gets. Throws {@link OptionError} if `bytes` is too small to resize any photo. */
 export function kernelBytesWithin(bytes: number, transforms: readonly CompiledTransform[]): number {
   const wanted = Math.max(...transforms.map(kernelBytes));
   if (bytes > LEAST_KERNEL_BYTES) return Math.min(wanted, roundUp(Math.max(LEAST_KERNEL_BYTES, bytes / 2)));
-  throw new OptionError({}, `A decoder has ${bytes} bytes of scratch and needs more than ${LEAST_KERNEL_BYTES}.`);
+  throw new OptionError(
+    {},
+    `A decoder has ${bytes} bytes of scratch memory and needs more than ${LEAST_KERNEL_BYTES}.`,
+  );
 }
 
-/** The kernel's working memory for any image, which depends on how far it can be reduced. */
+/** The kernel's working memory for any image, in bytes. It depends on how much images are reduced. */
 function kernelBytes({ steps, outputShape }: CompiledTransform): number {
   const sides = steps.flatMap((step) => entryOf(step).resizesTo?.(step) ?? LARGEST_SIDE);
   const bytes = scratchBytes({
@@ -53,7 +56,7 @@ function kernelBytes({ steps, outputShape }: CompiledTransform): number {
   return roundUp(bytes);
 }
 
-/** What passes between the first and the last may leave, borders included, and what effects work on. */
+/** Memory in bytes for the results of passes before the last one, with borders, and for the pictures of effects. */
 function intermediateBytes(transform: CompiledTransform, maxPixels: number): number {
   let bytes = 0;
   let picture = maxPixels * 3;

@@ -5,8 +5,8 @@ import type { Effect, EffectEntry } from '../transform/effects.js';
 import { EFFECTS } from '../transform/step-table.js';
 
 /**
- * Takes a mask through the passes of its image, which are of the image's full size: crops, flips, resizes and rotations
- * alike, always to the nearest pixel, so that no value is made up; what changes colours leaves it as it is.
+ * Applies the passes of an image, planned for its full size, to its mask: crops, flips, resizes and rotations. Each pixel takes the
+ * value of the nearest source pixel, so no new values appear. Colour effects do not change masks.
  */
 export function transformMask(mask: Values, passes: readonly Pass[]): Values {
   return passes.reduce((now, pass) => {
@@ -32,7 +32,7 @@ function resized(mask: Values, { source, x, y, flippedFirst }: Pass): Values {
   return { width: x.count, height: y.count, values };
 }
 
-/** Which pixel of the source each pixel of the result is (PyTorch's `interpolate` with mode `nearest`, in its float32). */
+/** The source pixel for each result pixel (PyTorch's `interpolate` with mode `nearest`, in float32 as there). */
 function nearest({ source, output, first, count, flip }: Axis, start: number, flippedFirst: boolean): Int32Array {
   const scale = Math.fround(source / output);
   const places = new Int32Array(count);

@@ -3,16 +3,17 @@ import { hasUsefulHash } from './findings.js';
 import { Measures } from './measures.js';
 import { Groups, joinNear } from './near-duplicates.js';
 
-/** Who is in which group, by number; those of the second dataset are numbered behind those of the first. */
+/** Groups of copies, by sample index. The samples of the second dataset follow those of the first. */
 export interface Copies {
   readonly exact: Groups;
   readonly near: Groups;
-  /** Samples of the first, and of both. */
+  /** Number of samples of the first dataset. */
   readonly own: number;
+  /** Number of samples of both datasets. */
   readonly total: number;
 }
 
-/** Exact copies have equal bytes; near ones differ in few bits of the perceptual hash. `against`: the measures of a second dataset. */
+/** Finds copies. Exact copies have equal bytes; near copies differ in few bits of the perceptual hash. `against` are the measures of a second dataset. */
 export function findCopies(measures: Measures, against: Measures | null): Copies {
   const own = measures.samples;
   const total = own + (against?.samples ?? 0);
@@ -50,7 +51,7 @@ export function findCopies(measures: Measures, against: Measures | null): Copies
   return { exact, near, own, total };
 }
 
-/** The members of each group of two or more, by the number of the first. */
+/** The members of each group of two or more samples, by the index of the first member. */
 export function membersOf(groups: Groups, total: number): Map<number, number[]> {
   const members = new Map<number, number[]>();
   for (let row = 0; row < total; row++) {
@@ -63,7 +64,7 @@ export function membersOf(groups: Groups, total: number): Map<number, number[]> 
   return members;
 }
 
-/** Both datasets have one of these; `own` are the samples of the first. */
+/** Whether a group has members in both datasets. `own` is the number of samples of the first. */
 export function isLeak(rows: readonly number[], own: number): boolean {
   return rows.some((row) => row < own) && rows.some((row) => row >= own);
 }

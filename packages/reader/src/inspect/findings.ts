@@ -1,20 +1,21 @@
-/** What an inspection says of single samples: one entry each, with what makes a sample one of them and which comes first. */
+/** Kinds of findings about single samples: one entry each, with its criterion and its ranking. */
 import type { Measures } from './measures.js';
 
 export interface FindingKind {
-  /** What a person is told: of `value`, and of the samples. */
+  /** Title of the finding, for people. */
   readonly title: string;
+  /** The criterion, for people. */
   readonly help: string;
-  /** The column that the samples are ranked by, without its prefix. */
+  /** The column by which samples are ranked, without its prefix. */
   readonly column: string;
   /** Whether larger values come first. */
   readonly isLargestFirst: boolean;
   value(measures: Measures, row: number): number;
-  /** Whether this value is one of it. */
+  /** Whether a sample with this value belongs to the finding. */
   holds(value: number): boolean;
 }
 
-/** Where what is usual ends. Light is 0 to 255, entropy 0 to 8 bits. */
+/** Thresholds. Brightness is 0 to 255, entropy 0 to 8 bits. */
 const DARK_P99 = 80;
 const BRIGHT_P5 = 235;
 const LOW_ENTROPY = 3;
@@ -24,7 +25,7 @@ const ODD_ASPECT = 3;
 export const FINDINGS = {
   dark: {
     title: 'dark',
-    help: `99 of 100 pixels are no lighter than ${DARK_P99} of 255`,
+    help: `99 % of the pixels have a brightness of at most ${DARK_P99} of 255`,
     column: 'p99',
     isLargestFirst: false,
     value: ({ p99 }, row) => p99[row]!,
@@ -32,7 +33,7 @@ export const FINDINGS = {
   },
   bright: {
     title: 'bright',
-    help: `95 of 100 pixels are lighter than ${BRIGHT_P5} of 255`,
+    help: `95 % of the pixels have a brightness above ${BRIGHT_P5} of 255`,
     column: 'p5',
     isLargestFirst: true,
     value: ({ p5 }, row) => p5[row]!,
@@ -40,7 +41,7 @@ export const FINDINGS = {
   },
   'low-information': {
     title: 'low information',
-    help: `the entropy of the light is below ${LOW_ENTROPY} of 8 bits: hardly more than one colour`,
+    help: `the entropy of the brightness is below ${LOW_ENTROPY} of 8 bits: almost a single colour`,
     column: 'entropy',
     isLargestFirst: false,
     value: ({ entropy }, row) => entropy[row]!,
@@ -48,7 +49,7 @@ export const FINDINGS = {
   },
   blurry: {
     title: 'blurry',
-    help: `the variance of the Laplacian at 256x256 is below ${LOW_SHARPNESS}: no edge is sharp, or there is none`,
+    help: `the variance of the Laplacian at 256x256 is below ${LOW_SHARPNESS}: the image has no sharp edges`,
     column: 'sharpness',
     isLargestFirst: false,
     value: ({ sharpness }, row) => sharpness[row]!,
@@ -64,7 +65,7 @@ export const FINDINGS = {
   },
   warnings: {
     title: 'with warnings',
-    help: 'the codec found something odd in the file and went on: part of the picture may be grey',
+    help: 'the decoder reported a warning and continued: part of the image may be grey',
     column: 'warnings',
     isLargestFirst: true,
     value: ({ warnings }, row) => warnings[row]!,
@@ -74,7 +75,7 @@ export const FINDINGS = {
 
 export type FindingName = keyof typeof FINDINGS;
 
-/** How many samples a finding is of, and the numbers of the first by rank, at most `most`. */
+/** The number of samples of a finding, and the indices and values of the first `most` samples by rank. */
 export function findingOf(
   name: FindingName,
   measures: Measures,
@@ -92,7 +93,7 @@ export function findingOf(
   return { count: found.length, rows: [...rows], values: Array.from(rows, (row) => kind.value(measures, row)) };
 }
 
-/** Images of hardly more than one colour have hashes of chance: they are near nothing. */
+/** Whether the perceptual hash of an image is meaningful. Images of almost a single colour have random hashes. */
 export function hasUsefulHash({ isMeasured, entropy, sharpness }: Measures, row: number): boolean {
   return isMeasured[row] === 1 && entropy[row]! >= 1 && sharpness[row]! > 0;
 }

@@ -8,20 +8,20 @@ import { type MeasureOptions, measureDataset } from './measure-dataset.js';
 import { type InspectReport, reportOf } from './report.js';
 
 export interface InspectOptions extends MeasureOptions {
-  /** A second dataset: samples that both have are leaks. */
+  /** A second dataset. Samples that occur in both are leaks. */
   readonly against?: string | undefined;
-  /** How remote locations are asked. What is omitted comes from the environment. */
+  /** How requests to remote locations are made. Omitted values come from the environment. */
   readonly storage?: StorageOptions | undefined;
-  /** How many samples of a finding, and how many groups, are named. Default 48; all are counted. */
+  /** Maximum number of samples and of groups to list per finding. Default: 48. All are counted. */
   readonly most?: number | undefined;
 }
 
-const MOST = 48;
+const DEFAULT_MOST = 48;
 
 /**
- * Looks at every image once, in worker threads, and keeps what it measured as columns beside each shard, `inspect.NAME`, which
- * `where` knows. What lies there is not measured again. Throws {@link OptionError} for a mixture, {@link FileError} where
- * a dataset is not there, cannot be read, or the columns cannot be written, DamagedShardError and ShardIndexError of its shards.
+ * Measures every image once, in worker threads, and stores the results as columns `inspect.NAME` in a sidecar of each shard. `where`
+ * can use these columns. Stored results are not measured again. Throws {@link OptionError} for a mixture, {@link FileError} if a
+ * dataset does not exist or cannot be read or the columns cannot be written, and DamagedShardError and ShardIndexError for its shards.
  */
 export async function inspect(location: string, options: InspectOptions = {}): Promise<InspectReport> {
   const callbacks = new WatchedCallbacks();
@@ -36,12 +36,12 @@ async function inspectDataset(location: string, options: InspectOptions): Promis
   const against = other === null ? null : (await measureDataset(other, options)).measures;
   const found = findCopies(measures, against);
   await keepGroups(dataset, found, other);
-  return reportOf({ dataset, other, measures, known, isKept }, found, options.most ?? MOST);
+  return reportOf({ dataset, other, measures, known, isKept }, found, options.most ?? DEFAULT_MOST);
 }
 
 async function openOne(location: string, storage: StorageOptions | undefined): Promise<Dataset> {
   const dataset = await openDataset(location, { storage });
   if (dataset.mixture === null) return dataset;
   await dataset.close();
-  throw new OptionError({ path: location }, `${location} is a mixture: inspect the datasets that it is made of.`);
+  throw new OptionError({ path: location }, `${location} is a mixture: inspect each of its datasets instead.`);
 }

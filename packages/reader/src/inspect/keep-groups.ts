@@ -5,7 +5,7 @@ import { keepColumns } from './measure-dataset.js';
 import { INSPECT_PREFIX } from './measures.js';
 import { namesOf } from './sample-names.js';
 
-/** Adds the columns that say of which copies a sample is one. */
+/** Stores the columns that name the group of copies of each sample: `duplicate`, `near` and, with a second dataset, `leak`. */
 export async function keepGroups(dataset: StoredDataset, copies: Copies, other: StoredDataset | null): Promise<void> {
   const { own, total } = copies;
   const exact = await firstKeys(membersOf(copies.exact, own), dataset);
@@ -28,7 +28,7 @@ export async function keepGroups(dataset: StoredDataset, copies: Copies, other: 
   }
 }
 
-/** Of each member of a group the key of the first, which stays when the dataset grows. */
+/** For each member of a group, the key of the first member, which does not change when the dataset grows. */
 async function firstKeys(groups: ReadonlyMap<number, number[]>, dataset: StoredDataset): Promise<Map<number, string>> {
   const names = await namesOf(dataset, [...groups.keys()]);
   const keys = new Map<number, string>();
@@ -36,7 +36,7 @@ async function firstKeys(groups: ReadonlyMap<number, number[]>, dataset: StoredD
   return keys;
 }
 
-/** Of each sample that the second dataset has, too, the key that it has there. */
+/** For each sample that also occurs in the second dataset, its key there. */
 async function leakKeys(
   groups: ReadonlyMap<number, number[]>,
   own: number,

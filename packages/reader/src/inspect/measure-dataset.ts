@@ -1,4 +1,4 @@
-/** Measures every image of a dataset in a loader's workers, and keeps the measures beside each shard. */
+/** Measures every image of a dataset in the workers of a loader, and stores the measures in a sidecar of each shard. */
 import { lastAtMost } from '@shardtool/base';
 import {
   contentOf,
@@ -13,32 +13,33 @@ import { INSPECTED_SIDE, NOT_WHOLE, takeMeasured } from './measure.js';
 import { columnsOf, Measures, measuresOf } from './measures.js';
 
 export interface MeasureOptions {
-  /** Threads that decode. Default: one a core. */
+  /** Number of decoding threads. Default: one per core. */
   readonly workers?: number | undefined;
-  /** Measures anew what lies beside shards already. Default false. */
+  /** Measure again even if stored results exist. Default: false. */
   readonly again?: boolean | undefined;
-  /** Called now and then with how many images have been measured, of how many that were not there. */
+  /** Called from time to time with the number of images measured so far and the number to measure. */
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
 }
 
-/** What was measured of a dataset, and how much of it lay there already. */
+/** The measures of a dataset, and how many of them were already stored. */
 export interface MeasuredDataset {
   readonly measures: Measures;
-  /** Samples whose measures lay beside their shards. */
+  /** Number of samples whose measures were already stored. */
   readonly known: number;
-  /** False where nothing can lie beside some shards, so that nothing of those is kept. */
+  /** False if some shards cannot have sidecars, so that their measures are not stored. */
   readonly isKept: boolean;
 }
 
 const BATCH = 64;
 const PIXELS = INSPECTED_SIDE ** 2;
 const ROW_BYTES = PIXELS * 3;
-/** As `Checker.check` says it. A loader takes such an image if all pixels that it asks for are there. */
-const WITHOUT_END = 'it is no JPEG that can be decoded (premature end: it has no end marker)';
+/** The reason that `Checker.check` gives. A loader accepts such an image if all pixels that it needs are present. */
+const WITHOUT_END = 'this JPEG cannot be decoded (premature end: it has no end marker)';
 
 /**
- * Images are resized to 256x256, upright, as a loader with that step does it. A shard is kept as soon as all of it was measured: who
- * is interrupted goes on there. Throws FileError where a shard cannot be read or the measures cannot be written.
+ * Measures the images of a dataset, upright and resized to 256x256 as a loader with that step does. A shard is stored as soon as it
+ * is complete, so an interrupted inspection resumes there. Throws FileError if a shard cannot be read or the measures cannot be
+ * written.
  */
 export async function measureDataset(dataset: Dataset, options: MeasureOptions): Promise<MeasuredDataset> {
   const { shards, files } = dataset;
@@ -72,7 +73,7 @@ interface MeasuredShard {
   readonly measured: Measures;
 }
 
-/** Each shard as soon as its last image is there. */
+/** Yields each shard as soon as its last image is measured. */
 async function* measureShards(
   dataset: Dataset,
   shards: readonly ShardFile[],
@@ -117,9 +118,9 @@ async function* measureShards(
         const { measured, bad } = opened(shard);
         const row = number - firstSample[shard]!;
         if (batch.valid[i] === 1) {
-          const of = takeMeasured(batch.images.subarray(i * ROW_BYTES, (i + 1) * ROW_BYTES));
-          if (of.warnings === NOT_WHOLE) measured.errors.set(row, WITHOUT_END);
-          else measured.put(row, of, PIXELS);
+          const values = takeMeasured(batch.images.subarray(i * ROW_BYTES, (i + 1) * ROW_BYTES));
+          if (values.warnings === NOT_WHOLE) measured.errors.set(row, WITHOUT_END);
+          else measured.put(row, values, PIXELS);
         } else bad.set(row, batch.keys[i]!);
         if (--opened(shard).left === 0) whole.push(shard);
       }
@@ -138,15 +139,15 @@ async function* measureShards(
   }
 }
 
-/** A shard of which some rows have been measured. */
+/** A shard that is partly measured. */
 interface OpenShard {
   readonly measured: Measures;
-  /** Keys of the rows that could not be decoded. */
+  /** Keys of the samples that could not be decoded, by row. */
   readonly bad: Map<number, string>;
   left: number;
 }
 
-/** The loader's report says why the rows are bad. */
+/** Takes the reasons of bad rows from the loader's report. */
 function nameReasons(
   { measured: { errors }, bad: rows }: OpenShard,
   shardName: string,
@@ -165,7 +166,7 @@ async function addAspect({ aspect, isMeasured }: Measures, shard: ShardFile): Pr
   }
 }
 
-/** Writes columns beside a shard, in place of those that lie there; nothing where nothing can lie beside it. Throws FileError. */
+/** Writes the inspection sidecar of a shard, replacing an existing one. Does nothing if the shard cannot have one. Throws FileError. */
 export async function keepColumns(
   { path, storage, loadInspection, loadParts }: ShardFile,
   columns: ReadonlyMap<string, InspectionColumn>,

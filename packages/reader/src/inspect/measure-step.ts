@@ -4,7 +4,7 @@ import { jpegStructure } from '../codec/jpeg-structure.js';
 import type { FieldsStep, PixelsStep } from '../loader/work/custom-steps.js';
 import { measure, NOT_WHOLE, putMeasured } from './measure.js';
 
-/** A worker has one image at a time. */
+/** The stored image of the current sample. A worker handles one image at a time. */
 const stored = { crc32: 0, bytes: 0, isWhole: true };
 
 export const fields: FieldsStep = (given) => {

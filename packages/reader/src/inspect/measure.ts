@@ -1,32 +1,37 @@
-/** What is measured of one image, and how it lies in the row of a batch: the workers write it over the pixels that it was made of. */
+/** Measures one image. The workers return the result in the row of a batch, where it overwrites the pixels. */
 import { MeasureKernels } from '../kernels/measure.js';
 import { perceptualHash } from './perceptual-hash.js';
 
-/** Images are resized to so many pixels each way. */
+/** Side length to which images are resized, in pixels. */
 export const INSPECTED_SIDE = 256;
-/** Left out at each side for the second hash: a hundredth, and a little more. */
+/** Pixels to ignore at each side for the second hash: slightly more than 1 %. */
 const MARGIN = 3;
 
-/** What is measured of an image. Light is 0 (black) to 255. */
+/** The measures of an image. Brightness is 0 (black) to 255. */
 export interface Measured {
-  /** Of the image as it is stored: its crc32 and length. */
+  /** CRC32 of the image as stored. */
   readonly crc32: number;
+  /** Length of the image as stored. */
   readonly bytes: number;
+  /** Perceptual hash. */
   readonly hash: readonly [low: number, high: number];
-  /** {@link hash} without the margins. */
+  /** Perceptual hash of the image without its margins. */
   readonly innerHash: readonly [low: number, high: number];
+  /** Mean brightness. */
   readonly brightness: number;
-  /** 5 and 99 of 100 pixels are at most so light. */
+  /** 5th percentile of the brightness. */
   readonly p5: number;
+  /** 99th percentile of the brightness. */
   readonly p99: number;
-  /** Of the light, in bits: 0 for one grey, 8 for all greys alike. */
+  /** Entropy of the brightness in bits: 0 for a single grey, 8 if all greys are equally frequent. */
   readonly entropy: number;
-  /** Variance of the light's Laplacian: low where nothing is sharp. */
+  /** Variance of the Laplacian of the brightness: low if nothing is sharp. */
   readonly sharpness: number;
-  /** How often the codec found something odd; {@link NOT_WHOLE} for an image that is not whole, although all pixels are there. */
+  /** Number of decoder warnings. {@link NOT_WHOLE} for an image whose file is incomplete although all pixels are present. */
   readonly warnings: number;
-  /** Sums over the pixels of each channel, and of their squares. */
+  /** Sums of the values of each channel. */
   readonly sums: readonly [number, number, number];
+  /** Sums of the squared values of each channel. */
   readonly squares: readonly [number, number, number];
 }
 
@@ -48,7 +53,7 @@ export function measure(pixels: Uint8Array): Omit<Measured, 'crc32' | 'bytes' | 
   }
   return {
     hash: perceptualHash(kernels.lowFrequencies(0)),
-    // An image without its margins has a hash near that of a copy which was cropped.
+    // The hash without margins is close to the hash of a cropped copy.
     innerHash: perceptualHash(kernels.lowFrequencies(MARGIN)),
     brightness: lightSum / PIXELS,
     p5: percentile(counts, 0.05),
@@ -60,7 +65,7 @@ export function measure(pixels: Uint8Array): Omit<Measured, 'crc32' | 'bytes' | 
   };
 }
 
-/** The light that this share of the pixels does not exceed. */
+/** The brightness that this share of the pixels does not exceed. */
 function percentile(counts: Uint32Array, share: number): number {
   let seen = 0;
   for (let value = 0; value < 256; value++) {
@@ -74,14 +79,15 @@ function variance([sum, squares]: readonly [number, number], count: number): num
   return squares / count - (sum / count) ** 2;
 }
 
-/** Writes what was measured over the first bytes of a row. */
-export function putMeasured(row: Uint8Array, of: Measured): void {
+/** Writes the measures over the first bytes of a row. */
+export function putMeasured(row: Uint8Array, measured: Measured): void {
   const view = new DataView(row.buffer, row.byteOffset, row.byteLength);
-  const words = [of.crc32, ...of.hash, ...of.innerHash, of.warnings];
+  const words = [measured.crc32, ...measured.hash, ...measured.innerHash, measured.warnings];
   words.forEach((word, i) => {
     view.setUint32(4 * i, word, true);
   });
-  const numbers = [of.bytes, of.brightness, of.p5, of.p99, of.entropy, of.sharpness, ...of.sums, ...of.squares];
+  const { bytes, brightness, p5, p99, entropy, sharpness, sums, squares } = measured;
+  const numbers = [bytes, brightness, p5, p99, entropy, sharpness, ...sums, ...squares];
   numbers.forEach((value, i) => {
     view.setFloat64(4 * words.length + 8 * i, value, true);
   });

@@ -1,29 +1,30 @@
-/** What was measured of the samples of a shard, or of a dataset: a column a measure, and how each is stored. */
+/** The measures of the samples of a shard or a dataset: one column per measure, and how each column is stored. */
 import type { ColumnType, ColumnValue, InspectionColumn } from '@shardtool/format';
 import type { Measured } from './measure.js';
 
-/** Columns of an inspection begin so, as `where` names them: `inspect.sharpness < 20`. */
+/** Prefix of the columns of an inspection, as used in `where`: `inspect.sharpness < 20`. */
 export const INSPECT_PREFIX = 'inspect.';
 
-/** Measures of so many samples, some 50 bytes each. Where `isMeasured` is 0 there is nothing: no image, or a bad one. */
+/** The measures of `samples` samples, about 50 bytes each. If `isMeasured` is 0, the sample has no image or a bad one. */
 export class Measures {
   readonly isMeasured: Uint8Array;
   readonly crc32: Uint32Array;
   readonly bytes: Float64Array;
-  /** Two words each, as are those without margins. */
+  /** Perceptual hashes, two words each. */
   readonly hash: Uint32Array;
+  /** Perceptual hashes without margins, two words each. */
   readonly innerHash: Uint32Array;
   readonly brightness: Float32Array;
   readonly p5: Uint8Array;
   readonly p99: Uint8Array;
   readonly entropy: Float32Array;
   readonly sharpness: Float32Array;
-  /** Longer side over shorter; 0 where the size is not known. */
+  /** Longer side divided by the shorter. 0 if the size is unknown. */
   readonly aspect: Float32Array;
   readonly warnings: Uint8Array;
-  /** Why a sample has no measures, by number. */
+  /** The reasons why samples have no measures, by row. */
   readonly errors = new Map<number, string>();
-  /** Sums over all pixels of the means of images and of their squares, by channel, and how many images they are of. */
+  /** Per channel the sum of the mean values of images, then per channel the sum of their mean squared values, then the number of images. */
   readonly totals: Float64Array = new Float64Array(7);
 
   constructor(readonly samples: number) {
@@ -41,7 +42,7 @@ export class Measures {
     this.warnings = new Uint8Array(samples);
   }
 
-  /** `pixels`: how many the sums are of. */
+  /** Sets the measures of a row. `pixels` is the number of pixels in the sums. */
   put(row: number, measured: Measured, pixels: number): void {
     this.isMeasured[row] = 1;
     this.crc32[row] = measured.crc32;
@@ -61,7 +62,7 @@ export class Measures {
     this.totals[6]!++;
   }
 
-  /** Puts the measures of a shard where its samples are in the dataset. */
+  /** Copies the measures of a shard, whose first sample has the index `first`. */
   putShard(first: number, shard: Measures): void {
     for (const name of LISTS) this[name].set(shard[name] as never, first);
     for (const name of ['hash', 'innerHash'] as const) this[name].set(shard[name], 2 * first);
@@ -70,13 +71,13 @@ export class Measures {
   }
 }
 
-/** One value a sample. */
+/** The lists with one value per sample. */
 const LISTS = [
   ...(['isMeasured', 'crc32', 'bytes', 'brightness', 'p5', 'p99'] as const),
   ...(['entropy', 'sharpness', 'aspect', 'warnings'] as const),
 ] as const;
 
-/** A stored measure: its column, and how a row of it comes out of {@link Measures} and goes in again. */
+/** A stored measure: the type of its column, and how to read and write a row in {@link Measures}. */
 interface StoredMeasure {
   readonly type: ColumnType;
   get(from: Measures, row: number): ColumnValue;
@@ -100,7 +101,7 @@ const hashed = (name: 'hash' | 'innerHash'): StoredMeasure => ({
   },
 });
 
-/** The columns, null where a sample has no measures. */
+/** The stored columns. A value is null if the sample has no measures. */
 const STORED: Readonly<Record<string, StoredMeasure>> = {
   hash: hashed('hash'),
   innerHash: hashed('innerHash'),
@@ -116,13 +117,13 @@ const STORED: Readonly<Record<string, StoredMeasure>> = {
 };
 const ERROR = 'error';
 
-/** 16 hexadecimal digits. */
+/** A hash as 16 hexadecimal digits. */
 export function hashText(hashes: Uint32Array, row: number): string {
   const digits = (word: number) => word.toString(16).padStart(8, '0');
   return digits(hashes[2 * row + 1]!) + digits(hashes[2 * row]!);
 }
 
-/** The columns as they are stored beside the index. */
+/** The columns of the inspection sidecar. */
 export function columnsOf(measures: Measures): Map<string, InspectionColumn> {
   const rows = Array.from({ length: measures.samples }, (_, row) => row);
   const columns = new Map<string, InspectionColumn>();
@@ -134,7 +135,7 @@ export function columnsOf(measures: Measures): Map<string, InspectionColumn> {
   return columns;
 }
 
-/** The inverse of {@link columnsOf}; null where a column is missing. */
+/** The inverse of {@link columnsOf}. Null if a column is missing. */
 export function measuresOf(
   samples: number,
   columns: ReadonlyMap<string, InspectionColumn>,

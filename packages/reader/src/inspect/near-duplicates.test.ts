@@ -6,7 +6,7 @@ function ones(word: number): number {
   return word.toString(2).replaceAll('0', '').length;
 }
 
-/** Each with each. */
+/** Compares all pairs. */
 function compared(hashes: Uint32Array, owners: Uint32Array, count: number): number[] {
   const groups = new Groups(count);
   for (let a = 0; a < owners.length; a++) {
@@ -19,14 +19,14 @@ function compared(hashes: Uint32Array, owners: Uint32Array, count: number): numb
   return Array.from({ length: count }, (_, i) => groups.first(i));
 }
 
-/** Hashes of which many are a few bits from another. */
+/** Random hashes, many of which differ from another in a few bits. */
 const word = fc.integer({ min: 0, max: 2 ** 32 - 1 });
 const clusters = fc.array(
   fc.record({ low: word, high: word, flips: fc.array(fc.array(fc.nat(63), { maxLength: 7 }), { maxLength: 4 }) }),
   { maxLength: 8 },
 );
 
-test('pairs that differ in at most four bits are joined, and no others, as where each is compared with each', () => {
+test('exactly the pairs that differ in at most four bits are joined, as in a comparison of all pairs', () => {
   fc.assert(
     fc.property(clusters, fc.integer({ min: 1, max: 3 }), (given, each) => {
       const words = given.flatMap(({ low, high, flips }) =>
@@ -46,7 +46,7 @@ test('pairs that differ in at most four bits are joined, and no others, as where
   );
 });
 
-test('any four bits may differ, and the fifth is one too many', () => {
+test('any four bits may differ, but not five', () => {
   fc.assert(
     fc.property(word, word, fc.uniqueArray(fc.nat(63), { minLength: 4, maxLength: 5 }), (low, high, bits) => {
       const pair = [low, high];

@@ -1,22 +1,22 @@
 import { HashTable } from '@shardtool/base';
 
-/** Hashes, each two words: [low, high, low, high, ...]. */
+/** Hashes of two words each: [low, high, low, high, ...]. */
 export type Hashes = Uint32Array;
 
 /**
- * The 64 bits are cut into six bands. Hashes of which at most {@link NEAR_BITS} bits differ are equal in two bands at least, so
- * they meet where hashes are sorted by these two.
+ * The 64 bits are divided into six bands. Hashes that differ in at most {@link NEAR_BITS} bits are equal in at least two bands, so
+ * sorting by these two bands brings them together.
  */
 const BAND_BITS = [11, 11, 11, 11, 10, 10] as const;
 const BAND_STARTS = BAND_BITS.map((_, band) => BAND_BITS.slice(0, band).reduce((sum, bits) => sum + bits, 0));
 export const NEAR_BITS = 4;
 
-/** Keys of two bands have at most so many; few hashes are sorted by fewer bits of them. */
+/** Number of bits in the key of two bands. If there are few hashes, fewer bits of the key are used. */
 const MOST_KEY_BITS = 22;
-/** An odd number by which keys are multiplied, so that all their bits decide about the first ones. */
+/** Odd multiplier for keys, which lets all their bits influence the highest bits. */
 const SPREAD = 0x9e3779b1;
 
-/** Sets of numbers that belong together, found one pair at a time: a forest in which each number names one of its set. */
+/** Groups of numbers, built one pair at a time: a disjoint-set forest. */
 export class Groups {
   readonly #parent: Uint32Array;
 
@@ -24,7 +24,7 @@ export class Groups {
     this.#parent = Uint32Array.from({ length: count }, (_, i) => i);
   }
 
-  /** The smallest number of the set. */
+  /** The smallest number of the group. */
   first(number: number): number {
     const parent = this.#parent;
     let at = number;
@@ -42,9 +42,9 @@ export class Groups {
 }
 
 /**
- * Joins the owners of hashes of which at most {@link NEAR_BITS} bits differ. `ownerOf[i]` is who has hash i: one that has several is
- * compared by all of them. Memory: some 50 bytes a hash. Time grows with the hashes, and where very many look alike with the pairs
- * of those.
+ * Joins the owners of hashes that differ in at most {@link NEAR_BITS} bits. `ownerOf[i]` is the owner of hash i; an owner with several
+ * hashes is compared by all of them. Memory: about 50 bytes per hash. Time is linear in the number of hashes, unless very many are
+ * alike: then it is linear in the number of pairs.
  */
 export function joinNear(hashes: Hashes, ownerOf: Uint32Array, groups: Groups): void {
   const { low, high, owners } = joinEqual(hashes, ownerOf, groups);
@@ -65,12 +65,12 @@ interface Sortable {
   readonly owners: Uint32Array;
 }
 
-/** Joins the owners of equal hashes, and gives each hash once. */
+/** Joins the owners of equal hashes, and returns each hash once. */
 function joinEqual(hashes: Hashes, ownerOf: Uint32Array, groups: Groups): Sortable {
   const count = ownerOf.length;
   const spread = (i: number) => (Math.imul(hashes[2 * i]!, SPREAD) ^ Math.imul(hashes[2 * i + 1]!, 0x85ebca77)) >>> 0;
   const mixed = (i: number) => (spread(i) ^ (spread(i) >>> 15)) >>> 0;
-  // Its entries begin at 1.
+  // Entries of the table start at 1.
   const table = new HashTable(Uint32Array, (entry) => mixed(entry - 1), count);
   const kept = new Uint32Array(count);
   let keptCount = 0;
@@ -94,7 +94,7 @@ function joinEqual(hashes: Hashes, ownerOf: Uint32Array, groups: Groups): Sortab
   return { low, high, owners };
 }
 
-/** Sorts by two bands (counting sort): behind it those with the key k begin at starts[k + 1]. */
+/** Sorts by two bands (counting sort). Afterwards, hashes with the key k start at starts[k + 1]. */
 function sortBy(one: number, other: number, from: Sortable, to: Sortable, starts: Uint32Array): void {
   const [startA, bitsA] = [BAND_STARTS[one]!, BAND_BITS[one]!];
   const [startB, bitsB] = [BAND_STARTS[other]!, BAND_BITS[other]!];
@@ -109,7 +109,7 @@ function sortBy(one: number, other: number, from: Sortable, to: Sortable, starts
   starts.fill(0);
   for (let i = 0; i < count; i++) starts[keyOf(i) + 1]!++;
   for (let key = 1; key < starts.length; key++) starts[key]! += starts[key - 1]!;
-  // starts[k + 1] is the end of key k, and comes down to its begin while the places are given out.
+  // starts[k + 1] is the end of key k. It decreases to the start of key k while positions are assigned.
   for (let i = count - 1; i >= 0; i--) {
     const at = --starts[keyOf(i) + 1]!;
     to.low[at] = from.low[i]!;
@@ -118,7 +118,7 @@ function sortBy(one: number, other: number, from: Sortable, to: Sortable, starts
   }
 }
 
-/** `bits` bits from bit `start` on. */
+/** Extracts `bits` bits from bit `start` on. */
 function bandOf(low: number, high: number, start: number, bits: number): number {
   const mask = (1 << bits) - 1;
   if (start >= 32) return (high >>> (start - 32)) & mask;
@@ -126,7 +126,7 @@ function bandOf(low: number, high: number, start: number, bits: number): number 
   return ((low >>> start) | (high << (32 - start))) & mask;
 }
 
-/** Compares all with each other that have the same key. */
+/** Compares all pairs of hashes with the same key. */
 function joinWithin({ low, high, owners }: Sortable, starts: Uint32Array, groups: Groups): void {
   const count = low.length;
   for (let key = 1; key < starts.length; key++) {
@@ -142,7 +142,7 @@ function joinWithin({ low, high, owners }: Sortable, starts: Uint32Array, groups
   }
 }
 
-/** Bits of a word that are 1. */
+/** Number of bits that are 1 in a word. */
 function ones(word: number): number {
   let bits = word - ((word >>> 1) & 0x55555555);
   bits = (bits & 0x33333333) + ((bits >>> 2) & 0x33333333);

@@ -1,9 +1,9 @@
-/** A hash of what an image shows: images that look alike have hashes of which few bits differ. */
+/** Perceptual hash: the hashes of images that look alike differ in few bits. */
 import { FREQUENCIES } from '../kernels/measure.js';
 
 const BITS = 64;
 
-/** The lowest frequencies but the mean light, which says nothing of what is shown; the longest waves first. */
+/** The lowest frequencies, ordered from the lowest, without the mean brightness, which does not depend on the content. */
 const CHOSEN = Uint8Array.from(
   Array.from({ length: FREQUENCIES ** 2 - 1 }, (_, i) => i + 1)
     .sort((a, b) => squared(a) - squared(b) || a - b)
@@ -17,7 +17,7 @@ function squared(place: number): number {
 
 const coefficients = new Float64Array(BITS);
 
-/** 64 bits, as two words: whether each of the 64 lowest of these frequencies of the light, [down][across], is above their median. */
+/** The hash as two words of 32 bits. Each bit says whether one of the 64 lowest frequencies of the brightness, [down][across], is above their median. */
 export function perceptualHash(frequencies: Float64Array): readonly [low: number, high: number] {
   for (let bit = 0; bit < BITS; bit++) coefficients[bit] = frequencies[CHOSEN[bit]!]!;
   const sorted = coefficients.toSorted();

@@ -1,76 +1,77 @@
-/** What an inspection found, in numbers and with the samples that are worth a look. */
+/** The report of an inspection: counts, and the samples that are worth a look. */
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { type Copies, isLeak, membersOf } from './copies.js';
 import { FINDINGS, type FindingName, findingOf } from './findings.js';
 import type { Measures } from './measures.js';
 import { classesOf, namesOf, type SampleName } from './sample-names.js';
 
-/** A sample that is named. */
+/** A sample that the report lists. */
 export interface InspectedSample {
   readonly number: number;
   readonly key: string;
-  /** Name of its class; null where it has none. */
+  /** Name of the class. Null if the sample has no class. */
   readonly class: string | null;
-  /** What it is ranked by. */
+  /** The value by which the sample is ranked. */
   readonly value: number;
 }
 
-/** Samples of which there is something to say. */
+/** A finding with its samples. */
 export interface InspectFinding {
   readonly name: FindingName;
   readonly help: string;
   readonly count: number;
-  /** The first by rank. */
+  /** The first samples by rank. */
   readonly samples: readonly InspectedSample[];
 }
 
-/** Images that are copies of each other. */
+/** A group of images that are copies of each other. */
 export interface InspectGroup {
   readonly size: number;
-  /** They are of more than one class. */
+  /** The images belong to more than one class. */
   readonly isAcrossClasses: boolean;
   readonly samples: readonly InspectedSample[];
-  /** Those of the second dataset. */
+  /** Samples of the second dataset. */
   readonly others: readonly InspectedSample[];
 }
 
 export interface InspectGroups {
-  /** How many groups there are, and how many of them are across classes. */
+  /** Number of groups. */
   readonly groups: number;
+  /** Number of groups with more than one class. */
   readonly acrossClasses: number;
-  /** Samples in them. */
+  /** Number of samples in all groups. */
   readonly samples: number;
-  /** Those across classes first, then by size. */
+  /** The first groups: those with more than one class first, then the largest. */
   readonly first: readonly InspectGroup[];
 }
 
 export interface InspectReport {
   readonly location: string;
   readonly samples: number;
-  /** Samples whose measures lay beside their shards already. */
+  /** Number of samples whose measures were already stored. */
   readonly known: number;
-  /** False where the columns could not be kept, since nothing can lie beside the files: `where` does not know them. */
+  /** False if the columns could not be stored, because some files cannot have sidecars. Then `where` cannot use the columns. */
   readonly isKept: boolean;
-  /** Samples that cannot be decoded, or have no image: how many, and the first. */
+  /** Samples that cannot be decoded or have no image: their number, and the first ones. */
   readonly bad: {
     readonly count: number;
     readonly samples: readonly (InspectedSample & { readonly reason: string })[];
   };
   readonly findings: readonly InspectFinding[];
-  /** Equal bytes. */
+  /** Groups of images with equal bytes. */
   readonly duplicates: InspectGroups;
-  /** Of 64 bits of the perceptual hash at most 4 differ, and the bytes are not all equal. */
+  /** Groups of images whose perceptual hashes differ in at most 4 of 64 bits, and whose bytes are not all equal. */
   readonly nearDuplicates: InspectGroups;
-  /** Copies between the two datasets; null without a second one. */
+  /** Groups with images of both datasets. Null if there is no second dataset. */
   readonly leaks: InspectGroups | null;
-  /** Of red, green and blue over all images at 256x256, 0 to 1: what the step `normalize` takes. Null without an image. */
+  /** Mean and standard deviation of red, green and blue over all images at 256x256, 0 to 1, for the step `normalize`. Null if there is no image. */
   readonly normalize: { readonly mean: readonly number[]; readonly std: readonly number[] } | null;
 }
 
-/** Members of a group that are named. */
+/** Maximum number of listed members per group. */
 const MOST_OF_GROUP = 12;
 
-/** What the report is about. */
+/** The inspected datasets and their measures. */
 export interface Inspected {
   readonly dataset: StoredDataset;
   readonly other: StoredDataset | null;
@@ -79,7 +80,7 @@ export interface Inspected {
   readonly isKept: boolean;
 }
 
-/** `most`: how many samples of a finding, and how many groups, are named. */
+/** Makes the report. `most` is the maximum number of samples and of groups to list per finding. */
 export async function reportOf(
   { dataset, other, measures, known, isKept }: Inspected,
   copies: Copies,
@@ -153,7 +154,7 @@ export async function reportOf(
     normalize: normalizationFrom(measures.totals),
   };
 
-  /** The first of each dataset. */
+  /** The listed members of a group: the first of each dataset. */
   function shownOf({ rows }: RankedGroup): number[] {
     const others = rows.filter((row) => row >= own).slice(0, MOST_OF_GROUP / 2);
     return [...rows.filter((row) => row < own).slice(0, MOST_OF_GROUP - others.length), ...others];
@@ -169,7 +170,7 @@ interface RankedGroup {
   readonly isAcrossClasses: boolean;
 }
 
-/** Across classes first, then by size, then by the first sample. `classes`: of the samples of the first dataset. */
+/** Ranks groups: those with more than one class first, then the largest, then by the first sample. `classes` are the class numbers of the samples of the first dataset. */
 function ranked(groups: readonly (readonly number[])[], classes: Int32Array): RankedGroup[] {
   return groups
     .map((rows) => {
@@ -184,7 +185,7 @@ function ranked(groups: readonly (readonly number[])[], classes: Int32Array): Ra
     );
 }
 
-/** Means of means, since all images have as many pixels. */
+/** Mean and standard deviation over all pixels, from the means of images, because all images have the same number of pixels. */
 function normalizationFrom(totals: Float64Array): InspectReport['normalize'] {
   const images = totals[6]!;
   if (images === 0) return null;

@@ -5,7 +5,7 @@ export interface SampleName {
   readonly cls: number;
 }
 
-/** Keys and class numbers of these samples. */
+/** Keys and class numbers of samples, by index. `numbers` are the indices. */
 export async function namesOf(
   { shards, files }: StoredDataset,
   numbers: readonly number[],
@@ -27,7 +27,7 @@ export async function namesOf(
   return names;
 }
 
-/** Class numbers of all samples. */
+/** The class numbers of all samples. */
 export async function classesOf({ shards, files, size }: StoredDataset): Promise<Int32Array> {
   const all = new Int32Array(size);
   for (const [shard, file] of shards.entries()) all.set((await file.loadParts(['cls'])).cls, files.firstSample[shard]!);

@@ -1,12 +1,12 @@
 /**
- * Rotation, blur, colour and the like, on 8-bit RGB inside a shared WebAssembly.Memory: the wrapper around
+ * Rotation, blur, colour changes and other effects on 8-bit RGB in a shared WebAssembly.Memory: the wrapper around
  * assembly/effects/kernel.ts. Pictures are [height, width, 3] bytes without gaps, followed by {@link PICTURE_SLACK_BYTES} that may
  * be read and, in targets, written.
  *
- * Against torchvision 0.29's v2.functional on the same uint8 tensors: bilinear rotation, blur, brightness, contrast,
- * saturation, hue and grayscale are at most 1 level off, each by itself. Erasing is equal, and so is nearest rotation, except
- * for places that fall between two pixels (less than 0.2 % of them). Changes of colour that follow each other add up:
- * test/transform-torchvision.test.ts has four.
+ * Compared with v2.functional of torchvision 0.29 on the same uint8 tensors, bilinear rotation, blur, brightness, contrast,
+ * saturation, hue and grayscale each differ by at most 1 level. Erasing is equal. Nearest rotation is equal except for positions
+ * exactly between two pixels (less than 0.2 %). The differences of successive colour changes add up:
+ * test/transform-torchvision.test.ts checks four of them.
  */
 
 import { readFileSync } from 'node:fs';
@@ -14,10 +14,10 @@ import { gaussianWeights } from './gaussian.js';
 import type { KernelMemory } from './kernel-memory.js';
 import type { Normalization } from './resize.js';
 
-/** Bytes behind a picture that kernels touch. */
+/** Number of bytes after a picture that kernels may access. */
 export const PICTURE_SLACK_BYTES = 64;
 
-/** A picture in memory. `address` is in bytes from the start of the memory. */
+/** An RGB picture in memory. `address` is in bytes from the start of the memory. */
 export interface Picture {
   readonly address: number;
   readonly width: number;
@@ -27,7 +27,7 @@ export interface Picture {
 /** Red, green and blue, 0 to 255. */
 type Rgb = readonly [number, number, number];
 
-/** From (x, y) to (a x + b y + c, d x + e y + f). */
+/** An affine map: (x, y) becomes (a x + b y + c, d x + e y + f). */
 type Affine = readonly [number, number, number, number, number, number];
 
 type Kernel = (...numbers: number[]) => number;
@@ -48,12 +48,12 @@ type KernelExports = Record<
   Kernel
 >;
 
-/** Bytes of a repeated pattern: whole pixels of 1, 2 or 4 bytes a channel. */
+/** Length of a repeated pattern in bytes: a whole number of pixels for 1, 2 or 4 bytes per channel. */
 const PATTERN_BYTES = 48;
 
 let compiled: WebAssembly.Module | undefined;
 
-/** The kernels of one worker. */
+/** The effect kernels of one worker. */
 export class EffectKernels {
   readonly #memory: Uint8Array;
   readonly #kernels: KernelExports;
@@ -64,14 +64,17 @@ export class EffectKernels {
     this.#memory = new Uint8Array(memory.buffer);
   }
 
-  /** `matrix` takes a pixel of the target, counted from its middle, to its place counted from the middle of the source. */
+  /** Rotates. `matrix` maps a pixel of the target to its position in the source; both are relative to the center of their picture. */
   rotate(source: Picture, target: Picture, matrix: Affine, interpolation: 'nearest' | 'bilinear', fill: Rgb): void {
     const run = interpolation === 'nearest' ? this.#kernels.rotateNearest : this.#kernels.rotateBilinear;
     const colour = fill[0] | (fill[1] << 8) | (fill[2] << 16);
     run(source.address, source.width, source.height, target.address, target.width, target.height, ...matrix, colour);
   }
 
-  /** `kernel` is [x, y], odd and less than twice the picture; `scratch` has {@link blurScratchBytes} from a multiple of 16 on. */
+  /**
+   * Applies a Gaussian blur. `kernel` is the size [x, y], both odd and less than twice the picture. `scratch` is the address of
+   * {@link blurScratchBytes} bytes, a multiple of 16.
+   */
   blur(source: Picture, target: Picture, kernel: readonly [number, number], sigma: number, scratch: number): void {
     const { width, height } = source;
     const places = placeBlur(width, kernel);
@@ -87,60 +90,61 @@ export class EffectKernels {
     );
   }
 
-  /** In place, like all that follow. `factor` 1 changes nothing. */
+  /** Changes brightness in place, like the methods below. A factor of 1 changes nothing. */
   brighten({ address, width, height }: Picture, factor: number): void {
     this.#kernels.scaleBytes(address, width * height * 3, factor, 0);
   }
 
+  /** Changes contrast. A factor of 1 changes nothing. */
   contrast({ address, width, height }: Picture, factor: number): void {
     const mean = this.#kernels.graySum(address, width * height) / (width * height);
     this.#kernels.scaleBytes(address, width * height * 3, factor, Math.fround(mean) * (1 - factor));
   }
 
-  /** A factor of 0 leaves gray. */
+  /** Changes saturation. A factor of 0 gives gray. */
   saturate({ address, width, height }: Picture, factor: number): void {
     this.#kernels.saturate(address, width * height, factor);
   }
 
-  /** `turn` is a part of the circle, -0.5 to 0.5. */
+  /** Shifts hues. `turn` is a fraction of the hue circle, -0.5 to 0.5. */
   turnHue({ address, width, height }: Picture, turn: number): void {
     this.#kernels.turnHue(address, width * height, turn);
   }
 
-  /** Repeats the first 48 bytes at `pattern` in `rows` rows of `bytes` bytes, `pitch` bytes apart, and writes nothing else. */
+  /** Fills `rows` rows of `bytes` bytes, `pitch` bytes apart, by repeating the first 48 bytes at `pattern`. Writes nothing else. */
   fillRows(target: number, pitch: number, rows: number, bytes: number, pattern: number): void {
     this.#kernels.fillRows(target, pitch, rows, bytes, pattern);
   }
 
-  /** The table of 3 x 256 words at `table` makes of a picture words in this layout, without gaps. */
+  /** Converts a picture to 16-bit words in this layout, without gaps, with the table of 3 x 256 words at address `table`. */
   lookUpWords({ address, width, height }: Picture, table: number, layout: 'nhwc' | 'nchw', target: number): void {
     const plane = layout === 'nchw' ? width * height * 2 : 2;
     this.#kernels.lookUpWords(address, width * height, table, target, plane, layout === 'nchw' ? 2 : 6);
   }
 
-  /** Makes of a picture float32 [height, width, 3], (byte / 255 - mean) / std as the resize kernel does. */
+  /** Converts a picture to float32 [height, width, 3]: (byte / 255 - mean) / std, as in the resize kernel. */
   makeFloats({ address, width, height }: Picture, { mean, std }: Normalization, target: number): void {
     const scales = std.map((value) => 1 / (255 * value));
     const biases = mean.map((value, channel) => -value / std[channel]!);
     this.#kernels.makeFloats(address, width * height, target, ...scales, ...biases);
   }
 
-  /** `weight` (in steps of 1/256) of the bytes at `target`, the rest of those at `other`, rounded: at most 1 level off. */
+  /** Mixes bytes in place: `weight` (in steps of 1/256) of those at `target`, the rest of those at `other`. Rounding errors are at most 1 level. */
   mixBytes(target: number, other: number, bytes: number, weight: number): void {
     this.#kernels.mixBytes(target, other, bytes, Math.round(weight * 256));
   }
 
-  /** The same for float32; addresses are multiples of 4. */
+  /** Mixes float32 values in place. Addresses are multiples of 4. */
   mixFloats(target: number, other: number, bytes: number, weight: number): void {
     this.#kernels.mixFloats(target, other, bytes, weight);
   }
 
-  /** Copies `rows` rows of `bytes` bytes, `pitch` bytes apart in both places. */
+  /** Copies `rows` rows of `bytes` bytes. Rows are `pitch` bytes apart in source and target. */
   copyRows(target: number, source: number, pitch: number, rows: number, bytes: number): void {
     this.#kernels.copyRows(target, source, pitch, rows, bytes);
   }
 
-  /** Lays a pixel's bytes down again and again, for {@link fillRows}. */
+  /** Writes the pattern of a pixel for {@link fillRows} to address `at`. */
   layPattern(pixel: Uint8Array, at: number): void {
     for (let i = 0; i < PATTERN_BYTES; i++) this.#memory[at + i] = pixel[i % pixel.length]!;
   }
@@ -150,12 +154,12 @@ export class EffectKernels {
   }
 }
 
-/** Working memory of {@link EffectKernels.blur} for a picture of this width. */
+/** Size of the working memory of {@link EffectKernels.blur} for a picture of this width, in bytes. */
 export function blurScratchBytes(width: number, kernel: readonly [number, number]): number {
   return placeBlur(width, kernel).end;
 }
 
-/** Where the parts of a blur's working memory lie. */
+/** Offsets of the parts of a blur's working memory, in bytes. */
 function placeBlur(width: number, [x, y]: readonly [number, number]) {
   const pitch = roundUp(width * 3 * 2, 64);
   const weightsY = roundUp(x + 2, 16);

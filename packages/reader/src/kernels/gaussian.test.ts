@@ -21,6 +21,6 @@ test.each([
       0.5 / 2 ** bits,
     );
   }
-  // The sums of 255 with 6 bits more fit 32 bits.
+  // Sums of 255 with 6 fraction bits fit 32 bits.
   expect((255 * 2 ** 6 + 0.5) * 2 ** bits).toBeLessThan(2 ** 31);
 });

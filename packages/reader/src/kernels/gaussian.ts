@@ -1,23 +1,23 @@
-/** Of 255 with 6 bits behind the point, so many more bits still fit a signed sum of 32. */
+/** Largest number of bits of the weights: sums of 255 with 6 fraction bits then still fit 32 signed bits. */
 const MOST_BITS = 17;
 
-/** One side of a Gaussian filter in whole numbers. */
+/** One half of a Gaussian filter in integers. */
 export interface GaussianWeights {
-  /** The middle's, then those at distance 1, 2, ...; and a 0 where that makes their number even. */
+  /** The center weight, then the weights at distance 1, 2, ..., then a 0 if their number would be odd. */
   readonly weights: Int16Array;
-  /** All of the filter, both sides, sums to 1 << bits. */
+  /** The weights of the whole filter, both halves, add up to 1 << bits. */
   readonly bits: number;
 }
 
 /**
- * A Gaussian filter of `size` (odd) pixels (torchvision.transforms.v2.functional `_get_gaussian_kernel1d`), with as many
- * bits as 16-bit weights can have.
+ * Makes a Gaussian filter of `size` pixels, which is odd (torchvision.transforms.v2.functional `_get_gaussian_kernel1d`). It uses as
+ * many bits as 16-bit weights allow.
  */
 export function gaussianWeights(size: number, sigma: number): GaussianWeights {
   const radius = size >> 1;
   const exact = Array.from({ length: radius + 1 }, (_, distance) => Math.exp(-(distance ** 2) / (2 * sigma ** 2)));
   const total = exact.reduce((sum, weight) => sum + weight) * 2 - exact[0]!;
-  // What rounding takes from the sides, the middle gets: it may be `radius` more than it should.
+  // The center weight absorbs the rounding errors of the others, so it may be too large by `radius`.
   const bits = Math.min(MOST_BITS, Math.floor(Math.log2(((32767 - size) * total) / exact[0]!)));
   const weights = new Int16Array((radius + 2) & ~1);
   let sides = 0;

@@ -12,7 +12,7 @@ function numberOf(bits: number): number {
   return sign * (exponent === 0 ? fraction * 2 ** -24 : (1024 + fraction) * 2 ** (exponent - 25));
 }
 
-test('every half-precision number is itself', () => {
+test('every half-precision number is converted to itself', () => {
   for (let bits = 0; bits < 65_536; bits++) {
     const value = numberOf(bits);
     if (!Number.isNaN(value)) expect(halfFloatBits(value)).toBe(bits);
@@ -20,7 +20,7 @@ test('every half-precision number is itself', () => {
   expect(numberOf(halfFloatBits(Number.NaN))).toBeNaN();
 });
 
-test('any number becomes the nearest, and of two that are as near the even one', () => {
+test('any number becomes the nearest half-precision number, and a tie becomes the even one', () => {
   const near = fc.oneof(
     fc.float({ noNaN: true, min: -70_000, max: 70_000 }),
     fc.float({ noNaN: true, min: -Math.fround(1e-4), max: Math.fround(1e-4) }),

@@ -1,13 +1,13 @@
 /**
- * Tables of values for bytes, for results that no kernel computes: half-precision floats (IEEE 754 binary16), of which
- * there are only 256 a channel.
+ * Half-precision floats (IEEE 754 binary16). No kernel computes them; they are looked up, because each channel has only 256 different
+ * values.
  */
 import type { Normalization } from './resize.js';
 
 const words = new Uint32Array(1);
 const floats = new Float32Array(words.buffer);
 
-/** The bits of the nearest half-precision float, ties to even; beyond 65,504 infinity. */
+/** The bits of the nearest half-precision float, ties to even. Values beyond 65,504 become infinity. */
 export function halfFloatBits(value: number): number {
   floats[0] = value;
   const bits = words[0]!;
@@ -15,7 +15,7 @@ export function halfFloatBits(value: number): number {
   const magnitude = bits & 0x7fffffff;
   if (magnitude > 0x7f800000) return sign | 0x7e00;
   if (magnitude >= 0x477ff000) return sign | 0x7c00;
-  // Below 2^-14 there are no more bits than 2^-24: adding 1/2 rounds there, since a float32 of 1/2 has steps of 2^-24.
+  // Values below 2^-14 are multiples of 2^-24. Adding 1/2 rounds to these, because a float32 near 1/2 has steps of 2^-24.
   if (magnitude < 0x38800000) {
     floats[0] = Math.fround(Math.abs(value) + 0.5);
     return sign | (words[0]! - 0x3f000000);
@@ -24,7 +24,7 @@ export function halfFloatBits(value: number): number {
   return sign | ((magnitude - 0x38000000 + 0xfff + odd) >>> 13);
 }
 
-/** [3, 256] half-precision floats: (byte / 255 - mean) / std per channel, computed as the float32 kernels do. */
+/** The table of half-precision floats, [3, 256]: (byte / 255 - mean) / std per channel, computed as in the float32 kernels. */
 export function halfFloatTable({ mean, std }: Normalization): Uint16Array {
   const table = new Uint16Array(3 * 256);
   for (let channel = 0; channel < 3; channel++) {

@@ -1,6 +1,6 @@
 /**
- * WebAssembly memory that threads share. TypeScript knows `WebAssembly` only among a browser's declarations, so the declarations
- * that this package publishes do not name it.
+ * WebAssembly memory that threads share. The type `WebAssembly.Memory` exists only in TypeScript's declarations for browsers, so the
+ * published declarations of this package do not use it.
  */
 export interface KernelMemory {
   readonly buffer: SharedArrayBuffer;

@@ -1,22 +1,24 @@
 /**
- * What `inspect` measures of a picture, in a WebAssembly.Memory of its own: the wrapper around assembly/measure.ts. All values are
- * those that plain loops give, bit for bit.
+ * Measures a picture for `inspect`, in a separate WebAssembly.Memory: the wrapper around assembly/measure.ts. All values are
+ * bit for bit those of plain loops.
  */
 
 import { readFileSync } from 'node:fs';
 
-/** Cells along each side of what is hashed, and frequencies along each side of it. */
+/** Number of cells along each side of the picture that is hashed. */
 const CELLS = 32;
+/** Number of frequencies along each side. */
 export const FREQUENCIES = 10;
 
-/** The light of a pixel is 77 red, 150 green and 29 blue of 256 (ITU-R BT.601), rounded: 0 (black) to 255. */
+/** Statistics of a picture. The brightness of a pixel is (77 red + 150 green + 29 blue) / 256 (ITU-R BT.601), rounded: 0 (black) to 255. */
 export interface MeasuredLight {
-  /** Sums over the pixels of each channel, and of their squares. */
+  /** Sums of the values of each channel. */
   readonly sums: readonly [number, number, number];
+  /** Sums of the squared values of each channel. */
   readonly squares: readonly [number, number, number];
-  /** How often each light comes: 256 counts, valid until the next picture. */
+  /** Number of pixels of each brightness: 256 counts, valid until the next picture. */
   readonly counts: Uint32Array;
-  /** The four neighbours' light less four times the pixel's, over all pixels that have four: the sum, and that of the squares. */
+  /** Sum and sum of squares of the Laplacian: the brightness of the four neighbours minus four times that of the pixel, for all pixels with four neighbours. */
   readonly bends: readonly [sum: number, squares: number];
 }
 
@@ -26,12 +28,12 @@ type KernelExports = Record<
 >;
 
 const PAGE_BYTES = 65_536;
-/** Counts that the kernel keeps side by side, 256 words each. */
+/** Number of histograms that the kernel keeps in parallel, 256 words each. */
 const COUNTS = 8;
 
 let compiled: WebAssembly.Module | undefined;
 
-/** The kernels of one thread, for pictures of `side` x `side` pixels: a multiple of 16, 256 at most. */
+/** The kernels of one thread for pictures of `side` x `side` pixels. `side` is a multiple of 16 and at most 256. */
 export class MeasureKernels {
   readonly #kernels: KernelExports;
   readonly #side: number;
@@ -48,22 +50,22 @@ export class MeasureKernels {
   constructor(side: number) {
     this.#side = side;
     let end = 0;
-    const place = (bytes: number) => {
+    const allocate = (bytes: number) => {
       const at = end;
       end += Math.ceil(bytes / 16) * 16;
       return at;
     };
-    const pixels = place(side * side * 3);
-    this.#light = place(side * side);
-    const counts = place(COUNTS * 256 * 4);
-    const sums = place(6 * 4);
-    const bends = place(2 * 8);
-    this.#cells = place(CELLS * CELLS * 8);
-    const cosines = place(CELLS * FREQUENCIES * 8);
-    const found = place(FREQUENCIES * FREQUENCIES * 8);
-    this.#scratch = place(Math.max(2 * side, CELLS * FREQUENCIES * 8));
+    const pixels = allocate(side * side * 3);
+    this.#light = allocate(side * side);
+    const counts = allocate(COUNTS * 256 * 4);
+    const sums = allocate(6 * 4);
+    const bends = allocate(2 * 8);
+    this.#cells = allocate(CELLS * CELLS * 8);
+    const cosines = allocate(CELLS * FREQUENCIES * 8);
+    const found = allocate(FREQUENCIES * FREQUENCIES * 8);
+    this.#scratch = allocate(Math.max(2 * side, CELLS * FREQUENCIES * 8));
     const pages = Math.ceil(end / PAGE_BYTES);
-    // The kernels import a memory that is shared; this one no other thread sees.
+    // The kernels import shared memory, although no other thread uses this one.
     const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
     compiled ??= new WebAssembly.Module(readFileSync(new URL('./measure.wasm', import.meta.url)));
     this.#kernels = new WebAssembly.Instance(compiled, { env: { memory } }).exports as KernelExports;
@@ -79,7 +81,7 @@ export class MeasureKernels {
     }
   }
 
-  /** Takes in a picture, uint8 [side, side, 3], which the other calls are then about. */
+  /** Loads and measures a picture, uint8 [side, side, 3]. Later calls refer to this picture. */
   measure(pixels: Uint8Array): MeasuredLight {
     this.#pixels.set(pixels);
     this.#counts.fill(0);
@@ -98,8 +100,8 @@ export class MeasureKernels {
   }
 
   /**
-   * The lowest frequencies of the light: [down][across], {@link FREQUENCIES} each way, of the means of {@link CELLS} x {@link CELLS}
-   * cells, by the discrete cosine transform (DCT-II). `margin` pixels at each side are left out. Valid until the next call.
+   * The lowest frequencies of the brightness, [down][across] with {@link FREQUENCIES} each: the discrete cosine transform (DCT-II) of the
+   * means of {@link CELLS} x {@link CELLS} cells. `margin` pixels at each side are ignored. Valid until the next call.
    */
   lowFrequencies(margin: number): Float64Array {
     const { meanCells, lowFrequencies } = this.#kernels;

@@ -1,5 +1,5 @@
 /**
- * Resizes pixels inside a shared WebAssembly.Memory: the wrapper around assembly/resize/kernel.ts, which says how it works.
+ * Resizes pixels in a shared WebAssembly.Memory: the wrapper around assembly/resize/kernel.ts, which explains the algorithm.
  */
 
 import { readFileSync } from 'node:fs';
@@ -9,10 +9,10 @@ import type { Axis } from './taps.js';
 
 export { DecodeBufferError };
 
-/** The bytes of one result: `uint8-nhwc` [height, width, 3], `uint8-nchw` and `float32-nchw` [3, height, width]. */
+/** The layout of a result: `uint8-nhwc` is [height, width, 3], `uint8-nchw` and `float32-nchw` are [3, height, width]. */
 export type PixelLayout = 'uint8-nhwc' | 'uint8-nchw' | 'float32-nchw';
 
-/** What float32 values are made of: (byte / 255 - mean) / std, per channel. */
+/** The conversion of bytes to floats: (byte / 255 - mean) / std, per channel. */
 export interface Normalization {
   readonly mean: readonly [number, number, number];
   readonly std: readonly [number, number, number];
@@ -21,29 +21,29 @@ export interface Normalization {
 /** One resize of 8-bit RGB. Addresses are in bytes from the start of the memory. */
 export interface Resize {
   /**
-   * Of the first byte of the pixel at ({@link sourceRange} of x).lo, (that of y).lo. Up to {@link SOURCE_SLACK_BYTES}
-   * after the last pixel of the range are read and have no influence.
+   * Address of the pixel at column `lo` of the {@link sourceRange} of x and row `lo` of that of y. Up to {@link SOURCE_SLACK_BYTES}
+   * bytes after the last pixel of the range are read, without influence on the result.
    */
   readonly source: number;
-  /** Bytes from one source row to the next. */
+  /** Number of bytes from one source row to the next. */
   readonly stride: number;
   readonly x: Axis;
   readonly y: Axis;
   readonly layout: PixelLayout;
-  /** For float32; with none, values are bytes / 255. */
+  /** Only for float32. If it is omitted, values are byte / 255. */
   readonly normalization?: Normalization | null;
-  /** Where the result goes, without gaps between rows. Floats need an address that is a multiple of 4. */
+  /** Address of the result, which has no gaps between rows. For floats, a multiple of 4. */
   readonly target: number;
 }
 
-/** Working memory of one kernel. */
+/** Working memory of one kernel, in bytes. */
 export interface Scratch {
-  /** A multiple of 16. */
+  /** Start of the memory, a multiple of 16. */
   readonly offset: number;
   readonly bytes: number;
 }
 
-/** The largest resize that a kernel is to do: the source pixels that it reaches, and those of the result. */
+/** The largest resize that a kernel must support: source pixels that it reads, and the size of the result. */
 export interface LargestResize {
   readonly sourceColumns: number;
   readonly sourceRows: number;
@@ -51,27 +51,27 @@ export interface LargestResize {
   readonly height: number;
 }
 
-/** Bytes past the last source pixel that may be read. They must lie inside the memory. */
+/** Number of bytes after the last source pixel that may be read. They must be inside the memory. */
 export const SOURCE_SLACK_BYTES = 16;
 
 /**
- * Memory for the tables of each axis: enough for all sizes that random crops of 500-pixel photos come in, and for the
- * largest table of a source of 65,535 pixels.
+ * Memory for the tables of each axis in bytes: enough for all sizes of random crops of 500-pixel photos, and for the largest table
+ * of a source of 65,535 pixels.
  */
 const TABLES_BYTES = 4 << 20;
 
-/** Rows of the band beyond those that one output row needs: what is moved to its front, is moved once in so many rows. */
+/** Number of rows of the band beyond those that one output row needs. The band is moved to its front once per this number of rows. */
 const BAND_SPARE_ROWS = 32;
 
 const BLOCK_ROWS = 8;
 const JOB_BYTES = 64;
 const NORMALIZATION_BYTES = 32;
-/** Vectors are read and written past the end of a buffer, by up to 15 pixels of a block. */
+/** Margin after a buffer in bytes: vectors are read and written beyond its end, by up to 15 pixels of a block. */
 const MARGIN_BYTES = 512;
 
 const NO_NORMALIZATION: Normalization = { mean: [0, 0, 0], std: [1, 1, 1] };
 
-/** Where the buffers of one resize lie, in bytes from the start of the working memory. */
+/** Offsets of the buffers of one resize, in bytes from the start of the working memory. */
 interface Buffers {
   readonly block: number;
   readonly resized: number;
@@ -87,7 +87,7 @@ function placeBuffers(sourceColumns: number, sourceRows: number, width: number, 
   const block = JOB_BYTES + NORMALIZATION_BYTES;
   const resized = block + roundUp(sourceColumns * 3, 16) * BLOCK_ROWS + MARGIN_BYTES;
   const band = resized + rowBytes * BLOCK_ROWS;
-  // One row more than the band has: the tap without weight of a wide filter.
+  // One more row than the band has, for the tap of a wide filter that has no weight.
   const spare = band + rowBytes * (bandRows + 1);
   return { block, resized, band, bandRows, spare, end: spare + padded(width) * 4 + MARGIN_BYTES };
 }
@@ -96,12 +96,12 @@ function roundUp(value: number, step: number): number {
   return Math.ceil(value / step) * step;
 }
 
-/** The working memory in bytes (a multiple of 16) for this resize, and for those of fewer source pixels to the same size. */
+/** Size of the working memory in bytes, a multiple of 16, for this resize and for resizes of fewer source pixels to the same size. */
 export function scratchBytes({ sourceColumns, sourceRows, width, height }: LargestResize): number {
   return 2 * TABLES_BYTES + placeBuffers(sourceColumns, sourceRows, width, mostTaps(sourceRows, height)).end;
 }
 
-/** The functions of the compiled kernel: each takes the address of a job. */
+/** The functions of the compiled kernel. Each takes the address of a job. */
 type KernelExports = Record<'resizeInterleaved' | 'resizePlanar' | 'resizeNormalized', (job: number) => void>;
 
 let compiled: WebAssembly.Module | undefined;
@@ -112,8 +112,8 @@ function instantiate(memory: KernelMemory): KernelExports {
 }
 
 /**
- * The kernel of one worker. Any number of them share a memory (created shared, with a maximum), each with working memory
- * of its own, which nothing else may write.
+ * The resize kernel of one worker. Any number of kernels can use one memory, which must be shared and have a maximum. Each kernel has
+ * separate working memory, which nothing else may write to.
  */
 export class ResizeKernel {
   readonly #run: Readonly<Record<PixelLayout, (job: number) => void>>;
@@ -140,8 +140,8 @@ export class ResizeKernel {
   }
 
   /**
-   * Writes x.count * y.count pixels of 3 channels to the target, and nothing besides but the working memory. Throws
-   * {@link DecodeBufferError} where that is too small.
+   * Writes x.count * y.count pixels of 3 channels to the target. Nothing else is written, except working memory. Throws
+   * {@link DecodeBufferError} if the working memory is too small.
    */
   resize({ source, stride, x, y, layout, normalization, target }: Resize): void {
     const columns = this.#columns.get(x);
@@ -151,7 +151,7 @@ export class ResizeKernel {
     const buffers = placeBuffers(sourceColumns, sourceRows, x.count, rows.taps);
     if (buffers.end > this.#buffersBytes) throw this.#tooSmall(columns, rows, buffers.end);
     if (layout === 'float32-nchw') this.#setNormalization(normalization ?? NO_NORMALIZATION);
-    // In the order of the class Job of assembly/resize/kernel.ts.
+    // The fields are in the order of the class Job in assembly/resize/kernel.ts.
     const job = this.#job;
     job[0] = y.flip ? source + (sourceRows - 1) * stride : source;
     job[1] = y.flip ? -stride : stride;
@@ -169,7 +169,7 @@ export class ResizeKernel {
     this.#run[layout](this.#buffers);
   }
 
-  /** As a scale and a bias of bytes per channel. */
+  /** Writes the normalization as scale and bias of bytes per channel. */
   #setNormalization({ mean, std }: Normalization): void {
     for (let channel = 0; channel < 3; channel++) {
       this.#normalization[channel] = 1 / (255 * std[channel]!);
@@ -181,8 +181,8 @@ export class ResizeKernel {
     return new DecodeBufferError(
       {},
       `A resize of ${x.hi - x.lo}x${y.hi - y.lo} pixels to ${x.axis.count}x${y.axis.count} needs ` +
-        `${2 * TABLES_BYTES + bytes} bytes of working memory, and there are ${2 * TABLES_BYTES + this.#buffersBytes}: ` +
-        'plan it with scratchBytes().',
+        `${2 * TABLES_BYTES + bytes} bytes of working memory, but there are ${2 * TABLES_BYTES + this.#buffersBytes}: ` +
+        'use scratchBytes() to determine its size.',
     );
   }
 }

@@ -7,7 +7,7 @@ import { type Axis, axisTaps } from './taps.js';
 const whole = (source: number, output: number): Axis => ({ source, output, first: 0, count: output, flip: false });
 const memory = () => new WebAssembly.Memory({ initial: 64, maximum: 64, shared: true });
 
-test('no window of any resize has more taps than are planned for its range', () => {
+test('no window of any resize has more taps than planned for its range', () => {
   const anyAxis = fc
     .record({
       source: fc.integer({ min: 1, max: 2000 }),
@@ -30,7 +30,7 @@ test('no window of any resize has more taps than are planned for its range', () 
   );
 });
 
-test('a table that is known comes back; one of another axis does not', () => {
+test('a cached table is reused, but not for another axis', () => {
   const cache = new TableCache(memory(), 0, 1 << 16, columnTable);
   const first = cache.get(whole(100, 10));
   expect(cache.get(whole(100, 10))).toBe(first);
@@ -39,7 +39,7 @@ test('a table that is known comes back; one of another axis does not', () => {
   expect(cache.get(whole(100, 10)).taps).toBe(first.taps);
 });
 
-test('a full cache begins anew, and its tables stay inside it', () => {
+test('a full cache is cleared, and its tables never exceed its memory', () => {
   const bytes = 4096;
   const cache = new TableCache(memory(), 64, bytes, rowTable);
   for (let source = 1; source < 300; source++) {
@@ -50,14 +50,14 @@ test('a full cache begins anew, and its tables stay inside it', () => {
   }
 });
 
-test('a table larger than its cache is refused before it is made', () => {
+test('a table larger than its cache is rejected before it is made', () => {
   const cache = new TableCache(memory(), 0, 4 << 20, columnTable);
   expect(() => cache.get(whole(150_000_000, 224))).toThrow(DecodeBufferError);
   expect(() => cache.get(whole(150_000_000, 224))).toThrow('A resize from 150000000 to 224 pixels needs a table of');
   expect(cache.get(whole(65_535, 1)).taps).toBe(65_536);
 });
 
-test('the rows of a picture that is turned upside down start one after another', () => {
+test('the row starts of a vertically flipped picture are ascending', () => {
   const { starts } = rowTable({ ...whole(100, 10), flip: true });
   expect([...starts]).toEqual([...starts].sort((a, b) => a - b));
 });

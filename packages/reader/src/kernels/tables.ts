@@ -2,57 +2,57 @@ import { ShardtoolError } from '@shardtool/base';
 import type { KernelMemory } from './kernel-memory.js';
 import { type Axis, type AxisTaps, axisTaps, mirrored, NARROW_BITS, sourceRange } from './taps.js';
 
-/** A resize needs more working memory than its kernel was given. */
+/** A resize needs more working memory than its kernel has. */
 export class DecodeBufferError extends ShardtoolError {
   static override readonly kind: string = 'DecodeBufferError';
 }
 
-/** A table in memory, and what the caller of the kernel must know about it. */
+/** A table in memory, with the properties that the caller of the kernel needs. */
 export interface Table {
   readonly axis: Axis;
-  /** In bytes. */
+  /** Address of the table in bytes. */
   readonly address: number;
   readonly lo: number;
   readonly hi: number;
   readonly taps: number;
 }
 
-/** Bytes of one pixel in a block of 8 rows: 3 channels. */
+/** Size of a pixel in a block of 8 rows with 3 channels, in bytes. */
 const BLOCK_PIXEL_BYTES = 24;
 const HEADER_WORDS = 4;
 
-/** Results of the horizontal pass are made 16 pixels at a time. */
+/** Rounds up to a multiple of 16, because the horizontal pass makes 16 pixels at a time. */
 export function padded(count: number): number {
   return (count + 15) & ~15;
 }
 
-/** Narrow weights lie in a table twice over: assembly/resize/table.ts says why. */
+/** Bytes per narrow weight. A table holds each narrow weight twice; assembly/resize/table.ts explains why. */
 const NARROW_WEIGHT_BYTES = 4;
 const WIDE_WEIGHT_BYTES = 2;
 
-/** Bytes of a table, a multiple of 16. */
+/** Size of a table in bytes, a multiple of 16. */
 function tableBytes(count: number, taps: number, weightBytes: number): number {
   return HEADER_WORDS * 4 + padded(count) * (4 + taps * weightBytes);
 }
 
-/** The most taps that `count` pixels made of `range` source pixels can have. */
+/** Upper bound for the taps of `count` pixels that are computed from `range` source pixels. */
 export function mostTaps(range: number, count: number): number {
   return Math.min(range + 1, 2 * Math.ceil(range / count) + 2);
 }
 
-/** A table for the horizontal pass: starts in bytes of a block. */
+/** Makes a table for the horizontal pass. Its starts are in bytes of a block. */
 export function columnTable(axis: Axis): AxisTaps {
   const taps = axisTaps(axis);
   return { ...taps, starts: taps.starts.map((start) => start * BLOCK_PIXEL_BYTES) };
 }
 
-/** A table for the vertical pass: starts in rows, ascending. Where it flips, the source is read from its last row up. */
+/** Makes a table for the vertical pass. Its starts are in rows, ascending. With a flip, the source is read from its last row up. */
 export function rowTable(axis: Axis): AxisTaps {
   const taps = axisTaps(axis);
   return axis.flip ? mirrored(taps) : taps;
 }
 
-/** Tables of one axis in a stretch of memory. When it is full it is emptied: the tables in use come back soon. */
+/** A cache of the tables of one axis, in a region of memory. When it is full it is cleared; tables in use are soon made again. */
 export class TableCache {
   readonly #words: Int32Array;
   readonly #address: number;
@@ -67,30 +67,30 @@ export class TableCache {
     this.#make = make;
   }
 
-  /** The table of an axis. It stays where it is until the next call. Throws {@link DecodeBufferError} if it is too large. */
+  /** The table of an axis, valid until the next call. Throws {@link DecodeBufferError} if it is too large. */
   get(axis: Axis): Table {
     const hash = hashAxis(axis);
     const known = this.#tables.get(hash);
     if (known && sameAxis(known.axis, axis)) return known;
     this.#checkSize(axis);
-    const table = this.#lay(axis, this.#make(axis));
+    const table = this.#store(axis, this.#make(axis));
     this.#tables.set(hash, table);
     return table;
   }
 
-  /** Is asked before the table is made, which would take as much memory again. Narrow tables are never too large. */
+  /** Checks the size before the table is made, because making it takes the same amount of memory. Narrow tables are never too large. */
   #checkSize(axis: Axis): void {
     const { lo, hi } = sourceRange(axis);
     const bytes = tableBytes(axis.count, mostTaps(hi - lo, axis.count), WIDE_WEIGHT_BYTES);
     if (bytes <= this.#words.byteLength) return;
     throw new DecodeBufferError(
       {},
-      `A resize from ${axis.source} to ${axis.output} pixels needs a table of ${bytes} bytes, and there is room for ` +
-        `${this.#words.byteLength}: make the image smaller first.`,
+      `A resize from ${axis.source} to ${axis.output} pixels needs a table of ${bytes} bytes, but there are ` +
+        `${this.#words.byteLength}: shrink the image first.`,
     );
   }
 
-  #lay(axis: Axis, filters: AxisTaps): Table {
+  #store(axis: Axis, filters: AxisTaps): Table {
     const { taps, bits } = filters;
     const narrow = bits === NARROW_BITS;
     const bytes = tableBytes(axis.count, taps, narrow ? NARROW_WEIGHT_BYTES : WIDE_WEIGHT_BYTES);
@@ -112,14 +112,14 @@ export class TableCache {
   }
 }
 
-/** Each weight in both halves of 32 bits. */
+/** Repeats each weight in both halves of a word of 32 bits. */
 function doubled(weights: Int16Array): Int32Array {
   const result = new Int32Array(weights.length);
   for (let i = 0; i < weights.length; i++) result[i] = weights[i]! * 0x1_0001;
   return result;
 }
 
-/** A small integer that differs for most axes. */
+/** A hash of an axis: a small integer. */
 function hashAxis(axis: Axis): number {
   let hash = axis.source;
   hash = Math.imul(hash, 31) + axis.output;

@@ -4,7 +4,7 @@ import { type Axis, axisTaps, mirrored, sourceRange } from './taps.js';
 
 const whole = (source: number, output: number): Axis => ({ source, output, first: 0, count: output, flip: false });
 
-/** Any window of any resize. */
+/** An arbitrary window of an arbitrary resize. */
 const anyAxis = fc
   .tuple(fc.integer({ min: 1, max: 3000 }), fc.integer({ min: 1, max: 300 }), fc.nat(), fc.nat(), fc.boolean())
   .map(([source, output, from, length, flip]): Axis => {
@@ -12,21 +12,21 @@ const anyAxis = fc
     return { source, output, first, count: 1 + (length % (output - first)), flip };
   });
 
-test('half the size takes 4 source pixels a pixel, and 3 at the edges', () => {
+test('a resize to half the size uses 4 source pixels per pixel, and 3 at the edges', () => {
   const { lo, hi, taps, bits, starts, weights } = axisTaps(whole(8, 4));
   expect({ lo, hi, taps, bits }).toEqual({ lo: 0, hi: 8, taps: 4, bits: 8 });
   expect([...starts]).toEqual([0, 1, 3, 4]);
   expect([...weights]).toEqual([110, 110, 36, 0, 32, 96, 96, 32, 32, 96, 96, 32, 0, 36, 110, 110]);
 });
 
-test('the same size takes each pixel as it is', () => {
+test('a resize to the same size keeps each pixel', () => {
   const { taps, starts, weights } = axisTaps(whole(5, 5));
   expect(taps).toBe(1);
   expect([...starts]).toEqual([0, 1, 2, 3, 4]);
   expect([...weights]).toEqual([256, 256, 256, 256, 256]);
 });
 
-test('weights are not negative and sum to 1 << bits; taps lie in the range', () => {
+test('weights are not negative and add up to 1 << bits, and taps are in the range', () => {
   fc.assert(
     fc.property(anyAxis, (axis) => {
       const { lo, hi, taps, bits, starts, weights } = axisTaps(axis);
@@ -35,7 +35,7 @@ test('weights are not negative and sum to 1 << bits; taps lie in the range', () 
         expect(own.reduce((sum, weight) => sum + weight, 0)).toBe(1 << bits);
         expect(Math.min(...own)).toBeGreaterThanOrEqual(0);
         expect(starts[i]).toBeGreaterThanOrEqual(0);
-        // Of a wide filter, the last tap may lie outside if it has no weight.
+        // The last tap of a wide filter may be outside if it has no weight.
         const inside = starts[i]! + taps <= hi - lo;
         expect(inside || (starts[i]! + taps === hi - lo + 1 && own.at(-1) === 0)).toBe(true);
       }
@@ -43,7 +43,7 @@ test('weights are not negative and sum to 1 << bits; taps lie in the range', () 
   );
 });
 
-test('the range of a window is the part of the source that its pixels have weights on', () => {
+test('the range of a window is the part of the source that has weights', () => {
   fc.assert(
     fc.property(anyAxis, (axis) => {
       const { lo, hi } = sourceRange(axis);
@@ -54,19 +54,19 @@ test('the range of a window is the part of the source that its pixels have weigh
       }
       expect(Math.min(...used)).toBeGreaterThanOrEqual(lo);
       expect(Math.max(...used)).toBeLessThan(hi);
-      // Tiny weights round to zero, so the range may be a little longer; never by more than the filter is wide.
+      // Tiny weights are rounded to zero, so the range may be a little longer, but never by more than the width of the filter.
       expect(hi - lo - used.size).toBeLessThanOrEqual(full.taps);
     }),
   );
 });
 
-test('a crop before the resize ends at its edges, a box does not', () => {
+test('filters end at the edges of a crop before the resize, but not at those of a box', () => {
   const box: Axis = { source: 100, output: 10, first: 0, count: 10, flip: false, boxStart: 20, boxLength: 40 };
   expect(sourceRange(whole(40, 10))).toEqual({ lo: 0, hi: 40 });
   expect(sourceRange(box)).toEqual({ lo: 18, hi: 62 });
 });
 
-test('a flip turns the result round, and nothing else', () => {
+test('a flip only reverses the result', () => {
   fc.assert(
     fc.property(anyAxis, (axis) => {
       const { taps, starts, weights } = axisTaps({ ...axis, flip: false });
@@ -77,7 +77,7 @@ test('a flip turns the result round, and nothing else', () => {
   );
 });
 
-test('mirrored filters do to a source that is turned round what the filters do to the source', () => {
+test('mirrored filters do to a reversed source what the filters do to the source', () => {
   fc.assert(
     fc.property(anyAxis, (axis) => {
       const filters = axisTaps(axis);
@@ -97,7 +97,7 @@ function apply({ taps, starts, weights }: ReturnType<typeof axisTaps>, source: F
   });
 }
 
-test('weights of the widest filters fit 16 bits', () => {
+test('the weights of the widest filters fit 16 bits', () => {
   for (const [source, output] of [
     [6, 2],
     [3, 1],

@@ -1,41 +1,43 @@
 /**
- * The coefficients of an antialiased resize along one axis, as Pillow's `Image.resize(..., BILINEAR)` and torchvision's
- * `antialias=True` have them: a triangle filter whose half width is one source pixel, or the reduction where that is more,
- * cut off at the edges of the source and normalised to a sum of 1 (Pillow, libImaging/Resample.c, precompute_coeffs).
+ * The coefficients of an antialiased resize along one axis, as in Pillow's `Image.resize(..., BILINEAR)` and torchvision's
+ * `antialias=True`: a triangle filter whose half width is one source pixel, or the reduction factor if that is larger. The filter is
+ * cut off at the edges of the source and normalized to a sum of 1 (Pillow, libImaging/Resample.c, precompute_coeffs).
  */
 
 /**
- * One axis of a resize. Pixel `first + i` of the full resize from `source` to `output` pixels is pixel `i` of the result,
- * for i < count; `flip` then turns the result round. A crop before the resize is a smaller `source` (filters end at the
- * crop); a crop after the resize is a smaller `count` (they do not).
+ * One axis of a resize. Pixel `i` of the result is pixel `first + i` of the full resize from `source` to `output` pixels, for
+ * i < count. Then `flip` reverses the result. A crop before the resize is a smaller `source`: filters end at its edges. A crop after
+ * the resize is a smaller `count`: filters extend beyond it.
  */
 export interface Axis {
-  /** Pixels of the source, 1 or more. */
+  /** Number of pixels of the source, at least 1. */
   readonly source: number;
-  /** Pixels of the full resize, 1 or more. */
+  /** Number of pixels of the full resize, at least 1. */
   readonly output: number;
-  /** The part that is kept. */
+  /** First pixel of the full resize that is kept. */
   readonly first: number;
+  /** Number of pixels that are kept. */
   readonly count: number;
   readonly flip: boolean;
   /**
-   * The stretch of the source that is resized, where it is not whole pixels (a crop of a picture that was decoded at a
-   * half of its size): from `boxStart` on, `boxLength`. All of the source without.
+   * Start of the part of the source that is resized, if it is not whole pixels, as in a crop of a picture that was decoded at half
+   * its size. Default: 0.
    */
   readonly boxStart?: number;
+  /** Length of the part of the source that is resized. Default: `source`. */
   readonly boxLength?: number;
 }
 
-/** Source pixels from `lo` up to but without `hi`. */
+/** The source pixels from `lo` up to, but without, `hi`. */
 export interface SourceRange {
   readonly lo: number;
   readonly hi: number;
 }
 
 /**
- * Which source pixels make up each pixel of the result: `taps` of them from `starts[i]` (counted from `lo`) on, times
- * `weights[i * taps ...]`, which sum to `1 << bits`. In filters of more than 5 taps their number is even, and where the
- * range is shorter than that, the last tap lies outside and has no weight.
+ * The source pixels of each pixel of the result: `taps` pixels from `starts[i]` (relative to `lo`) on, times the weights from
+ * `weights[i * taps]` on, which add up to `1 << bits`. Filters of more than 5 taps have an even number of taps. If the range is
+ * shorter than that, the last tap is outside the range and has no weight.
  */
 export interface AxisTaps extends SourceRange {
   readonly taps: number;
@@ -45,20 +47,20 @@ export interface AxisTaps extends SourceRange {
 }
 
 /**
- * Up to this half width a filter has at most 5 taps, and weights in 1/256 are used, whose sums fit 16 bits. It depends on
- * the scale alone, so that a window is exactly a part of the full resize.
+ * Largest half width of a narrow filter. A narrow filter has at most 5 taps, and weights in units of 1/256, so that sums fit 16 bits.
+ * The choice depends only on the scale, so a window is exactly a part of the full resize.
  */
 const NARROW_SUPPORT = 2.5;
 export const NARROW_BITS = 8;
-/** As in Pillow: 255 << 22 fits 32 bits. */
+/** Largest number of bits of the weights, as in Pillow: 255 << 22 fits 32 bits. */
 const MOST_BITS = 22;
 
-/** Where the filters of an axis lie, in source pixels. */
+/** The positions of the filters of an axis, in source pixels. */
 interface Filters {
   readonly boxStart: number;
   readonly first: number;
   readonly scale: number;
-  /** Half the width of a filter. */
+  /** Half width of a filter. */
   readonly support: number;
   readonly source: number;
 }
@@ -68,17 +70,17 @@ function filtersOf({ source, output, first, boxStart = 0, boxLength = source }: 
   return { boxStart, first, scale, support: Math.max(scale, 1), source };
 }
 
-/** The middle of the filter of pixel `i` of the result. */
+/** The center of the filter of pixel `i` of the result. */
 function centre({ boxStart, first, scale }: Filters, i: number): number {
   return boxStart + (first + i + 0.5) * scale;
 }
 
-/** The first source pixel whose middle lies inside the filter of pixel `i`. */
+/** The first source pixel whose center is inside the filter of pixel `i`. */
 function firstTap(filters: Filters, i: number): number {
   return Math.max(0, Math.floor(centre(filters, i) - filters.support + 0.5));
 }
 
-/** The pixel after the last one whose middle lies inside the filter of pixel `i`. */
+/** The pixel after the last one whose center is inside the filter of pixel `i`. */
 function endOfTaps(filters: Filters, i: number): number {
   return Math.min(filters.source, Math.ceil(centre(filters, i) + filters.support - 0.5));
 }
@@ -89,7 +91,7 @@ export function sourceRange(axis: Axis): SourceRange {
   return { lo: firstTap(filters, 0), hi: endOfTaps(filters, axis.count - 1) };
 }
 
-/** The filters of an axis. */
+/** Computes the filters of an axis. */
 export function axisTaps(axis: Axis): AxisTaps {
   const { lo, hi } = sourceRange(axis);
   const filters = filtersOf(axis);
@@ -112,7 +114,7 @@ export function axisTaps(axis: Axis): AxisTaps {
   return { lo, hi, taps, bits, starts, weights };
 }
 
-/** The same filters for a source whose last pixel comes first, and a result that does. */
+/** The same filters for a reversed source and a reversed result. */
 export function mirrored(filters: AxisTaps): AxisTaps {
   const { lo, hi, taps, starts, weights } = filters;
   const inside = Math.min(taps, hi - lo);
@@ -123,7 +125,7 @@ export function mirrored(filters: AxisTaps): AxisTaps {
   return { ...filters, starts: starts.map((start) => hi - lo - inside - start), weights: mirroredWeights };
 }
 
-/** The most taps that a pixel of the result has. */
+/** The largest number of taps of any pixel of the result. */
 function mostTaps(filters: Filters, count: number): number {
   let most = 1;
   for (let i = 0; i < count; i++) most = Math.max(most, endOfTaps(filters, i) - firstTap(filters, i));
@@ -131,14 +133,14 @@ function mostTaps(filters: Filters, count: number): number {
 }
 
 /**
- * As many bits as 16-bit weights can have. The largest weight is less than 2 / support: the centre is at least support / 2
- * from both edges, so that the filter keeps three quarters or more of its area, which is `support`.
+ * The largest number of bits for which weights fit 16 bits. The largest weight is less than 2 / support: the center is at least
+ * support / 2 away from both edges, so the filter keeps at least three quarters of its area, which is `support`.
  */
 function wideBits(support: number): number {
   return Math.min(MOST_BITS, Math.floor(Math.log2((32767 * support) / 2)));
 }
 
-/** A triangle of half width `support` at `distance`, distance + 1, ... from its middle, with the given sum. */
+/** Samples a triangle of half width `support` at `distance`, distance + 1, ... from its center, and scales it to the given sum. */
 function fillTriangle(exact: Float64Array, distance: number, support: number, inside: number, sum: number): void {
   let total = 0;
   for (let k = 0; k < exact.length; k++) {
@@ -150,7 +152,7 @@ function fillTriangle(exact: Float64Array, distance: number, support: number, in
   for (let k = 0; k < exact.length; k++) exact[k]! *= factor;
 }
 
-/** Rounds down, then gives what is missing to the largest remainders: the smallest error of each weight. */
+/** Rounds down, then adds 1 to the weights with the largest remainders until the sum is right. This minimizes the error of each weight. */
 function quantizeNarrow(exact: Float64Array, weights: Int16Array, at: number, sum: number): void {
   let missing = sum;
   for (let k = 0; k < exact.length; k++) {
@@ -167,7 +169,7 @@ function quantizeNarrow(exact: Float64Array, weights: Int16Array, at: number, su
   }
 }
 
-/** Rounds the running sum, so that the errors of neighbours cancel: they add up over thousands of taps otherwise. */
+/** Rounds the running sum, so that the errors of neighbours cancel. Otherwise they would add up over thousands of taps. */
 function quantizeWide(exact: Float64Array, weights: Int16Array, at: number): void {
   let running = 0;
   let given = 0;

@@ -28,7 +28,7 @@ function area(ring: ArrayLike<number>): number {
 
 const square = Float64Array.of(10, 10, 30, 10, 30, 30, 10, 30);
 
-test('a polygon is mirrored, scaled and cut as its box is', () => {
+test('a polygon is mirrored, scaled and clipped like its box', () => {
   const boxes = Float64Array.of(10, 10, 30, 30);
   const steps: readonly StepInput[] = [
     { name: 'randomHorizontalFlip', p: 1 },
@@ -47,7 +47,7 @@ test('a polygon is mirrored, scaled and cut as its box is', () => {
   });
 });
 
-test('the part of a convex polygon on an image has the area that counting fine points gives, and lies on it', () => {
+test('the clipped part of a convex polygon has the area found by counting points, and is inside the image', () => {
   fc.assert(
     fc.property(
       fc.array(fc.double({ min: 0, max: 2 * Math.PI, noNaN: true }), { minLength: 3, maxLength: 8 }),
@@ -68,7 +68,7 @@ test('the part of a convex polygon on an image has the area that counting fine p
   );
 });
 
-/** The area on the image by middles of pixels inside a convex ring: off by less than the length of its edge. */
+/** The area of a convex ring on the image, measured by counting pixel centers. The error is less than the length of its edge. */
 function counted(ring: Float64Array): number {
   let inside = 0;
   for (let x = 0.5; x < IMAGE.width; x++) {
@@ -85,7 +85,7 @@ function counted(ring: Float64Array): number {
   return inside;
 }
 
-test('parts of the image become pixels before the first step', () => {
+test('normalized coordinates become pixels before the first step', () => {
   const normalized = { boxes: true, keypoints: true, polygons: true };
   const after = moved(
     [],
@@ -102,7 +102,7 @@ test('parts of the image become pixels before the first step', () => {
   expect([...after.polygons![0]![0]!]).toEqual([0, 0, 100, 0, 100, 60]);
 });
 
-test('an object that is dropped takes its label, keypoints and polygons along', () => {
+test('dropping an object also drops its label, keypoints and polygons', () => {
   const after = moved(
     [{ name: 'centerCrop', size: [60, 40] }, { name: 'sanitizeBoundingBoxes' }],
     given({
@@ -120,7 +120,7 @@ test('an object that is dropped takes its label, keypoints and polygons along', 
   expect(after.polygons!.map((rings) => rings.length)).toEqual([0, 0]);
 });
 
-test('an image without boxes is left as it is by randomIoUCrop', () => {
+test('randomIoUCrop does not change an image without boxes', () => {
   const plan = planSample(
     compileTransform([{ name: 'randomIoUCrop' }]),
     100,

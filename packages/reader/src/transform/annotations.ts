@@ -1,28 +1,28 @@
-/** What lies on an image and moves with it: boxes, keypoints and polygons, by the rules of torchvision.transforms.v2. */
+/** Annotations of an image: boxes, keypoints and polygons that move with it, by the rules of torchvision.transforms.v2. */
 import type { Rect } from '../codec/codec.js';
 import { clipped } from './clip-polygon.js';
 import type { Size } from './crops.js';
 import type { RotateEffect } from './steps/rotation.js';
 
-/** The objects of an image as they were packed. What a sample has none of is null. */
+/** The objects of an image as they were packed. A part that the sample does not have is null. */
 export interface GivenAnnotations {
-  /** Objects, n below. */
+  /** Number of objects, n below. */
   readonly count: number;
-  /** Corners [n, 4]: left, top, right, bottom. */
+  /** Box corners [n, 4]: left, top, right, bottom. */
   readonly boxes: Float64Array | null;
   /** Class numbers [n]. */
   readonly labels: Int32Array | null;
-  /** [n, perObject, 3]: x, y, and a number that stays as it is (COCO: 0 not labelled, 1 hidden, 2 visible). */
+  /** Keypoints [n, perObject, 3]: x, y, and a number that does not change (COCO: 0 not labelled, 1 hidden, 2 visible). */
   readonly keypoints: { readonly perObject: number; readonly values: Float64Array } | null;
-  /** Of each object its rings, of each ring x and y of its corners. */
+  /** For each object its rings; for each ring the coordinates x and y of its corners. */
   readonly polygons: readonly (readonly Float64Array[])[] | null;
-  /** Which of them are parts of the image's width and height, 0 to 1, and not pixels. */
+  /** Which parts have coordinates relative to the image's width and height (0 to 1) instead of pixels. */
   readonly normalized: Readonly<Record<'boxes' | 'keypoints' | 'polygons', boolean>>;
 }
 
-/** The objects of one image while its steps are drawn. Values are pixels. */
+/** The objects of one image while its transform steps are applied. Coordinates are pixels. */
 export class Annotations {
-  /** Numbers of the objects that are left, as they were given. */
+  /** Indices of the remaining objects in the annotations as packed. */
   rows: number[];
   boxes: Float64Array | null;
   labels: Int32Array | null;
@@ -43,12 +43,12 @@ export class Annotations {
     if (normalized.polygons) this.#polygons((x, y) => [x * width, y * height]);
   }
 
-  /** Takes a part of the image, or more than the image: boxes and polygons end where it ends, keypoints do not. */
+  /** Crops to a rectangle, which may extend beyond the image. Boxes and polygons are clipped to it, keypoints are not. */
   crop({ x, y, width, height }: Rect): void {
     this.#boxes((value, axis) => value - (axis === 0 ? x : y));
     this.#clamp({ width, height });
-    this.#keypoints((ofX, ofY) => [ofX - x, ofY - y]);
-    this.#polygons((ofX, ofY) => [ofX - x, ofY - y]);
+    this.#keypoints((pointX, pointY) => [pointX - x, pointY - y]);
+    this.#polygons((pointX, pointY) => [pointX - x, pointY - y]);
     this.polygons = this.polygons?.map((rings) => rings.flatMap((ring) => clipped(ring, { width, height }))) ?? null;
   }
 
@@ -57,11 +57,11 @@ export class Annotations {
     const x = to.width / from.width;
     const y = to.height / from.height;
     this.#boxes((value, axis) => value * (axis === 0 ? x : y));
-    this.#keypoints((ofX, ofY) => [ofX * x, ofY * y]);
-    this.#polygons((ofX, ofY) => [ofX * x, ofY * y]);
+    this.#keypoints((pointX, pointY) => [pointX * x, pointY * y]);
+    this.#polygons((pointX, pointY) => [pointX * x, pointY * y]);
   }
 
-  /** Boxes and polygons are mirrored as edges of pixels, keypoints as their middles. */
+  /** Mirrors along an axis. Boxes and polygons are mirrored as pixel edges, keypoints as pixel centers. */
   flip(axis: 'x' | 'y', { width, height }: Size): void {
     const length = axis === 'x' ? width : height;
     const side = axis === 'x' ? 0 : 1;
@@ -73,19 +73,19 @@ export class Annotations {
     this.#polygons((x, y) => (side === 0 ? [length - x, y] : [x, length - y]));
   }
 
-  /** A turned box is the box of its corners. */
+  /** Rotates. A rotated box becomes the bounding box of its rotated corners. */
   turn(
     { matrix: [a, b, c, d, e, f], size }: Pick<RotateEffect, 'matrix' | 'size'>,
     image: Size,
     expands: boolean,
   ): void {
-    // The matrix leads back from the result; a rotation is undone by its mirror at the diagonal.
+    // The matrix maps the result back to the source. The inverse of a rotation is its transpose.
     const turned = (x: number, y: number): readonly [number, number] => {
       const [fromX, fromY] = [x - image.width / 2 - c, y - image.height / 2 - f];
       return [a * fromX + d * fromY + image.width / 2, b * fromX + e * fromY + image.height / 2];
     };
     const corners = [turned(0, 0), turned(image.width, 0), turned(image.width, image.height), turned(0, image.height)];
-    // torchvision counts from the least corner of the turned image, whatever whole pixels its size is rounded to.
+    // torchvision counts from the smallest corner of the rotated image, before its size is rounded to integers.
     const [left, top] = expands
       ? [Math.min(...corners.map(([x]) => x)), Math.min(...corners.map(([, y]) => y))]
       : [0, 0];
@@ -107,14 +107,14 @@ export class Annotations {
     this.polygons = this.polygons?.map((rings) => rings.flatMap((ring) => clipped(ring, size))) ?? null;
   }
 
-  /** Marks the boxes of objects as gone: {@link keep} drops such boxes. */
+  /** Sets the boxes of the objects for which `isGone` is true to zero size. {@link keep} can then drop them. */
   empty(isGone: (object: number) => boolean): void {
     this.rows.forEach((_, object) => {
       if (isGone(object)) this.boxes?.fill(0, object * 4, object * 4 + 4);
     });
   }
 
-  /** Drops all objects but these. */
+  /** Drops all objects for which `isKept` is false. */
   keep(isKept: (object: number) => boolean): void {
     const kept = this.rows.map((_, object) => object).filter(isKept);
     if (kept.length === this.rows.length) return;
@@ -132,7 +132,7 @@ export class Annotations {
     this.#boxes((value, axis) => Math.max(0, Math.min(value, axis === 0 ? width : height)));
   }
 
-  /** `axis` is 0 for x and 1 for y. */
+  /** Moves every coordinate of every box. `axis` is 0 for x and 1 for y. */
   #boxes(move: (value: number, axis: number) => number): void {
     const { boxes } = this;
     for (let at = 0; boxes !== null && at < boxes.length; at++) boxes[at] = move(boxes[at]!, at & 1);

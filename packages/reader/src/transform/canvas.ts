@@ -8,9 +8,9 @@ import type { Effect, Rgb } from './effects.js';
 import type { RotateEffect } from './steps/rotation.js';
 
 /**
- * One run of the resize kernel, then a border, then effects. `source` is the part of the pass's input that the axes are
- * about: x.source = source.width. With its border it is border.left + x.count + border.right wide; a count of 0 leaves
- * nothing but border.
+ * One run of the resize kernel, then a border, then effects. `source` is the part of the pass's input that the axes refer
+ * to: x.source = source.width. The result is border.left + x.count + border.right pixels wide. If a count is 0, the result is
+ * all border.
  */
 export interface Pass {
   readonly source: Rect;
@@ -18,29 +18,30 @@ export interface Pass {
   readonly y: Axis;
   readonly border: Border | null;
   /**
-   * Which flips came before the resize; none without. Images are the same either way, but what is nearest to a place is
-   * rounded down, and that is another pixel in a mirror.
+   * The flips that came before the resize. Undefined: no flips. Images do not depend on this. Masks do: the nearest pixel of a
+   * position is rounded down, which selects a different pixel in a mirrored mask.
    */
   readonly flippedFirst?: { readonly x: boolean; readonly y: boolean };
-  /** Without effects there is no list. */
+  /** Undefined if there are no effects. */
   readonly effects?: readonly Effect[];
 }
 
 export interface Border extends Padding {
-  /** The value of its pixels, 0 to 255, or their red, green and blue; and that of a mask's. */
+  /** Value of the border pixels: 0 to 255, or red, green and blue. */
   readonly fill: number | Rgb;
+  /** Value of the border pixels of masks, 0 to 255. */
   readonly maskFill: number;
 }
 
 /**
- * The image under way. Steps are folded into as few passes as give the same pixels: crops and flips join the resize before or
- * after them. A second resize, a crop of a border, and a crop or flip behind an effect start a pass of their own.
+ * Collects the steps of one image as passes. Steps are merged into as few passes as give the same pixels: crops and flips join
+ * the resize before or after them. A second resize, a crop of a border, and a crop or flip after an effect start a new pass.
  */
 export class Canvas {
   readonly #passes: Pass[] = [];
   #draft: Draft;
 
-  /** `annotations` are what lies on the image, and move with it. */
+  /** `annotations` move with the image. */
   constructor(
     image: Size,
     readonly annotations: Annotations | null = null,
@@ -48,12 +49,12 @@ export class Canvas {
     this.#draft = draftOf(image);
   }
 
-  /** As it is now. */
+  /** Size of the image after the steps so far. */
   get size(): Size {
     return sizeOf(this.#draft);
   }
 
-  /** Takes a part. What of it lies outside becomes a border of these values. */
+  /** Crops to a rectangle. Parts outside the image become a border with the values `fill` and `maskFill`. */
   crop(rect: Rect, fill: number | Rgb, maskFill = 0): void {
     this.annotations?.crop(rect);
     const border = cropDraft(this.#draft, rect, fill, maskFill);
@@ -79,13 +80,13 @@ export class Canvas {
     else this.#draft.flipY = !this.#draft.flipY;
   }
 
-  /** Turns the image. `expands`: the result is as large as the turned image. */
+  /** Rotates the image. With `expands`, the result holds the whole rotated image. */
   turn(effect: RotateEffect, expands: boolean): void {
     this.annotations?.turn(effect, this.size, expands);
     this.affect([effect]);
   }
 
-  /** Changes pixels as they are now, where they are. */
+  /** Applies effects to the image after the steps so far. */
   affect(effects: readonly Effect[]): void {
     if (effects.length === 0) return;
     const passes = this.#passes;
@@ -96,10 +97,10 @@ export class Canvas {
     this.#draft = draftOf(resultOf(pass));
   }
 
-  /** The passes of all that was done, the last of which writes `layout`. Throws SampleDecodeError where one is too large. */
+  /** The passes of all steps. The last pass writes `layout`. Throws SampleDecodeError if the result of a pass is too large. */
   passes(layout: PixelLayout): readonly Pass[] {
     const passes = this.#passes;
-    // Borders and effects are drawn in bytes, pixel after pixel; another layout takes one more pass.
+    // Borders and effects are drawn on interleaved bytes. Another layout needs one more pass.
     const last = passes.at(-1);
     const finished = last !== undefined && layout === 'uint8-nhwc' && isUntouched(this.#draft, resultOf(last));
     if (!finished) this.#finish(null);
@@ -121,23 +122,23 @@ function checkSides(pass: Pass, layout: PixelLayout): void {
   if (Math.max(x.count, y.count) <= LARGEST_SIDE || isCopy(pass, layout)) return;
   throw new SampleDecodeError(
     {},
-    `the transform makes it ${x.count}x${y.count} pixels, more than ${LARGEST_SIDE} a side: add a crop, or give resize a ` +
-      'maxSize or [height, width]',
+    `the transform makes it ${x.count}x${y.count} pixels, more than ${LARGEST_SIDE} per side: add a crop, or set maxSize or ` +
+      'a size of [height, width] for resize',
   );
 }
 
-/** Whether all that a pass does to its pixels is to take some of them: then no kernel is needed. */
+/** Whether a pass only copies a part of its input. Then it does not need the kernel. */
 export function isCopy({ x, y }: Pass, layout: PixelLayout): boolean {
   return layout === 'uint8-nhwc' && x.source === x.output && y.source === y.output && !x.flip && !y.flip;
 }
 
-/** The size of what a pass makes. */
+/** The size of the result of a pass. */
 export function resultOf(pass: Pass): Size {
   const turned = pass.effects?.findLast((effect) => effect.kind === 'rotate');
   return turned?.size ?? borderedOf(pass);
 }
 
-/** The size of what a pass makes before its effects. */
+/** The size of the result of a pass, with its border and before its effects. */
 export function borderedOf({ x, y, border }: Pass): Size {
   return {
     width: x.count + (border === null ? 0 : border.left + border.right),
@@ -145,14 +146,14 @@ export function borderedOf({ x, y, border }: Pass): Size {
   };
 }
 
-/** A pass in the making: a crop of its input, resized (or not), a window of that, mirrored each way (or not). */
+/** A pass under construction: a crop of its input, an optional resize, a window of the resized image, and flips. */
 interface Draft {
   crop: Rect;
   resized: Size | null;
   window: Rect;
   flipX: boolean;
   flipY: boolean;
-  /** Of the flips, those before the resize. */
+  /** The flips that came before the resize. */
   flippedFirst: { readonly x: boolean; readonly y: boolean } | null;
 }
 
@@ -175,7 +176,7 @@ function resizeDraft(draft: Draft, size: Size): void {
   draft.window = { x: 0, y: 0, ...size };
 }
 
-/** Takes a part. Where it lies partly outside, only what is inside is taken, and the border that is missing returned. */
+/** Crops a draft to the part of `rect` that is inside the image. Returns the border to add, or null if `rect` is completely inside. */
 function cropDraft(draft: Draft, rect: Rect, fill: number | Rgb, maskFill: number): Border | null {
   const size = sizeOf(draft);
   const left = clamp(rect.x, size.width);
@@ -208,7 +209,7 @@ function clamp(value: number, size: number): number {
 function passOf(draft: Draft, border: Border | null): Pass {
   const { crop, resized, window, flipX, flipY, flippedFirst } = draft;
   const part = resized === null ? { x: 0, y: 0, width: crop.width, height: crop.height } : window;
-  // Written out: spread into new objects, this took as long as the rest of the plan.
+  // Written out, because spreading into new objects took as long as the rest of the plan.
   const pass: Pass = {
     source: crop,
     x: {

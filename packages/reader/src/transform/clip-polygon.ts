@@ -1,8 +1,9 @@
 import type { Size } from './crops.js';
 
 /**
- * The part of a polygon (x and y of its corners, one after the other) that lies on an image, as no ring or one: Sutherland and
- * Hodgman, "Reentrant polygon clipping", 1974. Parts that hang together only outside stay joined along the image's edge.
+ * Clips a polygon to the image. `ring` holds x and y of each corner in turn. Returns one ring, or none if nothing is left.
+ * Algorithm: Sutherland and Hodgman, "Reentrant polygon clipping", 1974. Parts that are connected only outside the image stay
+ * joined along its edge.
  */
 export function clipped(ring: Float64Array, { width, height }: Size): Float64Array[] {
   let left = ring;
@@ -10,11 +11,11 @@ export function clipped(ring: Float64Array, { width, height }: Size): Float64Arr
   left = cut(left, 0, -1, width);
   left = cut(left, 1, 1, 0);
   left = cut(left, 1, -1, height);
-  return left.length < 6 || (left !== ring && area(left) === 0) ? [] : [left];
+  return left.length < 6 || (left !== ring && doubleArea(left) === 0) ? [] : [left];
 }
 
-/** Twice of it, which is as good. */
-function area(ring: Float64Array): number {
+/** Twice the area of a polygon. */
+function doubleArea(ring: Float64Array): number {
   let twice = 0;
   for (let at = 0; at < ring.length; at += 2) {
     const next = (at + 2) % ring.length;
@@ -23,7 +24,7 @@ function area(ring: Float64Array): number {
   return Math.abs(twice);
 }
 
-/** What lies on one side of a line: where `sign` times the coordinate is at least `sign` times `limit`. */
+/** The part of a polygon on one side of a line: where `sign` times the coordinate is at least `sign` times `limit`. */
 function cut(ring: Float64Array, axis: 0 | 1, sign: 1 | -1, limit: number): Float64Array {
   const isInside = (at: number) => sign * (ring[at + axis]! - limit) >= 0;
   let isWhole = true;

@@ -4,13 +4,13 @@ import { centerCropRect, randomCropRect, randomResizedCropRect, resizedSize, rou
 
 const NONE = { left: 0, top: 0, right: 0, bottom: 0 };
 
-/** Gives these numbers one after the other, then 0.5. */
+/** A source of these numbers in order, then of 0.5. */
 function given(...numbers: number[]) {
   let at = 0;
   return { next: () => numbers[at++] ?? 0.5 };
 }
 
-// The numbers of the next three tests come out of torchvision 0.29's own functions.
+// The expected values of the next three tests were computed by torchvision 0.29.
 test.each([
   [500, 375, 256, undefined, 341, 256],
   [375, 500, 256, undefined, 256, 341],
@@ -52,7 +52,7 @@ test.each([
   expect(rect).toEqual({ x, y, width: w, height: h });
 });
 
-test('a random part always lies inside, whatever the image and the parameters', () => {
+test('a random resized crop is always inside the image, for any image and parameters', () => {
   const side = fc.integer({ min: 1, max: 65_535 });
   const unit = fc.double({ min: 0, max: 1 - 2 ** -32, noNaN: true });
   const range = fc
@@ -74,13 +74,13 @@ test('a random part always lies inside, whatever the image and the parameters', 
   );
 });
 
-test('a random crop draws its row first, then its column, and only where there is a choice', () => {
+test('a random crop draws its row first, then its column, and only if there is a choice', () => {
   const crop = { width: 4, height: 4 };
   expect(randomCropRect({ width: 10, height: 8 }, crop, NONE, false, given(0.99, 0.5))).toMatchObject({ x: 3, y: 4 });
   expect(randomCropRect({ width: 10, height: 4 }, crop, NONE, false, given(0.99))).toMatchObject({ x: 6, y: 0 });
 });
 
-test('a crop larger than the image needs padding; padIfNeeded adds all that is missing to both sides', () => {
+test('a crop larger than the image needs padding, and padIfNeeded adds the whole difference on both sides', () => {
   const crop = { width: 6, height: 4 };
   const image = { width: 4, height: 4 };
   expect(randomCropRect(image, crop, NONE, false, given())).toBeNull();
@@ -90,6 +90,6 @@ test('a crop larger than the image needs padding; padIfNeeded adds all that is m
   expect(randomCropRect(image, crop, padding, false, given())).toMatchObject({ x: -1, y: 0 });
 });
 
-test('halves are rounded to the even number, as Python does', () => {
+test('halves are rounded to the even number, as in Python', () => {
   expect([0.5, 1.5, 2.5, 2.4, 2.6].map(roundHalfEven)).toEqual([0, 2, 2, 2, 3]);
 });

@@ -1,8 +1,8 @@
-/** Where torchvision v2's crops and resizes lie. Formulas are those of torchvision.transforms.v2, so that numbers agree. */
+/** Positions and sizes of crops and resizes. The formulas are those of torchvision.transforms.v2, so that results agree. */
 import type { Rect } from '../codec/codec.js';
 import type { Random } from './random.js';
 
-/** The resize kernel makes images of up to this many pixels a side. */
+/** Largest side of an image that the resize kernel can make, in pixels. */
 export const LARGEST_SIDE = 4096;
 
 export interface Size {
@@ -10,7 +10,7 @@ export interface Size {
   readonly height: number;
 }
 
-/** A size as steps have it: one number for a square, or [height, width]. */
+/** Converts the size of a step (one number for a square, or [height, width]) to a Size. */
 export function asSize(size: number | readonly [number, number]): Size {
   return typeof size === 'number' ? { width: size, height: size } : { width: size[1], height: size[0] };
 }
@@ -41,8 +41,8 @@ export function resizedSize(
 }
 
 /**
- * The size after `cover` resizes, before it crops: the least of the image's shape that is nowhere smaller than the crop; the
- * side that is over is rounded down, as `resize` rounds.
+ * The size to which `cover` resizes before it crops: the smallest size with the image's aspect ratio that covers the crop. The
+ * side that exceeds the crop is rounded down, as in `resize`.
  */
 export function coveringSize(image: Size, crop: Size): Size {
   const isWider = image.width * crop.height >= image.height * crop.width;
@@ -51,7 +51,7 @@ export function coveringSize(image: Size, crop: Size): Size {
     : { width: crop.width, height: Math.floor((image.height * crop.width) / image.width) };
 }
 
-/** The crop of `centerCrop`. Where the image is smaller, it lies partly outside (v2.functional `center_crop`). */
+/** The crop of `centerCrop` (v2.functional `center_crop`). If the image is smaller, the crop extends beyond it. */
 export function centerCropRect(image: Size, crop: Size): Rect {
   return {
     x: centered(image.width, crop.width),
@@ -73,7 +73,7 @@ export interface Padding {
   readonly bottom: number;
 }
 
-/** Null where the image, padding included, is smaller than the crop: torchvision raises there. */
+/** The crop of `randomCrop`. Null if the image with its padding is smaller than the crop; torchvision raises then. */
 export function randomCropRect(
   image: Size,
   crop: Size,
@@ -81,7 +81,7 @@ export function randomCropRect(
   padIfNeeded: boolean,
   random: Random,
 ): Rect | null {
-  // v2.RandomCrop pads both sides by all that is missing.
+  // v2.RandomCrop pads both sides by the whole difference.
   const padded = {
     width: image.width + padding.left + padding.right,
     height: image.height + padding.top + padding.bottom,
@@ -96,7 +96,7 @@ export function randomCropRect(
   return { x: x - padding.left - extraX, y: y - padding.top - extraY, width: crop.width, height: crop.height };
 }
 
-/** The part that `randomResizedCrop` takes (v2.RandomResizedCrop `make_params`). */
+/** The crop of `randomResizedCrop` (v2.RandomResizedCrop `make_params`). */
 export function randomResizedCropRect(
   image: Size,
   scale: readonly [number, number],
@@ -120,20 +120,20 @@ export function randomResizedCropRect(
   return largestCenteredRect(image, ratio);
 }
 
-/** The fallback of `randomResizedCrop`: all of the image that has an allowed ratio. */
+/** The fallback of `randomResizedCrop`: the largest centered crop with an allowed aspect ratio. */
 function largestCenteredRect(image: Size, ratio: readonly [number, number]): Rect {
-  const own = image.width / image.height;
-  const width = own > ratio[1] ? Math.max(1, roundHalfEven(image.height * ratio[1])) : image.width;
-  const height = own < ratio[0] ? Math.max(1, roundHalfEven(image.width / ratio[0])) : image.height;
+  const aspect = image.width / image.height;
+  const width = aspect > ratio[1] ? Math.max(1, roundHalfEven(image.height * ratio[1])) : image.width;
+  const height = aspect < ratio[0] ? Math.max(1, roundHalfEven(image.width / ratio[0])) : image.height;
   return { x: Math.floor((image.width - width) / 2), y: Math.floor((image.height - height) / 2), width, height };
 }
 
-/** A uniform integer of 0 to n - 1. */
+/** A uniformly distributed integer from 0 to n - 1. */
 function integerBelow(n: number, random: Random): number {
   return Math.floor(random.next() * n);
 }
 
-/** Python's round(). */
+/** Rounds to the nearest integer, and halves to the even one, as Python's round() does. */
 export function roundHalfEven(value: number): number {
   const down = Math.floor(value);
   const rest = value - down;

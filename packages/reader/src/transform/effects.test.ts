@@ -5,7 +5,7 @@ import type { Random } from './random.js';
 import { rotatedSize, rotationOf } from './rotation.js';
 import { compileTransform, type StepInput } from './transform.js';
 
-/** Gives these numbers one after the other, and counts them. */
+/** A source of these numbers in order, which counts them. */
 class Numbers implements Random {
   drawn = 0;
   readonly #numbers: readonly number[];
@@ -24,17 +24,17 @@ function effectsOf(step: StepInput, random: Random, width = 100, height = 80): r
   return passes.flatMap(({ effects }) => effects ?? []);
 }
 
-test('a rotation draws its angle, and turns counter-clockwise', () => {
+test('a rotation draws its angle, and rotates counter-clockwise', () => {
   const random = new Numbers(0.75);
   const [effect] = effectsOf({ name: 'randomRotation', degrees: 180 }, random);
   expect(effect).toMatchObject({ kind: 'rotate', size: { width: 100, height: 80 }, fill: [0, 0, 0] });
   const { matrix } = effect as Extract<Effect, { readonly kind: 'rotate' }>;
-  // What is to the right of the middle comes from below it.
+  // A pixel to the right of the center comes from below the center.
   expect(matrix.map((value) => value + 0)).toEqual([0, -1, 0, 1, 0, 0]);
   expect(random.drawn).toBe(1);
 });
 
-test('multiples of 90 degrees are exact, and a turned rectangle has the size of its box', () => {
+test('multiples of 90 degrees are exact, and a rotated rectangle has the size of its bounding box', () => {
   expect(rotationOf(360, [0, 0]).map((value) => value + 0)).toEqual([1, 0, 0, 0, 1, 0]);
   expect(rotatedSize(rotationOf(90, [0, 0]), { width: 30, height: 20 })).toEqual({ width: 20, height: 30 });
   for (const degrees of [90, -90, 270, 450]) {
@@ -54,7 +54,7 @@ test('a blur draws its sigma', () => {
   expect(random.drawn).toBe(1);
 });
 
-test('a colour jitter draws three numbers for the order, then one for each change that is asked for', () => {
+test('a colour jitter draws three numbers for the order, then one for each change in use', () => {
   const random = new Numbers(0, 0, 0, 0.5, 0.25);
   const jitter = { name: 'colorJitter', brightness: 0.4, hue: [-0.1, 0.3] } as const;
   expect(effectsOf(jitter, random)).toEqual([
@@ -64,7 +64,7 @@ test('a colour jitter draws three numbers for the order, then one for each chang
   expect(random.drawn).toBe(5);
 });
 
-test('the order of a colour jitter may be any of the 24', () => {
+test('a colour jitter can have any of the 24 orders', () => {
   const orders = new Set<string>();
   const jitter = { name: 'colorJitter', brightness: 1, contrast: 1, saturation: 1, hue: 0.5 } as const;
   for (let i = 0; i < 4; i++) {
@@ -82,10 +82,10 @@ test('the order of a colour jitter may be any of the 24', () => {
   expect(orders.size).toBe(24);
 });
 
-test('an erased rectangle is drawn again until it fits, and nothing is erased where none does', () => {
+test('an erased rectangle is drawn again until it fits, and nothing is erased if none fits', () => {
   const erasing = { name: 'randomErasing', p: 1, scale: [0.5, 1], ratio: [1, 1], value: [1, 2, 3] } as const;
   const random = new Numbers(0, 1, 0.5, 0.2, 0.5, 0.5, 0.25);
-  // The whole area at ratio 1 is a square of 89 pixels, more than the 80 of the height; the second one is of 69.
+  // The whole area at ratio 1 is a square of 89 pixels, more than the height of 80. The next square has 69.
   expect(effectsOf(erasing, random)).toEqual([
     { kind: 'erase', rect: { x: Math.floor(0.25 * 32), y: 6, width: 69, height: 69 }, value: [1, 2, 3] },
   ]);
@@ -94,7 +94,7 @@ test('an erased rectangle is drawn again until it fits, and nothing is erased wh
   expect(effectsOf({ ...erasing, p: 0.5 }, new Numbers(0.5))).toEqual([]);
 });
 
-test('effects that follow one another are one pass; a crop or flip behind them is one more', () => {
+test('successive effects are one pass, and a crop or flip after them starts another', () => {
   const list: readonly StepInput[] = [
     { name: 'resize', size: [40, 50] },
     { name: 'randomHorizontalFlip', p: 1 },
@@ -111,7 +111,7 @@ test('effects that follow one another are one pass; a crop or flip behind them i
   expect({ width, height }).toEqual({ width: 30, height: 30 });
 });
 
-test('a vertical flip joins the resize, and a crop behind it is taken from the other side', () => {
+test('a vertical flip joins the resize, and a crop after it is taken from the other side', () => {
   const list: readonly StepInput[] = [
     { name: 'resize', size: [40, 50] },
     { name: 'randomVerticalFlip', p: 1 },
@@ -121,7 +121,7 @@ test('a vertical flip joins the resize, and a crop behind it is taken from the o
   expect(passes).toMatchObject([{ y: { first: 30, count: 10, flip: true }, x: { flip: false } }]);
 });
 
-test('what is erased behind normalize is drawn last, with a key for its noise where it is random', () => {
+test('erasing after normalize is drawn last, with a key for its noise if the value is random', () => {
   const list: readonly StepInput[] = [
     { name: 'centerCrop', size: 50 },
     { name: 'normalize', mean: [0, 0, 0], std: [1, 1, 1] },
@@ -134,9 +134,9 @@ test('what is erased behind normalize is drawn last, with a key for its noise wh
   expect(random.drawn).toBe(7);
 });
 
-test('a kernel that reaches beyond the mirrored image, and a turned image that is too large, are errors', () => {
+test('a blur kernel larger than the mirrored image, and a rotated image that is too large, are errors', () => {
   expect(() => effectsOf({ name: 'gaussianBlur', kernelSize: 99 }, new Numbers(0), 49, 100)).toThrow(
-    /49x100 pixels where gaussianBlur takes 99x99.*kernelSize/,
+    /49x100 pixels, too small for the gaussianBlur kernel of 99x99.*kernelSize/,
   );
   expect(() =>
     effectsOf({ name: 'randomRotation', degrees: [45, 45], expand: true }, new Numbers(0), 4000, 4000),
@@ -151,8 +151,8 @@ test.each([
   [[{ name: 'colorJitter', hue: 0.6 }], /Step 1 of the transform, colorJitter.*hue/],
   [[{ name: 'colorJitter', brightness: -1 }], /brightness/],
   [[{ name: 'grayscale', numOutputChannels: 1 }], /numOutputChannels/],
-  [[{ name: 'randomErasing', value: 'random' }], /Step 1.*randomErasing.*"random".*behind normalize/],
-  [[{ name: 'randomErasing', value: 0.5 }], /0.5.*behind normalize/],
+  [[{ name: 'randomErasing', value: 'random' }], /Step 1.*randomErasing.*"random".*after normalize/],
+  [[{ name: 'randomErasing', value: 0.5 }], /0.5.*after normalize/],
   [[{ name: 'toDtype', dtype: 'float64' }], /uint8, float32 or float16/],
   [
     [
@@ -173,7 +173,7 @@ test.each([
   expect(() => compileTransform(list as readonly StepInput[])).toThrow(message);
 });
 
-test('float16 comes from normalize, or from toDtype alone', () => {
+test('float16 works with normalize, or with toDtype alone', () => {
   const normalize: StepInput = { name: 'normalize', mean: [0.5, 0.5, 0.5], std: [1, 1, 1] };
   const half: StepInput = { name: 'toDtype', dtype: 'float16', scale: true };
   expect(compileTransform([normalize, half])).toMatchObject({ dtype: 'float16', layout: 'nchw' });
@@ -184,7 +184,7 @@ test('float16 comes from normalize, or from toDtype alone', () => {
   });
 });
 
-test('a rotation that expands leaves no common size', () => {
+test('after a rotation with expand, images have no common size', () => {
   const crop: StepInput = { name: 'centerCrop', size: 20 };
   const turn: StepInput = { name: 'randomRotation', degrees: 5, expand: true };
   expect(compileTransform([crop, turn]).outputShape).toBeNull();

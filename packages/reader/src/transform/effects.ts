@@ -1,4 +1,4 @@
-/** What becomes of pixels that are there, in bytes of RGB: no crop and no resize. */
+/** Effects: changes of RGB bytes that are neither crops nor resizes. */
 import type { Values } from '../codec/png-values.js';
 import type { Scratch } from '../codec/scratch.js';
 import type { EffectKernels, Picture } from '../kernels/effects.js';
@@ -8,7 +8,7 @@ import type { FactorEffect, HueEffect } from './steps/colours.js';
 import type { EraseEffect } from './steps/erasing.js';
 import type { RotateEffect } from './steps/rotation.js';
 
-/** All parameters are drawn. Formulas are those of torchvision.transforms.v2.functional on uint8 tensors. */
+/** An effect with its random parameters drawn. The formulas are those of torchvision.transforms.v2.functional on uint8 tensors. */
 export type Effect =
   | RotateEffect
   | BlurEffect
@@ -18,20 +18,20 @@ export type Effect =
   | HueEffect
   | EraseEffect;
 
-/** What effects run on. */
+/** The kernels and the memory that effects use. */
 export interface EffectTools {
   readonly effects: EffectKernels;
   readonly scratch: Scratch;
 }
 
-/** How one kind of effect is run: on a picture where it is, or from one into another. */
+/** The implementation of one kind of effect. It either changes a picture in place, or writes a new one. */
 export type EffectEntry<E> =
   | { readonly change: (picture: Picture, effect: E, tools: EffectTools) => void }
   | {
-      /** The size of what it makes. */
+      /** The size of the new picture. */
       readonly makes: (picture: Size, effect: E) => Size;
       readonly run: (from: Picture, to: Picture, effect: E, tools: EffectTools) => void;
-      /** What becomes of a mask; without it, it stays as it is. */
+      /** Applies the effect to a mask. If omitted, masks do not change. */
       readonly mask?: (mask: Values, effect: E) => Values;
     };
 

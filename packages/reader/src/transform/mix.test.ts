@@ -20,12 +20,12 @@ test.each([0.1, 0.009, 0.002, 1e-5, 1e-300])('mixup with an alpha of %d keeps al
   const weights = Array.from({ length: 4000 }, (_, i) => drawMix(mixes, size, numbersOf(i))!.weight);
   const mean = weights.reduce((sum, weight) => sum + weight) / weights.length;
   expect(Math.abs(mean - 0.5)).toBeLessThan(0.03);
-  // Of Beta(alpha, alpha) about 2 alpha ln 9 / 2 lies between 0.1 and 0.9.
+  // About 2 alpha ln 9 / 2 of Beta(alpha, alpha) is between 0.1 and 0.9.
   const between = weights.filter((weight) => weight > 0.1 && weight < 0.9).length / weights.length;
   expect(Math.abs(between - alpha * Math.log(9))).toBeLessThan(0.02 + alpha / 5);
 });
 
-test('the rectangle of cutmix lies in the image, and the weight is what it leaves', () => {
+test('the rectangle of cutmix is inside the image, and the weight is the remaining share of the area', () => {
   const mixes = checkMix([{ name: 'cutmix' }]);
   for (let i = 0; i < 500; i++) {
     const { rect, weight } = drawMix(mixes, size, numbersOf(i))!;
@@ -37,7 +37,7 @@ test('the rectangle of cutmix lies in the image, and the weight is what it leave
   }
 });
 
-test('of several, each batch gets one; without any, none', () => {
+test('each batch uses one of several mixes, and none if there are none', () => {
   const mixes = checkMix([{ name: 'mixup' }, { name: 'cutmix' }]);
   const names = Array.from({ length: 200 }, (_, i) => drawMix(mixes, size, numbersOf(i))!.name);
   expect(names.filter((name) => name === 'mixup').length).toBeGreaterThan(60);
@@ -45,7 +45,7 @@ test('of several, each batch gets one; without any, none', () => {
   expect(drawMix(checkMix(undefined), size, numbersOf(0))).toBeNull();
 });
 
-test('the numbers of mixing are not those of the transform', () => {
+test('mixing and the transform use different random numbers', () => {
   const first = new SampleRandom(1).start(0, 7, 0);
   const transform = Array.from({ length: 100 }, () => first.next());
   const second = numbersOf(7);

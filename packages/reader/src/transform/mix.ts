@@ -5,68 +5,68 @@ import type { Rect } from '../codec/codec.js';
 import type { Size } from './crops.js';
 import type { Random } from './random.js';
 
-/** `alpha` is the parameter of the Beta distribution that the weight is drawn from; default 1, which is uniform. */
+/** One way to mix the images of a batch. `alpha` is the parameter of the Beta distribution of the weight. Default: 1, uniform. */
 export interface MixInput {
   readonly name: 'mixup' | 'cutmix';
   readonly alpha?: number;
 }
 
-/** Made where it is asked for: decode workers, which only draw, start faster without zod. */
+/** A function, so that decode workers, which only draw, start faster without zod. */
 const mixSchema = () =>
   z.strictObject({ name: z.enum(['mixup', 'cutmix']), alpha: z.number().positive().max(1000).default(1) });
 type Mix = z.output<ReturnType<typeof mixSchema>>;
-/** Of several, each batch gets one. */
+/** The mixes of a loader. If there are several, each batch uses one of them. */
 export type Mixes = readonly Mix[];
 
-/** Fills in the defaults. Throws {@link OptionError}. */
+/** Checks the option `mix` and fills in defaults. Throws {@link OptionError}. */
 export function checkMix(input: MixInput | readonly MixInput[] | undefined): Mixes {
   if (input === undefined) return [];
-  return (Array.isArray(input) ? input : [input]).map((one) =>
-    parseShape(mixSchema(), one, ({ where, what }) => {
-      const message = `The loader's option mix is not right (${where || 'it'} ${what}); it is { name: 'mixup' or 'cutmix', alpha }, or a list of those.`;
+  return (Array.isArray(input) ? input : [input]).map((mix) =>
+    parseShape(mixSchema(), mix, ({ where, what }) => {
+      const message = `The loader's option mix is invalid (${where || 'it'} ${what}). Expected { name: 'mixup' or 'cutmix', alpha }, or a list of these.`;
       return new OptionError({}, message);
     }),
   );
 }
 
-/** How a batch is mixed: image i keeps `weight` of itself, the rest comes from image i - 1, the first one's from the last. */
+/** How a batch is mixed. Image i keeps `weight` of itself and gets the rest from image i - 1; the first image from the last. */
 export interface DrawnMix {
   readonly name: 'mixup' | 'cutmix';
-  /** Of each row's own label; the one before has 1 - weight. */
+  /** Weight of each row's own label. The label of the row before has 1 - weight. */
   readonly weight: number;
-  /** What cutmix takes from the image before. Null for mixup. */
+  /** The rectangle that cutmix takes from the image before. Null for mixup. */
   readonly rect: Rect | null;
 }
 
-/** Draws one number to choose where there are several, then the weight, then for cutmix two for the middle of the rectangle. */
+/** Draws how to mix a batch. Order of random numbers: the choice, if there are several mixes; the weight; for cutmix the center of the rectangle. */
 export function drawMix(mixes: Mixes, { width, height }: Size, random: Random): DrawnMix | null {
   if (mixes.length === 0) return null;
   const { name, alpha } = mixes.length === 1 ? mixes[0]! : mixes[Math.floor(random.next() * mixes.length)]!;
   const weight = beta(alpha, random);
   if (name === 'mixup') return { name, weight, rect: null };
-  // v2.CutMix `make_params`: a rectangle of the part that is left, cut off at the edges.
-  const middleX = Math.floor(random.next() * width);
-  const middleY = Math.floor(random.next() * height);
+  // v2.CutMix `make_params`: a rectangle with the remaining share of the area, clipped at the edges.
+  const centerX = Math.floor(random.next() * width);
+  const centerY = Math.floor(random.next() * height);
   const half = 0.5 * Math.sqrt(1 - weight);
   const [halfWidth, halfHeight] = [Math.trunc(half * width), Math.trunc(half * height)];
-  const [x, y] = [Math.max(0, middleX - halfWidth), Math.max(0, middleY - halfHeight)];
+  const [x, y] = [Math.max(0, centerX - halfWidth), Math.max(0, centerY - halfHeight)];
   const rect = {
     x,
     y,
-    width: Math.min(width, middleX + halfWidth) - x,
-    height: Math.min(height, middleY + halfHeight) - y,
+    width: Math.min(width, centerX + halfWidth) - x,
+    height: Math.min(height, centerY + halfHeight) - y,
   };
   return { name, weight: 1 - (rect.width * rect.height) / (width * height), rect };
 }
 
-/** A number with the distribution Beta(alpha, alpha). */
+/** Draws from the distribution Beta(alpha, alpha). */
 function beta(alpha: number, random: Random): number {
   if (alpha === 1) return random.next();
   if (alpha > 1) {
     const a = gamma(alpha, random);
     return a / (a + gamma(alpha, random));
   }
-  // A gamma variable below 1 is one of shape + 1 times a power of a uniform number.
+  // A gamma variable with a shape below 1 is one with shape + 1, times a power of a uniform number.
   const a = { base: gamma(alpha + 1, random), uniform: positive(random) };
   const b = { base: gamma(alpha + 1, random), uniform: positive(random) };
   const [first, second] = [a, b].map(({ base, uniform }) => base * uniform ** (1 / alpha)) as [number, number];
@@ -76,7 +76,7 @@ function beta(alpha: number, random: Random): number {
   return 1 / (1 + ratio);
 }
 
-/** Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. The shape is 1 or more. */
+/** Draws from a gamma distribution with a shape of at least 1. Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. */
 function gamma(shape: number, random: Random): number {
   const d = shape - 1 / 3;
   const c = 1 / Math.sqrt(9 * d);
@@ -88,7 +88,7 @@ function gamma(shape: number, random: Random): number {
   return d;
 }
 
-/** Above 0, up to 1. */
+/** Draws a number above 0, up to 1. */
 function positive(random: Random): number {
   return 1 - random.next();
 }

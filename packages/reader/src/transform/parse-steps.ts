@@ -6,29 +6,29 @@ import type { Zod } from './steps/kinds.js';
 import type { StepEntry } from './steps/step.js';
 
 export type StepName = keyof typeof STEPS;
-/** A step with all its parameters. */
+/** A checked step with all its parameters. */
 export type Step = { [Name in StepName]: z.output<ReturnType<(typeof STEPS)[Name]['schema']>> }[StepName];
-/** Steps that choose, resize and change pixels of bytes; the others say what values become. */
+/** Steps that crop, resize and change bytes. The other steps set dtype, normalization and layout. */
 export type PixelStep = {
   [Name in StepName]: (typeof STEPS)[Name] extends { readonly draw: unknown } ? Extract<Step, { name: Name }> : never;
 }[StepName];
 export type ErasingStep = Extract<Step, { readonly name: 'randomErasing' }>;
 
-/** What is known of a step. */
+/** The entry of a step in the step table. */
 export function entryOf(step: Step): StepEntry<Step> {
   return STEPS[step.name] as unknown as StepEntry<Step>;
 }
 
-/** Fills in the defaults. Throws {@link OptionError} that names the step and what it takes. */
+/** Checks a list of steps and fills in defaults. Throws {@link OptionError} that names the step and its parameters. */
 export function parseSteps(list: unknown): Step[] {
   if (!Array.isArray(list))
     throw new OptionError({}, `A transform is a list of steps: ${Object.keys(STEPS).join(', ')}.`);
   return list.map((given: unknown, index) => {
     const name = stepName(given);
     if (name === null) throw unknownStep(given, index);
-    const step = { ...spelled(given as object, name), name };
+    const step = { ...withKnownNames(given as object, name), name };
     return parseShape(schemaOf(name), step, ({ where, what }) => {
-      const message = `Step ${index + 1} of the transform, ${name}, is not right (${where || 'it'} ${what}); it takes ${takes(name)}.`;
+      const message = `Step ${index + 1} of the transform, ${name}, is invalid (${where || 'it'} ${what}). Its parameters: ${parametersOf(name)}.`;
       return new OptionError({}, message);
     });
   });
@@ -37,8 +37,8 @@ export function parseSteps(list: unknown): Step[] {
 const schemas = new Map<StepName, z.ZodType<Step>>();
 
 /**
- * What steps are checked with: all of zod would be 0.45 MB more that every process reads. A function, so that what only has the steps
- * is made without.
+ * The part of zod that checks steps. All of zod would add 0.45 MB that every process loads. A function, so that bundles that only use
+ * the steps do not contain it.
  */
 const zod = (): Zod => ({
   array: z.array,
@@ -51,7 +51,7 @@ const zod = (): Zod => ({
   union: z.union,
 });
 
-/** Made when a step is first asked for. */
+/** The schema of a step. It is built on first use. */
 function schemaOf(name: StepName): z.ZodType<Step> {
   let schema = schemas.get(name);
   if (schema === undefined) {
@@ -61,14 +61,14 @@ function schemaOf(name: StepName): z.ZodType<Step> {
   return schema;
 }
 
-/** The parameters of a step and what they may be. */
-function takes(name: StepName): string {
+/** Lists the parameters of a step with their allowed values, for messages. */
+function parametersOf(name: StepName): string {
   return Object.entries(STEPS[name].parameters)
     .map(([parameter, { takes }]) => `${parameter} (${takes})`)
     .join(', ');
 }
 
-/** Names as they are compared: `RandomIoUCrop`, `random_iou_crop` and `randomIoUCrop` are one, and so are `max_size` and `maxSize`. */
+/** Folds a name for comparison: `RandomIoUCrop`, `random_iou_crop` and `randomIoUCrop` are the same, and so are `max_size` and `maxSize`. */
 function folded(name: string): string {
   return name.replaceAll('_', '').toLowerCase();
 }
@@ -85,18 +85,18 @@ function givenName(step: unknown): string | null {
   return typeof name === 'string' ? name : null;
 }
 
-/** The step with its parameters under their own names. */
-function spelled(step: object, name: StepName): object {
+/** Renames the parameters of a step to their names in the step table. */
+function withKnownNames(step: object, name: StepName): object {
   const parameters = new Map(Object.keys(STEPS[name].parameters).map((parameter) => [folded(parameter), parameter]));
   return Object.fromEntries(Object.entries(step).map(([key, value]) => [parameters.get(folded(key)) ?? key, value]));
 }
 
-/** Steps of torchvision that make arrays or tensors of images, which they are here. */
+/** Steps of torchvision that convert images to arrays or tensors. They are not needed here, because images already are arrays. */
 const NOT_NEEDED = ['ToTensor', 'ToImage', 'PILToTensor', 'ToPureTensor', 'ConvertImageDtype'].map(folded);
 
 function unknownStep(step: unknown, index: number): OptionError {
   const hint = NOT_NEEDED.includes(folded(givenName(step) ?? ''))
-    ? 'is not needed: images are arrays already, and toDtype makes floats of them. Leave it out'
-    : `is not known; a step has one of these names: ${Object.keys(STEPS).join(', ')}`;
+    ? 'is not needed: images already are arrays, and toDtype converts them to floats. Remove the step'
+    : `is unknown. Known steps: ${Object.keys(STEPS).join(', ')}`;
   return new OptionError({}, `Step ${index + 1} of the transform, ${JSON.stringify(step)}, ${hint}.`);
 }

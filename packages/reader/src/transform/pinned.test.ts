@@ -4,7 +4,7 @@ import { planSample } from './plan.js';
 import { SampleRandom } from './random.js';
 import { compileTransform, type TransformInput } from './transform.js';
 
-/** Lists that draw all there is to draw, each with the digest of its plans: the same seed gives the same crops for ever. */
+/** Transforms that use every random parameter, each with the digest of its plans. The same seed must always give the same crops. */
 const PINNED: Readonly<Record<string, readonly [TransformInput, string]>> = {
   train224: ['train224', 'fe307f06a0204c9e'],
   eval224: ['eval224', '30f55912fa498149'],
@@ -68,7 +68,7 @@ test.each(Object.entries(PINNED))('the plans of "%s" are those of version 1', (_
       planDataset(transform, width, height, random.start(sample % 3, sample * 7 + size, sample % 2)),
     ),
   );
-  // Numbers to nine digits: the last bits of a sine are the engine's.
+  // Numbers are rounded to nine digits, because the last bits of a sine depend on the engine.
   const text = JSON.stringify(plans, (_key, value) =>
     typeof value === 'number' && !Number.isInteger(value) ? value.toPrecision(9) : value,
   );

@@ -23,7 +23,7 @@ test('crop, resize, crop and flip are one pass', () => {
   expect(passes).toEqual([
     {
       source: { x: 50, y: 38, width: 400, height: 300 },
-      // Column 50 of the mirrored image is column 200 - 50 - 100 of the other.
+      // Column 50 of the mirrored image is column 200 - 50 - 100 of the image.
       x: { source: 400, output: 200, first: 50, count: 100, flip: true },
       y: { source: 300, output: 150, first: 25, count: 100, flip: false },
       border: null,
@@ -44,7 +44,7 @@ test('a crop of a mirrored image is taken from the other side', () => {
   expect(passes[0]).toMatchObject({ source: { x: 0, y: 0, width: 20, height: 10 }, x: { flip: true } });
 });
 
-test('flips that cancel leave a plain copy', () => {
+test('two flips cancel to a plain copy', () => {
   const flip: StepInput = { name: 'randomHorizontalFlip', p: 1 };
   expect(plan([flip, flip], 10, 10).passes[0]!.x.flip).toBe(false);
 });
@@ -64,7 +64,7 @@ test('a second resize is a second pass over the result of the first', () => {
   ]);
 });
 
-test('a crop larger than the image leaves a border, and further steps read what it made', () => {
+test('a crop larger than the image adds a border, and further steps read the result', () => {
   const { passes } = plan(
     [
       { name: 'centerCrop', size: 20 },
@@ -79,27 +79,27 @@ test('a crop larger than the image leaves a border, and further steps read what 
   ]);
 });
 
-test('a border is the last pass only where bytes stay pixel after pixel', () => {
+test('a border is in the last pass only if the result is interleaved bytes', () => {
   const crop: StepInput = { name: 'centerCrop', size: 20 };
   expect(plan([crop], 10, 10).passes).toHaveLength(1);
   expect(plan([crop, { name: 'layout', layout: 'nchw' }], 10, 10).passes).toHaveLength(2);
   expect(plan([crop, { name: 'randomHorizontalFlip', p: 1 }], 10, 10).passes).toHaveLength(2);
 });
 
-test('a crop that only meets the padding has nothing of the image', () => {
+test('a crop of only the padding contains nothing of the image', () => {
   const { passes } = plan([{ name: 'randomCrop', size: 4, padding: 8, fill: 7 }], 2, 2, { next: () => 0 });
   expect(passes).toMatchObject([{ x: { count: 0 }, border: { left: 4, top: 4, right: 0, bottom: 0, fill: 7 } }]);
 });
 
-test('without steps the image is taken as it is', () => {
+test('without steps the image is copied', () => {
   expect(plan([], 7, 5)).toMatchObject({ width: 7, height: 5, passes: [{ source: { width: 7, height: 5 } }] });
 });
 
-test('a crop without a resize, larger than the image, is an error that says what to do', () => {
+test('a crop larger than the image is an error that says what to do', () => {
   expect(() => plan([{ name: 'randomCrop', size: 20 }], 10, 10)).toThrow(/10x10 pixels.*20x20.*padIfNeeded/);
 });
 
-test('an image is decoded smaller while twice the size is left that it is resized to', () => {
+test('an image is decoded at a reduced size if at least twice the target size remains', () => {
   const reductions = [
     [447, 1],
     [448, 1],

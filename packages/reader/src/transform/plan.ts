@@ -8,28 +8,29 @@ import type { Random } from './random.js';
 import { drawErasing } from './steps/erasing.js';
 import type { CompiledTransform } from './transform.js';
 
-/** A part of the finished values that is erased; `noise` is the key of its random values. */
+/** A rectangle of finished values to erase. `noise` is the key of its random values. */
 export interface ErasedPart {
   readonly rect: Rect;
   readonly value: ErasingStep['value'];
   readonly noise: readonly [number, number];
 }
 
-/** What becomes of one image: the first pass reads the image, each other one the result of the one before. */
+/** The plan for one image. The first pass reads the image; each later pass reads the result of the one before. */
 export interface SamplePlan {
   readonly passes: readonly Pass[];
-  /** Of the result. */
+  /** Width of the result. */
   readonly width: number;
+  /** Height of the result. */
   readonly height: number;
-  /** What of the finished values is erased. */
+  /** Rectangles of the finished values to erase. */
   readonly erased: readonly ErasedPart[];
-  /** What lies on the result. Null where nothing was given. */
+  /** The annotations, moved with the image. Null if the image has none. */
   readonly annotations: Annotations | null;
 }
 
 /**
- * Draws the random parameters of a sample, step by step in the order of the list, and folds the steps into passes. A pure
- * function of the image's size, what lies on it, and the random numbers.
+ * Draws the random parameters of a sample, step by step in the order of the list, and merges the steps into passes. A pure
+ * function of the image's size, its annotations and the random numbers.
  */
 export function planSample(
   transform: CompiledTransform,
@@ -48,7 +49,7 @@ export function planSample(
   return { passes, width: outputWidth, height: outputHeight, erased, annotations };
 }
 
-/** Random values take two numbers more than {@link drawErasing}: the key of their own. */
+/** Draws the rectangles to erase. The value "random" draws two more numbers than {@link drawErasing}: the key of its noise. */
 function drawErased({ erasing }: CompiledTransform, image: Size, random: Random): readonly ErasedPart[] {
   if (erasing.length === 0) return NOTHING;
   return erasing.flatMap((step): ErasedPart[] => {
@@ -63,22 +64,25 @@ const NOTHING: readonly ErasedPart[] = [];
 const NO_NOISE = [0, 0] as const;
 
 /**
- * How many times the size that the first pass makes of it must be left of an image that is shrunk while it is decoded. Of
- * twice the size the resize, which is antialiased, hides how it was done.
+ * Smallest allowed ratio between the size of an image after reduced decoding and the size that the first pass resizes it to.
+ * From a ratio of 2 on, the antialiased resize hides the differences.
  */
-const LEAST_LEFT = { exact: Number.POSITIVE_INFINITY, scaled: 2, fast: 1 } as const;
+const SMALLEST_RATIO = { exact: Number.POSITIVE_INFINITY, scaled: 2, fast: 1 } as const;
 
-/** How large photos are decoded: whole; at 1/2, 1/4 or 1/8 by their DCT where twice the size is left; or where the size is. */
-export type DecodeMode = keyof typeof LEAST_LEFT;
+/**
+ * The resolution at which JPEGs are decoded. `exact`: full. `scaled`: 1/2, 1/4 or 1/8 by their DCT, if at least twice the target
+ * size remains. `fast`: the same, if at least the target size remains.
+ */
+export type DecodeMode = keyof typeof SMALLEST_RATIO;
 
-/** How far the image can be shrunk while it is decoded. */
+/** The reduction at which an image can be decoded. */
 export function reductionOf(plan: SamplePlan, mode: DecodeMode): Reduction {
   const { x, y } = plan.passes[0]!;
-  const spare = Math.min(x.source / x.output, y.source / y.output) / LEAST_LEFT[mode];
+  const spare = Math.min(x.source / x.output, y.source / y.output) / SMALLEST_RATIO[mode];
   return spare >= 8 ? 8 : spare >= 4 ? 4 : spare >= 2 ? 2 : 1;
 }
 
-/** The same plan over an image that is decoded at 1 / `reduction` of its size. `image` is its size before. */
+/** The same plan for an image that is decoded at 1 / `reduction` of its size. `image` is its full size. */
 export function reducedPlan(plan: SamplePlan, image: Size, reduction: Reduction): SamplePlan {
   if (reduction === 1) return plan;
   const [first, ...others] = plan.passes as [Pass, ...Pass[]];
@@ -89,7 +93,7 @@ export function reducedPlan(plan: SamplePlan, image: Size, reduction: Reduction)
   return { ...plan, passes: [{ ...first, source: reduced, x: x.axis, y: y.axis }, ...others] };
 }
 
-/** The stretch from `start` of `length` pixels in a reduced image of `size` pixels; it seldom is one of whole pixels. */
+/** The range of `length` pixels from `start`, in a reduced image of `size` pixels. Its limits are rarely whole pixels. */
 function reducedAxis(axis: Axis, start: number, length: number, size: number, reduction: Reduction) {
   const first = Math.floor(start / reduction);
   const end = Math.min(size, Math.ceil((start + length) / reduction));

@@ -12,7 +12,7 @@ test('the numbers of sample 3 of epoch 1 under seed 42 are those of version 1', 
   expect(numbers(42, 1, 3, 0).map((value) => value * 2 ** 32)).toEqual(words);
 });
 
-test('number i is word i mod 4 of the counter that the documentation names', () => {
+test('random number i is word i mod 4 of the documented counter', () => {
   const seed = 2 ** 40 + 7;
   const number = 2 ** 33 + 5;
   const words = new Uint32Array(4);
@@ -22,13 +22,13 @@ test('number i is word i mod 4 of the counter that the documentation names', () 
   expect(numbers(seed, 9, number, 2, 8).map((value) => value * 2 ** 32)).toEqual(expected);
 });
 
-test('seed, epoch, sample and occurrence each give other numbers, all of them from 0 to below 1', () => {
+test('a different seed, epoch, sample or occurrence gives different numbers, all from 0 to below 1', () => {
   const all = [numbers(1, 0, 0, 0), numbers(2, 0, 0, 0), numbers(1, 1, 0, 0), numbers(1, 0, 1, 0), numbers(1, 0, 0, 1)];
   expect(new Set(all.flat()).size).toBe(30);
   expect(all.flat().every((value) => value >= 0 && value < 1)).toBe(true);
 });
 
-test('the numbers do not depend on which samples came before', () => {
+test('the random numbers do not depend on the samples before', () => {
   const random = new SampleRandom(5);
   random.start(0, 17, 0).next();
   random.start(3, 4, 1);

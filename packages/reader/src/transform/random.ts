@@ -5,33 +5,33 @@ export interface Random {
   next(): number;
 }
 
-/** A number of a range. */
+/** Draws a number from a range. */
 export function uniform([low, high]: readonly [number, number], random: Random): number {
   return low + (high - low) * random.next();
 }
 
-/** Which of a sample's numbers each use begins with; a batch as a whole takes those of its first sample. */
+/** The first random number of a sample that each use takes. Uses of a whole batch take the numbers of its first sample. */
 export const FIRST_NUMBER = {
   transform: 0,
   fieldsStep: 8192,
   pixelsStep: 10_240,
   mix: 12_288,
   batchStep: 14_336,
-  /** The last 256: one for each field. */
+  /** The last 256 numbers: one per field. */
   captionSampling: 16_128,
 } as const;
 
-/** A sample has 2^14 numbers; its occurrence takes the upper 20 bits of the counter's first word. */
+/** A sample has 2^14 random numbers. Its occurrence uses the upper 20 bits of the counter's first word. */
 const OCCURRENCE_SHIFT = 12;
 const MOST_QUADS = 2 ** OCCURRENCE_SHIFT;
 const MOST_OCCURRENCES = 2 ** (32 - OCCURRENCE_SHIFT);
 
 /**
- * The random numbers of a sample. They belong to (seed, epoch, sample number, occurrence) and to nothing else, so a sample
- * is transformed alike whichever worker has it. Number i is word i mod 4, over 2^32, of Philox4x32-10 with key
- * (seed mod 2^32, seed / 2^32) and counter (i / 4 + occurrence * 2^12, number mod 2^32, 2^31 + number / 2^32, epoch). The
- * third word is never that of an epoch's order, whose streams are below 2^16 or 2^32 - 1. The occurrence counts how often
- * the sample came before in its epoch, from 0; it wraps around at 2^20.
+ * The random numbers of a sample. They depend only on (seed, epoch, sample index, occurrence), so every worker transforms a
+ * sample in the same way. Random number i is word i mod 4, divided by 2^32, of Philox4x32-10 with the key
+ * (seed mod 2^32, seed / 2^32) and the counter (i / 4 + occurrence * 2^12, index mod 2^32, 2^31 + index / 2^32, epoch). The
+ * third word never collides with that of an epoch's order, whose streams are below 2^16 or 2^32 - 1. The occurrence counts how
+ * often the sample appeared before in its epoch, from 0. It wraps around at 2^20.
  */
 export class SampleRandom implements Random {
   readonly #words = new Uint32Array(4);
@@ -47,8 +47,8 @@ export class SampleRandom implements Random {
   }
 
   /**
-   * Begins the numbers of a sample, with number `from` (a multiple of 4; see {@link FIRST_NUMBER}). The same object serves
-   * all samples: nothing is allocated.
+   * Starts the random numbers of a sample at number `from` (a multiple of 4; see {@link FIRST_NUMBER}). One object is reused
+   * for all samples, so nothing is allocated.
    */
   start(epoch: number, number: number, occurrence: number, from = 0): this {
     this.#epoch = epoch;

@@ -1,19 +1,19 @@
-/** Where a rotation takes pixels, as torchvision v2 has it for tensors. */
+/** The geometry of rotations, as in torchvision v2 for tensors. */
 import type { Size } from './crops.js';
 
-/** [a, b, c, d, e, f]: (x, y) goes to (a x + b y + c, d x + e y + f). */
+/** An affine map [a, b, c, d, e, f]: (x, y) becomes (a x + b y + c, d x + e y + f). */
 export type Affine = readonly [number, number, number, number, number, number];
 
 /**
- * From a pixel of the image that is turned counter-clockwise to its place in the source; both are counted from the middle
- * of the image, and so is `center` (v2.functional `_get_inverse_affine_matrix` with the angle -degrees).
+ * Maps a pixel of the image after a counter-clockwise rotation to its position in the source. Both are relative to the center of
+ * the image, and so is the center of rotation [x, y] (v2.functional `_get_inverse_affine_matrix` with the angle -degrees).
  */
 export function rotationOf(degrees: number, [x, y]: readonly [number, number]): Affine {
   const [sin, cos] = sinCos(degrees);
   return [cos, -sin, x - cos * x + sin * y, sin, cos, y - sin * x - cos * y];
 }
 
-/** Exact at multiples of 90 degrees, where torchvision turns without interpolation. */
+/** Sine and cosine. Exact at multiples of 90 degrees, where torchvision rotates without interpolation. */
 function sinCos(degrees: number): readonly [number, number] {
   const turned = ((degrees % 360) + 360) % 360;
   if (turned % 90 === 0) return [[0, 1, 0, -1][turned / 90]!, [1, 0, -1, 0][turned / 90]!];
@@ -22,8 +22,8 @@ function sinCos(degrees: number): readonly [number, number] {
 }
 
 /**
- * The size that holds all of the turned image (v2.functional `_compute_affine_output_size_tensor`, in its float32). A quarter
- * turn about the middle swaps the sides, where the corners alone would say a pixel more if one side is odd.
+ * The size that holds the whole rotated image (v2.functional `_compute_affine_output_size_tensor`, in float32 as there). A quarter
+ * turn about the center swaps the sides; computed from the corners, an odd side would become one pixel longer.
  */
 export function rotatedSize([a, b, c, d, e, f]: Affine, { width, height }: Size): Size {
   if (a === 0 && c === 0 && f === 0) return { width: height, height: width };
@@ -34,7 +34,7 @@ export function rotatedSize([a, b, c, d, e, f]: Affine, { width, height }: Size)
   };
 }
 
-/** Whole pixels from the least to the largest; what is less than 1/10,000 beyond a pixel's edge does not count. */
+/** Number of pixels from the smallest to the largest value. Less than 1/10,000 beyond a pixel's edge does not count. */
 function span(values: readonly number[]): number {
   const cut = (value: number) => Math.fround(Math.trunc(Math.fround(Math.fround(value) * 1e4)) * 1e-4);
   return Math.ceil(cut(Math.max(...values))) - Math.floor(cut(Math.min(...values)));

@@ -4,9 +4,9 @@ import type { StepInput } from './step-inputs.js';
 import type { STEPS } from './step-table.js';
 import type { Parameter } from './steps/step.js';
 
-test('what a person may write is what the table checks', () => {
+test('the type StepInput allows exactly what the step table checks', () => {
   type Table = typeof STEPS;
-  /** Parameters as zod takes them, those that may be left out with a question mark. */
+  /** The parameters of the zod schema. Optional ones have a question mark. */
   type Written<Name extends keyof Table> = Table[Name]['parameters'] extends infer P extends Record<string, Parameter>
     ? { readonly name: Name } & {
         readonly [Key in keyof P as undefined extends z.input<ReturnType<P[Key]['check']>> ? Key : never]?: z.input<

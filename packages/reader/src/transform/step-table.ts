@@ -1,6 +1,6 @@
 /**
- * The steps of a transform by name, with torchvision v2's names, parameters and defaults. What is said of a step anywhere (checks,
- * errors, docs/transforms.md, hover texts, Python's types) comes from its entry.
+ * The steps of a transform by name, with the names, parameters and defaults of torchvision v2. Everything about a step (checks,
+ * errors, docs/transforms.md, hover texts, Python types) comes from its entry.
  */
 import type { Effect, EffectEntry } from './effects.js';
 import { blur, gaussianBlur } from './steps/blur.js';
@@ -40,7 +40,7 @@ export const STEPS = {
   layout,
 } as const;
 
-/** What runs effects by their kind. */
+/** The implementations of effects, by kind. */
 export const EFFECTS: { readonly [Kind in Effect['kind']]: EffectEntry<Extract<Effect, { readonly kind: Kind }>> } = {
   rotate,
   blur,

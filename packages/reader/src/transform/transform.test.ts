@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { STEPS } from './step-table.js';
 import { compileTransform, type TransformInput } from './transform.js';
 
-/** As it comes out of a JSON file, which the types do not know. */
+/** Compiles a transform as read from JSON, without types. */
 function compileJson(list: unknown) {
   return compileTransform(list as TransformInput);
 }
@@ -20,7 +20,7 @@ test('the presets make 224x224 uint8 images, height x width x channels', () => {
   }
 });
 
-test('parameters that are left out have the values of torchvision', () => {
+test('omitted parameters have the defaults of torchvision', () => {
   const { steps } = compileTransform([
     { name: 'randomResizedCrop', size: 224 },
     { name: 'randomHorizontalFlip' },
@@ -46,11 +46,11 @@ test("steps and parameters may be spelled as torchvision's classes and as in Pyt
   for (const [name, { like }] of Object.entries(STEPS)) {
     if (like !== null) expect(like.toLowerCase()).toBe(name.toLowerCase());
   }
-  expect(() => compileJson([{ name: 'ToTensor' }])).toThrow('is not needed: images are arrays');
-  expect(() => compileJson([{ name: 'resise' }])).toThrow('is not known; a step has one of');
+  expect(() => compileJson([{ name: 'ToTensor' }])).toThrow('is not needed: images already are arrays');
+  expect(() => compileJson([{ name: 'resise' }])).toThrow('is unknown. Known steps: ');
 });
 
-test('an image keeps its own size without a step that fixes it', () => {
+test('without a step that sets a size, images keep their sizes', () => {
   expect(compileTransform([]).outputShape).toBeNull();
   expect(compileTransform([{ name: 'resize', size: 256 }, { name: 'randomHorizontalFlip' }]).outputShape).toBeNull();
   expect(compileTransform([{ name: 'resize', size: [20, 30] }]).outputShape).toEqual({ height: 20, width: 30 });
@@ -75,7 +75,7 @@ test('normalize makes float32 [3, height, width], with or without toDtype before
   expect(compileTransform([float, normalize, { name: 'layout', layout: 'nchw' }])).toMatchObject(expected);
 });
 
-test('toDtype scales to 1 only where it is told to', () => {
+test('toDtype scales to 1 only with scale: true', () => {
   expect(compileTransform([{ name: 'toDtype', dtype: 'float32', scale: true }]).normalization).toEqual({
     mean: [0, 0, 0],
     std: [1, 1, 1],
@@ -99,7 +99,7 @@ test.each([
   [[{ name: 'resise', size: 3 }], /Step 1 .*"resise".* resize, .*centerCrop, randomCrop/],
   [[{ name: 'randomHorizontalFlip' }, { size: 3 }], /Step 2/],
   [['resize'], /Step 1/],
-  [[{ name: 'resize' }], /Step 1 of the transform, resize, .*size.*it takes size \(the shorter side/],
+  [[{ name: 'resize' }], /Step 1 of the transform, resize, .*size.*parameters: size \(the shorter side/],
   [[{ name: 'resize', size: 0 }], /resize.*size/],
   [[{ name: 'resize', size: 5000 }], /resize.*size/],
   [[{ name: 'resize', size: 256, maxSize: 256 }], /maxSize must be more than size/],
@@ -108,10 +108,10 @@ test.each([
   [[{ name: 'centerCrop', size: 2, interpolation: 'nearest' }], /interpolation/],
   [
     [{ name: 'randomHorizontalFlip', p: 2 }],
-    /randomHorizontalFlip.*\(p must be at most 1, and is 2\); it takes p \(a probability\)/,
+    /randomHorizontalFlip.*\(p must be at most 1, and is 2\)\. Its parameters: p \(a probability\)/,
   ],
   [[{ name: 'randomResizedCrop', size: 2, scale: [1, 0.5] }], /scale must have the smaller value first/],
-  [[{ name: 'normalize', mean: [0, 0, 0], std: [1, 0, 1] }], /std must have values above 0 only/],
+  [[{ name: 'normalize', mean: [0, 0, 0], std: [1, 0, 1] }], /std must have only values above 0/],
   [
     [
       { name: 'toDtype', dtype: 'float32' },

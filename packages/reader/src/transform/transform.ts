@@ -3,11 +3,11 @@ import type { Normalization, PixelLayout } from '../kernels/resize.js';
 import type { Size } from './crops.js';
 import { type ErasingStep, entryOf, type PixelStep, parseSteps, type Step } from './parse-steps.js';
 import type { StepInput } from './step-inputs.js';
-import type { Dtype, ValuesUnderWay } from './values.js';
+import type { Dtype, ValueSettings } from './values.js';
 
 export type { StepInput } from './step-inputs.js';
 
-/** Transforms by name: what ResNets are trained and validated with, uint8 [height, width, 3]. */
+/** Transforms by name: the usual ones for training and evaluating ResNets. Results are uint8 [height, width, 3]. */
 const PRESETS = {
   train224: [{ name: 'randomResizedCrop', size: 224 }, { name: 'randomHorizontalFlip' }],
   eval224: [
@@ -18,26 +18,26 @@ const PRESETS = {
 
 export type PresetName = keyof typeof PRESETS;
 
-/** The name of a preset, or a list of steps in the order in which they apply. */
+/** The name of a preset, or a list of steps in the order in which they are applied. */
 export type TransformInput = PresetName | readonly StepInput[];
 
-/** A transform that was checked: plain data, which can be sent to a worker. */
+/** A checked transform: plain data that can be sent to a worker. */
 export interface CompiledTransform {
   readonly steps: readonly PixelStep[];
-  /** What is erased of the finished values, behind normalize and toDtype. */
+  /** Steps that erase finished values, after normalize and toDtype. */
   readonly erasing: readonly ErasingStep[];
-  /** The size of every result. Null where it follows from the image: `collate: 'list'` takes such images. */
+  /** The common size of all results. Null if it depends on the image; then only `collate: 'list'` works. */
   readonly outputShape: Size | null;
   readonly dtype: Dtype;
   /** `nhwc` [height, width, 3] or `nchw` [3, height, width]. */
   readonly layout: 'nhwc' | 'nchw';
-  /** What the last pass writes: the finished values, or the bytes that floats are made of ({@link becomesFloatsLast}). */
+  /** What the last pass writes: the finished values, or bytes that are then converted to floats ({@link becomesFloatsLast}). */
   readonly pixelLayout: PixelLayout;
-  /** What floats are made of. Null for uint8. */
+  /** How bytes are converted to floats. Null for uint8. */
   readonly normalization: Normalization | null;
 }
 
-/** Checks a transform and says what it makes. Throws {@link OptionError} that names the step and what is allowed. */
+/** Checks a transform and derives size, dtype and layout of its results. Throws {@link OptionError} that names the step and what is allowed. */
 export function compileTransform(input: TransformInput): CompiledTransform {
   const steps = parseSteps(typeof input === 'string' ? preset(input) : input);
   const values = steps.findIndex((step) => !isPixelStep(step));
@@ -50,7 +50,7 @@ export function compileTransform(input: TransformInput): CompiledTransform {
 }
 
 /**
- * The same transform behind a `cover` of each of these sizes. Throws {@link OptionError} where a step of its own chooses a size.
+ * The same transform after a `cover` of each of these sizes. Throws {@link OptionError} if one of its steps sets a size.
  */
 export function coverTransforms(
   transform: CompiledTransform,
@@ -65,7 +65,7 @@ export function coverTransforms(
   if (sized !== undefined) {
     throw new OptionError(
       {},
-      `The step ${sized.name} chooses the size of images, which aspectBuckets does: leave it out of the transform, or leave out aspectBuckets.`,
+      `The step ${sized.name} sets the size of images, and so does the option aspectBuckets: remove the step from the transform, or remove aspectBuckets.`,
     );
   }
   return sizes.map(({ width, height }) => ({
@@ -75,7 +75,7 @@ export function coverTransforms(
   }));
 }
 
-/** Whether more than the resize kernel is needed. */
+/** Whether a transform needs more than the resize kernel. */
 export function hasEffects(transform: CompiledTransform): boolean {
   return (
     transform.steps.some((step) => entryOf(step).isEffect) ||
@@ -84,7 +84,7 @@ export function hasEffects(transform: CompiledTransform): boolean {
   );
 }
 
-/** Whether the last pass leaves bytes that floats are made of: the resize kernel itself writes float32 [3, height, width]. */
+/** Whether bytes are converted to floats after the last pass. The resize kernel itself can only write float32 [3, height, width]. */
 export function becomesFloatsLast({ dtype, pixelLayout }: Pick<CompiledTransform, 'dtype' | 'pixelLayout'>): boolean {
   return dtype !== 'uint8' && pixelLayout === 'uint8-nhwc';
 }
@@ -93,7 +93,7 @@ function preset(name: string): readonly StepInput[] {
   if (Object.hasOwn(PRESETS, name)) return PRESETS[name as PresetName];
   throw new OptionError(
     {},
-    `There is no transform "${name}": give a list of steps, or ${Object.keys(PRESETS).join(' or ')}.`,
+    `There is no transform "${name}": pass a list of steps, or ${Object.keys(PRESETS).join(' or ')}.`,
   );
 }
 
@@ -105,7 +105,7 @@ function misplaced(step: Step, index: number, reason: string): OptionError {
   return new OptionError({}, `Step ${index + 1} of the transform, ${step.name}, ${reason}.`);
 }
 
-/** The size of every result; null where not all have one. */
+/** The common size of all results. Null if sizes differ. */
 function shapeOf(steps: readonly PixelStep[]): Size | null {
   return steps.reduce<Size | null>((shape, step) => {
     const { shape: shapeAfter } = entryOf(step);
@@ -113,12 +113,12 @@ function shapeOf(steps: readonly PixelStep[]): Size | null {
   }, null);
 }
 
-/** What the values are that a transform makes. */
+/** Dtype, layout and normalization of the results of a transform. */
 export type TransformOutput = Pick<CompiledTransform, 'dtype' | 'layout' | 'normalization'>;
 
 /**
- * What comes out of a transform: its dtype and layout, and what is done to bytes as the last thing, (byte / 255 - mean) / std per
- * channel, null where they stay bytes. Throws OptionError for a transform that is not right.
+ * Dtype, layout and normalization of the results of a transform. The normalization is the last operation on bytes: (byte / 255 - mean)
+ * / std per channel. It is null if results stay bytes. Throws OptionError if the transform is invalid.
  */
 export function outputOf(transform: TransformInput): TransformOutput {
   return compileTransform(transform);
@@ -126,9 +126,9 @@ export function outputOf(transform: TransformInput): TransformOutput {
 
 type Values = Pick<CompiledTransform, 'dtype' | 'layout' | 'pixelLayout' | 'normalization' | 'erasing'>;
 
-/** Goes through the steps from number `from` on: what values become, and what of them is erased. */
+/** Applies the steps from index `from` on, which set dtype, normalization and layout or erase finished values. */
 function valuesOf(steps: readonly Step[], from: number): Values {
-  const values: ValuesUnderWay = { dtype: 'uint8', scaled: true, normalization: null, layout: null, erasing: [] };
+  const values: ValueSettings = { dtype: 'uint8', scaled: true, normalization: null, layout: null, erasing: [] };
   steps.slice(from).forEach((step, i) => {
     const reason = settle(step, values);
     if (reason !== undefined) throw misplaced(step, from + i, reason);
@@ -148,8 +148,8 @@ function valuesOf(steps: readonly Step[], from: number): Values {
   };
 }
 
-/** Why a step cannot stand behind the first that says what values become; undefined where it can, and then it has done so. */
-function settle(step: Step, values: ValuesUnderWay): string | undefined {
+/** Applies a step that comes after the first value step. If the step is not allowed there, returns the reason. */
+function settle(step: Step, values: ValueSettings): string | undefined {
   const entry = entryOf(step);
   if (entry.settle !== undefined) return entry.settle(step, values);
   if (step.name !== 'randomErasing') return 'must come before toDtype, normalize and layout';
@@ -157,7 +157,7 @@ function settle(step: Step, values: ValuesUnderWay): string | undefined {
   return values.dtype === 'uint8' ? entry.refusesBytes?.(step) : undefined;
 }
 
-/** The kernel divides bytes by 255 first; where values were to stay 0 to 255, mean and std are smaller by as much. */
+/** Adapts mean and std to the kernel, which divides bytes by 255 first. For values from 0 to 255 they are divided by 255 too. */
 function ofBytes({ mean, std }: Normalization, scaled: boolean): Normalization {
   if (scaled) return { mean, std };
   return { mean: [mean[0] / 255, mean[1] / 255, mean[2] / 255], std: [std[0] / 255, std[1] / 255, std[2] / 255] };

@@ -11,18 +11,18 @@ import type { KernelMemory } from '../../kernels/kernel-memory.js';
 import { groupOf } from './range.js';
 
 const PAGE_BYTES = 65_536;
-/** Codes of the kernel. */
+/** Error codes of the kernel. */
 const BAD_DATA = -8;
 const TOO_LARGE = -10;
-/** Longer images have no crop index. */
+/** Largest image that gets a crop index, in bytes. */
 const MOST_BYTES = 2 ** 29;
 
-/** Makes crop indexes of images, one at a time. Belongs to one worker. */
+/** Makes the crop indexes of images, one at a time. Belongs to one worker. */
 export class CropIndexMaker {
   #memory = memoryOf(4 << 20);
   #kernel = new CropIndexKernel(this.#memory, 0);
 
-  /** The packed crop index of an image, valid until the next call; or the code, below zero, of why it has none. */
+  /** Returns the packed crop index of an image, valid until the next call. If the image cannot have one, returns an error code below zero. */
   make(image: Uint8Array): Uint8Array | number {
     if (image.length > MOST_BYTES) return TOO_LARGE;
     const entries = aligned(CROP_STATE_BYTES + image.length + CROP_SOURCE_SLACK_BYTES);
@@ -32,7 +32,7 @@ export class CropIndexMaker {
     if (wrong < 0) return wrong;
     const group = groupOf(this.#kernel.grid);
     const most = entriesOf(this.#kernel.grid, group);
-    // An entry stands for at least one MCU, which takes at least 2 bits for each of its blocks.
+    // An entry covers at least one MCU, which takes at least 2 bits for each of its blocks.
     if (most > image.length * 8) return BAD_DATA;
     const packed = entries + most * CROP_ENTRY_BYTES;
     if (this.#reserve(packed + most * MOST_PACKED_BYTES + PACKED_HEAD_BYTES)) {
@@ -44,7 +44,7 @@ export class CropIndexMaker {
     return this.#bytes(packed, this.#kernel.pack(entries, count, group, packed));
   }
 
-  /** True where the memory is a new one. */
+  /** Makes sure that the memory has this size. Returns true if the memory was replaced, which loses its content. */
   #reserve(bytes: number): boolean {
     if (bytes <= this.#memory.buffer.byteLength) return false;
     this.#memory = memoryOf(2 * bytes);

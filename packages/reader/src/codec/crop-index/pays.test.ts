@@ -9,7 +9,7 @@ test('a crop far from the top, or of a part of the width, is worth a small JPEG'
   expect(isWorthSplicing(photo, { x: 70, y: 0, width: 300, height: 375 }, 1)).toBe(true);
 });
 
-test('nearly all of an image is not, and of a larger image a smaller part is enough', () => {
+test('a crop of nearly the whole image is not worth it, and a larger image needs a smaller saving', () => {
   expect(isWorthSplicing(photo, { x: 0, y: 0, width: 500, height: 375 }, 1)).toBe(false);
   expect(isWorthSplicing(photo, { x: 0, y: 40, width: 500, height: 300 }, 1)).toBe(false);
   expect(isWorthSplicing(large, { x: 0, y: 160, width: 2048, height: 1200 }, 1)).toBe(true);

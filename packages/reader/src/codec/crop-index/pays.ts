@@ -1,14 +1,14 @@
 import type { ImageHeader, Rect, Reduction } from '../codec.js';
 
-/** Groups are so wide, and rows of MCUs mostly so high. */
+/** Width of a group of MCUs, and usual height of a row of MCUs, in pixels. */
 const COLUMN = 64;
 const ROW = 16;
 
 /**
- * From which share of the data on a small JPEG is worth making, by the image's size. What a region decode goes through is
- * everything down to the last row of the crop; what a small JPEG saves of it is the rest. It costs a copy of the image, the
- * header, the index and the splice, which weigh less the larger the image is. Measured on one core with photos of 500x375, 1024x768
- * and 2048x1536, of which crops of several widths and heights were decoded both ways, at full size and reduced.
+ * Smallest share of the data that a small JPEG must save to be worth making, by number of pixels of the image. A region decode
+ * processes all data down to the last row of the crop; a small JPEG skips those outside the crop. It costs a copy of the image, its
+ * header, the index and the splice, which matter less for larger images. Measured on one core with photos of 500x375, 1024x768 and
+ * 2048x1536: crops of several widths and heights were decoded both ways, at full size and reduced.
  */
 const LEAST_SAVED: readonly { readonly pixels: number; readonly share: number }[] = [
   { pixels: 400_000, share: 0.18 },
@@ -16,7 +16,7 @@ const LEAST_SAVED: readonly { readonly pixels: number; readonly share: number }[
   { pixels: Number.POSITIVE_INFINITY, share: 0.08 },
 ];
 
-/** Whether a small JPEG of a crop decodes faster than the region. `crop` is a part of the image at 1 / `reduction` of its size. */
+/** Whether a small JPEG of a crop decodes faster than a region decode. `crop` refers to the image at 1 / `reduction` of its size. */
 export function isWorthSplicing({ width, height }: ImageHeader, crop: Rect, reduction: Reduction): boolean {
   const left = Math.floor((crop.x * reduction) / COLUMN) * COLUMN;
   const right = Math.min(width, Math.ceil(((crop.x + crop.width) * reduction) / COLUMN) * COLUMN);

@@ -10,40 +10,40 @@ import type { Scratch } from '../scratch.js';
 import { partOf, rangeOf } from './range.js';
 
 /**
- * libjpeg-turbo decodes slowly within the last 512 bytes of each block of an MCU: so many bytes behind the end marker, which
- * are not looked at, keep it on its fast way.
+ * Bytes to append after the end marker. libjpeg-turbo takes its slow path if fewer than 512 bytes remain for each block of an MCU.
+ * The appended bytes are never decoded, but keep it on its fast path.
  */
 const TAIL_BYTES = 8192;
-/** What a small JPEG may take beyond the bytes of the image: its first DCs are coded anew in each row. */
+/** Bytes by which a small JPEG may exceed the image: the first DC values of each row are encoded again. */
 const ROOM_BYTES = 65_536;
 
-/** More than all that stands behind something here. */
+/** At least the sum of all slack that follows the buffers here. */
 const SPARE_BYTES = TAIL_BYTES + CROP_SOURCE_SLACK_BYTES + CROP_INDEX_SLACK_BYTES + 256;
 
-/** A JPEG of a part of an image, in the scratch. */
+/** A JPEG of a part of an image, in scratch memory. */
 export interface SmallJpeg {
-  /** With bytes behind its end marker. */
+  /** The JPEG, followed by unused bytes after its end marker. */
   readonly bytes: Uint8Array;
-  /** The part, in pixels of the image at its full size. */
+  /** The part, in pixels of the image at full size. */
   readonly part: Rect;
 }
 
-/** Makes small JPEGs of crops by crop indexes. Belongs to one worker. */
+/** Makes small JPEGs of crops with the help of crop indexes. Belongs to one worker. */
 export class JpegSplicer {
   readonly #kernel: CropIndexKernel;
 
-  /** `state` is the address of CROP_STATE_BYTES zeros. */
+  /** `state` is the address of CROP_STATE_BYTES zero bytes. */
   constructor(memory: KernelMemory, state: number) {
     this.#kernel = new CropIndexKernel(memory, state);
   }
 
   /**
-   * A JPEG of what is needed for `crop`, a part of the image at 1 / `reduction` of its size: decoded as a whole, its pixels are
-   * those of the image. Null where the index is not one of this image, or where the scratch is too small.
+   * Makes a JPEG of the part that is needed for `crop`, which refers to the image at 1 / `reduction` of its size. Decoding it gives
+   * the same pixels as decoding the image. Null if the index does not belong to this image or scratch memory is too small.
    */
   splice(image: Uint8Array, index: Uint8Array, crop: Rect, reduction: Reduction, scratch: Scratch): SmallJpeg | null {
     if (index.length === 0 || image.length + SPARE_BYTES > scratch.available) return null;
-    const source = place(scratch, image, CROP_SOURCE_SLACK_BYTES);
+    const source = copyToScratch(scratch, image, CROP_SOURCE_SLACK_BYTES);
     if (this.#kernel.parse(source, image.length) < 0) return null;
     const { grid } = this.#kernel;
     const group = index[0]!;
@@ -52,7 +52,7 @@ export class JpegSplicer {
     const count = (range.bottom - 1) * Math.ceil(grid.mcusX / group) + range.right + 1;
     const room = image.length + ROOM_BYTES;
     if (index.length + count * CROP_ENTRY_BYTES + room + SPARE_BYTES > scratch.available) return null;
-    const packed = place(scratch, index, CROP_INDEX_SLACK_BYTES);
+    const packed = copyToScratch(scratch, index, CROP_INDEX_SLACK_BYTES);
     const entries = scratch.allocate(count * CROP_ENTRY_BYTES);
     if (this.#kernel.unpack(packed, index.length, count, entries) < 0) return null;
     const target = scratch.allocate(room + TAIL_BYTES);
@@ -62,7 +62,8 @@ export class JpegSplicer {
   }
 }
 
-function place(scratch: Scratch, bytes: Uint8Array, slack: number): number {
+/** Copies bytes to scratch memory, with `slack` free bytes after them, and returns their address. */
+function copyToScratch(scratch: Scratch, bytes: Uint8Array, slack: number): number {
   const address = scratch.allocate(bytes.length + slack);
   scratch.memory.set(bytes, address);
   return address;

@@ -5,23 +5,23 @@ import type { TurboJpegCodec } from '../turbojpeg.js';
 import { isWorthSplicing } from './pays.js';
 import { JpegSplicer } from './splice.js';
 
-/** Decodes crops of JPEGs by their own data alone, where a crop index leads to them and that pays. Belongs to one worker. */
+/** Decodes only the data of a crop of a JPEG, if a crop index locates them and this is faster. Belongs to one worker. */
 export class SplicedCrops {
   readonly #codec: TurboJpegCodec;
   readonly #makeSplicer: () => JpegSplicer;
-  /** Its kernel is compiled when a crop index is first of use: most workers never meet one. */
+  /** Created on first use, because that compiles a kernel and most workers never see a crop index. */
   #splicer: JpegSplicer | null = null;
   #count = 0;
 
-  /** `state` is the address of CROP_STATE_BYTES zeros. */
+  /** `state` is the address of CROP_STATE_BYTES zero bytes. */
   constructor(codec: TurboJpegCodec, memory: KernelMemory, state: number) {
     this.#codec = codec;
     this.#makeSplicer = () => new JpegSplicer(memory, state);
   }
 
   /**
-   * The pixels of `crop`, those of a region decode bit for bit. Null where that would cost more, or the index does not lead to
-   * them: then the codec and the scratch are as they were.
+   * The pixels of `crop`, bit for bit those of a region decode. Null if this would be slower or the index cannot be used; then the
+   * codec and scratch memory are unchanged.
    */
   decode(
     bytes: Uint8Array,
@@ -44,7 +44,7 @@ export class SplicedCrops {
     return null;
   }
 
-  /** How many were decoded so, since the last call. */
+  /** Number of images decoded in this way since the last call. */
   take(): number {
     const count = this.#count;
     this.#count = 0;

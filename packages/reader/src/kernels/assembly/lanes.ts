@@ -1,4 +1,4 @@
-// Two vectors interleaved: a0 b0 a1 b1 ... of their low or their high halves, by bytes or by words of 16 bits.
+// Interleave the low or high halves of two vectors, a0 b0 a1 b1 ..., by bytes or by words of 16 bits.
 
 @inline export function lowBytes(a: v128, b: v128): v128 {
   return i8x16.shuffle(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);

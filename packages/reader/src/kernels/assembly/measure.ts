@@ -1,10 +1,10 @@
-// What `inspect` measures of a picture of RGB bytes without gaps. Sums are exact, and floats are added in the order in which a plain
-// loop adds them. No function has memory of its own.
+// Measures a picture of RGB bytes without gaps, for `inspect`. Sums are exact, and floats are added in the order of a plain loop. The
+// caller provides all memory.
 
 /**
- * Light of 16 pixels at a time, a byte each (ITU-R BT.601, in 1/256), and how often each comes: eight counts of 256 words, to be
- * added up; they are zeros before. Writes six words to `sums`: of each channel, then of its squares. `pixels` is a multiple of 256, and at
- * most 2^16. Reads 4 bytes past the source.
+ * Computes the brightness of each pixel, one byte each (ITU-R BT.601, in units of 1/256), 16 pixels at a time. Counts the values in
+ * eight histograms of 256 words, which must be zero before and are added up by the caller. Writes six words to `sums`: the sum of each
+ * channel, then the sum of its squares. `pixels` is a multiple of 256, and at most 2^16. Reads 4 bytes past the source.
  */
 export function takeLight(source: usize, pixels: usize, light: usize, counts: usize, sums: usize): void {
   let redBlue = i32x4.splat(0);
@@ -14,7 +14,7 @@ export function takeLight(source: usize, pixels: usize, light: usize, counts: us
   let red2 = i32x4.splat(0);
   let green2 = i32x4.splat(0);
   for (const end = light + pixels; light < end; ) {
-    // 256 pixels at a time: their sums fit words of 16 bits.
+    // The sums of 256 pixels fit words of 16 bits.
     let words = i16x8.splat(0);
     let greenWords = i16x8.splat(0);
     for (const stop = light + 256; light < stop; light += 16, source += 48) {
@@ -44,21 +44,21 @@ export function takeLight(source: usize, pixels: usize, light: usize, counts: us
   store<u32>(sums, total(redBlue) - total(red), 8);
   store<u32>(sums, total(red2), 12);
   store<u32>(sums, total(green2), 16);
-  // What is beyond 2^32 of red and blue together is gone when red is taken off.
+  // The sum of red and blue may overflow 2^32; subtracting red gives the right result anyway.
   store<u32>(sums, total(redBlue2) - total(red2), 20);
 }
 
-/** 4 pixels as [r g b 0] of 8 bits each. */
+/** Loads 4 pixels as [r g b 0] of 8 bits each. */
 @inline function quadAt(source: usize): v128 {
   return i8x16.swizzle(v128.load(source), i8x16(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1));
 }
 
-/** [r b] of 16 bits each. */
+/** Red and blue, [r b] of 16 bits each. */
 @inline function redBlueOf(quad: v128): v128 {
   return v128.and(quad, i32x4.splat(0x00ff00ff));
 }
 
-/** 32 bits each, as is green. */
+/** Red of 4 pixels, 32 bits each. */
 @inline function redOf(quad: v128): v128 {
   return v128.and(quad, i32x4.splat(0xff));
 }
@@ -88,7 +88,7 @@ export function takeLight(source: usize, pixels: usize, light: usize, counts: us
   );
 }
 
-/** Counts eight bytes. Neighbours are often equal: each goes to another count than the one before, which may still be on its way to memory. */
+/** Counts eight bytes. Neighbours are often equal, so each byte uses a different histogram: the previous increment may not have reached memory yet. */
 @inline function count(counts: usize, bytes: u64): void {
   countOne(counts, <u32>bytes & 0xff);
   countOne(counts + 1024, <u32>(bytes >> 8) & 0xff);
@@ -106,13 +106,13 @@ export function takeLight(source: usize, pixels: usize, light: usize, counts: us
 }
 
 /**
- * The Laplacian (the four neighbours less four times the pixel) of all pixels of a square of bytes that have four neighbours: writes its
- * sum and the sum of its squares, two floats of 64 bits. `side` is a multiple of 16, 256 at most.
+ * Computes the Laplacian (the four neighbours minus four times the pixel) of all pixels of a square that have four neighbours. Writes
+ * its sum and the sum of its squares, two floats of 64 bits. `side` is a multiple of 16, and at most 256.
  */
 export function bends(light: usize, side: usize, target: usize): void {
   let sum: i64 = 0;
   let squares: i64 = 0;
-  // The last 16 of a row with a neighbour on the right: the first two were in the 16 before.
+  // The last 16 pixels of a row that have a right neighbour. The first two of them were part of the 16 before.
   const rest = i8x16(0, 0, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
   const whole = i8x16.splat(-1);
   for (let y: usize = 1; y < side - 1; y++) {
@@ -150,14 +150,14 @@ export function bends(light: usize, side: usize, target: usize): void {
   return i16x8.sub(i16x8.add(i16x8.add(up, down), i16x8.add(left, right)), i16x8.shl(here, 2));
 }
 
-/** Cells along each side of what is hashed. */
+/** Number of cells along each side. */
 const CELLS: i32 = 32;
-/** Frequencies along each side. */
+/** Number of frequencies along each side. */
 const FREQUENCIES: usize = 10;
 
 /**
- * Means of the bytes of {@link CELLS} x {@link CELLS} cells of a square without `margin` pixels at each side, floats of 64 bits. `scratch`
- * has two bytes a column. `side` is a multiple of 16, and no cell has more than 128 rows.
+ * Computes the means of {@link CELLS} x {@link CELLS} cells of a square without `margin` pixels at each side, as floats of 64 bits.
+ * `scratch` has two bytes per column. `side` is a multiple of 16, and no cell has more than 128 rows.
  */
 export function meanCells(light: usize, side: i32, margin: i32, target: usize, scratch: usize): void {
   for (let cellY = 0; cellY < CELLS; cellY++) {
@@ -189,8 +189,8 @@ export function meanCells(light: usize, side: i32, margin: i32, target: usize, s
 }
 
 /**
- * The lowest frequencies of {@link meanCells}: [down][across], floats of 64 bits, as is everything here. `cosines` are [cell][frequency]; `scratch` has room for
- * {@link CELLS} x {@link FREQUENCIES}.
+ * Computes the lowest frequencies of {@link meanCells}, [down][across]. All values are floats of 64 bits. `cosines` is
+ * [cell][frequency]; `scratch` has room for {@link CELLS} x {@link FREQUENCIES} values.
  */
 export function lowFrequencies(cells: usize, cosines: usize, target: usize, scratch: usize): void {
   for (let y: usize = 0; y < <usize>CELLS; y++) {

@@ -79,7 +79,7 @@ const VERIFY = 'Run "shardtool verify --decode" to list every bad sample';
 
 /** What a transform does not take, or finds in two images that are to be alike. */
 const OF_TRANSFORM =
-  /^(its field ".*": )?(it is \d+x\d+ pixels where |(the transform|randomRotation) makes it \d+x)|raise the option /;
+  /^(its field ".*": )?(it is \d+x\d+ pixels, (too small for|smaller than|but the image) |(the transform|randomRotation) makes it \d+x)|raise the option /;
 
 /**
  * Nothing is wrong with what was packed, so that no verification finds it: a loader wants a field that the sample does not

@@ -178,7 +178,7 @@ function refuseBoxSteps({ steps }: CompiledTransform): void {
   if (step === undefined) return;
   throw new OptionError(
     {},
-    `The step ${step.name} goes by boxes: say with the option annotations where they stand, or leave it out.`,
+    `The step ${step.name} needs boxes: add boxes to the option annotations, or remove the step.`,
   );
 }
 

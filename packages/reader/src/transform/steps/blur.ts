@@ -5,23 +5,23 @@ import { uniform } from '../random.js';
 import { ODD, SIGMA } from './kinds.js';
 import { defaulted, needed, step } from './step.js';
 
-/** `kernel` is [x, y] in pixels, odd. */
+/** A Gaussian blur. `kernel` is the kernel size [x, y] in pixels, both odd. */
 export interface BlurEffect {
   readonly kind: 'blur';
   readonly kernel: readonly [number, number];
   readonly sigma: number;
 }
 
-/** Draws one number: sigma (v2.GaussianBlur `make_params`). */
+/** Draws one random number: sigma (v2.GaussianBlur `make_params`). */
 export const gaussianBlur = step(
   'gaussianBlur',
   {
-    help: 'Blurs, with a random sigma.',
+    help: 'Blurs the image with a random sigma.',
     like: 'GaussianBlur',
     tolerance: 'within 1 level',
     parameters: {
-      kernelSize: needed(ODD, 'Pixels that count: a number, or [x, y].'),
-      sigma: defaulted(SIGMA, [0.1, 2], 'Standard deviation in pixels: a number, or what it is drawn from.'),
+      kernelSize: needed(ODD, 'Kernel size in pixels.'),
+      sigma: defaulted(SIGMA, [0.1, 2], 'Standard deviation in pixels, or the range to draw it from.'),
     },
   },
   {
@@ -36,7 +36,7 @@ export const gaussianBlur = step(
       }
       throw new SampleDecodeError(
         {},
-        `it is ${image.width}x${image.height} pixels where gaussianBlur takes ${x}x${y} around each: resize before, or choose ` +
+        `it is ${image.width}x${image.height} pixels, too small for the gaussianBlur kernel of ${x}x${y}: resize it first, or choose ` +
           'a smaller kernelSize',
       );
     },

@@ -4,41 +4,41 @@ import { type Random, uniform } from '../random.js';
 import { COUNT, NOT_NEGATIVE, PART, PARTS_LIST, POSITIVE } from './kinds.js';
 import { defaulted, step } from './step.js';
 
-/** After so many trials in vain the image stays as it is; torchvision goes on until chance says that it stays. */
+/** Number of failed trials after which the image is left unchanged. torchvision has no limit: it tries until it draws an overlap of 1. */
 const MOST_TRIALS = 800;
 
 /**
- * Draws one number for the overlap; then, for each trial, two for width and height and, where their ratio is allowed, two for
- * the place, x first (v2.RandomIoUCrop `make_params`).
+ * Draws one random number for the overlap. Then each trial draws two for width and height and, if their ratio is allowed, two for
+ * the position, x first (v2.RandomIoUCrop `make_params`).
  */
 export const randomIoUCrop = step(
   'randomIoUCrop',
   {
-    help: 'Takes a part that holds the middle of a box and overlaps one as much as is drawn. Boxes whose middle is outside are emptied: sanitizeBoundingBoxes drops them.',
+    help: 'Crops a random rectangle that contains the center of a box and overlaps it by at least a random IoU. Boxes whose center is outside become empty; sanitizeBoundingBoxes drops them.',
     like: 'RandomIoUCrop',
     tolerance: 'equal',
     parameters: {
-      minScale: defaulted(PART, 0.3, 'The least part of a side.'),
-      maxScale: defaulted(PART, 1, 'The largest part of a side.'),
-      minAspectRatio: defaulted(POSITIVE, 0.5, 'The least width over height.'),
-      maxAspectRatio: defaulted(POSITIVE, 2, 'The largest width over height.'),
+      minScale: defaulted(PART, 0.3, 'Smallest width and height of the crop, as fractions of the image.'),
+      maxScale: defaulted(PART, 1, 'Largest width and height of the crop, as fractions of the image.'),
+      minAspectRatio: defaulted(POSITIVE, 0.5, 'Smallest aspect ratio, width / height.'),
+      maxAspectRatio: defaulted(POSITIVE, 2, 'Largest aspect ratio, width / height.'),
       samplerOptions: defaulted(
         PARTS_LIST,
         [0, 0.1, 0.3, 0.5, 0.7, 0.9, 1],
-        'Overlaps (intersection over union) of which one is drawn; 1 leaves the image as it is.',
+        'Minimum overlaps (IoU) to draw from. 1 leaves the image unchanged.',
       ),
-      trials: defaulted(COUNT, 40, 'How often a part is drawn before another overlap is.'),
+      trials: defaulted(COUNT, 40, 'Number of crops to try before another overlap is drawn.'),
     },
   },
   {
     needsBoxes: true,
     draw: (step, canvas, random) => {
-      // Without boxes torchvision searches until it leaves the image as it is.
+      // Without boxes, torchvision tries until it draws an overlap of 1, which leaves the image unchanged.
       if (canvas.annotations!.rows.length === 0) return;
       for (let tried = 0; tried < MOST_TRIALS; tried += step.trials) {
         const overlap = step.samplerOptions[Math.floor(random.next() * step.samplerOptions.length)]!;
         if (overlap >= 1) return;
-        const rect = drawPart(step, overlap, canvas, random);
+        const rect = drawCrop(step, overlap, canvas, random);
         if (rect === null) continue;
         const isOutside = outside(rect, canvas.annotations!.boxes!);
         canvas.crop(rect, 0);
@@ -50,7 +50,7 @@ export const randomIoUCrop = step(
   },
 );
 
-interface PartStep {
+interface CropParameters {
   readonly minScale: number;
   readonly maxScale: number;
   readonly minAspectRatio: number;
@@ -58,8 +58,8 @@ interface PartStep {
   readonly trials: number;
 }
 
-/** A part that overlaps a box enough; null where no trial gives one. */
-function drawPart(step: PartStep, overlap: number, { size, annotations }: Canvas, random: Random): Rect | null {
+/** Draws a crop that overlaps a box enough. Null if all trials fail. */
+function drawCrop(step: CropParameters, overlap: number, { size, annotations }: Canvas, random: Random): Rect | null {
   const boxes = annotations!.boxes!;
   const scale = [step.minScale, step.maxScale] as const;
   for (let trial = 0; trial < step.trials; trial++) {
@@ -81,19 +81,19 @@ function drawPart(step: PartStep, overlap: number, { size, annotations }: Canvas
   return null;
 }
 
-/** Whether the middle of a box is not in the rectangle. */
+/** Returns a test whether the center of box number `box` is outside the rectangle. */
 function outside({ x, y, width, height }: Rect, boxes: Float64Array): (box: number) => boolean {
-  const middles = Float64Array.from({ length: boxes.length / 2 }, (_, i) => {
+  const centers = Float64Array.from({ length: boxes.length / 2 }, (_, i) => {
     const at = (i >> 1) * 4 + (i & 1);
     return 0.5 * (boxes[at]! + boxes[at + 2]!);
   });
   return (box) => {
-    const [middleX, middleY] = [middles[box * 2]!, middles[box * 2 + 1]!];
-    return !(x < middleX && middleX < x + width && y < middleY && middleY < y + height);
+    const [centerX, centerY] = [centers[box * 2]!, centers[box * 2 + 1]!];
+    return !(x < centerX && centerX < x + width && y < centerY && centerY < y + height);
   };
 }
 
-/** Intersection over union. */
+/** Intersection over union (IoU) of a box and a rectangle. */
 function overlapOf([left, top, right, bottom]: Float64Array, { x, y, width, height }: Rect): number {
   const shared =
     Math.max(0, Math.min(right!, x + width) - Math.max(left!, x)) *
@@ -104,12 +104,12 @@ function overlapOf([left, top, right, bottom]: Float64Array, { x, y, width, heig
 export const sanitizeBoundingBoxes = step(
   'sanitizeBoundingBoxes',
   {
-    help: 'Drops boxes that are too small, or partly outside the image, and what belongs to them.',
+    help: 'Drops boxes that are too small or partly outside the image, with their labels, keypoints and polygons.',
     like: 'SanitizeBoundingBoxes',
     tolerance: 'the same rows',
     parameters: {
-      minSize: defaulted(NOT_NEGATIVE, 1, 'The least width and height in pixels.'),
-      minArea: defaulted(NOT_NEGATIVE, 1, 'The least area in pixels.'),
+      minSize: defaulted(NOT_NEGATIVE, 1, 'Smallest width and height of a box in pixels.'),
+      minArea: defaulted(NOT_NEGATIVE, 1, 'Smallest area of a box in pixels.'),
     },
   },
   {

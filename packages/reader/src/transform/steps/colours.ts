@@ -8,13 +8,13 @@ export interface FactorEffect<Kind extends Factor> {
   readonly kind: Kind;
   readonly factor: number;
 }
-/** `turn` is a part of the circle of hues, -0.5 to 0.5. */
+/** A hue shift. `turn` is a fraction of the hue circle, -0.5 to 0.5. */
 export interface HueEffect {
   readonly kind: 'hue';
   readonly turn: number;
 }
 
-/** Draws three numbers for the order of the four, then one for each that is asked for (v2.ColorJitter `make_params`). */
+/** Draws three random numbers for the order of the four changes, then one for each change in use (v2.ColorJitter `make_params`). */
 export const colorJitter = step(
   'colorJitter',
   {
@@ -22,10 +22,10 @@ export const colorJitter = step(
     like: 'ColorJitter',
     tolerance: 'each change within 1 level of tensors, all four together within 4 (see below)',
     parameters: {
-      brightness: defaulted(FACTOR, 0, 'A factor, by how far it may be from 1.'),
-      contrast: defaulted(FACTOR, 0, 'A factor, by how far it may be from 1.'),
-      saturation: defaulted(FACTOR, 0, 'A factor, by how far it may be from 1.'),
-      hue: defaulted(HUE, 0, 'A part of the circle of hues.'),
+      brightness: defaulted(FACTOR, 0, 'Factor: up to this far from 1, or a range.'),
+      contrast: defaulted(FACTOR, 0, 'Factor: up to this far from 1, or a range.'),
+      saturation: defaulted(FACTOR, 0, 'Factor: up to this far from 1, or a range.'),
+      hue: defaulted(HUE, 0, 'Shift as a fraction of the hue circle: up to this much in each direction, or a range.'),
     },
   },
   {
@@ -55,10 +55,10 @@ function drawOrder(random: Random): number[] {
 export const grayscale = step(
   'grayscale',
   {
-    help: 'Takes the colours out; three channels stay.',
+    help: 'Converts the image to grayscale with three equal channels.',
     like: 'Grayscale',
     tolerance: 'within 1 level',
-    parameters: { numOutputChannels: defaulted(oneOf(3), 3, 'The channels of every batch.') },
+    parameters: { numOutputChannels: defaulted(oneOf(3), 3, 'Number of channels. Batches always have 3.') },
   },
   { isEffect: true, draw: (_step, canvas) => canvas.affect([{ kind: 'saturation', factor: 0 }]) },
 );
@@ -66,10 +66,10 @@ export const grayscale = step(
 export const randomGrayscale = step(
   'randomGrayscale',
   {
-    help: 'Takes the colours out of some images.',
+    help: 'Converts random images to grayscale.',
     like: 'RandomGrayscale',
     tolerance: 'within 1 level',
-    parameters: { p: defaulted(PROBABILITY, 0.1, 'How likely it is.') },
+    parameters: { p: defaulted(PROBABILITY, 0.1, 'Probability that the step applies.') },
   },
   {
     isEffect: true,

@@ -7,12 +7,12 @@ const NO_PADDING = { left: 0, top: 0, right: 0, bottom: 0 };
 export const cover = step(
   'cover',
   {
-    help: 'Resizes until the image covers the size, sides alike, and takes that much of it.',
+    help: 'Resizes the image to the smallest size that covers `size`, keeping its aspect ratio, and crops it to `size`.',
     like: null,
     tolerance: 'as resize and CenterCrop or RandomCrop',
     parameters: {
-      size: needed(SIZE, 'Of the result: a number for a square, or [height, width].'),
-      crop: defaulted(CROP_PART, 'center', 'Which part is taken.'),
+      size: needed(SIZE, 'Size of the result.'),
+      crop: defaulted(CROP_PART, 'center', 'Position of the crop.'),
     },
   },
   {

@@ -4,12 +4,12 @@ import { BYTE, PADDING, RANGE, SIZE, SWITCH } from './kinds.js';
 import { MASK_FILL } from './mask-fill.js';
 import { defaulted, needed, step } from './step.js';
 
-const SIZE_HELP = 'Of the result: a number for a square, or [height, width].';
+const SIZE_HELP = 'Size of the result.';
 
 export const centerCrop = step(
   'centerCrop',
   {
-    help: 'Takes the middle. What of it lies outside the image is black.',
+    help: 'Crops the center of the image. Parts outside the image are black.',
     like: 'CenterCrop',
     tolerance: 'equal',
     parameters: { size: needed(SIZE, SIZE_HELP) },
@@ -24,14 +24,18 @@ export const centerCrop = step(
 export const randomCrop = step(
   'randomCrop',
   {
-    help: 'Takes a part at a random place.',
+    help: 'Crops at a random position.',
     like: 'RandomCrop',
     tolerance: 'equal',
     parameters: {
       size: needed(SIZE, SIZE_HELP),
-      padding: defaulted(PADDING, 0, 'Pixels around the image before.'),
-      padIfNeeded: defaulted(SWITCH, false, 'Pads images that are smaller than the crop; else they are bad samples.'),
-      fill: defaulted(BYTE, 0, 'The value of the padding.'),
+      padding: defaulted(PADDING, 0, 'Pixels to add around the image before cropping.'),
+      padIfNeeded: defaulted(
+        SWITCH,
+        false,
+        'Pads images that are smaller than the crop. If false, these images are bad samples.',
+      ),
+      fill: defaulted(BYTE, 0, 'Value of the added pixels.'),
       maskFill: MASK_FILL,
     },
   },
@@ -46,8 +50,8 @@ export const randomCrop = step(
       }
       throw new SampleDecodeError(
         {},
-        `it is ${image.width}x${image.height} pixels where randomCrop takes ${crop.width}x${crop.height}: resize before, or ` +
-          'give randomCrop padIfNeeded',
+        `it is ${image.width}x${image.height} pixels, smaller than the randomCrop of ${crop.width}x${crop.height}: resize it first, or ` +
+          'set padIfNeeded of randomCrop',
       );
     },
     shape: ({ size }) => asSize(size),
@@ -58,13 +62,13 @@ export const randomCrop = step(
 export const randomResizedCrop = step(
   'randomResizedCrop',
   {
-    help: 'Takes a part of random area and shape, and resizes it.',
+    help: 'Crops a rectangle of random area and aspect ratio, and resizes it.',
     like: 'RandomResizedCrop',
     tolerance: 'within 2 levels of Pillow if JPEGs are decoded whole (see below)',
     parameters: {
       size: needed(SIZE, SIZE_HELP),
-      scale: defaulted(RANGE, [0.08, 1], 'Parts of the area.'),
-      ratio: defaulted(RANGE, [3 / 4, 4 / 3], 'Width over height.'),
+      scale: defaulted(RANGE, [0.08, 1], 'Area of the crop as a fraction of the image area.'),
+      ratio: defaulted(RANGE, [3 / 4, 4 / 3], 'Aspect ratio of the crop, width / height.'),
     },
   },
   {

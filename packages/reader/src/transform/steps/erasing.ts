@@ -11,28 +11,28 @@ export interface EraseEffect {
   readonly value: Rgb;
 }
 
-/** Before normalize and toDtype it erases bytes, behind them finished values. */
+/** Erases bytes if it comes before normalize and toDtype, and finished values if it comes after them. */
 export const randomErasing = step(
   'randomErasing',
   {
-    help: 'Overwrites a rectangle of random place and shape.',
+    help: 'Overwrites a rectangle of random position and shape.',
     like: 'RandomErasing',
     tolerance: 'equal',
     parameters: {
-      p: defaulted(PROBABILITY, 0.5, 'How likely it is.'),
-      scale: defaulted(PARTS, [0.02, 0.33], 'Parts of the area.'),
-      ratio: defaulted(RANGE, [0.3, 3.3], 'Height over width.'),
-      value: defaulted(ERASED, 0, 'What it becomes: 0 to 255 before normalize and toDtype, "random" only behind.'),
+      p: defaulted(PROBABILITY, 0.5, 'Probability that the step applies.'),
+      scale: defaulted(PARTS, [0.02, 0.33], 'Area of the rectangle as a fraction of the image area.'),
+      ratio: defaulted(RANGE, [0.3, 3.3], 'Aspect ratio of the rectangle, height / width.'),
+      value: defaulted(ERASED, 0, 'New value: 0 to 255 before normalize and toDtype. "random" works only after them.'),
     },
   },
   {
     isEffect: true,
     refusesBytes: ({ value }) => {
       const values = [value].flat();
-      if (values.every((one) => Number.isInteger(one) && (one as number) >= 0 && (one as number) <= 255)) return;
+      if (values.every((item) => Number.isInteger(item) && (item as number) >= 0 && (item as number) <= 255)) return;
       return (
-        `has the value ${JSON.stringify(value)}, which no byte can be: put it behind normalize or toDtype, or choose whole ` +
-        'numbers from 0 to 255'
+        `has the value ${JSON.stringify(value)}, which does not fit in a byte: put the step after normalize or toDtype, or choose ` +
+        'integers from 0 to 255'
       );
     },
     draw: (step, canvas, random) => {
@@ -42,7 +42,7 @@ export const randomErasing = step(
   },
 );
 
-/** What of {@link randomErasing} says where it erases. */
+/** The parameters of {@link randomErasing} that determine the rectangle. */
 interface Erasing {
   readonly p: number;
   readonly scale: readonly [number, number];
@@ -50,8 +50,8 @@ interface Erasing {
 }
 
 /**
- * One number for p; then, until a rectangle fits, two for its area and its ratio; then two for its place
- * (v2.RandomErasing `make_params`). Null where nothing is erased.
+ * Draws the rectangle to erase: one random number for p; then, until a rectangle fits, two for its area and aspect ratio; then
+ * two for its position (v2.RandomErasing `make_params`). Null if nothing is erased.
  */
 export function drawErasing({ p, scale, ratio }: Erasing, image: Size, random: Random): Rect | null {
   if (random.next() >= p) return null;

@@ -1,11 +1,11 @@
 import { PROBABILITY } from './kinds.js';
 import { defaulted, step } from './step.js';
 
-const parameters = { p: defaulted(PROBABILITY, 0.5, 'How likely it is.') };
+const parameters = { p: defaulted(PROBABILITY, 0.5, 'Probability that the step applies.') };
 
 export const randomHorizontalFlip = step(
   'randomHorizontalFlip',
-  { help: 'Mirrors left and right.', like: 'RandomHorizontalFlip', tolerance: 'equal', parameters },
+  { help: 'Mirrors the image left to right.', like: 'RandomHorizontalFlip', tolerance: 'equal', parameters },
   {
     draw: ({ p }, canvas, random) => {
       if (random.next() < p) canvas.flip('x');
@@ -15,7 +15,7 @@ export const randomHorizontalFlip = step(
 
 export const randomVerticalFlip = step(
   'randomVerticalFlip',
-  { help: 'Mirrors top and bottom.', like: 'RandomVerticalFlip', tolerance: 'equal', parameters },
+  { help: 'Mirrors the image top to bottom.', like: 'RandomVerticalFlip', tolerance: 'equal', parameters },
   {
     draw: ({ p }, canvas, random) => {
       if (random.next() < p) canvas.flip('y');

@@ -1,25 +1,25 @@
-/** What parameters of steps may be: how each kind is checked, and how it is written in messages, TypeScript and Python. */
+/** Kinds of step parameters: how each is checked, and how it is written in messages, TypeScript and Python. */
 import type { z } from 'zod';
 import { LARGEST_SIDE } from '../crops.js';
 
-/** What makes checks. It is handed over where there is something to check: a decode worker has the steps, and starts faster without zod. */
+/** The part of zod that builds checks. It is passed in only for checking: decode workers load the steps, and start faster without zod. */
 export type Zod = Pick<
   typeof z,
   'array' | 'boolean' | 'enum' | 'literal' | 'number' | 'strictObject' | 'tuple' | 'union'
 >;
-type Making<Check extends z.ZodType> = (z: Zod) => Check;
+type BuildCheck<Check extends z.ZodType> = (z: Zod) => Check;
 
-/** One kind of value. */
+/** One kind of parameter value. */
 export interface Kind<Check extends z.ZodType = z.ZodType> {
-  readonly check: Making<Check>;
-  /** What is allowed, as a sentence of an error and the docs have it. */
+  readonly check: BuildCheck<Check>;
+  /** The allowed values, as errors and docs print them. */
   readonly takes: string;
   readonly typescript: string;
   readonly python: string;
 }
 
 function kind<Check extends z.ZodType>(
-  check: Making<Check>,
+  check: BuildCheck<Check>,
   takes: string,
   typescript: string,
   python: string,
@@ -28,8 +28,8 @@ function kind<Check extends z.ZodType>(
 }
 
 const PAIR = 'number | readonly [number, number]';
-const pair = (item: Making<z.ZodNumber>) => (z: Zod) => z.tuple([item(z), item(z)]).readonly();
-const orderedPair = (item: Making<z.ZodNumber>) => (z: Zod) =>
+const pair = (item: BuildCheck<z.ZodNumber>) => (z: Zod) => z.tuple([item(z), item(z)]).readonly();
+const orderedPair = (item: BuildCheck<z.ZodNumber>) => (z: Zod) =>
   pair(item)(z).refine(([low, high]) => low <= high, 'must have the smaller value first');
 
 const number = (z: Zod) => z.number();
@@ -49,10 +49,10 @@ const odd = (z: Zod) =>
     .max(255)
     .refine((value) => value % 2 === 1, 'must be odd');
 
-/** One number stands for two. */
+/** Expands a single number to a pair. */
 const twice = <Pair extends readonly [number, number]>(value: number | Pair) =>
   typeof value === 'number' ? ([value, value] as const) : value;
-/** A factor by how far it may be from 1; null changes nothing (v2.ColorJitter `_check_input`). */
+/** The range of a factor from its largest distance to 1, or from [low, high]. Null if it changes nothing (v2.ColorJitter `_check_input`). */
 const aroundOne = (value: number | readonly [number, number]) => {
   const [low, high] = typeof value === 'number' ? ([Math.max(0, 1 - value), 1 + value] as const) : value;
   return low === 1 && high === 1 ? null : ([low, high] as const);
@@ -84,26 +84,26 @@ export const BYTE = kind(byte, '0 to 255', 'number', 'int');
 /** One value for all channels, or red, green and blue. */
 export const COLOUR = kind(
   (z) => z.union([byte(z), z.tuple([byte(z), byte(z), byte(z)]).readonly()]),
-  '0 to 255, or three of them',
+  '0 to 255, or [red, green, blue]',
   'number | readonly [number, number, number]',
   'int | Sequence[int]',
 );
 export const RANGE = kind(positiveRange, '[low, high], more than 0', 'readonly [number, number]', 'Sequence[float]');
 export const PARTS = kind(
   orderedPair(between0And1),
-  '[low, high], parts of the area',
+  '[low, high], 0 to 1',
   'readonly [number, number]',
   'Sequence[float]',
 );
 export const FROM_ONE = kind(
   orderedPair((z) => z.number().min(1)),
-  '[low, high], from 1 on',
+  '[low, high], at least 1',
   'readonly [number, number]',
   'Sequence[float]',
 );
 export const PART = kind((z) => z.number().positive().max(1), 'more than 0, up to 1', 'number', 'float');
 export const POSITIVE = kind(positive, 'more than 0', 'number', 'float');
-export const NOT_NEGATIVE = kind(notNegative, 'a number from 0 on', 'number', 'float');
+export const NOT_NEGATIVE = kind(notNegative, 'a number, at least 0', 'number', 'float');
 export const COUNT = kind((z) => z.number().int().min(1).max(100), '1 to 100', 'number', 'int');
 export const PARTS_LIST = kind(
   (z) => z.array(between0And1(z)).min(1).readonly(),
@@ -114,7 +114,7 @@ export const PARTS_LIST = kind(
 export const SWITCH = kind((z) => z.boolean(), 'true or false', 'boolean', 'bool');
 export const DEGREES = kind(
   (z) => z.union([notNegative(z), orderedPair(number)(z)]).transform(aroundZero),
-  'a number from 0 on, or [low, high]',
+  'a number of at least 0, or [low, high]',
   PAIR,
   'float | Sequence[float]',
 );
@@ -133,12 +133,12 @@ export const SIGMA = kind(
 );
 export const FACTOR = kind(
   (z) => z.union([notNegative(z), orderedPair(notNegative)(z)]).transform(aroundOne),
-  'a number from 0 on, or [low, high]',
+  'a number of at least 0, or [low, high]',
   PAIR,
   'float | Sequence[float]',
 );
 const turn = (z: Zod) => z.number().min(-0.5).max(0.5);
-/** A part of the circle of hues. */
+/** A fraction of the hue circle. Null if it changes nothing. */
 export const HUE = kind(
   (z) =>
     z
@@ -151,19 +151,19 @@ export const HUE = kind(
 );
 export const THREE = kind(triple, 'three numbers', 'readonly [number, number, number]', 'Sequence[float]');
 export const THREE_POSITIVE = kind(
-  (z) => triple(z).refine((values) => values.every((value) => value > 0), 'must have values above 0 only'),
+  (z) => triple(z).refine((values) => values.every((value) => value > 0), 'must have only values above 0'),
   'three numbers, each more than 0',
   'readonly [number, number, number]',
   'Sequence[float]',
 );
 export const ERASED = kind(
   (z) => z.union([z.number(), triple(z), z.literal('random')]),
-  'a number, three of them, or "random"',
+  'a number, [red, green, blue], or "random"',
   "number | readonly [number, number, number] | 'random'",
   'float | Sequence[float] | Literal["random"]',
 );
 
-/** One of these words or numbers. */
+/** A kind that allows exactly these words or numbers. */
 export function oneOf<const Values extends readonly (string | number)[]>(
   ...values: Values
 ): Kind<z.ZodType<Values[number], Values[number]>> {

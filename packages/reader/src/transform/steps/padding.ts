@@ -12,8 +12,8 @@ export const pad = step(
     like: 'Pad',
     tolerance: 'equal',
     parameters: {
-      padding: needed(PADDING, 'How many.'),
-      fill: defaulted(COLOUR, 0, 'Their value.'),
+      padding: needed(PADDING, 'Number of pixels on each side.'),
+      fill: defaulted(COLOUR, 0, 'Value of the added pixels.'),
       maskFill: MASK_FILL,
     },
   },
@@ -27,18 +27,18 @@ export const pad = step(
   },
 );
 
-/** Draws one number for p, then one for the size, then two for the place, x first (v2.RandomZoomOut `make_params`). */
+/** Draws one random number for p, then one for the size, then two for the position, x first (v2.RandomZoomOut `make_params`). */
 export const randomZoomOut = step(
   'randomZoomOut',
   {
-    help: 'Puts the image at a random place of a larger one.',
+    help: 'Places the image at a random position on a larger canvas.',
     like: 'RandomZoomOut',
     tolerance: 'equal',
     parameters: {
-      fill: defaulted(COLOUR, 0, 'The value of what is around it.'),
+      fill: defaulted(COLOUR, 0, 'Value of the pixels around the image.'),
       maskFill: MASK_FILL,
-      sideRange: defaulted(FROM_ONE, [1, 4], 'How many times as long the sides become.'),
-      p: defaulted(PROBABILITY, 0.5, 'How likely it is.'),
+      sideRange: defaulted(FROM_ONE, [1, 4], 'Side length of the canvas as a multiple of the side of the image.'),
+      p: defaulted(PROBABILITY, 0.5, 'Probability that the step applies.'),
     },
   },
   {

@@ -7,24 +7,24 @@ import { defaulted, needed, optional, step } from './step.js';
 export const resize = step(
   'resize',
   {
-    help: 'Resizes, antialiased, with bilinear weights.',
+    help: 'Resizes the image with antialiased bilinear interpolation.',
     like: 'Resize',
     tolerance: 'within 2 levels of Pillow if JPEGs are decoded whole (see below)',
     parameters: {
       size: optional(
         { ...SIZE, takes: 'the shorter side, or [height, width]' },
-        'Of the result. Without it, the longer side becomes maxSize.',
+        'Size of the result. If omitted, the longer side becomes maxSize.',
       ),
-      maxSize: optional(SIDE, 'The most that the longer side may become, where size is not [height, width].'),
+      maxSize: optional(SIDE, 'Limit for the longer side. Not allowed if size is [height, width].'),
     },
   },
   {
     check: ({ size, maxSize }) => {
       if (size === undefined && maxSize === undefined)
-        return { path: 'size', message: 'is missing, and so is maxSize: give one of them' };
+        return { path: 'size', message: 'is missing, and so is maxSize: set at least one of them' };
       return maxSize === undefined || size === undefined || (typeof size === 'number' && maxSize > size)
         ? undefined
-        : { path: 'maxSize', message: 'must be more than size, and size one number' };
+        : { path: 'maxSize', message: 'must be more than size, and size must be a single number' };
     },
     draw: ({ size, maxSize }, canvas) => canvas.resize(resizedSize(canvas.size, size, maxSize)),
     shape: ({ size, maxSize }, before) =>
@@ -37,19 +37,19 @@ export const resize = step(
   },
 );
 
-/** Draws one number: the scale (v2.ScaleJitter `make_params`). */
+/** Draws one random number: the scale (v2.ScaleJitter `make_params`). */
 export const scaleJitter = step(
   'scaleJitter',
   {
-    help: 'Resizes by a random factor, sides alike: 1 makes the image fit targetSize.',
+    help: 'Resizes the image by a random factor, keeping its aspect ratio. A factor of 1 makes it fit targetSize.',
     like: 'ScaleJitter',
     tolerance: 'within 2 levels of Pillow if JPEGs are decoded whole (see below)',
     parameters: {
       targetSize: needed(
         { ...SIZE, takes: 'a number or [width, height], 1 to 4096' },
-        'What a factor of 1 fits. In the order of torchvision, whose first number is compared with the width.',
+        'Size that the image fits at a factor of 1. The order is that of torchvision, which compares the first number with the width.',
       ),
-      scaleRange: defaulted(RANGE, [0.1, 2], 'What the factor is drawn from.'),
+      scaleRange: defaulted(RANGE, [0.1, 2], 'Range of the factor.'),
     },
   },
   {
@@ -67,14 +67,14 @@ export const scaleJitter = step(
 export const letterbox = step(
   'letterbox',
   {
-    help: 'Resizes until the image fits, sides alike, and adds a border on both sides of what is missing.',
+    help: 'Resizes the image to fit into `size`, keeping its aspect ratio, and fills the rest with a border on both sides.',
     like: null,
     tolerance: 'as resize and Pad',
     parameters: {
-      size: needed(SIZE, 'Of the result: a number for a square, or [height, width].'),
-      fill: defaulted(COLOUR, 114, 'The value of the border.'),
+      size: needed(SIZE, 'Size of the result.'),
+      fill: defaulted(COLOUR, 114, 'Value of the border.'),
       maskFill: MASK_FILL,
-      scaleUp: defaulted(SWITCH, true, 'False: smaller images stay as they are.'),
+      scaleUp: defaulted(SWITCH, true, 'If false, smaller images are not enlarged.'),
     },
   },
   {

@@ -10,28 +10,33 @@ import { defaulted, needed, optional, step } from './step.js';
 
 export interface RotateEffect {
   readonly kind: 'rotate';
-  /** From a pixel of the result to its place in the source, both counted from the middle of their image. */
+  /** Maps a pixel of the result to its position in the source. Both are relative to the center of their image. */
   readonly matrix: Affine;
-  /** Of the result. */
+  /** Size of the result. */
   readonly size: Size;
   readonly interpolation: 'nearest' | 'bilinear';
   readonly fill: Rgb;
   readonly maskFill: number;
 }
 
-/** Draws one number: the angle (v2.RandomRotation `make_params`). */
+/** Draws one random number: the angle (v2.RandomRotation `make_params`). */
 export const randomRotation = step(
   'randomRotation',
   {
-    help: 'Turns by a random angle, counter-clockwise.',
+    help: 'Rotates the image counter-clockwise by a random angle.',
     like: 'RandomRotation',
-    tolerance: 'bilinear: within 1 level; nearest: the same pixels, except up to 0.2 % that lie between two',
+    tolerance:
+      'bilinear: within 1 level; nearest: equal, except for up to 0.2 % of pixels that are exactly between two',
     parameters: {
-      degrees: needed(DEGREES, 'The angle: up to this many degrees each way, or [low, high].'),
-      interpolation: defaulted(oneOf('nearest', 'bilinear'), 'nearest', 'Of the image. Masks take the nearest pixel.'),
-      expand: defaulted(SWITCH, false, 'Makes the image as large as the turned one is.'),
-      center: optional(POINT, 'What it turns about. Default: the middle.'),
-      fill: defaulted(COLOUR, 0, 'What comes in at the corners.'),
+      degrees: needed(DEGREES, 'Angle: up to this many degrees in each direction, or a range.'),
+      interpolation: defaulted(
+        oneOf('nearest', 'bilinear'),
+        'nearest',
+        'Interpolation of the image. Masks always use the nearest pixel.',
+      ),
+      expand: defaulted(SWITCH, false, 'Enlarges the result to hold the whole rotated image.'),
+      center: optional(POINT, 'Center of rotation. Default: the center of the image.'),
+      fill: defaulted(COLOUR, 0, 'Value of the pixels outside the image.'),
       maskFill: MASK_FILL,
     },
   },
@@ -47,7 +52,7 @@ export const randomRotation = step(
       if (Math.max(size.width, size.height) > LARGEST_SIDE && step.expand) {
         throw new SampleDecodeError(
           {},
-          `randomRotation makes it ${size.width}x${size.height} pixels, more than ${LARGEST_SIDE} a side: resize before`,
+          `randomRotation makes it ${size.width}x${size.height} pixels, more than ${LARGEST_SIDE} per side: resize it first`,
         );
       }
       canvas.turn(
@@ -70,11 +75,11 @@ export const rotate: EffectEntry<RotateEffect> = {
 function rotatedMask(mask: Values, { matrix, size, maskFill }: RotateEffect): Values {
   const [a, b, c, d, e, f] = matrix;
   const values = new Uint8Array(size.width * size.height).fill(maskFill);
-  const middle = { x: (size.width - 1) / 2, y: (size.height - 1) / 2 };
+  const center = { x: (size.width - 1) / 2, y: (size.height - 1) / 2 };
   for (let row = 0; row < size.height; row++) {
-    const y = row - middle.y;
+    const y = row - center.y;
     for (let column = 0; column < size.width; column++) {
-      const x = column - middle.x;
+      const x = column - center.x;
       const fromX = Math.floor(a * x + b * y + c + mask.width / 2);
       const fromY = Math.floor(d * x + e * y + f + mask.height / 2);
       if (fromX < 0 || fromY < 0 || fromX >= mask.width || fromY >= mask.height) continue;

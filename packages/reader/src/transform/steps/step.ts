@@ -1,75 +1,75 @@
-/** What a step of a transform is: one entry, with its parameters as data. */
+/** The definition of a transform step: one entry of the step table, with its parameters as data. */
 import type { z } from 'zod';
 import type { Canvas } from '../canvas.js';
 import type { Size } from '../crops.js';
 import type { Random } from '../random.js';
-import type { ValuesUnderWay } from '../values.js';
+import type { ValueSettings } from '../values.js';
 import type { Kind, Zod } from './kinds.js';
 
-/** A parameter: what it may be, what holds where it is left out, what it does. */
+/** A parameter of a step: its kind, its default and its help text. */
 export interface Parameter<Check extends z.ZodType = z.ZodType> extends Kind<Check> {
-  /** As it is written. */
+  /** The default, as a user would write it. */
   readonly default?: unknown;
-  /** There is no default, and it may be left out. */
+  /** The parameter may be omitted although it has no default. */
   readonly isOptional?: boolean;
   readonly help: string;
 }
 type Parameters = Readonly<Record<string, Parameter>>;
 
-/** All parameters, those with a default filled in. */
+/** A checked step: all parameters, with defaults filled in. */
 type Output<Name extends string, P extends Parameters> = { readonly name: Name } & {
   readonly [Key in keyof P]: z.output<ReturnType<P[Key]['check']>>;
 };
 
-/** What is said of every step: docs, hover texts and Python's types are made of it. */
+/** The description of a step. Docs, hover texts and the Python types are generated from it. */
 export interface About<P extends Parameters> {
   readonly help: string;
-  /** torchvision's name; null: it has none of the kind. */
+  /** Name of the same transform in torchvision v2. Null if torchvision does not have it. */
   readonly like: string | null;
-  /** How far results are from torchvision's on the same pixels. */
+  /** How far results differ from those of torchvision for the same pixels. */
   readonly tolerance: string;
   readonly parameters: P;
 }
 
-/** A step that chooses, resizes or changes pixels of bytes. */
+/** The functions of a step that crops, resizes or changes pixels while they are bytes. */
 interface PixelParts<S> {
-  /** Why these parameters do not go together: where, and the sentence. */
+  /** Why these parameters cannot be combined: the parameter to blame, and the message. */
   readonly check?: (step: S) => { readonly path: string; readonly message: string } | undefined;
-  /** Why it cannot work on bytes: the end of a sentence. */
+  /** Why the step cannot work on bytes: the end of a sentence. Undefined if it can. */
   readonly refusesBytes?: (step: S) => string | undefined;
-  /** It goes by boxes: where none are given, it cannot be. */
+  /** The step depends on boxes. It is an error to use it without `annotations.boxes`. */
   readonly needsBoxes?: boolean;
-  /** Draws what is random of it, and says what becomes of the image. */
+  /** Draws the random parameters of the step, and applies the step to the canvas. */
   readonly draw: (step: S, canvas: Canvas, random: Random) => void;
-  /** The size of every result, by that before it, where all have one. Without it: as before. */
+  /** The common size of all results, given the common size before the step. Null if sizes differ. If omitted, the step keeps the size. */
   readonly shape?: (step: S, before: Size | null) => Size | null;
-  /** The largest picture that it makes; without it that follows from the one before. */
+  /** The largest picture that the step can make. If omitted, it is not larger than the picture before. */
   readonly largest?: (step: S) => Size;
-  /** The shorter sides that it resizes to. */
+  /** The shorter sides that the step resizes to. */
   readonly resizesTo?: (step: S) => readonly number[];
-  /** Pixels are changed where they are, which is more than to take and resize some. */
+  /** The step changes pixel values in place, so cropping and resizing are not enough. */
   readonly isEffect?: boolean;
 }
 
-/** A step that says what values become. */
+/** The function of a step that sets dtype, normalization or layout of the result. */
 interface ValueParts<S> {
-  /** Changes what values are to become, or says why it cannot stand here: the end of a sentence. */
-  readonly settle: (step: S, values: ValuesUnderWay) => string | undefined;
+  /** Applies the step to `values`. If the step is not allowed at this position, returns the reason: the end of a sentence. */
+  readonly settle: (step: S, values: ValueSettings) => string | undefined;
 }
 
 export interface Checked<S> {
   readonly schema: (z: Zod) => z.ZodType<S>;
 }
 
-/** An entry of the table, whichever step's it is. */
+/** An entry of the step table, for any step. */
 export interface StepEntry<S> extends About<Parameters>, Checked<S>, Partial<PixelParts<S>>, Partial<ValueParts<S>> {}
 
-/** A parameter that has to be given. */
+/** A required parameter. */
 export function needed<Check extends z.ZodType>(kind: Kind<Check>, help: string): Parameter<Check> {
   return { ...kind, help };
 }
 
-/** A parameter with a default, as it is written. */
+/** A parameter with a default. `value` is the default as a user would write it. */
 export function defaulted<Check extends z.ZodType>(
   kind: Kind<Check>,
   value: z.input<Check>,
@@ -78,12 +78,12 @@ export function defaulted<Check extends z.ZodType>(
   return { ...kind, check: (z) => kind.check(z).prefault(value as never), default: value, help };
 }
 
-/** A parameter without a default that may be left out. */
+/** A parameter without a default that may be omitted. */
 export function optional<Check extends z.ZodType>(kind: Kind<Check>, help: string): Parameter<z.ZodOptional<Check>> {
   return { ...kind, check: (z) => kind.check(z).optional(), isOptional: true, help };
 }
 
-/** An entry of the table of steps. */
+/** Makes an entry of the step table. */
 export function step<
   const Name extends string,
   P extends Parameters,

@@ -1,16 +1,16 @@
-import type { ValuesUnderWay } from '../values.js';
+import type { ValueSettings } from '../values.js';
 import { oneOf, SWITCH, THREE, THREE_POSITIVE } from './kinds.js';
 import { defaulted, needed, step } from './step.js';
 
 export const toDtype = step(
   'toDtype',
   {
-    help: 'Says what values become. Floats come as [3, height, width], unless layout says otherwise.',
+    help: 'Sets the dtype of the batch. Floats have the shape [3, height, width], unless layout changes it.',
     like: 'ToDtype',
     tolerance: 'equal',
     parameters: {
-      dtype: needed(oneOf('uint8', 'float32', 'float16'), 'The dtype of the batch.'),
-      scale: defaulted(SWITCH, false, 'True: floats from 0 to 1 instead of 0 to 255.'),
+      dtype: needed(oneOf('uint8', 'float32', 'float16'), 'Dtype of the batch.'),
+      scale: defaulted(SWITCH, false, 'If true, floats range from 0 to 1 instead of 0 to 255.'),
     },
   },
   {
@@ -19,9 +19,9 @@ export const toDtype = step(
         values.dtype = 'float16';
         return;
       }
-      const misplaced = behindNormalize(values);
+      const misplaced = checkNotAfterNormalize(values);
       if (misplaced !== undefined) return misplaced;
-      if (dtype === 'uint8' && values.dtype !== 'uint8') return `cannot turn ${values.dtype} back into uint8`;
+      if (dtype === 'uint8' && values.dtype !== 'uint8') return `cannot convert ${values.dtype} back to uint8`;
       if (dtype !== 'uint8' && values.dtype === 'uint8') values.scaled = scale;
       values.dtype = dtype;
       return;
@@ -32,17 +32,17 @@ export const toDtype = step(
 export const normalize = step(
   'normalize',
   {
-    help: '(value - mean) / std, channel by channel, of values from 0 to 1; makes float32 of bytes.',
+    help: 'Computes (value - mean) / std per channel, of values from 0 to 1. Converts bytes to float32.',
     like: 'Normalize',
     tolerance: 'within 2e-7 of the range',
     parameters: {
-      mean: needed(THREE, 'Of red, green and blue.'),
-      std: needed(THREE_POSITIVE, 'Of red, green and blue.'),
+      mean: needed(THREE, 'Means of red, green and blue.'),
+      std: needed(THREE_POSITIVE, 'Standard deviations of red, green and blue.'),
     },
   },
   {
     settle: ({ mean, std }, values) => {
-      const misplaced = behindNormalize(values);
+      const misplaced = checkNotAfterNormalize(values);
       if (misplaced !== undefined) return misplaced;
       if (values.dtype === 'uint8') values.dtype = 'float32';
       values.normalization = { mean, std };
@@ -54,10 +54,10 @@ export const normalize = step(
 export const layout = step(
   'layout',
   {
-    help: 'Says how values lie. Default: nhwc for bytes, nchw for floats.',
+    help: 'Sets the memory layout of the batch. Default: nhwc for bytes, nchw for floats.',
     like: null,
     tolerance: 'equal',
-    parameters: { layout: needed(oneOf('nhwc', 'nchw'), '[height, width, 3] or [3, height, width].') },
+    parameters: { layout: needed(oneOf('nhwc', 'nchw'), 'nhwc is [height, width, 3], nchw is [3, height, width].') },
   },
   {
     settle: (step, values) => {
@@ -67,7 +67,7 @@ export const layout = step(
   },
 );
 
-function behindNormalize({ normalization, erasing }: ValuesUnderWay): string | undefined {
+function checkNotAfterNormalize({ normalization, erasing }: ValueSettings): string | undefined {
   if (normalization !== null) return 'cannot come after normalize';
-  return erasing.length > 0 ? 'cannot come after a randomErasing of values: put it before' : undefined;
+  return erasing.length > 0 ? 'cannot come after a randomErasing of finished values: move it before' : undefined;
 }

@@ -1,15 +1,15 @@
-// The last part of a small JPEG's header, and how the MCUs of the image are made up.
+// Writes the last part of the header of small JPEGs, and lays out the MCUs of the image.
 import { appendMissing, buildCodes } from './huffman';
 import {
   blockOf, codesOf, componentOf, countsOf, headOf, HEAD_ROOM, NO_JPEG, rawOf, State, symbolsOf, TOO_LARGE
 } from './state';
 
-/** JPEG's limit. */
+/** Largest number of blocks in an MCU of a JPEG. */
 const MOST_BLOCKS: usize = 10;
-/** Room for what follows the Huffman tables. */
+/** Space for what follows the Huffman tables, in bytes. */
 const SCAN_ROOM: usize = 64;
 
-/** Writes frame, Huffman tables and scan from `head` on, and lays out the blocks of an MCU. 0, or an error. */
+/** Writes frame, Huffman tables and scan from `head` on, and lays out the blocks of an MCU. Returns 0 or an error. */
 export function writeFrame(state: State, head: usize, marker: i32): i32 {
   setGrid(state);
   const error = layOutBlocks(state);
@@ -27,7 +27,7 @@ export function writeFrame(state: State, head: usize, marker: i32): i32 {
 function setGrid(state: State): void {
   let h: i32 = 1;
   let v: i32 = 1;
-  // MCUs of one component are single blocks, whatever its factors say.
+  // The MCUs of a single component are single blocks, regardless of its sampling factors.
   if (state.components > 1) {
     for (let i: usize = 0; i < <usize>state.components; i++) {
       h = max(h, <i32>componentOf(state, i).h);
@@ -92,7 +92,7 @@ function isUsed(state: State, table: u8): bool {
   return false;
 }
 
-/** The place behind it, or 0 where there is no room. */
+/** Writes a Huffman table. Returns the address after it, or 0 if there is not enough space. */
 function writeTable(state: State, head: usize, table: usize): usize {
   const raw = rawOf(state, table);
   const counts = head + 5;

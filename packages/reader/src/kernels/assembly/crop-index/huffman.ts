@@ -1,14 +1,14 @@
 // Decoding tables of a JPEG's Huffman codes (ITU-T T.81, annex C and F.2.2.3), and the codes of its DC tables.
 import { BAD_DATA, Codes, countsOf, NOT_8_BITS, NO_JPEG, RawTable, State, symbolsOf } from './state';
 
-/** Codes of up to so many bits are looked up at once. */
+/** Codes of up to this number of bits are found in a look-up table. */
 export const LOOK: u32 = 10;
-/** DC differences of 8-bit images have at most so many bits. */
+/** Largest number of bits of a DC difference in an 8-bit image. */
 const MOST_DC_BITS: u32 = 11;
 const CATEGORIES: u32 = 12;
 
-// Behind the first word: u16 by the next LOOK bits, i32 by length (largest code, -1 where there is none; what to add to a code
-// for the number of its symbol), and by DC category u16 code, u8 length, u8 whether the file has it.
+// Layout after the first word: u16 per value of the next LOOK bits; per code length two i32 (the largest code or -1, and the number to
+// add to a code for the index of its symbol); per DC category a u16 code, a u8 length, and a u8 that says whether the file has it.
 const LOOK_UP: usize = 4;
 const LARGEST: usize = LOOK_UP + 2048;
 const TO_SYMBOL: usize = LARGEST + 68;
@@ -20,7 +20,7 @@ const END: usize = DC_OWN + 16;
 /** The entry of an AC symbol that ends the block. */
 const END_OF_BLOCK: u32 = 64;
 
-/** Makes the table, unless it is the one that is there. 0, or an error. */
+/** Makes the decoding table, unless it has been made already. Returns 0 or an error. */
 export function buildCodes(codes: Codes, raw: RawTable, ac: bool): i32 {
   if (raw.isPresent == 0) return NO_JPEG;
   if (raw.isBuilt != 0) return 0;
@@ -37,7 +37,7 @@ export function buildCodes(codes: Codes, raw: RawTable, ac: bool): i32 {
       const symbol = <u32>load<u8>(symbolsOf(raw) + k);
       let entry: u32;
       if (ac) {
-        if ((symbol & 15) > 10) continue; // an error where it occurs
+        if ((symbol & 15) > 10) continue; // an error if it occurs in the data
         entry = acEntry(length, symbol);
       } else {
         if (symbol > MOST_DC_BITS) return NOT_8_BITS;
@@ -58,8 +58,8 @@ export function buildCodes(codes: Codes, raw: RawTable, ac: bool): i32 {
 }
 
 /**
- * Gives the categories that a DC table lacks codes at the end of those of 16 bits, which changes no other code; the code of all
- * ones stays free, as it must.
+ * Adds codes for the categories that a DC table lacks, after its codes of 16 bits, which does not change other codes. The code of all
+ * ones stays unused, as the format requires.
  */
 function addMissing(at: usize, from: u32): void {
   let code = from;
@@ -73,19 +73,19 @@ function addMissing(at: usize, from: u32): void {
   store<u8>(at + DC_LENGTH + category, <u8>length);
 }
 
-/** Bits of code and value, and how many coefficients the symbol goes on. */
+/** The entry of an AC symbol: the number of bits of code and value, and by how many coefficients the symbol advances. */
 @inline function acEntry(length: u32, symbol: u32): u32 {
   const size = symbol & 15;
   const run = symbol >> 4;
   return (length + size) | ((size == 0 && run != 15 ? END_OF_BLOCK : run + 1) << 8);
 }
 
-/** The entry of the code that `bits` begin with: low byte as its kind has it, category or coefficients above; 0 where it is long. */
+/** The entry of the code at the start of `bits`: the low byte depends on the kind of table, the high byte is the category or the number of coefficients. 0 for a long code. */
 @inline export function lookUp(codes: Codes, bits: u64): u32 {
   return <u32>load<u16>(changetype<usize>(codes) + (<usize>(bits >> (64 - LOOK)) << 1), LOOK_UP);
 }
 
-/** The same for a code of more than {@link LOOK} bits. */
+/** Like {@link lookUp}, for a code of more than {@link LOOK} bits. */
 export function lookUpLong(state: State, codes: Codes, bits: u64, ac: bool): u32 {
   const at = changetype<usize>(codes);
   for (let length: u32 = LOOK + 1; length <= 16; length++) {
@@ -105,17 +105,17 @@ export function lookUpLong(state: State, codes: Codes, bits: u64, ac: bool): u32
   return <u32>load<u16>(changetype<usize>(codes) + (category << 1), DC_CODE);
 }
 
-/** 0 where there is no room for one. */
+/** Length of the DC code of a category in bits. 0 if there was no free code for it. */
 @inline export function dcCodeLength(codes: Codes, category: usize): u32 {
   return <u32>load<u8>(changetype<usize>(codes) + category, DC_LENGTH);
 }
 
-/** Whether the file's own table has this category. */
+/** Whether the table of the file has this category. */
 @inline export function isOwnCode(codes: Codes, category: usize): bool {
   return load<u8>(changetype<usize>(codes) + category, DC_OWN) != 0;
 }
 
-/** Appends to the `count` symbols at `symbols` those categories that got a code here, and counts them as codes of 16 bits. */
+/** Appends the categories with added codes to the `count` symbols at `symbols`, and counts them as codes of 16 bits. */
 export function appendMissing(codes: Codes, counts: usize, symbols: usize, count: usize): usize {
   let all = count;
   for (let category: usize = 0; category < <usize>CATEGORIES; category++) {

@@ -1,5 +1,5 @@
-// The crop index of baseline JPEGs: where every few MCUs begin in the entropy-coded data, and small JPEGs of crops that are made by
-// it. No function has memory of its own, so that any number of instances share one.
+// The crop index of baseline JPEGs records where every few MCUs start in the entropy-coded data. With it, small JPEGs of crops are made.
+// The caller provides all memory, so any number of instances can share one memory.
 export { pack } from './pack';
 export { parse } from './parse';
 export { splice } from './splice';

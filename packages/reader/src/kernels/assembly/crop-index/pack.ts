@@ -1,6 +1,6 @@
-// Entries as few bytes: 1 byte of MCUs a group, a Rice parameter for the place and for each component, then the entries, each a
-// Rice code for its place (difference to the entry before) and for the DC of each component (difference to the entry one row
-// above, in the first row to the one before; zigzag). Codes begin with ones; LONGEST of them stand for 32 bits as they are.
+// Packs entries: 1 byte with the number of MCUs in a group, a Rice parameter for the position and for each component, then the entries.
+// An entry has Rice codes of its position (difference to the entry before) and of the DC of each component (zigzag of the difference to
+// the entry one row above; in the first row to the entry before). Codes start with ones; LONGEST ones precede 32 bits without coding.
 import { dcOf, ENTRY_BYTES, positionOf, State } from './state';
 
 export const LONGEST: u32 = 24;
@@ -10,7 +10,7 @@ export function entriesOfRow(state: State, group: i32): i32 {
   return (state.mcusX + group - 1) / group;
 }
 
-/** Packs `count` entries. The number of bytes: at most 7 for each place and DC, and 6 more. */
+/** Packs `count` entries. Returns the number of bytes: at most 7 for each position and DC, plus 6. */
 export function pack(state: State, entries: usize, count: i32, group: i32, target: usize): i32 {
   const fields = <usize>state.components + 1;
   const perRow = entriesOfRow(state, group);
@@ -45,7 +45,7 @@ export function pack(state: State, entries: usize, count: i32, group: i32, targe
   return <i32>(p - target);
 }
 
-/** The parameter of the fewest bits, of those about the one for the mean. */
+/** The Rice parameter that needs the fewest bits, among those near the parameter for the mean. */
 function parameterOf(entries: usize, count: i32, perRow: i32, f: usize): u32 {
   let sum: u64 = 0;
   for (let i: i32 = 0; i < count; i++) sum += residual(entries + <usize>i * ENTRY_BYTES, i, perRow, f);
@@ -66,7 +66,7 @@ function parameterOf(entries: usize, count: i32, perRow: i32, f: usize): u32 {
   return best;
 }
 
-/** What stands for field `f` (0: the place, then the DCs) of entry `i`. */
+/** The value to code for field `f` of entry `i`. Field 0 is the position; the DCs follow. */
 @inline function residual(entry: usize, i: i32, perRow: i32, f: usize): u32 {
   if (f == 0) return positionOf(entry) - (i > 0 ? positionOf(entry - ENTRY_BYTES) : 0);
   const from = i >= perRow ? entry - <usize>perRow * ENTRY_BYTES : entry - ENTRY_BYTES;

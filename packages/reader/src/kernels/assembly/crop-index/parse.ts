@@ -15,7 +15,7 @@ const DNL: i32 = 0xdc;
 const DRI: i32 = 0xdd;
 const APP0: i32 = 0xe0;
 const APP14: i32 = 0xee;
-/** What Huffman tables, frame and scan of a header take at most. */
+/** Largest size of Huffman tables, frame and scan of a header in bytes. */
 const LAST_PART: usize = 2048;
 
 @inline function u16be(p: usize): i32 {
@@ -23,8 +23,8 @@ const LAST_PART: usize = 2048;
 }
 
 /**
- * Reads the header of the `bytes` bytes at `source`, and makes the header of small JPEGs with the same tables: the segments of
- * JFIF and Adobe say which colours these are and are kept, without a thumbnail; others are not. 0, or an error.
+ * Parses the header of the `bytes` bytes at `source`, and makes the header of small JPEGs with the same tables. The segments of JFIF
+ * (without its thumbnail) and Adobe are kept, because they define the colour space. Other segments are dropped. Returns 0 or an error.
  */
 export function parse(state: State, source: usize, bytes: usize): i32 {
   state.source = source;
@@ -50,7 +50,7 @@ export function parse(state: State, source: usize, bytes: usize): i32 {
       p++;
       continue;
     }
-    if (standsAlone(marker)) return NO_JPEG;
+    if (hasNoLength(marker)) return NO_JPEG;
     const segment = p + 4;
     const length = <usize>u16be(p + 2);
     if (length < 2 || length > end - p - 2) return NO_JPEG;
@@ -93,8 +93,8 @@ export function parse(state: State, source: usize, bytes: usize): i32 {
   return NO_JPEG;
 }
 
-/** Those, RST0 to RST7, SOI and EOI among them, do not occur in a header that libjpeg reads without a warning. */
-@inline function standsAlone(marker: i32): bool {
+/** Markers without a length, such as RST0 to RST7, SOI and EOI. They do not occur in a header that libjpeg reads without a warning. */
+@inline function hasNoLength(marker: i32): bool {
   return marker < 0xc0 || (marker >= RST0 && marker <= EOI);
 }
 
@@ -103,7 +103,7 @@ export function parse(state: State, source: usize, bytes: usize): i32 {
   return marker >= 0xc0 && marker <= 0xcf;
 }
 
-/** 0 for the frames of Huffman-coded sequential images. */
+/** The error for a frame marker. 0 for the frames of Huffman-coded sequential images. */
 function refusalOf(marker: i32): i32 {
   if (marker <= 0xc1) return 0;
   if (marker == 0xc2 || marker == 0xc6) return PROGRESSIVE;
@@ -120,7 +120,7 @@ function takeTables(state: State, segment: usize, end: usize): bool {
     for (let i: usize = 1; i <= 16; i++) count += load<u8>(p + i);
     if (count > 256 || count > end - p - 17) return false;
     const raw = rawOf(state, <usize>((kind & 3) | ((kind >> 4) << 2)));
-    // Most images have the tables of the one before.
+    // Most images have the same tables as the image before.
     if (raw.isBuilt == 0 || memory.compare(countsOf(raw), p + 1, 16) != 0 || memory.compare(symbolsOf(raw), p + 17, count) != 0) {
       memory.copy(countsOf(raw), p + 1, 16);
       memory.copy(symbolsOf(raw), p + 17, count);
@@ -166,7 +166,7 @@ function takeScan(state: State, segment: usize, length: usize): i32 {
     component.dcTable = tables >> 4;
     component.acTable = (tables & 15) + 4;
   }
-  // Spectral selection 0 to 63, successive approximation 0: anything else is for progressive images.
+  // Spectral selection 0 to 63 and successive approximation 0: other values only occur in progressive images.
   const rest = segment + 1 + 2 * count;
   return load<u8>(rest) == 0 && load<u8>(rest, 1) == 63 && load<u8>(rest, 2) == 0 ? 0 : NO_JPEG;
 }

@@ -1,4 +1,4 @@
-// Writes entropy-coded data, with a zero stuffed behind each 0xff. What is not yet a whole byte is pending.
+// Writes entropy-coded data, with a zero stuffed after each 0xff. Bits that do not fill a byte yet are pending.
 import { dcCode, dcCodeLength, isOwnCode } from './huffman';
 import { BAD_INDEX, codesOf, Component, NO_CODE, NO_ROOM, State } from './state';
 
@@ -7,7 +7,7 @@ import { BAD_INDEX, codesOf, Component, NO_CODE, NO_ROOM, State } from './state'
   if (byte == 0xff) store<u8>(state.to++, 0);
 }
 
-/** At most 24 bits. */
+/** Writes `count` bits, at most 24. */
 @inline function putBits(state: State, value: u32, count: u32): void {
   let pending = (state.pending << count) | value;
   let n = state.pendingBits + count;
@@ -19,13 +19,13 @@ import { BAD_INDEX, codesOf, Component, NO_CODE, NO_ROOM, State } from './state'
   state.pendingBits = n;
 }
 
-/** Fills the last byte up with ones. */
+/** Pads the last byte with ones. */
 export function padBits(state: State): void {
   const missing = 8 - state.pendingBits;
   if (missing < 8) putBits(state, (1 << missing) - 1, missing);
 }
 
-/** Writes a DC that differs so much from the one before. */
+/** Writes a DC value, given its difference to the DC before. */
 export function putDc(state: State, component: Component, difference: i32): void {
   const codes = codesOf(state, component.dcTable);
   const category = <u32>(32 - clz(difference < 0 ? -difference : difference));
@@ -50,7 +50,7 @@ export function copyBits(state: State, p: usize, bit: u32, end: usize, endBit: u
     return;
   }
   if (p == end && bit == endBit) return;
-  // With a zero stuffed behind every byte, and the last vector.
+  // The worst case: a zero stuffed after every byte, and the last vector.
   if (<u64>state.to + (<u64>(end - p) << 1) + 64 > <u64>state.toEnd) {
     state.failed = NO_ROOM;
     return;
@@ -68,7 +68,7 @@ export function copyBits(state: State, p: usize, bit: u32, end: usize, endBit: u
   if (endBit > 0) putBits(state, <u32>load<u8>(end) >> (8 - endBit), endBit);
 }
 
-/** Copies whole bytes, shifted: 16 at a time where neither they nor the result have a 0xff. */
+/** Copies whole bytes, shifted. 16 at a time if neither these nor the result contain 0xff. */
 function copyBytes(state: State, from: usize, end: usize): void {
   const n = state.pendingBits;
   const mask: u32 = (1 << n) - 1;
@@ -78,7 +78,7 @@ function copyBytes(state: State, from: usize, end: usize): void {
   let p = from;
   let o = state.to;
   let left = state.pending;
-  let follows = false; // the byte before p is the one before in the data, too
+  let follows = false; // the byte before p is also the previous byte of the data
   while (p < end) {
     if (follows) {
       while (end - p >= 16) {

@@ -1,6 +1,6 @@
-// A small JPEG of some of an image's MCUs: the groups [left, right) of the rows [top, bottom). The groups of a row are one stretch
-// of bits, which is copied; only the first DC of each component is coded anew, as a difference to the DC that the row before ended
-// with. It is one continuous scan: with restarts, libjpeg-turbo leaves its fast Huffman decoder.
+// Makes a small JPEG of the groups [left, right) in the rows of MCUs [top, bottom). The groups of a row are one sequence of bits, which is
+// copied. Only the first DC of each component is encoded again, as the difference to the last DC of the row before. The result is one
+// continuous scan, because libjpeg-turbo does not use its fast Huffman decoder with restart markers.
 import { entriesOfRow } from './pack';
 import { copyBits, padBits, putDc } from './put-bits';
 import {
@@ -8,10 +8,10 @@ import {
 } from './state';
 import { clearPredictors, passRestart, walkMcu } from './walk';
 
-/** What the DCs of one stretch, or the end, take at most. */
+/** Largest size of the DCs of one row, or of the end, in bytes. */
 const ROW_ROOM: usize = 128;
 
-/** After parse and unpack: the bytes of the small JPEG at `target`, or an error. Nothing is written from `target + room` on. */
+/** Writes the small JPEG to `target`, after parse and unpack. Returns its number of bytes, or an error. Nothing is written from `target + room` on. */
 export function splice(
   state: State, entries: usize, left: i32, right: i32, top: i32, bottom: i32, target: usize, room: usize
 ): i32 {
@@ -19,7 +19,7 @@ export function splice(
   if (state.unpacked == 0) return BAD_INDEX;
   const perRow = entriesOfRow(state, group);
   if (left < 0 || left >= right || right > perRow || top < 0 || top >= bottom || bottom > state.mcusY) return BAD_INDEX;
-  // Of other entries nothing is known.
+  // Later entries have not been unpacked.
   if ((bottom - 1) * perRow + right >= state.unpacked) return BAD_INDEX;
   if (room < HEAD_ROOM + ROW_ROOM) return NO_ROOM;
   const x0 = left * group;
@@ -34,7 +34,7 @@ export function splice(
     min(state.width, x1 * state.mcuWidth) - x0 * state.mcuWidth,
     min(state.height, bottom * state.mcuHeight) - top * state.mcuHeight
   );
-  // The DCs that the decoder of the small JPEG holds.
+  // The last DCs that the decoder of the small JPEG has seen.
   let dc0: i32 = 0, dc1: i32 = 0, dc2: i32 = 0, dc3: i32 = 0;
   for (let y = top; y < bottom; y++) {
     const row = entries + <usize>(y * perRow) * ENTRY_BYTES;
@@ -87,7 +87,7 @@ function writeHead(state: State, target: usize, width: i32, height: i32): void {
   state.to = target + <usize>state.headBytes;
 }
 
-/** Goes to an entry, with the DCs that hold there. */
+/** Moves the reader to an entry, and sets the DCs at that position. */
 function seek(state: State, entry: usize): void {
   const position = positionOf(entry);
   state.at = state.scan + <usize>(position >> 3);
@@ -95,7 +95,7 @@ function seek(state: State, entry: usize): void {
   for (let c: usize = 0; c < 4; c++) componentOf(state, c).predictor = dcOf(entry, c);
 }
 
-/** Passes the restart marker before MCU x of row y, if there is one. The MCU before which the next one is, at most `x1`. */
+/** Passes the restart marker before MCU x of row y, if there is one. Returns the MCU before which the next restart marker is, at most `x1`. */
 function passRestartBefore(state: State, x: i32, y: i32, x1: i32): i32 {
   const interval = state.interval;
   if (interval == 0) return x1;
@@ -105,7 +105,7 @@ function passRestartBefore(state: State, x: i32, y: i32, x1: i32): i32 {
   return min(x + interval - phase, x1);
 }
 
-/** Walks to the MCU before which a restart is within the row: from the group that it is in, or from the stretch's begin. */
+/** Walks to MCU `stop` of the row, which a restart marker precedes: from the start of its group, or from the current position if that is later. */
 function walkTo(state: State, p: usize, bit: u32, row: usize, x: i32, y: i32, stop: i32): void {
   const group = state.group;
   const near = stop / group;

@@ -1,27 +1,27 @@
-// What the functions of the crop index know of one image, in memory that the caller gives: nothing of it is global. Numbers that
-// JavaScript reads come first; kernels/crop-index.ts has their places.
+// The state of the crop index functions for one image, in memory of the caller. There are no globals. The numbers that JavaScript reads
+// come first, at the offsets that kernels/crop-index.ts uses.
 
-// Why an image has no crop index, or a crop no small JPEG. Everything below zero means: decode as without an index.
+// Errors: why an image cannot have a crop index, or a crop cannot become a small JPEG. Then the image is decoded without an index.
 export const NO_JPEG: i32 = -1;
 export const PROGRESSIVE: i32 = -2;
 export const ARITHMETIC: i32 = -3;
 export const LOSSLESS: i32 = -4;
 export const NOT_8_BITS: i32 = -5;
 export const SEVERAL_SCANS: i32 = -6;
-/** The height stands behind the first scan. */
+/** The height is defined after the first scan. */
 export const HEIGHT_LATER: i32 = -7;
-/** The entropy-coded data do not decode. */
+/** The entropy-coded data are damaged. */
 export const BAD_DATA: i32 = -8;
-/** Something other than the end marker is behind the scan: it could change pixels. */
+/** Something other than the end marker follows the scan. It could change pixels. */
 export const MORE_DATA: i32 = -9;
 export const TOO_LARGE: i32 = -10;
-/** The index is not one of this image. */
+/** The index does not belong to this image. */
 export const BAD_INDEX: i32 = -11;
 export const NO_ROOM: i32 = -12;
-/** A DC table has no room for a category that it lacks. */
+/** A DC table has no free code for a category that it lacks. */
 export const NO_CODE: i32 = -13;
 
-/** Bit positions have 32 bits. */
+/** Largest image in bytes, because bit positions have 32 bits. */
 export const MOST_BYTES: usize = 0x1fffffff;
 
 @unmanaged
@@ -31,44 +31,47 @@ export class State {
   components: i32;
   mcuWidth: i32;
   mcuHeight: i32;
-  /** MCUs in a row, and rows of them. */
+  /** Number of MCUs in a row. */
   mcusX: i32;
+  /** Number of rows of MCUs. */
   mcusY: i32;
-  /** DC codes that the last splice used and that the image's own tables lack. */
+  /** Number of DC codes that the last splice had to add to the tables of the image. */
   codesAdded: i32;
-  /** MCUs from one restart marker to the next; 0 without them. */
+  /** Number of MCUs from one restart marker to the next. 0 if there are no restart markers. */
   interval: i32;
-  /** Blocks of an MCU. */
+  /** Number of blocks in an MCU. */
   blocks: i32;
-  /** Entries that unpack has checked, and MCUs of a group in them. */
+  /** Number of entries that unpack has checked. */
   unpacked: i32;
+  /** Number of MCUs in a group of these entries. */
   group: i32;
-  /** Length of the header of small JPEGs, and where in it height and width stand. */
+  /** Length of the header of small JPEGs in bytes. */
   headBytes: i32;
+  /** Offset of height and width in this header. */
   headSizeAt: i32;
-  /** The file, and the first byte of its scan's data. */
+  /** The file, and the first byte of the data of its scan. */
   source: usize;
   sourceEnd: usize;
   scan: usize;
-  // The reader of bits: its place is never at a stuffed zero.
+  // The bit reader. Its position is never at a stuffed zero.
   at: usize;
   bit: u32;
   failed: i32;
-  // The writer of bits.
+  // The bit writer.
   to: usize;
   toEnd: usize;
   pending: u32;
   pendingBits: u32;
 }
 
-/** A colour component, and where its first DC stands in the MCU that was walked last. */
+/** A colour component, and the position of its first DC in the last MCU that was walked. */
 @unmanaged
 export class Component {
   id: u8;
   h: u8;
   v: u8;
   quantisation: u8;
-  /** Numbers of its Huffman tables: 0 to 3, and 4 to 7 for AC. */
+  /** Indices of its Huffman tables: 0 to 3 for DC, 4 to 7 for AC. */
   dcTable: u8;
   acTable: u8;
   /** The DC of the block before. */
@@ -89,15 +92,15 @@ export class Block {
   ac: Codes;
 }
 
-/** A Huffman table as the file has it: 16 counts behind it, then up to 256 symbols. */
+/** A Huffman table as stored in the file. 16 counts follow this class, then up to 256 symbols. */
 @unmanaged
 export class RawTable {
   isPresent: u8;
-  /** {@link Codes} were made of it. */
+  /** {@link Codes} have been made from this table. */
   isBuilt: u8;
 }
 
-/** What decodes, and for DC encodes: see huffman.ts. Words of it lie at the places below. */
+/** A table for decoding and, for DC, encoding: see huffman.ts. Its parts follow at fixed offsets. */
 @unmanaged
 export class Codes {
   raw: RawTable;
@@ -114,7 +117,7 @@ const RAWS_AT: usize = 416;
 const CODES_AT: usize = RAWS_AT + 8 * RAW_STRIDE;
 const HEAD_AT: usize = CODES_AT + 8 * CODES_STRIDE;
 
-/** The header of small JPEGs takes at most so much. With it the state ends, at CROP_STATE_BYTES of kernels/crop-index.ts. */
+/** Largest size of the header of small JPEGs in bytes. It is the last part of the state, whose size is CROP_STATE_BYTES of kernels/crop-index.ts. */
 export const HEAD_ROOM: usize = 4096;
 
 @inline export function componentOf(state: State, i: usize): Component {
@@ -129,7 +132,7 @@ export const HEAD_ROOM: usize = 4096;
   return changetype<RawTable>(changetype<usize>(state) + RAWS_AT + table * RAW_STRIDE);
 }
 
-/** How many codes have `length` bits, 1 to 16, is at this address plus length - 1. */
+/** Address of the counts of codes: the number of codes with `length` bits, 1 to 16, is at this address + length - 1. */
 @inline export function countsOf(raw: RawTable): usize {
   return changetype<usize>(raw) + RAW_COUNTS;
 }
@@ -146,7 +149,7 @@ export const HEAD_ROOM: usize = 4096;
   return changetype<usize>(state) + HEAD_AT;
 }
 
-// An entry as it is worked with: where a group begins in the scan's data, in bits, and the DC of each component before it.
+// An unpacked entry: the position in bits where a group starts in the data of the scan, and the DC of each component before it.
 
 export const ENTRY_BYTES: usize = 12;
 

@@ -1,14 +1,14 @@
-// The inverse of pack.ts, of bytes that may be anything.
+// The inverse of pack.ts. The bytes need not be valid.
 import { entriesOfRow, LARGEST_PARAMETER, LONGEST } from './pack';
 import { BAD_INDEX, dcOf, ENTRY_BYTES, setDc, setPosition, State } from './state';
 import { load64 } from './walk';
 
-/** A window of 64 bits, of which up to 7 lie before the place, has at least so many. */
+/** Number of usable bits in a window of 64 bits, of which up to 7 are before the position. */
 const WINDOW_BITS: u64 = 57;
 
 /**
- * After parse: unpacks the first `count` entries to `entries`. MCUs of a group, or an error. Places never fall and stay in the
- * file. Up to 8 bytes behind the packed ones are read.
+ * Unpacks the first `count` entries to `entries`, after parse. Returns the number of MCUs in a group, or an error. Positions never
+ * decrease and are inside the file. Up to 8 bytes after the packed bytes are read.
  */
 export function unpack(state: State, packed: usize, bytes: usize, count: i32, entries: usize): i32 {
   const components = <usize>state.components;
@@ -24,7 +24,7 @@ export function unpack(state: State, packed: usize, bytes: usize, count: i32, en
   let position: u64 = 0;
   let b: u64 = <u64>(2 + components) << 3;
   let entry = entries;
-  let above = ENTRY_BYTES; // how far back the entry lies that DCs are differences to
+  let above = ENTRY_BYTES; // distance in bytes to the entry that DCs are relative to
   for (let i: i32 = 0; i < count; i++, entry += ENTRY_BYTES) {
     if (b >= end) return BAD_INDEX;
     let window = load64(packed + <usize>(b >> 3)) << (b & 7);

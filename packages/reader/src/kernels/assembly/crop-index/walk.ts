@@ -1,11 +1,11 @@
-// Entropy-coded data, MCU by MCU (ITU-T T.81, F.2.2). Coefficients are stepped over; only DCs are kept.
+// Walks entropy-coded data MCU by MCU (ITU-T T.81, F.2.2). AC coefficients are skipped; only DCs are kept.
 //
-// A place is a byte and a bit in it; it is never a zero that was stuffed behind 0xff. Up to SOURCE_SLACK bytes behind the file
-// are read (one block beyond its end) and lead to an error.
+// A position is a byte and a bit in it. It is never at a zero that was stuffed after 0xff. Up to CROP_SOURCE_SLACK_BYTES of
+// kernels/crop-index.ts after the file are read (one block beyond its end), which leads to an error.
 import { lookUp, lookUpLong } from './huffman';
 import { BAD_DATA, blockOf, Component, componentOf, ENTRY_BYTES, MORE_DATA, setDc, setPosition, State } from './state';
 
-/** A refill leaves at least so many bits: the longest AC code and its value have 26. */
+/** Fewest bits after a refill. The longest AC code with its value has 26. */
 const REFILL_AT: u32 = 31;
 
 @inline export function load64(p: usize): u64 {
@@ -17,7 +17,7 @@ const REFILL_AT: u32 = 31;
   return ((~x - 0x0101010101010101) & x & 0x8080808080808080) != 0;
 }
 
-/** The next 8 bytes at `p`, without stuffed zeros; zeros from a marker on. */
+/** The next 8 bytes at `p`, without stuffed zeros. From a marker on, they are zeros. */
 function gather(p: usize): u64 {
   let x: u64 = 0;
   for (let i: i32 = 0; i < 8; i++) {
@@ -32,13 +32,13 @@ function gather(p: usize): u64 {
   return x;
 }
 
-/** The place `bytes` bytes of data further. */
+/** The address after `bytes` bytes of data. */
 export function skip(p: usize, bytes: u32): usize {
   for (; bytes > 0; bytes--) p += load<u8>(p) == 0xff && load<u8>(p, 1) == 0 ? 2 : 1;
   return p;
 }
 
-/** Walks one MCU. With `firsts` it keeps where the first DC of each component stands, and goes no further than the last of them. */
+/** Walks one MCU. With `firsts`, it records the position of the first DC of each component, and stops after the last of these. */
 export function walkMcu(state: State, firsts: bool): void {
   const blocks = <usize>state.blocks;
   const sourceEnd = state.sourceEnd;
@@ -102,7 +102,7 @@ export function walkMcu(state: State, firsts: bool): void {
   return ff ? skip(p, bits >> 3) : p + (bits >> 3);
 }
 
-/** Goes behind the restart marker that follows. */
+/** Moves past the next restart marker. */
 export function passRestart(state: State): void {
   const at = markerFrom(state);
   if (at + 2 > state.sourceEnd || load<u8>(at) != 0xff || (load<u8>(at, 1) & 0xf8) != 0xd0) {
@@ -118,7 +118,7 @@ export function clearPredictors(state: State): void {
   for (let c: usize = 0; c < 4; c++) componentOf(state, c).predictor = 0;
 }
 
-/** Where the marker behind the data is, after padding bits and fill bytes. */
+/** The address of the marker after the data, past padding bits and fill bytes. */
 function markerFrom(state: State): usize {
   let at = state.bit > 0 ? skip(state.at, 1) : state.at;
   while (at + 1 < state.sourceEnd && load<u8>(at) == 0xff && load<u8>(at, 1) == 0xff) at++;
@@ -126,9 +126,9 @@ function markerFrom(state: State): usize {
 }
 
 /**
- * After parse: an entry for each group of `group` MCUs, every row beginning a new one, and one for the end. Their number, or an
- * error. The place of an entry is where the MCU before ends, so that a restart marker lies behind it, and its DCs are those before
- * the restart: a splice needs both ends.
+ * Makes the entries, after parse: one for each group of `group` MCUs, where every row starts a new group, and one for the end. Returns
+ * their number, or an error. The position of an entry is the end of the MCU before. So a restart marker comes after this position, and
+ * the DCs are those before the restart, because a splice needs both ends.
  */
 export function walk(state: State, group: i32, entries: usize): i32 {
   const mcusX = state.mcusX;

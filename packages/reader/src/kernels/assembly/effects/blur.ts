@@ -1,14 +1,13 @@
-// Gaussian blur (torchvision.transforms.v2.functional `gaussian_blur_image`): first along rows, then along columns; pixels
-// beyond an edge are those before it, mirrored. Between the passes values have 6 bits behind the point, so that the sum of
-// two of them fits a signed word.
+// Gaussian blur (torchvision.transforms.v2.functional `gaussian_blur_image`): first along rows, then along columns. Pixels
+// beyond an edge are mirrored. Between the passes values have 6 fraction bits, so that the sum of two of them fits a signed word.
 import { highWords, lowWords } from '../lanes';
 import { addWide } from '../weigh';
 
-/** Bits behind the point of what the first pass leaves. */
+/** Fraction bits of the results of the first pass. */
 const KEPT_BITS: i32 = 6;
 const PIXEL: usize = 6;
 
-/** A row of bytes as words. Writes whole steps of 16. */
+/** Widens a row of bytes to words. Writes whole steps of 16. */
 function widen(source: usize, values: usize, target: usize): void {
   for (const end = source + values; source < end; source += 16, target += 32) {
     const bytes = v128.load(source);
@@ -37,9 +36,9 @@ function mirrorEnds(row: usize, width: i32, radius: i32): void {
 }
 
 /**
- * Weighted sums of words, 8 at a time: of those at `places`, which holds the addresses of the middle, and of the pairs at
- * distance 1, 2, ... Weights come in pairs of words: the middle's and the first one's, and so on. Less `shift` bits, results
- * are words, or bytes.
+ * Computes weighted sums of words, 8 at a time. `places` holds the address of the center, then of the two words at distance 1, 2, ...
+ * Weights are pairs of words: those of the center and of distance 1, and so on. Results are shifted right by `shift` bits, and are
+ * words or bytes.
  */
 @inline function weigh(places: usize, values: usize, weights: usize, pairs: i32, shift: i32, target: usize, toBytes: bool): void {
   const half = i32x4.splat(1 << (shift - 1));
@@ -70,16 +69,16 @@ function mirrorEnds(row: usize, width: i32, radius: i32): void {
   }
 }
 
-/** Row `y`, mirrored where it lies beyond an edge. */
+/** The row for index `y`, mirrored if it is beyond an edge. */
 @inline function mirrored(y: i32, height: i32): i32 {
   return y < 0 ? -y : y >= height ? 2 * (height - 1) - y : y;
 }
 
 /**
- * Weights are words that sum to 1 << bits, sides counted twice: the middle one and those at distance 1, 2, ... up to the
- * radius, which is less than the width or the height; then one of 0 where that makes their number even. `line` is the middle
- * of a buffer of a row's words with radiusX + 1 pixels on each side; `ring` has room for 2 * radiusY + 1 rows of `pitch`
- * bytes, `places` for two more addresses than the wider filter has taps. Line and rows have 64 bytes more at their end.
+ * Blurs a picture. Weights are words: the center weight, then those at distance 1, 2, ... up to the radius, which is less than the width
+ * or the height, then a 0 if their number would be odd. They add up to 1 << bits if all but the center count twice. `line` is the
+ * start of a buffer for a row of words with radiusX + 1 extra pixels on each side. `ring` has room for 2 * radiusY + 1 rows of `pitch`
+ * bytes, `places` for two more addresses than the wider filter has taps. Line and rows have 64 extra bytes at their end.
  */
 export function blur(
   source: usize, width: i32, height: i32, target: usize, weightsX: usize, radiusX: i32, bitsX: i32,
@@ -104,7 +103,7 @@ export function blur(
     if (finished < 0) continue;
     store<u32>(places, ring + <usize>(finished % slots) * pitch);
     for (let i = 1; i < 2 * pairsY; i++) {
-      // What has no weight is the middle itself.
+      // Taps without weight use the center.
       const distance = i <= radiusY ? i : 0;
       const pair = places + <usize>(i * 8 - 4);
       store<u32>(pair, ring + <usize>(mirrored(finished - distance, height) % slots) * pitch);

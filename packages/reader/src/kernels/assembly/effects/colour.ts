@@ -5,7 +5,7 @@ import { blueOf, grayOf, greenOf, loadQuad, redOf, storeQuad } from './pixel-qua
   return i32x4.trunc_sat_f32x4_s(f32x4.add(f32x4.mul(f32x4.convert_i32x4_u(values), scale), bias));
 }
 
-/** Every byte times `scale` plus `bias`, cut to a byte. */
+/** Multiplies every byte by `scale`, adds `bias`, and clamps to a byte. */
 export function scaleBytes(address: usize, bytes: usize, scale: f32, bias: f32): void {
   const scales = f32x4.splat(scale);
   const biases = f32x4.splat(bias);
@@ -21,13 +21,13 @@ export function scaleBytes(address: usize, bytes: usize, scale: f32, bias: f32):
   }
 }
 
-/** The sum of the luma of all pixels. Clears 16 bytes behind them. */
+/** The sum of the luma of all pixels. Clears 16 bytes after them. */
 export function graySum(address: usize, pixels: usize): f64 {
   const end = address + pixels * 3;
   v128.store(end, i64x2.splat(0));
   let total: i64 = 0;
   while (address < end) {
-    // 64 pixels at a time: their sums are exact in 32 bits, and in the floats that they are made of.
+    // The sums of 64 pixels are exact in 32 bits and in floats.
     const stop = end - address > 192 ? address + 192 : end;
     let sums = f32x4.splat(0);
     for (; address < stop; address += 12) {
@@ -41,7 +41,7 @@ export function graySum(address: usize, pixels: usize): f64 {
   return <f64>total;
 }
 
-/** Every value times `ratio` plus the pixel's luma times the rest of 1. A ratio of 0 leaves gray. */
+/** Replaces every value by value * ratio + luma * (1 - ratio). A ratio of 0 gives gray. */
 export function saturate(address: usize, pixels: usize, ratio: f32): void {
   const ratios = f32x4.splat(ratio);
   const rests = f32x4.splat(1 - ratio);

@@ -1,9 +1,9 @@
 import { copy } from '../copy';
 
-/** Bytes of a pattern: whole pixels of 3 channels of 1, 2 or 4 bytes, and whole vectors. */
+/** Length of a pattern in bytes: a whole number of pixels of 3 channels of 1, 2 or 4 bytes, and of vectors. */
 const PATTERN: usize = 48;
 
-/** Writes a `pattern` of 48 bytes again and again into `rows` rows of `bytes` bytes, `pitch` apart; and nothing besides. */
+/** Fills `rows` rows of `bytes` bytes, `pitch` bytes apart, with a repeated `pattern` of 48 bytes. Writes nothing else. */
 export function fillRows(target: usize, pitch: usize, rows: i32, bytes: usize, pattern: usize): void {
   const a = v128.load(pattern);
   const b = v128.load(pattern, 16);

@@ -1,13 +1,13 @@
-// Bytes of RGB become float32, times a scale plus a bias for each channel: [height, width, 3].
+// Converts RGB bytes to float32 [height, width, 3]: byte * scale + bias, per channel.
 
-/** Vectors of 4 values, of which 3 are 4 pixels. */
+/** Bytes of 4 pixels, which become 3 vectors of 4 floats. */
 const QUAD: usize = 12;
 
 @inline function floatsOf(words: v128, scale: v128, bias: v128): v128 {
   return f32x4.add(f32x4.mul(f32x4.convert_i32x4_u(words), scale), bias);
 }
 
-/** Reads 16 bytes at a time, so up to 4 past the end; writes the pixels and nothing besides. */
+/** Converts pixels. Reads 16 bytes at a time, so up to 4 past the end. Writes nothing but the pixels. */
 export function makeFloats(
   source: usize, pixels: usize, target: usize, redScale: f32, greenScale: f32, blueScale: f32,
   redBias: f32, greenBias: f32, blueBias: f32

@@ -1,8 +1,8 @@
-// Hue (torchvision.transforms.v2.functional `adjust_hue_image`): to hue, saturation and value as Pillow has them, round the
-// circle, and back. In place.
+// Hue (torchvision.transforms.v2.functional `adjust_hue_image`): converts to hue, saturation and value as
+// Pillow does, shifts the hue, and converts back. In place.
 import { blueOf, greenOf, loadQuad, redOf, storeQuad } from './pixel-quads';
 
-/** In sixths of the circle, 0 up to 6; where all channels are equal, 0. `range` is 1 there. */
+/** The hue in sixths of the circle, 0 to 6. It is 0 if all channels are equal; then `range` must be 1. */
 @inline function hueOf(red: v128, green: v128, blue: v128, most: v128, range: v128): v128 {
   const fromRed = f32x4.div(f32x4.sub(most, red), range);
   const fromGreen = f32x4.div(f32x4.sub(most, green), range);
@@ -15,17 +15,17 @@ import { blueOf, greenOf, loadQuad, redOf, storeQuad } from './pixel-quads';
   return v128.bitselect(ifRed, v128.bitselect(ifGreen, ifBlue, isGreen), isRed);
 }
 
-/** What is left of a whole number of turns, 0 up to 1. */
+/** The fraction of a turn, 0 to 1. */
 @inline function withinTurn(turns: v128): v128 {
   return f32x4.sub(turns, f32x4.floor(turns));
 }
 
-/** torchvision's conversion of 0 to 1 to bytes, before it cuts: 255.999 times. */
+/** torchvision's conversion of 0 to 1 to bytes, before truncation: times 255.999. */
 @inline function levels(values: v128): v128 {
   return f32x4.mul(values, f32x4.splat(255.999));
 }
 
-/** `turn` is a part of the circle, -0.5 to 0.5. */
+/** Shifts hues. `turn` is a fraction of the hue circle, -0.5 to 0.5. */
 export function turnHue(address: usize, pixels: usize, turn: f32): void {
   const one = f32x4.splat(1);
   const zero = f32x4.splat(0);
@@ -51,7 +51,7 @@ export function turnHue(address: usize, pixels: usize, turn: f32): void {
     const q = f32x4.pmax(zero, f32x4.mul(f32x4.sub(one, rest), most));
     const t = f32x4.pmax(zero, f32x4.mul(f32x4.add(rest, without), most));
     const p = f32x4.pmax(zero, f32x4.mul(without, most));
-    // Sectors 0 to 5: v t p, q v p, p v t, p q v, t p v, v p q; 6 is 0 again.
+    // Sectors 0 to 5: v t p, q v p, p v t, p q v, t p v, v p q. Sector 6 equals 0.
     const is1 = f32x4.eq(sector, one);
     const is2 = f32x4.eq(sector, f32x4.splat(2));
     const is3 = f32x4.eq(sector, f32x4.splat(3));

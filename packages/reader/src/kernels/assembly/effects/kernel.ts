@@ -1,7 +1,7 @@
-// What is done to pixels that are there already: bytes of RGB, 3 a pixel, rows without gaps. No function has state or
-// memory of its own, so that any number of instances share one memory.
+// Effects on RGB bytes, 3 per pixel, in rows without gaps. The functions have no state, and the caller provides all memory, so any
+// number of instances can share one memory.
 //
-// Buffers are followed by SLACK bytes that may be read and, in the target, written.
+// Buffers are followed by slack that may be read and, in targets, written: see PICTURE_SLACK_BYTES of kernels/effects.ts.
 export { blur } from './blur';
 export { scaleBytes, graySum, saturate } from './colour';
 export { fillRows } from './fill';

@@ -1,7 +1,7 @@
 /**
- * Bytes of RGB become 16-bit words by a `table` of 256 words for each channel: half-precision floats, which no instruction
- * makes, but of which there are only 768. From one channel of a pixel to the next are `plane` bytes of the target, from one
- * pixel to the next `step`.
+ * Converts RGB bytes to 16-bit words with a `table` of 256 words per channel. This makes half-precision floats, for which there is no
+ * instruction, but only 768 different values. In the target, the channels of a pixel are `plane` bytes apart and pixels are `step`
+ * bytes apart.
  */
 export function lookUpWords(source: usize, pixels: usize, table: usize, target: usize, plane: usize, step: usize): void {
   const green = table + 512;

@@ -1,6 +1,6 @@
-// Mixing a row of a batch with another one, in place.
+// Mixes a row of a batch with another row, in place.
 
-/** Bytes: `weight` (in 1/256) of the target's own, the rest of the other's, rounded. `bytes` is a multiple of 16, or the end of a row. */
+/** Mixes bytes: `weight` (in units of 1/256) of the target, the rest of `other`, rounded. `bytes` is a multiple of 16, or the end of a row. */
 export function mixBytes(target: usize, other: usize, bytes: usize, weight: i32): void {
   const own = i16x8.splat(<i16>weight);
   const rest = i16x8.splat(<i16>(256 - weight));
@@ -18,7 +18,7 @@ export function mixBytes(target: usize, other: usize, bytes: usize, weight: i32)
   }
 }
 
-/** The same for float32, exactly. */
+/** Mixes float32 values, without rounding of the weight. */
 export function mixFloats(target: usize, other: usize, bytes: usize, weight: f32): void {
   const own = f32x4.splat(weight);
   const rest = f32x4.splat(1 - weight);
@@ -31,7 +31,7 @@ export function mixFloats(target: usize, other: usize, bytes: usize, weight: f32
   }
 }
 
-/** `rows` rows of `bytes` bytes, `pitch` apart in both places. */
+/** Copies `rows` rows of `bytes` bytes. Rows are `pitch` bytes apart in source and target. */
 export function copyRows(target: usize, source: usize, pitch: usize, rows: i32, bytes: usize): void {
   for (; rows > 0; rows--, target += pitch, source += pitch) {
     let at: usize = 0;

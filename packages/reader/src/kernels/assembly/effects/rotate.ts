@@ -1,7 +1,7 @@
-// Rotation (torchvision.transforms.v2.functional `rotate_image` on uint8): each pixel of the result is taken from its place
-// in the source. Places are numbers of 32 bits before and 32 behind the point, so that thousands of steps add no error.
+// Rotation (torchvision.transforms.v2.functional `rotate_image` on uint8): each pixel of the result is taken from a position
+// in the source. Positions have 32 integer and 32 fraction bits, so that thousands of steps add no error.
 const ONE: f64 = 4294967296;
-/** Bits of the weights of a bilinear pixel, each way: 8 + 2 * 11 bits fit a sum. */
+/** Bits of the bilinear weights in each direction: 8 + 2 * 11 bits fit a sum. */
 const WEIGHT_BITS: i32 = 11;
 const WEIGHTS: i32 = 1 << WEIGHT_BITS;
 
@@ -10,8 +10,8 @@ const WEIGHTS: i32 = 1 << WEIGHT_BITS;
 }
 
 /**
- * `a` to `f` take (x, y), counted from the middle of the result, to its place counted from the middle of the source. `fill`
- * is a pixel, red in its lowest byte.
+ * Rotates to the nearest pixel. `a` to `f` map (x, y), relative to the center of the result, to a position relative to the center of
+ * the source. `fill` is a pixel with red in its lowest byte.
  */
 export function rotateNearest(
   source: usize, width: i32, height: i32, target: usize, targetWidth: i32, targetHeight: i32,
@@ -19,7 +19,7 @@ export function rotateNearest(
 ): void {
   const left = <f64>(1 - targetWidth) * 0.5;
   const top = <f64>(1 - targetHeight) * 0.5;
-  // Half a pixel more, so that cutting off rounds.
+  // Adds half a pixel, so that truncation rounds.
   const cx = c + <f64>width * 0.5;
   const fy = f + <f64>height * 0.5;
   const dx = <i64>(a * ONE);
@@ -31,26 +31,26 @@ export function rotateNearest(
       const column = <i32>(x >> 32);
       const line = <i32>(y >> 32);
       const isInside = <u32>column < <u32>width && <u32>line < <u32>height;
-      // 4 bytes, of which the last is the next pixel's: that comes later.
+      // Stores 4 bytes. The last one belongs to the next pixel, which is written later.
       store<u32>(target, isInside ? load<u32>(source + <usize>((line * width + column) * 3)) : fill);
     }
   }
 }
 
-/** Two pixels that lie together become [red 0, red 1, green 0, green 1, blue 0, blue 1, -, -]. Reads 8 bytes. */
+/** Loads two adjacent pixels as [red 0, red 1, green 0, green 1, blue 0, blue 1, -, -]. Reads 8 bytes. */
 @inline function neighbours(at: usize): v128 {
   const bytes = v128.load64_zero(at);
   return i8x16.shuffle(bytes, bytes, 0, 8, 3, 8, 1, 8, 4, 8, 2, 8, 5, 8, 8, 8, 8, 8);
 }
 
-/** The same parameters as {@link rotateNearest}. */
+/** Rotates with bilinear interpolation. The parameters are those of {@link rotateNearest}. */
 export function rotateBilinear(
   source: usize, width: i32, height: i32, target: usize, targetWidth: i32, targetHeight: i32,
   a: f64, b: f64, c: f64, d: f64, e: f64, f: f64, fill: u32
 ): void {
   const left = <f64>(1 - targetWidth) * 0.5;
   const top = <f64>(1 - targetHeight) * 0.5;
-  // Half a weight's step more, so that cutting off rounds.
+  // Adds half a step of the weights, so that truncation rounds.
   const cx = c + <f64>(width - 1) * 0.5 + 0.5 / <f64>WEIGHTS;
   const fy = f + <f64>(height - 1) * 0.5 + 0.5 / <f64>WEIGHTS;
   const dx = <i64>(a * ONE);
@@ -86,8 +86,8 @@ export function rotateBilinear(
 }
 
 /**
- * A pixel some of whose four lie outside. torchvision takes black for those, and then leaves as much of the colour as there
- * is of the image, towards `fill`: at its edge an image goes over into the fill by way of a darker line.
+ * A pixel for which some of the four source pixels are outside. torchvision uses black for these, and then blends the result with `fill`
+ * by the share of the image. So there is a darker line between the image and the fill.
  */
 function edgePixel(
   source: usize, width: i32, height: i32, column: i32, line: i32, right: i32, lower: i32, fill: u32

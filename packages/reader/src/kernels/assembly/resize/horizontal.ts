@@ -1,13 +1,13 @@
 // The horizontal pass: a block [byte of the source row][8 rows] becomes [pair of bytes of the output row][8 rows][2].
-// One weight serves 8 rows, and a tap is 8 bytes that lie together.
+// Each weight is used for 8 rows, and a tap is 8 adjacent bytes.
 import { highWords, lowWords } from '../lanes';
 import { NARROW_BITS, Table, startsOf, stepOf, weightsOf } from './table';
 import { addNarrow, addWide, fromWide, narrowHalf } from '../weigh';
 
-/** Bytes from one pixel of a block to the next: 3 channels of 8 rows. */
+/** Size of a pixel of a block in bytes: 3 channels of 8 rows. */
 const PIXEL: usize = 24;
 
-/** Two results of 8 rows each, side by side: [8 rows][a, b]. */
+/** Interleaves two results of 8 rows each: [8 rows][a, b]. */
 @inline function pairUp(a: v128, b: v128): v128 {
   return v128.or(i16x8.shr_u(a, 8), v128.and(b, i16x8.splat(-256)));
 }
@@ -21,7 +21,7 @@ const PIXEL: usize = 24;
   return sums;
 }
 
-/** Two output pixels a turn: 6 results of 8 rows. `taps` and `planar` are constants where this is inlined. */
+/** Makes two output pixels per iteration: 6 results of 8 rows. `taps` and `planar` are constants after inlining. */
 @inline function narrowBlock(block: usize, table: Table, out: usize, taps: i32, planar: bool): void {
   const unused = i64x2.splat(0);
   const plane = <usize>table.padded << 3;
@@ -35,7 +35,7 @@ const PIXEL: usize = 24;
     const p2 = taps > 2 ? v128.load32_splat(weights, 8) : unused;
     const p3 = taps > 3 ? v128.load32_splat(weights, 12) : unused;
     const p4 = taps > 4 ? v128.load32_splat(weights, 16) : unused;
-    // The first store comes before the second pixel's weights are loaded: V8 keeps them in registers that way.
+    // This store comes before the weights of the second pixel are loaded, so that V8 keeps them in registers.
     if (!planar) v128.store(out, pairUp(narrow(p, taps, p0, p1, p2, p3, p4), narrow(p + 8, taps, p0, p1, p2, p3, p4)));
     const following = weights + <usize>taps * 4;
     const q0 = v128.load32_splat(following);
@@ -112,12 +112,12 @@ const PIXEL: usize = 24;
   }
 }
 
-/** Rows of the output have their channels together: red, green, blue, red, ... */
+/** Resizes a block. Output rows are interleaved: red, green, blue, red, ... */
 export function resizeBlockInterleaved(block: usize, table: Table, out: usize): void {
   resizeBlock(block, table, out, false);
 }
 
-/** Rows of the output are three rows of one channel each, `table.padded` bytes apart. */
+/** Resizes a block. Output rows are planar: three rows of one channel each, `table.padded` bytes apart. */
 export function resizeBlockPlanar(block: usize, table: Table, out: usize): void {
   resizeBlock(block, table, out, true);
 }

@@ -1,9 +1,9 @@
 // Antialiased resize of 8-bit RGB: a triangle filter as wide as the reduction, rows first, columns second, rounded to bytes
 // between: the order and the rounding of Pillow's Image.resize(..., BILINEAR) and of torchvision's antialias=True.
 //
-// 8 source rows at a time: turned to [byte][8 rows], resized along the row, turned back into the band. Then every output
-// row whose last source row is in the band is made and written to its place. No state is left between two calls; all
-// memory is the caller's, so that many instances share one.
+// 8 source rows at a time are transposed to [byte][8 rows], resized along the row, and transposed back into the band. Then every
+// output row whose last source row is in the band is computed and written to the target. There is no state between calls, and the
+// caller provides all memory, so many instances can share one memory.
 import { copy } from '../copy';
 import { resizeBlockInterleaved, resizeBlockPlanar } from './horizontal';
 import { Table, startsOf, stepOf, weightsOf } from './table';
@@ -12,32 +12,34 @@ import {
   STEP, canPair, resizeRowToBytes, resizeRowToFloats, resizeRowsToBytes, resizeRowsToFloats
 } from './vertical';
 
-/** What is to be done and where, as kernels/resize.ts writes it: 32-bit words. Addresses are bytes. */
+/** The parameters of a resize, in 32-bit words, as kernels/resize.ts writes them. Addresses are in bytes. */
 @unmanaged
 class Job {
-  /** The first source row in the order of the row table, from the first column that the column table reaches. */
+  /** Address of the first source row in the order of the row table, at the first column that the column table uses. */
   source: usize;
-  /** Bytes from one source row to the next. Negative (modulo 2^32) where the picture is to be turned upside down. */
+  /** Number of bytes from one source row to the next. Negative (modulo 2^32) for a vertical flip. */
   stride: usize;
-  /** Source rows, and bytes of each, that the tables reach. */
+  /** Number of source rows that the tables use. */
   rows: i32;
+  /** Number of bytes of each source row that the tables use. */
   rowBytes: usize;
-  /** Starts of the column table are in bytes of a block, of the row table in rows. */
+  /** The column table. Its starts are in bytes of a block. */
   columnTable: Table;
+  /** The row table. Its starts are in rows. */
   rowTable: Table;
-  /** The output, without gaps. */
+  /** Address of the output, which has no gaps. */
   target: usize;
-  /** Working memory: 8 source rows turned, 8 output rows turned, `bandRows` output rows, one more for short ends. */
+  /** Working memory: 8 transposed source rows, 8 transposed output rows, `bandRows` output rows, and one spare row for short ends. */
   block: usize;
   resized: usize;
   band: usize;
   bandRows: i32;
   spare: usize;
-  /** float32 only: three scales and three biases. */
+  /** Only for float32: address of three scales and three biases. */
   normalization: usize;
 }
 
-/** Resizes up to 8 source rows from row `y` on along the row, and leaves them at `target` in the band. */
+/** Resizes up to 8 source rows from row `y` on horizontally, and writes them to `target` in the band. */
 @inline function resizeRows(job: Job, y: i32, target: usize, planar: bool): void {
   turnRows(job.source + <usize>y * job.stride, job.stride, job.rows - y, job.rowBytes, job.block);
   if (planar) resizeBlockPlanar(job.block, job.columnTable, job.resized);
@@ -45,14 +47,14 @@ class Job {
   turnBack(job.resized, target, pitchOf(job));
 }
 
-/** Bytes from one row of the band to the next. */
+/** Number of bytes from one row of the band to the next. */
 @inline function pitchOf(job: Job): usize {
   return <usize>job.columnTable.padded * 3;
 }
 
 /**
- * `values` of an output row, of all channels or of one, to `target`. Whole steps are written, which spill into the rows
- * after it: those come later. But nothing may spill past `end`.
+ * Writes `values` values of an output row, of all channels or of one, to `target`. Whole steps are written. They may spill into the
+ * next rows, which are written later, but not past `end`.
  */
 @inline function writeRow(
   job: Job, row: usize, weights: usize, values: usize, target: usize, end: usize, float: bool, channel: usize
@@ -70,7 +72,7 @@ class Job {
   if (!fits) copy(target, place, values * valueBytes);
 }
 
-/** Two output rows at once; `values` is whole steps, so that nothing spills. */
+/** Writes two output rows at once. `values` is a multiple of the step, so nothing spills. */
 @inline function writeRows(
   job: Job, row: usize, weights: usize, together: bool, values: usize, target: usize, float: bool, channel: usize
 ): void {
@@ -136,17 +138,17 @@ class Job {
   }
 }
 
-/** uint8, height x width x 3. */
+/** Resizes to uint8 [height, width, 3]. */
 export function resizeInterleaved(job: Job): void {
   resize(job, false, false);
 }
 
-/** uint8, 3 x height x width. */
+/** Resizes to uint8 [3, height, width]. */
 export function resizePlanar(job: Job): void {
   resize(job, true, false);
 }
 
-/** float32, 3 x height x width: the bytes of {@link resizePlanar} times a scale plus a bias per channel. */
+/** Resizes to float32 [3, height, width]: the bytes of {@link resizePlanar} times a scale plus a bias per channel. */
 export function resizeNormalized(job: Job): void {
   resize(job, true, true);
 }

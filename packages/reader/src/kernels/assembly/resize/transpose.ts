@@ -1,14 +1,14 @@
-// The horizontal pass works on 8 rows at once, byte by byte: [byte of the row][8 rows]. These two functions turn 8 rows
-// into that order and back. Both interleave at ever greater widths, which is the perfect shuffle done log2 times.
+// The horizontal pass works on 8 rows at once, byte by byte: [byte of the row][8 rows]. These two functions transpose 8 rows
+// to that order and back. Both interleave with increasing widths: a perfect shuffle, repeated log2 times.
 import { highBytes, highWords, lowBytes, lowWords } from '../lanes';
 
-/** Rows in a block. */
+/** Number of rows in a block. */
 export const BLOCK_ROWS: i32 = 8;
 
 /**
- * 8 rows of `bytes` bytes, `stride` apart, become `block`: [byte][8 rows]. Only the first `rows` of the 8 exist; the last
- * of them stands in for those that do not. Works in steps of 16 bytes: reads up to 15 bytes past the end of a row, and
- * writes up to 120 past the end of the block.
+ * Transposes 8 rows of `bytes` bytes, `stride` bytes apart, to `block`: [byte][8 rows]. If fewer than 8 rows exist (`rows`), the last one
+ * is repeated. Works in steps of 16 bytes: reads up to 15 bytes past the end of a row, and writes up to 120 bytes past the end of the
+ * block.
  */
 @inline export function turnRows(source: usize, stride: usize, rows: i32, bytes: usize, block: usize): void {
   const s1 = stride * <usize>min(1, rows - 1);
@@ -19,7 +19,7 @@ export const BLOCK_ROWS: i32 = 8;
   const s6 = stride * <usize>min(6, rows - 1);
   const s7 = stride * <usize>min(7, rows - 1);
   for (const end = source + bytes; source < end; source += 16, block += 128) {
-    // Rows 0, 2, 4, 6, then 1, 3, 5, 7: each half fits the registers, both together do not.
+    // Rows 0, 2, 4, 6 first, then 1, 3, 5, 7: each half fits the registers, but not both together.
     const r0 = v128.load(source);
     const r4 = v128.load(source + s4);
     const r2 = v128.load(source + s2);
@@ -58,8 +58,8 @@ export const BLOCK_ROWS: i32 = 8;
 }
 
 /**
- * The way back: a `block` of [pair of bytes][8 rows][2 bytes] becomes 8 rows of `bytes` bytes (a multiple of 16) that
- * follow one another at `target`. Pairs, since the horizontal pass packs two results into one vector without a shuffle.
+ * Transposes back: a `block` of [pair of bytes][8 rows][2 bytes] becomes 8 consecutive rows of `bytes` bytes (a multiple of 16) at
+ * `target`. It uses pairs because the horizontal pass can pack two results into one vector without a shuffle.
  */
 @inline export function turnBack(block: usize, target: usize, bytes: usize): void {
   for (const end = target + bytes; target < end; target += 16, block += 128) {

@@ -1,17 +1,17 @@
-// The vertical pass: one row of the output is a weighted sum of rows that the horizontal pass has left one after another.
-// It is written where it belongs at once, as bytes or as floats.
+// The vertical pass: an output row is a weighted sum of consecutive rows from the horizontal pass. It is written directly to the
+// target, as bytes or as floats.
 import { highBytes, lowBytes } from '../lanes';
 import { NARROW_BITS, Table } from './table';
 import { addNarrow, addWide, fromWide, narrowHalf } from '../weigh';
 
-/** Bytes of a row that one step takes; as many values are written. */
+/** Number of bytes of a row that one step reads, and number of values that it writes. */
 export const STEP: usize = 16;
 
 @inline function toFloat(values: v128, scale: v128, bias: v128): v128 {
   return f32x4.add(f32x4.mul(f32x4.convert_i32x4_s(values), scale), bias);
 }
 
-/** 16 results to `target`: bytes, or floats times `scale` plus `bias`. */
+/** Writes 16 results to `target`: bytes, or floats times `scale` plus `bias`. */
 @inline function emit(target: usize, low: v128, high: v128, float: bool, scale: v128, bias: v128): void {
   const a = i16x8.shr_u(low, 8);
   const b = i16x8.shr_u(high, 8);
@@ -25,7 +25,7 @@ export const STEP: usize = 16;
   }
 }
 
-/** `taps` and `float` are constants where this is inlined. Two sums a step, since V8 spills the registers of four. */
+/** `taps` and `float` are constants after inlining. Two sums per step, because V8 would spill the registers of four. */
 @inline function narrowRow(
   row: usize, pitch: usize, bytes: usize, weights: usize, taps: i32, target: usize, float: bool, scale: v128, bias: v128
 ): void {
@@ -67,8 +67,8 @@ export const STEP: usize = 16;
 }
 
 /**
- * Two rows of the output at once, both of 2 taps: `row` and the one after it make the first; where they are `together` they
- * make the second, too, else it begins one row lower. Bytes that both need are loaded and widened once.
+ * Makes two output rows at once, both with 2 taps. The first uses `row` and the row after it. The second uses the same rows if
+ * `together` is true; otherwise it starts one row lower. Bytes that both need are loaded and widened once.
  */
 @inline function narrowRows(
   row: usize, pitch: usize, bytes: usize, weights: usize, together: bool, target: usize, next: usize,
@@ -134,7 +134,7 @@ export const STEP: usize = 16;
     wideRow(row, pitch, bytes, weights, taps, table.bits, target, float, scale, bias);
     return;
   }
-  // Many rows have one tap less than the widest.
+  // Many rows have one tap less than the maximum.
   if (taps > 1 && load<i32>(weights + <usize>(taps << 2) - 4) == 0) taps--;
   switch (taps) {
     case 1: narrowRow(row, pitch, bytes, weights, 1, target, float, scale, bias); break;
@@ -146,8 +146,8 @@ export const STEP: usize = 16;
 }
 
 /**
- * One output row of bytes: of the rows from `row` on, `pitch` bytes apart, the first `bytes` (a multiple of STEP) bytes, with
- * the `weights` of one pixel of the table.
+ * Makes one output row of bytes from the rows at `row`, `pitch` bytes apart, with the `weights` of one pixel of the table. Uses the
+ * first `bytes` bytes, a multiple of STEP.
  */
 export function resizeRowToBytes(
   row: usize, pitch: usize, bytes: usize, table: Table, weights: usize, target: usize
@@ -156,7 +156,7 @@ export function resizeRowToBytes(
   resizeRow(row, pitch, bytes, table, weights, target, false, unused, unused);
 }
 
-/** The same as float32: the rounded byte times the float at `scale` plus the one at `bias`. */
+/** Like {@link resizeRowToBytes}, but writes float32: the rounded byte times the float at `scale` plus the float at `bias`. */
 export function resizeRowToFloats(
   row: usize, pitch: usize, bytes: usize, table: Table, weights: usize, target: usize, scale: usize, bias: usize
 ): void {
@@ -165,14 +165,14 @@ export function resizeRowToFloats(
   resizeRow(row, pitch, bytes, table, weights, target, true, scales, biases);
 }
 
-/** Whether two rows of the output can be made at once: both have 2 taps. */
+/** Whether two output rows can be made at once: all pixels have 2 taps. */
 @inline export function canPair(table: Table): bool {
   return table.bits == NARROW_BITS && table.taps == 2;
 }
 
 /**
- * Two output rows of bytes, the second `next` bytes after the first: as {@link resizeRowToBytes}, where {@link canPair}. The
- * second one's first tap is that of the first (`together`) or the row after it.
+ * Makes two output rows of bytes like {@link resizeRowToBytes}, if {@link canPair}. The second row is written `next` bytes after the
+ * first. Its first tap is the row of the first output row (`together`) or the row after it.
  */
 export function resizeRowsToBytes(
   row: usize, pitch: usize, bytes: usize, weights: usize, together: bool, target: usize, next: usize
@@ -182,7 +182,7 @@ export function resizeRowsToBytes(
   else narrowRows(row, pitch, bytes, weights, false, target, next, false, unused, unused);
 }
 
-/** The same as float32. */
+/** Like {@link resizeRowsToBytes}, but writes float32. */
 export function resizeRowsToFloats(
   row: usize, pitch: usize, bytes: usize, weights: usize, together: bool, target: usize, next: usize, scale: usize, bias: usize
 ): void {
