@@ -148,8 +148,9 @@ function jsonValue(value: unknown, location: string, line: number): ColumnValue 
   }
 }
 
-/** A number that reads back as it was written: no leading zero, which marks an identifier. */
-const NUMBER = /^-?(0|[1-9]\d{0,14})(\.\d{1,15})?([eE][+-]?\d{1,2})?$/;
+/** A number of any length. A leading zero marks an identifier. */
+const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
+const INTEGER = /^-?\d+$/;
 /** What stands among numbers for one that is missing, or that is infinite. */
 const NO_NUMBER = /^(nan|[+-]?inf(inity)?)$/i;
 
@@ -169,7 +170,13 @@ function ofOneType(values: readonly ColumnValue[], rows: number, typed: boolean)
 
 function areNumbers(cells: readonly ColumnValue[]): boolean {
   const texts = cells.map(String);
-  return texts.every((text) => NUMBER.test(text) || NO_NUMBER.test(text)) && texts.some((text) => NUMBER.test(text));
+  return texts.every((text) => isNumber(text) || NO_NUMBER.test(text)) && texts.some((text) => NUMBER.test(text));
+}
+
+/** Whether a number of JavaScript holds what the cell says: integers must be exact, others must not overflow. */
+function isNumber(text: string): boolean {
+  if (!NUMBER.test(text)) return false;
+  return INTEGER.test(text) ? Number.isSafeInteger(Number(text)) : Number.isFinite(Number(text));
 }
 
 function numberOf(value: ColumnValue): number | null {

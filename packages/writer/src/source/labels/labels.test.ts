@@ -66,6 +66,17 @@ test('integers beyond 2^53 in JSON Lines keep their digits, and make a column of
   expect(columns.get('nested')).toEqual(['{"ids":[1234567890123456789]}', null]);
 });
 
+test('a CSV column of numbers stays one, however many digits Python writes', async () => {
+  const { columns } = await labels(
+    'path,score,time,id\na.jpg,0.30000000000000004,1700000000123456,9007199254740993\nb.jpg,-1.5e-300,-9007199254740991,1\n' +
+      'c.jpg,1.000000000000000000e+00,0,2\n',
+  );
+  expect(columns.get('score')).toEqual([0.30000000000000004, -1.5e-300, 1]);
+  expect(columns.get('time')).toEqual([1_700_000_000_123_456, -9_007_199_254_740_991, 0]);
+  expect(columns.get('id')).toEqual(['9007199254740993', '1', '2']);
+  expect((await labels('path,v\na.jpg,1e400\nb.jpg,1\n')).columns.get('v')).toEqual(['1e400', '1']);
+});
+
 test('nan among the numbers of a CSV column is a missing value, and inf is infinite', async () => {
   const { columns } = await labels('path,v,w,name\na.jpg,0.5,-inf,nan\nb.jpg,nan,2,inf\nc.jpg,7,Infinity,x\n');
   expect(columns.get('v')).toEqual([0.5, null, 7]);
