@@ -65,6 +65,25 @@ test('pages of either version, of any codec, with dictionaries and without, hold
   }
 });
 
+test('label columns hold decimals, times below a millisecond and large integers of JSON to the last digit', async () => {
+  const columnsOf = async (name: string) => {
+    await using dataset = await openDataset(path.join(fixtures, 'values', name));
+    return Object.fromEntries((await dataset.files.index(0)).columns);
+  };
+  expect(await columnsOf('pyarrow.parquet')).toEqual({
+    price: [1.15, -0.07, null],
+    amount: ['1234567890123456.78', '0.5', null],
+    id: ['12345678901234567891', '1', null],
+    micros: ['2023-11-14T22:13:20.123456Z', '1969-12-31T23:59:59.999999Z', null],
+    nanos: ['2023-11-14T22:13:20.123456789Z', '1969-12-31T23:59:59.999999999Z', null],
+    list: ['[12345678901234567891,null]', '[]', null],
+  });
+  expect(await columnsOf('duckdb.parquet')).toEqual({
+    document: ['{"id":9007199254740993}', '{"id":9007199254740993}'],
+    length: ['P14M3DT4.5S', 'P14M3DT4.5S'],
+  });
+});
+
 test.each([
   ['in the last page of a row group', 8050, 1, 'the page at byte'],
   ['in a dictionary', 5000, 1, 'the page at byte .. has changed'],

@@ -2,7 +2,6 @@ import { UnsupportedShardError } from '@shardtool/base';
 import { parquetSchema } from 'hyparquet';
 import { assembleNested } from 'hyparquet/src/assemble.js';
 import { readColumn } from 'hyparquet/src/column.js';
-import { DEFAULT_PARSERS } from 'hyparquet/src/convert.js';
 import { getTreePath } from 'hyparquet/src/schema.js';
 import { flatten } from 'hyparquet/src/utils.js';
 import { jsonText } from '../../labels/exact-json.js';
@@ -13,6 +12,7 @@ import { labelOfColumn, labelValue } from '../column-names.js';
 import { FileWindow } from '../file-window.js';
 import { CODEC_NAMES, decompressed } from './codecs.js';
 import type { Columns, OwnColumns } from './columns.js';
+import { EXACT_PARSERS, type StoredColumn, type StoredValue, storedColumn } from './exact-values.js';
 import { chunkOf, damaged, type Footer, fill } from './footer.js';
 import { readPages } from './pages.js';
 
@@ -87,23 +87,35 @@ function decodeColumns(metadata: Footer, chunks: readonly Uint8Array[], rows: nu
     const { path_in_schema: pathInSchema, type, codec } = meta_data!;
     const schemaPath = getTreePath(schema, pathInSchema);
     const { element } = schemaPath.at(-1)!;
+    const stored = storedColumn(element);
     const { buffer, byteOffset, byteLength } = chunks[i]!;
     const reader = { view: new DataView(buffer, byteOffset, byteLength), offset: 0 };
     const decoder = {
       pathInSchema,
       type,
       codec,
-      element,
+      element: stored?.element ?? element,
       schemaPath,
-      parsers: DEFAULT_PARSERS,
+      parsers: EXACT_PARSERS,
       compressors: COMPRESSORS,
+      utf8: stored === undefined,
     };
-    leaves.set(pathInSchema.join('.'), flatten(readColumn(reader, select, decoder).data));
+    const values = flatten(readColumn(reader, select, decoder).data);
+    leaves.set(pathInSchema.join('.'), stored === undefined ? values : mapLeaves(values, stored.convert));
   }
   for (const column of schema.children) {
-    if (column.children.length > 0) assembleNested(leaves, column, DEFAULT_PARSERS);
+    if (column.children.length > 0) assembleNested(leaves, column, EXACT_PARSERS);
   }
   return leaves;
+}
+
+/** Values of a column, those in lists included. */
+function mapLeaves(values: DecodedArray, convert: StoredColumn['convert']): unknown[] {
+  const map = (value: unknown): unknown => {
+    if (value === null || value === undefined) return value;
+    return Array.isArray(value) ? value.map(map) : convert(value as StoredValue);
+  };
+  return Array.from(values as ArrayLike<unknown>, map);
 }
 
 function labelsOf(found: ReadonlyMap<string, DecodedArray>, columns: Columns): Labels {

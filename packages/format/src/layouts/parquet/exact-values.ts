@@ -1,0 +1,72 @@
+import type { SchemaElement } from 'hyparquet';
+import { DEFAULT_PARSERS } from 'hyparquet/src/convert.js';
+import { parseJson } from '../../labels/exact-json.js';
+
+/**
+ * Values that hyparquet rounds or refuses: decimals become products of floating-point numbers, timestamps lose what is below a
+ * millisecond, JSON its large integers, and an interval ends the reading of a file.
+ */
+
+/** Timestamps as text with all digits of their unit, so that texts of a column sort by time. */
+export const EXACT_PARSERS = {
+  ...DEFAULT_PARSERS,
+  timestampFromMicroseconds: (micros: bigint) => isoTime(micros, 6),
+  timestampFromNanoseconds: (nanos: bigint) => isoTime(nanos, 9),
+  jsonFromBytes: (bytes: Uint8Array | undefined) => bytes && parseJson(Buffer.from(bytes).toString()),
+};
+
+export type StoredValue = number | bigint | Uint8Array;
+
+/** How a column is decoded whose values hyparquet is to leave as they are stored. */
+export interface StoredColumn {
+  /** The column without the type that hyparquet would look at. */
+  readonly element: SchemaElement;
+  readonly convert: (stored: StoredValue) => unknown;
+}
+
+/** Undefined where hyparquet decodes the column exactly. */
+export function storedColumn(element: SchemaElement): StoredColumn | undefined {
+  const { converted_type: converted, logical_type: logical, ...bare } = element;
+  if (converted === 'DECIMAL' || logical?.type === 'DECIMAL') {
+    const scale = element.scale ?? (logical?.type === 'DECIMAL' ? logical.scale : 0);
+    return { element: bare, convert: (stored) => decimal(stored, scale) };
+  }
+  if (converted === 'INTERVAL') return { element: bare, convert: (stored) => interval(stored as Uint8Array) };
+  if (converted === 'BSON') return { element: bare, convert: (stored) => stored };
+  return undefined;
+}
+
+/** What a number holds to the last of its decimal digits. */
+const EXACT_DIGITS = 15;
+
+/** Whole numbers as a bigint, others as a number, or as text if a number has not enough digits. */
+function decimal(stored: StoredValue, scale: number): bigint | number | string {
+  const unscaled = stored instanceof Uint8Array ? bigEndian(stored) : BigInt(stored);
+  if (scale === 0) return unscaled;
+  const sign = unscaled < 0n ? '-' : '';
+  const digits = String(unscaled)
+    .replace('-', '')
+    .padStart(scale + 1, '0');
+  const text = `${sign}${digits.slice(0, -scale)}.${digits.slice(-scale)}`;
+  const significant = digits.replace(/^0+/, '').replace(/0+$/, '').length;
+  return significant <= EXACT_DIGITS ? Number(text) : text;
+}
+
+function bigEndian(bytes: Uint8Array): bigint {
+  return bytes.length === 0 ? 0n : BigInt.asIntN(8 * bytes.length, BigInt(`0x${Buffer.from(bytes).toString('hex')}`));
+}
+
+/** Months, days and milliseconds, as ISO 8601 writes them. */
+function interval(stored: Uint8Array): string {
+  const [months, days, milliseconds] = [0, 4, 8].map((at) => Buffer.from(stored).readUInt32LE(at));
+  return `P${months}M${days}DT${milliseconds! / 1000}S`;
+}
+
+/** Null for a time that no calendar of JavaScript has, such as that for infinity. */
+function isoTime(value: bigint, digits: number): string | null {
+  const unit = 10n ** BigInt(digits);
+  const below = ((value % unit) + unit) % unit;
+  const seconds = new Date(Number((value - below) / unit) * 1000);
+  if (Number.isNaN(seconds.getTime())) return null;
+  return `${seconds.toISOString().slice(0, -'.000Z'.length)}.${String(below).padStart(digits, '0')}Z`;
+}
