@@ -351,8 +351,11 @@ test.each([
 });
 
 test('weights and epochs of a number of samples go with buckets', async () => {
-  const weighted = (await run({ weights: { a: 3 }, lastBatch: 'partial' })).flatMap(({ numbers }) => numbers);
-  expect(weighted).toHaveLength(50 * 3 + 100);
+  const samplesPerEpoch = 50 * 3 + 100;
+  const weighted = (await run({ weights: { a: 3 }, samplesPerEpoch, lastBatch: 'partial' })).flatMap(
+    ({ numbers }) => numbers,
+  );
+  expect(weighted).toHaveLength(samplesPerEpoch);
   const short = await run({ samplesPerEpoch: 40, epochsPerLoop: 4 });
   const counts = new Map<number, number>();
   for (const n of short.flatMap(({ numbers }) => numbers)) counts.set(n, (counts.get(n) ?? 0) + 1);

@@ -141,7 +141,9 @@ test('a state tells where the run is before its first batch, too', async () => {
 });
 
 test('weights that are not whole, classes and short epochs go on as they were', async () => {
-  for (const choice of [{ weights: { a: 2.5, b: 0.5 } }, { classes: ['a', 'c'] }, { samplesPerEpoch: 64 }]) {
+  const weights = { a: 2.5, b: 0.5 };
+  const choices = [{ weights }, { weights, samplesPerEpoch: 70 }, { classes: ['a', 'c'] }, { samplesPerEpoch: 64 }];
+  for (const choice of choices) {
     const { seen, states } = await withStates({ ...base, ...choice, batchSize: 16, epochsPerLoop: 3 });
     const epochs = 3 - seen[5]!.epoch;
     const rest = await batchesOf(shards, {

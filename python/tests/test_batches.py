@@ -105,12 +105,13 @@ def test_arrays_weigh_single_samples_and_order_them(small):
     in_order = [keys[number] for number in order]
     assert keys_of(indices=order) == in_order
     for given in (order, order.astype(np.int32), order.tolist(), range(5)):
-        assert options_for_reader({"order": given}, slots_in_use=0)["order"] == list(given)
+        assert options_for_reader({"indices": given}, slots_in_use=0)["indices"] == list(given)
     assert keys_of(indices=order, rank=1, world_size=2, last_batch="partial") == in_order[1::2]
 
     weights = np.zeros(len(keys), dtype=np.float32)
     weights[[3, 70]] = 2
-    assert sorted(keys_of(weights=weights)) == sorted([keys[3], keys[70]] * 2)
+    assert sorted(keys_of(weights=weights)) == sorted([keys[3], keys[70]])
+    assert sorted(keys_of(weights=weights, samples_per_epoch=4)) == sorted([keys[3], keys[70]] * 2)
     for given in (weights, weights.tolist()):
         assert options_for_reader({"weights": given}, slots_in_use=0)["weights"] == weights.tolist()
     with pytest.raises(shardtool.OptionError, match="weights has 2 numbers and the dataset 200 samples"):
@@ -129,7 +130,7 @@ def test_an_int_is_a_class_number_and_a_str_a_name(tmp_path):
 
     assert classes_of(classes=["10", 10, np.int64(1)]) == ["10", "10", "11", "11", names[10], names[10]]
     weights = {name: 0 for name in names if name not in ("10", names[10])}
-    assert classes_of(weights={**weights, "10": 1, 10: 2}) == ["10"] * 2 + [names[10]] * 4
+    assert classes_of(weights={**weights, "10": 1, 10: 2}, samples_per_epoch=6) == ["10"] * 2 + [names[10]] * 4
     with pytest.raises(shardtool.OptionError, match="given twice"):
         classes_of(weights={"10": 1, 0: 2})
     with pytest.raises(TypeError, match="a class is a str"):

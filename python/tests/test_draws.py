@@ -96,7 +96,7 @@ def test_another_seed_of_the_dataset_draws_other_numbers(small):
 def test_after_set_epoch_samples_and_their_repeats_are_those_of_a_loader(small):
     order = [5, 9, 5, 5, 9, 2]
     options = {"transform": TRANSFORM, "seed": 3}
-    with shardtool.Loader(small, order=order, epoch=4, batch_size=6, **options) as loader:
+    with shardtool.Loader(small, indices=order, epoch=4, batch_size=6, **options) as loader:
         wanted = crcs(next(iter(loader)).images)
     with shardtool.Dataset(small, **options) as dataset:
         dataset.set_epoch(4)

@@ -44,7 +44,9 @@ export async function planDataset(dataset: StoredDataset, options: DatasetPlanOp
   const { worldSize = 1, transform = 'train224', shuffle = true, seed = 0, epoch = 0 } = options;
   const { globalBatch } = resolveBatchSize(options, worldSize);
   const { classes, keys, where, weights } = options;
-  const subset = await selectSamples({ classes, keys, where, weights }, selectableOf(dataset, { where }));
+  const subset = await selectSamples({ classes, keys, where, weights }, selectableOf(dataset, { where }), {
+    epochSamples: options.samplesPerEpoch,
+  });
   const selection = subset.draw({ seed, epoch });
   const { meanSampleBytes } = dataset;
   const shape = compileTransform(transform).outputShape ?? { width: 224, height: 224 };

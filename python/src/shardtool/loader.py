@@ -81,7 +81,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
 
     _MADE_WITH = ("output", *LoaderArguments.__annotations__)
     _INSTEAD = MappingProxyType(
-        {"sampler": "order= says in which order samples come", "dataset": "make another Loader"}
+        {"sampler": "indices= says in which order samples come", "dataset": "make another Loader"}
     )
 
     if not TYPE_CHECKING:

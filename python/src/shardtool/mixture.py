@@ -34,7 +34,7 @@ class Mixture(KnownAttributes):
     follow each other (``"offset"``) or keep their numbers (``"apart"``).
     """
 
-    _MADE_WITH = ("parts", "end", "epoch_samples", "per_batch", "class_lists", "group", "window")
+    _MADE_WITH = ("parts", "end", "samples_per_epoch", "per_batch", "class_lists", "group", "window")
 
     def __init__(
         self,

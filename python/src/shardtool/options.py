@@ -62,7 +62,8 @@ class _CommonOptions(TypedDict, total=False):
     #: With ``aspect_buckets``: most bytes of encoded samples that wait for their batch longer than the block that they
     #: came in. Default 256 MiB.
     hold_bytes: int | None
-    #: An epoch is exactly this many samples of the endless sequence of passes.
+    #: An epoch is exactly this many samples of the endless sequence of passes; with ``weights``, this many are shared
+    #: out.
     samples_per_epoch: int | None
     #: Only these classes: a str is a name, an int a class number.
     classes: Sequence[str | int] | None
@@ -70,8 +71,10 @@ class _CommonOptions(TypedDict, total=False):
     keys: Sequence[str] | None
     #: Only samples for which this holds, over the columns of the index: ``width >= 256 and cls in (3, 7)``.
     where: str | None
-    #: How often a sample comes in an epoch: by class (a str is its name, an int its number; default 1), or an array
-    #: with a number for each sample, as ``WeightedRandomSampler`` takes it.
+    #: How often a sample comes, compared with others: by class (a str is its name, an int its number; default 1), or
+    #: an array with a number for each sample, as ``WeightedRandomSampler`` takes it. An epoch has as many samples as
+    #: have a weight above 0, or ``samples_per_epoch``: if that is the sum of whole weights, each comes as often as its
+    #: weight says.
     weights: Mapping[str | int, float] | ArrayLike | None
     #: A custom order: indices of samples, as :class:`shardtool.Dataset` counts them, in the order in which they
     #: come in every epoch, over all ranks. One may come more than once.

@@ -103,7 +103,7 @@ export const LOADER_OPTIONS = {
     kind: 'whole',
     from: 1,
     shown: 'all samples',
-    help: 'Samples of an epoch, out of the endless sequence of passes',
+    help: 'Samples of an epoch, out of the endless sequence of passes; with `weights`, samples that they share out',
   },
   classes: { kind: 'classes', shown: 'all', help: 'Only these classes: text is a name, a number a class number' },
   keys: { kind: 'texts', shown: 'all', help: 'Only these keys' },
@@ -119,7 +119,7 @@ export const LOADER_OPTIONS = {
     must: 'is { cat: 2 }, a Map or a list of pairs of class and weight, an array of a number for each sample, or a function',
     python: 'Mapping[str | int, float] | ArrayLike',
     shown: '1 each',
-    help: 'How often a sample comes in an epoch: by class, by an array of a number for each sample, or by a function',
+    help: 'How often a sample comes compared with others: by class, by an array of a number for each sample, or by a function',
   },
   indices: {
     kind: 'own',

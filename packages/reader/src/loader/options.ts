@@ -43,7 +43,7 @@ export interface LoaderOptions {
   readonly worldSize?: number | undefined;
   /** What becomes of an incomplete last batch. Default `partial` alone, `pad` with more than one rank. */
   readonly lastBatch?: 'pad' | 'drop' | 'partial' | undefined;
-  /** An epoch is exactly this many samples of the endless sequence of passes. */
+  /** An epoch is exactly this many samples of the endless sequence of passes; with `weights`, this many are shared out. */
   readonly samplesPerEpoch?: number | undefined;
   /** Only these classes: text is a name, a number is a class number. */
   readonly classes?: readonly (string | number)[] | undefined;
@@ -52,8 +52,9 @@ export interface LoaderOptions {
   /** Only samples for which this holds, over the columns of the index: `width >= 256 and cls in (3, 7)`. */
   readonly where?: string | undefined;
   /**
-   * How often a sample comes in an epoch: by class, by an array with a number for each sample of the dataset as it is opened, in
-   * the order on disk, or by a function. The keys of a plain object are names; class numbers go into a Map or a list of pairs:
+   * How often a sample comes, compared with others: by class (1 if not given), by an array with a number for each sample of the
+   * dataset as it is opened, in the order on disk, or by a function. An epoch has as many samples as have a weight above 0, or
+   * `samplesPerEpoch`: if that is the sum of whole weights, each comes exactly as often as its weight says. The keys of a plain object are names; class numbers go into a Map or a list of pairs:
    * `[[3, 0.5], ['cat', 2]]`.
    */
   readonly weights?: Weights | undefined;

@@ -15,8 +15,13 @@ export const MAX_STREAMS = 65_536;
 
 /** The permutation of the units. */
 export const UNITS_STREAM = 0xffffffff;
-/** How often a weighted sample comes; block and i are the upper and lower half of the sample's number in the dataset. */
+/**
+ * How often a weighted sample comes in runs that an earlier version began; block and i are the upper and lower half of the sample's
+ * number in the dataset.
+ */
 export const WEIGHTS_STREAM = 0xfffffffd;
+/** Which weighted samples come once more in a pass. */
+export const WEIGHTED_STREAM = 0xfffffffa;
 
 /** What decides the random words: seed from 0 to 2^53 - 1, epoch below 2^32. */
 export interface Randomness {

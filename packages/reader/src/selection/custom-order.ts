@@ -36,7 +36,7 @@ export function selectInOrder(order: ArrayLike<number>, counts: ArrayLike<number
     counts: Float64Array.from(rows, ({ length }) => length),
     rows: (shard) => rows[shard]!,
   };
-  return { subset: { identity: identityOf(positions, rows), varies: false, all, draw: () => all }, positions };
+  return { subset: { identity: identityOf(positions, rows), all, draw: () => all }, positions };
 }
 
 function countTimes(order: ArrayLike<number>, samples: number): Uint32Array {

@@ -1,7 +1,7 @@
 import type { ShardIndex } from '@shardtool/format';
 import { expect, test } from 'vitest';
 import { WEIGHTS_STREAM, word } from '../order/words.js';
-import { checkEpochSamples, type SelectionRequest, selectSamples } from './selection.js';
+import { type SelectedRun, type SelectionRequest, selectSamples } from './selection.js';
 
 /** Shards of 4, 0 and 3 samples; keys are s0, s1, ...; classes go round. */
 const COUNTS = [4, 0, 3];
@@ -33,8 +33,8 @@ const dataset = {
   },
 };
 
-async function rowsOf(request: SelectionRequest, randomness = { seed: 1, epoch: 0 }) {
-  const selection = (await selectSamples(request, dataset)).draw(randomness);
+async function rowsOf(request: SelectionRequest, run: SelectedRun = {}) {
+  const selection = (await selectSamples(request, dataset, run)).draw({ seed: 1, epoch: 0 });
   const rows = COUNTS.map((_, shard) => selection.rows(shard));
   rows.forEach((row, shard) => {
     if (row !== null) expect(selection.counts[shard]).toBe(row.length);
@@ -111,39 +111,58 @@ test('a selection without samples is refused', async () => {
   );
 });
 
-test('a sample of whole weight comes so often, one after the other', async () => {
-  expect(await rowsOf({ weights: { ant: 3, cow: 0 } })).toEqual([[0, 0, 0, 1, 3, 3, 3], null, [0, 2, 2, 2]]);
+test('weights share out an epoch as long as the samples that have one', async () => {
+  for (const scale of [1, 1e-3, 1 / 7, 1000]) {
+    const counts = [3, 2, 2];
+    const selection = (await selectSamples({ weights: ({ cls }) => scale / counts[cls]! }, dataset)).draw({
+      seed: 3,
+      epoch: 1,
+    });
+    expect(Array.from(selection.counts).reduce((a, b) => a + b)).toBe(7);
+  }
+  // Without the two cows five are left, and each comes once.
+  expect(await rowsOf({ weights: { ant: 0.2, bee: 0.2, cow: 0 } })).toEqual([[0, 1, 3], null, [0, 2]]);
+});
+
+test('an epoch of another number of samples is shared out by any weights', async () => {
+  const times = async (weights: number[], epochSamples: number, epoch = 0) => {
+    const { rows } = (await selectSamples({ weights }, dataset, { epochSamples })).draw({ seed: 4, epoch });
+    const found = new Array<number>(7).fill(0);
+    for (const row of rows(0)!) found[row]!++;
+    for (const row of rows(2)!) found[4 + row]!++;
+    return found;
+  };
+  // The sum of whole weights gives each sample as often as its weight says.
+  expect(await times([3, 1, 0, 3, 1, 0, 3], 11)).toEqual([3, 1, 0, 3, 1, 0, 3]);
+  expect(await times([0.75, 0.25, 0, 0.75, 0.25, 0, 0.75], 11)).toEqual([3, 1, 0, 3, 1, 0, 3]);
+  const weights = [0.1, 1e6, 7, 0, 1e-9, 3, 2e5];
+  const sum = weights.reduce((a, b) => a + b);
+  for (const epochSamples of [1, 5, 7, 1000]) {
+    for (let epoch = 0; epoch < 5; epoch++) {
+      const found = await times(weights, epochSamples, epoch);
+      expect(found.reduce((a, b) => a + b)).toBe(epochSamples);
+      found.forEach((count, i) => {
+        expect(Math.abs(count - (weights[i]! / sum) * epochSamples)).toBeLessThan(1);
+      });
+    }
+  }
 });
 
 test('the weight of a sample may be any function of its key and class', async () => {
   const weights = ({ key, cls }: { key: string; cls: number }) => (key === 's0' ? 2 : cls === 1 ? 1 : 0);
-  expect(await rowsOf({ weights })).toEqual([[0, 0, 1], null, [0]]);
+  expect(await rowsOf({ weights }, { epochSamples: 4 })).toEqual([[0, 0, 1], null, [0]]);
   const wrong = () => Number.NaN;
   await expect(selectSamples({ weights: wrong }, dataset)).rejects.toThrow('The weight of sample "s0" is NaN');
 });
 
-test('a fraction decides by the word of the sample, so that its draw depends on seed, epoch and number alone', async () => {
-  for (const randomness of [
-    { seed: 2 ** 52 + 3, epoch: 0 },
-    { seed: 5, epoch: 2 ** 32 - 1 },
-  ]) {
-    const times = (number: number, weight: number) =>
-      Math.floor(weight) + (word(randomness, WEIGHTS_STREAM, 0, number) * 2 ** -32 < weight % 1 ? 1 : 0);
-    const rows = await rowsOf({ weights: { ant: 1.5, bee: 0.25, cow: 2.75 } }, randomness);
-    const expected = (first: number, count: number) =>
-      Array.from({ length: count }, (_, i) =>
-        Array(times(first + i, [1.5, 0.25, 2.75][(first + i) % 3]!)).fill(i),
-      ).flat();
-    expect(rows).toEqual([expected(0, 4), null, expected(4, 3)]);
-    const subset = await rowsOf({ weights: { ant: 1.5, bee: 0.25, cow: 2.75 }, classes: ['cow'] }, randomness);
-    expect(subset).toEqual([rows[0]!.filter((row) => row === 2), null, rows[2]!.filter((row) => row === 1)]);
-  }
-});
-
 test('an array has the weight of each sample by its number, and of no more and no fewer', async () => {
   const each = [0, 1, 2, 0, 0, 3, 0];
-  expect(await rowsOf({ weights: each })).toEqual([[1, 2, 2], null, [1, 1, 1]]);
-  expect(await rowsOf({ weights: Float32Array.from(each), classes: ['cow'] })).toEqual([[2, 2], null, [1, 1, 1]]);
+  expect(await rowsOf({ weights: each }, { epochSamples: 6 })).toEqual([[1, 2, 2], null, [1, 1, 1]]);
+  expect(await rowsOf({ weights: Float32Array.from(each), classes: ['cow'] }, { epochSamples: 5 })).toEqual([
+    [2, 2],
+    null,
+    [1, 1, 1],
+  ]);
   await expect(selectSamples({ weights: [1, 2] }, dataset)).rejects.toThrow(
     'weights has 2 numbers and the dataset 7 samples: give one for each, in the order on disk.',
   );
@@ -152,24 +171,43 @@ test('an array has the weight of each sample by its number, and of no more and n
   );
 });
 
-test('over many epochs a sample comes as often as its weight says', async () => {
+test('over many epochs a sample comes as often as its weight says, whichever samples come with it', async () => {
   const subset = await selectSamples({ weights: { ant: 0.3, bee: 1, cow: 1.7 } }, dataset);
   const times = new Float64Array(7);
+  const pairs = new Set<string>();
   for (let epoch = 0; epoch < 3000; epoch++) {
     const { rows } = subset.draw({ seed: 11, epoch });
+    const ants = [...rows(0)!]
+      .filter((row) => row % 3 === 0)
+      .concat([...rows(2)!].filter((row) => row === 2).map(() => 6));
+    pairs.add(ants.join());
     for (const row of rows(0)!) times[row]!++;
     for (const row of rows(2)!) times[4 + row]!++;
   }
-  const means = Array.from(times, (n) => n / 3000);
-  for (const [n, mean] of means.entries()) expect(Math.abs(mean - [0.3, 1, 1.7][n % 3]!)).toBeLessThan(0.03);
+  const sum = 3 * 0.3 + 2 * 1 + 2 * 1.7;
+  for (const [n, count] of times.entries()) {
+    expect(Math.abs(count / 3000 - ([0.3, 1, 1.7][n % 3]! / sum) * 7)).toBeLessThan(0.03);
+  }
+  expect(pairs).toEqual(new Set(['', '0', '3', '6', '0,3', '0,6', '3,6', '0,3,6'].filter((pair) => pairs.has(pair))));
+  expect(pairs.size).toBeGreaterThan(6);
 });
 
-test('epochSamples goes with whole weights, and refuses others with the way out', async () => {
-  const whole = await selectSamples({ weights: { ant: 3 } }, dataset);
-  const fractional = await selectSamples({ weights: { ant: 1.5 } }, dataset);
-  expect(() => checkEpochSamples(whole, 100)).not.toThrow();
-  expect(() => checkEpochSamples(fractional, undefined)).not.toThrow();
-  expect(() => checkEpochSamples(fractional, 100)).toThrow('multiply them until they are whole');
+test('a run that an earlier version began draws as it did: a weight is a number of times, whatever the others have', async () => {
+  const weights = { ant: 1.5, bee: 0.25, cow: 2.75 };
+  for (const randomness of [
+    { seed: 2 ** 52 + 3, epoch: 0 },
+    { seed: 5, epoch: 2 ** 32 - 1 },
+  ]) {
+    const times = (number: number, weight: number) =>
+      Math.floor(weight) + (word(randomness, WEIGHTS_STREAM, 0, number) * 2 ** -32 < weight % 1 ? 1 : 0);
+    const subset = await selectSamples({ weights }, dataset, { identity: '52993df9f9d0dcd1' });
+    const { rows } = subset.draw(randomness);
+    const expected = (first: number, count: number) =>
+      Array.from({ length: count }, (_, i) =>
+        Array(times(first + i, [1.5, 0.25, 2.75][(first + i) % 3]!)).fill(i),
+      ).flat();
+    expect([[...rows(0)!], [...rows(2)!]]).toEqual([expected(0, 4), expected(4, 3)]);
+  }
 });
 
 test('the identity of a selection is that of what is selected, not of how it was said', async () => {

@@ -4,6 +4,7 @@ import type { ShardIndex } from '@shardtool/format';
 import { firstNumbers } from '../order/units.js';
 import type { Randomness } from '../order/words.js';
 import { classNumber } from './classes.js';
+import { drawWeighted, weightedTimes } from './draw-weighted.js';
 import { drawTimes, type Weights, weigher } from './weights.js';
 import { compileWhere } from './where.js';
 
@@ -37,12 +38,18 @@ export interface Selection {
 export interface Subset {
   /** '' where everything is selected; else a hash of what is, with the weights. Part of a loader's state. */
   readonly identity: string;
-  /** Whether weights that are not whole make every pass a different one. */
-  readonly varies: boolean;
   /** Every sample that can come in any pass, each at least once. */
   readonly all: Selection;
   /** The selection of one pass; `epoch` is its number. The same object while the same is asked for. */
   draw(randomness: Randomness): Selection;
+}
+
+/** The run that samples are selected for. */
+export interface SelectedRun {
+  /** Samples of an epoch, which weights share out. Default: as many as have a weight above 0. */
+  readonly epochSamples?: number | null | undefined;
+  /** {@link Subset.identity} in the state of a run that continues. */
+  readonly identity?: string | undefined;
 }
 
 /** Indexes that are read at once. */
@@ -58,29 +65,56 @@ interface ShardSubset {
  * Finds what a request selects; without one, no index is read. Throws {@link OptionError} for an unknown class, a key
  * that is not in the dataset, a wrong expression, a weight that is none, and a selection without samples.
  */
-export async function selectSamples(request: SelectionRequest, dataset: SelectableDataset): Promise<Subset> {
+export async function selectSamples(
+  request: SelectionRequest,
+  dataset: SelectableDataset,
+  run: SelectedRun = {},
+): Promise<Subset> {
   const { counts } = dataset;
   if (Object.values(request).every((part) => part === undefined)) {
     const all: Selection = { counts, rows: () => null };
-    return { identity: '', varies: false, all, draw: () => all };
+    return { identity: '', all, draw: () => all };
   }
   const subsets = await selectShards(request, dataset);
-  const selected = subsets.reduce((sum, subset, k) => sum + expectedSamples(subset, counts[k]!), 0);
-  if (selected === 0) {
+  if (subsets.every((subset, k) => mostSamples(subset, counts[k]!) === 0)) {
     throw new OptionError({}, 'No sample is selected: widen classes, keys, where or weights.');
   }
-  const varies = subsets.some(({ weights }) => weights?.some((weight) => !Number.isInteger(weight)));
-  const firstSample = firstNumbers(counts);
-  const draw = (randomness: Randomness) =>
-    selectionOf(
-      subsets.map((subset, k) => drawRows(subset, firstSample[k]!, randomness)),
+  if (request.weights === undefined) {
+    const all = selectionOf(
+      subsets.map(({ rows }) => rows),
       counts,
     );
-  const always = varies ? undefined : draw({ seed: 0, epoch: 0 });
+    return { identity: identityOf(subsets), all, draw: () => all };
+  }
+  const earlier = identityOf(subsets);
+  return run.identity === earlier
+    ? weightedSubset(subsets, counts, earlier, timesOfEarlier(subsets, counts))
+    : weightedSubset(subsets, counts, identityOf(subsets, 'shared;'), timesOf(subsets, run.epochSamples ?? undefined));
+}
+
+/** How often each sample comes in a pass, shard by shard; null for a shard of which nothing is selected. */
+interface Times {
+  readonly varies: boolean;
+  draw(randomness: Randomness): readonly Uint32Array[];
+}
+
+function weightedSubset(
+  subsets: readonly ShardSubset[],
+  counts: ArrayLike<number>,
+  identity: string,
+  times: Times,
+): Subset {
+  const draw = (randomness: Randomness) => {
+    const drawn = times.draw(randomness);
+    return selectionOf(
+      subsets.map((subset, k) => repeatedRows(subset, drawn[k]!)),
+      counts,
+    );
+  };
+  const always = times.varies ? undefined : draw({ seed: 0, epoch: 0 });
   let last: { readonly randomness: Randomness; readonly selection: Selection } | undefined;
   return {
-    identity: identityOf(subsets),
-    varies,
+    identity,
     all: always ?? selectionOf(subsets.map(possibleRows), counts),
     draw({ seed, epoch }) {
       if (always !== undefined) return always;
@@ -92,17 +126,31 @@ export async function selectSamples(request: SelectionRequest, dataset: Selectab
   };
 }
 
-/**
- * An epoch of `epochSamples` samples is a stretch of the sequence of passes, so it must be known how long each pass is.
- * Throws {@link OptionError} where weights make passes differ.
- */
-export function checkEpochSamples(subset: Subset, epochSamples: number | undefined): void {
-  if (epochSamples === undefined || !subset.varies) return;
-  throw new OptionError(
-    {},
-    'samplesPerEpoch needs whole weights, since other weights make each pass another length: multiply them until they are ' +
-      'whole (7 and 2 instead of 3.5 and 1); samplesPerEpoch then decides how long an epoch is.',
-  );
+/** Weights share out the samples of a pass, by default as many as can come. */
+function timesOf(subsets: readonly ShardSubset[], epochSamples: number | undefined): Times {
+  const parts = subsets.map(({ weights }) => weights ?? new Float64Array());
+  const first = firstNumbers(parts.map(({ length }) => length));
+  const line = concat(parts);
+  const times = weightedTimes(line, epochSamples ?? line.reduce((most, weight) => most + (weight > 0 ? 1 : 0), 0));
+  return {
+    varies: times.drawn.length > 0,
+    draw(randomness) {
+      const drawn = drawWeighted(times, randomness);
+      return subsets.map((_, k) => drawn.subarray(first[k]!, first[k + 1]!));
+    },
+  };
+}
+
+/** In runs that an earlier version began, a weight is the number of times that a sample comes in a pass, whatever others have. */
+function timesOfEarlier(subsets: readonly ShardSubset[], counts: ArrayLike<number>): Times {
+  const first = firstNumbers(counts);
+  return {
+    varies: subsets.some(({ weights }) => weights?.some((weight) => !Number.isInteger(weight))),
+    draw: (randomness) =>
+      subsets.map(({ rows, weights }, k) =>
+        drawTimes(weights ?? new Float64Array(), (i) => first[k]! + (rows === null ? i : rows[i]!), randomness),
+      ),
+  };
 }
 
 async function selectShards(request: SelectionRequest, dataset: SelectableDataset): Promise<ShardSubset[]> {
@@ -153,20 +201,27 @@ function checkMissing(missing: ReadonlySet<string>, keys: number): void {
   );
 }
 
-function expectedSamples({ rows, weights }: ShardSubset, count: number): number {
+function concat(parts: readonly Float64Array[]): Float64Array {
+  const whole = new Float64Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+function mostSamples({ rows, weights }: ShardSubset, count: number): number {
   if (weights !== null) return weights.reduce((sum, weight) => sum + weight, 0);
   return rows === null ? count : rows.length;
 }
 
-function drawRows({ rows, weights }: ShardSubset, firstSample: number, randomness: Randomness): Uint32Array | null {
+/** The selected rows, each as often as it comes. */
+function repeatedRows({ rows, weights }: ShardSubset, times: Uint32Array): Uint32Array | null {
   if (weights === null) return rows;
-  const rowAt = (i: number) => (rows === null ? i : rows[i]!);
-  const times = drawTimes(weights, (i) => firstSample + rowAt(i), randomness);
-  let total = 0;
-  for (let i = 0; i < times.length; i++) total += times[i]!;
-  const drawn = new Uint32Array(total);
+  const drawn = new Uint32Array(times.reduce((sum, count) => sum + count, 0));
   for (let i = 0, at = 0; i < times.length; i++) {
-    drawn.fill(rowAt(i), at, at + times[i]!);
+    drawn.fill(rows === null ? i : rows[i]!, at, at + times[i]!);
     at += times[i]!;
   }
   return drawn;
@@ -186,8 +241,8 @@ function selectionOf(rows: readonly (Uint32Array | null)[], counts: ArrayLike<nu
   };
 }
 
-function identityOf(subsets: readonly ShardSubset[]): string {
-  const hash = createHash('sha256');
+function identityOf(subsets: readonly ShardSubset[], kind = ''): string {
+  const hash = createHash('sha256').update(kind);
   for (const { rows, weights } of subsets) {
     hash.update(`${rows?.length ?? 'all'},${weights?.length ?? 'once'};`);
     if (rows !== null) hash.update(rows);

@@ -12,7 +12,8 @@ export interface WeighedSample {
 }
 
 /**
- * How often a sample comes in an epoch: by class (1 where not given), by an array with a number for each sample, or by a function.
+ * How often a sample comes, compared with the others: by class (1 if not given), by an array with a number for each sample, or by a
+ * function. An epoch has as many samples as have a weight above 0, or `samplesPerEpoch`.
  * The keys of a plain object are names; in a Map or a list of pairs text is a name, and a number is a class number.
  */
 export type Weights = ClassWeights | ArrayLike<number> | WeightFunction;
@@ -88,7 +89,7 @@ function checkWeight(weight: number, of: string): number {
 const WORDS = new Uint32Array(4);
 
 /**
- * How often each of consecutive samples comes in one epoch: floor(w) times, and once more where u < frac(w). u is word i
+ * How often each of consecutive samples comes in one epoch of a run that an earlier version began: floor(w) times, and once more where u < frac(w). u is word i
  * mod 4, over 2^32, of Philox4x32-10 for the counter (i / 4, number / 2^32, WEIGHTS_STREAM, epoch) under the key `seed`,
  * where i is the sample's number in the dataset mod 2^32. So a sample's draw depends on (seed, epoch, number) alone.
  */

@@ -6,12 +6,12 @@ import { orderDefaults } from '../../order/defaults.js';
 import { type EpochOrder, epochOrder } from '../../order/epoch-order.js';
 import { resolveBatchSize, resolveRanks } from '../../order/ranks.js';
 import { bufferCount } from '../../order/slabs.js';
-import { type DatasetState, takeUpState } from '../../order/state.js';
+import { type DatasetState, parseState, takeUpState } from '../../order/state.js';
 import { type Unit, unitOf } from '../../order/units.js';
 import { ORDER_VERSION } from '../../order/words.js';
 import { selectInOrder } from '../../selection/custom-order.js';
 import {
-  checkEpochSamples,
+  type SelectedRun,
   type Selection,
   type SelectionRequest,
   type Subset,
@@ -132,9 +132,9 @@ export async function setUpOrder(dataset: StoredDataset, options: OrderRequest):
 async function setUpDatasetOrder(dataset: StoredDataset, options: DatasetOrderRequest): Promise<LoaderOrder> {
   const { rank, worldSize } = resolveRanks(options);
   const { batchSize, globalBatch } = resolveBatchSize(options, worldSize);
-  const { subset, positions } = await select(dataset, options);
-  checkEpochSamples(subset, options.samplesPerEpoch);
-
+  const given = options.state === undefined ? null : parseState(options.state);
+  const epochSamples = given === null ? options.samplesPerEpoch : (given.epochSamples ?? undefined);
+  const { subset, positions } = await select(dataset, options, { epochSamples, identity: given?.selection });
   const saved = options.state === undefined ? null : takeUp(dataset, subset, options);
   const shuffle = positions === undefined && (options.shuffle ?? saved?.shuffle ?? true);
   const { meanSampleBytes } = dataset;
@@ -144,7 +144,6 @@ async function setUpDatasetOrder(dataset: StoredDataset, options: DatasetOrderRe
   // Weights make passes of differing length: the unit is chosen once, or it could change on the way.
   const firstCounts = subset.draw({ seed, epoch: saved?.epoch ?? options.epoch ?? 0 }).counts;
   const unit = saved?.unit ?? options.shuffleUnit ?? unitOf(firstCounts, streams, blockSamples);
-  const epochSamples = saved?.epochSamples ?? options.samplesPerEpoch;
 
   const selection = (epoch: number): Selection => subset.draw({ seed, epoch });
   const part = ({ epoch, position }: Place, as: PlanPart): EpochPlan =>
@@ -229,11 +228,12 @@ async function setUpDatasetOrder(dataset: StoredDataset, options: DatasetOrderRe
 async function select(
   dataset: StoredDataset,
   options: DatasetOrderRequest,
+  run: SelectedRun,
 ): Promise<{ readonly subset: Subset; readonly positions?: Uint32Array }> {
   const { indices } = options;
   if (indices === undefined) {
     const request = { classes: options.classes, keys: options.keys, where: options.where, weights: options.weights };
-    return { subset: await selectSamples(request, selectableOf(dataset, request)) };
+    return { subset: await selectSamples(request, selectableOf(dataset, request), run) };
   }
   const given = (['classes', 'keys', 'where', 'weights', 'shuffle', 'shuffleUnit'] as const).find(
     (name) => options[name] !== undefined,

@@ -1,0 +1,68 @@
+import { shuffle } from '@shardtool/base';
+import { type Randomness, WEIGHTED_STREAM, word } from '../order/words.js';
+
+/** How often samples come by their weights: `whole` times in every pass, and once more in a pass that draws them. */
+export interface WeightedTimes {
+  readonly whole: Uint32Array;
+  /** Which samples are drawn for once more, and their probabilities, which add up to about `extra`. */
+  readonly drawn: Uint32Array;
+  readonly probability: Float64Array;
+  /** Samples that are drawn in each pass. */
+  readonly extra: number;
+}
+
+/** A sample whose share is as near to a whole number comes that often. */
+const TOLERANCE = 1e-9;
+/** Numbers of the stream that the draws take: the order in which samples are looked at, and where the first one is. */
+const [SHUFFLE_BLOCK, START_BLOCK] = [0, 1];
+
+/**
+ * Shares out a pass of `samples` samples by weights, of which at least one is more than 0: a sample comes `weight * samples / sum`
+ * times, or one of the two whole numbers next to that.
+ */
+export function weightedTimes(weights: Float64Array, samples: number): WeightedTimes {
+  let sum = 0;
+  for (const weight of weights) sum += weight;
+  const whole = new Uint32Array(weights.length);
+  const drawn: number[] = [];
+  const probability: number[] = [];
+  let left = samples;
+  for (let i = 0; i < weights.length; i++) {
+    const share = (weights[i]! / sum) * samples;
+    const near = Math.round(share);
+    whole[i] = Math.abs(share - near) <= TOLERANCE * Math.max(1, near) ? near : Math.floor(share);
+    left -= whole[i]!;
+    if (share - whole[i]! <= TOLERANCE * Math.max(1, near)) continue;
+    drawn.push(i);
+    probability.push(share - whole[i]!);
+  }
+  return {
+    whole,
+    drawn: Uint32Array.from(drawn),
+    probability: Float64Array.from(probability),
+    extra: Math.max(0, left),
+  };
+}
+
+/**
+ * How often each sample comes in one pass. The samples with a probability are put into a random order and laid on a line, each as
+ * long as its probability; those that lie on a whole number behind a random start come once more. So a pass has exactly as many
+ * samples as were asked for, and each comes by its own probability.
+ */
+export function drawWeighted({ whole, drawn, probability, extra }: WeightedTimes, randomness: Randomness): Uint32Array {
+  const times = whole.slice();
+  if (drawn.length === 0) return times;
+  const order = Uint32Array.from(drawn, (_, i) => i);
+  shuffle(order, order.length, randomness.seed, randomness.epoch, WEIGHTED_STREAM, SHUFFLE_BLOCK);
+  let sum = 0;
+  for (const part of probability) sum += part;
+  // 20 bits, so that the sum with `extra` is exact.
+  const start = (word(randomness, WEIGHTED_STREAM, START_BLOCK, 0) >>> 12) * 2 ** -20;
+  let line = 0;
+  for (let i = 0; i < order.length; i++) {
+    const before = Math.floor(start + line);
+    line = i === order.length - 1 ? extra : Math.min(extra, line + (probability[order[i]!]! / sum) * extra);
+    times[drawn[order[i]!]!]! += Math.floor(start + line) - before;
+  }
+  return times;
+}
