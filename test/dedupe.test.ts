@@ -172,6 +172,29 @@ test('an image that became a duplicate while a pack was stopped is a change of t
   });
 });
 
+test('a duplicate of an image that cannot be packed is in the quarantine, and an append packs it', async () => {
+  const source = tree({
+    'a.jpg': jpeg('one'),
+    'b.jpg': jpeg('two'),
+    'c.jpg': jpeg('one'),
+    'a.txt': 'x'.repeat(100_000),
+  });
+  const options: PackOptions = { dedupe: true, onBad: 'quarantine', maxBad: 1, maxSampleBytes: 50_000 };
+  const { output, report, sources } = await dedupe(source, options);
+  expect(sources).toEqual(['b.jpg']);
+  const listed = () => {
+    const text = readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8').trimEnd();
+    return text.split('\n').map((line) => JSON.parse(line) as { path: string; reason: string });
+  };
+  expect(listed().map((entry) => entry.path)).toEqual(['a.jpg', 'c.jpg']);
+  expect(listed()[1]!.reason).toMatch(/^It has the bytes of a\.jpg, which is not packed: a\.jpg and the 1 beside it/);
+  expect(report).toMatchObject({ samples: 1, quarantined: 2 });
+
+  await pack(source, output, { ...options, append: true, workers: 1 });
+  expect((await samplesOf(output)).map((sample) => sample.source).sort()).toEqual(['b.jpg', 'c.jpg']);
+  expect(listed().map((entry) => entry.path)).toEqual(['a.jpg']);
+});
+
 test('without duplicates there is no list, and a list of an earlier pack goes with the rest', async () => {
   const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': jpeg(1) });
   const { output } = await dedupe(source);

@@ -9,6 +9,7 @@ import type { Grouping } from '../plan/grouping.js';
 import { OUTCOME } from '../plan/outcomes.js';
 import type { PackPlan } from '../plan/plan-shards.js';
 import type { ProgressTicker } from '../progress.js';
+import type { QuarantinedFile } from '../shard/shard-job.js';
 import type { SourceFiles } from '../source/source-files.js';
 import { comparePacked, notePackedSizes } from './compare-packed.js';
 import { DigestTable } from './digest-table.js';
@@ -88,6 +89,21 @@ async function addToList(list: string, target: string): Promise<void> {
   const known = new Set(linesOf(before).map(pairIn));
   const lines = linesOf(readFileSync(list, 'utf8')).filter((line) => !known.has(pairIn(line)));
   if (lines.length > 0) await writeAtomically(target, `${before}${lines.join('\n')}\n`);
+}
+
+/**
+ * Duplicates that are not packed because the image that stands for them is among the bad ones, as entries for the quarantine.
+ */
+export function lostDuplicates(output: string, bad: readonly QuarantinedFile[]): QuarantinedFile[] {
+  const list = join(output, DUPLICATES_FILE);
+  if (bad.length === 0 || !existsSync(list)) return [];
+  const reasons = new Map(bad.map(({ path, reason }) => [path, reason]));
+  return linesOf(readFileSync(list, 'utf8')).flatMap((line) => {
+    const { path, standsFor, shard } = JSON.parse(line) as DuplicateLine;
+    const reason = shard === undefined ? reasons.get(standsFor) : undefined;
+    if (reason === undefined) return [];
+    return [{ path, standsFor, reason: `It has the bytes of ${standsFor}, which is not packed: ${reason}` }];
+  });
 }
 
 function linesOf(text: string): string[] {

@@ -120,7 +120,8 @@ export async function markPacked(
     }
     for (const path of source) mark(path);
   }
-  for (const { path } of quarantined) mark(path);
+  // A duplicate of a bad image may be fine itself.
+  for (const { path, standsFor } of quarantined) if (standsFor === undefined) mark(path);
   return packed;
 }
 

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { withMessages } from '@shardtool/base';
 import { readManifest } from '@shardtool/format';
+import { lostDuplicates } from '../dedupe/dedupe.js';
 import { PACK_DEFAULTS } from '../options.js';
 import { commitDataset, type PartialField } from '../output/commit.js';
 import { commitOnce } from '../output/commit-once.js';
@@ -84,16 +85,16 @@ export async function commitWhenComplete(
   return { pendingShards, partialFields: done?.partialFields ?? [] };
 }
 
+interface CompletedPack {
+  readonly partialFields: readonly PartialField[];
+  /** Images of this pack that quarantine.jsonl lists. */
+  readonly quarantined: number;
+}
+
 /** Makes the shards of the plan in the folder a dataset. */
-async function commitPlan(
-  output: string,
-  lock: HeldOutput,
-  maxBad: number,
-): Promise<{ readonly partialFields: readonly PartialField[]; readonly quarantined: number }> {
+async function commitPlan(output: string, lock: HeldOutput, maxBad: number): Promise<CompletedPack> {
   const header = await openPlan(output);
-  const results = await readAllNotes(output, header, maxBad);
-  const quarantined = results.reduce((sum, result) => sum + result.quarantined.length, header.quarantined?.length ?? 0);
-  return { partialFields: await completePack(output, lock, header, results), quarantined };
+  return completePack(output, lock, header, await readAllNotes(output, header, maxBad));
 }
 
 /**
@@ -106,15 +107,18 @@ export async function completePack(
   header: PlanHeader,
   results: readonly ShardResult[],
   base: AppendBase | null = null,
-): Promise<readonly PartialField[]> {
+): Promise<CompletedPack> {
   const { format, index: otherIndexes } = plannedTarget(header);
-  const bad = results.flatMap(({ quarantined }) => quarantined);
-  await writeQuarantine(output, [...(base?.quarantined ?? []), ...(header.quarantined ?? []), ...bad]);
+  const bad = [...(header.quarantined ?? []), ...results.flatMap(({ quarantined }) => quarantined)];
+  const quarantined = [...bad, ...lostDuplicates(output, bad)];
+  // Duplicates of bad images were looked at again: see `markPacked`.
+  const earlier = base?.quarantined.filter(({ standsFor }) => standsFor === undefined) ?? [];
+  await writeQuarantine(output, [...earlier, ...quarantined]);
   const { classes, columns } = header;
   const facts = { format, classes, columns, otherIndexes, lock, base: base?.manifest };
   const partialFields = await commitDataset(output, results, facts);
   removeState(output);
-  return partialFields;
+  return { partialFields, quarantined: quarantined.length };
 }
 
 async function openPlan(output: string): Promise<PlanHeader> {

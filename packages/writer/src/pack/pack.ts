@@ -205,9 +205,9 @@ async function packAndCommit(work: PackWork, header: PlanHeader): Promise<PackRe
   work.ticker.begin('commit', header.files, header.sourceBytes);
   shards.sort((a, b) => a.shard - b.shard);
   await work.destination.whenSent();
-  const partialFields = await completePack(work.output, work.folder.lock, header, shards, work.base);
+  const completed = await completePack(work.output, work.folder.lock, header, shards, work.base);
   await work.destination.commit();
-  return { ...writtenReport(header, shards), partialFields, isCommitted: true };
+  return { ...writtenReport(header, shards), ...completed, isCommitted: true };
 }
 
 async function packPart(work: PackWork): Promise<PackReport> {

@@ -95,7 +95,7 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
       plan = planShards(files, { ...planOptions, leftOut });
     }
     const shards = () => shardPlans(files, plan, labels);
-    const known = new Set(base?.quarantined.map(({ path }) => path));
+    const known = new Set(base?.quarantined.filter(({ standsFor }) => standsFor === undefined).map(({ path }) => path));
     const quarantined = [
       ...survey.refused,
       ...plannedQuarantine(files, plan),

@@ -52,6 +52,8 @@ export interface QuarantinedFile {
   /** Below the source. */
   readonly path: string;
   readonly reason: string;
+  /** The bad image that stood for this one, which has the same bytes and may be fine itself. */
+  readonly standsFor?: string;
 }
 
 /** What became of a shard. */
