@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { openDataset, openMixture } from '@shardtool/reader';
 import { CacheFolder } from '@shardtool/storage';
+import { convert } from '@shardtool/writer';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
 import { type FaultyServer, faultyServer } from './faulty-server.js';
@@ -95,7 +96,7 @@ test('a cache with room for all fetches once, also for the next process; and wha
   expect(again.fetched[0]).toBeGreaterThan(0);
   expect(again.fetched[0]).toBeLessThan(0.1);
   expect(CacheFolder.contents(folder).pieces).toBe(pieces.length);
-  expect(CacheFolder.clear(folder).pieces).toBe(pieces.length);
+  expect((await CacheFolder.clear(folder)).pieces).toBe(pieces.length);
   expect(CacheFolder.contents(folder)).toEqual({ pieces: 0, bytes: 0 });
 });
 
@@ -139,4 +140,92 @@ test('a mixture of remote datasets gives the batches of the disk, and a cache fo
   expect(remote.fetched[2]).toBeLessThan(0.85);
   expect(bytesIn(cache)).toBeLessThanOrEqual(cacheSize);
   await far.stop();
+});
+
+describe('shards without checksums', () => {
+  let folder: string;
+  let place: FaultyServer;
+
+  /** A file of three row groups; `other` has the same names, counts and sizes, and other images. */
+  beforeAll(async () => {
+    folder = emptyFolder();
+    const table = path.join(folder, 'table');
+    await convert(shards, table, { format: 'parquet', workers: 1 });
+    const files = fs.readdirSync(path.join(table, 'data')).filter((name) => name.endsWith('.parquet'));
+    for (const name of ['one', 'other', 'place']) fs.mkdirSync(path.join(folder, name));
+    for (const name of files.slice(0, 3)) {
+      const bytesOf = fs.readFileSync(path.join(table, 'data', name));
+      fs.writeFileSync(path.join(folder, 'one', name), bytesOf);
+      // Behind the header of the first image.
+      for (let at = 5000; at < 9000; at += 100) bytesOf[at]! ^= 1;
+      fs.writeFileSync(path.join(folder, 'other', name), bytesOf);
+    }
+    place = await faultyServer(folder);
+  });
+  afterAll(() => place.stop());
+
+  const locations = (name: string, root: string) =>
+    fs
+      .readdirSync(path.join(folder, 'one'))
+      .sort()
+      .map((file) => `${root}/${name}/${file}`);
+
+  async function digestOf(places: readonly string[], options: object): Promise<string> {
+    const hash = createHash('sha256');
+    await using dataset = await openDataset(places);
+    await using loader = dataset.loader({ ...OPTIONS, shuffle: false, ...options });
+    for await (const batch of loader) {
+      for (const image of batch.encoded!) hash.update(image);
+      hash.update(batch.keys.join());
+    }
+    return hash.digest('hex');
+  }
+  const digestFrom = (name: string, options: object = {}) => digestOf(locations(name, place.url), options);
+
+  test('two places of equal names, counts and sizes each give their own images through one cache', async () => {
+    const cache = { cache: path.join(emptyFolder(), 'cache'), cacheSize: 2 * bytes };
+    const [one, other] = [await digestFrom('one'), await digestFrom('other')];
+    expect(other).not.toBe(one);
+    for (let run = 0; run < 2; run++) {
+      expect(await digestFrom('one', cache)).toBe(one);
+      expect(await digestFrom('other', cache)).toBe(other);
+    }
+  });
+
+  test('a file that was replaced by one of its size gives the new images', async () => {
+    const cache = { cache: path.join(emptyFolder(), 'cache'), cacheSize: 2 * bytes };
+    for (const name of ['one', 'other', 'one']) {
+      fs.cpSync(path.join(folder, name), path.join(folder, 'place'), { recursive: true });
+      expect(await digestFrom('place', cache)).toBe(await digestFrom(name));
+    }
+  });
+
+  test('a piece that was damaged is fetched again', async () => {
+    const cacheFolder = path.join(emptyFolder(), 'cache');
+    const cache = { cache: cacheFolder, cacheSize: 2 * bytes };
+    const one = await digestFrom('one', cache);
+    const pieces = fs.readdirSync(path.join(cacheFolder, 'pieces'));
+    expect(pieces).not.toEqual([]);
+    for (const name of pieces) {
+      const piece = path.join(cacheFolder, 'pieces', name);
+      const { mtime } = fs.statSync(piece);
+      const content = fs.readFileSync(piece);
+      for (let at = 100; at < content.length; at += 5000) content[at]! ^= 0x10;
+      fs.writeFileSync(piece, content);
+      fs.utimesSync(piece, new Date(), mtime);
+    }
+    expect(await digestFrom('one', cache)).toBe(one);
+  });
+
+  test.each([
+    { shuffleUnit: 'shard', streams: 2 },
+    { shuffleUnit: 'chunk', blockSamples: 2 },
+    { shuffleUnit: 'sample' },
+  ])('row groups come through a cache as without one: %o', async (options) => {
+    const cache = { cache: path.join(emptyFolder(), 'cache'), cacheSize: 2 * bytes };
+    const shuffled = { ...options, shuffle: true };
+    const expected = await digestOf(locations('one', path.join(folder)), shuffled);
+    expect(await digestFrom('one', { ...shuffled, ...cache })).toBe(expected);
+    expect(CacheFolder.contents(cache.cache).pieces).toBeGreaterThan(shuffled.shuffleUnit === 'sample' ? -1 : 0);
+  });
 });

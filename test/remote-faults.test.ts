@@ -166,7 +166,7 @@ test('single samples and raw iteration ask once more, too', async () => {
   expect(await digestOf(dataset)).toBe(await digestOf(local));
 });
 
-test('a piece of the cache that has changed is dropped and fetched anew', async () => {
+test('a piece of the cache that has changed is dropped and fetched again, and the dataset is not blamed', async () => {
   const cache = path.join(emptyFolder(), 'cache');
   const options = { cache, cacheSize: 2 * bytes, checksum: 'always' };
   expect((await run(location, options)).digest).toBe(expected);
@@ -181,8 +181,7 @@ test('a piece of the cache that has changed is dropped and fetched anew', async 
   fs.utimesSync(piece, new Date(), mtime);
   const again = await run(location, options);
   expect(again.digest).toBe(expected);
-  expect(again.report.storage!.samplesAgain).toBeGreaterThan(0);
-  await run(location, options);
+  expect(again.report.storage!.samplesAgain).toBe(0);
   expect(fs.readFileSync(piece)).toEqual(whole);
 });
 
@@ -282,7 +281,10 @@ test('two processes on one cache deliver the same, and fetch what both need abou
   const [a, b] = await Promise.all([0, 1].map(() => ended(startReader(cache, 2 * bytes))));
   expect(a!.digest).toBe(b!.digest);
   expect(a!.fetched + b!.fetched).toBeLessThan(1.5 * bytes);
-  expect(CacheFolder.contents(cache)).toMatchObject({ pieces: tars().length, bytes });
+  // The end of a tar, behind its last sample, is not kept.
+  const kept = CacheFolder.contents(cache);
+  expect(kept.pieces).toBe(tars().length);
+  expect(Math.abs(kept.bytes - bytes)).toBeLessThan(0.01 * bytes);
 });
 
 test('processes that are killed while they fill a cache leave it whole for the next one', {

@@ -1,4 +1,4 @@
-import { readSync } from 'node:fs';
+import { readSync, type Stats } from 'node:fs';
 import { copyFile, type FileHandle, open, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import {
@@ -68,7 +68,7 @@ export class LocalStorage implements Storage {
         (expected.version !== undefined && versionOf(found) !== expected.version) ||
         (expected.modifiedMs !== undefined && found.mtimeMs !== expected.modifiedMs);
       if (isOther) throw changed(file);
-      return localSource(file, found.size, handle);
+      return localSource(file, found, handle);
     } catch (cause) {
       await handle?.close();
       if (cause instanceof FileError) throw cause;
@@ -102,10 +102,11 @@ export class LocalStorage implements Storage {
   }
 }
 
-function localSource(location: string, size: number, handle: FileHandle): Source {
+function localSource(location: string, found: Stats, handle: FileHandle): Source {
   return {
     location,
-    size,
+    size: found.size,
+    version: versionOf(found),
     async readAt(offset, target) {
       let done = 0;
       while (done < target.length) {

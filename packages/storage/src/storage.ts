@@ -6,7 +6,7 @@ export interface Source {
   readonly location: string;
   /** Size in bytes when it was opened. */
   readonly size: number;
-  /** Of a remote file, what changes when its content does: undefined until the first answer. */
+  /** What changes when the content does. Undefined before the first answer of a server, and if the storage does not say. */
   readonly version?: string | undefined;
   /**
    * Fills `target` (at most) with the bytes from `offset` on and returns how many there were: fewer than

@@ -80,8 +80,7 @@ export function tryLock(path: string): Lock | HeldLock {
     // An existing lock is looked at first, since that costs less than trying to make another one.
     const held = holderOf(path);
     if (held !== null) return held;
-    const token = newToken();
-    const text = JSON.stringify({ pid: process.pid, host: hostname(), token } satisfies LockHolder);
+    const { token, text } = newLockText();
     const fd = createLock(path, token, text);
     if (fd !== null) return new Lock(path, token, text, fd);
   }
@@ -89,12 +88,22 @@ export function tryLock(path: string): Lock | HeldLock {
 
 /** Who holds the lock at `path`; null if no one does. The lock of a dead process is removed. */
 export function holderOf(path: string): HeldLock | null {
-  const found = readLock(path);
-  if (found === null) return null;
-  const held = { path, beatMs: found.beatMs, text: found.text, ...parseHolder(found.text) };
-  if (!isDead(held)) return held;
-  removeDead(path, found.text);
+  const held = lookAtLock(path);
+  if (held === null || !isDead(held)) return held;
+  removeDead(path, held.text);
   return null;
+}
+
+/** What the lock at `path` says, whether its holder is alive or not; null if there is none. */
+export function lookAtLock(path: string): HeldLock | null {
+  const found = readLock(path);
+  return found && { path, ...found, ...parseHolder(found.text) };
+}
+
+/** The content of a lock file of this process; `facts` are kept with it. */
+export function newLockText(facts: object = {}): { readonly token: string; readonly text: string } {
+  const token = newToken();
+  return { token, text: JSON.stringify({ pid: process.pid, host: hostname(), token, ...facts } satisfies LockHolder) };
 }
 
 /** Whether the lock at `path` still is the one with this token: one that was silent for long may have been taken over. */
@@ -136,7 +145,8 @@ export async function underLock<T>(
   }
 }
 
-function isDead({ path, state, beatMs }: HeldLock): boolean {
+/** Whether the holder has ended, or has to be taken for dead. */
+export function isDead({ path, state, beatMs }: HeldLock): boolean {
   if (state === 'gone') return true;
   if (state === 'running') return false;
   return fileSystemNow(path) - beatMs > SILENT_MS;

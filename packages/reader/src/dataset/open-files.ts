@@ -193,6 +193,7 @@ function packedShard(shard: FoundShard, format: LayoutName, isExpanded: boolean)
     storage,
     bytes: record!.bytes,
     samples: record!.samples,
+    crc32: record!.crc32,
     ...(isExpanded && { open: () => openShard(format, path, undefined, storage) }),
     loadIndex: (read) => loadIndex(shard, read),
     loadParts,

@@ -18,6 +18,10 @@ export interface ShardFile {
   readonly samples: number;
   /** Estimated bytes of `samples`, if an overlay, a split or a list of keys hides other samples of the file. Default: `bytes`. */
   readonly sampleBytes?: number | undefined;
+  /** Of the file, in hexadecimal, as the manifest has it. */
+  readonly crc32?: string | undefined;
+  /** What the storage called the version of the file when it was opened: another one is an error. Absent if it does not say. */
+  readonly version?: string | undefined;
   /** A sample of more bytes is not read. Default: 1 GiB. */
   readonly maxSampleBytes?: number | undefined;
   /** Opens a file whose payloads do not lie in it as they are: all reading goes through this. Absent: `path` is read as it is. */

@@ -1,6 +1,7 @@
 import { FileChangedError, FileError, ReadsInFlight, Recent, ShardtoolError } from '@shardtool/base';
 import { openSource, type Source } from '@shardtool/format';
 import {
+  type Expected,
   isRemote,
   LocalThreads,
   type ReadCosts,
@@ -50,8 +51,8 @@ const HANDED_MS = 10;
 const THREAD_GROW_MS = 60;
 
 /** What is known of a remote file need not be asked for. */
-function sizeOf({ path, bytes }: ShardFile): { readonly size: number } | undefined {
-  return isRemote(path) ? { size: bytes } : undefined;
+function expectedOf({ path, bytes, version }: ShardFile): Expected | undefined {
+  return isRemote(path) ? { size: bytes, version } : undefined;
 }
 
 /** Reads shards: here, or by threads where each read takes a while. The files used last stay open. */
@@ -133,7 +134,7 @@ export class ShardReads {
 
   async #open(file: ShardFile): Promise<Source> {
     const began = performance.now();
-    const source = await (file.open?.() ?? openSource(file.path, sizeOf(file), file.storage));
+    const source = await (file.open?.() ?? openSource(file.path, expectedOf(file), file.storage));
     this.#quickestOpenMs = Math.min(this.#quickestOpenMs, performance.now() - began);
     this.#opens++;
     return source;
@@ -167,12 +168,11 @@ export class ShardReads {
     if (!this.isSlow || file.open !== undefined || !(target.buffer instanceof SharedArrayBuffer)) {
       const source = await this.#sources.get(shard);
       const got = await source.readAt(offset, target);
-      this.#checkVersion(shard, source.version);
+      if (this.isRemote) this.#checkVersion(shard, source.version);
       return got;
     }
     if (!this.isRemote) return (await this.#slowThreads().read(file.path, offset, target)).got;
-    const size = sizeOf(file);
-    const expected = size && { ...size, version: this.#versions.get(shard) };
+    const expected = { ...expectedOf(file), version: this.#versions.get(shard) ?? file.version };
     const place = { location: file.path, expected, options: file.storage };
     const { got, version } = await this.#remoteThreads().read(place, offset, target);
     this.#checkVersion(shard, version);
@@ -194,7 +194,7 @@ export class ShardReads {
   /** Each thread knows the files that it has opened last; all of them have to read the same ones. */
   #checkVersion(shard: number, version: string | undefined): void {
     if (version === undefined) return;
-    const known = this.#versions.get(shard);
+    const known = this.#versions.get(shard) ?? this.#files[shard]!.version;
     if (known === undefined) this.#versions.set(shard, version);
     else if (known !== version) {
       const { name, path } = this.#files[shard]!;

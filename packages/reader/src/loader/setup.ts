@@ -62,7 +62,7 @@ export async function setUp(dataset: StoredDataset, options: CheckedOptions): Pr
   const { files } = dataset;
   await files.measure();
   const { cache, cacheSize } = options;
-  const cached = cache === undefined ? null : cachedStore(dataset, order, new CacheFolder(cache, cacheSize));
+  const cached = cache === undefined ? null : cachedStore(dataset, order, await CacheFolder.open(cache, cacheSize));
   // A crop index is more to fetch, and where reads are slow there mostly is time to decode.
   const cropIndex = !output.usesCropIndex ? 'unused' : files.isSlow && options.cropIndex !== true ? 'far' : 'used';
   const store = cropIndex === 'used' ? (cached ?? files) : withoutCrops(cached ?? files);

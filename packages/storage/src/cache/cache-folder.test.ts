@@ -1,18 +1,36 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { type Lock, newToken, temporaryName, tryLock } from '@shardtool/base';
+import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
 import { TIMES } from '../../../../test/repetitions.js';
 import { CacheFolder } from './cache-folder.js';
-import { ownMark } from './process-mark.js';
 
 const base = fs.mkdtempSync(path.join(os.tmpdir(), 'shardtool-cache-'));
 afterAll(() => fs.rmSync(base, { recursive: true }));
 const emptyFolder = () => fs.mkdtempSync(path.join(base, 'f'));
 const lib = path.resolve('packages/storage/lib/index.js');
-/** A mark of a process that is not there: no process has this number. */
-const gone = ownMark().replace(/^\d+/, String(2 ** 30));
+/** The token of a process that is not there: no process has this number. */
+const gone = newToken().replace(/^\d+/, String(2 ** 30));
+/** What a process with this token writes into a claim of 14 bytes, or a lock. */
+const textOf = (token: string, bytes = 14) => JSON.stringify({ pid: 7, host: 'here', token, bytes });
+const used = (folder: string) => Number(fs.readFileSync(path.join(folder, 'used'), 'utf8'));
+const pathOf = (cache: CacheFolder, name: string) => path.join(cache.folder, 'pieces', name);
+
+/** Starts a program that has a cache at hand, and prints a line when it is ready. */
+async function start(folder: string, maxBytes: number, program: string): Promise<ChildProcess> {
+  const text = `
+    import { CacheFolder } from ${JSON.stringify(lib)};
+    const cache = await CacheFolder.open(${JSON.stringify(folder)}, ${maxBytes});
+    ${program}`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', text], { stdio: ['pipe', 'pipe', 'inherit'] });
+  await new Promise((resolve) => child.stdout.once('data', resolve));
+  return child;
+}
+
+const ended = (child: ChildProcess) => new Promise((resolve) => child.once('exit', resolve));
 
 function bytesIn(folder: string): number {
   const pieces = path.join(folder, 'pieces');
@@ -22,38 +40,85 @@ function bytesIn(folder: string): number {
     .reduce((sum, file) => sum + (file.isFile() ? file.size : 0), 0);
 }
 
-test('a folder with other things in it is not taken for a cache', async () => {
+test('a folder with other things in it is not taken for a cache, and an empty one is a cache of nothing', async () => {
   const folder = emptyFolder();
   fs.writeFileSync(path.join(folder, 'thesis.tex'), 'x');
-  expect(() => new CacheFolder(folder, 1000)).toThrow(/is not a cache of shardtool/);
-  expect(() => CacheFolder.clear(folder)).toThrow(/is not a cache of shardtool/);
+  await expect(CacheFolder.open(folder, 1000)).rejects.toThrow(/is not a cache of shardtool/);
+  await expect(CacheFolder.clear(folder)).rejects.toThrow(/is not a cache of shardtool/);
+  const empty = emptyFolder();
+  expect(CacheFolder.contents(empty)).toEqual({ pieces: 0, bytes: 0 });
+  expect(await CacheFolder.clear(empty)).toEqual({ pieces: 0, bytes: 0 });
+  expect(fs.readdirSync(empty)).toEqual([]);
 });
 
 test.runIf(process.platform === 'linux')(
   'a folder that cannot be made is a sentence, and no call that never ends',
-  () => {
+  async () => {
     // Node's own recursive mkdirSync goes round for ever there.
-    expect(() => new CacheFolder('/proc/x/cache', 1000)).toThrow(/^\/proc\/x\/cache .*\.$/);
+    await expect(CacheFolder.open('/proc/x/cache', 1000)).rejects.toThrow(/^\/proc\/x\/cache .*\.$/);
   },
 );
 
 test('what is needed last goes first, and nothing goes for what is needed later still', async () => {
-  const cache = new CacheFolder(path.join(emptyFolder(), 'cache'), 30);
+  const cache = await CacheFolder.open(path.join(emptyFolder(), 'cache'), 42);
   for (const [name, key] of [
     ['a', 100],
     ['b', 300],
     ['c', 200],
   ] as const) {
-    expect(await cache.write(cache.claim(name, 10, key)!, new Uint8Array(10), key)).toBe(true);
+    expect(await cache.write((await cache.claim(name, 10, key))!, new Uint8Array(10), key)).toBe(true);
   }
-  expect(cache.claim('d', 10, 400)).toBeNull();
-  const claim = cache.claim('d', 10, 250)!;
+  expect(await cache.claim('d', 10, 400)).toBeNull();
+  const claim = (await cache.claim('d', 10, 250))!;
   expect([cache.has('a'), cache.has('b'), cache.has('c')]).toEqual([true, false, true]);
   expect(cache.isBeingWritten('d')).toBe(true);
-  cache.giveBack(claim);
+  await cache.giveBack(claim);
   cache.use('a', 900);
-  expect(cache.claim('e', 20, 800)).not.toBeNull();
+  expect(await cache.claim('e', 24, 800)).not.toBeNull();
   expect([cache.has('a'), cache.has('c')]).toEqual([false, true]);
+});
+
+test('any part of a piece is what was written', async () => {
+  const cache = await CacheFolder.open(path.join(emptyFolder(), 'cache'), 1_000_000);
+  const content = Uint8Array.from({ length: 200_000 }, (_, at) => (at * 31) % 251);
+  await cache.write((await cache.claim('a', content.length, 1))!, content, 1);
+  await fc.assert(
+    fc.asyncProperty(fc.nat(content.length), fc.nat(content.length), async (one, other) => {
+      const [from, to] = [Math.min(one, other), Math.max(one, other)];
+      const target = new Uint8Array(new SharedArrayBuffer(to - from));
+      expect(await cache.read('a', content.length, from, target)).toBe(true);
+      expect(Buffer.from(target).equals(content.subarray(from, to))).toBe(true);
+    }),
+  );
+  expect(await cache.read('b', content.length, 0, new Uint8Array(10))).toBe(false);
+});
+
+test('a piece in which a bit has turned around, or that was cut, is dropped when that part of it is read', async () => {
+  const cache = await CacheFolder.open(path.join(emptyFolder(), 'cache'), 1_000_000);
+  const content = Uint8Array.from({ length: 200_000 }, (_, at) => (at * 31) % 251);
+  const file = pathOf(cache, 'a');
+  const fill = async () => {
+    await cache.write((await cache.claim('a', content.length, 1))!, content, 1);
+    return fs.readFileSync(file);
+  };
+  for (const at of [150_000, content.length + 8]) {
+    const bytes = await fill();
+    bytes[at]! ^= 1;
+    fs.writeFileSync(file, bytes);
+    expect(await cache.read('a', content.length, 0, new Uint8Array(100_000))).toBe(true);
+    expect(await cache.read('a', content.length, 140_000, new Uint8Array(100))).toBe(false);
+    expect(cache.has('a')).toBe(false);
+  }
+  for (const length of [0, 100_000, content.length, content.length + 3]) {
+    await fill();
+    fs.truncateSync(file, length);
+    expect(await cache.read('a', content.length, 0, new Uint8Array(10))).toBe(false);
+    expect(cache.has('a')).toBe(false);
+  }
+  // As after a power cut, when the file has its length and no content.
+  await fill();
+  fs.writeFileSync(file, new Uint8Array(fs.statSync(file).size));
+  expect(await cache.read('a', content.length, 0, new Uint8Array(10))).toBe(false);
 });
 
 test('a process that is killed while it writes leaves nothing that looks whole or takes room', {
@@ -62,93 +127,187 @@ test('a process that is killed while it writes leaves nothing that looks whole o
   const folder = path.join(emptyFolder(), 'cache');
   const kills = 2 * TIMES;
   const program = `
-    import { CacheFolder } from ${JSON.stringify(lib)};
-    const cache = new CacheFolder(${JSON.stringify(folder)}, 400_000);
     console.log('ready');
-    for (let i = Math.floor(Math.random() * 1e6); ; i++) {
-      const claim = cache.claim('p' + (i % 40), 20_000, i % 977);
+    for (let i = process.pid; ; i++) {
+      const claim = await cache.claim('p' + (i % 40), 20_000, i % 977);
       if (claim !== null) await cache.write(claim, new Uint8Array(20_000).fill(1), i % 977);
     }`;
   for (let kill = 0; kill < kills; kill++) {
-    const two = [0, 1].map(() =>
-      spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: ['ignore', 'pipe', 'inherit'] }),
-    );
-    await Promise.all(two.map((child) => new Promise((resolve) => child.stdout!.once('data', resolve))));
+    const two = await Promise.all([0, 1].map(() => start(folder, 400_000, program)));
     await new Promise((resolve) => setTimeout(resolve, 20 + Math.random() * 60));
-    await Promise.all(two.map((child) => new Promise((resolve) => child.once('exit', resolve).kill('SIGKILL'))));
+    await Promise.all(
+      two.map((child) => {
+        child.kill('SIGKILL');
+        return ended(child);
+      }),
+    );
     expect(bytesIn(folder)).toBeLessThanOrEqual(400_000);
-    const cache = new CacheFolder(folder, 400_000);
+    const cache = await CacheFolder.open(folder, 400_000);
     for (const name of fs.readdirSync(path.join(folder, 'pieces'))) {
       expect(name).toMatch(/^p\d+$/);
-      expect(fs.readFileSync(cache.pathOf(name))).toEqual(Buffer.alloc(20_000, 1));
+      const content = Buffer.alloc(20_000);
+      expect(await cache.read(name, 20_000, 0, content)).toBe(true);
+      expect(content).toEqual(Buffer.alloc(20_000, 1));
     }
-    expect(Number(fs.readFileSync(path.join(folder, 'used'), 'utf8'))).toBe(bytesIn(folder));
+    expect(fs.readdirSync(folder).sort()).toEqual(['pieces', 'shardtool-cache', 'used']);
+    expect(used(folder)).toBe(bytesIn(folder));
   }
 });
 
 test('the claim of a process that was killed when its piece was there is not counted off', async () => {
   const folder = path.join(emptyFolder(), 'cache');
-  const cache = new CacheFolder(folder, 30);
-  for (const name of ['a', 'b', 'c']) await cache.write(cache.claim(name, 10, 100)!, new Uint8Array(10), 100);
+  const cache = await CacheFolder.open(folder, 42);
+  for (const name of ['a', 'b', 'c']) await cache.write((await cache.claim(name, 10, 100))!, new Uint8Array(10), 100);
   cache.use('a', 900);
-  fs.symlinkSync(`${gone} 10`, `${cache.pathOf('a')}.claim`);
-  cache.giveBack(cache.claim('d', 10, 50)!);
+  fs.writeFileSync(`${pathOf(cache, 'a')}.claim`, textOf(gone));
+  await cache.giveBack((await cache.claim('d', 10, 50))!);
   expect(cache.has('a')).toBe(false);
-  expect(cache.claim('a', 10, 900)).not.toBeNull();
-  expect(fs.readFileSync(path.join(folder, 'used'), 'utf8')).toBe('30');
+  expect(await cache.claim('a', 10, 900)).not.toBeNull();
+  expect(used(folder)).toBe(42);
 });
 
 test('a piece comes into its place while nobody else counts', { timeout: 60_000 }, async () => {
   const folder = path.join(emptyFolder(), 'cache');
-  const cache = new CacheFolder(folder, 100);
-  const program = `
-    import { CacheFolder } from ${JSON.stringify(lib)};
-    const cache = new CacheFolder(${JSON.stringify(folder)}, 100);
-    const claim = cache.claim('a', 10, 5);
+  const cache = await CacheFolder.open(folder, 100);
+  const child = await start(
+    folder,
+    100,
+    `
+    const claim = await cache.claim('a', 10, 5);
     console.log('claimed');
     process.stdin.once('data', async () => {
       await cache.write(claim, new Uint8Array(10), 5);
       process.exit();
-    });`;
-  const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: ['pipe', 'pipe', 'inherit'] });
-  const ended = new Promise((resolve) => child.once('exit', resolve));
-  await new Promise((resolve) => child.stdout.once('data', resolve));
-  const lock = path.join(folder, 'lock');
-  fs.symlinkSync(ownMark(), lock);
-  child.stdin.write('go');
-  const isWritten = () => fs.readdirSync(path.join(folder, 'pieces')).some((name) => !name.endsWith('.claim'));
+    });`,
+  );
+  const end = ended(child);
+  const lock = tryLock(path.join(folder, 'lock')) as Lock;
+  child.stdin!.write('go');
+  const isWritten = () => fs.readdirSync(path.join(folder, 'pieces')).some((name) => name.endsWith('.part'));
   while (!isWritten()) await new Promise((resolve) => setTimeout(resolve, 5));
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect([cache.has('a'), cache.isBeingWritten('a')]).toEqual([false, true]);
-  fs.rmSync(lock);
-  expect(await ended).toBe(0);
+  lock.release();
+  expect(await end).toBe(0);
   expect([cache.has('a'), cache.isBeingWritten('a')]).toEqual([true, false]);
 });
 
-test('a claim of a process whose number another one has now does not keep others waiting', () => {
+test('a claim of a process whose number another one has now does not keep others waiting', async () => {
   const folder = path.join(emptyFolder(), 'cache');
-  const cache = new CacheFolder(folder, 100);
-  const [pid, born, place] = ownMark().split('-');
-  fs.symlinkSync(`${pid}-${Number(born) + 1}-${place} 10`, `${cache.pathOf('a')}.claim`);
-  fs.writeFileSync(`${cache.pathOf('a')}.${pid}-${Number(born) + 1}-${place}.part`, 'half');
+  const cache = await CacheFolder.open(folder, 100);
+  const earlier = newToken().replace(/^(\d+)-\d+/, '$1-1');
+  fs.writeFileSync(`${pathOf(cache, 'a')}.claim`, textOf(earlier));
+  fs.writeFileSync(temporaryName(pathOf(cache, 'a'), earlier), 'half');
   expect(cache.isBeingWritten('a')).toBe(false);
-  expect(cache.claim('a', 10, 5)).not.toBeNull();
+  expect(await cache.claim('a', 10, 5)).not.toBeNull();
   expect(fs.readdirSync(path.join(folder, 'pieces'))).toEqual(['a.claim']);
   // Nor does a lock.
-  fs.symlinkSync(`${pid}-${Number(born) + 1}-${place}`, path.join(folder, 'lock'));
-  expect(cache.claim('b', 10, 5)).not.toBeNull();
+  fs.writeFileSync(path.join(folder, 'lock'), textOf(earlier));
+  expect(await cache.claim('b', 10, 5)).not.toBeNull();
 });
 
-test('what dead processes left is cleared away by whoever opens the folder, and what others write stays', () => {
+test('what dead processes left is cleared away by whoever opens the folder, and what others write stays', async () => {
   const folder = path.join(emptyFolder(), 'cache');
-  const first = new CacheFolder(folder, 100);
-  first.claim('mine', 20, 5);
-  fs.symlinkSync(`${gone} 10`, `${first.pathOf('theirs')}.claim`);
-  fs.writeFileSync(`${first.pathOf('theirs')}.${gone}.part`, 'half');
-  fs.writeFileSync(`${first.pathOf('lost')}.${gone}.part`, 'half');
-  new CacheFolder(folder, 100);
+  const first = await CacheFolder.open(folder, 100);
+  await first.claim('mine', 20, 5);
+  fs.writeFileSync(`${pathOf(first, 'theirs')}.claim`, textOf(gone));
+  fs.writeFileSync(temporaryName(pathOf(first, 'theirs'), gone), 'half');
+  fs.writeFileSync(temporaryName(pathOf(first, 'lost'), gone), 'half');
+  await CacheFolder.open(folder, 100);
   expect(fs.readdirSync(path.join(folder, 'pieces'))).toEqual(['mine.claim']);
-  expect(fs.readFileSync(path.join(folder, 'used'), 'utf8')).toBe('20');
+  expect(used(folder)).toBe(24);
+});
+
+test('pieces of an earlier version, which had no checksums, are removed, and its lock keeps nobody out for ever', async () => {
+  const folder = path.join(emptyFolder(), 'cache');
+  fs.mkdirSync(path.join(folder, 'pieces'), { recursive: true });
+  fs.writeFileSync(path.join(folder, 'shardtool-cache'), 'Pieces of datasets that were fetched.\n');
+  fs.writeFileSync(path.join(folder, 'pieces', 'd41d8cd98f00b204.0.s8388608.0'), 'earlier');
+  fs.symlinkSync('1-2-0123456789ab', path.join(folder, 'lock'));
+  execFileSync('touch', ['-h', '-d', '1 hour ago', path.join(folder, 'lock')]);
+  await CacheFolder.open(folder, 100);
+  expect(CacheFolder.contents(folder)).toEqual({ pieces: 0, bytes: 0 });
+  expect(used(folder)).toBe(0);
+});
+
+test.runIf(process.platform === 'linux')('a process that is stopped while it writes keeps nobody waiting', async () => {
+  const folder = path.join(emptyFolder(), 'cache');
+  const child = await start(
+    folder,
+    1000,
+    `await cache.claim('a', 10, 5); console.log('claimed'); setInterval(() => 0, 1000);`,
+  );
+  const cache = await CacheFolder.open(folder, 1000);
+  const end = ended(child);
+  try {
+    expect(cache.isBeingWritten('a')).toBe(true);
+    child.kill('SIGSTOP');
+    expect(await cache.whenWritten('a')).toBe(false);
+    expect(await cache.claim('a', 10, 5)).toBeNull();
+    // Neither does one that is only slow, a second time.
+    child.kill('SIGCONT');
+    expect(await cache.whenWritten('a')).toBe(false);
+    let isTicking = false;
+    setImmediate(() => {
+      isTicking = true;
+    });
+    expect(await cache.whenWritten('a')).toBe(false);
+    expect(isTicking).toBe(false);
+  } finally {
+    child.kill('SIGKILL');
+    await end;
+  }
+  expect(await cache.claim('a', 10, 5)).not.toBeNull();
+});
+
+test.runIf(process.platform === 'linux')(
+  'a process that is stopped while it has the lock keeps nobody from reading',
+  async () => {
+    const folder = path.join(emptyFolder(), 'cache');
+    const cache = await CacheFolder.open(folder, 1000);
+    await cache.write((await cache.claim('a', 10, 5))!, new Uint8Array(10).fill(3), 5);
+    const child = await start(
+      folder,
+      1000,
+      `
+    import { tryLock } from ${JSON.stringify(path.resolve('packages/base/lib/index.js'))};
+    const lock = tryLock(${JSON.stringify(path.join(folder, 'lock'))});
+    console.log('locked');
+    setInterval(() => lock, 1000);`,
+    );
+    const end = ended(child);
+    try {
+      child.kill('SIGSTOP');
+      let ticks = 0;
+      const timer = setInterval(() => ticks++, 10);
+      expect(await cache.claim('b', 10, 5)).toBeNull();
+      clearInterval(timer);
+      expect(ticks).toBeGreaterThan(2);
+      const late = await CacheFolder.open(folder, 1000);
+      expect(await late.claim('b', 10, 5)).toBeNull();
+      const content = new Uint8Array(10);
+      expect(await late.read('a', 10, 0, content)).toBe(true);
+      expect(content).toEqual(new Uint8Array(10).fill(3));
+    } finally {
+      child.kill('SIGKILL');
+      await end;
+    }
+    const next = await CacheFolder.open(folder, 1000);
+    expect(await next.claim('b', 10, 5)).not.toBeNull();
+  },
+);
+
+test('a process that was taken for dead while it wrote puts nothing in its place, and counts nothing off', async () => {
+  const folder = path.join(emptyFolder(), 'cache');
+  const [one, other] = [await CacheFolder.open(folder, 1000), await CacheFolder.open(folder, 1000)];
+  const claim = (await one.claim('a', 10, 5))!;
+  fs.writeFileSync(`${pathOf(one, 'a')}.claim`, textOf(gone));
+  const theirs = (await other.claim('a', 10, 5))!;
+  expect(await one.write(claim, new Uint8Array(10).fill(1), 5)).toBe(false);
+  expect(one.has('a')).toBe(false);
+  expect(await other.write(theirs, new Uint8Array(10).fill(2), 5)).toBe(true);
+  expect(used(folder)).toBe(14);
+  expect(fs.readdirSync(path.join(folder, 'pieces'))).toEqual(['a']);
 });
 
 /** Mounts a file system of 1 MiB in memory; null where that is not allowed. */
@@ -168,23 +327,23 @@ test('on a disk that is full nothing is kept and nothing is left half-written, u
   if (disk === null) return expect(disk).toBeNull();
   try {
     const folder = path.join(disk, 'cache');
-    const cache = new CacheFolder(folder, 100_000_000);
-    expect(await cache.write(cache.claim('a', 500_000, 5)!, new Uint8Array(500_000), 5)).toBe(true);
-    expect(await cache.write(cache.claim('b', 900_000, 5)!, new Uint8Array(900_000), 5)).toBe(false);
+    const cache = await CacheFolder.open(folder, 100_000_000);
+    expect(await cache.write((await cache.claim('a', 500_000, 5))!, new Uint8Array(500_000), 5)).toBe(true);
+    expect(await cache.write((await cache.claim('b', 900_000, 5))!, new Uint8Array(900_000), 5)).toBe(false);
     expect(fs.readdirSync(path.join(folder, 'pieces'))).toEqual(['a']);
-    expect(fs.readFileSync(path.join(folder, 'used'), 'utf8')).toBe('500000');
+    expect(used(folder)).toBe(500_032);
     // For a while nothing is tried.
-    expect(cache.claim('c', 10, 5)).toBeNull();
+    expect(await cache.claim('c', 10, 5)).toBeNull();
     // Not even what says how much there is can be written.
     fs.writeFileSync(path.join(disk, 'other'), new Uint8Array(400_000));
     expect(() => fs.writeFileSync(path.join(disk, 'rest'), new Uint8Array(1_000_000))).toThrow('ENOSPC');
-    const next = new CacheFolder(folder, 100_000_000);
-    expect(next.claim('c', 10, 5)).toBeNull();
+    const next = await CacheFolder.open(folder, 100_000_000);
+    expect(await next.claim('c', 10, 5)).toBeNull();
     expect(cache.has('a')).toBe(true);
-    cache.drop('a');
+    await cache.drop('a');
     for (const name of ['other', 'rest']) fs.rmSync(path.join(disk, name), { force: true });
-    const later = new CacheFolder(folder, 100_000_000);
-    expect(await later.write(later.claim('d', 500_000, 5)!, new Uint8Array(500_000), 5)).toBe(true);
+    const later = await CacheFolder.open(folder, 100_000_000);
+    expect(await later.write((await later.claim('d', 500_000, 5))!, new Uint8Array(500_000), 5)).toBe(true);
     expect(later.has('a')).toBe(false);
   } finally {
     execFileSync('umount', ['-l', disk]);

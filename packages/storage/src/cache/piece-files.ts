@@ -1,25 +1,24 @@
-import { existsSync, lstatSync, readdirSync, readlinkSync, rmSync, statSync, symlinkSync, utimesSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { isGone, ownMark } from './process-mark.js';
+import { type HeldLock, isDead, lookAtLock, newLockText, parseTemporaryName, temporaryName } from '@shardtool/base';
 
 const CLAIM = '.claim';
-const PART = '.part';
 
 /** A key that stands for no use within sight; a time that every file system keeps. */
 const NEVER = 15_000_000_000;
 
-/** Whose the place of a piece is that is not there yet. */
-export interface Owner {
-  /** Of its process. */
-  readonly mark: string;
+/** A process that is to write a piece. */
+export interface Owner extends HeldLock {
+  /** Of the piece's file. */
   readonly bytes: number;
   /** It has ended, and will never write the piece. */
   readonly isGone: boolean;
 }
 
 /**
- * The files of a cache: `NAME`, a piece, whose time of modification is its key; `NAME.claim`, a link that names the process
- * that is to write the piece, and its length; and `NAME.PROCESS.part`, what that process has written of it.
+ * The files of a cache: `NAME`, a piece, whose time of modification is its key; `NAME.claim`, which names the process that is
+ * to write the piece as a lock names its holder, and the length of its file; and `NAME.TOKEN.part`, what the process with
+ * that claim has written of it.
  */
 export class PieceFiles {
   readonly folder: string;
@@ -37,7 +36,7 @@ export class PieceFiles {
     return existsSync(this.pathOf(name));
   }
 
-  /** Length of a piece; 0 where it is not there. */
+  /** Length of the file of a piece; 0 if there is none. */
   sizeOf(name: string): number {
     try {
       return statSync(this.pathOf(name)).size;
@@ -54,7 +53,7 @@ export class PieceFiles {
     }
   }
 
-  /** False where the piece is not there any more. */
+  /** False if there is no such piece any more. */
   setKey(name: string, key: number): boolean {
     try {
       utimesSync(this.pathOf(name), new Date(), keptKey(key));
@@ -70,7 +69,7 @@ export class PieceFiles {
 
   /** The pieces that are there. */
   names(): string[] {
-    return this.#files().filter((file) => !file.endsWith(CLAIM) && !file.endsWith(PART));
+    return this.#files().filter((file) => !file.endsWith(CLAIM) && parseTemporaryName(file) === null);
   }
 
   /** The pieces that are claimed, there or not. */
@@ -78,48 +77,45 @@ export class PieceFiles {
     return this.#files().flatMap((file) => (file.endsWith(CLAIM) ? file.slice(0, -CLAIM.length) : []));
   }
 
-  claim(name: string, bytes: number): void {
-    symlinkSync(`${ownMark()} ${bytes}`, this.#claimOf(name));
+  /** Claims a piece for this process and returns the token of the claim. */
+  claim(name: string, bytes: number): string {
+    const { token, text } = newLockText({ bytes });
+    writeFileSync(this.#claimOf(name), text);
+    return token;
   }
 
   unclaim(name: string): void {
     rmSync(this.#claimOf(name), { force: true });
   }
 
-  /** Takes away the claim of a process that has ended, with what it had written. */
-  clearClaim(name: string, { mark }: Owner): void {
-    rmSync(this.#partBy(name, mark), { force: true });
+  /** Removes the claim of a process that has ended, with what it had written. */
+  clearClaim(name: string, { holder }: Owner): void {
+    if (holder !== null) rmSync(this.partOf(name, holder.token), { force: true });
     this.unclaim(name);
   }
 
-  /** Null where nobody is to write the piece. */
+  /** Null if no process is to write the piece. */
   ownerOf(name: string): Owner | null {
-    try {
-      const claim = this.#claimOf(name);
-      const [mark = '', bytes] = readlinkSync(claim).split(' ');
-      return { mark, bytes: Number(bytes) || 0, isGone: isGone(mark, Date.now() - lstatSync(claim).mtimeMs) };
-    } catch {
-      return null;
-    }
+    const claim = lookAtLock(this.#claimOf(name));
+    if (claim === null) return null;
+    const { bytes } = (claim.holder ?? {}) as { readonly bytes?: unknown };
+    return { ...claim, bytes: typeof bytes === 'number' ? bytes : 0, isGone: isDead(claim) };
   }
 
-  /** Where this process writes a piece before it is whole. */
-  partOf(name: string): string {
-    return this.#partBy(name, ownMark());
+  /** Where the process with this claim writes a piece before it is whole. */
+  partOf(name: string, token: string): string {
+    return temporaryName(this.pathOf(name), token);
   }
 
-  #partBy(name: string, mark: string): string {
-    return this.pathOf(`${name}.${mark}${PART}`);
-  }
-
-  /** Removes what processes that have ended had written. */
+  /** Removes what was written for claims that are not there any more. */
   removeLeftParts(): void {
     for (const file of this.#files()) {
-      if (!file.endsWith(PART)) continue;
-      const mark = file.slice(0, -PART.length).split('.').at(-1)!;
-      const at = this.pathOf(file);
-      const ageMs = Date.now() - (lstatSync(at, { throwIfNoEntry: false })?.mtimeMs ?? 0);
-      if (isGone(mark, ageMs)) rmSync(at, { force: true });
+      const part = parseTemporaryName(file);
+      // What is written next to a claim belongs to the claim that is about to be made, or looked at.
+      if (part === null || part.final.endsWith(CLAIM)) continue;
+      if (part.token === null || this.ownerOf(part.final)?.holder?.token !== part.token) {
+        rmSync(this.pathOf(file), { force: true });
+      }
     }
   }
 
@@ -136,7 +132,7 @@ export class PieceFiles {
   }
 }
 
-/** A key as a file's time can hold it. */
+/** A key as the time of a file can hold it. */
 export function keptKey(key: number): number {
   return Math.min(NEVER, key);
 }

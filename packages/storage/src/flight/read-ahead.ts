@@ -42,6 +42,9 @@ export function readAhead(source: Source, options: ReadAheadOptions = {}): Sourc
     location,
     size,
     ...(source.sibling && { sibling: source.sibling }),
+    get version() {
+      return source.version;
+    },
     async readAt(offset, target) {
       const end = Math.min(size, offset + target.length);
       for (let at = offset; at < end; ) {

@@ -89,12 +89,12 @@ class HubStorage implements Storage {
     }
   }
 
-  open(name: string, expected?: Expected): Promise<Source> {
+  async open(name: string, expected?: Expected): Promise<Source> {
     const file: RemoteFile = {
       location: this.#shown(name),
       counts: this.counts,
       hedging: this.#hedging,
-      isPinned: true,
+      commit: await this.#commitOf(),
       request: async (method, headers) => {
         const placed = this.#placed.get(name);
         if (placed !== undefined && placed.until > Date.now()) return { method, url: placed.url, headers };

@@ -12,8 +12,8 @@ export interface RemoteFile {
   readonly location: string;
   readonly counts: StorageCounts;
   readonly hedging: Hedging;
-  /** It cannot be replaced: what tells one version from another need not be the same on every server that has it. */
-  readonly isPinned?: true;
+  /** The commit that the file belongs to: it cannot be replaced, and its ETag need not be the same on every server that has it. */
+  readonly commit?: string;
   /** The request for the file with these headers: signed, where that is needed. */
   request(method: 'GET' | 'HEAD', headers: Readonly<Record<string, string>>): Promise<HttpRequest>;
   /** An answer that refuses: true where the request is now another one and may be made again; a sentence says more. */
@@ -71,7 +71,7 @@ class RemoteSource implements Source {
   }
 
   get version(): string | undefined {
-    return this.#pinned?.version;
+    return this.#file.commit ?? this.#pinned?.version;
   }
 
   get size(): number {
@@ -182,14 +182,14 @@ class RemoteSource implements Source {
   }
 
   #condition(): Record<string, string> {
-    if (this.#file.isPinned) return {};
+    if (this.#file.commit !== undefined) return {};
     const etag = this.#pinned?.version ?? this.#expected.version;
     return etag !== undefined && /^"/.test(etag) ? { 'if-match': etag } : {};
   }
 
   /** Takes up the version of the first answer, and compares every later one with it. */
   #pin(headers: IncomingHttpHeaders, size: number): void {
-    const version = this.#file.isPinned ? undefined : versionOf(headers, size);
+    const version = this.#file.commit !== undefined ? undefined : versionOf(headers, size);
     const { size: expectedSize, version: expected, modifiedMs } = this.#expected;
     if (expectedSize !== undefined && size !== expectedSize) {
       throw this.#changed(`it has ${size} bytes, and the dataset says ${expectedSize}`);

@@ -15,7 +15,7 @@ export const cacheCommand = command({
       .example('$0 cache clear /nvme/cache', 'Removes all pieces that nobody is writing'),
   handler: async ({ action, folder, json }) => {
     const { CacheFolder } = await import('@shardtool/storage');
-    const contents = action === 'ls' ? CacheFolder.contents(folder) : CacheFolder.clear(folder);
+    const contents = action === 'ls' ? CacheFolder.contents(folder) : await CacheFolder.clear(folder);
     const said = `${countOf(contents.pieces, 'piece')}, ${formatSize(contents.bytes)}`;
     await print(json ? JSON.stringify(contents) : action === 'ls' ? said : `removed ${said}`);
   },

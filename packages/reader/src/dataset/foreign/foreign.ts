@@ -101,7 +101,7 @@ async function openForeign(
     // An index has columns as their usual names say.
     const indexPath = columns === undefined ? await findSidecars('index', path, storage) : null;
     const findCropIndex = () => findSidecars('crops', path, storage);
-    const bytes = source.size;
+    const { size: bytes, version } = source;
     const reading = await layoutWith(layout, columns);
     const { expand, isOpenedByWalk = false } = reading;
     const open = expand && (() => openShard(layout, path, columns, storage));
@@ -121,6 +121,7 @@ async function openForeign(
           storage,
           bytes,
           samples,
+          version,
           open,
           loadIndex: async () => index,
           loadParts: async () => index,
@@ -141,6 +142,7 @@ async function openForeign(
         storage,
         open,
         bytes,
+        version,
         samples: contents.samples,
         loadIndex: async (read) =>
           read === undefined ? readShardIndex(indexPath) : decodeShardIndex(await read(indexPath), indexPath),

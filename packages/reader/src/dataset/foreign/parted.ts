@@ -42,18 +42,20 @@ export async function partedParts(
   usesIndexes: boolean,
 ): Promise<StoredParts> {
   const shards = await inLanes(found, OPENED_AT_ONCE, async (shard) => {
+    const file = new SameFile(shard);
     const index = usesIndexes ? findSidecars('index', shard.path, shard.storage) : null;
-    const [parted, indexPath] = await Promise.all([open(sameFile(shard)), index]);
-    return { ...parted, indexPath };
+    const [parted, indexPath] = await Promise.all([open(() => file.open()), index]);
+    return { ...parted, indexPath, version: file.version };
   });
   const { classes, numbers } = uniteClasses(shards.map((shard) => shard.classes));
   const hasSplits = new Set(found.map(({ split }) => split)).size > 1;
   const indexes = new Recent<string, ShardIndex>(KEPT_INDEXES, (path) => readShardIndex(path));
-  const files = shards.flatMap(({ parts, indexPath }, k) => {
+  const files = shards.flatMap(({ parts, indexPath, version }, k) => {
     const whole = indexPath === null ? null : () => indexes.get(indexPath);
     return parts.map((part, number) =>
       partFile(found[k]!, part, {
         whole,
+        version,
         hasSplits,
         classNumbers: numbers[k]!,
         number: parts.length === 1 ? null : number,
@@ -82,20 +84,33 @@ export async function partedParts(
  * Opens a file again and again. One that has replaced it meanwhile is an error: what the first one said of itself, which is kept,
  * says nothing of the other.
  */
-function sameFile({ path, storage }: FoundShard): () => Promise<Source> {
-  let known: Expected | undefined;
-  return async () => {
-    if (known !== undefined) return openSource(path, known, storage);
+class SameFile {
+  readonly #shard: FoundShard;
+  #known: Expected | undefined;
+
+  constructor(shard: FoundShard) {
+    this.#shard = shard;
+  }
+
+  /** As it was when it was first opened. */
+  get version(): string | undefined {
+    return this.#known?.version;
+  }
+
+  async open(): Promise<Source> {
+    const { path, storage } = this.#shard;
+    if (this.#known !== undefined) return openSource(path, this.#known, storage);
     const entry = isRemote(path) ? null : await entryAt(path, storage);
     const source = await openSource(path, entry ?? { first: 'end' }, storage);
-    known = entry ?? { size: source.size, version: source.version };
+    this.#known = entry ?? { size: source.size, version: source.version };
     return source;
-  };
+  }
 }
 
 interface PartContext {
   /** The index that lies beside the file; null where there is none. */
   readonly whole: (() => Promise<ShardIndex>) | null;
+  readonly version: string | undefined;
   /** Whether the dataset has files of several splits. */
   readonly hasSplits: boolean;
   /** Numbers of the file's classes in the dataset; null where they stay. */
@@ -105,7 +120,7 @@ interface PartContext {
 }
 
 function partFile(found: FoundShard, part: ShardPart, context: PartContext): ShardFile {
-  const { whole, hasSplits, classNumbers, number } = context;
+  const { whole, version, hasSplits, classNumbers, number } = context;
   const { path, storage, split } = found;
   const name = number === null ? found.name : `${found.name}[${number}]`;
   const { samples } = part;
@@ -125,6 +140,7 @@ function partFile(found: FoundShard, part: ShardPart, context: PartContext): Sha
     storage,
     bytes: part.bytes,
     samples,
+    version,
     open: () => part.open(),
     ...(whole === null && { hasLabelsApart: true as const }),
     loadIndex,

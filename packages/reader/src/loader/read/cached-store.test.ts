@@ -1,17 +1,20 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { CacheFolder, type Claim } from '@shardtool/storage';
+import { CacheFolder } from '@shardtool/storage';
 import { expect, test } from 'vitest';
 import type { ShardFiles } from '../../dataset/shard-files.js';
 import { CachedStore } from './cached-store.js';
 
-/** A cache in which each piece is finished by somebody else after it was looked for, and before it is claimed. */
-class LateCache extends CacheFolder {
-  override claim(name: string, bytes: number, key: number): Claim | null {
-    fs.writeFileSync(this.pathOf(name), new Uint8Array(bytes).fill(7));
-    return super.claim(name, bytes, key);
-  }
+/** A cache in which each piece is finished by another process after it was looked for, and before it is claimed. */
+async function lateCache(folder: string): Promise<CacheFolder> {
+  const [cache, other] = [await CacheFolder.open(folder, 1000), await CacheFolder.open(folder, 1000)];
+  const claim = cache.claim.bind(cache);
+  cache.claim = async (name, bytes, key) => {
+    await other.write((await other.claim(name, bytes, key))!, new Uint8Array(bytes).fill(7), key);
+    return claim(name, bytes, key);
+  };
+  return cache;
 }
 
 test('a piece that comes while it is looked for is not fetched once more', async () => {
@@ -20,7 +23,7 @@ test('a piece that comes while it is looked for is not fetched once more', async
     let fetched = 0;
     const index = { samples: 1, offset: Float64Array.of(0), bytes: Float64Array.of(50) };
     const files = {
-      files: [{ bytes: 100 }],
+      files: [{ name: 'a.tar', path: '/a.tar', bytes: 100, samples: 1 }],
       index: async () => index,
       read: async (_shard: number, _offset: number, target: Uint8Array) => {
         fetched += target.length;
@@ -29,10 +32,9 @@ test('a piece that comes while it is looked for is not fetched once more', async
     } as unknown as ShardFiles;
     const store = new CachedStore({
       files,
-      cache: new LateCache(folder, 1000),
+      cache: await lateCache(folder),
       sources: [
         {
-          identity: 'i',
           firstShard: 0,
           unit: 'shard',
           blockSamples: 1,

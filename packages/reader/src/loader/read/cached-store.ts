@@ -1,10 +1,10 @@
-import { open } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
 import type { LoadedIndex } from '@shardtool/format';
-import type { CacheFolder, Claim } from '@shardtool/storage';
+import type { CacheFolder } from '@shardtool/storage';
 import type { CropColumns } from '../../dataset/crop-columns.js';
 import type { ShardFiles } from '../../dataset/shard-files.js';
 import type { ShardStore } from './load-shards.js';
-import { type CutDataset, keyOf, marginOf, type Piece, piecesOf } from './pieces.js';
+import { type CutDataset, fileMark, keyOf, marginOf, type Piece, piecesOf } from './pieces.js';
 
 /** Pieces that are in memory on their way to the cache, at most. */
 const PIECES_AT_ONCE = 16;
@@ -23,16 +23,18 @@ export interface CacheCounts {
   hitBytes: number;
 }
 
-/** A piece that is being fetched. */
+/** A piece that is being claimed and fetched. */
 interface Fetching {
-  readonly bytes: Promise<Uint8Array>;
+  /** Null if it was not claimed: it is to be read past the cache, or another process has it by now. */
+  readonly bytes: Promise<Uint8Array | null>;
   /** Resolves when it is in its file, or not going to be. */
   readonly settled: Promise<void>;
 }
 
 /**
  * The shards of a dataset behind a cache of pieces: of chunks as units the chunk's own bytes, else stretches of the shard.
- * What is going to be kept is fetched whole; what is not, is fetched as it is asked for.
+ * What is going to be kept is fetched whole; what is not, is fetched as it is asked for. So is what another process takes too
+ * long to fetch.
  */
 export class CachedStore implements ShardStore {
   readonly counts: CacheCounts = { hits: 0, hitBytes: 0 };
@@ -40,6 +42,10 @@ export class CachedStore implements ShardStore {
   readonly #turns = new Turns(PIECES_AT_ONCE);
   /** Pieces that are being fetched by this process, until they are settled. */
   readonly #fetching = new Map<string, Fetching>();
+  /** By shard; see {@link fileMark}. */
+  readonly #marks = new Map<number, string>();
+  /** A version for files of which nothing says one: no other process, and no later one, finds their pieces. */
+  readonly #run = randomUUID();
 
   constructor(options: CachedStoreOptions) {
     this.#options = options;
@@ -78,7 +84,7 @@ export class CachedStore implements ShardStore {
     const { files, cache } = this.#options;
     for (const { name } of await this.#piecesOf(shard, offset, target.length)) {
       await this.#fetching.get(name)?.settled;
-      cache.drop(name);
+      await cache.drop(name);
     }
     await files.read(shard, offset, target);
   }
@@ -131,39 +137,38 @@ export class CachedStore implements ShardStore {
     const { name, shard } = piece;
     for (let looks = 0; looks < MOST_LOOKS; looks++) {
       if (await this.#fromCache(piece, from, target, pass)) return;
-      const fetching = this.#fetching.get(name);
-      if (fetching !== undefined) return copyPart(piece, await fetching.bytes, from, target);
-      if (cache.isBeingWritten(name)) {
-        await cache.whenWritten(name);
+      const begun = this.#fetching.get(name);
+      if (begun === undefined && cache.isBeingWritten(name)) {
+        if (!(await cache.whenWritten(name))) break;
         continue;
       }
-      const key = this.#keyOf(piece, pass);
-      const margin = marginOf(piece, this.#sourceOf(piece.shard), pass, target.length);
-      const claim = cache.claim(name, piece.bytes, key + margin);
-      if (claim !== null) {
-        return copyPart(piece, await this.#begin(piece, claim, key), from, target);
-      }
+      const bytes = await (begun ?? this.#begin(piece, target.length, pass)).bytes;
+      if (bytes !== null) return copyPart(piece, bytes, from, target);
       // It may have come between the look for its file and the claim: then it is not fetched once more.
       if (!cache.has(name) && !cache.isBeingWritten(name)) break;
     }
     return files.read(shard, from, target);
   }
 
-  /** All of a piece. It is on its way into the cache then; whoever wants it meanwhile has it from here. */
-  #begin(piece: Piece, claim: Claim, key: number): Promise<Uint8Array> {
+  /** Claims a piece and fetches all of it; `wanted` bytes of it are wanted now. Whoever wants it meanwhile has it from here. */
+  #begin(piece: Piece, wanted: number, pass: number | null): Fetching {
     const { cache } = this.#options;
-    const bytes = this.#fetch(piece);
-    const settled = bytes
-      .then(
-        (content) => cache.write(claim, content, key),
-        () => cache.giveBack(claim),
-      )
-      .then(() => {
-        this.#turns.give();
-        this.#fetching.delete(piece.name);
-      });
-    this.#fetching.set(piece.name, { bytes, settled });
-    return bytes;
+    const { name } = piece;
+    const key = this.#keyOf(piece, pass);
+    const claimed = cache.claim(name, piece.bytes, key + marginOf(piece, this.#sourceOf(piece.shard), pass, wanted));
+    const bytes = claimed.then((claim) => (claim === null ? null : this.#fetch(piece)));
+    const settle = async (): Promise<void> => {
+      const claim = await claimed;
+      if (claim === null) return;
+      const content = await bytes.catch(() => null);
+      if (content === null) await cache.giveBack(claim);
+      else await cache.write(claim, content, key);
+      this.#turns.give();
+    };
+    const settled = settle().finally(() => this.#fetching.delete(name));
+    const fetching = { bytes, settled };
+    this.#fetching.set(name, fetching);
+    return fetching;
   }
 
   async #fetch({ shard, offset, bytes }: Piece): Promise<Uint8Array> {
@@ -175,25 +180,7 @@ export class CachedStore implements ShardStore {
 
   async #fromCache(piece: Piece, from: number, target: Uint8Array, pass: number | null): Promise<boolean> {
     const { cache } = this.#options;
-    const handle = await open(cache.pathOf(piece.name), 'r').catch(() => null);
-    if (handle === null) return false;
-    try {
-      let done = 0;
-      while (done < target.length) {
-        const at = from - piece.offset + done;
-        const { bytesRead } = await handle.read(target, done, target.length - done, at);
-        if (bytesRead === 0) break;
-        done += bytesRead;
-      }
-      if (done < target.length) {
-        cache.drop(piece.name);
-        return false;
-      }
-    } catch {
-      return false;
-    } finally {
-      await handle.close();
-    }
+    if (!(await cache.read(piece.name, piece.bytes, from - piece.offset, target))) return false;
     this.counts.hits++;
     this.counts.hitBytes += target.length;
     cache.use(piece.name, this.#keyOf(piece, pass));
@@ -203,7 +190,12 @@ export class CachedStore implements ShardStore {
   async #piecesOf(shard: number, offset: number, bytes: number): Promise<Piece[]> {
     const { files } = this.#options;
     const index = await files.index(shard);
-    return piecesOf(this.#sourceOf(shard), { shard, bytes: files.files[shard]!.bytes, index }, offset, bytes);
+    let mark = this.#marks.get(shard);
+    if (mark === undefined) {
+      mark = fileMark(files.files[shard]!, this.#run);
+      this.#marks.set(shard, mark);
+    }
+    return piecesOf(this.#sourceOf(shard), { shard, mark, index }, offset, bytes);
   }
 
   #keyOf(piece: Piece, pass: number | null): number {

@@ -1,5 +1,8 @@
+import { createHash } from 'node:crypto';
 import { lastAtMost, lowerBound } from '@shardtool/base';
 import type { LoadedIndex } from '@shardtool/format';
+import { shownLocation } from '@shardtool/storage';
+import type { ShardFile } from '../../dataset/shard-file.js';
 import { nextUse, type Readers } from '../../order/next-use.js';
 import { firstNumbers, type Unit } from '../../order/units.js';
 import type { Selection } from '../../selection/selection.js';
@@ -11,8 +14,6 @@ const SOME_DAY = 14_000_000_000;
 
 /** The shards of one dataset, as a cache keeps them: a mixture has several. */
 export interface CutDataset {
-  /** Of the dataset: what is kept is found again by it, and by it alone. */
-  readonly identity: string;
   /** Among the shards of all datasets, the number of its first. */
   readonly firstShard: number;
   readonly unit: Unit;
@@ -40,8 +41,21 @@ export interface Piece {
 /** A shard as it is cut. */
 export interface CutShard {
   readonly shard: number;
-  readonly bytes: number;
+  /** Names its file, and what is in it: see {@link fileMark}. */
+  readonly mark: string;
   readonly index: LoadedIndex;
+}
+
+/** Of the way in which pieces are named and read: pieces of another one are not found. */
+const PIECE_VERSION = 2;
+
+/**
+ * Names a file by its location, size and version, so that no other file, and none that replaced it, ever has the same pieces.
+ * `otherwise` is its version if neither a manifest nor its storage says one.
+ */
+export function fileMark({ path, name, bytes, crc32, version }: ShardFile, otherwise: string): string {
+  const facts = [PIECE_VERSION, shownLocation(path), name, bytes, crc32, crc32 === undefined && (version ?? otherwise)];
+  return createHash('sha256').update(JSON.stringify(facts)).digest('hex').slice(0, 32);
 }
 
 /**
@@ -49,14 +63,13 @@ export interface CutShard {
  * stretches of the shard.
  */
 export function piecesOf(
-  { identity, firstShard, unit, blockSamples }: CutDataset,
-  { shard, bytes: size, index }: CutShard,
+  { unit, blockSamples }: CutDataset,
+  { shard, mark, index }: CutShard,
   offset: number,
   bytes: number,
 ): Piece[] {
   const rising = risingOffsets(index);
   const pieces: Piece[] = [];
-  const prefix = `${identity.slice(0, 24)}.${shard - firstShard}`;
   if (unit === 'chunk' && rising !== null) {
     const ends = (row: number) => index.offset[row]! + index.bytes[row]!;
     let chunk = Math.floor(Math.max(0, lastAtMost(rising, offset)) / blockSamples);
@@ -66,18 +79,24 @@ export function piecesOf(
       const start = index.offset[from]!;
       if (start >= offset + bytes) break;
       const length = ends(to - 1) - start;
-      pieces.push({ name: `${prefix}.c${blockSamples}.${chunk}`, shard, offset: start, bytes: length, from, to });
+      pieces.push({ name: nameOf(mark, start, length), shard, offset: start, bytes: length, from, to });
     }
     return pieces;
   }
-  for (let k = Math.floor(offset / STRETCH_BYTES); k * STRETCH_BYTES < offset + bytes; k++) {
+  // A view of a file, such as that of pages that are unpacked, is longer or shorter than the file.
+  const size = endOf(index);
+  for (let k = Math.floor(offset / STRETCH_BYTES); k * STRETCH_BYTES < Math.min(size, offset + bytes); k++) {
     const start = k * STRETCH_BYTES;
     const length = Math.min(STRETCH_BYTES, size - start);
     const from = rising === null ? 0 : lowerBound(rising, start);
     const to = rising === null ? index.samples : lowerBound(rising, start + length);
-    pieces.push({ name: `${prefix}.s${STRETCH_BYTES}.${k}`, shard, offset: start, bytes: length, from, to });
+    pieces.push({ name: nameOf(mark, start, length), shard, offset: start, bytes: length, from, to });
   }
   return pieces;
+}
+
+function nameOf(mark: string, offset: number, bytes: number): string {
+  return `${mark}.${offset}-${bytes}`;
 }
 
 /**
@@ -134,6 +153,18 @@ function firstNumbersOf(selection: Selection): Float64Array {
 }
 
 const risingOf = new WeakMap<LoadedIndex, Float64Array | null>();
+
+const endsOf = new WeakMap<LoadedIndex, number>();
+
+/** The end of the last sample. */
+function endOf(index: LoadedIndex): number {
+  let end = endsOf.get(index);
+  if (end === undefined) {
+    end = index.offset.reduce((most, at, row) => Math.max(most, at + index.bytes[row]!), 0);
+    endsOf.set(index, end);
+  }
+  return end;
+}
 
 /** Where the samples begin, if they lie in the order of their rows. */
 function risingOffsets(index: LoadedIndex): Float64Array | null {

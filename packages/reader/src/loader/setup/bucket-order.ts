@@ -45,7 +45,11 @@ export async function setUpBuckets(
   buckets: Buckets,
   { turns, lastBatch, state }: { turns: boolean } & Pick<CheckedOptions, 'lastBatch' | 'state'>,
 ): Promise<LoaderBuckets> {
-  const key = { identities: [dataset.identity, ...base.identities], buckets, turns };
+  // The identity of files without checksums stays the same when one is replaced by another of its length.
+  const versions = dataset.shards.flatMap(({ crc32, version }) =>
+    crc32 === undefined && version !== undefined ? version : [],
+  );
+  const key = { identities: [dataset.identity, ...base.identities, ...versions], buckets, turns };
   let sized = await keptSizes(dataset, key);
   if (sized === null) {
     sized = await countSizes(dataset, base.all, buckets, turns);

@@ -185,12 +185,11 @@ export async function setUpMixtureOrder(mixture: MixtureSettings, options: Order
 
 /** The passes over one dataset of the mixture. */
 function sourceOrder({ sources, samples, seed, shuffle }: SettledMixture, d: number): SourceOrder {
-  const { dataset, firstShard, counts, streams, blockSamples, size, selection } = sources[d]!;
+  const { firstShard, counts, streams, blockSamples, size, selection } = sources[d]!;
   const unit = sources[d]!.unit!;
   const own = sourceSeed(seed, d);
   const all = total(samples);
   return {
-    identity: dataset,
     firstShard,
     unit,
     blockSamples,

@@ -69,7 +69,6 @@ export interface LoaderOrder {
 
 /** The passes over one dataset, without end. */
 export interface SourceOrder {
-  readonly identity: string;
   /** Among the shards of all datasets, the number of its first. */
   readonly firstShard: number;
   readonly unit: Unit;
@@ -179,7 +178,6 @@ async function setUpDatasetOrder(dataset: StoredDataset, options: DatasetOrderRe
     selection,
     sources: [
       {
-        identity: dataset.identity,
         firstShard: 0,
         unit,
         blockSamples,
