@@ -218,7 +218,7 @@ describe('shards without checksums', () => {
   });
 
   test.each([
-    { shuffleUnit: 'shard', streams: 2 },
+    { shuffleUnit: 'shard', shuffleStreams: 2 },
     { shuffleUnit: 'chunk', blockSamples: 2 },
     { shuffleUnit: 'sample' },
   ])('row groups come through a cache as without one: %o', async (options) => {
