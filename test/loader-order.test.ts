@@ -1,7 +1,7 @@
 import { openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { packedSmall } from './datasets.js';
-import { batchesOf, keysOf, linesOf } from './loader-look.js';
+import { batchesOf, keysOf, linesOf, validKeysOf } from './loader-look.js';
 
 const shards = await packedSmall({ samples: 80, classes: 4 }, { maxShardSamples: 15 });
 const base = { transform: 'raw', batchSize: 8, checksum: 'always', lastBatch: 'partial' } as const;
@@ -57,6 +57,70 @@ test('a run goes on in the middle of an order, and not with another one', async 
   await loader.close();
   expect(keysOf(await batchesOf(shards, { ...base, indices: order, state }))).toEqual(inOrder.slice(40));
   await expect(batchesOf(shards, { ...base, indices: order.toReversed(), state })).rejects.toThrow('selection');
+});
+
+/** 30 groups of three samples, some of which come in several. */
+const groups = Array.from({ length: 30 }, (_, g) => [0, 1, 2].map((i) => (g * 11 + i * 29) % 80));
+const groupsInOrder = groups.map((group) => group.map((sample) => keys[sample]!));
+
+/** The groups that the ranks' batches have, in the order over all ranks. */
+function groupsOf(ranks: Awaited<ReturnType<typeof batchesOf>>[]): string[][] {
+  const found: string[][] = [];
+  for (let b = 0; b < ranks[0]!.length; b++) {
+    for (let row = 0; row < ranks[0]![b]!.keys.length; row += 3) {
+      for (const batches of ranks) {
+        const { keys: of, valid } = batches[b]!;
+        if (valid[row] === 1) found.push(of.slice(row, row + 3));
+      }
+    }
+  }
+  return found;
+}
+
+test('groups of an order stay together on one rank and in one batch, and go on from a state on any number of ranks', async () => {
+  const options = { ...base, indices: groups, globalBatchSize: 24, batchSize: undefined, blockSamples: 5 };
+  const onRanks = (worldSize: number, more = {}) =>
+    Promise.all(
+      Array.from({ length: worldSize }, (_, rank) => batchesOf(shards, { ...options, ...more, rank, worldSize })),
+    );
+  for (const worldSize of [1, 2, 4]) expect(groupsOf(await onRanks(worldSize))).toEqual(groupsInOrder);
+  await using loader = dataset.loader({ ...options, rank: 1, worldSize: 2, workers: 1 });
+  let seen = 0;
+  for await (const _ of loader) if (++seen === 2) break;
+  for (const worldSize of [1, 2, 4]) {
+    expect(groupsOf(await onRanks(worldSize, { state: loader.state() }))).toEqual(groupsInOrder.slice(16));
+  }
+  await expect(batchesOf(shards, { ...base, indices: groups.flat(), state: loader.state() })).rejects.toThrow(
+    'selection',
+  );
+});
+
+test('what would separate a group is refused by name', async () => {
+  await expect(batchesOf(shards, { ...base, indices: groups })).rejects.toThrow(
+    'batchSize is 8, and indices has groups of 3',
+  );
+  const options = { ...base, batchSize: 6, indices: groups };
+  await expect(batchesOf(shards, { ...options, onBadSample: 'replace' })).rejects.toThrow(
+    "onBadSample 'replace' would put",
+  );
+  const sizes = { transform: [], aspectBuckets: [[8, 8]] } as const;
+  await expect(batchesOf(shards, { ...options, ...sizes })).rejects.toThrow('aspectBuckets would separate');
+  await expect(batchesOf(shards, { ...options, indices: [[1, 2], [3]] })).rejects.toThrow('give groups of one size');
+});
+
+test('a run in an order goes on with another number of ranks', async () => {
+  const loader = dataset.loader({ ...base, indices: order });
+  let seen = 0;
+  for await (const _ of loader) if (++seen === 5) break;
+  const state = loader.state();
+  await loader.close();
+  const ranks = await Promise.all(
+    [0, 1, 2].map((rank) => batchesOf(shards, { ...base, indices: order, state, rank, worldSize: 3 })),
+  );
+  const rest = inOrder.slice(40);
+  ranks.forEach((batches, rank) => {
+    expect(validKeysOf(batches)).toEqual(rest.filter((_, at) => (at + 40) % 3 === rank));
+  });
 });
 
 test('what an order cannot stand beside, and what is none, is one sentence', async () => {

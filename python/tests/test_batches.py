@@ -108,6 +108,14 @@ def test_arrays_weigh_single_samples_and_order_them(small):
         assert options_for_reader({"indices": given}, slots_in_use=0)["indices"] == list(given)
     assert keys_of(indices=order, rank=1, world_size=2, last_batch="partial") == in_order[1::2]
 
+    groups = order.reshape(100, 3)
+    for given in (groups, groups.tolist(), torch.from_numpy(groups)):
+        ranks = [keys_of(indices=given, batch_size=12, rank=rank, world_size=2) for rank in range(2)]
+        # 100 groups are 50 for each rank, in batches of four: the last one is filled up.
+        found = [[of[row : row + 3] for row in range(0, 150, 3)] for of in ranks]
+        assert found == [[[keys[number] for number in group] for group in groups[rank::2]] for rank in range(2)]
+    with pytest.raises(TypeError, match="whole numbers, or of groups of one size"):
+        keys_of(indices=[[1, 2], [3]])
     weights = np.zeros(len(keys), dtype=np.float32)
     weights[[3, 70]] = 2
     assert sorted(keys_of(weights=weights)) == sorted([keys[3], keys[70]])

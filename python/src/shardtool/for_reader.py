@@ -54,11 +54,11 @@ def _plain(name: str, value: Any) -> Any:
         return {camel(key): _camel_keys(part) for key, part in value.items()}
     if name == "weights":
         if not isinstance(value, Mapping):
-            return _numbers(name, value, whole=False)
+            return _numbers(name, value, dimensions=1, kinds="iuf")
         # Pairs: JSON's objects have no keys but text, and the class number 10 is not the class named "10".
         return [[_class(name, cls), weight] for cls, weight in value.items()]
     if name == "indices":
-        return _numbers(name, value, whole=True)
+        return _numbers(name, value, dimensions=2, kinds="iu")
     if name == "cache":
         return os.path.abspath(os.fspath(value))
     if name == "epochs_per_loop" and value == math.inf:
@@ -70,18 +70,20 @@ def _plain(name: str, value: Any) -> Any:
     return value
 
 
-def _numbers(name: str, value: Any, whole: bool) -> List[Any]:
-    """An array of one dimension as a list, whatever kind of array (numpy, torch, a list) it is."""
+def _numbers(name: str, value: Any, dimensions: int, kinds: str) -> List[Any]:
+    """An array of at most so many dimensions as a list, whatever kind of array (numpy, torch, a list) it is."""
     import numpy as np
 
-    wrong = f"{name} is an array of {'whole ' if whole else ''}numbers, of one dimension"
+    whole = "" if "f" in kinds else "whole "
+    groups = ", or of groups of one size, [n, k]" if dimensions > 1 else ", of one dimension"
+    wrong = f"{name} is an array of {whole}numbers{groups}"
     if isinstance(value, (str, bytes, Mapping)) or callable(value):
         raise TypeError(f"{wrong}, not {value!r}.")
     try:
         array = np.asarray(value if hasattr(value, "__array__") else list(value))
     except (TypeError, ValueError) as error:
         raise TypeError(f"{wrong}: {error}.") from None
-    if array.ndim != 1 or (array.size > 0 and array.dtype.kind not in ("iu" if whole else "iuf")):
+    if not 1 <= array.ndim <= dimensions or (array.size > 0 and array.dtype.kind not in kinds):
         raise TypeError(f"{wrong}, not one of {array.dtype} and shape {array.shape}.")
     plain: List[Any] = array.tolist()
     return plain

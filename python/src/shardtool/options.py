@@ -77,7 +77,8 @@ class _CommonOptions(TypedDict, total=False):
     #: weight says.
     weights: Mapping[str | int, float] | ArrayLike | None
     #: A custom order: indices of samples, as :class:`shardtool.Dataset` counts them, in the order in which they
-    #: come in every epoch, over all ranks. One may come more than once.
+    #: come in every epoch, over all ranks. One may come more than once. Groups, an array [n, k], stay together: each
+    #: goes to one rank and into one batch, its samples in a row.
     indices: ArrayLike | None
     #: Decode workers. Default: the number of cores, divided by LOCAL_WORLD_SIZE.
     workers: int | None

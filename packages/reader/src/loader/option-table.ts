@@ -123,11 +123,11 @@ export const LOADER_OPTIONS = {
   },
   indices: {
     kind: 'own',
-    type: 'ArrayLike<number>',
-    must: 'is an array of sample indices, such as [4, 0, 17]',
+    type: 'ArrayLike<number> | readonly ArrayLike<number>[]',
+    must: 'is an array of sample indices, such as [4, 0, 17], or of groups of them, such as [[4, 0], [17, 3]]',
     python: 'ArrayLike',
     shown: 'shuffled by seed and epoch',
-    help: 'Indices of samples, as `Dataset[i]` counts them, in the order in which they come; an index may come more than once',
+    help: 'Indices of samples, as `Dataset[i]` counts them, in the order in which they come, or groups of them that stay together; an index may come more than once',
   },
   workers: {
     kind: 'whole',

@@ -1,6 +1,7 @@
 import { type CheckedValues, checkGiven, OptionError, type OwnChecks } from '@shardtool/base';
 import { type AnnotationOptions, checkAnnotations } from '../annotations/options.js';
 import { type BucketsInput, checkBuckets } from '../buckets/options.js';
+import type { Indices } from '../selection/custom-order.js';
 import type { Weights } from '../selection/weights.js';
 import { checkMix, type MixInput } from '../transform/mix.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
@@ -61,9 +62,10 @@ export interface LoaderOptions {
   /**
    * A custom order: indices of samples, counted from 0 in the order on disk, for every epoch and over all ranks (rank r of w gets
    * every w-th). An index may come more than once. Samples that are not next to each other on disk are read one by one. For another
-   * order in each epoch, concatenate those of several epochs and set `samplesPerEpoch`.
+   * order in each epoch, concatenate those of several epochs and set `samplesPerEpoch`. Groups of one size, [[3, 8], [8, 1]], stay
+   * together: each goes to one rank, into one batch, its samples in a row.
    */
-  readonly indices?: ArrayLike<number> | undefined;
+  readonly indices?: Indices | undefined;
   /** Decode workers. Default: the number of cores. */
   readonly workers?: number | undefined;
   /** Batch slots: batches that are made ahead, the consumer's included. Default 4. */
@@ -178,7 +180,7 @@ const OWNER = {
 const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
   transform: (value) => typeof value === 'string' || Array.isArray(value),
   weights: isWeights,
-  indices: isNumbers,
+  indices: (value) => isNumbers(value) || (Array.isArray(value) && value.length > 0 && value.every(isNumbers)),
   annotations: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
   customSteps: isCustomSteps,
   aspectBuckets: (value) => typeof value === 'object' && value !== null,

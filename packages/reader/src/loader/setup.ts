@@ -1,3 +1,4 @@
+import { OptionError } from '@shardtool/base';
 import { CacheFolder } from '@shardtool/storage';
 import { checkBuckets } from '../buckets/options.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
@@ -46,9 +47,26 @@ async function bucketsOf(
   return null;
 }
 
+/** Throws for options that would put a sample into another batch than the rest of its group, or another sample into its place. */
+function refuseSplitGroups({ aspectBuckets, onBadSample }: CheckedOptions): void {
+  if (aspectBuckets !== undefined) {
+    throw new OptionError(
+      {},
+      'aspectBuckets would separate the samples of a group: give indices without groups, or leave it out.',
+    );
+  }
+  if (onBadSample === 'replace') {
+    throw new OptionError(
+      {},
+      "onBadSample 'replace' would put a sample of another group in place of a bad one: use 'skip' or 'raise', or indices without groups.",
+    );
+  }
+}
+
 /** Turns checked options into a setup; reads as much of the dataset as the options ask for. Throws OptionError. */
 export async function setUp(dataset: StoredDataset, options: CheckedOptions): Promise<LoaderSetup> {
   const base = await setUpOrder(dataset, options);
+  if (base.groupSize > 1) refuseSplitGroups(options);
   const buckets = await bucketsOf(dataset, base, options);
   const order = buckets?.order ?? base;
   const decode = decodeModeOf(options.decode, options.state);

@@ -8,22 +8,29 @@ export interface CustomOrder {
   readonly subset: Subset;
   /** By position of a pass: the number of its sample among the selected ones, where one that comes more often has several. */
   readonly positions: Uint32Array;
+  /** Samples that stay together on one rank and in one batch; 1 if each goes for itself. */
+  readonly groupSize: number;
 }
+
+/** Sample indices, or groups of them that stay together. */
+export type Indices = ArrayLike<number> | readonly ArrayLike<number>[];
 
 const MOST_POSITIONS = 2 ** 32 - 1;
 
 /**
- * What the option `indices` selects: indices of samples in the order on disk, from 0 on, as often as each is to come. `counts`: samples of each
- * shard. Throws {@link OptionError} for an empty order and for what is no number of a sample.
+ * What the option `indices` selects: indices of samples in the order on disk, from 0 on, as often as each is to come. `counts`:
+ * samples of each shard. Throws {@link OptionError} for an empty order, for groups of several sizes, and for what is no index of a
+ * sample.
  */
-export function selectInOrder(order: ArrayLike<number>, counts: ArrayLike<number>): CustomOrder {
+export function selectInOrder(indices: Indices, counts: ArrayLike<number>): CustomOrder {
   const first = firstNumbers(counts);
   const samples = first[counts.length]!;
+  const { order, groupSize } = flat(indices);
   if (order.length === 0) throw new OptionError({}, 'indices names no sample: give at least one, or leave it out.');
   if (order.length > MOST_POSITIONS) {
     throw new OptionError({}, `indices has ${order.length} entries: ${MOST_POSITIONS} is the most.`);
   }
-  const next = countTimes(order, samples);
+  const next = countTimes(order, samples, isGrouped(indices) ? groupSize : null);
   const rows = Array.from({ length: counts.length }, (_, k) => repeated(next.subarray(first[k]!, first[k + 1]!)));
   let number = 0;
   for (let sample = 0; sample < samples; sample++) {
@@ -36,16 +43,40 @@ export function selectInOrder(order: ArrayLike<number>, counts: ArrayLike<number
     counts: Float64Array.from(rows, ({ length }) => length),
     rows: (shard) => rows[shard]!,
   };
-  return { subset: { identity: identityOf(positions, rows), all, draw: () => all }, positions };
+  return { subset: { identity: identityOf(positions, rows, groupSize), all, draw: () => all }, positions, groupSize };
 }
 
-function countTimes(order: ArrayLike<number>, samples: number): Uint32Array {
+export function isGrouped(indices: Indices): indices is readonly ArrayLike<number>[] {
+  return Array.isArray(indices) && typeof indices[0] === 'object';
+}
+
+/** The samples of all groups in a row. */
+function flat(indices: Indices): { readonly order: ArrayLike<number>; readonly groupSize: number } {
+  if (!isGrouped(indices)) return { order: indices, groupSize: 1 };
+  const groupSize = indices[0]!.length;
+  const other = indices.findIndex(({ length }) => length !== groupSize);
+  if (other >= 0) {
+    throw new OptionError(
+      {},
+      `indices[${other}] has ${indices[other]!.length} samples and indices[0] has ${groupSize}: give groups of one size.`,
+    );
+  }
+  const order = new Float64Array(indices.length * groupSize);
+  indices.forEach((group, i) => {
+    order.set(group, i * groupSize);
+  });
+  return { order, groupSize: Math.max(1, groupSize) };
+}
+
+/** `groupSize`: how the error counts; null without groups. */
+function countTimes(order: ArrayLike<number>, samples: number, groupSize: number | null): Uint32Array {
   const times = new Uint32Array(samples);
   for (let at = 0; at < order.length; at++) {
     const sample = order[at]!;
     if (!Number.isInteger(sample) || sample < 0 || sample >= samples) {
       const range = `the dataset has the samples 0 to ${samples - 1}`;
-      throw new OptionError({}, `indices[${at}] is ${String(sample)}, which is not the index of a sample: ${range}.`);
+      const place = groupSize === null ? `[${at}]` : `[${Math.floor(at / groupSize)}][${at % groupSize}]`;
+      throw new OptionError({}, `indices${place} is ${String(sample)}, which is not the index of a sample: ${range}.`);
     }
     times[sample]!++;
   }
@@ -62,8 +93,9 @@ function repeated(times: Uint32Array): Uint32Array {
   return rows;
 }
 
-function identityOf(positions: Uint32Array, rows: readonly Uint32Array[]): string {
-  const hash = createHash('sha256').update(`order ${positions.length};`).update(positions);
+function identityOf(positions: Uint32Array, rows: readonly Uint32Array[], groupSize: number): string {
+  const groups = groupSize === 1 ? '' : ` in groups of ${groupSize}`;
+  const hash = createHash('sha256').update(`order ${positions.length}${groups};`).update(positions);
   for (const selected of rows) hash.update(`${selected.length};`).update(selected);
   return hash.digest('hex').slice(0, 16);
 }

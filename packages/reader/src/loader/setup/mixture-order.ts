@@ -170,6 +170,7 @@ export async function setUpMixtureOrder(mixture: MixtureSettings, options: Order
     readsAll: ({ position }) => position === 0 && sources.every(({ size }, d) => samples[d]! >= size),
     isOnce: false,
     isScattered: false,
+    groupSize: 1,
     selection: () => union.selection,
     plan,
     part,

@@ -4,6 +4,7 @@ import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import { type EpochPlan, type PlanOptions, planEpoch } from '../../order/batches.js';
 import { orderDefaults } from '../../order/defaults.js';
 import { type EpochOrder, epochOrder } from '../../order/epoch-order.js';
+import { groupsOfBlock, planGroups } from '../../order/groups.js';
 import { resolveBatchSize, resolveRanks } from '../../order/ranks.js';
 import { bufferCount } from '../../order/slabs.js';
 import { type DatasetState, parseState, takeUpState } from '../../order/state.js';
@@ -54,8 +55,9 @@ export interface LoaderOrder {
   part(place: Place, as: PlanPart): EpochPlan;
   /** Whether an epoch is every sample once. */
   readonly isOnce: boolean;
-  /** Whether the samples of a block may lie anywhere: the order is the caller's own. */
   readonly isScattered: boolean;
+  /** Samples of a custom order that stay together on one rank and in one batch, in a row; 1: there are no groups. */
+  readonly groupSize: number;
   /** The epochs from a place on, without end. */
   upcoming(place: Place): Iterable<UpcomingEpoch>;
   /** Blocks that this rank holds at once where so many batches are made ahead, and samples in them. */
@@ -133,32 +135,29 @@ async function setUpDatasetOrder(dataset: StoredDataset, options: DatasetOrderRe
   const { batchSize, globalBatch } = resolveBatchSize(options, worldSize);
   const given = options.state === undefined ? null : parseState(options.state);
   const epochSamples = given === null ? options.samplesPerEpoch : (given.epochSamples ?? undefined);
-  const { subset, positions } = await select(dataset, options, { epochSamples, identity: given?.selection });
+  const run = { epochSamples, identity: given?.selection };
+  const { subset, positions, groupSize = 1 } = await select(dataset, options, run);
   const saved = options.state === undefined ? null : takeUp(dataset, subset, options);
   const shuffle = positions === undefined && (options.shuffle ?? saved?.shuffle ?? true);
   const { meanSampleBytes } = dataset;
-  const { streams, blockSamples } =
-    saved ?? orderDefaults({ ...options, streams: options.shuffleStreams, worldSize, meanSampleBytes, shuffle });
+  const usual = () =>
+    orderDefaults({ ...options, streams: options.shuffleStreams, worldSize, meanSampleBytes, shuffle });
+  const { blockSamples } = saved ?? usual();
+  // A custom order is the same with any streams, so it continues on any number of ranks.
+  const isFree = saved !== null && positions !== undefined && saved.streams % worldSize !== 0;
+  const { streams } = isFree ? usual() : (saved ?? usual());
   const seed = saved?.seed ?? options.seed ?? 0;
   // Weights make passes of differing length: the unit is chosen once, or it could change on the way.
   const firstCounts = subset.draw({ seed, epoch: saved?.epoch ?? options.epoch ?? 0 }).counts;
   const unit = saved?.unit ?? options.shuffleUnit ?? unitOf(firstCounts, streams, blockSamples);
 
   const selection = (epoch: number): Selection => subset.draw({ seed, epoch });
-  const part = ({ epoch, position }: Place, as: PlanPart): EpochPlan =>
-    planEpoch({
-      counts: selection(epoch).counts,
-      seed,
-      epoch,
-      streams,
-      blockSamples,
-      unit,
-      shuffle,
-      positions,
-      position,
-      epochSamples,
-      ...as,
-    });
+  const part = ({ epoch, position }: Place, as: PlanPart): EpochPlan => {
+    const { counts } = selection(epoch);
+    const planned = { counts, seed, epoch, streams, blockSamples, unit, shuffle, position, epochSamples, ...as };
+    if (positions === undefined || groupSize === 1) return planEpoch({ ...planned, positions });
+    return planGroups({ ...planned, positions, groupSize });
+  };
   const plan = (place: Place): EpochPlan => part(place, { rank, worldSize, globalBatch, lastBatch: options.lastBatch });
   const begin = beginOf(options.epoch, saved);
   const { lastBatch, batches } = plan(begin);
@@ -192,6 +191,7 @@ async function setUpDatasetOrder(dataset: StoredDataset, options: DatasetOrderRe
     ],
     isOnce: options.weights === undefined && positions === undefined && epochSamples === undefined,
     isScattered: positions !== undefined,
+    groupSize,
     plan,
     part,
     *upcoming(place) {
@@ -200,8 +200,10 @@ async function setUpDatasetOrder(dataset: StoredDataset, options: DatasetOrderRe
       }
     },
     held: (prefetchBatches) => {
-      const buffers = bufferCount({ streams, worldSize, blockSamples, batchSize, prefetchBatches });
-      return { buffers, samples: buffers * blockSamples };
+      const ofBlock = groupsOfBlock(blockSamples, groupSize);
+      const sizes = { blockSamples: ofBlock, batchSize: Math.ceil(batchSize / groupSize) };
+      const buffers = bufferCount({ streams, worldSize, ...sizes, prefetchBatches });
+      return { buffers, samples: buffers * ofBlock * groupSize };
     },
     readsAll: ({ position }) => position === 0,
     stateAt: ({ epoch, position }) => ({
@@ -227,7 +229,7 @@ async function select(
   dataset: StoredDataset,
   options: DatasetOrderRequest,
   run: SelectedRun,
-): Promise<{ readonly subset: Subset; readonly positions?: Uint32Array }> {
+): Promise<{ readonly subset: Subset; readonly positions?: Uint32Array; readonly groupSize?: number }> {
   const { indices } = options;
   if (indices === undefined) {
     const request = { classes: options.classes, keys: options.keys, where: options.where, weights: options.weights };
