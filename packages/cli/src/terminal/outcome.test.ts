@@ -19,6 +19,11 @@ test('words that happen to be names of options stay', () => {
   );
 });
 
+test('a column or class of the data keeps its name if an option is called the same', () => {
+  const message = 'The label column "seed" has the name of a column of the index, and there is no class "files".';
+  expect(withFlags(message, flags)).toBe(message);
+});
+
 test('an option that a message names in both ways is named once', () => {
   expect(withFlagsOnce('give it as "maxShardBytes" (--max-shard-bytes), or "files" (--files)', flags)).toBe(
     'give it as --max-shard-bytes, or --files',

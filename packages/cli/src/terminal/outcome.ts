@@ -72,6 +72,9 @@ export function withFlagsOnce(message: string, flags: readonly string[]): string
   return flags.reduce((text, flag) => text.replaceAll(`"${camel(flag)}" (--${flag})`, `--${flag}`), message);
 }
 
+/** Words in front of quoted names that come from the user's data and may equal the name of an option. */
+const OF_DATA = '\\b(?:column|class|split|field|key|sample)';
+
 /** Names options as they are typed: `"maxShardBytes"` of a library's message becomes `--max-shard-bytes`. */
 export function withFlags(message: string, flags: readonly string[]): string {
   let text = message;
@@ -79,7 +82,7 @@ export function withFlags(message: string, flags: readonly string[]): string {
     const name = camel(flag);
     // A name of one word could be any word, unless it is quoted or stands where the message names its option.
     const bare = name === flag ? `(?<=^|option )${name}\\b` : `\\b${name}\\b`;
-    text = text.replace(new RegExp(`"${name}"|${bare}`, 'g'), `--${flag}`);
+    text = text.replace(new RegExp(`(?<!${OF_DATA} )"${name}"|${bare}`, 'g'), `--${flag}`);
   }
   return text;
 }

@@ -27,9 +27,8 @@ export function unsafeName(shard: string, offset: number, path: string, reason: 
 }
 
 export function unsupported(shard: string, offset: number, path: string, kind: string): UnsupportedEntryError {
-  const message =
-    `${shard}: ${JSON.stringify(path)} at byte ${offset} is ${kind}, and shards hold plain files only; ` +
-    `write the archive anew from plain files (tar --dereference --hard-dereference).`;
+  const remedy = kind === 'a sparse file' ? 'without the option --sparse (-S)' : 'without it';
+  const message = `${shard}: ${JSON.stringify(path)} at byte ${offset} is ${kind}, and shards hold plain files only; write the archive again ${remedy}.`;
   return new UnsupportedEntryError({ shard, path, offset }, message);
 }
 
