@@ -22,7 +22,7 @@ import {
   TooManyBadError,
 } from '@shardtool/writer';
 import { expect, test } from 'vitest';
-import { shardtool } from './cli-here.js';
+import { shardtool } from './cli-process.js';
 import { smallImages } from './datasets.js';
 import { packInProcess } from './pack-processes.js';
 import { digestsOf, filesIn, jpeg, newFolder, samplesOf, smallDisk, tree } from './pack-workbench.js';

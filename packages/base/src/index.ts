@@ -49,16 +49,21 @@ export {
   type LockHolder,
   lookAtLock,
   newLockText,
-  onWaiting,
-  passOnWaiting,
-  tellWaiting,
   tryLock,
   underLock,
+  warnOfWaiting,
 } from './files/lock.js';
 export { makeFolder } from './files/make-folder.js';
 export { newToken, type ProcessState, stateOf } from './files/process-identity.js';
 export { parseTemporaryName, removeAbandoned, removeTemporaries, temporaryName } from './files/temporary-files.js';
-export { AtomicFile, flushFolder, nameOnce, type PlaceOptions, writeAtomically } from './files/write-atomically.js';
+export {
+  AtomicFile,
+  flushFolder,
+  NO_LINKS,
+  nameOnce,
+  type PlaceOptions,
+  writeAtomically,
+} from './files/write-atomically.js';
 export { HashTable, hashOfBytes, mixedBits } from './hash-table.js';
 export { LruCache } from './lru-cache.js';
 export { nativeCalls } from './native-calls.js';

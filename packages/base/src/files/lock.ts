@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { warn } from '../warnings.js';
 import { newToken, type ProcessState, stateOf } from './process-identity.js';
 import { temporaryName } from './temporary-files.js';
 import { NO_LINKS } from './write-atomically.js';
@@ -252,25 +253,12 @@ function parseHolder(text: string): Pick<HeldLock, 'holder' | 'state'> {
   return { holder: null, state: 'unknown' };
 }
 
-type HearWaiting = (message: string) => void;
-let hearWaiting: HearWaiting = () => undefined;
-
-/** From now on, `hearing` receives a sentence whenever this thread begins to wait for a lock. */
-export function onWaiting(hearing: HearWaiting): void {
-  hearWaiting = hearing;
-}
-
-/** Says that this thread waits for a lock. */
-export function tellWaiting(held: HeldLock): void {
+/** Says at once that this process waits for a lock. */
+export function warnOfWaiting(held: HeldLock): void {
   const silent = `${SILENT_MS / 1000} seconds`;
   const until =
     held.state === 'running'
       ? 'until it is done'
       : `until it writes to the lock again, or has been silent for ${silent} and is taken for dead`;
-  passOnWaiting(`Waiting for ${describeHolder(held)}, which holds ${held.path}, ${until}.`);
-}
-
-/** Passes on what another process or thread said. */
-export function passOnWaiting(message: string): void {
-  hearWaiting(message);
+  warn('SHARDTOOL_WAITING', `Waiting for ${describeHolder(held)}, which holds ${held.path}, ${until}.`);
 }

@@ -1,15 +1,18 @@
 import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Lock, newToken, onWaiting } from '@shardtool/base';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type Lock, newToken, tryLock } from '@shardtool/base';
+import { afterAll, afterEach, beforeEach, expect, test } from 'vitest';
 import { OutputLockedError } from '../errors.js';
+import { commitOnce } from './commit-once.js';
 import { checkHeld, LOCK_FILE, lockFolder, lockFolderPatiently } from './folder-lock.js';
 
 let folder: string;
 let path: string;
 const said: string[] = [];
-onWaiting((message) => said.push(message));
+const hear = ({ message }: Error) => said.push(message);
+process.on('warning', hear);
+afterAll(() => process.off('warning', hear));
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'lock-'));
@@ -41,6 +44,7 @@ test('a lock of another machine is watched, which is said at once: one that is w
   writeFileSync(path, ELSEWHERE);
   silentFor(60);
   const refused = expect(lockFolderPatiently(folder, LOCK_FILE)).rejects.toThrow('process 7 on elsewhere');
+  await new Promise(setImmediate);
   expect(said).toHaveLength(1);
   expect(said[0]).toContain('Waiting for process 7 on elsewhere');
   writeFileSync(path, ELSEWHERE);
@@ -63,4 +67,15 @@ test('a holder whose lock was taken over is told so before it finishes anything'
   writeFileSync(path, ELSEWHERE);
   expect(() => checkHeld(lock)).toThrow(OutputLockedError);
   lock.release();
+});
+
+test('a part that waits until another one has committed says so once', async () => {
+  const commit = tryLock(join(folder, 'pack.commit.lock'));
+  const waiting = commitOnce(folder, async () => 'committed', undefined);
+  await new Promise(setImmediate);
+  expect(said).toHaveLength(1);
+  expect(said[0]).toContain(`Waiting for process ${process.pid} on ${hostname()}`);
+  (commit as Lock).release();
+  expect(await waiting).toBe('committed');
+  expect(said).toHaveLength(1);
 });

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describeHolder, type HeldLock, holderOf, isHeldBy, Lock, tellWaiting, tryLock } from '@shardtool/base';
+import { describeHolder, type HeldLock, holderOf, isHeldBy, Lock, tryLock, warnOfWaiting } from '@shardtool/base';
 import { OutputLockedError } from '../errors.js';
 
 /** The lock of a pack of the whole. */
@@ -27,7 +27,7 @@ export async function lockFolderPatiently(folder: string, file: string, signal?:
   const first = tryLock(path);
   if (first instanceof Lock) return first;
   if (first.state !== 'unknown') refuse(first);
-  tellWaiting(first);
+  warnOfWaiting(first);
   for (;;) {
     await sleep(LOOK_AGAIN_MS, undefined, { signal });
     const lock = tryLock(path);
@@ -49,7 +49,7 @@ export class LockWait {
 
   /** Says once who holds the lock, and waits until it is worth looking again. */
   async pause(held: HeldLock): Promise<void> {
-    if (this.#told !== held.text) tellWaiting(held);
+    if (this.#told !== held.text) warnOfWaiting(held);
     this.#told = held.text;
     await sleep(this.#lookAgainMs, undefined, { signal: this.#signal });
   }

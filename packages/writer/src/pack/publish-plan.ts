@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { linkSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { Lock, makeFolder, tryLock } from '@shardtool/base';
+import { Lock, makeFolder, NO_LINKS, tryLock } from '@shardtool/base';
 import type { WrittenLayout } from '@shardtool/format';
 import { asDiskFull } from '../disk-full.js';
 import { PlanChangedError } from '../errors.js';
@@ -94,9 +94,6 @@ export async function announceFound(
   await folder.announcePlanned(layout, stemsOf(header), plannedTarget(header).index, madeOf(header));
   await destination.sendNotes();
 }
-
-/** What file systems answer that have no hard links. */
-const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
 /** Gives a file its name; one that is there already stays. */
 function place(file: string, name: string): void {

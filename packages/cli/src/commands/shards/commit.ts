@@ -7,7 +7,6 @@ import { QUIET_FLAG } from '../../options/output-flags.js';
 import { print, UsageError } from '../../terminal/outcome.js';
 import { countLine, fieldsLine } from '../../terminal/report-lines.js';
 import { countOf, formatSize } from '../../terminal/size.js';
-import { showWaiting } from '../../terminal/waiting.js';
 
 export const commitCommand = command({
   name: 'commit',
@@ -29,7 +28,6 @@ export const commitCommand = command({
       import('@shardtool/storage'),
     ]);
     if (!isRemote(output) && !existsSync(output)) throw new UsageError(`${output} does not exist.`);
-    await showWaiting();
     const report = await commitParts(output, { maxBad });
     if (json) await print(JSON.stringify(report));
     else if (!quiet) await print(describe(report, output));

@@ -1,6 +1,6 @@
 /** Packing in a process of its own, whose pool of threads has room for many calls and which can be left behind. */
 import { type ChildProcess, fork } from 'node:child_process';
-import { type ErrorRecord, passOnWaiting, reviveError, WorkerDiedError } from '@shardtool/base';
+import { type ErrorRecord, reviveError, WorkerDiedError, warn } from '@shardtool/base';
 import * as errors from '../../errors.js';
 import type { PackOptions, PackProgress } from '../../options.js';
 import { MOST_IN_FLIGHT } from '../../source/ahead/in-flight.js';
@@ -20,7 +20,7 @@ export const STOP = 'stop';
 /** What it says: the last is the report or the error. */
 export type ApartNews =
   | { readonly type: 'progress'; readonly progress: PackProgress }
-  | { readonly type: 'waiting'; readonly message: string }
+  | { readonly type: 'warning'; readonly message: string }
   | { readonly type: 'report'; readonly report: PackReport }
   | { readonly type: 'error'; readonly error: ErrorRecord };
 
@@ -71,7 +71,7 @@ function outcomeOf(child: ChildProcess, onProgress: PackOptions['onProgress']): 
         } catch {
           // `endingOnProgressError` has the error, and has told the process to stop.
         }
-      } else if (news.type === 'waiting') passOnWaiting(news.message);
+      } else if (news.type === 'warning') warn('SHARDTOOL_PACK', news.message);
       else if (news.type === 'report') resolve(news.report);
       else reject(reviveError(news.error, errors));
     });

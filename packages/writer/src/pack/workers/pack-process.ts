@@ -1,4 +1,4 @@
-import { onWaiting, recordError } from '@shardtool/base';
+import { recordError, redirectWarnings } from '@shardtool/base';
 import type { PackProgress } from '../../options.js';
 import { packHere } from '../pack.js';
 import { type ApartJob, type ApartNews, STOP } from './pack-apart.js';
@@ -18,7 +18,7 @@ process.on('message', (message: ApartJob | typeof STOP) => {
 });
 
 async function run({ source, output, options, tellsProgress }: ApartJob): Promise<void> {
-  onWaiting((message) => tell({ type: 'waiting', message }));
+  redirectWarnings((message) => tell({ type: 'warning', message }));
   const onProgress = (progress: PackProgress) => tell({ type: 'progress', progress });
   try {
     const given = { ...options, signal: stopped.signal, ...(tellsProgress && { onProgress }) };
