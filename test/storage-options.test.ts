@@ -14,9 +14,10 @@ import {
   subsetDataset,
 } from '@shardtool/reader';
 import type { StorageOptions } from '@shardtool/storage';
+import { commitParts, convert, indexShards, pack, readPackedLabels, repair, verify, Writer } from '@shardtool/writer';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type BucketServer, bucketServer } from './bucket-server.js';
-import { emptyFolder, packedSmall } from './datasets.js';
+import { emptyFolder, packedSmall, smallImages } from './datasets.js';
 
 /** Two stores that have a dataset of the same location, with other images. Nothing but `storage` names them. */
 let stores: readonly { readonly server: BucketServer; readonly shards: string; readonly storage: StorageOptions }[];
@@ -97,4 +98,49 @@ test('shards of other software are found, walked and looked up at the store that
     await using dataset = await openDataset(place, { storage });
     expect(await keysOf(dataset)).toHaveLength(40);
   }
+});
+
+test('packing, converting, verifying and repairing read and write the store that is named', async () => {
+  const [{ server, shards, storage }, other] = stores as [(typeof stores)[0], (typeof stores)[0]];
+  const asked = other.server.asked.length;
+  const images = await smallImages({ samples: 40, classes: 2 });
+  for (const cls of ['a', 'b']) put(server, path.join(images, cls), `b/images/${cls}`);
+  const names = fs.readdirSync(images, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.jpg'));
+  server.put('b/labels.csv', `path,class\n${names.map((name) => `${name},x`).join('\n')}\n`);
+  server.put('b/classes.txt', 'x\n');
+  const labelled = { labels: 's3://b/labels.csv', classes: 's3://b/classes.txt', dedupe: true, storage } as const;
+  for (const workers of [1, 2]) {
+    const output = `s3://b/packed-${workers}`;
+    const options = { ...labelled, workers, maxShardSamples: 8, index: ['crops'] } as const;
+    expect(await pack('s3://b/images', output, options)).toMatchObject({ samples: 40 });
+    expect(await verify(output, { workers, storage })).toMatchObject({ samples: 40, faults: 0 });
+    expect(await convert(output, `s3://b/lmdb-${workers}`, { format: 'lmdb', workers, storage })).toMatchObject({
+      samples: 40,
+    });
+    const excludeKeys = ['a/0000'];
+    const few = `s3://b/few-${workers}`;
+    expect(await convert(PLACE, few, { excludeKeys, workers, storage })).toMatchObject({ samples: 39 });
+  }
+  for (const part of ['1/2', '2/2']) await pack('s3://b/images', 's3://b/parts', { part, workers: 1, storage });
+  expect(await commitParts('s3://b/parts', { storage })).toMatchObject({ samples: 40, wasCommitted: true });
+  await using writer = new Writer('s3://b/written', { storage });
+  await writer.add({ key: 'one', jpg: fs.readFileSync(path.join(images, names[0]!)) });
+  expect(await writer.close()).toMatchObject({ samples: 1 });
+  expect(await readPackedLabels('s3://b/labels.csv', { storage })).toMatchObject({ by: 'path' });
+  expect(await indexShards(['s3://b/foreign'], { overwrite: true, storage })).toMatchObject({ samples: 40 });
+  const damaged = path.join(emptyFolder(), 'damaged');
+  fs.cpSync(shards, damaged, { recursive: true });
+  fs.rmSync(path.join(damaged, '000001.tar'));
+  const repaired = await repair(damaged, { source: 's3://b/images', storage, workers: 1 });
+  expect(repaired).toMatchObject({ samples: 40, restored: 8 });
+  expect(other.server.asked).toHaveLength(asked);
+});
+
+test('an option of storage that there is not, or a value that it cannot have, is refused by name', async () => {
+  const open = (storage: object) => openDataset(PLACE, { storage });
+  await expect(open({ endpointURL: 'x' })).rejects.toThrow(
+    /"storage" has no option "endpointURL"; did you mean "endpointUrl"/,
+  );
+  await expect(open({ unsigned: 'yes' })).rejects.toThrow('"storage.unsigned" is "yes"; it is a boolean.');
+  await expect(pack('s3://b/images', emptyFolder(), { storage: 'x' as never })).rejects.toThrow(/"storage"/);
 });

@@ -14,7 +14,7 @@ export {
   splitLocation,
 } from './location/location.js';
 export { readAgainIf } from './read-again.js';
-export { entryAt, openSource, openStorage, readWhole, requireLocal } from './schemes.js';
+export { entryAt, openSource, openStorage, readWhole, readWholeOf, requireLocal } from './schemes.js';
 export type {
   Content,
   Entry,

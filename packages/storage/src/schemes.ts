@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { didYouMean, OptionError } from '@shardtool/base';
 import { isRemote, joinLocation, localPathOf, schemeOf, shownLocation, splitLocation } from './location/location.js';
 import type { Entry, Expected, Source, Storage, StorageOptions } from './storage.js';
 
@@ -23,6 +23,7 @@ const KEPT = 256;
 
 /** Opens a place from a path or a URL; nothing is asked of it yet. Throws {@link OptionError} for a scheme that is not known. */
 export async function openStorage(location: string, options: StorageOptions = {}): Promise<Storage> {
+  checkOptions(options);
   const scheme = SCHEMES[schemeOf(location)];
   if (scheme === undefined) throw unknownScheme(location);
   if (!isRemote(location)) return (await scheme())(location, options);
@@ -36,6 +37,27 @@ export async function openStorage(location: string, options: StorageOptions = {}
     opened.set(key, storage);
   }
   return storage;
+}
+
+const OPTION_TYPES: Readonly<Record<keyof StorageOptions, 'string' | 'boolean'>> = {
+  endpointUrl: 'string',
+  region: 'string',
+  unsigned: 'boolean',
+  requesterPays: 'boolean',
+};
+
+/** Throws {@link OptionError} for an option that there is not, and a value that it cannot have. */
+function checkOptions(options: StorageOptions): void {
+  for (const [name, value] of Object.entries(options)) {
+    const type = (OPTION_TYPES as Readonly<Record<string, string>>)[name];
+    const names = Object.keys(OPTION_TYPES);
+    if (type === undefined) {
+      const hint = didYouMean(name, names) || `; there are ${names.join(', ')}.`;
+      throw new OptionError({}, `"storage" has no option "${name}"${hint}`);
+    }
+    if (value !== undefined && typeof value !== type)
+      throw new OptionError({}, `"storage.${name}" is ${JSON.stringify(value)}; it is a ${type}.`);
+  }
 }
 
 /** Opens a file by its path or URL. Throws {@link FileError} with the path where it is missing, unreadable or no regular file. */
@@ -63,7 +85,13 @@ const WHOLE_BYTES = 1 << 20;
 
 /** All of a file. */
 export async function readWhole(location: string, options?: StorageOptions): Promise<Uint8Array> {
-  const source = await openSource(location, { firstBytes: WHOLE_BYTES }, options);
+  const { folder, name } = placeOf(location);
+  return readWholeOf(await openStorage(folder, options), name);
+}
+
+/** All of a file of a storage. */
+export async function readWholeOf(storage: Storage, name: string): Promise<Uint8Array> {
+  const source = await storage.open(name, { firstBytes: WHOLE_BYTES });
   try {
     const bytes = new Uint8Array(source.size);
     return bytes.subarray(0, await source.readAt(0, bytes));

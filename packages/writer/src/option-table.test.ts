@@ -11,7 +11,7 @@ type Values<Entries extends OptionTable> = {
 /** What a program may give, as plain values. */
 type Plain<Options> = { [Name in keyof Options]-?: Exclude<Options[Name], undefined> };
 /** Functions and signals are for programs alone. */
-type OfTable<Options> = Omit<Plain<Options>, 'onProgress' | 'signal'>;
+type OfTable<Options> = Omit<Plain<Options>, 'onProgress' | 'signal' | 'storage'>;
 
 const ALL: OptionTable = { ...OUTPUT_OPTIONS, ...PACK_OPTIONS };
 

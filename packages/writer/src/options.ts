@@ -8,7 +8,7 @@ import {
   type OwnChecks,
 } from '@shardtool/base';
 import type { OutputLayoutName, WrittenLayoutName } from '@shardtool/format';
-import { countBraces } from '@shardtool/storage';
+import { countBraces, type StorageOptions } from '@shardtool/storage';
 import { CONVERT_OPTIONS, OUTPUT_OPTIONS, PACK_OPTIONS, WRITER_OPTIONS } from './option-table.js';
 import { Naming } from './plan/naming.js';
 import type { LmdbValues } from './shard/layout-choice.js';
@@ -43,6 +43,8 @@ export interface OutputOptions {
   onProgress?: ((progress: PackProgress) => void) | undefined;
   /** Ends the work; shards that are finished stay. */
   signal?: AbortSignal | undefined;
+  /** How remote locations are asked. What is omitted comes from the environment. */
+  storage?: StorageOptions | undefined;
 }
 
 /** How a pack is done. Everything may be left out; {@link PACK_DEFAULTS} says what then holds. */
@@ -170,17 +172,19 @@ const PROGRAM_OPTIONS = {
     help: 'Called as work goes on',
   },
   signal: { kind: 'own', type: 'AbortSignal', must: 'is an AbortSignal', help: 'Ends the work' },
+  storage: { kind: 'own', type: 'StorageOptions', must: 'is an object', help: 'How remote locations are asked' },
 } as const satisfies OptionTable;
 const OWN_CHECKS: OwnChecks = {
   onProgress: (value) => typeof value === 'function',
   signal: (value) => value instanceof AbortSignal,
+  storage: (value) => typeof value === 'object' && value !== null,
 };
 const OUTPUT_TABLE = { ...OUTPUT_OPTIONS, ...PROGRAM_OPTIONS };
 const PACK_TABLE = { ...OUTPUT_TABLE, ...PACK_OPTIONS };
 
 /** {@link OutputOptions}, checked and complete. */
 export type CheckedOutputOptions = Omit<CheckedValues<typeof OUTPUT_OPTIONS>, 'workers'> &
-  Pick<OutputOptions, 'onProgress' | 'signal'> & {
+  Pick<OutputOptions, 'onProgress' | 'signal' | 'storage'> & {
     readonly workers: number;
     /** Nobody said how many: where the work is small this thread does it. */
     readonly isWorkersDefault: boolean;

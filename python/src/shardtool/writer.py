@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 import numpy as np
 
 from .errors import OptionError, StaleIteratorError
+from .for_reader import storage_for_reader
 from .location import place
 from .node import find_program
 from .options import WRITER_OPTION_NAMES
@@ -46,7 +47,7 @@ class Writer:
     ``columns``: label columns of the index and their types, ``{"score": "double"}`` (``"string"``, ``"int"``,
     ``"double"``, ``"bool"``). Images that are arrays, or Pillow's, are stored as ``image_format``: ``"png"`` and
     ``"webp"`` (without loss) and ``"jpg"`` (of ``quality``) need Pillow, ``"npy"`` (not compressed) nothing.
-    ``**options``: :class:`shardtool.WriterOptions`.
+    ``storage``: how a bucket is asked, as in :class:`shardtool.Loader`. ``**options``: :class:`shardtool.WriterOptions`.
 
     Many processes write one dataset, each its part of the samples: ``part="2/4"`` is the second of four, with the same
     options in all of them. The part that ends last makes the dataset; a part that did not end is written anew.
@@ -66,11 +67,14 @@ class Writer:
         columns: Optional[Mapping[str, str]] = None,
         image_format: Literal["png", "jpg", "webp", "npy"] = "png",
         quality: int = 90,
+        storage: Optional[Mapping[str, Any]] = None,
         **options: Unpack[WriterOptions],
     ) -> None:
         if image_format not in ("png", "jpg", "webp", "npy"):
             raise OptionError(f'image_format is "png", "jpg", "webp" or "npy", not {image_format!r}.')
         given: Dict[str, Any] = {"classes": list(classes), "columns": dict(columns or {})}
+        if storage is not None:
+            given["storage"] = storage_for_reader(storage)
         for name, value in options.items():
             if name not in WRITER_OPTION_NAMES:
                 raise TypeError(f"A writer has no option {name!r}; there are {', '.join(WRITER_OPTION_NAMES)}.")

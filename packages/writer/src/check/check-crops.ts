@@ -1,5 +1,6 @@
 import { countOf } from '@shardtool/base';
 import { checkedCropIndex, imageColumn, openCropIndex, type ShardIndex } from '@shardtool/format';
+import type { StorageOptions } from '@shardtool/storage';
 import { reasonOf, type ShardFaults } from './faults.js';
 
 /** Read at once, as far as one row is not longer. */
@@ -9,11 +10,16 @@ const READ_BYTES = 4 << 20;
  * Holds the crop index of a shard against the shard's index: each row is about the image of its sample, and as it was written.
  * Wrong pixels cannot come of what is found here: loaders go without such an index.
  */
-export async function checkCrops(path: string, index: ShardIndex, faults: ShardFaults): Promise<void> {
+export async function checkCrops(
+  path: string,
+  index: ShardIndex,
+  faults: ShardFaults,
+  storage?: StorageOptions,
+): Promise<void> {
   const wrong = (what: string, key?: string) =>
     faults.add(`its crop index ${what}; "shardtool index --crops" makes it anew`, key);
   try {
-    const { table, source } = await openCropIndex(path);
+    const { table, source } = await openCropIndex(path, storage);
     try {
       if (table.rows !== index.samples)
         return wrong(`has ${countOf(table.rows, 'row')}, the index ${countOf(index.samples, 'sample')}`);

@@ -13,7 +13,7 @@ import {
   type Source,
 } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
-import { isRemote } from '@shardtool/storage';
+import { isRemote, type StorageOptions } from '@shardtool/storage';
 import { checkCrops } from './check-crops.js';
 import { checkImages, checkPayloads, type ExpectedPayload } from './check-payloads.js';
 import { longestSpan, type ShardTotals, totalsOf } from './check-totals.js';
@@ -27,6 +27,8 @@ export interface ShardToVerify {
   /** As messages name it. */
   readonly name: string;
   readonly path: string;
+  /** How it is asked for, where it is remote. */
+  readonly storage?: StorageOptions | undefined;
   /** Null for a foreign tar whose index nobody has kept. */
   readonly indexPath: string | null;
   /** Its crop index, which may be missing; null where it is to have none. */
@@ -61,7 +63,7 @@ export async function checkShard(shard: ShardToVerify, checker: Checker | null):
 
 async function verifyOnce(shard: ShardToVerify, checker: Checker | null): Promise<ShardVerdict> {
   const faults = new ShardFaults(shard.name);
-  const { index, trouble } = await readIndex(shard.indexPath);
+  const { index, trouble } = await readIndex(shard);
   const counts = { samples: index?.samples ?? 0, bytes: 0, warnings: 0, skippedEntries: 0 };
   const verdict = { ...counts, checksums: index !== null };
   const onSkipped: OnSkipped = (_name, _offset, kind) => {
@@ -71,7 +73,7 @@ async function verifyOnce(shard: ShardToVerify, checker: Checker | null): Promis
   let source: Source | undefined;
   try {
     const layout = await layoutOf(shard.format);
-    source = await openShard(shard.format, shard.path);
+    source = await openShard(shard.format, shard.path, undefined, shard.storage);
     // Its headers are walked first, and then all of it is read.
     if (isRemote(shard.path) && layout.expand === undefined) source = await fetched(source);
     verdict.bytes = source.size;
@@ -92,7 +94,7 @@ async function verifyOnce(shard: ShardToVerify, checker: Checker | null): Promis
   } finally {
     await source?.close();
   }
-  if (index !== null && shard.cropsPath !== null) await checkCrops(shard.cropsPath, index, faults);
+  if (index !== null && shard.cropsPath !== null) await checkCrops(shard.cropsPath, index, faults, shard.storage);
   if (trouble !== null) faults.add(trouble + (isSame ? ' (The shard itself is as it was packed.)' : ''));
   // Whatever no sample covers (headers, padding) shows in the file's own checksum alone.
   if (isSame === false && !faults.changed) {
@@ -106,8 +108,8 @@ async function verifyOnce(shard: ShardToVerify, checker: Checker | null): Promis
 }
 
 /** Of the file itself, where its payloads are seen in another way. */
-async function crc32Of({ path }: ShardToVerify): Promise<number> {
-  const source = await openSource(path);
+async function crc32Of({ path, storage }: ShardToVerify): Promise<number> {
+  const source = await openSource(path, undefined, storage);
   try {
     return await new FrontToBack(source).crc32();
   } finally {
@@ -116,10 +118,13 @@ async function crc32Of({ path }: ShardToVerify): Promise<number> {
 }
 
 /** The index, or what is wrong with it; neither where nobody has kept one. */
-async function readIndex(path: string | null): Promise<{ index: ShardIndex | null; trouble: string | null }> {
+async function readIndex({
+  indexPath: path,
+  storage,
+}: ShardToVerify): Promise<{ index: ShardIndex | null; trouble: string | null }> {
   if (path === null) return { index: null, trouble: null };
   try {
-    return { index: await readShardIndex(path), trouble: null };
+    return { index: await readShardIndex(path, undefined, storage), trouble: null };
   } catch (error) {
     return { index: null, trouble: reasonOf(error) };
   }

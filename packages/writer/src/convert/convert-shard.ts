@@ -188,11 +188,11 @@ async function indexOf(
 ): Promise<{ readonly index: ShardIndex; readonly skippedEntries: number; readonly skippedLinks: number }> {
   const skipped = { entries: 0, links: 0 };
   if (input.indexPath !== null) {
-    const index = await readShardIndex(input.indexPath);
+    const index = await readShardIndex(input.indexPath, undefined, input.storage);
     if (input.record !== null && input.record.samples !== index.samples) throw wrongIndex(input, index.samples);
     return { index, skippedEntries: 0, skippedLinks: 0 };
   }
-  const source = await openToConvert(input.format, input.path, input.reading);
+  const source = await openToConvert(input.format, input.path, input.reading, input.storage);
   try {
     const index = await buildShardIndex(await layoutWith(input.format, input.reading), source, (_, __, kind) => {
       if (kind === 'link') skipped.links++;
@@ -211,15 +211,15 @@ function wrongIndex({ name, indexPath, record }: DatasetShard, found: number): S
 
 /** The one shard as a dataset, which reads ahead in large pieces and checks what it read. */
 function datasetOf(
-  { name, path, format, bytes, reading }: DatasetShard,
+  { name, path, format, storage, bytes, reading }: DatasetShard,
   index: ShardIndex,
   maxSampleBytes: number,
   viewed?: ViewedShard,
 ): Dataset {
   const { samples } = index;
-  const open = viewed === undefined ? () => openToConvert(format, path, reading) : viewed.open;
+  const open = viewed === undefined ? () => openToConvert(format, path, reading, storage) : viewed.open;
   const shard = {
-    ...{ name, path, bytes, samples, open, maxSampleBytes },
+    ...{ name, path, storage, bytes, samples, open, maxSampleBytes },
     loadIndex: async () => index,
     loadParts: async () => index,
     findCropIndex: async () => null,

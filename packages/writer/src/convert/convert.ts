@@ -80,11 +80,11 @@ async function convertTo(
   const { format } = checked;
   if (!isTableLayout(format)) await layoutOfChoice({ format, lmdbValues: checked.lmdbValues });
   checkOtherIndexes(checked.format, checked.index);
-  const recast = { classes, labels, where };
+  const recast = { classes, labels, where, storage: checked.storage };
   const naming = fields === undefined ? null : new Naming({ fields: fields.map((field) => field.toLowerCase()) });
   const found = await openInput(
     source,
-    { overlay, split, layout: readAs, reading: readingOf(features, links), excludeKeys },
+    { overlay, split, layout: readAs, reading: readingOf(features, links), excludeKeys, storage: checked.storage },
     checked.name,
     naming,
   );
@@ -165,12 +165,12 @@ async function removeMade(folder: OutputFolder, destination: Destination): Promi
 async function digestOf(
   source: string | Readable,
   input: Recasted<DatasetShards | ViewedShards> | TarStream,
-  { format, lmdbValues, index, maxShardBytes, maxShardSamples, name }: CheckedConvertOptions,
+  { format, lmdbValues, index, maxShardBytes, maxShardSamples, name, storage }: CheckedConvertOptions,
   asked: RecastOptions,
 ): Promise<string | null> {
   if (typeof source !== 'string') return null;
   const timeOf = async (file: string) => {
-    if (isRemote(file)) return [file, (await entryAt(file))?.version];
+    if (isRemote(file)) return [file, (await entryAt(file, storage))?.version];
     const found = await stat(file).catch(() => null);
     return [path.resolve(file), found?.size, found?.mtimeMs];
   };

@@ -75,10 +75,10 @@ function contentOf(field: string): ColumnContent {
 async function seen(shard: DatasetShard, number: number, view: View | undefined): Promise<Seen> {
   if (view !== undefined)
     return { ...(await wholeIndex(await viewedShard(view, number))), isRead: shard.record !== null };
-  const { indexPath, format, path, reading } = shard;
+  const { indexPath, format, path, reading, storage } = shard;
   if (indexPath !== null)
-    return { ...(await readShardIndex(indexPath, { parts: ['fields', 'cls', 'columns'] })), isRead: true };
-  const source = await openToConvert(format, path, reading);
+    return { ...(await readShardIndex(indexPath, { parts: ['fields', 'cls', 'columns'] }, storage)), isRead: true };
+  const source = await openToConvert(format, path, reading, storage);
   try {
     return { ...(await walkShardIndex(await layoutWith(format, reading), source)), isRead: false };
   } finally {

@@ -16,6 +16,7 @@ import {
   type ShardIndex,
   writeShardIndex,
 } from '@shardtool/format';
+import type { StorageOptions } from '@shardtool/storage';
 import { type PackedLabels, readPackedLabels } from '../source/labels/labels.js';
 
 /** Columns that indexes get beside those that they have. */
@@ -30,6 +31,8 @@ export interface AddedColumns {
 export interface IndexedShard {
   readonly path: string;
   readonly format: Parameters<typeof openShard>[0];
+  /** How it is asked for, where it is remote. */
+  readonly storage?: StorageOptions | undefined;
   readonly index: string;
 }
 
@@ -142,7 +145,7 @@ function fieldOf(name: string, { fields }: Pick<ShardIndex, 'fields'>): string |
 
 /** Puts the values of these columns into `added` and returns how many samples have a field that is no JSON. */
 async function addFromJson(
-  { path: shard, format }: IndexedShard,
+  { path: shard, format, storage }: IndexedShard,
   index: ShardIndex,
   names: readonly string[],
   added: Map<string, ColumnValue[]>,
@@ -158,7 +161,7 @@ async function addFromJson(
   }
   if (byField.size === 0) return 0;
   let unreadable = 0;
-  const source = await openShard(format, shard);
+  const source = await openShard(format, shard, undefined, storage);
   try {
     for (const [field, wanted] of byField) {
       const { offset, bytes, msgpack } = index.fields.get(field)!;

@@ -22,6 +22,7 @@ import {
   writeManifest,
   writeShardIndex,
 } from '@shardtool/format';
+import { isRemote, requireLocal, type StorageOptions } from '@shardtool/storage';
 import { OutputFolder } from '../output/output-folder.js';
 import { notedIndexes, noteOtherIndexes } from '../output/pack-note.js';
 import { type CropIndexCounts, cropTotals, writeCropIndex } from '../shard/crop-index.js';
@@ -51,6 +52,8 @@ export interface IndexOptions extends Partial<AddedColumns> {
   readonly overwrite?: boolean | undefined;
   /** Indexes for other loaders, and `crops`. */
   readonly index?: readonly OtherIndex[] | undefined;
+  /** How remote locations are asked. What is omitted comes from the environment. */
+  readonly storage?: StorageOptions | undefined;
 }
 
 /**
@@ -68,14 +71,16 @@ export async function indexShards(locations: readonly string[], options: IndexOp
 }
 
 async function indexAll(locations: readonly string[], options: IndexOptions): Promise<IndexReport> {
-  const { overwrite = false, index: asked = [], columns = [], labels = [] } = options;
+  const { overwrite = false, index: asked = [], columns = [], labels = [], storage } = options;
   const otherIndexes = asked.filter((name) => name !== 'crops');
   const report = { shards: 0, kept: 0, samples: 0, skippedEntries: 0, skippedLinks: 0 };
   const crops: CropIndexCounts[] = [];
   const forWids = new Map<string, { records: WidsShard[]; ours: readonly OtherIndex[] }>();
   const indexed: ShardToIndex[] = [];
   for (const location of locations) {
-    for (const shard of await shardsAt(location, overwrite)) {
+    if (otherIndexes.length > 0)
+      requireLocal(location, `Writing indexes for ${otherIndexes.join(' and ')}`, INDEX_A_COPY);
+    for (const shard of await shardsAt(location, overwrite, storage)) {
       indexed.push(shard);
       checkOtherIndexes(shard.format, otherIndexes);
       if (shard.isKept) {
@@ -136,12 +141,12 @@ async function columnsOf(
 }
 
 /** Beside a shard of a pack it is noted, so that it goes when the shards are replaced, and comes with those that are added. */
-async function indexCrops({ path: shard, format, index, isPacked }: ShardToIndex): Promise<CropIndexCounts> {
-  const place = isPacked ? sidecarPath('crops', shard) : await placeSidecar('crops', shard);
+async function indexCrops({ path: shard, format, storage, index, isPacked }: ShardToIndex): Promise<CropIndexCounts> {
+  const place = isPacked ? sidecarPath('crops', shard) : await placeSidecar('crops', shard, false, storage);
   if (isPacked && (await ownerOf('crops', place)) === 'other') {
     throw new FileError({ path: place }, `${place} was not written by shardtool, so it stays; move it away.`);
   }
-  const source = await openShard(format, shard);
+  const source = await openShard(format, shard, undefined, storage);
   try {
     const counts = await writeCropIndex(place, await readShardIndex(index), source);
     if (isPacked) await noteOtherIndexes(path.dirname(place), ['crops']);
@@ -172,6 +177,8 @@ async function indexForOthers(
 interface ShardToIndex {
   readonly path: string;
   readonly format: LayoutName;
+  /** How it is asked for, where it is remote. */
+  readonly storage?: StorageOptions | undefined;
   /** Where its index lies, or is to lie. */
   readonly index: string;
   /** The index is there and stays. */
@@ -180,21 +187,28 @@ interface ShardToIndex {
   readonly isPacked: boolean;
 }
 
-async function shardsAt(location: string, overwrite: boolean): Promise<ShardToIndex[]> {
-  const { layout, manifest, shards } = await findShards(location);
+const INDEX_A_COPY = 'index a copy on this machine, and put what it wrote beside the shards';
+
+async function shardsAt(
+  location: string,
+  overwrite: boolean,
+  storage: StorageOptions | undefined,
+): Promise<ShardToIndex[]> {
+  const { layout, manifest, shards } = await findShards(location, { storage });
+  if (manifest !== null) requireLocal(location, 'Indexing the shards of a pack', INDEX_A_COPY);
   const unknown = manifest === null ? shards.find(({ name }) => layoutOfName(name) === null) : undefined;
   if (unknown !== undefined) throw noShard(unknown.path);
   removeAbandonedSidecars(shards.map(({ path: shard }) => shard));
   return Promise.all(
     shards.map(async ({ path: shard }): Promise<ShardToIndex> => {
-      await moveFromEarlierPlaces(shard, manifest !== null);
+      if (!isRemote(shard)) await moveFromEarlierPlaces(shard, manifest !== null);
       if (manifest !== null) {
         const index = indexPathOf(shard);
         return { path: shard, format: layout, index, isKept: existsSync(index), isPacked: true };
       }
-      const kept = overwrite ? null : await findSidecars('index', shard);
-      const index = kept ?? (await placeSidecar('index', shard));
-      return { path: shard, format: layout, index, isKept: kept !== null, isPacked: false };
+      const kept = overwrite ? null : await findSidecars('index', shard, storage);
+      const index = kept ?? (await placeSidecar('index', shard, false, storage));
+      return { path: shard, format: layout, storage, index, isKept: kept !== null, isPacked: false };
     }),
   );
 }
@@ -206,7 +220,7 @@ function noShard(path: string): FileError {
   );
 }
 
-async function buildIndex({ path: shard, format }: ShardToIndex) {
+async function buildIndex({ path: shard, format, storage }: ShardToIndex) {
   if (format === 'lmdb') {
     throw new UnsupportedShardError(
       { shard },
@@ -214,7 +228,7 @@ async function buildIndex({ path: shard, format }: ShardToIndex) {
         'restore the index from a copy, or pack again.',
     );
   }
-  const source = await openShard(format, shard);
+  const source = await openShard(format, shard, undefined, storage);
   try {
     let [skippedEntries, skippedLinks] = [0, 0];
     const index = await buildShardIndex(await layoutOf(format), source, (_, __, kind) => {

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { withMessages } from '@shardtool/base';
 import { readManifest } from '@shardtool/format';
+import type { StorageOptions } from '@shardtool/storage';
 import { lostDuplicates } from '../dedupe/dedupe.js';
 import { PACK_DEFAULTS } from '../options.js';
 import { commitDataset, type PartialField } from '../output/commit.js';
@@ -19,6 +20,8 @@ import type { AppendBase } from './append.js';
 export interface CommitOptions {
   /** The share of samples that may be bad. */
   readonly maxBad?: number | undefined;
+  /** How a remote place is asked. What is omitted comes from the environment. */
+  readonly storage?: StorageOptions | undefined;
 }
 
 /** What was committed. */
@@ -41,10 +44,10 @@ export interface CommitReport {
  */
 export async function commitParts(
   output: string,
-  { maxBad = PACK_DEFAULTS.maxBad }: CommitOptions = {},
+  { maxBad = PACK_DEFAULTS.maxBad, storage }: CommitOptions = {},
 ): Promise<CommitReport> {
   return withMessages(async () => {
-    const destination = await openDestination(output, { part: 'commit', staging: undefined, signal: undefined });
+    const destination = await openDestination(output, { part: 'commit', staging: undefined, storage });
     try {
       return await namingPlace(destination, async () => {
         await destination.fetch(false);

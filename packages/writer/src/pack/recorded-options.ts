@@ -39,7 +39,7 @@ export async function recordedOptions(
   if (options.pair.length === 0) all.pair = undefined;
   if (labels !== undefined)
     all.labels = createHash('sha256')
-      .update(await readTextFile(labels))
+      .update(await readTextFile(labels, options.storage))
       .digest('hex');
   if (base !== null) all.append = base.manifest.identity;
   if (recodeOptions(options) !== null) {

@@ -64,7 +64,7 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
       'The option "requireLabels" needs a table of labels to look the images up in; give "labels" or "coco", too.';
     throw new OptionError({}, message);
   }
-  const classes = yolo?.names ?? (hasObjects(given) ? given.classes : await readClasses(options.classes));
+  const classes = yolo?.names ?? (hasObjects(given) ? given.classes : await readClasses(options));
   if (base !== null && classes !== null) checkAppendedClasses(base.manifest, classes);
   const columns = yolo === null ? given?.columns : YOLO_COLUMNS;
   const found = new Map([...(columns ?? [])].map(([name, values]) => [name, columnTypeOf(name, values)]));
@@ -77,13 +77,14 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
     const missingRows: number[] = [];
     const isError = options.onBad === 'stop' && !options.allowMissingFiles;
     const onMissing = isError ? undefined : (row: number) => missingRows.push(row);
-    const read = yolo && (await readYolo(yolo, root, files, flight));
+    const read = yolo && (await readYolo(yolo, root, files, flight, options.storage));
     const table = read?.labels ?? given;
     const labels = table && { table, rowOfFile: rowsOfFiles(files, table, onMissing), own: read?.own };
     const packed = base && (await markPacked(base, files));
     ticker.begin('measure', files.count);
-    if (scan.isMeasured) shareFiles(workers, root, files, flight);
-    else await measureFiles(workers, root, files, flight);
+    const place = { root, storage: options.storage };
+    if (scan.isMeasured) shareFiles(workers, place, files, flight);
+    else await measureFiles(workers, place, files, flight);
     const digest = digestOfSource(root, files, classes, read === null ? [] : textsOf(read.labels));
     return { ...scan, root, classes, labels, missingRows, columnTypes, packed, digest };
   } catch (error) {
@@ -93,21 +94,21 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
 }
 
 /** A table of labels, or COCO's annotations: what is known of the images before they are looked for. */
-async function tableOf({ labels, coco, yolo, classes }: CheckedOptions, root: string): Promise<Labels | null> {
+async function tableOf({ labels, coco, yolo, classes, storage }: CheckedOptions, root: string): Promise<Labels | null> {
   const name = coco === undefined ? 'yolo' : 'coco';
-  if (coco === undefined && yolo === undefined) return labels === undefined ? null : readLabels(labels, root);
+  if (coco === undefined && yolo === undefined) return labels === undefined ? null : readLabels(labels, root, storage);
   const others = { labels, classes, yolo: coco === undefined ? undefined : yolo };
   const [other] = Object.entries(others).find(([, given]) => given !== undefined) ?? [];
   if (other !== undefined) {
     const has = name === 'coco' ? "A file of COCO's annotations has" : "YOLO's label files have";
     throw new OptionError({}, `${has} the classes and labels: leave out ${other}, or ${name}.`);
   }
-  return coco === undefined ? null : readCoco(coco, root);
+  return coco === undefined ? null : readCoco(coco, root, storage);
 }
 
-async function yoloOf({ yolo }: CheckedOptions): Promise<YoloClasses | null> {
+async function yoloOf({ yolo, storage }: CheckedOptions): Promise<YoloClasses | null> {
   if (yolo === undefined) return null;
-  const classes = await readYoloClasses(yolo);
+  const classes = await readYoloClasses(yolo, storage);
   checkClasses(classes.names, classes.location);
   return classes;
 }
@@ -116,10 +117,10 @@ function* textsOf({ texts = new Map() }: Labels): Generator<string> {
   for (const list of texts.values()) yield* list;
 }
 
-async function readClasses(classes: string | readonly string[] | undefined): Promise<readonly string[] | null> {
+async function readClasses({ classes, storage }: CheckedOptions): Promise<readonly string[] | null> {
   if (classes === undefined) return null;
   return typeof classes === 'string'
-    ? checkClasses(await readLines(classes), shownLocation(classes))
+    ? checkClasses(await readLines(classes, storage), shownLocation(classes))
     : checkClasses(classes);
 }
 
@@ -135,7 +136,7 @@ async function findFiles(
   const place = { memoryBytes: options.planMemory, folder: options.dryRun ? tmpdir() : join(output, STATE_FOLDER) };
   if (options.files !== undefined) {
     return {
-      files: await listFiles(root, options.files, place),
+      files: await listFiles(root, options.files, place, options.storage),
       isMeasured: false,
       repeatedFolders: [],
       hiddenFolders: [],
@@ -152,6 +153,7 @@ async function findFiles(
     place,
     onBad,
     signal,
+    storage: options.storage,
     onFound,
     apart,
     flight: flight ?? undefined,

@@ -1,6 +1,6 @@
-import { FileNotFoundError, RequestRejectedError } from '@shardtool/base';
+import { FileNotFoundError } from '@shardtool/base';
 import { sampleTooLarge, whyUnsafe } from '@shardtool/format';
-import { openStorage, type Storage } from '@shardtool/storage';
+import { openStorage, type Storage, type StorageOptions } from '@shardtool/storage';
 import { SourceError } from '../errors.js';
 import { candidates, type PackedFiles } from './packed-folder.js';
 import { heldPayload, type Payload } from './payload.js';
@@ -10,8 +10,8 @@ export class PackedBucket implements PackedFiles {
   readonly #storage: Promise<Storage>;
   readonly #maxBytes: number;
 
-  constructor(root: string, maxBytes: number) {
-    this.#storage = openStorage(root);
+  constructor(root: string, storage: StorageOptions | undefined, maxBytes: number) {
+    this.#storage = openStorage(root, storage);
     this.#maxBytes = maxBytes;
   }
 
@@ -37,16 +37,16 @@ export class PackedBucket implements PackedFiles {
         await file.close();
       }
     } catch (error) {
-      // Who may not list a bucket is refused what is not there.
-      if (error instanceof FileNotFoundError || error instanceof RequestRejectedError) return null;
+      // The bucket was listed: what it refuses now is there, and may not be read any more.
+      if (error instanceof FileNotFoundError) return null;
       throw error;
     }
   }
 }
 
 /** Throws {@link SourceError} for a place in which nothing is, and what listing it throws. */
-export async function checkBucket(root: string): Promise<void> {
-  const storage = await openStorage(root);
+export async function checkBucket(root: string, how: StorageOptions | undefined): Promise<void> {
+  const storage = await openStorage(root, how);
   for await (const _ of storage.list('', { deep: true })) return;
   const message = `The source ${storage.location} has no file in it; give the place that the dataset was packed from.`;
   throw new SourceError({ path: storage.location }, message);

@@ -19,7 +19,7 @@ import {
   writtenLayoutOf,
 } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
-import { isRemote } from '@shardtool/storage';
+import { isRemote, type StorageOptions } from '@shardtool/storage';
 import { longestSpan, totalsOf } from '../check/check-totals.js';
 import { asDiskFull } from '../disk-full.js';
 import type { QuarantinedSample } from '../output/quarantine.js';
@@ -49,6 +49,8 @@ export interface RepairSetting extends IndexFacts {
   readonly isManifestWhole: boolean;
   /** The folder, or the remote place, that the dataset was packed from; null where it is not given. */
   readonly source: string | null;
+  /** How a remote source is asked. */
+  readonly storage?: StorageOptions | undefined;
   readonly decode: boolean;
   /** What may be held of a sample that cannot be written in pieces. */
   readonly maxSampleBytes: number;
@@ -147,8 +149,8 @@ export function recordOfIndex(
   return { ...known, samples: index.samples, maxSampleBytes: longestSpan(index), classCounts, fieldCounts };
 }
 
-function packedFiles(source: string, maxSampleBytes: number): PackedFiles {
-  return isRemote(source) ? new PackedBucket(source, maxSampleBytes) : new PackedFolder(source);
+function packedFiles(source: string, { storage, maxSampleBytes }: RepairSetting): PackedFiles {
+  return isRemote(source) ? new PackedBucket(source, storage, maxSampleBytes) : new PackedFolder(source);
 }
 
 async function rewriteShard(
@@ -159,7 +161,7 @@ async function rewriteShard(
 ): Promise<RepairedShard> {
   const { source, index } = evidence;
   const { decode, columnTypes, otherIndexes, workFolder, requiredFields, isManifestWhole, maxSampleBytes } = setting;
-  const packed = setting.source === null ? null : packedFiles(setting.source, maxSampleBytes);
+  const packed = setting.source === null ? null : packedFiles(setting.source, setting);
   const recovery: RecoverySetting = { shard: shard.name, source, packed, loadChecker, decode, maxSampleBytes };
   const isBare = await storesImagesAlone(source, shard, index);
   const layout = isBare ? lmdbImages : await writtenLayoutOf(shard.format);

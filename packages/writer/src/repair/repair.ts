@@ -17,7 +17,7 @@ import {
   sidecarPaths,
   writtenLayoutOf,
 } from '@shardtool/format';
-import { isRemote, requireLocal } from '@shardtool/storage';
+import { isRemote, requireLocal, type StorageOptions } from '@shardtool/storage';
 import { commitDataset } from '../output/commit.js';
 import { type HeldOutput, lockFolder } from '../output/folder-lock.js';
 import { forgetMadeFrom } from '../output/pack-note.js';
@@ -44,6 +44,8 @@ import { knownManifest } from './salvage-manifest.js';
 export interface RepairOptions {
   /** The folder or remote place that the dataset was packed from: damaged samples come back from there if their files are the same still. */
   readonly source?: string;
+  /** How a remote source is asked. What is omitted comes from the environment. */
+  readonly storage?: StorageOptions | undefined;
   /** Also takes out images that cannot be decoded whole. Default false. */
   readonly decode?: boolean;
   /**
@@ -109,7 +111,7 @@ export async function repair(location: string, options: RepairOptions = {}): Pro
 async function repairDataset(location: string, options: RepairOptions): Promise<RepairReport> {
   checkWorkers(options.workers);
   const { source } = options;
-  if (source !== undefined) await (isRemote(source) ? checkBucket(source) : checkSource(source));
+  if (source !== undefined) await (isRemote(source) ? checkBucket(source, options.storage) : checkSource(source));
   const { maxSampleBytes } = options;
   if (maxSampleBytes !== undefined && !(maxSampleBytes >= 1)) {
     const message = `maxSampleBytes is a number of bytes, as 4 * 2 ** 30, and not ${JSON.stringify(maxSampleBytes)}.`;
@@ -267,7 +269,7 @@ function otherIndexesOf(location: string, format: LayoutName, shards: readonly D
 function settingOf(
   { columns, fields, samples, classes }: Manifest,
   known: Pick<RepairSetting, 'workFolder' | 'otherIndexes' | 'isManifestWhole'>,
-  { source, decode = false, maxSampleBytes = MAX_SAMPLE_BYTES }: RepairOptions,
+  { source, storage, decode = false, maxSampleBytes = MAX_SAMPLE_BYTES }: RepairOptions,
 ): RepairSetting {
   const isRequired = (field: { readonly samples: number }) => field.samples === samples;
   return {
@@ -277,6 +279,7 @@ function settingOf(
     optionalFields: fields.filter((field) => !isRequired(field)).map(({ name }) => name),
     hasClasses: classes.length > 0,
     source: source ?? null,
+    storage,
     decode,
     maxSampleBytes,
   };

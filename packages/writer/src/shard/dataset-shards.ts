@@ -21,7 +21,7 @@ import {
   stemOfShard,
   uniteClasses,
 } from '@shardtool/format';
-import { entryAt, isRemote } from '@shardtool/storage';
+import { entryAt, isRemote, type StorageOptions } from '@shardtool/storage';
 
 /** Shards whose files are looked for at a time. */
 const LOOKED_AT_ONCE = 32;
@@ -35,6 +35,8 @@ export interface DatasetShard {
   /** The file to read; for LMDB the `data.mdb` inside the folder. */
   readonly path: string;
   readonly format: LayoutName;
+  /** How it, and what lies beside it, is asked for where it is remote. */
+  readonly storage?: StorageOptions | undefined;
   readonly bytes: number;
   /** Null for a shard of other software whose index nobody has kept. */
   readonly indexPath: string | null;
@@ -57,6 +59,8 @@ export interface FindChoice {
   readonly reading?: ReadChoice | undefined;
   /** Only those of a split, where their names say splits. */
   readonly split?: string | undefined;
+  /** How a remote place is asked. */
+  readonly storage?: StorageOptions | undefined;
 }
 
 /** The shards of a dataset in their order, and what its manifest says of all of them. */
@@ -77,10 +81,10 @@ export interface DatasetShards {
  */
 export async function findDatasetShards(
   location: string,
-  { layout: asked, reading: chosen, split: splitOfPlace }: FindChoice = {},
+  { layout: asked, reading: chosen, split: splitOfPlace, storage }: FindChoice = {},
 ): Promise<DatasetShards> {
   refuseMixture(location);
-  const found = await findShards(location, { layout: asked, split: splitOfPlace });
+  const found = await findShards(location, { layout: asked, split: splitOfPlace, storage });
   const { manifest, layout, shards: all, ofSplit } = found;
   const split = ofSplit === undefined ? splitOfPlace : undefined;
   if (manifest !== null && chosen?.links === 'follow') {
@@ -88,7 +92,7 @@ export async function findDatasetShards(
     throw new OptionError({ path: location }, message);
   }
   if (manifest !== null)
-    return { ...(await packedShards(found.location, manifest)), ...(ofSplit && { split: ofSplit.split }) };
+    return { ...(await packedShards(found.location, manifest, storage)), ...(ofSplit && { split: ofSplit.split }) };
   const isNamed = splitsOf(all).length > 0;
   const inside = split === undefined || isNamed ? [] : await splitsInside(all, layout);
   const hasSplits = isNamed || inside.length > 0;
@@ -127,10 +131,10 @@ function refuseMixture(location: string): void {
 export async function withRemoteCrops(shards: readonly DatasetShard[]): Promise<readonly DatasetShard[]> {
   const placed = await inLanes(shards, LOOKED_AT_ONCE, async (shard) => ({
     ...shard,
-    cropsPath: await packedSidecarPath('crops', shard.path),
+    cropsPath: await packedSidecarPath('crops', shard.path, shard.storage),
   }));
-  const found = await inLanes(placed, LOOKED_AT_ONCE, ({ cropsPath }) =>
-    entryAt(cropsPath).catch((error) => {
+  const found = await inLanes(placed, LOOKED_AT_ONCE, ({ cropsPath, storage }) =>
+    entryAt(cropsPath, storage).catch((error) => {
       // A bucket that may not be listed says this of what is not there, too.
       if (error instanceof RequestRejectedError) return null;
       throw error;
@@ -149,18 +153,23 @@ async function classesOf(
   const lists: (readonly string[])[] = [];
   if (partReader !== undefined) {
     const read = partReader();
-    for (const { path } of shards) lists.push((await read(() => openSource(path))).classes);
+    for (const { path, storage } of shards)
+      lists.push((await read(() => openSource(path, undefined, storage))).classes);
   }
   return uniteClasses(lists);
 }
 
 /** The shards that a manifest in the folder `location` names. */
-export async function packedShards(location: string, manifest: Manifest): Promise<DatasetShards> {
+export async function packedShards(
+  location: string,
+  manifest: Manifest,
+  storage?: StorageOptions,
+): Promise<DatasetShards> {
   const { format, classes, columns } = manifest;
   const found = manifestShards(location, manifest);
   const [indexes, crops] = await Promise.all(
     (['index', 'crops'] as const).map((kind) =>
-      inLanes(found, LOOKED_AT_ONCE, ({ path }) => packedSidecarPath(kind, path)),
+      inLanes(found, LOOKED_AT_ONCE, ({ path }) => packedSidecarPath(kind, path, storage)),
     ),
   );
   // Of a remote dataset nobody but verify wants to know.
@@ -175,6 +184,7 @@ export async function packedShards(location: string, manifest: Manifest): Promis
         stem: stemOfShard(name),
         path,
         format,
+        storage,
         bytes: record!.bytes,
         indexPath: indexes![k]!,
         cropsPath: hasCrops ? crops![k]! : null,
@@ -185,14 +195,17 @@ export async function packedShards(location: string, manifest: Manifest): Promis
 }
 
 async function foreignShard(
-  { name, path, record }: FoundShard,
+  { name, path, storage, record }: FoundShard,
   format: LayoutName,
   classNumbers: readonly number[] | null,
 ): Promise<DatasetShard> {
   // If there is no such file, opening it says so.
-  const bytes = (await entryAt(path))?.size ?? 0;
-  const [indexPath, cropsPath] = [await findSidecars('index', path), await findSidecars('crops', path)];
+  const bytes = (await entryAt(path, storage))?.size ?? 0;
+  const [indexPath, cropsPath] = await Promise.all([
+    findSidecars('index', path, storage),
+    findSidecars('crops', path, storage),
+  ]);
   // One that lies in a folder below is named by it.
   const stem = stemOfShard(plainName(name)).replaceAll('/', '-');
-  return { name, stem, path, format, bytes, indexPath, cropsPath, record, classNumbers };
+  return { name, stem, path, format, storage, bytes, indexPath, cropsPath, record, classNumbers };
 }

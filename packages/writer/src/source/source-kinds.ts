@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { isRemote } from '@shardtool/storage';
+import { isRemote, type StorageOptions } from '@shardtool/storage';
 import type { FileAccess } from './ahead/file-access.js';
 import type { InFlight } from './ahead/in-flight.js';
 import { bucketFiles } from './bucket/bucket-files.js';
@@ -13,7 +13,7 @@ interface SourceKind {
   check(root: string, flight: InFlight | null): void | Promise<void>;
   scan(root: string, options: ScanOptions): Promise<Scan>;
   /** How its files are asked for where many are at a time. */
-  files(root: string): FileAccess;
+  files(root: string, storage: StorageOptions | undefined): FileAccess;
 }
 
 const FOLDER: SourceKind = {

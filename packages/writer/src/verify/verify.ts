@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { OptionError, WatchedCallbacks, withMessages } from '@shardtool/base';
 import { hasChecksum, MANIFEST_FILE, MAX_PIXELS, type Manifest, OVERLAYS_FOLDER } from '@shardtool/format';
-import { isRemote, joinLocation, readWhole } from '@shardtool/storage';
+import { isRemote, joinLocation, readWhole, type StorageOptions } from '@shardtool/storage';
 import type { ShardToVerify, ShardVerdict } from '../check/check-shard.js';
 import { DatasetTotals } from '../check/check-totals.js';
 import type { Fault } from '../check/faults.js';
@@ -15,6 +15,8 @@ export interface VerifyOptions {
   readonly decode?: boolean;
   /** Worker threads. Default: the number of cores; none where there is little to do. */
   readonly workers?: number;
+  /** How a remote location is asked. What is omitted comes from the environment. */
+  readonly storage?: StorageOptions | undefined;
   /** Called for each fault, in the order of the shards. */
   readonly onFault?: ((fault: Fault) => void) | undefined;
   /** Called after each shard. */
@@ -54,22 +56,22 @@ export async function verify(location: string, options: VerifyOptions = {}): Pro
 
 async function verifyDataset(location: string, options: VerifyOptions): Promise<VerifyReport> {
   checkWorkers(options.workers);
-  const { shards: found, manifest } = await findDatasetShards(location);
+  const { shards: found, manifest } = await findDatasetShards(location, { storage: options.storage });
   const shards = manifest !== null && isRemote(location) ? await withRemoteCrops(found) : found;
   const isByHand = async () =>
-    !hasChecksum(Buffer.from(await readWhole(joinLocation(location, MANIFEST_FILE))).toString());
+    !hasChecksum(Buffer.from(await readWhole(joinLocation(location, MANIFEST_FILE), options.storage)).toString());
   const report = await verifyShards(shards, manifest && { said: manifest, isByHand: await isByHand() }, options);
   // Where indexes are damaged their keys are of no use, and the faults above name them.
-  const faults = report.faults > 0 ? [] : await faultsOfOverlays(location);
+  const faults = report.faults > 0 ? [] : await faultsOfOverlays(location, options.storage);
   for (const { overlay, sentence } of faults) {
     options.onFault?.({ shard: `${OVERLAYS_FOLDER}/${overlay}.jsonl`, reason: sentence });
   }
   return { ...report, faults: report.faults + faults.length };
 }
 
-async function faultsOfOverlays(location: string) {
+async function faultsOfOverlays(location: string, storage: StorageOptions | undefined) {
   const { checkOverlays } = await import('@shardtool/reader');
-  return checkOverlays(location);
+  return checkOverlays(location, { storage });
 }
 
 /** What the totals of the shards are held against. */

@@ -34,12 +34,19 @@ export async function foreignColumns(shards: readonly DatasetShard[]): Promise<M
   return [...types].map(([name, type]) => ({ name, type }));
 }
 
-async function labelsOf({ indexPath, format, path, record, reading }: DatasetShard): Promise<ShardIndex['columns']> {
+async function labelsOf({
+  indexPath,
+  format,
+  path,
+  storage,
+  record,
+  reading,
+}: DatasetShard): Promise<ShardIndex['columns']> {
   if (record !== null) return new Map();
-  if (indexPath !== null) return (await readShardIndex(indexPath, { parts: ['columns'] })).columns;
+  if (indexPath !== null) return (await readShardIndex(indexPath, { parts: ['columns'] }, storage)).columns;
   const layout = await layoutWith(format, reading);
   if (!layout.isOpenedByWalk) return new Map();
-  const source = await openToConvert(format, path, reading);
+  const source = await openToConvert(format, path, reading, storage);
   try {
     return (await walkShardIndex(layout, source)).columns;
   } finally {

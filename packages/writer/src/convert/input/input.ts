@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { OptionError } from '@shardtool/base';
 import { isGzip, layoutOfName, openSource } from '@shardtool/format';
-import { entryAt, isRemote, splitLocation } from '@shardtool/storage';
+import { entryAt, isRemote, type StorageOptions, splitLocation } from '@shardtool/storage';
 import type { Naming } from '../../plan/naming.js';
 import { type DatasetShards, findDatasetShards } from '../../shard/dataset-shards.js';
 import { foreignColumns } from './foreign-columns.js';
@@ -27,14 +27,14 @@ export async function openInput(
   name: string,
   naming: Naming | null,
 ): Promise<DatasetShards | ViewedShards | TarStream> {
-  const nested = typeof source === 'string' && source.endsWith('.tar') ? await nestedTars(source) : null;
+  const nested = typeof source === 'string' && source.endsWith('.tar') ? await nestedTars(source, seen.storage) : null;
   if (nested !== null) {
     refuseViews(seen);
     return { ...nested, name: path.basename(source as string), naming };
   }
-  const isStream = typeof source !== 'string' || (await isCompressedTar(source));
+  const isStream = typeof source !== 'string' || (await isCompressedTar(source, seen.storage));
   if (!isStream && naming !== null) {
-    if (!source.endsWith('.tar') || !(await isFile(source))) {
+    if (!source.endsWith('.tar') || !(await isFile(source, seen.storage))) {
       const message = `The option "fields" says how the files of one tar are named, and ${source} is none; leave it out.`;
       throw new OptionError({ path: source }, message);
     }
@@ -45,13 +45,14 @@ export async function openInput(
         layout: seen.layout,
         reading: seen.reading,
         split: seen.overlay === undefined ? seen.split : undefined,
+        storage: seen.storage,
       }),
     );
     return (await openView(source, input, seen)) ?? input;
   }
   refuseViews(seen);
   if (typeof source !== 'string') return { bytes: source, name: 'The stream', naming };
-  return { bytes: streamOf(source), name: splitLocation(source).name, naming };
+  return { bytes: streamOf(source, seen.storage), name: splitLocation(source).name, naming };
 }
 
 function refuseViews(seen: InputChoice): void {
@@ -67,8 +68,8 @@ function refuseViews(seen: InputChoice): void {
 }
 
 /** A tar of tars is read as a stream is, so that shards can be cut. */
-async function nestedTars(source: string): Promise<NestedTars | null> {
-  return isRemote(source) || (await isFile(source)) ? openNestedTars(source) : null;
+async function nestedTars(source: string, storage: StorageOptions | undefined): Promise<NestedTars | null> {
+  return isRemote(source) || (await isFile(source)) ? openNestedTars(source, storage) : null;
 }
 
 export type Recasted<Input> = Input & { readonly recast?: Recast | undefined };
@@ -103,11 +104,11 @@ async function isMixtureFile(source: string): Promise<boolean> {
 }
 
 /** Whether a file is a tar that gzip has compressed, whatever its name. Files of other layouts have their own ways to be compressed. */
-async function isCompressedTar(location: string): Promise<boolean> {
+async function isCompressedTar(location: string, storage: StorageOptions | undefined): Promise<boolean> {
   const { name } = splitLocation(location);
   const layout = layoutOfName(name);
-  if ((layout !== null && layout !== 'tar') || !(await isFile(location))) return false;
-  const source = await openSource(location);
+  if ((layout !== null && layout !== 'tar') || !(await isFile(location, storage))) return false;
+  const source = await openSource(location, undefined, storage);
   try {
     return /\.t?gz$/i.test(name) || (await isGzip(source));
   } finally {
@@ -115,6 +116,6 @@ async function isCompressedTar(location: string): Promise<boolean> {
   }
 }
 
-async function isFile(source: string): Promise<boolean> {
-  return (await entryAt(source)) !== null;
+async function isFile(source: string, storage?: StorageOptions): Promise<boolean> {
+  return (await entryAt(source, storage)) !== null;
 }

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { UnsupportedShardError } from '@shardtool/base';
 import { openSource, type Source, type StreamedFile, scanEntries, streamFiles } from '@shardtool/format';
-import { isRemote, readAhead } from '@shardtool/storage';
+import { isRemote, readAhead, type StorageOptions } from '@shardtool/storage';
 
 /** Read at once. */
 const PIECE_BYTES = 1 << 20;
@@ -17,19 +17,19 @@ export interface NestedTars {
  * Opens a file that holds tars and nothing else; null for any other. Only headers are read for that: of most tars the first one.
  * Throws DamagedShardError, UnsupportedEntryError, EntryNameError, FileError.
  */
-export async function openNestedTars(location: string): Promise<NestedTars | null> {
-  const folders = await innerTars(location);
+export async function openNestedTars(location: string, storage?: StorageOptions): Promise<NestedTars | null> {
+  const folders = await innerTars(location, storage);
   if (folders === null) return null;
-  return { bytes: streamOf(location), folders };
+  return { bytes: streamOf(location, storage), folders };
 }
 
 /** A file from its beginning to its end. */
-export function streamOf(location: string): Readable {
-  return Readable.from(piecesOf(location), { objectMode: false, highWaterMark: PIECE_BYTES });
+export function streamOf(location: string, storage?: StorageOptions): Readable {
+  return Readable.from(piecesOf(location, storage), { objectMode: false, highWaterMark: PIECE_BYTES });
 }
 
-async function innerTars(location: string): Promise<readonly string[] | null> {
-  const source = await open(location);
+async function innerTars(location: string, storage: StorageOptions | undefined): Promise<readonly string[] | null> {
+  const source = await open(location, storage);
   const folders: string[] = [];
   try {
     for await (const entries of scanEntries(source)) {
@@ -49,8 +49,8 @@ async function innerTars(location: string): Promise<readonly string[] | null> {
   return folders.length === 0 ? null : folders;
 }
 
-async function* piecesOf(location: string): AsyncGenerator<Buffer> {
-  const source = await open(location);
+async function* piecesOf(location: string, storage: StorageOptions | undefined): AsyncGenerator<Buffer> {
+  const source = await open(location, storage);
   try {
     for (let at = 0; at < source.size; ) {
       const piece = Buffer.allocUnsafeSlow(Math.min(PIECE_BYTES, source.size - at));
@@ -64,8 +64,8 @@ async function* piecesOf(location: string): AsyncGenerator<Buffer> {
   }
 }
 
-async function open(location: string): Promise<Source> {
-  const source = await openSource(location);
+async function open(location: string, storage: StorageOptions | undefined): Promise<Source> {
+  const source = await openSource(location, undefined, storage);
   return isRemote(location) ? readAhead(source) : source;
 }
 

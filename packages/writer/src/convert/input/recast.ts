@@ -12,6 +12,7 @@ import {
   splitEntryName,
   walkShardIndex,
 } from '@shardtool/format';
+import type { StorageOptions } from '@shardtool/storage';
 import { checkClasses, folderClass, orderClasses } from '../../plan/classes.js';
 import type { DatasetShard } from '../../shard/dataset-shards.js';
 import { type PackedLabels, readPackedLabels } from '../../source/labels/labels.js';
@@ -25,6 +26,8 @@ export interface RecastOptions {
   readonly labels?: string | undefined;
   /** Only samples for which this holds: see `where` of a loader. */
   readonly where?: string | undefined;
+  /** How remote tables are asked for. */
+  storage?: StorageOptions | undefined;
 }
 
 /** The same, settled for all shards; workers are told of it. */
@@ -35,6 +38,7 @@ export interface Recast {
   readonly from: 'folder' | 'labels' | 'field';
   readonly labels: string | null;
   readonly where: string | null;
+  readonly storage?: StorageOptions | undefined;
 }
 
 export interface SettledRecast {
@@ -49,12 +53,13 @@ export interface SettledRecast {
 export async function settleRecast(
   shards: readonly DatasetShard[],
   columns: Manifest['columns'],
-  { classes: given, labels, where }: RecastOptions,
+  options: RecastOptions,
 ): Promise<SettledRecast | null> {
-  const fixed = await fixedClasses(given);
+  const { labels, where, storage } = options;
+  const fixed = await fixedClasses(options);
   // Another conversion of this process may have read what was there before.
   read = null;
-  const table = labels === undefined ? null : await tableOf(labels);
+  const table = labels === undefined ? null : await tableOf(labels, storage);
   const { folders, hasField } = await lookAt(shards);
   const fromLabels = table !== null && table.cls !== null;
   const isByFolder = !fromLabels && !hasField && folders.size > 0;
@@ -71,15 +76,16 @@ export async function settleRecast(
       from: fromLabels ? 'labels' : isByFolder ? 'folder' : 'field',
       labels: labels ?? null,
       where: where ?? null,
+      storage,
     },
     columns: [...columns.filter(({ name }) => !added.some((column) => column.name === name)), ...added],
   };
 }
 
 /** The classes in the order that a person has chosen; null where nobody has. */
-async function fixedClasses(given: RecastOptions['classes']): Promise<readonly string[] | null> {
+async function fixedClasses({ classes: given, storage }: RecastOptions): Promise<readonly string[] | null> {
   if (given === undefined) return null;
-  return typeof given === 'string' ? checkClasses(await readLines(given), given) : checkClasses(given);
+  return typeof given === 'string' ? checkClasses(await readLines(given, storage), given) : checkClasses(given);
 }
 
 /**
@@ -88,10 +94,10 @@ async function fixedClasses(given: RecastOptions['classes']): Promise<readonly s
  */
 export async function classesOfFolders(
   folders: readonly string[],
-  { classes: given, labels, where }: RecastOptions,
+  options: RecastOptions,
 ): Promise<readonly string[] | null> {
-  if (labels !== undefined || where !== undefined) return null;
-  const fixed = await fixedClasses(given);
+  if (options.labels !== undefined || options.where !== undefined) return null;
+  const fixed = await fixedClasses(options);
   const lacking = fixed === null ? undefined : folders.find((name) => !fixed.includes(name));
   if (lacking !== undefined) refuseClass(lacking, lacking);
   return fixed ?? orderClasses([...new Set(folders)], false);
@@ -116,14 +122,15 @@ async function lookAt(shards: readonly DatasetShard[]): Promise<{ folders: Set<s
 async function keysOf({
   format,
   path,
+  storage,
   indexPath,
   reading,
 }: DatasetShard): Promise<Pick<ShardIndex, 'key' | 'fields'> | null> {
-  if (indexPath !== null) return await readShardIndex(indexPath, { parts: ['key', 'fields'] });
+  if (indexPath !== null) return await readShardIndex(indexPath, { parts: ['key', 'fields'] }, storage);
   const layout = await layoutWith(format, reading);
   // Only a tar has folders; others say classes in their own way.
   if (layout.name !== 'tar') return null;
-  const source = await openToConvert(format, path, reading);
+  const source = await openToConvert(format, path, reading, storage);
   try {
     return await walkShardIndex(layout, source);
   } finally {
@@ -149,7 +156,7 @@ export async function recastIndex(
   index: ShardIndex,
   recast: Recast,
 ): Promise<{ index: ShardIndex; taken: Uint8Array; skipped: { samples: number; files: number } }> {
-  const { classes, from, labels, where } = recast;
+  const { classes, from, labels, where, storage } = recast;
   const key = index.key.map((name) => (name.startsWith('./') ? name.slice(2) : name));
   const taken = new Uint8Array(index.samples).fill(1);
   const isImaged = from === 'folder' ? imaged(index) : null;
@@ -162,7 +169,7 @@ export async function recastIndex(
   }
   const cls = Int32Array.from(index.cls);
   const columns = new Map(index.columns);
-  const table = labels === null ? null : await tableOf(labels);
+  const table = labels === null ? null : await tableOf(labels, storage);
   const rows = table === null ? null : rowsOf({ ...index, key }, table);
   if (rows !== null) {
     for (let i = 0; i < taken.length; i++) if (rows[i] === -1) taken[i] = 0;
@@ -205,9 +212,9 @@ interface Table extends PackedLabels {
 let read: { readonly location: string; readonly table: Table } | null = null;
 
 /** Reads the labels once in each thread. */
-async function tableOf(location: string): Promise<Table> {
+async function tableOf(location: string, storage: StorageOptions | undefined): Promise<Table> {
   if (read?.location === location) return read.table;
-  const table = await readPackedLabels(location);
+  const table = await readPackedLabels(location, { storage });
   const rowOf = new Map<string, number>();
   for (const [row, id] of table.id.entries()) {
     const plain = id.startsWith('./') ? id.slice(2) : id;

@@ -9,6 +9,7 @@ import {
   stemOfShard,
 } from '@shardtool/format';
 import type { Dataset, OpenOptions } from '@shardtool/reader';
+import type { StorageOptions } from '@shardtool/storage';
 import type { DatasetShard, DatasetShards } from '../../shard/dataset-shards.js';
 import { numberedStem } from '../../shard/shard-paths.js';
 
@@ -27,6 +28,8 @@ export interface ViewOptions {
 /** The same with all that says how shards are read. */
 export interface InputChoice extends Omit<ViewOptions, 'features'> {
   readonly reading?: ReadChoice | undefined;
+  /** How a remote place is asked. */
+  readonly storage?: StorageOptions | undefined;
 }
 
 /** A view as workers are told of it. */
@@ -36,6 +39,7 @@ export interface View {
   readonly split?: string | undefined;
   readonly layout?: LayoutName | undefined;
   readonly features?: ReadChoice | undefined;
+  readonly storage?: StorageOptions | undefined;
   /** Keys, one a line, in memory that all workers share. */
   readonly excludeKeys?: SharedArrayBuffer | undefined;
 }
@@ -52,21 +56,21 @@ export interface ViewedShards extends DatasetShards {
 export async function openView(
   location: string,
   input: DatasetShards,
-  { overlay, split, layout, reading: features, excludeKeys }: InputChoice,
+  { overlay, split, layout, reading: features, excludeKeys, storage }: InputChoice,
 ): Promise<ViewedShards | null> {
   const isWhole = overlay === undefined && (split === undefined || split === input.split);
   if (isWhole && excludeKeys === undefined) return null;
   // Another conversion of this process may have opened what was there before.
   opened = undefined;
   const keys = excludeKeys === undefined ? undefined : [...excludeKeys];
-  const dataset = await openDataset(location, { overlay, split, layout, features, excludeKeys: keys });
+  const dataset = await openDataset(location, { overlay, split, layout, features, storage, excludeKeys: keys });
   await dataset.close();
   const known = new Map(input.columns.map(({ name, type }) => [name, type]));
   const chosen = overlay ?? (split === undefined || split === input.split ? undefined : 'split');
   const types =
     chosen === undefined
       ? known
-      : await (await import('@shardtool/reader')).overlayColumnTypes(location, chosen, known);
+      : await (await import('@shardtool/reader')).overlayColumnTypes(location, chosen, known, { storage });
   if (dataset.size === 0)
     throw new OptionError({ path: location }, `No sample of ${location} is left: widen what is taken.`);
   return {
@@ -76,7 +80,7 @@ export async function openView(
     samples: dataset.shards.map((shard) => shard.samples),
     classes: dataset.classes,
     columns: Array.from(types, ([name, type]) => ({ name, type })),
-    view: { location, overlay, split, layout, features, excludeKeys: keys && shared(keys.join('\n')) },
+    view: { location, overlay, split, layout, features, storage, excludeKeys: keys && shared(keys.join('\n')) },
     madeFrom: dataset.identity,
   };
 }
@@ -85,9 +89,9 @@ function shardsOfView(
   { shards, format }: Dataset,
   stemOf: (name: string, number: number) => string = stemOfPart,
 ): DatasetShard[] {
-  return shards.map(({ name, path, bytes }, number): DatasetShard => {
+  return shards.map(({ name, path, storage, bytes }, number): DatasetShard => {
     const stem = stemOf(name, number);
-    return { name, stem, path, bytes, format, indexPath: null, cropsPath: null, record: null };
+    return { name, stem, path, storage, bytes, format, indexPath: null, cropsPath: null, record: null };
   });
 }
 

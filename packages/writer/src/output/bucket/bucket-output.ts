@@ -4,7 +4,14 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32, FileError, FileExistsError, FileNotFoundError, inLanes } from '@shardtool/base';
 import { MANIFEST_FILE, PACK_NOTE_FILE } from '@shardtool/format';
-import { type Entry, openStorage, readWhole, type Storage, shownLocation } from '@shardtool/storage';
+import {
+  type Entry,
+  openStorage,
+  readWholeOf,
+  type Storage,
+  type StorageOptions,
+  shownLocation,
+} from '@shardtool/storage';
 import { OutputNotEmptyError, PlanChangedError } from '../../errors.js';
 import type { ShardRecord } from '../../shard/new-shard.js';
 import type { Destination } from '../destination.js';
@@ -27,6 +34,8 @@ export interface StagingOptions {
   /** Where the folder is made; the system's temporary folder without it. */
   readonly staging: string | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** How the place is asked. */
+  readonly storage?: StorageOptions | undefined;
 }
 
 /**
@@ -43,7 +52,6 @@ export class BucketOutput implements Destination {
   readonly folder: string;
   readonly isElsewhere = true;
   readonly #storage: Storage;
-  readonly #place: string;
   readonly #stopped = new AbortController();
   /** What lies in the bucket, by its name there, and what shows it in the folder. */
   readonly #there = new Map<string, { readonly entry: Entry; readonly shadow: string; readonly isShown?: true }>();
@@ -55,7 +63,6 @@ export class BucketOutput implements Destination {
   private constructor(place: string, storage: Storage, folder: string, signal: AbortSignal | undefined) {
     this.location = shownLocation(place);
     this.folder = folder;
-    this.#place = place;
     this.#storage = storage;
     // Of each request under way.
     setMaxListeners(0, this.#stopped.signal);
@@ -64,8 +71,8 @@ export class BucketOutput implements Destination {
     else signal?.addEventListener('abort', stop, { once: true });
   }
 
-  static async open(place: string, { part, staging, signal }: StagingOptions): Promise<BucketOutput> {
-    const storage = await openStorage(place);
+  static async open(place: string, { part, staging, signal, storage: how }: StagingOptions): Promise<BucketOutput> {
+    const storage = await openStorage(place, how);
     return new BucketOutput(place, storage, stagingFolder(shownLocation(place), part, staging), signal);
   }
 
@@ -220,7 +227,7 @@ export class BucketOutput implements Destination {
   }
 
   #read(name: string): Promise<Uint8Array> {
-    return readWhole(`${this.#place.replace(/\/+$/, '')}/${name}`);
+    return readWholeOf(this.#storage, name);
   }
 
   async #fetchFile(name: string): Promise<void> {

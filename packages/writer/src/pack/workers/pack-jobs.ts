@@ -1,6 +1,7 @@
 /** What those do that share a pack's work: help to measure the files, then write whole shards. */
 import { closeSync, openSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
+import type { StorageOptions } from '@shardtool/storage';
 import {
   type HashedFiles,
   type HashJob,
@@ -43,6 +44,8 @@ export interface PackSetting
   readonly root: string;
   readonly naming: NamingOptions;
   readonly limits: ImageLimits;
+  /** How a remote source is asked. */
+  readonly storage?: StorageOptions | undefined;
   readonly step: ImageStepOptions;
   /** Of the plan, whose record lies in the output folder. */
   readonly digest: string;
@@ -60,6 +63,7 @@ export interface PackSetting
 export type PackNews =
   | {
       readonly type: 'files';
+      readonly storage?: StorageOptions | undefined;
       readonly root: string;
       readonly files: SharedSourceFiles;
       readonly flight: FlightSetting | null;
@@ -99,6 +103,7 @@ export type PackResult = PackedShard | LookedShard | CheckedShard | HashedFiles 
 /** The files to be measured, and hashed. */
 interface Listing {
   readonly root: string;
+  readonly storage: StorageOptions | undefined;
   readonly files: SourceFiles;
   readonly flight: InFlight | null;
 }
@@ -131,7 +136,7 @@ export class PackJobs {
     if (news.type === 'files') {
       this.#listing?.flight?.close();
       const flight = news.flight && new InFlight(news.flight);
-      this.#listing = { root: news.root, files: new SourceFiles(news.files), flight };
+      this.#listing = { root: news.root, storage: news.storage, files: new SourceFiles(news.files), flight };
       return;
     }
     this.close();
@@ -146,9 +151,9 @@ export class PackJobs {
     if (job.type === 'shard') return this.#packInTurn(job, free);
     if (job.type === 'look') return this.#look(job);
     if (job.type === 'check') return this.#check(job.plan);
-    const { root, files, flight } = this.#listing!;
+    const { root, storage, files, flight } = this.#listing!;
     if (flight === null) return hashFiles(root, files, job, this.#report);
-    return hashFilesAhead(root, files, job, flight, sourceKind(root).files(root), this.#report);
+    return hashFilesAhead(root, files, job, flight, sourceKind(root).files(root, storage), this.#report);
   }
 
   /** What watches calls that are under way ends with it: a thread may have other things to do then. */
@@ -235,11 +240,11 @@ export class PackJobs {
 }
 
 async function open(given: PackSetting, yieldIfDue: ShardSetting['yieldIfDue']): Promise<Session> {
-  const { layout: choice, root, step, limits, naming, flight, ...rest } = given;
+  const { layout: choice, root, storage, step, limits, naming, flight, ...rest } = given;
   const layout = await layoutOfChoice(choice);
   const sample = { root, naming: new Naming(naming), imageOnly: layout.imageOnly ?? false, limits };
   const ahead = flight && new InFlight(flight);
-  const access = sourceKind(root).files(root);
+  const access = sourceKind(root).files(root, storage);
   const pause = ahead === null ? yieldIfDue : breather(ANSWERS_MS);
   const setting = {
     ...rest,

@@ -96,7 +96,15 @@ function settingOf({ source, output, options, flight }: PrepareWork, columns: Pl
     naming: { fields, pair },
   };
   const images = { step: imageStepOptions(options), limits: { maxPixels, minSize } };
-  const facts = { root: rootOf(source), onBad, ...images, checkTimes: false, digest: '', recheck };
+  const facts = {
+    root: rootOf(source),
+    storage: options.storage,
+    onBad,
+    ...images,
+    checkTimes: false,
+    digest: '',
+    recheck,
+  };
   return { ...target, ...facts, isPart: false, isCheck: false, isElsewhere: false, flight: flight?.setting ?? null };
 }
 

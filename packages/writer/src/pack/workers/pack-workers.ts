@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import type { StorageOptions } from '@shardtool/storage';
 import type { HashedFiles, HashPartsJob } from '../../dedupe/hash-files.js';
 import type { Report } from '../../shard/shard-job.js';
 import type { InFlight } from '../../source/ahead/in-flight.js';
@@ -32,24 +33,31 @@ function callerThread(report: Report): Member<PackJob, PackResult> {
   };
 }
 
+/** Where the files of a source are, and how they are asked for. */
+interface SourcePlace {
+  readonly root: string;
+  readonly storage: StorageOptions | undefined;
+}
+
 /**
  * Fills in the size of each file below `root` (with a "/" at its end). This thread begins while the workers still start,
  * and is often done before they are; it lets others in after each slice.
  */
 export async function measureFiles(
   workers: PackWorkers,
-  root: string,
+  place: SourcePlace,
   files: SourceFiles,
   flight: InFlight | null,
 ): Promise<void> {
+  const { root, storage } = place;
   if (flight !== null) {
-    const access = sourceKind(root).files(root);
+    const access = sourceKind(root).files(root, storage);
     await measureAhead(root, files, flight, access, (measured) => workers.count(measured, 0));
-    shareFiles(workers, root, files, flight);
+    shareFiles(workers, place, files, flight);
     return;
   }
   const turn = createMeasureTurn();
-  shareFiles(workers, root, files, null);
+  shareFiles(workers, place, files, null);
   const isAlone = workers.waits && isSmallWork({ files: files.count, bytes: 0 });
   const helped = isAlone ? Promise.resolve() : workers.runInThreads({ type: 'measure', turn });
   // What ends a worker here ends its next job as well.
@@ -77,8 +85,13 @@ export function startThreads(
 }
 
 /** Tells the workers of files that are measured. */
-export function shareFiles(workers: PackWorkers, root: string, files: SourceFiles, flight: InFlight | null): void {
-  workers.tell({ type: 'files', root, files: files.share(), flight: flight?.setting ?? null } satisfies PackNews);
+export function shareFiles(
+  workers: PackWorkers,
+  place: SourcePlace,
+  files: SourceFiles,
+  flight: InFlight | null,
+): void {
+  workers.tell({ type: 'files', ...place, files: files.share(), flight: flight?.setting ?? null } satisfies PackNews);
 }
 
 /** So many files at a time: few enough that all threads end together. */

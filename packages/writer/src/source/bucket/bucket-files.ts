@@ -1,12 +1,12 @@
 import { FileChangedError, FileNotFoundError, RequestRejectedError } from '@shardtool/base';
-import { openStorage, type Source, type Storage } from '@shardtool/storage';
+import { openStorage, type Source, type Storage, type StorageOptions } from '@shardtool/storage';
 import { type ExpectedFile, type FileAccess, PIECE_BYTES } from '../ahead/file-access.js';
 import { BadFile, changedFile } from '../source-file.js';
 import type { FileFacts } from '../source-files.js';
 
 /** Files of a remote place, each by one request. `root` ends with "/". */
-export function bucketFiles(root: string): FileAccess {
-  const storage = openStorage(root);
+export function bucketFiles(root: string, how: StorageOptions | undefined): FileAccess {
+  const storage = openStorage(root, how);
   // Whoever asks for the first file hears of it.
   storage.catch(() => undefined);
   return {

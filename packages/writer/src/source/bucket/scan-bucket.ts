@@ -46,7 +46,7 @@ class BucketNames {
   /** In the order in which the store lists them. */
   async *list(): AsyncGenerator<Entry> {
     const { signal, onFound } = this.#options;
-    const storage = await openStorage(this.#root);
+    const storage = await openStorage(this.#root, this.#options.storage);
     // Of each request under way.
     if (signal !== undefined) setMaxListeners(0, signal);
     let found = 0;

@@ -1,6 +1,7 @@
 import { type Stats, stat, statSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
+import type { StorageOptions } from '@shardtool/storage';
 import { SourceError } from '../../errors.js';
 import type { InFlight } from '../ahead/in-flight.js';
 import { sortByCodePoint, withoutRepeats } from '../file-table.js';
@@ -47,6 +48,8 @@ export interface ScanOptions extends PatternOptions {
   readonly flight?: InFlight | undefined;
   /** A folder that is left out, since it is written to: its absolute path without links. */
   readonly apart?: string | undefined;
+  /** How a remote source is asked. */
+  readonly storage?: StorageOptions | undefined;
 }
 
 /** Throws {@link SourceError} unless `source` is a folder, and `SourceTimeoutError` where `flight` waits in vain. */

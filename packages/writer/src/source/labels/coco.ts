@@ -1,6 +1,6 @@
 import { LabelsError } from '@shardtool/base';
 import { type ColumnValue, jsonText, parseJson, shownValue } from '@shardtool/format';
-import { shownLocation } from '@shardtool/storage';
+import { type StorageOptions, shownLocation } from '@shardtool/storage';
 import { OBJECT_COUNTS, OBJECTS_FIELD, type ObjectLabels, type OddAnnotation } from '../bucket/objects.js';
 import { compareCodePoints } from '../file-table.js';
 import { pathBelow, readTextFile } from './list.js';
@@ -37,9 +37,9 @@ interface CocoAnnotation {
  * and `keypoints` where there are any), and columns `image_id` and `boxes`, how many it has. Annotations of unknown images or
  * categories, without a box, without area or wholly outside are left out and named. Throws {@link LabelsError}.
  */
-export async function readCoco(given: string, source: string): Promise<ObjectLabels> {
+export async function readCoco(given: string, source: string, storage?: StorageOptions): Promise<ObjectLabels> {
   const location = shownLocation(given);
-  const file = parse(location, await readTextFile(given));
+  const file = parse(location, await readTextFile(given, storage));
   const { annotations } = file;
   const images = file.images.map((image) => ({ ...image, path: pathBelow(source, image.file_name, location) }));
   refuseTwice(

@@ -1,6 +1,6 @@
 import { LabelsError } from '@shardtool/base';
 import { type ColumnValue, type LabelTable, labelOfColumn, readLabelTable, readParquetLabels } from '@shardtool/format';
-import { shownLocation } from '@shardtool/storage';
+import { type StorageOptions, shownLocation } from '@shardtool/storage';
 import { codePointOrderOf, compareCodePoints } from '../file-table.js';
 import type { SourceFiles } from '../source-files.js';
 import { pathBelow, readTextFile } from './list.js';
@@ -30,8 +30,8 @@ export interface Labels {
  * Reads a labels file, on this machine or in a bucket: CSV with a header row, or JSON Lines. Its paths are relative to `source`, or absolute and below
  * it. Throws {@link LabelsError} with the line.
  */
-export async function readLabels(location: string, source: string): Promise<Labels> {
-  const { id, line, cls, columns } = await tableOf(location, ['path', FILE_NAME]);
+export async function readLabels(location: string, source: string, storage?: StorageOptions): Promise<Labels> {
+  const { id, line, cls, columns } = await tableOf(location, ['path', FILE_NAME], storage);
   const shown = shownLocation(location);
   const path = id.map((named, row) => pathBelow(source, named, `${shown}:${line[row]}`));
   return { location: shown, path, line, cls, columns };
@@ -45,14 +45,21 @@ export interface PackedLabels {
   readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
 }
 
+/** How a table in a bucket is asked for. */
+export interface ReadLabelsOptions {
+  readonly storage?: StorageOptions | undefined;
+}
+
 /**
  * Reads a labels file for samples that are packed already: CSV, JSON Lines, or Parquet of other software. Throws
  * {@link LabelsError} with the line.
  */
-export async function readPackedLabels(location: string): Promise<PackedLabels> {
+export async function readPackedLabels(location: string, { storage }: ReadLabelsOptions = {}): Promise<PackedLabels> {
   const named = ['key', 'path', FILE_NAME] as const;
   const isParquet = location.endsWith('.parquet');
-  const { by, ...table } = isParquet ? await readParquetLabels(location, named) : await tableOf(location, named);
+  const { by, ...table } = isParquet
+    ? await readParquetLabels(location, named, storage)
+    : await tableOf(location, named, storage);
   if (new Set(table.id).size < table.id.length) refuseTwice(shownLocation(location), by, table);
   return { by: by === 'key' ? 'key' : 'path', ...table };
 }
@@ -66,8 +73,12 @@ function refuseTwice(location: string, by: string, { id, line }: Pick<LabelTable
   throw new LabelsError({ path: location, line: second }, message);
 }
 
-async function tableOf<Name extends string>(location: string, named: readonly Name[]): Promise<LabelTable<Name>> {
-  const table = readLabelTable(shownLocation(location), await readTextFile(location), named);
+async function tableOf<Name extends string>(
+  location: string,
+  named: readonly Name[],
+  storage: StorageOptions | undefined,
+): Promise<LabelTable<Name>> {
+  const table = readLabelTable(shownLocation(location), await readTextFile(location, storage), named);
   if (table.by !== FILE_NAME) return table;
   const columns = new Map([...table.columns].map(([name, values]) => [labelOfColumn(name), values]));
   const labels = columns.get(LABEL);

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
-import { isRemote, readWhole, shownLocation } from '@shardtool/storage';
+import { isRemote, readWhole, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { FileNameError, LabelsError, SourceError } from '../../errors.js';
 import { sortByCodePoint, withoutRepeats } from '../file-table.js';
 import { type SourceFiles, sourceFilesOf } from '../source-files.js';
@@ -11,25 +11,26 @@ export async function listFiles(
   source: string,
   list: string | readonly string[],
   place: SpoolPlace,
+  storage?: StorageOptions,
 ): Promise<SourceFiles> {
-  const lines = typeof list === 'string' ? await readLines(list) : list;
+  const lines = typeof list === 'string' ? await readLines(list, storage) : list;
   const where = typeof list === 'string' ? shownLocation(list) : null;
   const paths = lines.map((line, i) => pathBelow(source, line, where === null ? 'files' : `${where}:${i + 1}`));
   return sourceFilesOf(withoutRepeats(sortByCodePoint(paths.filter((path) => path !== ''))), place);
 }
 
 /** The lines of a text file, wherever it lies. */
-export async function readLines(location: string): Promise<string[]> {
-  const text = await readTextFile(location);
+export async function readLines(location: string, storage?: StorageOptions): Promise<string[]> {
+  const text = await readTextFile(location, storage);
   return text.replace(/\r?\n$/, '').split(/\r?\n/);
 }
 
 /** The text of a file that was given as an option, on this machine or in a bucket, without a byte order mark. */
-export async function readTextFile(location: string): Promise<string> {
+export async function readTextFile(location: string, storage?: StorageOptions): Promise<string> {
   const path = shownLocation(location);
   let text: string;
   try {
-    const bytes = isRemote(location) ? await readWhole(location) : await readFile(location);
+    const bytes = isRemote(location) ? await readWhole(location, storage) : await readFile(location);
     text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
   } catch (cause) {
     throw new SourceError({ path }, `The file ${path} cannot be read (${(cause as Error).message}).`, { cause });

@@ -2,7 +2,7 @@ import { readFile, readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { countOf, FileNotFoundError, LabelsError } from '@shardtool/base';
 import { isImageExtension } from '@shardtool/format';
-import { isRemote, readWhole, shownLocation } from '@shardtool/storage';
+import { isRemote, readWhole, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { SourceError } from '../../errors.js';
 import type { InFlight } from '../ahead/in-flight.js';
 import { OBJECT_COUNTS, OBJECTS_FIELD, type ObjectLabels, type OddAnnotation } from '../bucket/objects.js';
@@ -19,13 +19,13 @@ export interface YoloClasses {
 }
 
 /** Reads `data.yaml` (`names`, `kpt_shape`), or a text file with one class name a line. Throws {@link LabelsError}. */
-export async function readYoloClasses(given: string): Promise<YoloClasses> {
+export async function readYoloClasses(given: string, storage?: StorageOptions): Promise<YoloClasses> {
   const location = shownLocation(given);
-  if (!/\.ya?ml$/i.test(given)) return { location, names: await readLines(given), keypoints: null };
+  if (!/\.ya?ml$/i.test(given)) return { location, names: await readLines(given, storage), keypoints: null };
   const { parse } = await import('yaml');
   const fault = (what: string, cause?: unknown) =>
     new LabelsError({ path: location }, `${location} does not say the classes: ${what}.`, { cause });
-  const text = await readTextFile(given);
+  const text = await readTextFile(given, storage);
   let file: { readonly names?: unknown; readonly nc?: unknown; readonly kpt_shape?: unknown } | null;
   try {
     file = parse(text, { logLevel: 'error' }) as typeof file;
@@ -73,9 +73,10 @@ export async function readYolo(
   root: string,
   files: SourceFiles,
   flight: InFlight | null,
+  storage?: StorageOptions,
 ): Promise<{ readonly labels: ObjectLabels; readonly own: ReadonlySet<number> }> {
   const images = [...imagesIn(files)];
-  const read = readerOf(root, flight);
+  const read = readerOf(root, flight, storage);
   const odd: OddAnnotation[] = [];
   const found: YoloObject[][] = [];
   const own = new Set<number>();
@@ -146,11 +147,11 @@ function labelPathOf(image: string): string {
   return at === -1 ? `${stem}.txt` : `${stem.slice(0, at)}/labels/${stem.slice(at + '/images/'.length)}.txt`;
 }
 
-function readerOf(root: string, flight: InFlight | null): ReadLabels {
+function readerOf(root: string, flight: InFlight | null, storage: StorageOptions | undefined): ReadLabels {
   if (isRemote(root)) {
     return async (path) => {
       try {
-        return Buffer.from(await readWhole(path)).toString('utf8');
+        return Buffer.from(await readWhole(path, storage)).toString('utf8');
       } catch (error) {
         if (error instanceof FileNotFoundError) return null;
         throw error;
