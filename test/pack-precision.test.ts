@@ -117,7 +117,7 @@ test('an image of floating-point values is a bad sample, and no image of zeros',
   await expect(async () => {
     for await (const _ of loader);
   }).rejects.toThrow(
-    /"a\/1" cannot be used: its values are floating-point, signed or longer than 16 bits, which images cannot have/,
+    /"a\/1" cannot be used: its values are floating-point, signed or longer than 16 bits, which is not supported/,
   );
   await loader.close();
 });

@@ -5,7 +5,7 @@ import type { AnnotationSource, BoxFormat, CheckedAnnotations } from './options.
 import { nameOfSource } from './sources.js';
 
 /** Fewest numbers of a polygon: x and y of three corners. */
-const LEAST_NUMBERS = 6;
+const MIN_NUMBERS = 6;
 
 /** Parses the annotations of a sample. Throws {@link SampleDecodeError} if they are invalid; the reason names the field, the object and the fault. */
 export function readAnnotations(
@@ -177,7 +177,7 @@ function polygonsOf(objects: readonly unknown[], source: AnnotationSource, maxPo
   return objects.map((object, i) => {
     const rings = ringsOf(object).map((ring) => {
       const numbers = ring.flat();
-      if (numbers.length < LEAST_NUMBERS || numbers.length % 2 !== 0) {
+      if (numbers.length < MIN_NUMBERS || numbers.length % 2 !== 0) {
         throw bad(
           `polygon ${i} of ${nameOf(source)} has ${numbers.length} numbers, but it needs x and y of at least three corners`,
         );

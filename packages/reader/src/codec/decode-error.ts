@@ -19,7 +19,7 @@ const WORDS: ReadonlyMap<string, string> = new Map([
 /** A line of libvips that says nothing about the image. */
 const NOISE = 'Warning treated as error due to failOn setting';
 const HEADER = 'Input buffer has corrupt header: ';
-const MOST_REASONS = 3;
+const MAX_REASONS = 3;
 
 /**
  * The reason why an image cannot be decoded, on one line. libvips writes one line per problem, often several times, each prefixed
@@ -30,7 +30,7 @@ export function codecReason({ message }: Error): string {
   const lines = (isOfHeader ? message.slice(HEADER.length) : message).split('\n').map((line) => line.trim());
   const reasons = new Set(lines.filter((line) => line !== NOISE).map((line) => line.replace(CALLERS, '')));
   reasons.delete('');
-  const named = [...reasons].slice(0, MOST_REASONS).map((reason) => WORDS.get(reason) ?? reason);
+  const named = [...reasons].slice(0, MAX_REASONS).map((reason) => WORDS.get(reason) ?? reason);
   const all = named.length === 0 ? WORDS.get('Unknown error')! : named.join('; ');
   return isOfHeader ? `its header is damaged: ${all}` : all;
 }

@@ -5,8 +5,8 @@ import { asDecodeError } from './decode-error.js';
 import type { Scratch } from './scratch.js';
 
 /** LZW codes have at most 12 bits. GIF89a specification, appendix F. */
-const MOST_CODES = 4096;
-const MOST_CODE_BITS = 12;
+const MAX_CODES = 4096;
+const MAX_CODE_BITS = 12;
 /** First row and row step of each pass of an interlaced frame. Appendix E. */
 const PASSES = [
   [0, 8],
@@ -99,15 +99,15 @@ function storedRows({ height, isInterlaced }: GifFrame): Uint32Array {
 /** The palette indices of a frame, row by row as stored. Appendix F: LZW with codes of growing length. */
 function decodeFrame(bytes: Uint8Array, { width, height, dataAt }: GifFrame): Uint8Array {
   const indices = new Uint8Array(width * height);
-  const firstBits = bytes[dataAt] ?? MOST_CODE_BITS;
-  if (firstBits >= MOST_CODE_BITS) throw damaged();
+  const firstBits = bytes[dataAt] ?? MAX_CODE_BITS;
+  if (firstBits >= MAX_CODE_BITS) throw damaged();
   const clear = 1 << firstBits;
   const end = clear + 1;
   const codes = new Codes(bytes, dataAt + 1);
   // Each code above `end` stands for the string of another code plus one index.
-  const prefix = new Uint16Array(MOST_CODES);
-  const last = new Uint8Array(MOST_CODES);
-  const length = new Uint16Array(MOST_CODES).fill(1);
+  const prefix = new Uint16Array(MAX_CODES);
+  const last = new Uint8Array(MAX_CODES);
+  const length = new Uint16Array(MAX_CODES).fill(1);
   let next = end + 1;
   let bits = firstBits + 1;
   let previous = -1;
@@ -121,7 +121,7 @@ function decodeFrame(bytes: Uint8Array, { width, height, dataAt }: GifFrame): Ui
       continue;
     }
     if (code === end) throw truncated();
-    if (code > next || (code === next && next === MOST_CODES) || (previous < 0 && code > end)) throw damaged();
+    if (code > next || (code === next && next === MAX_CODES) || (previous < 0 && code > end)) throw damaged();
     // A code that is not in the table yet stands for the previous string plus its first index.
     const isNew = code === next;
     const count = isNew ? length[previous]! + 1 : length[code]!;
@@ -137,12 +137,12 @@ function decodeFrame(bytes: Uint8Array, { width, height, dataAt }: GifFrame): Ui
     }
     indices[to] = entry;
     first = entry;
-    if (previous >= 0 && next < MOST_CODES) {
+    if (previous >= 0 && next < MAX_CODES) {
       prefix[next] = previous;
       last[next] = first;
       length[next] = length[previous]! + 1;
       next++;
-      if (next === 1 << bits && bits < MOST_CODE_BITS) bits++;
+      if (next === 1 << bits && bits < MAX_CODE_BITS) bits++;
     }
     filled += count;
     previous = code;

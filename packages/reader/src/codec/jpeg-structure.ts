@@ -14,7 +14,7 @@ export interface JpegStructure {
 }
 
 /** A progressive file with more scans is rejected as a decompression bomb. */
-export const MOST_SCANS = 500;
+export const MAX_SCANS = 500;
 
 const EOI = 0xd9;
 const SOS = 0xda;
@@ -48,8 +48,8 @@ export function jpegStructure(bytes: Uint8Array): JpegStructure {
 
 /** Throws SampleDecodeError for a file that would take minutes to decode. */
 export function refuseBomb({ scans }: JpegStructure): void {
-  if (scans > MOST_SCANS)
-    throw new SampleDecodeError({}, `it has ${scans} scans, more than ${MOST_SCANS}: a decompression bomb`);
+  if (scans > MAX_SCANS)
+    throw new SampleDecodeError({}, `it has ${scans} scans, more than ${MAX_SCANS}: a decompression bomb`);
 }
 
 /** A stuffed zero, TEM, RST0 to RST7 and SOI have no length. */

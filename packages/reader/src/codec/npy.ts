@@ -7,7 +7,7 @@ import type { Scratch } from './scratch.js';
 /** Longest header that is cached, in bytes. The headers of NumPy have 128. */
 const LONGEST_HEADER = 1024;
 /** Number of cached headers. Datasets have images of few sizes; if there are more, the cache is cleared. */
-const MOST_KNOWN = 1024;
+const MAX_KNOWN = 1024;
 
 /** Length to which NumPy pads the header of an ordinary image, in bytes. */
 const USUAL_HEADER = 128;
@@ -62,7 +62,7 @@ export class NpyCodec implements ImageCodec {
   #read(bytes: Uint8Array, header: string): NpyImage {
     try {
       const image = readNpyImage(bytes);
-      if (this.#known.size === MOST_KNOWN) this.#known.clear();
+      if (this.#known.size === MAX_KNOWN) this.#known.clear();
       if (image.offset <= LONGEST_HEADER) this.#known.set(header, image);
       return image;
     } catch (cause) {

@@ -15,7 +15,7 @@ const UNCOMPRESSED = 1;
 const JPEGS: ReadonlySet<number> = new Set([6, 7]);
 
 const NO_PIXELS =
-  'its values are floating-point, signed or longer than 16 bits, which images cannot have: scale them to 8 bits, or store them as .npy';
+  'its values are floating-point, signed or longer than 16 bits, which is not supported: scale them to 8 bits, or store the image as .npy';
 
 /** A completely decoded image. */
 export interface Decoded {

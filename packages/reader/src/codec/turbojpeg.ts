@@ -3,7 +3,7 @@ import { SOURCE_SLACK_BYTES } from '../kernels/resize.js';
 import { cmykToRgb } from './cmyk.js';
 import type { ImageCodec, ImageHeader, Pixels, Rect, Reduction } from './codec.js';
 import type { SmallJpeg } from './crop-index/splice.js';
-import { jpegStructure, MOST_SCANS } from './jpeg-structure.js';
+import { jpegStructure, MAX_SCANS } from './jpeg-structure.js';
 import { type Attempt, attempt, endsWithinPixels } from './premature-end.js';
 import type { Scratch } from './scratch.js';
 import type { TurboJpegLibrary } from './turbojpeg-library.js';
@@ -238,7 +238,7 @@ export function regionAround(crop: Rect, image: Rect, mcuWidth: number): Rect {
 function createHandle(library: TurboJpegLibrary): unknown {
   const handle = library.create();
   if (handle === null) throw new Error('TurboJPEG cannot allocate memory for a decompressor.');
-  library.set(handle, SCAN_LIMIT, MOST_SCANS);
+  library.set(handle, SCAN_LIMIT, MAX_SCANS);
   library.set(handle, SAVE_MARKERS, 0);
   return handle;
 }

@@ -20,7 +20,7 @@ export function eraseValues(
   const bytes = valueBytes(dtype);
   const pattern = scratch.allocate(64);
   const fill = (rect: Rect, at: number, step: number, pixel: Uint8Array): void => {
-    effects.layPattern(pixel, pattern);
+    effects.writePattern(pixel, pattern);
     const first = at + (rect.y * image.width + rect.x) * step;
     effects.fillRows(first, image.width * step, rect.height, rect.width * step, pattern);
   };

@@ -97,8 +97,8 @@ function runPass(pass: Pass, source: Source, output: Output, tools: PassTools, t
   if (x.count === 0 || y.count === 0) return;
   const inner = { offset: tools.scratch.allocate(x.count * y.count * 3), stride: x.count * 3 };
   resizeOrCopy(pass, source, BYTES, tools, inner.offset);
-  const place = { offset: target + (border.top * width + border.left) * 3, stride: width * 3 };
-  copyRows(memory, inner, place, x.count * 3, y.count);
+  const position = { offset: target + (border.top * width + border.left) * 3, stride: width * 3 };
+  copyRows(memory, inner, position, x.count * 3, y.count);
 }
 
 function resizeOrCopy(pass: Pass, source: Source, output: Output, tools: PassTools, target: number): void {

@@ -32,16 +32,13 @@ const LONGEST_SIDE = 65_535;
 const ROW_ENDS_BYTES = LONGEST_SIDE * 32;
 
 /** Enough memory to resize an ordinary photo. The kernel gets more if there is more. */
-const LEAST_KERNEL_BYTES = scratchBytes({ sourceColumns: 8192, sourceRows: 8192, width: 1024, height: 512 });
+const MIN_KERNEL_BYTES = scratchBytes({ sourceColumns: 8192, sourceRows: 8192, width: 1024, height: 512 });
 
 /** The part of `bytes` of scratch memory that the kernel gets. Throws {@link OptionError} if `bytes` is too small to resize any photo. */
 export function kernelBytesWithin(bytes: number, transforms: readonly CompiledTransform[]): number {
   const wanted = Math.max(...transforms.map(kernelBytes));
-  if (bytes > LEAST_KERNEL_BYTES) return Math.min(wanted, roundUp(Math.max(LEAST_KERNEL_BYTES, bytes / 2)));
-  throw new OptionError(
-    {},
-    `A decoder has ${bytes} bytes of scratch memory and needs more than ${LEAST_KERNEL_BYTES}.`,
-  );
+  if (bytes > MIN_KERNEL_BYTES) return Math.min(wanted, roundUp(Math.max(MIN_KERNEL_BYTES, bytes / 2)));
+  throw new OptionError({}, `A decoder has ${bytes} bytes of scratch memory and needs more than ${MIN_KERNEL_BYTES}.`);
 }
 
 /** The kernel's working memory for any image, in bytes. It depends on how much images are reduced. */

@@ -35,13 +35,13 @@ function resized(mask: Values, { source, x, y, flippedFirst }: Pass): Values {
 /** The source pixel for each result pixel (PyTorch's `interpolate` with mode `nearest`, in float32 as there). */
 function nearest({ source, output, first, count, flip }: Axis, start: number, flippedFirst: boolean): Int32Array {
   const scale = Math.fround(source / output);
-  const places = new Int32Array(count);
+  const pixels = new Int32Array(count);
   for (let i = 0; i < count; i++) {
     const at = flippedFirst ? output - 1 - first - i : first + i;
-    const place = Math.min(source - 1, Math.floor(Math.fround(at * scale)));
-    places[flip ? count - 1 - i : i] = start + (flippedFirst ? source - 1 - place : place);
+    const nearestPixel = Math.min(source - 1, Math.floor(Math.fround(at * scale)));
+    pixels[flip ? count - 1 - i : i] = start + (flippedFirst ? source - 1 - nearestPixel : nearestPixel);
   }
-  return places;
+  return pixels;
 }
 
 function withBorder(mask: Values, pass: Pass): Values {

@@ -42,7 +42,7 @@ const kernels = new MeasureKernels(INSPECTED_SIDE);
 
 /** Measures `pixels`, uint8 [256, 256, 3]. */
 export function measure(pixels: Uint8Array): Omit<Measured, 'crc32' | 'bytes' | 'warnings'> {
-  const { sums, squares, counts, bends } = kernels.measure(pixels);
+  const { sums, squares, counts, laplacian } = kernels.measure(pixels);
   let lightSum = 0;
   let entropy = 0;
   for (let value = 0; value < 256; value++) {
@@ -59,7 +59,7 @@ export function measure(pixels: Uint8Array): Omit<Measured, 'crc32' | 'bytes' | 
     p5: percentile(counts, 0.05),
     p99: percentile(counts, 0.99),
     entropy: Math.max(0, entropy),
-    sharpness: variance(bends, (INSPECTED_SIDE - 2) ** 2),
+    sharpness: variance(laplacian, (INSPECTED_SIDE - 2) ** 2),
     sums,
     squares,
   };

@@ -12,7 +12,7 @@ const BAND_STARTS = BAND_BITS.map((_, band) => BAND_BITS.slice(0, band).reduce((
 export const NEAR_BITS = 4;
 
 /** Number of bits in the key of two bands. If there are few hashes, fewer bits of the key are used. */
-const MOST_KEY_BITS = 22;
+const MAX_KEY_BITS = 22;
 /** Odd multiplier for keys, which lets all their bits influence the highest bits. */
 const SPREAD = 0x9e3779b1;
 
@@ -50,7 +50,7 @@ export function joinNear(hashes: Hashes, ownerOf: Uint32Array, groups: Groups): 
   const { low, high, owners } = joinEqual(hashes, ownerOf, groups);
   const count = low.length;
   const sorted = { low: new Uint32Array(count), high: new Uint32Array(count), owners: new Uint32Array(count) };
-  const starts = new Uint32Array(2 ** Math.min(MOST_KEY_BITS, Math.ceil(Math.log2(count + 1)) + 1) + 1);
+  const starts = new Uint32Array(2 ** Math.min(MAX_KEY_BITS, Math.ceil(Math.log2(count + 1)) + 1) + 1);
   for (let one = 0; one < BAND_BITS.length; one++) {
     for (let other = one + 1; other < BAND_BITS.length; other++) {
       sortBy(one, other, { low, high, owners }, sorted, starts);

@@ -6,12 +6,12 @@ const BITS = 64;
 /** The lowest frequencies, ordered from the lowest, without the mean brightness, which does not depend on the content. */
 const CHOSEN = Uint8Array.from(
   Array.from({ length: FREQUENCIES ** 2 - 1 }, (_, i) => i + 1)
-    .sort((a, b) => squared(a) - squared(b) || a - b)
+    .sort((a, b) => squaredFrequency(a) - squaredFrequency(b) || a - b)
     .slice(0, BITS),
 );
 
-function squared(place: number): number {
-  const [down, across] = [Math.floor(place / FREQUENCIES), place % FREQUENCIES];
+function squaredFrequency(index: number): number {
+  const [down, across] = [Math.floor(index / FREQUENCIES), index % FREQUENCIES];
   return down * down + across * across;
 }
 

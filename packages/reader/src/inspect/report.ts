@@ -69,7 +69,7 @@ export interface InspectReport {
 }
 
 /** Maximum number of listed members per group. */
-const MOST_OF_GROUP = 12;
+const MAX_OF_GROUP = 12;
 
 /** The inspected datasets and their measures. */
 export interface Inspected {
@@ -156,8 +156,8 @@ export async function reportOf(
 
   /** The listed members of a group: the first of each dataset. */
   function shownOf({ rows }: RankedGroup): number[] {
-    const others = rows.filter((row) => row >= own).slice(0, MOST_OF_GROUP / 2);
-    return [...rows.filter((row) => row < own).slice(0, MOST_OF_GROUP - others.length), ...others];
+    const others = rows.filter((row) => row >= own).slice(0, MAX_OF_GROUP / 2);
+    return [...rows.filter((row) => row < own).slice(0, MAX_OF_GROUP - others.length), ...others];
   }
 }
 

@@ -11,10 +11,10 @@ import type { KernelMemory } from './kernel-memory.js';
 export const CROP_SOURCE_SLACK_BYTES = 512;
 /** Number of bytes after a packed index that may be read. They must be inside the memory, and do not influence the result. */
 export const CROP_INDEX_SLACK_BYTES = 16;
-/** Size of an unpacked entry in bytes. A packed entry takes at most {@link MOST_PACKED_BYTES}. */
+/** Size of an unpacked entry in bytes. A packed entry takes at most {@link MAX_PACKED_BYTES}. */
 export const CROP_ENTRY_BYTES = 12;
 /** Largest size of a packed entry in bytes: five codes of 56 bits. */
-export const MOST_PACKED_BYTES = 35;
+export const MAX_PACKED_BYTES = 35;
 /** Size of the parameters of a packed index in bytes. */
 export const PACKED_HEAD_BYTES = 16;
 /** Size of the working memory of a kernel in bytes. It starts at a multiple of 16, and must be zero at first. */

@@ -36,7 +36,7 @@ type KernelExports = Record<
   | 'scaleBytes'
   | 'graySum'
   | 'saturate'
-  | 'turnHue'
+  | 'shiftHue'
   | 'fillRows'
   | 'lookUpWords'
   | 'makeFloats'
@@ -77,16 +77,16 @@ export class EffectKernels {
    */
   blur(source: Picture, target: Picture, kernel: readonly [number, number], sigma: number, scratch: number): void {
     const { width, height } = source;
-    const places = placeBlur(width, kernel);
-    const weightsX = scratch + places.weightsX;
-    const weightsY = scratch + places.weightsY;
+    const offsets = blurOffsets(width, kernel);
+    const weightsX = scratch + offsets.weightsX;
+    const weightsY = scratch + offsets.weightsY;
     const [x, y] = [gaussianWeights(kernel[0], sigma), gaussianWeights(kernel[1], sigma)];
     this.#words(weightsX, x.weights);
     this.#words(weightsY, y.weights);
     this.#kernels.blur(
       ...[source.address, width, height, target.address],
       ...[weightsX, kernel[0] >> 1, x.bits, weightsY, kernel[1] >> 1, y.bits],
-      ...[scratch + places.line, scratch + places.ring, places.pitch, scratch + places.places],
+      ...[scratch + offsets.line, scratch + offsets.ring, offsets.pitch, scratch + offsets.addresses],
     );
   }
 
@@ -107,8 +107,8 @@ export class EffectKernels {
   }
 
   /** Shifts hues. `turn` is a fraction of the hue circle, -0.5 to 0.5. */
-  turnHue({ address, width, height }: Picture, turn: number): void {
-    this.#kernels.turnHue(address, width * height, turn);
+  shiftHue({ address, width, height }: Picture, turn: number): void {
+    this.#kernels.shiftHue(address, width * height, turn);
   }
 
   /** Fills `rows` rows of `bytes` bytes, `pitch` bytes apart, by repeating the first 48 bytes at `pattern`. Writes nothing else. */
@@ -145,7 +145,7 @@ export class EffectKernels {
   }
 
   /** Writes the pattern of a pixel for {@link fillRows} to address `at`. */
-  layPattern(pixel: Uint8Array, at: number): void {
+  writePattern(pixel: Uint8Array, at: number): void {
     for (let i = 0; i < PATTERN_BYTES; i++) this.#memory[at + i] = pixel[i % pixel.length]!;
   }
 
@@ -156,18 +156,18 @@ export class EffectKernels {
 
 /** Size of the working memory of {@link EffectKernels.blur} for a picture of this width, in bytes. */
 export function blurScratchBytes(width: number, kernel: readonly [number, number]): number {
-  return placeBlur(width, kernel).end;
+  return blurOffsets(width, kernel).end;
 }
 
 /** Offsets of the parts of a blur's working memory, in bytes. */
-function placeBlur(width: number, [x, y]: readonly [number, number]) {
+function blurOffsets(width: number, [x, y]: readonly [number, number]) {
   const pitch = roundUp(width * 3 * 2, 64);
   const weightsY = roundUp(x + 2, 16);
-  const places = weightsY + roundUp(y + 2, 16);
+  const addresses = weightsY + roundUp(y + 2, 16);
   const margin = roundUp(((x >> 1) + 2) * 6, 16);
-  const line = places + roundUp((Math.max(x, y) + 2) * 4, 16) + margin;
+  const line = addresses + roundUp((Math.max(x, y) + 2) * 4, 16) + margin;
   const ring = line + pitch + margin + 64;
-  return { weightsX: 0, weightsY, places, line, ring, pitch, end: ring + y * pitch + 64 };
+  return { weightsX: 0, weightsY, addresses, line, ring, pitch, end: ring + y * pitch + 64 };
 }
 
 function roundUp(value: number, step: number): number {

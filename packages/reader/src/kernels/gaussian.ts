@@ -1,5 +1,5 @@
 /** Largest number of bits of the weights: sums of 255 with 6 fraction bits then still fit 32 signed bits. */
-const MOST_BITS = 17;
+const MAX_BITS = 17;
 
 /** One half of a Gaussian filter in integers. */
 export interface GaussianWeights {
@@ -18,7 +18,7 @@ export function gaussianWeights(size: number, sigma: number): GaussianWeights {
   const exact = Array.from({ length: radius + 1 }, (_, distance) => Math.exp(-(distance ** 2) / (2 * sigma ** 2)));
   const total = exact.reduce((sum, weight) => sum + weight) * 2 - exact[0]!;
   // The center weight absorbs the rounding errors of the others, so it may be too large by `radius`.
-  const bits = Math.min(MOST_BITS, Math.floor(Math.log2(((32767 - size) * total) / exact[0]!)));
+  const bits = Math.min(MAX_BITS, Math.floor(Math.log2(((32767 - size) * total) / exact[0]!)));
   const weights = new Int16Array((radius + 2) & ~1);
   let sides = 0;
   for (let distance = 1; distance <= radius; distance++) {

@@ -11,7 +11,7 @@ const CELLS = 32;
 export const FREQUENCIES = 10;
 
 /** Statistics of a picture. The brightness of a pixel is (77 red + 150 green + 29 blue) / 256 (ITU-R BT.601), rounded: 0 (black) to 255. */
-export interface MeasuredLight {
+export interface PictureStatistics {
   /** Sums of the values of each channel. */
   readonly sums: readonly [number, number, number];
   /** Sums of the squared values of each channel. */
@@ -19,11 +19,11 @@ export interface MeasuredLight {
   /** Number of pixels of each brightness: 256 counts, valid until the next picture. */
   readonly counts: Uint32Array;
   /** Sum and sum of squares of the Laplacian: the brightness of the four neighbours minus four times that of the pixel, for all pixels with four neighbours. */
-  readonly bends: readonly [sum: number, squares: number];
+  readonly laplacian: readonly [sum: number, squares: number];
 }
 
 type KernelExports = Record<
-  'takeLight' | 'bends' | 'meanCells' | 'lowFrequencies',
+  'measureBrightness' | 'laplacian' | 'meanCells' | 'lowFrequencies',
   (...numbers: number[]) => undefined
 >;
 
@@ -41,7 +41,7 @@ export class MeasureKernels {
   readonly #light: number;
   readonly #counts: Uint32Array;
   readonly #sums: Uint32Array;
-  readonly #bends: Float64Array;
+  readonly #laplacian: Float64Array;
   readonly #cells: number;
   readonly #cosines: Float64Array;
   readonly #found: Float64Array;
@@ -59,7 +59,7 @@ export class MeasureKernels {
     this.#light = allocate(side * side);
     const counts = allocate(COUNTS * 256 * 4);
     const sums = allocate(6 * 4);
-    const bends = allocate(2 * 8);
+    const laplacian = allocate(2 * 8);
     this.#cells = allocate(CELLS * CELLS * 8);
     const cosines = allocate(CELLS * FREQUENCIES * 8);
     const found = allocate(FREQUENCIES * FREQUENCIES * 8);
@@ -72,7 +72,7 @@ export class MeasureKernels {
     this.#pixels = new Uint8Array(memory.buffer, pixels, side * side * 3);
     this.#counts = new Uint32Array(memory.buffer, counts, COUNTS * 256);
     this.#sums = new Uint32Array(memory.buffer, sums, 6);
-    this.#bends = new Float64Array(memory.buffer, bends, 2);
+    this.#laplacian = new Float64Array(memory.buffer, laplacian, 2);
     this.#cosines = new Float64Array(memory.buffer, cosines, CELLS * FREQUENCIES);
     this.#found = new Float64Array(memory.buffer, found, FREQUENCIES * FREQUENCIES);
     for (let cell = 0; cell < CELLS; cell++) {
@@ -82,12 +82,18 @@ export class MeasureKernels {
   }
 
   /** Loads and measures a picture, uint8 [side, side, 3]. Later calls refer to this picture. */
-  measure(pixels: Uint8Array): MeasuredLight {
+  measure(pixels: Uint8Array): PictureStatistics {
     this.#pixels.set(pixels);
     this.#counts.fill(0);
-    const { takeLight, bends } = this.#kernels;
-    takeLight(this.#pixels.byteOffset, this.#side ** 2, this.#light, this.#counts.byteOffset, this.#sums.byteOffset);
-    bends(this.#light, this.#side, this.#bends.byteOffset);
+    const { measureBrightness, laplacian } = this.#kernels;
+    measureBrightness(
+      this.#pixels.byteOffset,
+      this.#side ** 2,
+      this.#light,
+      this.#counts.byteOffset,
+      this.#sums.byteOffset,
+    );
+    laplacian(this.#light, this.#side, this.#laplacian.byteOffset);
     const counts = this.#counts.subarray(0, 256);
     for (let i = 256; i < this.#counts.length; i++) counts[i & 255]! += this.#counts[i]!;
     const [red, green, blue, red2, green2, blue2] = this.#sums as unknown as readonly number[];
@@ -95,7 +101,7 @@ export class MeasureKernels {
       sums: [red!, green!, blue!],
       squares: [red2!, green2!, blue2!],
       counts,
-      bends: [this.#bends[0]!, this.#bends[1]!],
+      laplacian: [this.#laplacian[0]!, this.#laplacian[1]!],
     };
   }
 

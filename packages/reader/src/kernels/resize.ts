@@ -4,7 +4,7 @@
 
 import { readFileSync } from 'node:fs';
 import type { KernelMemory } from './kernel-memory.js';
-import { columnTable, DecodeBufferError, mostTaps, padded, rowTable, type Table, TableCache } from './tables.js';
+import { columnTable, DecodeBufferError, maxTaps, padded, rowTable, type Table, TableCache } from './tables.js';
 import type { Axis } from './taps.js';
 
 export { DecodeBufferError };
@@ -98,7 +98,7 @@ function roundUp(value: number, step: number): number {
 
 /** Size of the working memory in bytes, a multiple of 16, for this resize and for resizes of fewer source pixels to the same size. */
 export function scratchBytes({ sourceColumns, sourceRows, width, height }: LargestResize): number {
-  return 2 * TABLES_BYTES + placeBuffers(sourceColumns, sourceRows, width, mostTaps(sourceRows, height)).end;
+  return 2 * TABLES_BYTES + placeBuffers(sourceColumns, sourceRows, width, maxTaps(sourceRows, height)).end;
 }
 
 /** The functions of the compiled kernel. Each takes the address of a job. */

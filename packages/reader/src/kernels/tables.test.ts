@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { TIMES } from '../../../../test/repetitions.js';
-import { columnTable, DecodeBufferError, mostTaps, rowTable, TableCache } from './tables.js';
+import { columnTable, DecodeBufferError, maxTaps, rowTable, TableCache } from './tables.js';
 import { type Axis, axisTaps } from './taps.js';
 
 const whole = (source: number, output: number): Axis => ({ source, output, first: 0, count: output, flip: false });
@@ -24,7 +24,7 @@ test('no window of any resize has more taps than planned for its range', () => {
   fc.assert(
     fc.property(anyAxis, (axis) => {
       const { taps, lo, hi } = axisTaps(axis);
-      expect(taps).toBeLessThanOrEqual(mostTaps(hi - lo, axis.count));
+      expect(taps).toBeLessThanOrEqual(maxTaps(hi - lo, axis.count));
     }),
     { numRuns: 200 * TIMES },
   );

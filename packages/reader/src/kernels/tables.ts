@@ -36,7 +36,7 @@ function tableBytes(count: number, taps: number, weightBytes: number): number {
 }
 
 /** Upper bound for the taps of `count` pixels that are computed from `range` source pixels. */
-export function mostTaps(range: number, count: number): number {
+export function maxTaps(range: number, count: number): number {
   return Math.min(range + 1, 2 * Math.ceil(range / count) + 2);
 }
 
@@ -81,7 +81,7 @@ export class TableCache {
   /** Checks the size before the table is made, because making it takes the same amount of memory. Narrow tables are never too large. */
   #checkSize(axis: Axis): void {
     const { lo, hi } = sourceRange(axis);
-    const bytes = tableBytes(axis.count, mostTaps(hi - lo, axis.count), WIDE_WEIGHT_BYTES);
+    const bytes = tableBytes(axis.count, maxTaps(hi - lo, axis.count), WIDE_WEIGHT_BYTES);
     if (bytes <= this.#words.byteLength) return;
     throw new DecodeBufferError(
       {},

@@ -53,7 +53,7 @@ export interface AxisTaps extends SourceRange {
 const NARROW_SUPPORT = 2.5;
 export const NARROW_BITS = 8;
 /** Largest number of bits of the weights, as in Pillow: 255 << 22 fits 32 bits. */
-const MOST_BITS = 22;
+const MAX_BITS = 22;
 
 /** The positions of the filters of an axis, in source pixels. */
 interface Filters {
@@ -97,19 +97,19 @@ export function axisTaps(axis: Axis): AxisTaps {
   const filters = filtersOf(axis);
   const { support } = filters;
   const narrow = support <= NARROW_SUPPORT;
-  const most = mostTaps(filters, axis.count);
+  const most = maxTaps(filters, axis.count);
   const taps = narrow ? most : most + (most & 1);
   const bits = narrow ? NARROW_BITS : wideBits(support);
   const starts = new Int32Array(axis.count);
   const weights = new Int16Array(axis.count * taps);
   const exact = new Float64Array(taps);
   for (let i = 0; i < axis.count; i++) {
-    const place = axis.flip ? axis.count - 1 - i : i;
+    const target = axis.flip ? axis.count - 1 - i : i;
     const start = Math.max(lo, Math.min(firstTap(filters, i), hi - taps));
-    starts[place] = start - lo;
+    starts[target] = start - lo;
     fillTriangle(exact, start + 0.5 - centre(filters, i), support, hi - start, 1 << bits);
-    if (narrow) quantizeNarrow(exact, weights, place * taps, 1 << bits);
-    else quantizeWide(exact, weights, place * taps);
+    if (narrow) quantizeNarrow(exact, weights, target * taps, 1 << bits);
+    else quantizeWide(exact, weights, target * taps);
   }
   return { lo, hi, taps, bits, starts, weights };
 }
@@ -126,7 +126,7 @@ export function mirrored(filters: AxisTaps): AxisTaps {
 }
 
 /** The largest number of taps of any pixel of the result. */
-function mostTaps(filters: Filters, count: number): number {
+function maxTaps(filters: Filters, count: number): number {
   let most = 1;
   for (let i = 0; i < count; i++) most = Math.max(most, endOfTaps(filters, i) - firstTap(filters, i));
   return most;
@@ -137,7 +137,7 @@ function mostTaps(filters: Filters, count: number): number {
  * support / 2 away from both edges, so the filter keeps at least three quarters of its area, which is `support`.
  */
 function wideBits(support: number): number {
-  return Math.min(MOST_BITS, Math.floor(Math.log2((32767 * support) / 2)));
+  return Math.min(MAX_BITS, Math.floor(Math.log2((32767 * support) / 2)));
 }
 
 /** Samples a triangle of half width `support` at `distance`, distance + 1, ... from its center, and scales it to the given sum. */

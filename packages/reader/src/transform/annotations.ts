@@ -74,7 +74,7 @@ export class Annotations {
   }
 
   /** Rotates. A rotated box becomes the bounding box of its rotated corners. */
-  turn(
+  rotate(
     { matrix: [a, b, c, d, e, f], size }: Pick<RotateEffect, 'matrix' | 'size'>,
     image: Size,
     expands: boolean,

@@ -81,13 +81,13 @@ export class Canvas {
   }
 
   /** Rotates the image. With `expands`, the result holds the whole rotated image. */
-  turn(effect: RotateEffect, expands: boolean): void {
-    this.annotations?.turn(effect, this.size, expands);
-    this.affect([effect]);
+  rotate(effect: RotateEffect, expands: boolean): void {
+    this.annotations?.rotate(effect, this.size, expands);
+    this.applyEffects([effect]);
   }
 
   /** Applies effects to the image after the steps so far. */
-  affect(effects: readonly Effect[]): void {
+  applyEffects(effects: readonly Effect[]): void {
     if (effects.length === 0) return;
     const passes = this.#passes;
     if (passes.length === 0 || !isUntouched(this.#draft, resultOf(passes.at(-1)!))) this.#finish(null);

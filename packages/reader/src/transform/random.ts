@@ -23,8 +23,8 @@ export const FIRST_NUMBER = {
 
 /** A sample has 2^14 random numbers. Its occurrence uses the upper 20 bits of the counter's first word. */
 const OCCURRENCE_SHIFT = 12;
-const MOST_QUADS = 2 ** OCCURRENCE_SHIFT;
-const MOST_OCCURRENCES = 2 ** (32 - OCCURRENCE_SHIFT);
+const MAX_QUADS = 2 ** OCCURRENCE_SHIFT;
+const MAX_OCCURRENCES = 2 ** (32 - OCCURRENCE_SHIFT);
 
 /**
  * The random numbers of a sample. They depend only on (seed, epoch, sample index, occurrence), so every worker transforms a
@@ -53,7 +53,7 @@ export class SampleRandom implements Random {
   start(epoch: number, number: number, occurrence: number, from = 0): this {
     this.#epoch = epoch;
     this.#number = number;
-    this.#first = (occurrence % MOST_OCCURRENCES) * MOST_QUADS;
+    this.#first = (occurrence % MAX_OCCURRENCES) * MAX_QUADS;
     this.#at = from;
     return this;
   }
@@ -62,7 +62,7 @@ export class SampleRandom implements Random {
     const word = this.#at & 3;
     if (word === 0) {
       philox(
-        (this.#first + ((this.#at >>> 2) % MOST_QUADS)) | 0,
+        (this.#first + ((this.#at >>> 2) % MAX_QUADS)) | 0,
         this.#number | 0,
         (0x80000000 + Math.floor(this.#number / 2 ** 32)) | 0,
         this.#epoch | 0,

@@ -4,7 +4,7 @@ import {
   CROP_STATE_BYTES,
   CropIndexKernel,
   entriesOf,
-  MOST_PACKED_BYTES,
+  MAX_PACKED_BYTES,
   PACKED_HEAD_BYTES,
 } from '../../kernels/crop-index.js';
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
@@ -15,7 +15,7 @@ const PAGE_BYTES = 65_536;
 const BAD_DATA = -8;
 const TOO_LARGE = -10;
 /** Largest image that gets a crop index, in bytes. */
-const MOST_BYTES = 2 ** 29;
+const MAX_BYTES = 2 ** 29;
 
 /** Makes the crop indexes of images, one at a time. Belongs to one worker. */
 export class CropIndexMaker {
@@ -24,7 +24,7 @@ export class CropIndexMaker {
 
   /** Returns the packed crop index of an image, valid until the next call. If the image cannot have one, returns an error code below zero. */
   make(image: Uint8Array): Uint8Array | number {
-    if (image.length > MOST_BYTES) return TOO_LARGE;
+    if (image.length > MAX_BYTES) return TOO_LARGE;
     const entries = aligned(CROP_STATE_BYTES + image.length + CROP_SOURCE_SLACK_BYTES);
     this.#reserve(entries);
     this.#bytes(CROP_STATE_BYTES, image.length).set(image);
@@ -35,7 +35,7 @@ export class CropIndexMaker {
     // An entry covers at least one MCU, which takes at least 2 bits for each of its blocks.
     if (most > image.length * 8) return BAD_DATA;
     const packed = entries + most * CROP_ENTRY_BYTES;
-    if (this.#reserve(packed + most * MOST_PACKED_BYTES + PACKED_HEAD_BYTES)) {
+    if (this.#reserve(packed + most * MAX_PACKED_BYTES + PACKED_HEAD_BYTES)) {
       this.#bytes(CROP_STATE_BYTES, image.length).set(image);
       this.#kernel.parse(CROP_STATE_BYTES, image.length);
     }

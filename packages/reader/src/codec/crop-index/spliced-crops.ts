@@ -2,8 +2,8 @@ import type { KernelMemory } from '../../kernels/kernel-memory.js';
 import type { ImageHeader, Pixels, Rect, Reduction } from '../codec.js';
 import type { Scratch } from '../scratch.js';
 import type { TurboJpegCodec } from '../turbojpeg.js';
-import { isWorthSplicing } from './pays.js';
 import { JpegSplicer } from './splice.js';
+import { isWorthSplicing } from './worth-splicing.js';
 
 /** Decodes only the data of a crop of a JPEG, if a crop index locates them and this is faster. Belongs to one worker. */
 export class SplicedCrops {

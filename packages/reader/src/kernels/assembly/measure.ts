@@ -6,7 +6,7 @@
  * eight histograms of 256 words, which must be zero before and are added up by the caller. Writes six words to `sums`: the sum of each
  * channel, then the sum of its squares. `pixels` is a multiple of 256, and at most 2^16. Reads 4 bytes past the source.
  */
-export function takeLight(source: usize, pixels: usize, light: usize, counts: usize, sums: usize): void {
+export function measureBrightness(source: usize, pixels: usize, light: usize, counts: usize, sums: usize): void {
   let redBlue = i32x4.splat(0);
   let red = i32x4.splat(0);
   let green = i32x4.splat(0);
@@ -109,7 +109,7 @@ export function takeLight(source: usize, pixels: usize, light: usize, counts: us
  * Computes the Laplacian (the four neighbours minus four times the pixel) of all pixels of a square that have four neighbours. Writes
  * its sum and the sum of its squares, two floats of 64 bits. `side` is a multiple of 16, and at most 256.
  */
-export function bends(light: usize, side: usize, target: usize): void {
+export function laplacian(light: usize, side: usize, target: usize): void {
   let sum: i64 = 0;
   let squares: i64 = 0;
   // The last 16 pixels of a row that have a right neighbour. The first two of them were part of the 16 before.

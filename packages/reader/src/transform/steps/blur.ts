@@ -31,7 +31,7 @@ export const gaussianBlur = step(
       const [x, y] = step.kernelSize;
       const sigma = uniform(step.sigma, random);
       if (x >> 1 < image.width && y >> 1 < image.height) {
-        canvas.affect([{ kind: 'blur', kernel: step.kernelSize, sigma }]);
+        canvas.applyEffects([{ kind: 'blur', kernel: step.kernelSize, sigma }]);
         return;
       }
       throw new SampleDecodeError(

@@ -5,7 +5,7 @@ import { COUNT, NOT_NEGATIVE, PART, PARTS_LIST, POSITIVE } from './kinds.js';
 import { defaulted, step } from './step.js';
 
 /** Number of failed trials after which the image is left unchanged. torchvision has no limit: it tries until it draws an overlap of 1. */
-const MOST_TRIALS = 800;
+const MAX_TRIALS = 800;
 
 /**
  * Draws one random number for the overlap. Then each trial draws two for width and height and, if their ratio is allowed, two for
@@ -35,7 +35,7 @@ export const randomIoUCrop = step(
     draw: (step, canvas, random) => {
       // Without boxes, torchvision tries until it draws an overlap of 1, which leaves the image unchanged.
       if (canvas.annotations!.rows.length === 0) return;
-      for (let tried = 0; tried < MOST_TRIALS; tried += step.trials) {
+      for (let tried = 0; tried < MAX_TRIALS; tried += step.trials) {
         const overlap = step.samplerOptions[Math.floor(random.next() * step.samplerOptions.length)]!;
         if (overlap >= 1) return;
         const rect = drawCrop(step, overlap, canvas, random);

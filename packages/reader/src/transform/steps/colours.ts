@@ -38,7 +38,7 @@ export const colorJitter = step(
         saturation && ({ kind: 'saturation', factor: uniform(saturation, random) } as const),
         hue && ({ kind: 'hue', turn: uniform(hue, random) } as const),
       ];
-      canvas.affect(order.map((change) => changes[change]!).filter((change) => change !== null));
+      canvas.applyEffects(order.map((change) => changes[change]!).filter((change) => change !== null));
     },
   },
 );
@@ -60,7 +60,7 @@ export const grayscale = step(
     tolerance: 'within 1 level',
     parameters: { numOutputChannels: defaulted(oneOf(3), 3, 'Number of channels. Batches always have 3.') },
   },
-  { isEffect: true, draw: (_step, canvas) => canvas.affect([{ kind: 'saturation', factor: 0 }]) },
+  { isEffect: true, draw: (_step, canvas) => canvas.applyEffects([{ kind: 'saturation', factor: 0 }]) },
 );
 
 export const randomGrayscale = step(
@@ -74,7 +74,7 @@ export const randomGrayscale = step(
   {
     isEffect: true,
     draw: ({ p }, canvas, random) => {
-      if (random.next() < p) canvas.affect([{ kind: 'saturation', factor: 0 }]);
+      if (random.next() < p) canvas.applyEffects([{ kind: 'saturation', factor: 0 }]);
     },
   },
 );
@@ -89,5 +89,5 @@ export const saturation: EffectEntry<FactorEffect<'saturation'>> = {
   change: (picture, { factor }, { effects }) => effects.saturate(picture, factor),
 };
 export const hue: EffectEntry<HueEffect> = {
-  change: (picture, { turn }, { effects }) => effects.turnHue(picture, turn),
+  change: (picture, { turn }, { effects }) => effects.shiftHue(picture, turn),
 };

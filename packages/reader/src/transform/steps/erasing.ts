@@ -37,7 +37,7 @@ export const randomErasing = step(
     },
     draw: (step, canvas, random) => {
       const rect = drawErasing(step, canvas.size, random);
-      if (rect !== null) canvas.affect([{ kind: 'erase', rect, value: rgb(step.value as number | Rgb) }]);
+      if (rect !== null) canvas.applyEffects([{ kind: 'erase', rect, value: rgb(step.value as number | Rgb) }]);
     },
   },
 );
@@ -73,7 +73,7 @@ export const erase: EffectEntry<EraseEffect> = {
   change: (picture, { rect, value }, { effects, scratch }) => {
     const pitch = picture.width * 3;
     const pattern = scratch.allocate(64);
-    effects.layPattern(Uint8Array.from(value), pattern);
+    effects.writePattern(Uint8Array.from(value), pattern);
     effects.fillRows(picture.address + rect.y * pitch + rect.x * 3, pitch, rect.height, rect.width * 3, pattern);
   },
 };

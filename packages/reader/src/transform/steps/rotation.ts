@@ -55,7 +55,7 @@ export const randomRotation = step(
           `randomRotation makes it ${size.width}x${size.height} pixels, more than ${LARGEST_SIDE} per side: resize it first`,
         );
       }
-      canvas.turn(
+      canvas.rotate(
         { kind: 'rotate', matrix, size, interpolation, fill: rgb(fill), maskFill: step.maskFill ?? 0 },
         step.expand,
       );

@@ -5,7 +5,7 @@ import {
 } from './state';
 
 /** Largest number of blocks in an MCU of a JPEG. */
-const MOST_BLOCKS: usize = 10;
+const MAX_BLOCKS: usize = 10;
 /** Space for what follows the Huffman tables, in bytes. */
 const SCAN_ROOM: usize = 64;
 
@@ -52,7 +52,7 @@ function layOutBlocks(state: State): i32 {
     const acError = buildCodes(ac, rawOf(state, component.acTable), true);
     if (acError < 0) return acError;
     const count = single ? <usize>1 : <usize>component.h * <usize>component.v;
-    if (blocks + count > MOST_BLOCKS) return NO_JPEG;
+    if (blocks + count > MAX_BLOCKS) return NO_JPEG;
     for (let j: usize = 0; j < count; j++, blocks++) {
       const block = blockOf(state, blocks);
       block.component = component;

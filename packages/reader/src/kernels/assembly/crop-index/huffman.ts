@@ -4,7 +4,7 @@ import { BAD_DATA, Codes, countsOf, NOT_8_BITS, NO_JPEG, RawTable, State, symbol
 /** Codes of up to this number of bits are found in a look-up table. */
 export const LOOK: u32 = 10;
 /** Largest number of bits of a DC difference in an 8-bit image. */
-const MOST_DC_BITS: u32 = 11;
+const MAX_DC_BITS: u32 = 11;
 const CATEGORIES: u32 = 12;
 
 // Layout after the first word: u16 per value of the next LOOK bits; per code length two i32 (the largest code or -1, and the number to
@@ -40,7 +40,7 @@ export function buildCodes(codes: Codes, raw: RawTable, ac: bool): i32 {
         if ((symbol & 15) > 10) continue; // an error if it occurs in the data
         entry = acEntry(length, symbol);
       } else {
-        if (symbol > MOST_DC_BITS) return NOT_8_BITS;
+        if (symbol > MAX_DC_BITS) return NOT_8_BITS;
         entry = length | (symbol << 8);
         setDcCode(at, symbol, code, length);
         store<u8>(at + DC_OWN + symbol, 1);

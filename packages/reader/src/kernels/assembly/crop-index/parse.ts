@@ -1,7 +1,7 @@
 // The markers of a JPEG up to its scan (ITU-T T.81, annex B).
 import { writeFrame } from './head';
 import {
-  ARITHMETIC, Component, componentOf, countsOf, HEAD_ROOM, headOf, HEIGHT_LATER, LOSSLESS, MOST_BYTES, NO_JPEG, NOT_8_BITS,
+  ARITHMETIC, Component, componentOf, countsOf, HEAD_ROOM, headOf, HEIGHT_LATER, LOSSLESS, MAX_BYTES, NO_JPEG, NOT_8_BITS,
   PROGRESSIVE, rawOf, SEVERAL_SCANS, State, symbolsOf, TOO_LARGE
 } from './state';
 
@@ -33,7 +33,7 @@ export function parse(state: State, source: usize, bytes: usize): i32 {
   state.interval = 0;
   state.width = 0;
   for (let table: usize = 0; table < 8; table++) rawOf(state, table).isPresent = 0;
-  if (bytes > MOST_BYTES) return TOO_LARGE;
+  if (bytes > MAX_BYTES) return TOO_LARGE;
   const end = state.sourceEnd;
   if (bytes < 4 || load<u16>(source) != SOI) return NO_JPEG;
   let head = headOf(state);

@@ -22,7 +22,7 @@ export const NO_ROOM: i32 = -12;
 export const NO_CODE: i32 = -13;
 
 /** Largest image in bytes, because bit positions have 32 bits. */
-export const MOST_BYTES: usize = 0x1fffffff;
+export const MAX_BYTES: usize = 0x1fffffff;
 
 @unmanaged
 export class State {

@@ -36,25 +36,25 @@ function mirrorEnds(row: usize, width: i32, radius: i32): void {
 }
 
 /**
- * Computes weighted sums of words, 8 at a time. `places` holds the address of the center, then of the two words at distance 1, 2, ...
+ * Computes weighted sums of words, 8 at a time. `addresses` holds the address of the center, then of the two words at distance 1, 2, ...
  * Weights are pairs of words: those of the center and of distance 1, and so on. Results are shifted right by `shift` bits, and are
  * words or bytes.
  */
-@inline function weigh(places: usize, values: usize, weights: usize, pairs: i32, shift: i32, target: usize, toBytes: bool): void {
+@inline function weigh(addresses: usize, values: usize, weights: usize, pairs: i32, shift: i32, target: usize, toBytes: bool): void {
   const half = i32x4.splat(1 << (shift - 1));
   const first = v128.load32_splat(weights);
-  const middle = load<u32>(places);
+  const middle = load<u32>(addresses);
   const endOfWeights = weights + <usize>(pairs << 2);
   for (let at: usize = 0, end = values << 1; at < end; at += 16) {
     const centre = v128.load(middle + at);
-    const nearest = sumOf(places + 4, at);
+    const nearest = sumOf(addresses + 4, at);
     let low = addWide(half, lowWords(centre, nearest), first);
     let high = addWide(half, highWords(centre, nearest), first);
-    let place = places + 12;
-    for (let w = weights + 4; w < endOfWeights; w += 4, place += 16) {
+    let address = addresses + 12;
+    for (let w = weights + 4; w < endOfWeights; w += 4, address += 16) {
       const weight = v128.load32_splat(w);
-      const a = sumOf(place, at);
-      const b = sumOf(place + 8, at);
+      const a = sumOf(address, at);
+      const b = sumOf(address + 8, at);
       low = addWide(low, lowWords(a, b), weight);
       high = addWide(high, highWords(a, b), weight);
     }
@@ -78,11 +78,11 @@ function mirrorEnds(row: usize, width: i32, radius: i32): void {
  * Blurs a picture. Weights are words: the center weight, then those at distance 1, 2, ... up to the radius, which is less than the width
  * or the height, then a 0 if their number would be odd. They add up to 1 << bits if all but the center count twice. `line` is the
  * start of a buffer for a row of words with radiusX + 1 extra pixels on each side. `ring` has room for 2 * radiusY + 1 rows of `pitch`
- * bytes, `places` for two more addresses than the wider filter has taps. Line and rows have 64 extra bytes at their end.
+ * bytes, `addresses` for two more addresses than the wider filter has taps. Line and rows have 64 extra bytes at their end.
  */
 export function blur(
   source: usize, width: i32, height: i32, target: usize, weightsX: usize, radiusX: i32, bitsX: i32,
-  weightsY: usize, radiusY: i32, bitsY: i32, line: usize, ring: usize, pitch: usize, places: usize
+  weightsY: usize, radiusY: i32, bitsY: i32, line: usize, ring: usize, pitch: usize, addresses: usize
 ): void {
   const values = <usize>(width * 3);
   const slots = 2 * radiusY + 1;
@@ -92,23 +92,23 @@ export function blur(
     if (y < height) {
       widen(source + <usize>y * values, values, line);
       mirrorEnds(line, width, radiusX);
-      store<u32>(places, line);
+      store<u32>(addresses, line);
       for (let i = 1; i < 2 * pairsX; i++) {
-        store<u32>(places + <usize>(i * 8 - 4), line - <usize>i * PIXEL);
-        store<u32>(places + <usize>(i * 8), line + <usize>i * PIXEL);
+        store<u32>(addresses + <usize>(i * 8 - 4), line - <usize>i * PIXEL);
+        store<u32>(addresses + <usize>(i * 8), line + <usize>i * PIXEL);
       }
-      weigh(places, values, weightsX, pairsX, bitsX - KEPT_BITS, ring + <usize>(y % slots) * pitch, false);
+      weigh(addresses, values, weightsX, pairsX, bitsX - KEPT_BITS, ring + <usize>(y % slots) * pitch, false);
     }
     const finished = y - radiusY;
     if (finished < 0) continue;
-    store<u32>(places, ring + <usize>(finished % slots) * pitch);
+    store<u32>(addresses, ring + <usize>(finished % slots) * pitch);
     for (let i = 1; i < 2 * pairsY; i++) {
       // Taps without weight use the center.
       const distance = i <= radiusY ? i : 0;
-      const pair = places + <usize>(i * 8 - 4);
+      const pair = addresses + <usize>(i * 8 - 4);
       store<u32>(pair, ring + <usize>(mirrored(finished - distance, height) % slots) * pitch);
       store<u32>(pair, ring + <usize>(mirrored(finished + distance, height) % slots) * pitch, 4);
     }
-    weigh(places, values, weightsY, pairsY, bitsY + KEPT_BITS, target + <usize>finished * values, true);
+    weigh(addresses, values, weightsY, pairsY, bitsY + KEPT_BITS, target + <usize>finished * values, true);
   }
 }

@@ -26,7 +26,7 @@ import { blueOf, greenOf, loadQuad, redOf, storeQuad } from './pixel-quads';
 }
 
 /** Shifts hues. `turn` is a fraction of the hue circle, -0.5 to 0.5. */
-export function turnHue(address: usize, pixels: usize, turn: f32): void {
+export function shiftHue(address: usize, pixels: usize, turn: f32): void {
   const one = f32x4.splat(1);
   const zero = f32x4.splat(0);
   const turns = f32x4.splat(turn);

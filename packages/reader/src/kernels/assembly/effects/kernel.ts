@@ -6,7 +6,7 @@ export { blur } from './blur';
 export { scaleBytes, graySum, saturate } from './colour';
 export { fillRows } from './fill';
 export { makeFloats } from './floats';
-export { turnHue } from './hue';
+export { shiftHue } from './hue';
 export { lookUpWords } from './look-up';
 export { copyRows, mixBytes, mixFloats } from './mix';
 export { rotateBilinear, rotateNearest } from './rotate';

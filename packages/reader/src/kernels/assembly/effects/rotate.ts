@@ -5,7 +5,7 @@ const ONE: f64 = 4294967296;
 const WEIGHT_BITS: i32 = 11;
 const WEIGHTS: i32 = 1 << WEIGHT_BITS;
 
-@inline function place(a: f64, x: f64, b: f64, y: f64, c: f64): i64 {
+@inline function position(a: f64, x: f64, b: f64, y: f64, c: f64): i64 {
   return <i64>floor((a * x + b * y + c) * ONE);
 }
 
@@ -25,8 +25,8 @@ export function rotateNearest(
   const dx = <i64>(a * ONE);
   const dy = <i64>(d * ONE);
   for (let row = 0; row < targetHeight; row++) {
-    let x = place(a, left, b, top + <f64>row, cx);
-    let y = place(d, left, e, top + <f64>row, fy);
+    let x = position(a, left, b, top + <f64>row, cx);
+    let y = position(d, left, e, top + <f64>row, fy);
     for (const end = target + <usize>(targetWidth * 3); target < end; target += 3, x += dx, y += dy) {
       const column = <i32>(x >> 32);
       const line = <i32>(y >> 32);
@@ -58,8 +58,8 @@ export function rotateBilinear(
   const pitch = <usize>(width * 3);
   const half = i32x4.splat(1 << (2 * WEIGHT_BITS - 1));
   for (let row = 0; row < targetHeight; row++) {
-    let x = place(a, left, b, top + <f64>row, cx);
-    let y = place(d, left, e, top + <f64>row, fy);
+    let x = position(a, left, b, top + <f64>row, cx);
+    let y = position(d, left, e, top + <f64>row, fy);
     for (const end = target + <usize>(targetWidth * 3); target < end; target += 3, x += dx, y += dy) {
       const column = <i32>(x >> 32);
       const line = <i32>(y >> 32);

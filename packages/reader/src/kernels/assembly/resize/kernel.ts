@@ -62,14 +62,14 @@ class Job {
   const steps = (values + STEP - 1) & ~(STEP - 1);
   const valueBytes: usize = float ? 4 : 1;
   const fits = end - target >= steps * valueBytes;
-  const place = fits ? target : job.spare;
+  const destination = fits ? target : job.spare;
   if (float) {
     const scale = job.normalization + channel * 4;
-    resizeRowToFloats(row, pitchOf(job), steps, job.rowTable, weights, place, scale, scale + 12);
+    resizeRowToFloats(row, pitchOf(job), steps, job.rowTable, weights, destination, scale, scale + 12);
   } else {
-    resizeRowToBytes(row, pitchOf(job), steps, job.rowTable, weights, place);
+    resizeRowToBytes(row, pitchOf(job), steps, job.rowTable, weights, destination);
   }
-  if (!fits) copy(target, place, values * valueBytes);
+  if (!fits) copy(target, destination, values * valueBytes);
 }
 
 /** Writes two output rows at once. `values` is a multiple of the step, so nothing spills. */

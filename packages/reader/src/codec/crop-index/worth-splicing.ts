@@ -10,7 +10,7 @@ const ROW = 16;
  * header, the index and the splice, which matter less for larger images. Measured on one core with photos of 500x375, 1024x768 and
  * 2048x1536: crops of several widths and heights were decoded both ways, at full size and reduced.
  */
-const LEAST_SAVED: readonly { readonly pixels: number; readonly share: number }[] = [
+const MIN_SAVED: readonly { readonly pixels: number; readonly share: number }[] = [
   { pixels: 400_000, share: 0.18 },
   { pixels: 1_600_000, share: 0.13 },
   { pixels: Number.POSITIVE_INFINITY, share: 0.08 },
@@ -23,5 +23,5 @@ export function isWorthSplicing({ width, height }: ImageHeader, crop: Rect, redu
   const top = Math.floor((crop.y * reduction) / ROW) * ROW;
   const bottom = Math.min(height, Math.ceil(((crop.y + crop.height) * reduction) / ROW) * ROW);
   const saved = 1 - ((right - left) * (bottom - top)) / (width * bottom);
-  return saved >= LEAST_SAVED.find(({ pixels }) => width * height <= pixels)!.share;
+  return saved >= MIN_SAVED.find(({ pixels }) => width * height <= pixels)!.share;
 }

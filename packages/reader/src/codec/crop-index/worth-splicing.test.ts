@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isWorthSplicing } from './pays.js';
+import { isWorthSplicing } from './worth-splicing.js';
 
 const photo = { width: 500, height: 375, reducible: true };
 const large = { width: 2048, height: 1536, reducible: true };
