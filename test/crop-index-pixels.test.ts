@@ -64,7 +64,7 @@ test('what has no index is named', () => {
   expect(why(makeJpeg(noise, { ...options, progressive: true }))).toBe('progressive');
   expect(why(makeJpeg(noise, { ...options, arithmetic: true }))).toBe('arithmetic coding');
   expect(why(Uint8Array.from([...plain, 0]).subarray(0, plain.length - 2))).toBe(
-    'more than an end marker behind the scan',
+    'more than an end marker after the scan',
   );
   expect(why(plain.subarray(0, plain.length >> 1))).toBe('damaged data');
   expect(why(Buffer.from('GIF89a of no use'))).toBe('not a JPEG, or markers out of order');
