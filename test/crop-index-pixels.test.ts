@@ -69,7 +69,7 @@ test('what has no index is named', () => {
   expect(why(plain.subarray(0, plain.length >> 1))).toBe('damaged data');
   expect(why(Buffer.from('GIF89a of no use'))).toBe('not a JPEG, or markers out of order');
   const frame = plain.findIndex((byte, i) => byte === 0xff && plain[i + 1] === 0xc0);
-  expect(why(patched(plain, frame + 4, 12))).toBe('not of 8 bits');
+  expect(why(patched(plain, frame + 4, 12))).toBe('not 8 bits per sample');
   expect(why(patched(patched(plain, frame + 5, 0), frame + 6, 0))).toBe('its height is defined after the scan');
   const scan = plain.findIndex((byte, i) => byte === 0xff && plain[i + 1] === 0xda);
   expect(why(patched(plain, scan + 4, 1))).toBe('several scans');
