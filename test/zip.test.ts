@@ -250,6 +250,16 @@ test('backslashes between folders, as old .NET writes them, are slashes where a 
   await expect(openDataset(outside)).rejects.toThrow('leads out of its folder');
 });
 
+test('a zip of the folder ".", whose names begin with "./", has the samples of that folder', async () => {
+  const dotted = placed(
+    zipOf(['./', './cat/', './cat/1.png', './././dog/./2.png', './.hidden/3.png'].map((name) => ({ name }))),
+  );
+  expect(await found(dotted)).toEqual([
+    ['cat/1', 'cat'],
+    ['dog/2', 'dog'],
+  ]);
+});
+
 test('bytes in front of a zip, as those of a program that unpacks it, are passed over, whether offsets count them or not', async () => {
   const plain = zipOf(
     ['cat/1.png', 'dog/2.png'].map((name) => ({ name })),

@@ -81,7 +81,7 @@ export async function readDirectory(source: Source): Promise<ZipEntry[]> {
   found.sort((a, b) => a.offset - b.offset);
   const nameOf = hasSlashes ? (name: string) => name : withSlashes;
   return found.map((entry, i) => {
-    return { ...entry, name: nameOf(entry.name), extent: (found[i + 1]?.offset ?? offset) - entry.offset };
+    return { ...entry, name: withoutDots(nameOf(entry.name)), extent: (found[i + 1]?.offset ?? offset) - entry.offset };
   });
 }
 
@@ -91,6 +91,11 @@ export async function readDirectory(source: Source): Promise<ZipEntry[]> {
  */
 function withSlashes(name: string): string {
   return name.replaceAll('\\', '/');
+}
+
+/** bsdtar and others that zip the folder "." write "./" in front of all names. */
+function withoutDots(name: string): string {
+  return name.replace(/(^|\/)(?:\.\/+)+/g, '$1');
 }
 
 function isFolderName(name: string): boolean {
