@@ -3,7 +3,7 @@ import { cpSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'no
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { OptionError } from '@shardtool/base';
+import { DamagedShardError, OptionError } from '@shardtool/base';
 import { readManifest } from '@shardtool/format';
 import { type Dataset, openDataset } from '@shardtool/reader';
 import { convert, type Fault, indexShards, verify } from '@shardtool/writer';
@@ -111,6 +111,28 @@ test.each([
   const listed: Fault[] = [];
   await verify(file, { onFault: (fault) => listed.push(fault) });
   expect(listed.map(({ key }) => key)).toEqual(faults.map(({ key }) => key));
+});
+
+/** Where the columns `label` and `caption` of the first row group of snappy-1.parquet are. */
+const LABELS = { from: 8199, to: 8489 };
+
+test('a changed byte in a column of labels whose pages have checksums is an error, and never another label', async () => {
+  const whole = readFileSync(path.join(fixtures, 'pages/snappy-1.parquet'));
+  const file = path.join(emptyFolder(), 'a.parquet');
+  let errors = 0;
+  for (let at = LABELS.from; at < LABELS.to; at += 3) {
+    const bytes = Buffer.from(whole);
+    bytes[at]! ^= 4;
+    writeFileSync(file, bytes);
+    const read = async () => {
+      await using dataset = await openDataset(file);
+      return await contents(dataset);
+    };
+    const found = await read().catch((error: unknown) => error);
+    if (found instanceof DamagedShardError) errors++;
+    else expect(found, `byte ${at}`).toEqual(expected);
+  }
+  expect(errors).toBeGreaterThan(50);
 });
 
 test('the loader streams row groups, and classes and where choose without reading images', async () => {

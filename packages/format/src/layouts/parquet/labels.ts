@@ -14,7 +14,8 @@ import { CODEC_NAMES, decompressed } from './codecs.js';
 import type { Columns, OwnColumns } from './columns.js';
 import { EXACT_PARSERS, type StoredColumn, type StoredValue, storedColumn } from './exact-values.js';
 import { chunkOf, damaged, type Footer, fill } from './footer.js';
-import { readPages } from './pages.js';
+import { checkPage, levelsOf } from './label-pages.js';
+import { isDamage, type Page, plainPage, readPages } from './pages.js';
 
 /** What the other columns say of the rows of a row group. */
 export interface Labels {
@@ -46,12 +47,22 @@ export async function readLabels(source: Source, footer: Footer, group: number, 
   const metadata = withoutBytes(footer, group, columns);
   const rows = Number(metadata.num_rows);
   if (metadata.schema.length === 1) return { cls: null, columns: new Map() };
-  await checkPages(source, metadata);
+  const pages = await checkPages(source, metadata);
   const chunks = await readChunks(source, metadata);
   let found: ReadonlyMap<string, DecodedArray>;
   try {
+    const schema = parquetSchema(metadata);
+    for (const [i, column] of metadata.row_groups[0]!.columns.entries()) {
+      const { offset } = chunkOf(column);
+      const levels = levelsOf(getTreePath(schema, column.meta_data!.path_in_schema));
+      for (const page of pages[i]!) {
+        const stored = chunks[i]!.subarray(page.offset - offset, page.offset - offset + page.bytes);
+        checkPage(page, plainPage(page, stored, shard), levels);
+      }
+    }
     found = decodeColumns(metadata, chunks, rows);
   } catch (cause) {
+    if (isDamage(cause)) throw cause;
     throw damaged(shard, 0, `its columns cannot be read (${(cause as Error).message})`, cause);
   }
   for (const [name, { length }] of found) {
@@ -101,12 +112,21 @@ function decodeColumns(metadata: Footer, chunks: readonly Uint8Array[], rows: nu
       utf8: stored === undefined,
     };
     const values = flatten(readColumn(reader, select, decoder).data);
+    // A value that is missing is null.
+    if (hasGap(values)) throw new RangeError('a value is not in its dictionary');
     leaves.set(pathInSchema.join('.'), stored === undefined ? values : mapLeaves(values, stored.convert));
   }
   for (const column of schema.children) {
     if (column.children.length > 0) assembleNested(leaves, column, EXACT_PARSERS);
   }
   return leaves;
+}
+
+/** Whether a page names a value that its dictionary does not have. */
+function hasGap(values: DecodedArray): boolean {
+  return (
+    Array.isArray(values) && values.some((value) => value === undefined || (Array.isArray(value) && hasGap(value)))
+  );
 }
 
 /** Values of a column, those in lists included. */
@@ -197,10 +217,11 @@ function withoutBytes(footer: Footer, group: number, { bytes }: Columns): Footer
   return { ...footer, schema, num_rows: row.num_rows, row_groups: [{ ...row, columns: others }] };
 }
 
-/** Holds what the pages say of themselves against the footer, before memory is taken for what they say. */
-async function checkPages(source: Source, metadata: Footer): Promise<void> {
+/** Checks what the pages say of themselves against the footer, before memory is taken for what they say. Returns those of each column. */
+async function checkPages(source: Source, metadata: Footer): Promise<(readonly Page[])[]> {
   const { location: shard } = source;
   const window = new FileWindow(source);
+  const pages: (readonly Page[])[] = [];
   for (const column of metadata.row_groups[0]!.columns) {
     const chunk = chunkOf(column);
     const name = column.meta_data!.path_in_schema.join('.');
@@ -208,6 +229,7 @@ async function checkPages(source: Source, metadata: Footer): Promise<void> {
       const message = `${shard}: its column "${name}" takes ${chunk.plainBytes} bytes in one row group, more than is held as labels; write it anew without that column, or with smaller row groups.`;
       throw new UnsupportedShardError({ shard }, message);
     }
-    await readPages(window, shard, chunk);
+    pages.push(await readPages(window, shard, chunk));
   }
+  return pages;
 }

@@ -16,6 +16,8 @@ export interface Page {
   readonly codec: string;
   /** Of the values in front of which levels lie uncompressed, of pages of version 2. */
   readonly levelBytes: number;
+  /** Of these, those of repetition levels, which come first. */
+  readonly repetitionBytes: number;
   readonly values: number;
   readonly encoding: number;
   /** Of its bytes as they are stored; null where the writer kept none. */
@@ -29,6 +31,7 @@ const DICTIONARY_PAGE = 2;
 const DATA_PAGE_V2 = 3;
 export const PLAIN = 0;
 export const PLAIN_DICTIONARY = 2;
+export const RLE = 3;
 export const DELTA_LENGTH = 6;
 export const RLE_DICTIONARY = 8;
 
@@ -129,6 +132,7 @@ function pageOf(header: Thrift, offset: number, codec: string): Page | null {
     crc32: typeof sum === 'number' ? sum >>> 0 : null,
     codec,
     levelBytes: 0,
+    repetitionBytes: 0,
     encoding: PLAIN,
   };
   if (kind === DATA_PAGE && typeof data === 'object')
@@ -142,6 +146,7 @@ function pageOf(header: Thrift, offset: number, codec: string): Page | null {
     kind: 'data v2',
     codec: second.field_7 === false ? UNCOMPRESSED : codec,
     levelBytes: whole(second.field_5) + whole(second.field_6),
+    repetitionBytes: whole(second.field_6),
     values: whole(second.field_1),
     encoding: whole(second.field_4),
   };

@@ -33,6 +33,26 @@ export function decodeRuns(bytes: Uint8Array, bitWidth: number, count: number): 
   return values;
 }
 
+/**
+ * Throws RangeError where a run of such numbers is far longer than there are numbers. hyparquet, which decodes pages of labels, makes as many
+ * as a run says, so that one changed bit could take all memory. Some writers pad the last run.
+ */
+export function refuseLongRuns(bytes: Uint8Array, bitWidth: number, count: number): void {
+  const most = 2 * count + 64;
+  for (let at = 0, done = 0; at < bytes.length && done < count; ) {
+    let head = 0;
+    for (let shift = 0, byte = 0x80; byte >= 0x80; shift += 7) {
+      byte = bytes[at++] ?? 0;
+      if (shift > 28) throw new RangeError('its runs are cut');
+      head += (byte & 0x7f) * 2 ** shift;
+    }
+    const length = Math.floor(head / 2) * (head % 2 === 0 ? 1 : 8);
+    if (length > most) throw new RangeError('a run of it is longer than there are values');
+    at += head % 2 === 0 ? (bitWidth + 7) >> 3 : (length * bitWidth) / 8;
+    done += length;
+  }
+}
+
 function littleEndian(bytes: Uint8Array, at: number, bitWidth: number): number {
   let value = 0;
   for (let i = (bitWidth + 7) >> 3; i > 0; i--) {
