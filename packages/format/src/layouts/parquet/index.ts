@@ -1,3 +1,4 @@
+import { lastAtMost } from '@shardtool/base';
 import type { Source } from '../../source.js';
 import type { PartedShard, PartReader, SamplePosition, TableLayout } from '../layout.js';
 import { ParquetFile } from './parquet-file.js';
@@ -125,10 +126,10 @@ class WholeFile implements Source {
     return this.#starts[group]!;
   }
 
+  /** The row group that has the byte at `offset`; how many there are where none has. */
   async #groupAt(offset: number): Promise<number> {
-    const { length } = this.#file.groups;
-    let low = 0;
-    while (low < length && (await this.#startOf(low + 1)) <= offset) low++;
-    return low;
+    const starts = this.#starts;
+    while (starts.length <= this.#file.groups.length && starts.at(-1)! <= offset) await this.#startOf(starts.length);
+    return lastAtMost(starts, offset);
   }
 }
