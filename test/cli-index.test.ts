@@ -62,13 +62,13 @@ test('the index of an LMDB shard cannot be made anew, since the order of its sam
   rmSync(path.join(shards, '000003.parquet'));
   const { code, stderr } = await shardtool('index', shards);
   expect(code).toBe(1);
-  expect(stderr).toContain('does not say in which order its samples were packed');
+  expect(stderr).toContain('does not record the order in which its samples were packed');
 });
 
 test('what is no tar is not indexed', async () => {
   const folder = emptyFolder();
   writeFileSync(path.join(folder, 'a.rar'), 'Rar!');
   const { code, stderr } = await shardtool('index', path.join(folder, 'a.rar'));
-  expect([code, stderr]).toEqual([1, expect.stringContaining('a.rar is no shard by its name')]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('a.rar does not have the name of a shard')]);
   expect(existsSync(path.join(folder, 'a.rar.parquet'))).toBe(false);
 });

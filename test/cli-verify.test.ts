@@ -105,7 +105,7 @@ test('verify --decode names the samples without an image of a dataset of images,
     const { code, stdout } = await shardtool('verify', shards, '--decode');
     expect([code, stdout.split('\n').slice(0, -2)]).toEqual([
       1,
-      ['photos.tar\td\tit has no image, which loaders want of every sample; leave it out (--exclude-keys)'],
+      ['photos.tar\td\tit has no image, which loaders require; exclude it with --exclude-keys'],
     ]);
   }
 });

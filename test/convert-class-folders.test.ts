@@ -79,7 +79,7 @@ test.each([
   });
   expect((await contentsOf(dogs)).samples.map(({ key }) => key)).toEqual(['dog/1', 'dog/2']);
   await expect(convert(input(), newFolder(), { workers: 1, classes: ['cat'] })).rejects.toThrow(
-    'has the class "dog", which the list',
+    'has the class "dog", which is not in the list',
   );
   await expect(convert(input(), newFolder(), { workers: 1, where: 'width > 9000' })).rejects.toThrow(
     'No sample is left to convert',
@@ -98,10 +98,10 @@ test('with endings the files of one tar are named as packing names them', async 
     ['cat/IMG_2', ['cls', 'jpg', 'mask.png']],
   ]);
   await expect(convert(photos, newFolder(), { workers: 1, fields: ['_mask.png'] })).rejects.toThrow(
-    'is none; leave it out',
+    'is not a tar; remove it',
   );
   await expect(convert(archive, newFolder(), { workers: 1, fields: ['_msk.png'] })).rejects.toThrow(
-    /"fields" is _msk\.png, and no file of .* ends so \(its samples have jpg, png\)/,
+    /"fields" is _msk\.png, but no file of .* has this extension \(its samples have jpg, png\)/,
   );
 });
 

@@ -126,7 +126,7 @@ test('LMDB with images alone keeps the class numbers in the index, gives them ba
     'Sample "a/1" has 2 fields',
   );
   await expect(convert(shards, newFolder(), { lmdbValues: 'image' })).rejects.toThrow(
-    '"lmdbValues" is for the format lmdb',
+    '"lmdbValues" requires the format lmdb',
   );
 });
 
@@ -190,7 +190,7 @@ test('a shard that was cut, and an index of another shard, end the conversion', 
   await pack(tree({ 'a/1.jpg': JPEG }), other);
   copyFileSync(path.join(other, '000000.parquet'), path.join(damaged, 'train-000000.parquet'));
   await expect(convert(damaged, newFolder())).rejects.toThrow(
-    'has 1 sample, and dataset.json says that train-000000.tar has 12',
+    'has 1 sample, but according to dataset.json train-000000.tar has 12',
   );
 });
 
@@ -204,9 +204,9 @@ test('an output folder that is in use stays as it is, and --overwrite removes wh
   expect(filesIn(output)).toEqual([...tars, 'dataset.json', 'notes.txt', 'pack.json', 'shardindex.json'].sort());
   await convert(dataset.tar, output, { overwrite: true, format: 'msgpack' });
   expect(filesIn(output).filter((file) => /idx|tar|shardindex/.test(file))).toEqual([]);
-  await expect(convert(output, output, { overwrite: true })).rejects.toThrow('is where the input lies');
+  await expect(convert(output, output, { overwrite: true })).rejects.toThrow('is also the folder of the input');
   const one = path.join(output, 'train-000000.msgpack');
-  await expect(convert(one, output, { overwrite: true })).rejects.toThrow('is where the input lies');
+  await expect(convert(one, output, { overwrite: true })).rejects.toThrow('is also the folder of the input');
   expect((await briefly(output)).length).toBe(60);
 });
 

@@ -53,7 +53,7 @@ test('a list of classes gives their numbers, and one that lacks a tar is refused
   await convert(outer, output, { workers: 1, classes });
   expect(await contentsOf(output)).toEqual(await packed({ classes }));
   await expect(convert(outer, newFolder(), { workers: 1, classes: CLASSES.slice(0, 2) })).rejects.toThrow(
-    'has the class "n01484850", which the list',
+    'has the class "n01484850", which is not in the list',
   );
 });
 
@@ -73,6 +73,6 @@ test('an inner tar that was cut off, and other files beside tars, are errors tha
   const mixed = path.join(emptyFolder(), 'mixed.tar');
   execFileSync('tar', ['-cf', mixed, '-C', folder, 'n01440764.tar', 'README']);
   await expect(convert(createReadStream(mixed), newFolder(), { workers: 1 })).rejects.toThrow(
-    'holds "README", which is none; extract it',
+    'contains "README", which is not a tar; extract it',
   );
 });

@@ -66,7 +66,7 @@ test('a name with white space has no place in an index for DALI: nothing is comm
 
 test.each(['lmdb', 'msgpack'] as const)('%s has no indexes for other loaders', async (format) => {
   const shards = newFolder();
-  const message = `is one of tars, and the shards are ${format}`;
+  const message = `requires tars, but the shards are ${format}`;
   await expect(pack('examples/photos', shards, { workers: 1, format, index: ['wids'] })).rejects.toThrow(message);
   await pack(tree({ 'a/1.jpg': JPEG }), shards, { workers: 1, format });
   await expect(convert(shards, newFolder(), { workers: 1, format, index: ['dali'] })).rejects.toThrow(message);

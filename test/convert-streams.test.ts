@@ -146,7 +146,7 @@ test.each([
     'sample "a" has the field "jpg" twice',
   ],
   ['a name that leads out', [['../a.jpg', 'x']], 'leads out of its folder'],
-  ['nothing that is a sample', [['README', 'x']], 'holds no sample'],
+  ['nothing that is a sample', [['README', 'x']], 'contains no sample'],
 ] as const)('%s is an error that says so, also across shards', async (_, entries, message) => {
   const tar = await tarOf(entries);
   await expect(convert(Readable.from([tar]), newFolder(), { maxShardSamples: 1 })).rejects.toThrow(message);
@@ -158,7 +158,7 @@ test('a stream of links alone says what follows them', async () => {
   archive.entry(link);
   archive.finalize();
   await expect(convert(archive as unknown as Readable, newFolder())).rejects.toThrow(
-    'The stream holds no sample, so there is nothing to convert; a link was skipped, which "links" (--links follow)',
+    'The stream contains no sample, so there is nothing to convert; a link was skipped; to use the files in the same tar that links point to, set "links" (--links follow)',
   );
 });
 
@@ -241,7 +241,7 @@ test('links are followed where a tar can be read again, and no other layout has 
   const bytes = await linkedTar();
   const gz = path.join(folder, 'linked.tar.gz');
   writeFileSync(gz, gzipSync(bytes));
-  await expect(convert(gz, newFolder(), { links: 'follow' })).rejects.toThrow('unpack it first, or leave "links"');
+  await expect(convert(gz, newFolder(), { links: 'follow' })).rejects.toThrow('unpack it first, or remove "links"');
   await expect(convert(Readable.from([bytes]), newFolder(), { links: 'follow' })).rejects.toThrow('unpack it first');
   const msgpack = newFolder();
   await convert(Readable.from([bytes]), msgpack, { format: 'msgpack' });

@@ -88,8 +88,8 @@ test('a column that no shard can have is refused before anything is written', as
   await pack(tree({ ...files, ...images }), output, { workers: 1 });
   const before = digestsOf(output);
   for (const [name, what] of [
-    ['nothing.x', 'begins with no field'],
-    ['json', 'begins with no field'],
+    ['nothing.x', 'does not start with a field'],
+    ['json', 'does not start with a field'],
     ['json.crc32', 'has the name of a column of the index'],
   ] as const) {
     await expect(indexShards([output], { columns: ['json.width', name] })).rejects.toThrow(what);

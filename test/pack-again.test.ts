@@ -102,14 +102,14 @@ test('totals, classes, fields, columns and repeated shards of a manifest without
   expect(await faultsOf(manifest)).toEqual([]);
   const [a, b] = manifest.classes;
   expect(await faultsOf({ ...manifest, classes: [{ ...a, samples: 3 }, b] })).toEqual([
-    'dataset.json: the class "a" has 2 samples, and it says 3',
+    'dataset.json: the class "a" has 2 samples, but it says 3',
   ]);
   expect(await faultsOf({ ...manifest, classes: [a] })).toEqual(['dataset.json: it has no name for the class 1']);
   expect(await faultsOf({ ...manifest, fields: manifest.fields.slice(1) })).toEqual([
-    'dataset.json: it does not name the field "cls", which shards have',
+    'dataset.json: it does not list the field "cls", which the shards have',
   ]);
   expect(await faultsOf({ ...manifest, columns: [{ name: 'score', type: 'string' }] })).toEqual([
-    'dataset.json: the column "score" is of type int, and it says string',
+    'dataset.json: the column "score" is of type int, but it says string',
   ]);
   const [shard] = manifest.shards;
   expect(await faultsOf({ ...manifest, shards: [{ ...shard, maxSampleBytes: 1 }] })).toEqual([

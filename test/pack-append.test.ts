@@ -212,7 +212,7 @@ test('label columns go on in new shards, and have to be those of the dataset', a
     ],
     ['cat/2', 2, 7],
   ]);
-  await expect(pack(images, output, APPEND)).rejects.toThrow('has the label column "x", and give labels with it');
+  await expect(pack(images, output, APPEND)).rejects.toThrow('has the label column "x", but no labels with it were given');
   writeFileSync(labels, 'path,x,y\ncat/1.jpg,1,2\n');
   await expect(pack(images, output, { ...APPEND, labels })).rejects.toThrow(
     'the column "y", which the dataset does not have',
@@ -278,8 +278,8 @@ test('what does not fit the dataset is refused, and it stays as it is', async ()
   for (const [options, message] of [
     [{ format: 'msgpack' }, 'has shards of the format tar'],
     [{ classes: ['fox', 'cat'] }, 'Class 0 of the dataset is "cat", and the option "classes" has "fox" there'],
-    [{ part: '1/2' }, '"append" adds to a dataset, which "part" cannot be beside'],
-    [{ overwrite: true }, 'which "overwrite" cannot be beside'],
+    [{ part: '1/2' }, '"append" cannot be combined with "part"'],
+    [{ overwrite: true }, 'cannot be combined with "overwrite"'],
   ] as [PackOptions, string][]) {
     const packing = pack(images, output, { ...APPEND, ...options });
     await expect(packing).rejects.toThrow(message);
@@ -289,7 +289,7 @@ test('what does not fit the dataset is refused, and it stays as it is', async ()
   add(images, { 'cat/1.jpeg': jpeg('another') });
   const packing = pack(images, output, APPEND);
   await expect(packing).rejects.toBeInstanceOf(KeyCollisionError);
-  await expect(packing).rejects.toThrow('cat/1.jpeg would be "cat/1", as cat/1.jpg is in the dataset already');
+  await expect(packing).rejects.toThrow('cat/1.jpeg would have the key "cat/1", which cat/1.jpg already has in the dataset');
   expect(digestsOf(output)).toEqual(before);
 });
 
@@ -299,7 +299,7 @@ test('classes that are fixed may grow at their end', async () => {
   await pack(images, output, { ...OPTIONS, classes: ['fox', 'cat'] });
   add(images, { 'bee/5.jpg': jpeg(5) });
   await expect(pack(images, output, { ...APPEND, classes: ['fox', 'cat'] })).rejects.toThrow(
-    'which the list of classes does not have',
+    'which is not in the list of classes',
   );
   await pack(images, output, { ...APPEND, classes: ['fox', 'cat', 'ant', 'bee'] });
   expect(await classNames(output)).toEqual([

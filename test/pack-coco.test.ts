@@ -62,7 +62,7 @@ test.each([
   ['{"images": [', /is not JSON/],
   ['{"images": [], "annotations": []}', /has no list "categories"/],
   ['{"images": [{"id": 3}], "annotations": [], "categories": []}', /image 3 has no file_name/],
-  ['{"images": [{"id": 3, "file_name": "../x.jpg"}], "annotations": [], "categories": []}', /does not lie below/],
+  ['{"images": [{"id": 3, "file_name": "../x.jpg"}], "annotations": [], "categories": []}', /is not below/],
   [
     '{"images": [{"id": 3, "file_name": "gone.jpg"}], "annotations": [], "categories": []}',
     /names gone.jpg, which is not/,
@@ -96,13 +96,13 @@ test.each([
     `the image "0000.jpg" has the id ${LARGE}, and it is above 2^53`,
   ],
   [{ images: [{ file_name: 'a.jpg' }] }, 'the image "a.jpg" has no id'],
-  [{ images: [null] }, 'images[0] is null, and no object'],
+  [{ images: [null] }, 'images[0] is null, not an object'],
   [{ categories: [CATEGORY, { id: 1, name: 'dog' }] }, 'the categories "cat" and "dog" both have the id 1'],
   [{ categories: [{ id: LARGE, name: 'dog' }] }, `the category "dog" has the id ${LARGE}, and it is above 2^53`],
   [{ categories: [{ id: 1 }] }, 'category 1 has no name'],
   [{ categories: [{ id: 1, name: null }] }, 'category 1 has no name'],
-  [{ categories: [null] }, 'categories[0] is null, and no object'],
-  [{ annotations: [7] }, 'annotations[0] is 7, and no object'],
+  [{ categories: [null] }, 'categories[0] is null, not an object'],
+  [{ annotations: [7] }, 'annotations[0] is 7, not an object'],
   [{ annotations: [{ id: LARGE }] }, `annotation ${LARGE} is above 2^53`],
 ])('annotations that could mean two things are refused: %j', async (given, sentence) => {
   const file = path.join(emptyFolder(), 'annotations.json');
@@ -132,7 +132,7 @@ test('an image of another size than its annotations are for is a bad file', asyn
   const images = [{ ...IMAGE, width: 640 }, OTHER];
   writeFileSync(file, JSON.stringify({ images, annotations: [], categories: [CATEGORY] }));
   const options = { coco: file, workers: 1 };
-  const sentence = '0000.jpg has 500x333 pixels, and its annotations are for 640x333';
+  const sentence = '0000.jpg has 500x333 pixels, but its annotations are for 640x333';
   await expect(pack(set.images, path.join(folder, 'stopped'), options)).rejects.toThrow(sentence);
   const output = path.join(folder, 'shards');
   const report = await pack(set.images, output, { ...options, onBad: 'quarantine', maxBad: 1 });
@@ -164,7 +164,7 @@ test('boxes in pixels and smaller images are refused together', async () => {
     workers: 1,
   });
   await expect(packed).rejects.toThrow(OptionError);
-  await expect(packed).rejects.toThrow('"resize" would shrink the images and leave the boxes of "coco" as they are');
+  await expect(packed).rejects.toThrow('"resize" would shrink the images but not the boxes of "coco"');
 });
 
 test('labels beside annotations are refused', async () => {

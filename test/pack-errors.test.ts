@@ -55,9 +55,9 @@ async function refused(
 test('a source that is missing or holds no image is an error, and no folder is made', async () => {
   await refused('nowhere', {}, SourceError, 'nowhere does not exist');
   await refused('package.json', {}, SourceError, 'not a folder');
-  await refused(tree({}), {}, NoImagesError, 'no file that could be packed');
-  await refused(tree({ 'a.txt': '' }), {}, NoImagesError, 'no image among 1 file that could be packed');
-  await refused(PHOTOS, { exclude: ['**'] }, NoImagesError, 'no file that could be packed');
+  await refused(tree({}), {}, NoImagesError, 'no file that can be packed');
+  await refused(tree({ 'a.txt': '' }), {}, NoImagesError, 'no image among 1 file that can be packed');
+  await refused(PHOTOS, { exclude: ['**'] }, NoImagesError, 'no file that can be packed');
 });
 
 test('two files at one key, a name that is no UTF-8 and a link loop are errors that name the files', async () => {
@@ -95,8 +95,8 @@ test.each([1, 64])(
 
 test('options that do not fit, and classes that a fixed list lacks, are errors', async () => {
   await refused(PHOTOS, { workers: 0 }, OptionError, 'workers');
-  await refused(PHOTOS, { classes: ['cat'] }, OptionError, 'which the list of classes does not have');
-  await refused(PHOTOS, { classes: ['cat', 'cat'] }, Error, 'names the class "cat" again');
+  await refused(PHOTOS, { classes: ['cat'] }, OptionError, 'which is not in the list of classes');
+  await refused(PHOTOS, { classes: ['cat', 'cat'] }, Error, 'repeats the class "cat"');
 });
 
 test('a folder that holds something is left alone, whatever it is', async () => {
@@ -164,7 +164,7 @@ test('names that no key or no shard can have go to quarantine, too, and an appen
   await pack(source, output, { ...options, append: true });
   expect(listed()).toHaveLength(3);
   await expect(pack(source, newFolder(), { workers: 1 })).rejects.toThrow(
-    'listed in quarantine.jsonl: --on-bad quarantine',
+    'list them in quarantine.jsonl with --on-bad quarantine',
   );
 });
 

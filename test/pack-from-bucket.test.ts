@@ -140,7 +140,7 @@ test('a repair takes damaged samples from the bucket that was packed, and asks f
   expect(new Set(server.asked.map(({ key }) => key))).toEqual(new Set(['', 'set/cat/1.jpg']));
   expect((await verify(output)).faults).toBe(0);
   await expect(repair(output, { source: 's3://raw/elsewhere' })).rejects.toThrow(
-    's3://raw/elsewhere has no file in it',
+    's3://raw/elsewhere contains no files',
   );
 });
 

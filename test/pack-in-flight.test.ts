@@ -75,8 +75,8 @@ test.each([1, 8])(
       const lenient: PackOptions = { inFlight, onBad: 'quarantine', maxBad: 1, ...(include && { include }) };
       expect(await pack(folder, output, lenient)).toMatchObject({ samples: 2, quarantined: 2 });
       const bad = readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8');
-      expect(bad).toContain(`${path.join(folder, 'a/pipe.jpg')} is a pipe or a device, and no file.`);
-      expect(bad).toContain(`${path.join(folder, 'a/link.jpg')} is a pipe or a device, and no file.`);
+      expect(bad).toContain(`${path.join(folder, 'a/pipe.jpg')} is a pipe or a device, not a file.`);
+      expect(bad).toContain(`${path.join(folder, 'a/link.jpg')} is a pipe or a device, not a file.`);
       expect(readFileSync(path.join(output, 'skipped.jsonl'), 'utf8')).toContain('a/other.pipe');
     }
   },

@@ -15,7 +15,7 @@ async function pack(source: string, flags: readonly string[], output = newFolder
   return { ...said, output };
 }
 
-const SKIPPED = '  4 files skipped: 1 db, 1 svg, 1 txt, 1 without an ending (skipped.jsonl lists them)\n';
+const SKIPPED = '  4 files skipped: 1 db, 1 svg, 1 txt, 1 without an extension (skipped.jsonl lists them)\n';
 const FIELDS =
   "shardtool reads them, but webdataset's to_tuple and batched, wids with PyTorch's collate and DALI want the same fields in every sample\n";
 
@@ -23,7 +23,7 @@ test('a bad file ends the pack, which names it and what can be done', async () =
   const { code, stdout, stderr } = await pack(SRC, []);
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
   expect(stderr).toMatch(
-    /^shardtool: SRC\/dog\/\S+ is .*\. Or have such files left out and listed in quarantine\.jsonl: --on-bad quarantine\.\n$/,
+    /^shardtool: SRC\/dog\/\S+ is .*\. Or skip such files and list them in quarantine\.jsonl with --on-bad quarantine\.\n$/,
   );
 });
 
@@ -38,10 +38,10 @@ test('what was left out is counted by its reason, and listed', async () => {
       `  the samples differ in their fields (of 9: jpeg in 1, jpg in 6, png in 2, txt in 1): ${FIELDS}`,
   );
   expect(listOf(output, 'skipped.jsonl')).toEqual([
-    { path: 'cat/README', reason: 'its name has no ending, so it is no field of a sample' },
-    { path: 'cat/Thumbs.db', reason: 'it is no image, and there is no image with its stem beside it' },
-    { path: 'cat/drawing.svg', reason: 'it is no image, and there is no image with its stem beside it' },
-    { path: 'cat/notes.txt', reason: 'it is no image, and there is no image with its stem beside it' },
+    { path: 'cat/README', reason: 'its name has no extension, so it cannot be a field of a sample' },
+    { path: 'cat/Thumbs.db', reason: 'it is not an image, and there is no image with the same stem next to it' },
+    { path: 'cat/drawing.svg', reason: 'it is not an image, and there is no image with the same stem next to it' },
+    { path: 'cat/notes.txt', reason: 'it is not an image, and there is no image with the same stem next to it' },
   ]);
   expect(
     listOf(output, 'quarantine.jsonl')
@@ -52,7 +52,7 @@ test('what was left out is counted by its reason, and listed', async () => {
 
 test('a dry run says what would be made, and lists it where it is asked to look at the files', async () => {
   const dry = await pack(SRC, ['--dry-run']);
-  expect(dry.stdout).toContain('1 db, 1 svg, 1 txt, 1 without an ending (--dry-run --check header lists them)\n');
+  expect(dry.stdout).toContain('1 db, 1 svg, 1 txt, 1 without an extension (--dry-run --check header lists them)\n');
   expect(existsSync(dry.output)).toBe(false);
 
   const looked = await pack(SRC, ['--dry-run', '--check', 'header']);
@@ -104,8 +104,8 @@ test('files at one key end the pack, or the later ones go to quarantine', async 
   const stopped = await pack(source, []);
   expect(stopped.code).toBe(1);
   expect(stopped.stderr).toBe(
-    'shardtool: cat/1.jpg and cat/1.png would both be "cat/1": rename one, or name its ending with --fields if it ' +
-      'belongs to the other, or have the second left out and listed in quarantine.jsonl: --on-bad quarantine.\n',
+    'shardtool: cat/1.jpg and cat/1.png would both have the key "cat/1": rename one, or add its extension to --fields if it ' +
+      'belongs to the other, or skip the second and list it in quarantine.jsonl with --on-bad quarantine.\n',
   );
   const { stdout, output } = await pack(source, ['--on-bad', 'quarantine', '--max-bad', '1']);
   expect(stdout).toContain('3 samples of 2 classes');
@@ -124,8 +124,8 @@ test('rows without a file end the pack, or go to quarantine; images without a ro
   const source = collidingFolder();
   const stopped = await pack(source, ['--labels', labels], newFolder(), { LABELS: labels });
   expect(stopped.stderr).toBe(
-    'shardtool: LABELS:3 names dog/none.jpg, which is not among the files of the source; correct it, allow rows without a file (--allow-missing-files), or have such rows ' +
-      'listed in quarantine.jsonl: --on-bad quarantine.\n',
+    'shardtool: LABELS:3 names dog/none.jpg, which is not among the files of the source; correct it, allow rows without a file (--allow-missing-files), or list such rows ' +
+      'in quarantine.jsonl with --on-bad quarantine.\n',
   );
   const { stdout, output } = await pack(source, ['--labels', labels, '--on-bad', 'quarantine', '--max-bad', '1']);
   expect(stdout).toContain('  4 files skipped: 4 without a row (skipped.jsonl lists them)\n');
@@ -157,15 +157,15 @@ test('masks come to their images in each of three conventions', async () => {
 test('an ending, and a folder, that no file has is an error that says which there are', async () => {
   const { suffixes, folders } = maskedFolders();
   expect((await pack(suffixes, ['--fields', 'mask.png'])).stderr).toBe(
-    'shardtool: The option --fields is mask.png, and no file of the source ends so; 3 files end in "_mask.png": name that.\n',
+    'shardtool: The option --fields is mask.png, but no file of the source has this extension; 3 files end in "_mask.png": use that.\n',
   );
   expect((await pack(suffixes, ['--fields', 'box.npy'])).stderr).toBe(
-    'shardtool: The option --fields is box.npy, and no file of the source ends so; leave it out, or name the ending that they have.\n',
+    'shardtool: The option --fields is box.npy, but no file of the source has this extension; remove it, or give the extension that the files have.\n',
   );
   const unpaired = await pack(folders, ['--pair', 'labels=txt']);
   expect(unpaired).toMatchObject({
     code: 2,
-    stderr: 'shardtool: The option --pair is labels=txt, and no folder of the source is called labels.\n',
+    stderr: 'shardtool: The option --pair is labels=txt, but the source has no folder called labels.\n',
   });
   const none = await pack(folders, []);
   expect(none.stdout).toContain(
@@ -180,7 +180,7 @@ test('files of a paired folder are never images: those without one, and with oth
   writeFileSync(path.join(folders, 'masks/cat/i1.txt'), 'x');
   const { stdout, output } = await pack(folders, ['--pair', 'masks=seg.png']);
   expect(stdout).toContain('3 samples');
-  expect(stdout).toContain('  2 files skipped: 1 with another ending, 1 without an image (skipped.jsonl lists them)\n');
+  expect(stdout).toContain('  2 files skipped: 1 with another extension, 1 without an image (skipped.jsonl lists them)\n');
   expect(listOf(output, 'skipped.jsonl').map((file) => file.path)).toEqual(['masks/cat/alone.png', 'masks/cat/i1.txt']);
 });
 
@@ -209,7 +209,7 @@ test('train and val above class folders become two datasets with one list of cla
   await using val = await openDataset(path.join(output, 'val'));
   expect(val.classes).toEqual(['cat', 'dog', 'ant']);
   expect((await pack(SRC, ['--splits'])).stderr).toBe(
-    'shardtool: The option --splits packs the folders train, val and test, and SRC has cat, dog; leave it out, or rename them.\n',
+    'shardtool: The option --splits packs the folders train, val and test, but SRC has cat, dog; remove the option, or rename the folders.\n',
   );
   const many = newFolder();
   for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) mkdirSync(path.join(many, name), { recursive: true });
@@ -236,7 +236,7 @@ test('metadata.csv and metadata.jsonl with file_name are taken as labels, and th
   expect((await pack(json, ['--exclude', 'metadata.jsonl'])).stdout).toContain('3 samples of 0 classes');
   writeFileSync(path.join(json, 'metadata.csv'), 'file_name\n1.jpg\n');
   expect((await pack(json, [])).stderr).toContain(
-    'both say what the images show; name one with --labels, or exclude one.',
+    'both contain labels for the images; choose one with --labels, or exclude one.',
   );
 });
 
@@ -313,7 +313,7 @@ test('labels that name some of the images warn with their share in the first lin
     code: 1,
     stdout: '',
     stderr:
-      'shardtool: TABLE has no row for 298 images of the source (the first: 0.jpg), and --require-labels asks for one; add rows, or leave such images out with --exclude.\n',
+      'shardtool: TABLE has no row for 298 images of the source (the first: 0.jpg), but --require-labels requires one; add rows, or exclude these images with --exclude.\n',
   });
   writeFileSync(table, `path,class\n${Array.from({ length: 300 }, (_, i) => `${i}.jpg,cat\n`).join('')}`);
   const named = await pack(source, all);
@@ -325,7 +325,7 @@ test('labels that name some of the images warn with their share in the first lin
   expect(added).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Added 1 file/) });
   expect(await pack(source, ['--require-labels'])).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('--require-labels needs a table of labels to look the images up in'),
+    stderr: expect.stringContaining('--require-labels requires labels; also set'),
   });
 });
 

@@ -86,7 +86,7 @@ test.each<[string, (images: string) => void, RegExp]>([
   [
     'a file of another time',
     (images) => utimesSync(path.join(images, 'a/2.jpg'), 0, 946684800),
-    /a\/2\.jpg was of 20\d\d-.* and is of 2000-01-01T00:00:00\.000Z now;/,
+    /a\/2\.jpg was modified at 20\d\d-.* and is now of 2000-01-01T00:00:00\.000Z;/,
   ],
   [
     'several files',
@@ -94,7 +94,7 @@ test.each<[string, (images: string) => void, RegExp]>([
       writeFileSync(path.join(images, 'a/1.json'), '{}');
       rmSync(path.join(images, 'b/5.jpg'));
     },
-    /a\/1\.json is new \(1 more files have changed, too\);/,
+    /a\/1\.json is new \(1 more files have changed\);/,
   ],
 ])('%s ends a pack that would go on, and is named', async (_, change, message) => {
   const images = source();
@@ -119,7 +119,7 @@ const leftBehind = async (images = source()) => ({ images, output: await stopped
 
 test.each<[PackOptions, string]>([
   [{ maxShardSamples: 2 }, 'its maxShardSamples was 1 and is 2 now'],
-  [{ maxShardSamples: undefined }, 'its maxShardSamples was 1 and is without limit now'],
+  [{ maxShardSamples: undefined }, 'its maxShardSamples was 1 and is now unlimited'],
   [{ seed: 7, name: 'train' }, 'its name was "" and is train now, and its seed was 0 and is 7 now'],
   [{ format: 'msgpack' }, 'its format was tar and is msgpack now'],
   [{ resize: 16 }, 'its resize was not given and is 16 now'],

@@ -340,7 +340,7 @@ test('a conversion to a bucket gets the bytes of one to a folder, and goes on wh
   expect(inBucket()).toEqual(digestsOf(expected));
   expect(server.asked.filter(({ method, key }) => method === 'PUT' && key.endsWith('000001.msgpack'))).toEqual([]);
   expect(await convert(tars, OUTPUT, options)).toMatchObject({ wasCommitted: true });
-  expect((await failure(convert(OUTPUT, `${OUTPUT}/`, {}))).message).toMatch(/is where the input lies/);
+  expect((await failure(convert(OUTPUT, `${OUTPUT}/`, {}))).message).toMatch(/is also the folder of the input/);
 });
 
 test('from one bucket to another, and from a stream', async () => {

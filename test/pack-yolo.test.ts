@@ -23,11 +23,11 @@ const ODD: readonly (readonly [string, string])[] = [
   ['dog 0.5 0.5 0.1 0.1', 'with a value that is no number'],
   ['0 nan 0.5 0.1 0.1', 'with a value that is no number'],
   ['0 0.5 0.5 0 0.1', 'without area'],
-  ['0 0.5 0.5 -0.2 0.1', 'outside the image, or not as parts of it'],
-  ['0 320 240 30 40', 'outside the image, or not as parts of it'],
-  ['0 0.5 0.5', 'with another number of values'],
-  ['0 0.5 0.5 0.1 0.1 0.9', 'with another number of values'],
-  ['1 0.25 0.5 0.25 0.5', 'said twice'],
+  ['0 0.5 0.5 -0.2 0.1', 'outside the image, or not in fractions of its size'],
+  ['0 320 240 30 40', 'outside the image, or not in fractions of its size'],
+  ['0 0.5 0.5', 'with a wrong number of values'],
+  ['0 0.5 0.5 0.1 0.1 0.9', 'with a wrong number of values'],
+  ['1 0.25 0.5 0.25 0.5', 'repeated'],
 ];
 const FILES = {
   'data.yaml': YAML,
@@ -186,7 +186,7 @@ test('polygons and keypoints come beside the boxes', async () => {
   });
   const output = newFolder();
   const report = await pack(polygons, output, { yolo: path.join(polygons, 'names.txt'), workers: 1 });
-  expect(report.skippedAnnotations).toEqual({ 'with another number of values': 1 });
+  expect(report.skippedAnnotations).toEqual({ 'with a wrong number of values': 1 });
   expect((await objectsIn(output)).a).toEqual({
     boxes: [
       [0.5, 0.5, 0.5, 0.5],
@@ -220,13 +220,13 @@ test('a label file that changes is met by the next pack, also where it lies outs
 });
 
 test.each<[string, string, RegExp]>([
-  ['data.yaml', 'names: [dog, ', /data.yaml does not say the classes: it is not YAML/],
+  ['data.yaml', 'names: [dog, ', /data.yaml has no valid list of classes: it is not YAML/],
   ['data.yaml', 'nc: 3', /has no list "names"/],
   ['data.yaml', '- names', /has no list "names"/],
-  ['data.yaml', 'names: [dog, dog]', /names the class "dog" twice/],
-  ['data.yaml', 'names: {0: dog, 2: cat}', /2 classes and none with the number 1/],
+  ['data.yaml', 'names: [dog, dog]', /lists the class "dog" twice/],
+  ['data.yaml', 'names: {0: dog, 2: cat}', /2 classes but none with the number 1/],
   ['data.yaml', 'nc: 3\nnames: [dog]', /"nc" is 3, and there are 1 names/],
-  ['data.yaml', 'names: [dog]\nkpt_shape: [17]', /"kpt_shape" is how many keypoints/],
+  ['data.yaml', 'names: [dog]\nkpt_shape: [17]', /"kpt_shape" must be the number of keypoints/],
   ['names.txt', 'dog\n\ncat\n', /names.txt:2 has an empty name/],
   ['names.txt', 'dog', /None of the images .* a.jpg would be .*a.txt/],
 ])('%s as %j is refused with a sentence', async (name, text, message) => {
@@ -241,7 +241,7 @@ test.each<[PackOptions, RegExp]>([
   [{ coco: 'annotations.json' }, /leave out yolo, or coco/],
   [
     { coco: 'annotations.json', splits: true, yolo: undefined },
-    /"coco" is about one dataset, and "splits" makes several/,
+    /"coco" applies to one dataset, but "splits" makes several/,
   ],
   [{ labels: 'labels.csv' }, /leave out labels, or yolo/],
 ])('label files beside %j are refused', async (options, message) => {

@@ -21,7 +21,7 @@ test('a sample that is larger than is allowed ends a pack with its path, and goe
   await expect(pack(source, output, { workers: 1, maxSampleBytes: size - 1 })).rejects.toMatchObject({
     name: 'BadFileError',
     message: expect.stringContaining(
-      `a.jpg and the 1 beside it have ${size} bytes, and a sample may have ${size - 1} (maxSampleBytes); exclude it, or allow more.`,
+      `a.jpg and the 1 next to it have ${size} bytes, more than the limit of ${size - 1} (maxSampleBytes); exclude it, or raise maxSampleBytes.`,
     ),
   });
   expect(await pack(source, output, { workers: 1, maxSampleBytes: size })).toMatchObject({ samples: 2 });

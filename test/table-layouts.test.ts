@@ -156,13 +156,13 @@ test.each(LAYOUTS)('%s is no dataset before it is whole, goes on, and replaces n
 test.each(LAYOUTS)('what else writes shards says that it does not write %s', async (format) => {
   const place = await messyAs(format);
   await expect(pack('examples/photos', place, { workers: 1, append: true })).rejects.toThrow(
-    'which "convert" alone writes',
+    'which only "convert" writes',
   );
   await expect(pack('examples/photos', newPlace(), { format: format as never })).rejects.toThrow('"format"');
   const stream = path.join(emptyFolder(), 'a.tar.gz');
   writeFileSync(stream, gzipSync(readFileSync(path.join(messy, '000000.tar'))));
-  await expect(convert(stream, newPlace(), { workers: 1, format })).rejects.toThrow('convert it to tar, and that to');
-  await expect(repair(place, { workers: 1 })).rejects.toThrow('which "convert" writes and nothing repairs');
+  await expect(convert(stream, newPlace(), { workers: 1, format })).rejects.toThrow('convert the stream to tar, then the tar to');
+  await expect(repair(place, { workers: 1 })).rejects.toThrow('which cannot be repaired');
 });
 
 test('the folder of Parquet shards holds nothing else, so that what reads a whole folder reads each sample once', async () => {

@@ -119,7 +119,7 @@ test('changed padding shows in the checksum of the file alone', async () => {
   change(shardFile(dataset, 'tar'), (file) => {
     file[offset[0]! + bytes[0]! + 1] = 1;
   });
-  const reason = 'the file has changed since it was packed, although every sample in it is as its index says';
+  const reason = 'the file has changed since it was packed, although every sample in it matches its index';
   expect(await faultsOf(dataset)).toEqual([{ shard: '000000.tar', reason }]);
 });
 
@@ -177,7 +177,7 @@ test('a missing shard, a missing index and a damaged index are a line each, with
   expect(noShard).toEqual({ shard: '000000.tar', reason: expect.stringMatching(/000000\.tar cannot be opened/) });
   expect(noIndex).toEqual({
     shard: '000001.tar',
-    reason: expect.stringMatching(/000001\.parquet cannot be opened .* \(The shard itself is as it was packed\.\)$/),
+    reason: expect.stringMatching(/000001\.parquet cannot be opened .* \(The shard itself is unchanged\.\)$/),
   });
 
   const other = copyOf('tar');
@@ -187,7 +187,7 @@ test('a missing shard, a missing index and a damaged index are a line each, with
   const [damaged, ...nothing] = await faultsOf(other);
   expect(nothing).toEqual([]);
   expect(damaged!.reason).toMatch(
-    /000001\.parquet has changed since it was written.*The shard itself is as it was packed/,
+    /000001\.parquet has changed since it was written.*The shard itself is unchanged/,
   );
   change(shardFile(other, 'tar', 1), (bytes) => {
     bytes[600]! ^= 1;

@@ -152,7 +152,7 @@ test('a key in two parts is named with both shards, and one part is written anew
 });
 
 test.each([
-  ['another number of parts', '1/3', {}, /Part 2\/4 of .* was begun already, and there are 3 parts now/],
+  ['another number of parts', '1/3', {}, /Part 2\/4 of .* was already started, and there are now 3 parts/],
   ['other classes', '1/4', { classes: ['cat'] }, /its classes was \["cat","dog"\] and is \["cat"\] now/],
   ['another format', '1/4', { format: 'lmdb' }, /its format was tar and is lmdb now/],
   ['no part at all', undefined, {}, /holds a pack that did not end/],
@@ -169,7 +169,7 @@ test('no part replaces what it has not written, and overwriting the whole takes 
   await expect(write(output, 1)).rejects.toThrow('holds notes.txt');
   const packed = newFolder();
   await pack(await smallImages({ samples: 3 }), packed, { part: '1/2', maxShardSamples: 1 });
-  await expect(write(packed, 1)).rejects.toThrow('no part of a writer');
+  await expect(write(packed, 1)).rejects.toThrow('not written by a part of a writer');
   const begun = newFolder();
   await write(begun, 3);
   writeFileSync(path.join(begun, 'notes.txt'), 'mine');
@@ -184,7 +184,7 @@ test('a shard that has changed before the commit is named', async () => {
   await writeAll(output, [1, 2, 3]);
   rmSync(path.join(output, '2-of-4-000000.parquet'));
   await expect(write(output, 4)).rejects.toThrow(
-    /2-of-4-000000\.tar, or what lies beside it, is not as part 2\/4 .* write the part anew/,
+    /2-of-4-000000\.tar, or a file next to it, has changed since part 2\/4 .* write the part again/,
   );
 });
 

@@ -77,19 +77,19 @@ test('shards are cut as a pack cuts them, named alike, and the same calls give t
 test.each([
   ['a key that leads out', { key: '../a', jpg: jpeg(1) }, /"\.\.\/a" has a key that is none/],
   ['a key with a dot', { key: 'a.b', jpg: jpeg(1) }, /without a dot/],
-  ['a class that is not there', { key: 'b', jpg: jpeg(1), cls: 'cow' }, /"cow", which is none of the 2/],
-  ['a class number that is not there', { key: 'b', jpg: jpeg(1), cls: 2 }, /2, which is none of the 2/],
+  ['a class that is not there', { key: 'b', jpg: jpeg(1), cls: 'cow' }, /"cow", which is not one of the 2 classes/],
+  ['a class number that is not there', { key: 'b', jpg: jpeg(1), cls: 2 }, /2, which is not one of the 2 classes/],
   ['text for an image', { key: 'b', jpg: 'text' }, /no bytes in its field "jpg"/],
   ['bytes that are no image', { key: 'b', jpg: Buffer.from('text') }, /"jpg" of sample "b" is no image/],
   ['a field that is none', { key: 'b', 'X.JPG': jpeg(1) }, /field called "X.JPG"/],
-  ['JSON that is none', { key: 'b', jpg: jpeg(1), json: circular() }, /that JSON cannot hold/],
-  ['a key of two lines', { key: 'b\nc', jpg: jpeg(1) }, /"b\\nc" has a key that is none: .*on one line/],
+  ['JSON that is none', { key: 'b', jpg: jpeg(1), json: circular() }, /that JSON cannot represent/],
+  ['a key of two lines', { key: 'b\nc', jpg: jpeg(1) }, /"b\\nc" has an invalid key: .*on one line/],
   ['a mask without an image', { key: 'b', 'seg.png': PNG, json: {} }, /"b" has no image/],
-  ['null', null as never, /A sample is an object .* not null/],
-  ['text', 'b' as never, /A sample is an object .* not b/],
+  ['null', null as never, /A sample must be an object .* not null/],
+  ['text', 'b' as never, /A sample must be an object .* not b/],
   ['no field', { key: 'b' }, /has no field/],
   ['a column that is not there', { key: 'b', jpg: jpeg(1), columns: { x: 1 } }, /column "x" that the writer does not/],
-  ['a key that came before', { key: 'a/0', jpg: jpeg(1) }, /"a\/0" was written before/],
+  ['a key that came before', { key: 'a/0', jpg: jpeg(1) }, /"a\/0" was already written/],
 ] as const)('%s is refused at the sample, and the others are written', async (_, wrong, sentence) => {
   const writer = new Writer(newFolder(), { classes: ['cat', 'dog'], maxShardSamples: 2 });
   const samples = numbered(6);
@@ -107,8 +107,8 @@ test.each([
     /the column "score" the type "float"; the types are "string", "int", "double", "bool"/,
   ],
   ['a column of the index', { columns: { width: 'int' } }, /"width" has the name of a column of the index/],
-  ['a list of columns', { columns: ['score'] }, /"columns" takes names and types, .* not a list/],
-  ['a class that is no name', { classes: [1, 2] }, /"classes" takes a list of names, .* not a list/],
+  ['a list of columns', { columns: ['score'] }, /"columns" must have names and types, .* not a list/],
+  ['a class that is no name', { classes: [1, 2] }, /"classes" must be a list of names, .* not a list/],
 ])('%s is refused when the writer is made', (_, options, sentence) => {
   expect(() => new Writer(newFolder(), options as unknown as WriterOptions)).toThrow(sentence);
 });

@@ -98,7 +98,7 @@ def test_a_sample_that_cannot_be_taken_is_an_error_of_its_own(tmp_path):
         writer.add("a", JPEG, cls="cat")
         with pytest.raises(shardtool.OptionError, match='"dog"'):
             writer.add("b", JPEG, cls="dog")
-        with pytest.raises(shardtool.ShardtoolError, match="was written before") as error:
+        with pytest.raises(shardtool.ShardtoolError, match="was already written") as error:
             writer.add("a", JPEG)
         assert error.value.key == "a"
         with pytest.raises(shardtool.ShardtoolError, match="no image"):

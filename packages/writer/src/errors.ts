@@ -2,32 +2,35 @@ import { type ErrorContext, ShardtoolError } from '@shardtool/base';
 
 export { LabelsError } from '@shardtool/base';
 
-/** The folder to be packed, or one in it, is missing, is no folder, or cannot be read; also a link without an ending that leads nowhere. */
+/**
+ * The source folder, or a folder in it, is missing, is not a folder, or cannot be read. Also thrown for a dangling
+ * symbolic link without an extension.
+ */
 export class SourceError extends ShardtoolError {
   static override readonly kind: string = 'SourceError';
 }
 
-/** The file system of the source has not answered in time. Look after its mount, then pack again. */
+/** The file system of the source did not answer in time. Check its mount, then pack again. */
 export class SourceTimeoutError extends ShardtoolError {
   static override readonly kind: string = 'SourceTimeoutError';
 }
 
-/** The source holds nothing that could be packed or converted. */
+/** The source contains nothing that can be packed or converted. */
 export class NoImagesError extends ShardtoolError {
   static override readonly kind: string = 'NoImagesError';
 }
 
-/** A file's name is not UTF-8, so no key, index or other program could name it. */
+/** A file name is not valid UTF-8, so no key or index could contain it. */
 export class FileNameError extends ShardtoolError {
   static override readonly kind: string = 'FileNameError';
 }
 
-/** A symbolic link leads back to a folder above itself. */
+/** A symbolic link points to a folder that contains it. */
 export class LinkLoopError extends ShardtoolError {
   static override readonly kind: string = 'LinkLoopError';
 }
 
-/** Two files would end at the same key, or at the same field of a key. `paths` has both. */
+/** Two files would get the same key, or the same field of a key. `paths` has both. */
 export class KeyCollisionError extends ShardtoolError {
   static override readonly kind: string = 'KeyCollisionError';
 
@@ -39,22 +42,22 @@ export class KeyCollisionError extends ShardtoolError {
   }
 }
 
-/** The output folder holds something already. */
+/** The output folder is not empty. */
 export class OutputNotEmptyError extends ShardtoolError {
   static override readonly kind: string = 'OutputNotEmptyError';
 }
 
-/** Another pack is at work in the output folder. */
+/** Another pack is using the output folder. */
 export class OutputLockedError extends ShardtoolError {
   static override readonly kind: string = 'OutputLockedError';
 }
 
-/** The output's disk has too little room, or ran out of it. */
+/** The output's disk has too little space or is full. */
 export class DiskFullError extends ShardtoolError {
   static override readonly kind: string = 'DiskFullError';
 }
 
-/** A file cannot be packed: unreadable, changed meanwhile, or not an image that is known. */
+/** A file cannot be packed: it is unreadable, changed during the pack, or is not an image of a known kind. */
 export class BadFileError extends ShardtoolError {
   static override readonly kind: string = 'BadFileError';
 }
@@ -64,17 +67,17 @@ export class TooManyBadError extends ShardtoolError {
   static override readonly kind: string = 'TooManyBadError';
 }
 
-/** A pack that is to go on finds another source, or other options, than those that it began with. */
+/** A pack cannot be resumed, because the source or the options differ from those that it was started with. */
 export class PlanChangedError extends ShardtoolError {
   static override readonly kind: string = 'PlanChangedError';
 }
 
-/** The record of a pack's plan is damaged, or a newer version wrote it. */
+/** The record of a pack's plan is damaged, or was written by a newer version. */
 export class PlanRecordError extends ShardtoolError {
   static override readonly kind: string = 'PlanRecordError';
 }
 
-/** A set of shards is to be committed before all of them are finished. */
+/** A dataset cannot be finalized, because some of its shards are not finished. */
 export class PartsMissingError extends ShardtoolError {
   static override readonly kind: string = 'PartsMissingError';
 }

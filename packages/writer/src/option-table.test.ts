@@ -8,14 +8,14 @@ import { OTHER_INDEXES } from './shard/other-indexes.js';
 type Values<Entries extends OptionTable> = {
   [Name in keyof Entries]: OptionValue<Entries[Name]>;
 };
-/** What a program may give, as plain values. */
+/** Values that a program can give, as plain types. */
 type Plain<Options> = { [Name in keyof Options]-?: Exclude<Options[Name], undefined> };
-/** Functions and signals are for programs alone. */
+/** Without the functions and signals that only programs can give. */
 type OfTable<Options> = Omit<Plain<Options>, 'onProgress' | 'signal' | 'storage'>;
 
 const ALL: OptionTable = { ...OUTPUT_OPTIONS, ...PACK_OPTIONS };
 
-test('the types name the options of the table and no others, with the values that it allows', () => {
+test('the option types have exactly the names and values of the table', () => {
   expectTypeOf<keyof OfTable<OutputOptions>>().toEqualTypeOf<keyof typeof OUTPUT_OPTIONS>();
   expectTypeOf<keyof OfTable<PackOptions>>().toEqualTypeOf<keyof (typeof OUTPUT_OPTIONS & typeof PACK_OPTIONS)>();
   expectTypeOf<Values<typeof OUTPUT_OPTIONS>>().toExtend<OfTable<OutputOptions>>();
@@ -23,14 +23,14 @@ test('the types name the options of the table and no others, with the values tha
   expect(Object.keys(ALL)).toContain('seed');
 });
 
-test('the lists and limits of the table are those of the packages that it stands apart from', () => {
+test('the lists and limits of the table equal those of the packages that it does not import', () => {
   expect(OUTPUT_OPTIONS.format.values).toEqual(WRITTEN_LAYOUTS);
   expect(new Set<string>(CONVERT_OPTIONS.format.values)).toEqual(new Set(OUTPUT_LAYOUTS));
   expect(OUTPUT_OPTIONS.index.values).toEqual(OTHER_INDEXES);
   expect(PACK_OPTIONS.maxPixels.default).toBe(MAX_PIXELS);
 });
 
-test('each default is a value that its option may have, and what holds where it is left out', () => {
+test('each default is a valid value and applies if the option is omitted', () => {
   const { quality, ...defaults } = PACK_DEFAULTS;
   expect(checkOptions(defaults)).toMatchObject(defaults);
   expect(checkOptions({})).toMatchObject(defaults);
@@ -54,6 +54,6 @@ const WRONG: Readonly<Record<OptionEntry['kind'], unknown>> = {
   own: null,
 };
 
-test.each(Object.entries(ALL))('a value that "%s" cannot have is an error that names it', (name, entry) => {
+test.each(Object.entries(ALL))('an invalid value of "%s" is an error that names the option', (name, entry) => {
   expect(() => checkOptions({ [name]: WRONG[entry.kind] })).toThrow(`The option "${name}`);
 });

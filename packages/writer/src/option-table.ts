@@ -1,40 +1,40 @@
 import type { OptionEntry } from '@shardtool/base';
 
-/** An option of a pack. */
+/** Table entry of an option of a pack. */
 type PackOption = OptionEntry & {
-  /** True: other values, other bytes. A plan records it, and a pack that goes on has to be asked for the same. */
+  /** True if the value changes the bytes of the result. The plan records it, and resuming requires the same value. */
   readonly isRecorded: boolean;
 };
 
-/** Of every command that writes shards. */
+/** Options of every command that writes shards. */
 export const OUTPUT_OPTIONS = {
   format: {
     kind: 'choice',
     values: ['tar', 'lmdb', 'msgpack'],
     default: 'tar',
     isRecorded: true,
-    help: 'Kind of shards',
+    help: 'Format of the shards',
   },
   lmdbValues: {
     kind: 'choice',
     values: ['sample', 'image'],
     default: 'sample',
     isRecorded: true,
-    help: 'What LMDB has under a key: all fields, or the image alone as torchvision reads it',
+    help: 'What each LMDB value contains: all fields, or only the image, as torchvision expects',
   },
   index: {
     kind: 'choices',
     values: ['wids', 'dali', 'crops'],
     default: [],
     isRecorded: true,
-    help: 'Indexes for other loaders of tars: wids (webdataset), dali (NVIDIA DALI), or wids,dali',
+    help: 'Also write indexes for other loaders of tars: wids (webdataset), dali (NVIDIA DALI), or wids,dali',
   },
   maxShardBytes: {
     kind: 'bytes',
     from: 1,
     default: 256 * 2 ** 20,
     isRecorded: true,
-    help: 'Largest shard, as 256MB or 64MiB; where images are encoded anew, of the files as they are in the source',
+    help: 'Maximum size of a shard, e.g. 256MB or 64MiB; if images are re-encoded, source bytes are counted',
   },
   maxShardSamples: {
     kind: 'whole',
@@ -42,56 +42,73 @@ export const OUTPUT_OPTIONS = {
     default: Number.MAX_SAFE_INTEGER,
     shown: null,
     isRecorded: true,
-    help: 'Most samples in a shard',
+    help: 'Maximum number of samples in a shard',
   },
   maxSampleBytes: {
     kind: 'bytes',
     from: 1,
     default: 2 ** 30,
     isRecorded: false,
-    help: 'Largest sample, all its fields together, as 4GiB; a larger one is an error',
+    help: 'Maximum size of a sample, all fields together, e.g. 4GiB; a larger sample is an error',
   },
   name: {
     kind: 'text',
     pattern: /^[A-Za-z0-9_][A-Za-z0-9_.-]*$|^$/,
-    must: 'is of letters, digits, "_", "-" and "." only',
+    must: 'has only letters, digits, "_", "-" and "."',
     default: '',
     isRecorded: true,
-    help: 'In front of the numbers: train gives train-000000.tar',
+    help: 'Prefix of the shard names: train gives train-000000.tar',
   },
-  workers: { kind: 'whole', from: 1, to: 1024, shown: 'one a core', isRecorded: false, help: 'Threads' },
+  workers: {
+    kind: 'whole',
+    from: 1,
+    to: 1024,
+    shown: 'one per core',
+    isRecorded: false,
+    help: 'Number of worker threads',
+  },
   staging: {
     kind: 'path',
     shown: "the system's temporary folder",
     isRecorded: false,
-    help: 'Folder on this machine for shards on their way to a bucket',
+    help: 'Local folder for shards that are being uploaded to a bucket',
   },
   overwrite: {
     kind: 'switch',
     default: false,
     isRecorded: false,
-    help: 'Replace what an earlier run made, its indexes for other loaders too',
+    help: 'Replace the output of an earlier run, including its indexes for other loaders',
   },
 } as const satisfies Readonly<Record<string, PackOption>>;
 
-/** Of a pack, beside {@link OUTPUT_OPTIONS}. */
+/** Options of a pack, in addition to {@link OUTPUT_OPTIONS}. */
 export const PACK_OPTIONS = {
   seed: {
     kind: 'whole',
     from: 0,
     default: 0,
     isRecorded: true,
-    help: 'Of the order in which samples are packed',
+    help: 'Seed of the order in which samples are packed',
   },
-  shuffle: { kind: 'switch', default: true, isRecorded: true, help: '--no-shuffle keeps the order of the paths' },
-  // What these make of the source is compared itself: which files, classes and columns there are.
+  shuffle: {
+    kind: 'switch',
+    default: true,
+    isRecorded: true,
+    help: 'Shuffle the samples; --no-shuffle keeps the order of the paths',
+  },
+  // The values of these options are not recorded. Their effect on the source is compared: its files, classes and
+  // columns.
   classes: {
     kind: 'list',
     least: 1,
     isRecorded: false,
-    help: 'Text file with the classes in the order of their numbers',
+    help: 'Text file with the class names in the order of their numbers, one per line',
   },
-  labels: { kind: 'path', isRecorded: false, help: 'CSV or JSON Lines: path, class, further columns for the index' },
+  labels: {
+    kind: 'path',
+    isRecorded: false,
+    help: 'CSV or JSON Lines: path, class, and further columns for the index',
+  },
   requireLabels: {
     kind: 'switch',
     default: false,
@@ -102,62 +119,62 @@ export const PACK_OPTIONS = {
     kind: 'switch',
     default: false,
     isRecorded: false,
-    help: 'Count rows of --labels or --coco without a file, and list them in skipped.jsonl; they are no bad files',
+    help: 'Skip rows of --labels or --coco whose file is missing, and list them in skipped.jsonl, instead of treating them as bad files',
   },
   splits: {
     kind: 'switch',
     default: false,
     isRecorded: false,
-    help: 'Pack train/, val/ and test/ below the source, each to a dataset below the output, with one list of classes',
+    help: 'Pack the folders train/, val/ and test/ of the source, each to its own dataset below the output, with one list of classes',
   },
   coco: {
     kind: 'path',
     isRecorded: false,
-    help: "COCO's annotations: boxes, labels, keypoints and polygons as the field json, and the categories as classes",
+    help: 'JSON file of COCO annotations: boxes, labels, keypoints and polygons become the field json, categories become classes',
   },
   yolo: {
     kind: 'path',
     isRecorded: false,
-    help: "The same from YOLO's label files, in labels/ beside images/: data.yaml, or a text file with the class names",
+    help: 'YOLO annotations from the label files in labels/, next to images/: data.yaml, or a text file with the class names',
   },
   files: { kind: 'list', isRecorded: false, help: 'Text file with the paths to pack, instead of the whole folder' },
   fields: {
     kind: 'texts',
     pattern: /^[_-]*[^._\-/\\][^/\\]*$/,
-    must: 'is an ending without the dot in front',
+    must: 'is an extension without the leading dot',
     isJoined: true,
     default: [],
     isRecorded: true,
-    help: 'Endings of files that belong to the image with the same stem: seg.png, or _mask.png (field mask.png), with commas between them',
+    help: 'Extensions of files that belong to the image with the same stem, separated by commas: seg.png, or _mask.png (field mask.png)',
   },
   pair: {
     kind: 'texts',
     pattern: /^[^=/\\]+=[^=/\\]+$/,
-    must: 'is a folder and a field, as masks=seg.png',
+    must: 'is a folder and a field, such as masks=seg.png',
     isJoined: true,
     default: [],
     isRecorded: true,
-    help: 'masks=seg.png: masks/1.png is the field seg.png of the image beside that folder, images/1.jpg',
+    help: 'masks=seg.png: masks/1.png becomes the field seg.png of the image in a folder next to it, images/1.jpg',
   },
   include: {
     kind: 'texts',
     default: ['**'],
     shown: null,
     isRecorded: true,
-    help: 'Glob pattern below the source: pack only what fits one',
+    help: 'Glob pattern below the source: pack only matching files',
   },
   exclude: {
     kind: 'texts',
     default: [],
     isRecorded: true,
-    help: 'Glob pattern below the source: leave out what fits one',
+    help: 'Glob pattern below the source: skip matching files',
   },
   resize: {
     kind: 'whole',
     from: 1,
     to: 65_535,
     isRecorded: true,
-    help: 'Shrink images until the shorter side has so many pixels',
+    help: 'Shrink images so that the shorter side has this many pixels',
   },
   quality: {
     kind: 'whole',
@@ -165,20 +182,20 @@ export const PACK_OPTIONS = {
     to: 100,
     shown: '90',
     isRecorded: true,
-    help: 'Of re-encoded JPEG and WebP, 1 to 100',
+    help: 'Quality of re-encoded JPEG and WebP, 1 to 100',
   },
   imageFormat: {
     kind: 'choice',
     values: ['jpg', 'png', 'webp', 'npy'],
     isRecorded: true,
-    help: 'Re-encode every image; npy: uncompressed, the fastest to train from',
+    help: 'Re-encode every image in this format; npy is uncompressed, the fastest for training',
   },
   check: {
     kind: 'choice',
     values: ['header', 'decode'],
     default: 'header',
     isRecorded: true,
-    help: 'decode: refuse images that cannot be decoded whole',
+    help: 'header reads kind and size; decode also rejects images that cannot be fully decoded',
   },
   minSize: {
     kind: 'whole',
@@ -187,39 +204,39 @@ export const PACK_OPTIONS = {
     default: 1,
     shown: null,
     isRecorded: true,
-    help: 'Refuse images with a side of fewer pixels',
+    help: 'Reject images with a side shorter than this many pixels',
   },
   maxPixels: {
     kind: 'whole',
     from: 1,
     default: 178_956_970,
     isRecorded: true,
-    help: 'Refuse images that have, or claim, more pixels',
+    help: 'Reject images with more pixels, by their header or once decoded',
   },
   stripMetadata: {
     kind: 'switch',
     default: false,
     isRecorded: true,
-    help: 'Remove Exif, XMP, IPTC and comments; pixels and orientation stay. TIFF, AVIF and damaged images stay as they are',
+    help: 'Remove Exif, XMP, IPTC and comments; pixels and orientation stay. TIFF, AVIF and damaged images are not changed',
   },
   dedupe: {
     kind: 'switch',
     default: false,
     isRecorded: true,
-    help: 'Pack images with the same bytes once: duplicates.jsonl lists the others; with --append those in the shards count, too, unless packing changes their bytes',
+    help: 'Pack images with the same bytes once, and list the others in duplicates.jsonl; with --append, also compare with the images in the dataset, unless packing changes bytes',
   },
   onBad: {
     kind: 'choice',
     values: ['stop', 'quarantine'],
     default: 'stop',
     isRecorded: false,
-    help: 'What becomes of files that cannot be packed: quarantine.jsonl lists them',
+    help: 'What to do with files that cannot be packed: stop, or list them in quarantine.jsonl and continue',
   },
   maxBad: {
     kind: 'share',
     default: 0.01,
     isRecorded: false,
-    help: 'Share of bad images at which the pack gives up',
+    help: 'Share of images that may be bad before the pack stops',
   },
   planMemory: {
     kind: 'bytes',
@@ -227,66 +244,66 @@ export const PACK_OPTIONS = {
     to: 2 ** 30,
     default: 256 * 2 ** 20,
     isRecorded: false,
-    help: 'Memory for the paths of the source; more of them go to the disk',
+    help: 'Memory limit for the paths of the source; beyond it they are written to disk',
   },
   inFlight: {
     kind: 'whole',
     from: 1,
     to: 1024,
     isRecorded: false,
-    help: 'Files that are asked for at a time; else tried out, where the source is slow',
+    help: 'Number of concurrent file requests; by default adjusted to the source if it is slow',
   },
   ioTimeout: {
     kind: 'seconds',
     to: 86_400,
     default: 120,
     isRecorded: false,
-    help: 'Seconds without an answer of a slow source after which the pack ends',
+    help: 'Seconds without an answer from a slow source after which the pack stops',
   },
   append: {
     kind: 'switch',
     default: false,
     isRecorded: false,
-    help: 'Add shards for the images that the dataset does not have yet',
+    help: 'Add shards for images that the dataset does not have yet',
   },
   part: {
     kind: 'text',
     isRecorded: false,
-    help: 'Pack the third of 16 parts with 3/16; an array job of Slurm and an Indexed Job of Kubernetes say it themselves',
+    help: 'Pack one part, e.g. 3/16 for the third of 16; detected in Slurm array jobs and Kubernetes Indexed Jobs',
   },
   restart: {
     kind: 'switch',
     default: false,
     isRecorded: false,
-    help: 'Begin anew where a pack did not end, instead of going on',
+    help: 'Discard an unfinished pack and start again, instead of resuming',
   },
   recheck: {
     kind: 'switch',
     default: false,
     isRecorded: false,
-    help: 'Read shards again that were finished before the pack was stopped',
+    help: 'When resuming, read all finished shards again to check them',
   },
-  dryRun: { kind: 'switch', default: false, isRecorded: false, help: 'Only say what would be made' },
+  dryRun: { kind: 'switch', default: false, isRecorded: false, help: 'Only print what would be written' },
 } as const satisfies Readonly<Record<string, PackOption>>;
 
-/** Of a writer of samples from code, beside {@link OUTPUT_OPTIONS}. */
+/** Options of a writer of samples, in addition to {@link OUTPUT_OPTIONS}. */
 export const WRITER_OPTIONS = {
-  part: { kind: 'text', isRecorded: false, help: 'The second of four parts of one dataset with 2/4' },
+  part: { kind: 'text', isRecorded: false, help: 'Write one part of a dataset: 2/4 is the second of four' },
 } as const satisfies Readonly<Record<string, PackOption>>;
 
-/** Of a conversion, beside {@link OUTPUT_OPTIONS}. */
+/** Options of a conversion, in addition to {@link OUTPUT_OPTIONS}. */
 export const CONVERT_OPTIONS = {
   format: {
     ...OUTPUT_OPTIONS.format,
     values: ['tar', 'lmdb', 'msgpack', 'mds', 'tfrecord', 'parquet'],
-    help: 'Kind of shards; parquet: for the Hub of Hugging Face, tfrecord: for TensorFlow, mds: for MosaicML',
+    help: 'Format of the shards; parquet is for the Hugging Face Hub, tfrecord for TensorFlow, mds for MosaicML',
   },
   labels: {
     ...PACK_OPTIONS.labels,
-    help: 'CSV or JSON Lines for shards without classes: path or key, class, further columns',
+    help: 'CSV or JSON Lines for shards without classes: path or key, class, and further columns',
   },
   classes: PACK_OPTIONS.classes,
-  // Without a default: names are read as WebDataset does, unless endings are given.
+  // Without a default: names are split as WebDataset does, unless extensions are given.
   fields: {
     kind: 'texts',
     pattern: PACK_OPTIONS.fields.pattern,
@@ -294,18 +311,18 @@ export const CONVERT_OPTIONS = {
     isJoined: true,
     default: [],
     isRecorded: false,
-    help: 'Name the files of one tar as pack does, with these endings: seg.png',
+    help: 'Name the files of one tar as pack does, with these extensions: seg.png',
   },
   links: {
     kind: 'choice',
     values: ['skip', 'follow'],
     default: 'skip',
     isRecorded: false,
-    help: 'Links in tars: skipped and counted, or taken for the file in the same tar that they lead to',
+    help: 'Links in tars: skip and count them, or use the file in the same tar that they point to',
   },
   where: {
     kind: 'text',
     isRecorded: false,
-    help: 'Only samples for which this holds: \'width >= 256 and class == "cat"\'',
+    help: 'Only samples that match this condition: \'width >= 256 and class == "cat"\'',
   },
 } as const satisfies Readonly<Record<string, PackOption>>;

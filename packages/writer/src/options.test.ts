@@ -2,7 +2,7 @@ import { OptionError } from '@shardtool/base';
 import { expect, test } from 'vitest';
 import { checkOptions, PACK_DEFAULTS, recodeOptions } from './options.js';
 
-test('what is left out, or undefined, has its default', () => {
+test('an option that is omitted or undefined has its default', () => {
   const checked = checkOptions({ seed: undefined, name: 'train' });
   const { quality, ...defaults } = PACK_DEFAULTS;
   expect(checked).toMatchObject({ ...defaults, name: 'train' });
@@ -11,7 +11,7 @@ test('what is left out, or undefined, has its default', () => {
   expect(checked.workers).toBeGreaterThan(0);
 });
 
-test('an option that does not fit is an error with its name', () => {
+test('an invalid option is an error that names it', () => {
   const wrong = (options: object, name: string) => {
     expect(() => checkOptions(options)).toThrow(OptionError);
     expect(() => checkOptions(options)).toThrow(name);
@@ -27,7 +27,7 @@ test('an option that does not fit is an error with its name', () => {
   wrong({ files: ['a.jpg'], exclude: ['b'] }, 'files');
 });
 
-test('images are encoded anew only where an option asks for it', () => {
+test('images are re-encoded only if an option requires it', () => {
   expect(recodeOptions(checkOptions({}))).toBeNull();
   expect(recodeOptions(checkOptions({ resize: 256 }))).toEqual({ resize: 256, quality: 90, imageFormat: undefined });
   expect(recodeOptions(checkOptions({ quality: 80 }))).toEqual({

@@ -14,164 +14,193 @@ import { Naming } from './plan/naming.js';
 import type { LmdbValues } from './shard/layout-choice.js';
 import type { OtherIndex } from './shard/other-indexes.js';
 
-/** What is written, and how: packing and converting have these options in common. */
+/** Options of what is written and how. Packing and converting share them. */
 export interface OutputOptions {
-  /** Kind of the shard files. */
+  /** Format of the shard files. */
   format?: WrittenLayoutName | undefined;
-  /** What an LMDB shard holds under a key: `sample`, a map of all fields, or `image`, the image and nothing else. */
+  /** What an LMDB value contains: `sample` is a map of all fields, `image` is the image alone. */
   lmdbValues?: LmdbValues | undefined;
-  /** Indexes for other loaders, which need tars: `wids` of webdataset, `dali` of NVIDIA DALI. */
+  /** Indexes for other loaders, which need tar shards: `wids` for webdataset, `dali` for NVIDIA DALI. */
   index?: readonly OtherIndex[] | undefined;
-  /** Upper limit of a shard in bytes as a tar; with re-encoding it counts the source's bytes. */
+  /** Maximum size of a shard in bytes, measured as a tar. When images are re-encoded, source bytes are counted. */
   maxShardBytes?: number | undefined;
-  /** Upper limit of a shard in samples. */
+  /** Maximum number of samples in a shard. */
   maxShardSamples?: number | undefined;
-  /** A sample of more bytes, all its fields together, is an error. A tar takes larger fields piece by piece. */
+  /**
+   * Maximum size of a sample in bytes, all fields together. A larger sample is an error. Tars take large fields in
+   * pieces.
+   */
   maxSampleBytes?: number | undefined;
-  /** In front of the shards' numbers: `train` gives `train-000000.tar`. */
+  /** Prefix of the shard names: `train` gives `train-000000.tar`. */
   name?: string | undefined;
-  /** Worker threads. They change the time it takes, never a byte of the result. Default: the number of cores; none where there is little to do. */
+  /**
+   * Number of worker threads. It changes the duration, never the bytes of the result. Default: the number of cores. If
+   * there is little work, no threads are started.
+   */
   workers?: number | undefined;
   /**
-   * Folder on this machine for shards on their way to a bucket: a few shards, whatever the size of the dataset. The system's
-   * temporary folder (TMPDIR) without it.
+   * Folder on this machine for shards that are being uploaded to a bucket. It holds a few shards, whatever the size of
+   * the dataset. Default: the system's temporary folder (TMPDIR).
    */
   staging?: string | undefined;
   /** Removes what an earlier pack left in the output folder, and nothing else. */
   overwrite?: boolean | undefined;
-  /** Called some ten times a second. */
+  /** Called about ten times per second. */
   onProgress?: ((progress: PackProgress) => void) | undefined;
-  /** Ends the work; shards that are finished stay. */
+  /** Aborts the work. Finished shards are kept. */
   signal?: AbortSignal | undefined;
   /** How remote locations are asked. What is omitted comes from the environment. */
   storage?: StorageOptions | undefined;
 }
 
-/** How a pack is done. Everything may be left out; {@link PACK_DEFAULTS} says what then holds. */
+/** Options of a pack. All are optional; {@link PACK_DEFAULTS} has the defaults. */
 export interface PackOptions extends OutputOptions {
-  /** Of the order in which samples are laid into shards; 0 to 2^53 - 1. */
+  /** Seed of the order in which samples are put into shards; 0 to 2^53 - 1. */
   seed?: number | undefined;
   /** False keeps the order of the paths. */
   shuffle?: boolean | undefined;
-  /** The classes in the order of their numbers: their names, or a text file with one name a line. */
+  /** Class names in the order of their class numbers, or a text file with one name per line. */
   classes?: string | readonly string[] | undefined;
   /**
-   * CSV with a header row, or JSON Lines: `path`, `class` if it has one, and further columns for the index. Without it a
-   * `metadata.csv` or `metadata.jsonl` in the source with a column `file_name` is taken, whose class is called `label`.
+   * A CSV file with a header row, or JSON Lines: `path`, optionally `class`, and further columns for the index.
+   * Default: a `metadata.csv` or `metadata.jsonl` in the source that has a column `file_name`; its class column is
+   * called `label`.
    */
   labels?: string | undefined;
-  /** Stops with an error if an image of the source has no row in `labels` or `coco`. Without it such images are left out and counted. */
+  /**
+   * Stops with an error if an image of the source has no row in `labels` or `coco`. Default: such images are skipped
+   * and counted.
+   */
   requireLabels?: boolean | undefined;
-  /** Counts rows of `labels` or `coco` without a file, and lists them in skipped.jsonl. Without it they are bad files. */
+  /**
+   * Counts rows of `labels` or `coco` whose file is missing, and lists them in skipped.jsonl. Default: they are bad
+   * files.
+   */
   allowMissingFiles?: boolean | undefined;
   /**
-   * Packs `train`, `val` and `test` below the source, or what else such parts are called, each to a dataset of that name below
-   * the output, all with one list of classes.
+   * Packs the folders `train`, `val` and `test` (or similar names of splits) of the source. Each becomes a dataset of
+   * that name below the output, and all share one list of classes.
    */
   splits?: boolean | undefined;
   /**
-   * A JSON file of COCO's annotations: `file_name` is a path below the source. Each image gets its objects as the field `json`, and
-   * the categories, in the order of their ids, become the classes that their labels count in.
+   * A JSON file with COCO annotations, in which `file_name` is a path below the source. Each image gets its objects as
+   * the field `json`. The categories, ordered by id, become the classes that the labels refer to.
    */
   coco?: string | undefined;
   /**
-   * YOLO's `data.yaml`, or a text file with one class name a line: each image gets the objects of its label file
-   * (`labels/a.txt` of `images/a.jpg`) as the field `json`, in parts of the image's sides.
+   * YOLO's `data.yaml`, or a text file with one class name per line. Each image gets the objects of its label file
+   * (`labels/a.txt` for `images/a.jpg`) as the field `json`, with coordinates as fractions of the image's width and
+   * height.
    */
   yolo?: string | undefined;
-  /** The files to be packed instead of the whole folder: their paths, or a text file with one path a line. */
+  /** The files to pack instead of the whole folder: their paths, or a text file with one path per line. */
   files?: string | readonly string[] | undefined;
   /**
-   * Endings of files that belong to the image with the same stem, also where they are images themselves: `seg.png`; with
-   * `_mask.png`, 1_mask.png becomes the field mask.png of 1.jpg.
+   * Extensions of files that belong to the image with the same stem, even if they are images themselves: `seg.png`.
+   * With `_mask.png`, 1_mask.png becomes the field mask.png of 1.jpg.
    */
   fields?: readonly string[] | undefined;
   /**
-   * Folders whose files belong to images elsewhere: with `masks=seg.png` masks/cat/1.png becomes the field seg.png of
-   * images/cat/1.jpg, which lies in any folder beside it, or of cat/1.jpg.
+   * Folders whose files belong to images elsewhere. With `masks=seg.png`, masks/cat/1.png becomes the field seg.png of
+   * images/cat/1.jpg (images can be any folder next to masks) or of cat/1.jpg.
    */
   pair?: readonly string[] | undefined;
-  /** Glob patterns below the source; only what fits one of them is packed. */
+  /** Glob patterns below the source. Only matching files are packed. */
   include?: readonly string[] | undefined;
-  /** Glob patterns below the source; what fits one of them is not packed. */
+  /** Glob patterns below the source. Matching files are not packed. */
   exclude?: readonly string[] | undefined;
-  /** Shorter side of the images in pixels; smaller images stay as they are. */
+  /** Target length of the shorter side in pixels. Smaller images are not enlarged. */
   resize?: number | undefined;
-  /** Of re-encoded JPEG and WebP, 1 to 100. */
+  /** Quality of re-encoded JPEG and WebP, 1 to 100. */
   quality?: number | undefined;
-  /** Re-encodes every image as this. */
+  /** Re-encodes every image in this format. */
   imageFormat?: ImageFormat | undefined;
-  /** What is looked at in every image: its header (kind, size), or all of it by decoding it, which finds what is cut or damaged. */
+  /**
+   * How images are checked: `header` reads kind and size; `decode` decodes all of it, which finds truncated and damaged
+   * images.
+   */
   check?: 'header' | 'decode' | undefined;
   /** Images whose shorter side has fewer pixels count as bad. */
   minSize?: number | undefined;
-  /** Images that have, or claim, more pixels count as bad. */
+  /** Images with more pixels, by their header or once decoded, count as bad. */
   maxPixels?: number | undefined;
-  /** Takes Exif, XMP, IPTC, comments and thumbnails out, without encoding the image again; colours and orientation stay. Damaged images stay as they are. */
+  /**
+   * Removes Exif, XMP, IPTC, comments and thumbnails without re-encoding. Colours and orientation are kept, and damaged
+   * images are not changed.
+   */
   stripMetadata?: boolean | undefined;
   /**
-   * Packs images with the same bytes once: the first by its path stands for the others, which duplicates.jsonl lists.
-   * With `append` an image of the dataset stands for new ones with its bytes. Where packing changes the bytes (`resize`,
-   * `quality`, `imageFormat`, `stripMetadata`) the new images are compared with each other only.
+   * Packs images with the same bytes once. The first by path is kept, and duplicates.jsonl lists the others. With
+   * `append`, new images that are already in the dataset are not packed again. If packing changes the bytes (`resize`,
+   * `quality`, `imageFormat`, `stripMetadata`), new images are compared only with each other.
    */
   dedupe?: boolean | undefined;
-  /** What becomes of a file that cannot be packed: end with an error, or list it in quarantine.jsonl. */
+  /** How files that cannot be packed are handled: stop with an error, or list them in quarantine.jsonl. */
   onBad?: 'stop' | 'quarantine' | undefined;
-  /** The share of samples that may be bad before the pack ends with an error. */
+  /** Share of samples that may be bad before the pack stops with an error. */
   maxBad?: number | undefined;
-  /** Paths, sizes and times of the source's files lie in memory up to so many bytes while a pack is planned, and on the disk beyond. */
+  /**
+   * Memory limit in bytes for the paths, sizes and times of the source's files during planning. Beyond it they are
+   * written to disk.
+   */
   planMemory?: number | undefined;
   /**
-   * So many files are asked for at a time. Without it, a source on a disk of this machine that answers at once is read by
-   * as many workers as there are, and any other by up to 256 calls at a time, as many as give the highest rate.
+   * Number of concurrent file requests. Default: if the source is on a fast local disk, the number of workers.
+   * Otherwise up to 256, adjusted to the number that gives the highest rate.
    */
   inFlight?: number | undefined;
-  /** Where the file system of a source that is not on a disk of this machine does not answer for so many seconds, the pack ends. */
+  /**
+   * Seconds without an answer from a file system that is not a local disk, after which the pack stops with an error.
+   */
   ioTimeout?: number | undefined;
-  /** Only plans: scans, measures, and reports what a pack would make. */
+  /** Only plans: scans, measures, and reports what a pack would write. */
   dryRun?: boolean | undefined;
-  /** Throws away what a pack that did not end has made, and begins anew. Without it such a pack goes on. */
+  /**
+   * Discards the output of an unfinished pack and starts from the beginning. Default: the unfinished pack is resumed.
+   */
   restart?: boolean | undefined;
-  /** Reads the shards that were finished earlier again, and does not only look at their sizes and indexes. */
+  /** Reads all finished shards again when resuming. Default: only their sizes and indexes are checked. */
   recheck?: boolean | undefined;
   /**
-   * Adds shards for the images that the dataset in the output folder does not have yet, by their paths. Its shards stay
-   * as they are, and so do the numbers of its classes; options that are left out are those of the dataset.
+   * Adds shards for the images whose paths are not yet in the dataset of the output folder. Existing shards and class
+   * numbers do not change. Omitted options keep the values of the dataset.
    */
   append?: boolean | undefined;
-  /** Packs a part of the shards: `3/16` for the third of 16 parts, which may run side by side, on many machines. */
+  /**
+   * Packs one part of the shards: `3/16` is the third of 16 parts. Parts may run at the same time, on many machines.
+   */
   part?: string | undefined;
 }
 
-/** `npy` is an uncompressed image: a uint8 array of NumPy, height x width x 3. */
+/** Formats for re-encoded images. `npy` is uncompressed: a uint8 NumPy array of height x width x 3. */
 export type ImageFormat = 'jpg' | 'png' | 'webp' | 'npy';
 
-/** How far a pack is. `bytes` counts the source's. */
+/** Progress of a pack. `bytes` counts bytes of the source. */
 export interface PackProgress {
   readonly stage: 'scan' | 'measure' | 'dedupe' | 'pack' | 'convert' | 'commit';
   readonly files: number;
-  /** 0 while scanning, when it is not known yet. */
+  /** 0 during the scan, when the total is not known yet. */
   readonly totalFiles: number;
   readonly bytes: number;
   readonly totalBytes: number;
 }
 
-/** What holds where {@link PackOptions} leaves something out. `quality` does so only where images are encoded anew. */
+/** Default values of {@link PackOptions}. `quality` applies only if images are re-encoded. */
 export const PACK_DEFAULTS = {
   ...defaultsOf(OUTPUT_OPTIONS),
   ...defaultsOf(PACK_OPTIONS),
   quality: Number(PACK_OPTIONS.quality.shown),
 };
 
-/** For programs alone. */
+/** Options of the programming interface that the command line does not have. */
 const PROGRAM_OPTIONS = {
   onProgress: {
     kind: 'own',
     type: '(progress: PackProgress) => void',
     must: 'is a function',
-    help: 'Called as work goes on',
+    help: 'Called with the progress',
   },
-  signal: { kind: 'own', type: 'AbortSignal', must: 'is an AbortSignal', help: 'Ends the work' },
+  signal: { kind: 'own', type: 'AbortSignal', must: 'is an AbortSignal', help: 'Aborts the work' },
   storage: { kind: 'own', type: 'StorageOptions', must: 'is an object', help: 'How remote locations are asked' },
 } as const satisfies OptionTable;
 const OWN_CHECKS: OwnChecks = {
@@ -182,46 +211,43 @@ const OWN_CHECKS: OwnChecks = {
 const OUTPUT_TABLE = { ...OUTPUT_OPTIONS, ...PROGRAM_OPTIONS };
 const PACK_TABLE = { ...OUTPUT_TABLE, ...PACK_OPTIONS };
 
-/** {@link OutputOptions}, checked and complete. */
+/** {@link OutputOptions} after checking, with defaults filled in. */
 export type CheckedOutputOptions = Omit<CheckedValues<typeof OUTPUT_OPTIONS>, 'workers'> &
   Pick<OutputOptions, 'onProgress' | 'signal' | 'storage'> & {
     readonly workers: number;
-    /** Nobody said how many: where the work is small this thread does it. */
+    /** True if the caller did not set `workers`. A small job then runs on the calling thread. */
     readonly isWorkersDefault: boolean;
   };
-/** {@link PackOptions}, checked and complete. */
+/** {@link PackOptions} after checking, with defaults filled in. */
 export type CheckedOptions = CheckedOutputOptions & CheckedValues<typeof PACK_OPTIONS>;
 
-/** Checks the options and fills in what was left out. Throws {@link OptionError} with the name of the first wrong one. */
+/** Checks the options and fills in the defaults. Throws {@link OptionError}, which names the first invalid option. */
 export function checkOptions(options: PackOptions): CheckedOptions {
   const { fields, ...given } = complete<CheckedOptions>('A pack', PACK_TABLE, options);
   const checked = { ...given, fields: fields.map((field) => field.toLowerCase()) };
   new Naming(checked);
   checkPatterns(checked);
   if (checked.files !== undefined && (options.include !== undefined || options.exclude !== undefined)) {
-    throw new OptionError({}, 'The option "files" names every file; leave "include" and "exclude" out beside it.');
+    throw new OptionError({}, 'The option "files" already lists every file; remove "include" and "exclude".');
   }
   if (checked.coco !== undefined && checked.resize !== undefined) {
     const message =
-      'The option "resize" would shrink the images and leave the boxes of "coco" as they are, in pixels; pack without it, and resize in the loader, which moves boxes with their image.';
+      'The option "resize" would shrink the images but not the boxes of "coco", which are in pixels; remove "resize" and resize in the loader, which also scales the boxes.';
     throw new OptionError({}, message);
   }
   const other = (['part', 'overwrite', 'dryRun'] as const).find((name) => checked[name]);
   if (checked.append && other !== undefined) {
-    throw new OptionError(
-      {},
-      `The option "append" adds to a dataset, which "${other}" cannot be beside; leave one out.`,
-    );
+    throw new OptionError({}, `The option "append" cannot be combined with "${other}"; remove one of them.`);
   }
   const clears = (['overwrite', 'restart'] as const).find((name) => checked[name]);
   if (checked.part !== undefined && clears !== undefined) {
-    const message = `A part does not know what others have packed already; leave "${clears}" out, and empty the folder before the first part begins.`;
+    const message = `The option "${clears}" cannot be combined with "part", because it would delete the output of other parts; remove it, and empty the folder before you start the first part.`;
     throw new OptionError({}, message);
   }
   return checked;
 }
 
-/** The same for a conversion, which writes more kinds of shards. */
+/** Options of a conversion after checking. A conversion can write more shard formats than a pack. */
 export type CheckedConvertOptions = Omit<CheckedOutputOptions, 'format'> & { readonly format: OutputLayoutName };
 
 export function checkConvertOptions(options: ConvertedOptions): CheckedConvertOptions {
@@ -231,7 +257,7 @@ export function checkConvertOptions(options: ConvertedOptions): CheckedConvertOp
 
 type ConvertedOptions = Omit<OutputOptions, 'format'> & { readonly format?: OutputLayoutName | undefined };
 
-/** The same for a writer of samples from code. */
+/** Options of a writer of samples after checking. */
 export function checkWriterOptions(
   options: OutputOptions & { readonly part?: string | undefined },
 ): CheckedWriterOptions {
@@ -240,7 +266,7 @@ export function checkWriterOptions(
 
 type CheckedWriterOptions = CheckedOutputOptions & CheckedValues<typeof WRITER_OPTIONS>;
 
-/** The options of the table, checked, with the workers that this machine is good for. */
+/** Checks `options` against the table and fills in the defaults; the default of `workers` is the number of cores. */
 function complete<Checked extends Pick<CheckedOutputOptions, 'workers' | 'isWorkersDefault'>>(
   name: string,
   entries: OptionTable,
@@ -252,7 +278,7 @@ function complete<Checked extends Pick<CheckedOutputOptions, 'workers' | 'isWork
   return { ...checked, workers: options.workers ?? availableParallelism(), isWorkersDefault } as unknown as Checked;
 }
 
-/** How images are re-encoded; null where their bytes pass through untouched. */
+/** How images are re-encoded; null if their bytes are stored unchanged. */
 export interface RecodeOptions {
   readonly resize: number | undefined;
   readonly quality: number;
@@ -267,18 +293,21 @@ export function recodeOptions(options: RecodeChoice): RecodeOptions | null {
   return { resize, quality: quality ?? PACK_DEFAULTS.quality, imageFormat };
 }
 
-/** Whether the bytes of a sample may be others than those of its file: such a pack is not compared with its dataset. */
+/**
+ * True if the stored bytes of a sample may differ from its file. The images of such a pack are not compared with the
+ * dataset.
+ */
 export function changesBytes(options: RecodeChoice & Pick<PackOptions, 'stripMetadata'>): boolean {
   return recodeOptions(options) !== null || options.stripMetadata === true;
 }
 
-/** What is done to every image before it goes into its shard. */
+/** What is done to every image before it is written to its shard. */
 export interface ImageStepOptions {
-  /** Decodes it whole, and refuses it where that does not work. */
+  /** Decodes the whole image, and rejects it if that fails. */
   readonly decode: boolean;
   readonly maxPixels: number;
   readonly stripMetadata: boolean;
-  /** Null where it is not encoded anew. */
+  /** Null if images are not re-encoded. */
   readonly recode: RecodeOptions | null;
 }
 
@@ -287,16 +316,16 @@ export function imageStepOptions(options: CheckedOptions): ImageStepOptions {
   return { decode: check === 'decode', maxPixels, stripMetadata, recode: recodeOptions(options) };
 }
 
-/** fast-glob makes a pattern of each that braces stand for, and holds them all. */
-const MOST_PATTERNS = 10_000;
+/** Limit for brace expansion: fast-glob expands braces to one pattern each, and keeps all of them in memory. */
+const MAX_PATTERNS = 10_000;
 
 function checkPatterns({ include, exclude }: Pick<CheckedOptions, 'include' | 'exclude'>): void {
   for (const pattern of [...include, ...exclude]) {
     const count = countBraces(pattern);
-    if (count <= MOST_PATTERNS) continue;
+    if (count <= MAX_PATTERNS) continue;
     throw new OptionError(
       {},
-      `The pattern ${JSON.stringify(pattern)} stands for ${count} patterns by its braces, and at most ${MOST_PATTERNS} are taken; use * instead.`,
+      `The pattern ${JSON.stringify(pattern)} expands to ${count} patterns because of its braces, more than ${MAX_PATTERNS}; use * instead.`,
     );
   }
 }

@@ -3,7 +3,7 @@ import type { PackProgress } from './options.js';
 
 const INTERVAL_MS = 100;
 
-/** Tells a callback some ten times a second how far the stage in hand is. Whoever makes one closes it. */
+/** Reports the progress of the current stage to a callback about ten times per second. The caller must close it. */
 export class ProgressTicker {
   readonly #tell: (progress: PackProgress) => void;
   readonly #done: () => { files: number; bytes: number };
@@ -13,7 +13,7 @@ export class ProgressTicker {
   #totalBytes = 0;
   #found = 0;
 
-  /** `done` says what the workers have done of the stage in hand. */
+  /** `done` returns what the workers have finished of the current stage. */
   constructor(
     onProgress: ((progress: PackProgress) => void) | undefined,
     done: () => { files: number; bytes: number },
@@ -29,12 +29,12 @@ export class ProgressTicker {
     this.#totalBytes = totalBytes;
   }
 
-  /** While scanning: how many files were found. */
+  /** Reports the number of files found so far, during the scan. */
   found(files: number): void {
     this.#found = files;
   }
 
-  /** Tells the last state. */
+  /** Reports the final state. */
   close(): void {
     clearInterval(this.#timer);
     this.#tick();
@@ -45,12 +45,12 @@ export class ProgressTicker {
     try {
       this.#tell({ stage: this.#stage, files, totalFiles: this.#totalFiles, bytes, totalBytes: this.#totalBytes });
     } catch {
-      // Nobody could catch it here: `endingOnProgressError` has it, and stops the work.
+      // The error cannot be caught here: `endingOnProgressError` records it and stops the work.
     }
   }
 }
 
-/** Something that works, says how far it is, and can be stopped. */
+/** Work that reports its progress and can be stopped. */
 export interface Stoppable {
   readonly done: { readonly files: number; readonly bytes: number };
   stop(): void;
@@ -63,8 +63,8 @@ export interface ProgressOptions {
 }
 
 /**
- * Does `work` with these options. Where `onProgress` throws or rejects, the work is stopped as if by `signal`, and its promise
- * rejects with that error.
+ * Runs `work` with these options. If `onProgress` throws or rejects, the work is stopped as if by `signal`, and the
+ * returned promise rejects with that error.
  */
 export function endingOnProgressError<Options extends ProgressOptions, T>(
   options: Options,
@@ -82,7 +82,7 @@ export function endingOnProgressError<Options extends ProgressOptions, T>(
   return callbacks.watch(() => work(given));
 }
 
-/** Does `work`, tells how far `workers` are, stops them when `signal` says so, and closes them in the end. */
+/** Runs `work`, reports the progress of `workers`, stops them when `signal` is aborted, and closes them at the end. */
 export async function withProgress<T>(
   workers: Stoppable,
   { signal, onProgress }: ProgressOptions,

@@ -4,10 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
 const SOURCE = fileURLToPath(new URL('.', import.meta.url));
-/** In the order in which a file goes through them; beside them stand the rooms that may use all of these. */
+/** Folders in the order in which a file passes through them. Other folders may be imported by all of these. */
 const WAY = ['source', 'plan', 'check', 'shard', 'output', 'samples', 'pack'];
 
-test('a room imports from those that a file went through before, and from none that it comes to later', () => {
+test('a folder imports only from folders of earlier stages', () => {
   const backwards = WAY.flatMap((room, place) =>
     importsOf(room)
       .filter(({ from }) => !WAY.slice(0, place + 1).includes(from))
@@ -16,7 +16,7 @@ test('a room imports from those that a file went through before, and from none t
   expect(backwards).toEqual([]);
 });
 
-/** What the files of a room, and of the rooms in it, import from other rooms, types included. */
+/** Imports of the files of a folder (and its subfolders) from other folders, including type imports. */
 function importsOf(room: string): { file: string; from: string }[] {
   const files = readdirSync(path.join(SOURCE, room), { encoding: 'utf8', recursive: true });
   return files.filter(isSource).flatMap((file) => {

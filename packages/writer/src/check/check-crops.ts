@@ -3,12 +3,12 @@ import { checkedCropIndex, imageColumn, openCropIndex, type ShardIndex } from '@
 import type { StorageOptions } from '@shardtool/storage';
 import { reasonOf, type ShardFaults } from './faults.js';
 
-/** Read at once, as far as one row is not longer. */
+/** Bytes that are read at a time, unless one row is longer. */
 const READ_BYTES = 4 << 20;
 
 /**
- * Holds the crop index of a shard against the shard's index: each row is about the image of its sample, and as it was written.
- * Wrong pixels cannot come of what is found here: loaders go without such an index.
+ * Checks the crop index of a shard against the shard's index: each row must be about the image of its sample and
+ * unchanged. Faults found here never cause wrong pixels, because loaders then ignore the crop index.
  */
 export async function checkCrops(
   path: string,
@@ -17,7 +17,7 @@ export async function checkCrops(
   storage?: StorageOptions,
 ): Promise<void> {
   const wrong = (what: string, key?: string) =>
-    faults.add(`its crop index ${what}; "shardtool index --crops" makes it anew`, key);
+    faults.add(`its crop index ${what}; to rebuild it, run "shardtool index --crops"`, key);
   try {
     const { table, source } = await openCropIndex(path, storage);
     try {
@@ -30,7 +30,7 @@ export async function checkCrops(
         const isAlike = table.imageOffset[row] === image.offset[row];
         const hasImage = image.offset[row]! >= 0;
         const isSame = table.imageBytes[row] === image.bytes[row] && table.imageCrc32[row] === image.crc32?.[row];
-        if (!isAlike || (hasImage && !isSame)) wrong('is about another image', index.key[row]);
+        if (!isAlike || (hasImage && !isSame)) wrong('belongs to another image', index.key[row]);
         const [offset, bytes] = [table.offset[row]!, table.bytes[row]!];
         if (bytes === 0) continue;
         if (offset + bytes > windowAt + window.length) {

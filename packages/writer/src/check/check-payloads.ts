@@ -4,29 +4,29 @@ import type { Checker } from '@shardtool/reader';
 import type { ShardFaults } from './faults.js';
 import type { FrontToBack } from './front-to-back.js';
 
-/** One field of one sample, to be read and checked. */
+/** One field of one sample to read and check. */
 export interface ExpectedPayload {
   readonly key: string;
   readonly field: string;
   readonly offset: number;
   readonly bytes: number;
-  /** Whether its bytes are a msgpack value whose text was packed. */
+  /** True if its bytes are a msgpack value from which the packed text is made. */
   readonly msgpack: boolean;
-  /** Of what was packed; null where neither an index nor the shard says it. */
+  /** crc32 of the packed bytes; null if neither an index nor the shard has it. */
   readonly crc32: number | null;
-  /** Which of the two says it. */
+  /** Where the crc32 comes from. */
   readonly saidBy: 'index' | 'shard';
 }
 
-/** Larger payloads are summed up piece by piece. */
+/** Larger payloads are checksummed piece by piece. */
 const HELD_BYTES = 64 * 2 ** 20;
 /** Larger images are not decoded. */
 const DECODED_BYTES = 2 ** 30;
 const PIECE_BYTES = 4 * 2 ** 20;
 
 /**
- * Compares every payload with its crc32 and, with a `checker`, decodes every image whole. Returns how many images were
- * decoded although something in them is odd.
+ * Compares every payload with its crc32. With a `checker` it also decodes every image completely. Returns the number of
+ * images that were decoded with warnings.
  */
 export async function checkPayloads(
   payloads: readonly ExpectedPayload[],
@@ -49,26 +49,26 @@ export async function checkPayloads(
 }
 
 /**
- * Names the samples without an image of a shard whose others have one: earlier versions packed such, and loaders do not take
- * them. A shard without any image is for something else.
+ * Reports samples without an image in a shard whose other samples have one. Earlier versions packed them, and loaders
+ * reject them. A shard without any image is allowed.
  */
 export function checkImages(payloads: readonly ExpectedPayload[], faults: ShardFaults): void {
   const withImage = new Set(payloads.filter(({ field }) => isImageField(field)).map(({ key }) => key));
   if (withImage.size === 0) return;
   for (const key of new Set(payloads.map((payload) => payload.key))) {
     if (!withImage.has(key))
-      faults.addUndecodable('it has no image, which loaders want of every sample; leave it out (--exclude-keys)', key);
+      faults.addUndecodable('it has no image, which loaders require; exclude it with --exclude-keys', key);
   }
 }
 
-/** What is wrong with a payload, as the end of "field x ..."; null where nothing is. */
+/** Describes the fault of a payload, as the end of "field x ..."; null if it is intact. */
 function checkSum({ bytes, msgpack, crc32: expected, saidBy }: ExpectedPayload, stored: Uint8Array): string | null {
-  if (stored.length < bytes) return `ends behind the end of the shard`;
+  if (stored.length < bytes) return `extends past the end of the shard`;
   if (expected === null) return null;
   try {
     return compare(crc32(fieldPayload(stored, msgpack)), expected, saidBy);
   } catch (error) {
-    return `is no msgpack value any more (${(error as Error).message})`;
+    return `is no longer a valid msgpack value (${(error as Error).message})`;
   }
 }
 
@@ -80,7 +80,7 @@ async function checkPieces(
   for (let done = 0; done < bytes; done += PIECE_BYTES) {
     const wanted = Math.min(PIECE_BYTES, bytes - done);
     const piece = await file.piece(offset + done, wanted);
-    if (piece.length < wanted) return `ends behind the end of the shard`;
+    if (piece.length < wanted) return `extends past the end of the shard`;
     sum = crc32(piece, sum);
   }
   return expected === null ? null : compare(sum, expected, saidBy);
@@ -101,7 +101,7 @@ async function checkImage(
     return (await checker.check(bytes)).warnings;
   } catch (error) {
     if (!(error instanceof ShardtoolError)) throw error;
-    faults.addUndecodable(`field "${field}" cannot be decoded whole: ${error.message}`, key);
+    faults.addUndecodable(`field "${field}" cannot be fully decoded: ${error.message}`, key);
     return 0;
   }
 }

@@ -21,19 +21,21 @@ import { comparePositions } from './compare-positions.js';
 import { type Fault, reasonOf, ShardFaults } from './faults.js';
 import { FrontToBack } from './front-to-back.js';
 
-/** One shard, where it is, and what is known of it. */
+/** A shard to check: its location and what is known about it. */
 export interface ShardToVerify {
   readonly format: LayoutName;
-  /** As messages name it. */
+  /** Name of the shard in messages. */
   readonly name: string;
   readonly path: string;
   /** How it is asked for, where it is remote. */
   readonly storage?: StorageOptions | undefined;
-  /** Null for a foreign tar whose index nobody has kept. */
+  /** Null for a tar of another tool that has no stored index. */
   readonly indexPath: string | null;
-  /** Its crop index, which may be missing; null where it is to have none. */
+  /** Path of its crop index, which may be missing; null if the shard has no crop index. */
   readonly cropsPath: string | null;
-  /** What the manifest says; null for a foreign tar. `crc32` is of the whole file, eight hexadecimal digits. */
+  /**
+   * The record in the manifest; null for a tar of another tool. `crc32` is of the whole file, eight hexadecimal digits.
+   */
   readonly record: Pick<ManifestShard, 'bytes' | 'samples' | 'crc32' | 'maxSampleBytes'> | null;
 }
 
@@ -41,20 +43,21 @@ export interface ShardVerdict {
   readonly samples: number;
   readonly bytes: number;
   readonly faults: readonly Fault[];
-  /** Images that were decoded although something in them is odd. */
+  /** Number of images that were decoded with warnings. */
   readonly warnings: number;
-  /** Files in it that belong to no sample, but for links. */
+  /** Number of files in the shard that belong to no sample, except links. */
   readonly skippedEntries: number;
-  /** Whether there was a checksum for every field. */
+  /** True if every field had a checksum. */
   readonly checksums: boolean;
-  /** What its index adds to the totals of the manifest; null where there is no index to be read. */
+  /** Contribution of its index to the totals of the manifest; null if there is no readable index. */
   readonly totals: ShardTotals | null;
 }
 
 /**
- * Checks one shard against its index and the manifest, as far as there are such: size and crc32 of the file, headers,
- * keys and positions, crc32 of every field; and with a `checker` that every image can be decoded whole. Never throws for
- * what is wrong with the data. A remote shard with faults is fetched and checked once more, since bytes can change on their way.
+ * Checks one shard against its index and the manifest, as far as they exist: size and crc32 of the file, headers, keys
+ * and positions, and crc32 of every field. With a `checker`, also that every image can be decoded completely. Damaged
+ * data is reported as faults, never thrown. A remote shard with faults is downloaded and checked once more, since bytes
+ * can change during transfer.
  */
 export async function checkShard(shard: ShardToVerify, checker: Checker | null): Promise<ShardVerdict> {
   const verdict = await verifyOnce(shard, checker);
@@ -74,7 +77,7 @@ async function verifyOnce(shard: ShardToVerify, checker: Checker | null): Promis
   try {
     const layout = await layoutOf(shard.format);
     source = await openShard(shard.format, shard.path, undefined, shard.storage);
-    // Its headers are walked first, and then all of it is read.
+    // The headers are walked first, and then the whole shard is read.
     if (isRemote(shard.path) && layout.expand === undefined) source = await fetched(source);
     verdict.bytes = source.size;
     checkCounts(shard, source, index, faults);
@@ -95,10 +98,10 @@ async function verifyOnce(shard: ShardToVerify, checker: Checker | null): Promis
     await source?.close();
   }
   if (index !== null && shard.cropsPath !== null) await checkCrops(shard.cropsPath, index, faults, shard.storage);
-  if (trouble !== null) faults.add(trouble + (isSame ? ' (The shard itself is as it was packed.)' : ''));
-  // Whatever no sample covers (headers, padding) shows in the file's own checksum alone.
+  if (trouble !== null) faults.add(trouble + (isSame ? ' (The shard itself is unchanged.)' : ''));
+  // A change in bytes that belong to no sample (headers, padding) shows only in the checksum of the whole file.
   if (isSame === false && !faults.changed) {
-    faults.add('the file has changed since it was packed, although every sample in it is as its index says');
+    faults.add('the file has changed since it was packed, although every sample in it matches its index');
   }
   const longest = index === null ? 0 : longestSpan(index);
   if (index !== null && shard.record !== null && !faults.changed && longest !== shard.record.maxSampleBytes) {
@@ -107,7 +110,7 @@ async function verifyOnce(shard: ShardToVerify, checker: Checker | null): Promis
   return { ...verdict, faults: faults.list(), totals: index === null ? null : totalsOf(index) };
 }
 
-/** Of the file itself, where its payloads are seen in another way. */
+/** crc32 of the file itself, if its payloads are read through another view. */
 async function crc32Of({ path, storage }: ShardToVerify): Promise<number> {
   const source = await openSource(path, undefined, storage);
   try {
@@ -117,7 +120,7 @@ async function crc32Of({ path, storage }: ShardToVerify): Promise<number> {
   }
 }
 
-/** The index, or what is wrong with it; neither where nobody has kept one. */
+/** Returns the index, or a description of its fault; neither if there is no stored index. */
 async function readIndex({
   indexPath: path,
   storage,
@@ -170,7 +173,7 @@ async function compare(
   return { samples: index.samples, payloads };
 }
 
-/** What a shard without an index says of itself. */
+/** Lists the samples of a shard without an index. */
 async function walk(layout: ShardLayout, source: Source, faults: ShardFaults, onSkipped: OnSkipped): Promise<Contents> {
   const payloads: ExpectedPayload[] = [];
   let samples = 0;

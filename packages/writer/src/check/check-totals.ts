@@ -2,11 +2,11 @@ import { countOf } from '@shardtool/base';
 import type { Manifest, ShardIndex } from '@shardtool/format';
 import { addTo } from '@shardtool/format';
 
-/** What the index of one shard adds to the totals of its dataset. */
+/** Contribution of one shard's index to the totals of its dataset. */
 export interface ShardTotals {
-  /** Samples of each class, by its number. */
+  /** Number of samples of each class, by class number. */
   readonly classes: ReadonlyMap<number, number>;
-  /** Samples that have each field. */
+  /** Number of samples that have each field. */
   readonly fields: ReadonlyMap<string, number>;
   /** Types of the label columns. */
   readonly columns: ReadonlyMap<string, string>;
@@ -24,17 +24,17 @@ export function totalsOf({
   return { classes, fields: counts, columns: new Map(columnTypes) };
 }
 
-/** Length of the longest sample with its headers, in bytes: what a reader must have room for. */
+/** Size of the largest sample with its headers, in bytes: the buffer that a reader needs. */
 export function longestSpan({ bytes }: Pick<ShardIndex, 'bytes'>): number {
-  return bytes.reduce((most, length) => Math.max(most, length), 0);
+  return bytes.reduce((max, length) => Math.max(max, length), 0);
 }
 
-/** Sums up the shards of a dataset, to be held against its manifest. */
+/** Sums of the shards of a dataset, to be compared with its manifest. */
 export class DatasetTotals {
   readonly #classes = new Map<number, number>();
   readonly #fields = new Map<string, number>();
   readonly #columns = new Map<string, string>();
-  /** Something is wrong with a shard, so that nothing can be said of the totals. */
+  /** True if a shard is damaged, so that the totals are unknown. */
   #isUnknown = false;
 
   add(shard: ShardTotals | null): void {
@@ -47,20 +47,22 @@ export class DatasetTotals {
     for (const [name, type] of shard.columns) this.#columns.set(name, type);
   }
 
-  /** What a manifest says otherwise than its shards do: a sentence each. One that was edited by hand may lack classes. */
+  /**
+   * Returns a sentence for each difference between the manifest and its shards. An edited manifest may lack classes.
+   */
   compare({ classes, fields, columns, shards }: Manifest, isByHand: boolean): string[] {
     const wrong = [
-      ...repeated(shards.map(({ file }) => file)).map((file) => `it names the shard ${file} twice`),
-      ...repeated(fields.map(({ name }) => name)).map((name) => `it names the field "${name}" twice`),
-      ...repeated(columns.map(({ name }) => name)).map((name) => `it names the column "${name}" twice`),
+      ...repeated(shards.map(({ file }) => file)).map((file) => `it lists the shard ${file} twice`),
+      ...repeated(fields.map(({ name }) => name)).map((name) => `it lists the field "${name}" twice`),
+      ...repeated(columns.map(({ name }) => name)).map((name) => `it lists the column "${name}" twice`),
     ];
     if (this.#isUnknown) return wrong;
     for (const [number, { name, samples }] of classes.entries()) {
       const found = this.#classes.get(number) ?? 0;
-      if (found !== samples) wrong.push(`the class "${name}" has ${countOf(found, 'sample')}, and it says ${samples}`);
+      if (found !== samples) wrong.push(`the class "${name}" has ${countOf(found, 'sample')}, but it says ${samples}`);
     }
     const nameless = [...this.#classes.keys()].filter((number) => number >= classes.length);
-    // Numbers that stood in files beside images need no names.
+    // Class numbers from files next to images need no names.
     if (isByHand && classes.length > 0 && nameless.length > 0)
       wrong.push(`it has no name for the class ${nameless[0]}`);
     return [
@@ -82,8 +84,8 @@ function differences<T>(what: string, found: ReadonlyMap<string, T>, said: Reado
     .filter((name) => found.get(name) !== said.get(name))
     .map((name) => {
       const [here, there] = [found.get(name), said.get(name)];
-      if (here === undefined) return `it names the ${what} "${name}", which no shard has`;
-      if (there === undefined) return `it does not name the ${what} "${name}", which shards have`;
-      return `the ${what} "${name}" ${typeof here === 'number' ? `is in ${countOf(here, 'sample')}` : `is of type ${here}`}, and it says ${there}`;
+      if (here === undefined) return `it lists the ${what} "${name}", which no shard has`;
+      if (there === undefined) return `it does not list the ${what} "${name}", which the shards have`;
+      return `the ${what} "${name}" ${typeof here === 'number' ? `is in ${countOf(here, 'sample')}` : `is of type ${here}`}, but it says ${there}`;
     });
 }

@@ -10,9 +10,9 @@ import {
 import { reasonOf, type ShardFaults } from './faults.js';
 
 /**
- * Walks the headers of a shard: every sample of the index is there, where the index says, and no other. Returns 1 for
- * every row of the index whose payloads can be looked at: those that were found in their places, and where the walk came
- * to an early end also those that it did not get to.
+ * Walks the headers of a shard and compares them with the index: the samples and their positions must be the same.
+ * Returns 1 for every row of the index whose payloads can be checked: samples found at their positions, and if the walk
+ * ended early, also those that it did not reach.
  */
 export async function comparePositions(
   layout: ShardLayout,
@@ -52,11 +52,11 @@ export async function comparePositions(
   return readable;
 }
 
-/** What of a sample is not where the index says; null where all of it is. */
+/** Describes how a sample differs from the index; null if it does not. */
 function whatMoved(sample: SamplePosition, index: ShardIndex, row: number): string | null {
   const stored = new Map(sample.fields.map((field) => [field.name, field]));
   if (isImageAlone(sample)) {
-    // It has no name in the shard; the index alone has one.
+    // The sample has no name in the shard, only in the index.
     const named = [...index.fields].filter(([, { offset }]) => offset[row]! >= 0).map(([name]) => name);
     if (named.length === 1) {
       stored.clear();
@@ -82,7 +82,7 @@ function whatMoved(sample: SamplePosition, index: ShardIndex, row: number): stri
   return null;
 }
 
-/** The sample in whose span a byte lies. */
+/** Key of the sample that contains this byte. */
 function keyAt(index: ShardIndex, offset: number | undefined): string | undefined {
   if (offset === undefined) return undefined;
   return index.key.find((_, row) => offset >= index.offset[row]! && offset < index.offset[row]! + index.bytes[row]!);

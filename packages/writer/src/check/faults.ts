@@ -1,25 +1,25 @@
 import { isUnreadable, ShardtoolError } from '@shardtool/base';
 
-/** Something that is not as it was packed. Without a key it is the shard or its index as a whole. */
+/** A difference from what was packed. Without a key it concerns the shard or its index as a whole. */
 export interface Fault {
   readonly shard: string;
   readonly key?: string;
-  /** One sentence, or several with a semicolon between them. */
+  /** One sentence, or several separated by semicolons. */
   readonly reason: string;
 }
 
 /**
- * What an error says about the data of a dataset. An error that is not about data is thrown on: one of this program, or one that
- * says that data could not be read.
+ * Returns the message of an error about the data of a dataset. Other errors are thrown again: bugs, and data that could
+ * not be read.
  */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof ShardtoolError) || isUnreadable(error)) throw error;
-  // The layouts put the path in front, and a fault has the shard's name.
+  // Layouts put the path in front, but a fault already has the shard's name.
   const { message, shard } = error;
   return shard !== undefined && message.startsWith(`${shard}: `) ? message.slice(shard.length + 2) : message;
 }
 
-/** What is wrong with one shard, gathered as it is found: one fault a sample, whatever is wrong with it. */
+/** Faults of one shard in the order in which they are found: at most one fault per sample, with all its reasons. */
 export class ShardFaults {
   readonly #shard: string;
   readonly #ofShard: string[] = [];
@@ -30,24 +30,24 @@ export class ShardFaults {
     this.#shard = shard;
   }
 
-  /** Whether something is no longer as it was packed. Images that cannot be decoded may have been packed so. */
+  /** True if something differs from what was packed. Images that cannot be decoded may have been packed like that. */
   get changed(): boolean {
     return this.#changed;
   }
 
-  /** Something has changed. `key` names the sample; without it the fault is the shard's. */
+  /** Adds a change. `key` names the sample; without it the fault concerns the whole shard. */
   add(reason: string, key?: string): void {
     this.#changed = true;
     if (key === undefined) this.#ofShard.push(reason);
     else this.#addTo(key, reason);
   }
 
-  /** An image cannot be decoded, whether it has changed or not. */
+  /** Adds an image that cannot be decoded, whether it has changed or not. */
   addUndecodable(reason: string, key: string): void {
     this.#addTo(key, reason);
   }
 
-  /** The shard's own faults first, then the samples' in the order in which they were found. */
+  /** Returns the faults of the shard first, then those of samples in the order in which they were found. */
   list(): Fault[] {
     const shard = this.#shard;
     return [

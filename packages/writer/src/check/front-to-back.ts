@@ -1,17 +1,17 @@
 import { crc32 } from '@shardtool/base';
 import type { Source } from '@shardtool/format';
 
-/** One read. */
+/** Size of one read, in bytes. */
 const READ_BYTES = 4 * 2 ** 20;
 
 /**
- * Reads a file from its beginning to its end, each byte once and in large reads, gives pieces of it on the way, and sums
- * all of it up.
+ * Reads a file once from beginning to end, in large reads. It returns pieces on the way and computes the checksum of
+ * the whole file.
  */
 export class FrontToBack {
   readonly #source: Source;
   #buffer = Buffer.allocUnsafe(READ_BYTES);
-  /** What the buffer holds: a range of the file. */
+  /** Offset in the file of the buffered range. */
   #start = 0;
   #end = 0;
   #crc32 = 0;
@@ -21,8 +21,8 @@ export class FrontToBack {
   }
 
   /**
-   * The bytes at `offset`, fewer where the file ends. They are valid until the next call. Pieces are asked for in the
-   * order of their offsets; one that lies before the last one's beginning is read by itself.
+   * Returns the bytes at `offset`, fewer at the end of the file. They are valid until the next call. Pieces should be
+   * requested in the order of their offsets; a piece that starts before the last one is read separately.
    */
   async piece(offset: number, bytes: number): Promise<Uint8Array> {
     if (offset < this.#start) return this.#apart(offset, bytes);
@@ -33,13 +33,13 @@ export class FrontToBack {
     );
   }
 
-  /** Reads what is left, and gives the crc32 of the whole file. */
+  /** Reads the rest, and returns the crc32 of the whole file. */
   async crc32(): Promise<number> {
     while (await this.#readOn(this.#end, 0)) {}
     return this.#crc32;
   }
 
-  /** Reads the next stretch behind what the buffer holds, of which everything before `needed` may go. False at the end. */
+  /** Reads the next range after the buffer. Bytes before `needed` may be dropped. Returns false at the end. */
   async #readOn(needed: number, bytes: number): Promise<boolean> {
     const keptFrom = Math.min(needed, this.#end);
     const kept = this.#buffer.subarray(keptFrom - this.#start, this.#end - this.#start);

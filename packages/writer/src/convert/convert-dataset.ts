@@ -20,7 +20,7 @@ import type { ViewedShards } from './input/view.js';
 import { type ConvertReport, commit, refuseEmpty, refuseNothing } from './report.js';
 import { tableOf } from './table-columns.js';
 
-/** Each shard becomes one of the same name, in whichever worker is free. */
+/** Converts each shard to one of the same name, in any free worker. */
 export async function convertDataset(
   input: Recasted<DatasetShards | ViewedShards>,
   folder: OutputFolder,
@@ -35,12 +35,12 @@ export async function convertDataset(
   const { shardFolder } = entryOf(format);
   const choice = {
     ...{ format, lmdbValues, table: await tableFor(format, input) },
-    // What has been sent to a bucket has its name there.
+    // Shards that were sent to a bucket already have their final names there.
     shardFolder: isElsewhere || shardFolder === undefined ? undefined : hiddenFolder(shardFolder),
   };
   const layout = await outputLayoutOf(choice);
   const seen = 'view' in input ? input : null;
-  // A shard of which nothing is left becomes none.
+  // A shard without remaining samples is not written.
   const numbered = input.shards.map((shard, number) => ({ shard, number }));
   const taken = numbered.filter(({ number }) => seen === null || seen.samples[number]! > 0);
   const shards = taken.map(({ shard }) => shard);
@@ -91,7 +91,7 @@ export async function convertDataset(
     done.sort((a, b) => a.shard - b.shard);
     const left = done.filter(({ samples }) => samples > 0);
     const total = (count: (shard: NumberedShard) => number) => done.reduce((sum, shard) => sum + count(shard), 0);
-    // A shard that an earlier build has finished counts none.
+    // Shards finished by an earlier version have no count.
     const skippedLinks = total((shard) => shard.skippedLinks ?? 0);
     if (left.length === 0 && done.length > 0) {
       if (input.recast !== undefined) refuseNothing();
@@ -116,17 +116,17 @@ export async function convertDataset(
 }
 
 /**
- * Throws DiskFullError where the disk has no room for the shards. `goesOn`: what an earlier conversion that goes on was made from, whose
- * finished shards have their room already; null where it begins.
+ * Throws DiskFullError if the disk has too little space for the shards. `goesOn`: the source of an earlier conversion
+ * that is resumed, whose finished shards already use their space; null for a new conversion.
  */
 function checkRoom(folder: OutputFolder, shards: readonly DatasetShard[], goesOn: string | null): void {
   const left =
     goesOn === null ? shards : shards.filter(({ stem }) => readShardNote(folder.path, stem, goesOn) === null);
-  const what = left.length === shards.length ? 'The conversion' : 'What is left of the conversion';
+  const what = left.length === shards.length ? 'The conversion' : 'The rest of the conversion';
   folder.checkRoom(sumOfBytes(left), what);
 }
 
-/** Those that convert. This thread is one of them, unless it has much to send meanwhile. */
+/** Creates the workers. This thread is one of them, unless it has much to upload meanwhile. */
 function createWorkers(
   options: CheckedConvertOptions,
   { samples, bytes, shards }: { readonly samples: number; readonly bytes: number; readonly shards: number },
@@ -135,7 +135,7 @@ function createWorkers(
   const isDefault = options.isWorkersDefault || options.workers === 1;
   const isSmall = isDefault && isPlain(options) && isSmallWork({ files: samples, bytes });
   const size = isSmall ? 1 : Math.max(1, Math.min(options.workers, shards));
-  // Reading lets its other work in after each MiB.
+  // Reading yields to other work of the thread after each MiB.
   const own = (report: Report) => ({
     ...thisThread(async (job: ConvertJob) => (await import('./convert-job.js')).convertNumbered(job, report)),
     isEnough: false,
@@ -143,7 +143,7 @@ function createWorkers(
   return new WorkerGroup(new URL('./convert-worker.js', import.meta.url), size, isElsewhere && !isSmall ? null : own);
 }
 
-/** No image is decoded or index made of whole shards. */
+/** True if no image is decoded and no index of whole shards is made. */
 function isPlain({ index }: CheckedConvertOptions): boolean {
   return index.length === 0;
 }
@@ -152,7 +152,7 @@ function sumOfBytes(shards: readonly { readonly bytes: number }[]): number {
   return shards.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
-/** The columns of the new shards, where their layout has columns. */
+/** Columns of the new shards, if their layout has columns. */
 async function tableFor(
   format: OutputLayoutName,
   input: Recasted<DatasetShards | ViewedShards>,

@@ -1,4 +1,4 @@
-/** One shard of a conversion, in a thread of its own or in the one that converts. */
+/** Converts one shard, in a worker thread or in the thread that converts. */
 import { isAsNoted, noteShard, readShardNote } from '../output/shard-note.js';
 import type { DatasetShard } from '../shard/dataset-shards.js';
 import { type OutputChoice, outputLayoutOf } from '../shard/layout-choice.js';
@@ -8,12 +8,12 @@ import { type ConvertedShard, convertShard } from './convert-shard.js';
 import type { Recast } from './input/recast.js';
 import { type View, type ViewedShard, viewedShard } from './input/view.js';
 
-/** What {@link ShardTarget} is made of in each worker. */
+/** From this each worker makes a {@link ShardTarget}. */
 export interface ConvertTarget extends Omit<ShardTarget, 'layout'> {
   readonly layout: OutputChoice;
-  /** Of all that the shards are made from. */
+  /** Digest of everything that the shards are made from. */
   readonly madeFrom: string;
-  /** Finished shards lie somewhere else; of those that are noted it was looked there whether they are as noted. */
+  /** True if finished shards are stored elsewhere. Those with notes were already compared with their notes there. */
   readonly isElsewhere: boolean;
 }
 
@@ -21,12 +21,12 @@ export interface ConvertJob {
   readonly shard: number;
   readonly input: DatasetShard;
   readonly target: ConvertTarget;
-  /** What of the shard is taken, where it is not all. */
+  /** The part of the shard to convert, if not all of it. */
   readonly view?: View | undefined;
   readonly recast: Recast | null;
 }
 
-/** Keeps a shard that is finished, or converts it and notes that down. */
+/** Keeps a finished shard, or converts it and notes that it is finished. */
 export async function convertNumbered(
   { shard, input, target, view, recast }: ConvertJob,
   report: Report,
@@ -36,7 +36,7 @@ export async function convertNumbered(
   return { shard, ...(await keptOrConverted(input, { ...target, layout }, target, viewed, recast, report)) };
 }
 
-/** A shard that was converted now, or earlier. */
+/** A shard that was converted now or earlier. */
 export interface NumberedShard extends ShardOfConversion {
   readonly shard: number;
   readonly isKept: boolean;
@@ -44,7 +44,7 @@ export interface NumberedShard extends ShardOfConversion {
 
 type ShardOfConversion = Omit<ConvertedShard, 'shard'>;
 
-/** What an earlier conversion of the same has finished stays. */
+/** Shards that an earlier run of the same conversion has finished are kept. */
 async function keptOrConverted(
   input: DatasetShard,
   target: ShardTarget,

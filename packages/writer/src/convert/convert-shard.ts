@@ -25,23 +25,24 @@ import { type Recast, recastIndex } from './input/recast.js';
 import { type ViewedShard, wholeIndex } from './input/view.js';
 import { checkClass, inTable } from './table-row.js';
 
-/** What became of a shard. */
+/** Result of converting a shard. */
 export interface ConvertedShard extends ShardRecord {
   /** Its number in the dataset. */
   readonly shard: number;
-  /** Files in it that belong to no sample: dotfiles, and names without a dot. */
+  /** Number of files in it that belong to no sample: dotfiles, and names without a dot. */
   readonly skippedEntries: number;
-  /** Links in it that were not followed. */
+  /** Number of links in it that were not followed. */
   readonly skippedLinks: number;
-  /** Samples that labels have no row for, or that were not wanted. */
+  /** Number of samples that have no row in the labels, or were not selected. */
   readonly leftOut: number;
 }
 
 /**
- * Writes the samples of a shard, in the order of its index, to a new one of the same name; every field is held against
- * its crc32 on the way. With `viewed` the samples and classes are those of its index. Throws
- * {@link SampleChecksumError} with shard and key for a damaged sample, ShardIndexError for an index of another pack,
- * SampleSizeError, EntryNameError or KeyLengthError for what the new layout does not take, {@link DiskFullError} and FileError; nothing of the new shard is left then.
+ * Writes the samples of a shard, in the order of its index, to a new shard of the same name. Every field is checked
+ * against its crc32. With `viewed` the samples and classes are those of its index. Throws {@link SampleChecksumError}
+ * with shard and key for a damaged sample, ShardIndexError for an index of another pack, SampleSizeError,
+ * EntryNameError or KeyLengthError for samples that the new layout does not support, {@link DiskFullError} and
+ * FileError. After an error nothing of the new shard is left.
  */
 export async function convertShard(
   input: DatasetShard,
@@ -57,7 +58,7 @@ export async function convertShard(
   } = viewed === undefined
     ? await indexOf(input)
     : { index: await wholeIndex(viewed), skippedEntries: 0, skippedLinks: 0 };
-  // A view has the numbers of its dataset.
+  // A view uses the class numbers of its dataset.
   const numbers = viewed === undefined ? (input.classNumbers ?? null) : null;
   const renumbered = {
     ...withSplit(own, viewed === undefined ? input.split : undefined),
@@ -106,13 +107,13 @@ export async function convertShard(
   }
 }
 
-/** The values of the rows that were taken. */
+/** Returns the values of the selected rows. */
 function takenOf(columns: ShardIndex['columns'], taken: Uint8Array | null): ShardIndex['columns'] {
   if (taken === null) return columns;
   return new Map(Array.from(columns, ([name, values]) => [name, values.filter((_, row) => taken[row] === 1)]));
 }
 
-/** Rows that are read one after the other, or a row alone that goes into the new shard in pieces. */
+/** Yields runs of rows that are read together, or a single row that is written in pieces. */
 function* runsOf({ samples, bytes }: ShardIndex, writer: ShardWriter) {
   for (let from = 0, to = 0; from < samples; from = to) {
     const isLarge = goesInPieces(bytes[from]!, writer);
@@ -122,7 +123,7 @@ function* runsOf({ samples, bytes }: ShardIndex, writer: ShardWriter) {
   }
 }
 
-/** Reads a sample from its shard piece by piece. Throws {@link SampleChecksumError} as for one that is read whole. */
+/** Reads a sample from its shard in pieces. Throws {@link SampleChecksumError} as for a sample that is read whole. */
 async function putLarge(
   writer: ShardWriter,
   rows: IndexRows,
@@ -155,7 +156,7 @@ function notWhole(): never {
   throw new Error('A large payload comes in pieces.');
 }
 
-/** A stretch of the shard piece by piece, each valid until the next. */
+/** Reads a range of the shard in pieces, each valid until the next. */
 async function* piecesOf(dataset: Dataset, offset: number, bytes: number): AsyncGenerator<Uint8Array> {
   const buffer = new Uint8Array(Math.min(PIECE_BYTES, bytes));
   for (let done = 0; done < bytes; done += PIECE_BYTES) {
@@ -165,14 +166,16 @@ async function* piecesOf(dataset: Dataset, offset: number, bytes: number): Async
   }
 }
 
-/** A shard of one of several splits says which, unless it has a column of that name. */
+/**
+ * Adds the split of the shard as a column, if the dataset has several splits and the shard has no column of that name.
+ */
 function withSplit(index: ShardIndex, split: string | null | undefined): ShardIndex {
   if (split === undefined || index.columns.has(SPLIT_COLUMN)) return index;
   const values = new Array<string | null>(index.samples).fill(split);
   return { ...index, columns: new Map([...index.columns, [SPLIT_COLUMN, values]]) };
 }
 
-/** The label columns of the dataset; where this shard lacks one, no sample has a value. */
+/** Adds the label columns of the dataset that this shard lacks, with null for every sample. */
 function withAll({ columns, samples }: ShardIndex, types: ShardTarget['columnTypes']): ShardIndex['columns'] {
   const valuesOf = (name: string, type: ColumnType): readonly ColumnValue[] => {
     const values = columns.get(name) ?? new Array<null>(samples).fill(null);
@@ -182,7 +185,7 @@ function withAll({ columns, samples }: ShardIndex, types: ShardTarget['columnTyp
   return new Map(Array.from(types, ([name, type]) => [name, valuesOf(name, type)]));
 }
 
-/** The index that lies beside the shard, or one that is made from its headers and payloads. */
+/** Returns the index next to the shard, or one made from its headers and payloads. */
 async function indexOf(
   input: DatasetShard,
 ): Promise<{ readonly index: ShardIndex; readonly skippedEntries: number; readonly skippedLinks: number }> {
@@ -205,11 +208,11 @@ async function indexOf(
 }
 
 function wrongIndex({ name, indexPath, record }: DatasetShard, found: number): ShardIndexError {
-  const message = `${indexPath} has ${countOf(found, 'sample')}, and dataset.json says that ${name} has ${record!.samples}: one of the two belongs to another pack; restore it.`;
+  const message = `${indexPath} has ${countOf(found, 'sample')}, but according to dataset.json ${name} has ${record!.samples}: one of the two belongs to another pack; restore it.`;
   return new ShardIndexError({ shard: name, path: indexPath! }, message);
 }
 
-/** The one shard as a dataset, which reads ahead in large pieces and checks what it read. */
+/** Opens the one shard as a dataset, which reads ahead in large pieces and verifies checksums. */
 function datasetOf(
   { name, path, format, storage, bytes, reading }: DatasetShard,
   index: ShardIndex,
@@ -239,7 +242,7 @@ function fieldsOf({ fields }: Sample, index: ShardIndex, row: number) {
   return Object.entries(fields).map(([name, payload]) => fieldOf(name, payload, index.fields.get(name)!.crc32?.[row]));
 }
 
-/** Where nobody has looked at the image yet, that is done now. */
+/** Probes the image now if that has not been done yet. */
 function factsOf(
   { cls, fields }: Pick<Sample, 'cls'> & Partial<Pick<Sample, 'fields'>>,
   index: ShardIndex,

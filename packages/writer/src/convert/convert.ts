@@ -32,24 +32,29 @@ import { type ConvertReport, madeReport } from './report.js';
 import { convertTarStream, refuseStream } from './stream/convert-tar.js';
 
 /**
- * How shards are converted, and what of them. `maxShardBytes`, `maxShardSamples` and `name` are for streams: other shards
- * keep what they hold.
+ * Options of a conversion. `maxShardBytes`, `maxShardSamples` and `name` are for streams; other shards keep their
+ * samples and names.
  */
 export interface ConvertOptions extends Omit<OutputOptions, 'format'>, ViewOptions, RecastOptions {
-  /** Kind of the new shards: also Parquet for the Hub of Hugging Face, TFRecord and MosaicML's MDS, which `pack` does not write. */
+  /**
+   * Format of the new shards: in addition to those of `pack`, Parquet for the Hugging Face Hub, TFRecord, and
+   * MosaicML's MDS.
+   */
   readonly format?: OutputLayoutName | undefined;
-  /** Links in tars: `skip`, the default, counts them, `follow` takes each for the file in the same tar that it leads to. */
+  /**
+   * Links in tars. `skip` counts them; `follow` uses the file in the same tar that the link points to. Default: `skip`.
+   */
   readonly links?: LinkChoice | undefined;
-  /** Endings as {@link PackOptions.fields} has them: the files of one tar are then named as packing names them. */
+  /** Extensions as in {@link PackOptions.fields}. The files of one tar are then named as packing names them. */
   readonly fields?: readonly string[] | undefined;
 }
 
 /**
- * Converts shards to another layout in the folder `output`, without decoding images, and commits them with dataset.json.
- * `source` is a dataset, a folder of tars, one shard, a .tar.gz, or a stream of a tar, gzip or not. Each shard becomes
- * one of the same name, with the same samples in the same order; a stream is cut into shards. Throws a
- * {@link ShardtoolError} that says what is wrong; without dataset.json the folder then says that the work did not end, and
- * the same call goes on where it was (a compressed tar begins anew).
+ * Converts shards to another format in the folder `output`, without decoding images, and writes dataset.json. `source`
+ * is a dataset, a folder of tars, one shard, a .tar.gz, or a stream of a tar, compressed with gzip or not. Each shard
+ * becomes one of the same name, with the same samples in the same order; a stream is split into shards. Throws a {@link
+ * ShardtoolError}. Without dataset.json the folder is marked as unfinished, and the same call resumes the conversion (a
+ * compressed tar starts again).
  */
 export async function convert(
   source: string | Readable,
@@ -103,7 +108,7 @@ async function convertTo(
   }
 }
 
-/** Undefined where nothing is chosen: then an index beside a shard says what is in it. */
+/** Undefined if no choice was made: an index next to the shard then decides. */
 function readingOf(features: ChosenColumns | undefined, links: LinkChoice | undefined): ReadChoice | undefined {
   return links === 'follow' ? { ...features, links } : features;
 }
@@ -125,7 +130,7 @@ async function convertInto(
       await destination.removeGone();
       return report;
     }
-    // A stream begins anew.
+    // A stream always starts again.
     const isBegun = found === 'plan' && 'shards' in input;
     if (!isBegun) {
       await folder.clear();
@@ -146,21 +151,24 @@ async function convertInto(
   }
 }
 
-/** Whether there is a shard that the same call would keep. Those of a stream have no notes: it begins anew. */
+/**
+ * True if there is a shard that the same call would keep. Shards of a stream have no notes, because a stream starts
+ * again.
+ */
 function hasFinished(folder: OutputFolder, madeFrom: string | null): boolean {
   if (madeFrom === null || !existsSync(path.join(folder.path, PACK_NOTE_FILE))) return false;
   return folder.noted().shards.some((stem) => readShardNote(folder.path, stem, madeFrom) !== null);
 }
 
-/** Nothing was finished, so nothing stays. The error that ended the work counts, whatever becomes of this. */
+/** No shard was finished, so all files are removed. The original error is thrown even if this fails. */
 async function removeMade(folder: OutputFolder, destination: Destination): Promise<void> {
   await folder.clear().catch(() => undefined);
   await destination.removeGone().catch(() => undefined);
 }
 
 /**
- * Of all that the shards are made from: the options and the files, as far as their sizes and times tell. Null for a stream,
- * which nobody knows before it has ended.
+ * Digest of everything that the shards are made from: the options and the files, by their sizes and times. Null for a
+ * stream, which is unknown before it has ended.
  */
 async function digestOf(
   source: string | Readable,
@@ -194,23 +202,23 @@ async function digestOf(
   return hash.digest('hex');
 }
 
-/** Files whose times are looked up at a time. */
+/** Number of files whose times are looked up concurrently. */
 const LOOKED_AT_ONCE = 32;
 
-/** Shards are taken over as they are cut. */
+/** Rejects options that would change how existing shards are divided. */
 function refuseCuts(options: ConvertOptions, format: OutputLayoutName): void {
   const given = (['maxShardBytes', 'maxShardSamples', 'name'] as const).find((name) => options[name] !== undefined);
   if (given === undefined || (given === 'name' && entryOf(format).stemOf !== undefined)) return;
   throw new OptionError(
     {},
-    `The option "${given}" is for streams; shards keep their samples and their names, so leave it out.`,
+    `The option "${given}" is for streams; converted shards keep their samples and names, so remove it.`,
   );
 }
 
-/** With `overwrite` the input would be removed before it is read. */
+/** With `overwrite` the input would be deleted before it is read. */
 async function refuseSameFolder(source: string, output: string): Promise<void> {
   const placeOf = (place: string) => (isRemote(place) ? place.replace(/\/+$/, '') : realpath(place).catch(() => place));
   const [input, target] = await Promise.all([source, output].map(placeOf));
   if (input !== target && path.dirname(input!) !== target) return;
-  throw new OptionError({ path: output }, `${output} is where the input lies; convert to another folder.`);
+  throw new OptionError({ path: output }, `${output} is also the folder of the input; convert to another folder.`);
 }

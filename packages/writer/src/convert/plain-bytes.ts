@@ -4,7 +4,7 @@ import { createGunzip } from 'node:zlib';
 /** RFC 1952, section 2.3.1: ID1 and ID2. */
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
 
-/** The bytes of a stream, decompressed if they begin like gzip. */
+/** Yields the bytes of a stream, decompressed if they start with the gzip signature. */
 export async function* plainBytes(input: Readable): AsyncGenerator<Buffer> {
   const chunks: AsyncIterator<Buffer> = input[Symbol.asyncIterator]();
   let head = Buffer.alloc(0);
@@ -14,7 +14,7 @@ export async function* plainBytes(input: Readable): AsyncGenerator<Buffer> {
   }
   const bytes = withHead(head, { [Symbol.asyncIterator]: () => chunks });
   if (!head.subarray(0, GZIP_MAGIC.length).equals(GZIP_MAGIC)) yield* bytes;
-  // Its error is met by whoever reads what comes out.
+  // An error is reported by the consumer of the output.
   else yield* pipeline(Readable.from(bytes), createGunzip(), () => undefined);
 }
 

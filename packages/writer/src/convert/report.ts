@@ -6,32 +6,38 @@ import { removeState } from '../output/pack-state.js';
 import { checkShardsThere } from '../output/same-dataset.js';
 import type { ShardRecord } from '../shard/new-shard.js';
 
-/** What a conversion made. */
+/** Result of a conversion. */
 export interface ConvertReport {
   readonly samples: number;
   readonly shards: number;
   /** Size of the new shards in bytes. */
   readonly bytes: number;
-  /** Files in the input that belong to no sample: dotfiles, names without a dot; in a tar of class folders also those beside no image. */
+  /**
+   * Number of files in the input that belong to no sample: dotfiles and names without a dot, and in a tar of class
+   * folders also files next to no image.
+   */
   readonly skippedEntries: number;
-  /** Links in the input that were not followed. */
+  /** Number of links in the input that were not followed. */
   readonly skippedLinks: number;
-  /** Samples that the labels have no row for, or for which `where` does not hold. */
+  /** Number of samples that have no row in the labels, or do not match `where`. */
   readonly leftOut: number;
-  /** Samples that webdataset skips when it reads these tars, because their keys begin with a folder like `__x__`. */
+  /**
+   * Number of samples that webdataset skips when it reads these tars, because their keys start with a folder such as
+   * `__x__`.
+   */
   readonly metaSamples: number;
-  /** Fields that not all samples have: some readers want the same fields in every sample. */
+  /** Fields that not all samples have. Some readers require the same fields in every sample. */
   readonly partialFields: readonly PartialField[];
-  /** The folder was the dataset of this input and these options already: nothing was written. */
+  /** True if the folder already was the dataset of this input and these options, so that nothing was written. */
   readonly wasCommitted: boolean;
 }
 
-/** What of the input is not in the new dataset. */
+/** Counts of items of the input that are not in the new dataset. */
 export type SkippedCounts = Pick<ConvertReport, 'skippedEntries' | 'skippedLinks' | 'leftOut'>;
 
 const NOTHING_SKIPPED: SkippedCounts = { skippedEntries: 0, skippedLinks: 0, leftOut: 0 };
 
-/** Writes dataset.json, and tells what was made. */
+/** Writes dataset.json and returns the report. */
 export async function commit(
   folder: OutputFolder,
   shards: readonly ShardRecord[],
@@ -52,7 +58,7 @@ export async function commit(
   };
 }
 
-/** Of a folder that holds what was to be made. */
+/** Report for a folder that already contains the result. */
 export async function madeReport({ path: output }: OutputFolder): Promise<ConvertReport> {
   const manifest = await readManifest(output);
   checkShardsThere(output, manifest);
@@ -64,19 +70,19 @@ export async function madeReport({ path: output }: OutputFolder): Promise<Conver
 }
 
 export function refuseNothing(): never {
-  const message = 'No sample is left to convert: widen "where", or see whether the labels name these samples.';
+  const message = 'No sample is left to convert: use a wider "where", or check that the labels list these samples.';
   throw new NoImagesError({}, message);
 }
 
-/** Of a tar without samples. */
+/** Describes how to include skipped links, for a tar without samples. */
 export function skippedLinksRemedy(skippedLinks: number): string {
   const what = skippedLinks === 1 ? 'a link was' : `${skippedLinks} links were`;
-  return `${what} skipped, which "links" (--links follow) takes for the files in the same tar that they lead to`;
+  return `${what} skipped; to use the files in the same tar that links point to, set "links" (--links follow)`;
 }
 
-/** Of shards that other software wrote. */
+/** Rejects shards of other tools without samples. */
 export function refuseEmpty(path: string, skippedLinks: number): never {
-  const remedy = skippedLinks > 0 ? skippedLinksRemedy(skippedLinks) : 'see whether it is the file that was meant';
-  const message = `There is no sample to convert: ${path} has none; ${remedy}.`;
+  const remedy = skippedLinks > 0 ? skippedLinksRemedy(skippedLinks) : 'check that it is the right file';
+  const message = `There is no sample to convert in ${path}; ${remedy}.`;
   throw new NoImagesError({ path }, message);
 }

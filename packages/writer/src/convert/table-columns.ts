@@ -29,14 +29,14 @@ interface TableInput {
 }
 
 type Seen = Pick<ShardIndex, 'samples' | 'fields' | 'cls' | 'columns'> & {
-  /** Whether somebody has looked into the fields, so that those that are to say the class and say none are known. */
+  /** True if the fields were read, so that class fields without a valid class are known. */
   readonly isRead: boolean;
 };
 
 /**
- * The columns of shards that are to have the same ones in every sample: what fields and label columns the samples have, of all
- * shards, by their indexes or else by a walk over their headers. Where samples have their image under several names (`jpg` here,
- * `png` there), one column has it.
+ * Determines the columns of shards whose samples must all have the same ones: the fields and label columns of all
+ * shards, from their indexes or by walking their headers. If images have several field names (`jpg` in some samples,
+ * `png` in others), one column contains them all.
  */
 export async function tableOf(
   { shards, classes, columns, view, recast }: TableInput,
@@ -86,16 +86,16 @@ async function seen(shard: DatasetShard, number: number, view: View | undefined)
   }
 }
 
-/** What has been seen of all shards. */
+/** Fields and columns seen in all shards so far. */
 class Survey {
   samples = 0;
   hasClass = false;
-  /** A field says the class in other words than a number. */
+  /** A class field contains something other than a number. */
   hasOddClass = false;
   readonly #labels: readonly string[];
   readonly #having = new Map<string, number>();
   readonly #lacking = new Set<string>();
-  /** Names that images have, and those that were seen in one sample. */
+  /** Field names of images, and combinations of them that occur in one sample. */
   readonly #images = new Set<string>();
   readonly #together = new Set<string>();
 
@@ -142,7 +142,7 @@ class Survey {
     return this.#lacking.has(label);
   }
 
-  /** The fields that one column can have: no sample has two of them. */
+  /** Image fields that one column can contain: no sample has two of them. */
   images(): string[] {
     const taken: string[] = [];
     for (const name of [...this.#images].sort()) {

@@ -7,14 +7,14 @@ import type { EqualSizes } from './equal-sizes.js';
 import type { HashPartsJob } from './hash-files.js';
 import { describeImages, packedImages } from './packed-images.js';
 
-/** The lengths of all images of the dataset, so that files of the same length are hashed. */
+/** Adds the lengths of all images of the dataset, so that files of the same length are hashed. */
 export async function notePackedSizes(base: AppendBase, sizes: EqualSizes): Promise<void> {
   for await (const { offset, bytes } of packedImages(base)) {
     for (let row = 0; row < bytes.length; row++) if (offset[row]! >= 0) sizes.note(bytes[row]!);
   }
 }
 
-/** Images of one shard that are to be hashed. */
+/** Images of one shard that will be hashed. */
 interface Candidates {
   readonly shard: number;
   readonly rows: readonly number[];
@@ -22,8 +22,8 @@ interface Candidates {
 }
 
 /**
- * Finds the images of the dataset that have the bytes of files in `table`: the indexes know the length and crc32 of each,
- * and where both are those of a file, its bytes are read from the shard and hashed. Throws FileError,
+ * Finds the images of the dataset that have the bytes of files in `table`. The indexes have the length and crc32 of
+ * each image. If both equal those of a file, the image is read from the shard and hashed. Throws FileError,
  * ShardIndexError, VersionError.
  */
 export async function comparePacked(
@@ -59,7 +59,7 @@ export async function comparePacked(
   await hashPartsInWorkers(workers, jobs, { files: images, bytes: total }, ({ numbers, digests }) =>
     hashed.set(numbers[0]!, digests),
   );
-  // In their order, so that the first of several stands for the files.
+  // In order, so that the first of several equal images counts.
   for (const { shard: number, rows, job } of candidates) {
     table.addPacked(hashed.get(job.first)!, await describeImages(base, number, rows));
   }

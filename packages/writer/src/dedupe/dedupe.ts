@@ -17,33 +17,36 @@ import { EqualSizes } from './equal-sizes.js';
 
 export const DUPLICATES_FILE = 'duplicates.jsonl';
 
-/** What of a plan's images is there more than once. */
+/** Images of a plan that occur more than once. */
 export interface Duplicates {
-  /** `OUTCOME.duplicate` for each image of the file table that another one stands for. */
+  /** `OUTCOME.duplicate` for each image of the file table that has the bytes of another one. */
   readonly leftOut: Uint8Array;
   readonly count: number;
-  /** Duplicates whose class is another one than that of the image that stands for them. */
+  /** Number of duplicates whose class differs from that of the image that is packed. */
   readonly classConflicts: number;
-  /** Adds to the list in the output folder: one JSON object a line, with the path and the one that stands for it. */
+  /**
+   * Adds to the list in the output folder: one JSON object per line, with the path and the image that is packed
+   * instead.
+   */
   write(output: string): Promise<void>;
-  /** Removes what was kept beside the output folder. */
+  /** Deletes the temporary files next to the output folder. */
   close(): void;
 }
 
-/** A line of the list. The classes are there where they differ; null is no class. */
+/** A line of the list. The classes are present if they differ; null is no class. */
 interface DuplicateLine {
   readonly path: string;
   readonly standsFor: string;
-  /** Of the image that stands for it, where that was packed before. */
+  /** Shard of the image that is packed instead, if it was already packed. */
   readonly shard?: string;
   readonly class?: string | null;
   readonly standsForClass?: string | null;
 }
 
 /**
- * Finds images with the same bytes, by sha256, in the order of their paths: the first stands for the others, and an image
- * that the dataset `base` has for all. What is known meanwhile lies on the disk, in a folder beside `output`. Whoever asks
- * closes it.
+ * Finds images with the same bytes, by sha256, in the order of their paths. The first one is packed instead of the
+ * others; an image that the dataset `base` contains takes precedence. Intermediate data is on disk, in a folder next to
+ * `output`. The caller must close the result.
  */
 export async function findDuplicates(
   files: SourceFiles,
@@ -82,7 +85,7 @@ export async function findDuplicates(
   }
 }
 
-/** A pack that goes on has written the list before, and one that adds to a dataset finds another. */
+/** A resumed pack has already written the list, and a pack that adds to a dataset finds the list of earlier packs. */
 async function addToList(list: string, target: string): Promise<void> {
   if (statSync(list).size === 0) return;
   const before = existsSync(target) ? readFileSync(target, 'utf8') : '';
@@ -110,7 +113,7 @@ function linesOf(text: string): string[] {
   return text.split('\n').filter((line) => line !== '');
 }
 
-/** Which file, and what stands for it: in a new shard, or by now in one of the dataset. */
+/** The file, and the image packed instead: in a new shard, or meanwhile in a shard of the dataset. */
 function pairIn(line: string): string {
   const { path, standsFor } = JSON.parse(line) as DuplicateLine;
   return JSON.stringify([path, standsFor]);
@@ -121,13 +124,13 @@ function imagesOf({ samples, fileStart, files }: Grouping): Uint32Array {
   return fileStart.subarray(0, samples).map((start) => files[start]!);
 }
 
-/** In bytes, by number. */
+/** Sizes in bytes, by file number. */
 function sizesOf(files: SourceFiles): Float64Array {
   const reader = files.reader();
   return Float64Array.from({ length: files.count }, (_, file) => reader.bytes(file));
 }
 
-/** The class of each image, by its number among the files. */
+/** Class of each image, by its file number. */
 function classesOf(files: SourceFiles, plan: PackPlan): (file: number) => string | null {
   const numbers = new Int32Array(files.count).fill(-1);
   for (const [sample, image] of imagesOf(plan.grouping).entries()) numbers[image] = plan.cls[sample]!;
@@ -155,7 +158,7 @@ async function writeList(
       const other =
         typeof standsFor === 'number'
           ? { standsFor: reader.path(standsFor), cls: classOf(standsFor) }
-          : // The classes of the dataset keep their numbers.
+          : // Classes of the dataset keep their numbers.
             { standsFor: standsFor.source, shard: standsFor.shard, cls: plan.classes[standsFor.cls] ?? null };
       const { cls: standsForClass, ...names } = other;
       const classes = { class: classOf(file), standsForClass };

@@ -9,7 +9,7 @@ import { DigestTable, type Duplicate } from './digest-table.js';
 const folder = mkdtempSync(path.join(tmpdir(), 'digests-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** The digest of some bytes; null for a file that cannot be read. */
+/** Returns the digests of some contents; null is a file that cannot be read. */
 function digestsOf(contents: readonly (number | null)[]): Uint8Array {
   return Buffer.concat(
     contents.map((content) =>
@@ -20,7 +20,7 @@ function digestsOf(contents: readonly (number | null)[]): Uint8Array {
 
 const image = (number: number) => ({ source: `${number}/ä.jpg`, cls: number, shard: '000000.tar' });
 
-test('the first of equal files stands for the others, or an image of the dataset for all, in whichever order they come', async () => {
+test('equal files refer to the first of them, or to an image of the dataset, in any order of arrival', async () => {
   const contents = fc.array(fc.option(fc.nat(30)), { maxLength: 60 });
   await fc.assert(
     fc.asyncProperty(contents, contents, fc.integer(), async (files, packed, seed) => {
@@ -46,7 +46,7 @@ test('the first of equal files stands for the others, or an image of the dataset
   expect(existsSync(path.join(folder, 'table'))).toBe(false);
 });
 
-test('far more files than wait in memory come back, too', async () => {
+test('many more files than are buffered in memory are returned, too', async () => {
   const count = 100_000;
   const table = await DigestTable.create(path.join(folder, 'large'));
   // Files i and i + 50,000 are equal.
@@ -63,7 +63,7 @@ test('far more files than wait in memory come back, too', async () => {
   await table.close();
 });
 
-test('a file has a length and a crc32 together', async () => {
+test('a length and a crc32 match only together', async () => {
   const table = await DigestTable.create(path.join(folder, 'sums'));
   const numbers = Uint32Array.of(4, 7);
   table.addSums({ numbers, digests: new Uint8Array(64), crc32: Uint32Array.of(1, 2) }, (number) => number * 10);

@@ -6,8 +6,8 @@ import type { PackedImage } from './packed-images.js';
 const NUMBER_BYTES = 4;
 
 /**
- * A file, and what has the same bytes and stands for it: an image of the dataset, or the first file in the order of the
- * paths.
+ * A file, and the image with the same bytes that is packed instead: an image of the dataset, or the first file in the
+ * order of the paths.
  */
 export interface Duplicate {
   readonly file: number;
@@ -15,19 +15,19 @@ export interface Duplicate {
 }
 
 /**
- * Which file stands for which, in an LMDB store on the disk: memory does not grow with the number of files. The store
- * is one of this moment, which nothing but this class opens; it is gone when it is closed.
+ * Duplicates of files, in an LMDB store on disk, so that memory use does not grow with the number of files. The store
+ * is temporary: only this class opens it, and closing deletes it.
  */
 export class DigestTable {
   readonly #path: string;
   readonly #store: RootDatabase<Buffer, Buffer>;
   /** The first file of each digest. */
   readonly #first;
-  /** The digest of each file that something stands for, in the order of their numbers. */
+  /** Digest of each duplicate file, in the order of file numbers. */
   readonly #others;
-  /** Lengths and crc32 of files, where they are compared with a dataset. */
+  /** Lengths and crc32 of files, if they are compared with a dataset. */
   readonly #sums;
-  /** The image of the dataset that has a digest, as JSON. */
+  /** The image of the dataset for each digest, as JSON. */
   readonly #packed;
 
   private constructor(path: string, store: RootDatabase<Buffer, Buffer>) {
@@ -40,14 +40,14 @@ export class DigestTable {
     this.#packed = store.openDB<Buffer, Buffer>({ name: 'packed', ...binary });
   }
 
-  /** Makes the store in the folder `path`, which does not exist yet or is empty. */
+  /** Creates the store in the folder `path`, which is empty or does not exist yet. */
   static async create(path: string): Promise<DigestTable> {
     const { open } = await import('lmdb');
-    // Nothing of it has to survive a crash.
+    // The store does not have to survive a crash.
     return new DigestTable(path, open<Buffer, Buffer>({ path, noSync: true, maxDbs: 4, compression: false }));
   }
 
-  /** Takes digests of files, in any order. */
+  /** Adds digests of files, in any order. */
   add({ numbers, digests }: HashedFiles): void {
     this.#store.transactionSync(() => {
       for (const [i, number] of numbers.entries()) {
@@ -61,21 +61,21 @@ export class DigestTable {
     });
   }
 
-  /** Takes the lengths and crc32 of files that images of the dataset are compared with. */
+  /** Adds the lengths and crc32 of files that are compared with images of the dataset. */
   addSums({ numbers, crc32 }: HashedFiles, bytesOf: (number: number) => number): void {
     this.#store.transactionSync(() => {
       for (const [i, number] of numbers.entries()) this.#sums.putSync(sumBytes(bytesOf(number), crc32[i]!), PRESENT);
     });
   }
 
-  /** Whether a file has this length and this crc32. */
+  /** True if a file has this length and this crc32. */
   hasSum(bytes: number, crc32: number): boolean {
     return this.#sums.get(sumBytes(bytes, crc32)) !== undefined;
   }
 
   /**
-   * Takes digests of images of the dataset, when those of all files are there. Where several have the same, the first one
-   * stands for the files.
+   * Adds digests of images of the dataset, after those of all files. If several images have the same digest, the first
+   * one counts.
    */
   addPacked(digests: Uint8Array, images: readonly PackedImage[]): void {
     this.#store.transactionSync(() => {
@@ -111,7 +111,7 @@ function digestAt(digests: Uint8Array, place: number): Buffer | null {
   return digest.every((byte) => byte === 0) ? null : digest;
 }
 
-/** Without a start lmdb 3.1, the last that runs on glibc before 2.34, finds none of binary keys. */
+/** lmdb 3.1, the last version for glibc before 2.34, finds no binary keys without a start key. */
 const LEAST_KEY = Buffer.alloc(1);
 const PRESENT = Buffer.alloc(1);
 

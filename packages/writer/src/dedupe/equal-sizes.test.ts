@@ -4,7 +4,7 @@ import { EqualSizes } from './equal-sizes.js';
 
 const sizes = fc.array(fc.integer({ min: -1, max: 12 }), { maxLength: 30 });
 
-test('files with the length of another file, or of something else, are found, and no others; empty ones and ones without a length never', () => {
+test('only files that share their length with another file or image are found, never empty files or files without a length', () => {
   fc.assert(
     fc.property(sizes, fc.array(fc.integer({ min: 1, max: 12 }), { maxLength: 4 }), (bytes, others) => {
       const files = Uint32Array.from(bytes.keys()).reverse();

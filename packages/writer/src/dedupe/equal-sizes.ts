@@ -1,11 +1,11 @@
 import { lowerBound } from '@shardtool/base';
 
-/** The lengths of files, and which of them something else has, too: only what is equally long can have the same bytes. */
+/** Finds files that share their length with another file or image: only these can have the same bytes. */
 export class EqualSizes {
   readonly #files: Uint32Array;
   readonly #bytes: Float64Array;
   readonly #sorted: Float64Array;
-  /** 1 for lengths of things that are none of the files, at their first place among the sorted ones. */
+  /** 1 for lengths of other images, at the first position of that length among the sorted sizes. */
   readonly #others: Uint8Array;
 
   /** `bytes` has the length of each file by its number. */
@@ -16,20 +16,20 @@ export class EqualSizes {
     this.#others = new Uint8Array(files.length);
   }
 
-  /** Whether a file has this length. */
+  /** True if a file has this length. */
   has(size: number): boolean {
     return this.#sorted[this.#placeOf(size)] === size;
   }
 
-  /** Something that is none of the files has this length. */
+  /** Adds the length of an image that is not one of the files. */
   note(size: number): void {
     const place = this.#placeOf(size);
     if (this.#sorted[place] === size) this.#others[place] = 1;
   }
 
-  /** The files that have the length of another one, or of something else. */
+  /** Files that share their length with another file or image. */
   candidates(): Uint32Array {
-    // Empty files are bad, and so are those that could not be measured: packing says why.
+    // Empty files and files that could not be measured are bad; packing reports why.
     return this.#files.filter((file) => this.#bytes[file]! > 0 && this.#isShared(this.#bytes[file]!));
   }
 
@@ -38,7 +38,7 @@ export class EqualSizes {
     return this.#sorted[place + 1] === size || this.#others[place] === 1;
   }
 
-  /** The first place at which nothing shorter stands. */
+  /** First position whose length is not smaller. */
   #placeOf(size: number): number {
     return lowerBound(this.#sorted, size);
   }

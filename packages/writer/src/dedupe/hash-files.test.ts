@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-test('parts of a file are hashed one by one, and one that the end of the file cuts has zeros', () => {
+test('parts of a file are hashed separately, and a part beyond the end of the file has zeros', () => {
   const bytes = Buffer.from('0123456789');
   const path = join(folder, 'shard');
   writeFileSync(path, bytes);

@@ -7,23 +7,23 @@ import { FilesAhead } from '../source/ahead/files-ahead.js';
 import type { InFlight } from '../source/ahead/in-flight.js';
 import type { SourceFiles } from '../source/source-files.js';
 
-/** Of a sha256, in bytes. */
+/** Length of a sha256 digest, in bytes. */
 export const DIGEST_BYTES = 32;
 
 const PIECE_BYTES = 1 << 20;
 
-/** Numbers of files that are to be hashed. */
+/** Numbers of files to hash. */
 export interface HashJob {
   readonly numbers: Uint32Array;
 }
 
-/** Their digests, one behind the other, in the same order; zeros for a file that cannot be read, as packing it will say. */
+/** Their digests, concatenated in the same order; zeros for a file that cannot be read, which packing then reports. */
 export interface HashedFiles extends HashJob {
   readonly digests: Uint8Array;
   readonly crc32: Uint32Array;
 }
 
-/** Parts of one file that are to be hashed: where each begins, and how long it is. `first` is the number of the first. */
+/** Offsets and lengths of parts of one file to hash. `first` is the number of the first part. */
 export interface HashPartsJob {
   readonly path: string;
   readonly first: number;
@@ -31,10 +31,10 @@ export interface HashPartsJob {
   readonly bytes: Float64Array;
 }
 
-/** What `report` hears of: each file, or part of one, and its bytes. */
+/** Called for each file, or part of a file, with its bytes. */
 type Report = (files: number, bytes: number) => void;
 
-/** Takes the sha256 of files below `root` (with a "/" at its end). */
+/** Computes the sha256 of files below `root` (with a trailing "/"). */
 export function hashFiles(root: string, files: SourceFiles, { numbers }: HashJob, report: Report): HashedFiles {
   const hashed = new Hashed(numbers);
   const reader = files.reader();
@@ -45,7 +45,7 @@ export function hashFiles(root: string, files: SourceFiles, { numbers }: HashJob
   return hashed.result;
 }
 
-/** The same where many files are read at a time. Throws `SourceTimeoutError`. */
+/** Like {@link hashFiles}, but reads many files concurrently. Throws `SourceTimeoutError`. */
 export async function hashFilesAhead(
   root: string,
   files: SourceFiles,
@@ -70,7 +70,7 @@ export async function hashFilesAhead(
   return hashed.result;
 }
 
-/** False for a file that cannot be read, as packing it will say. */
+/** False for a file that cannot be read, which packing then reports. */
 function isPut(put: (place: Uint8Array) => void, place: Uint8Array): boolean {
   try {
     put(place);
@@ -80,7 +80,7 @@ function isPut(put: (place: Uint8Array) => void, place: Uint8Array): boolean {
   }
 }
 
-/** Takes the sha256 of parts of a file, which get the numbers from `first` on. */
+/** Computes the sha256 of parts of a file, which are numbered from `first`. */
 export function hashParts({ path, first, offset, bytes }: HashPartsJob, report: Report): HashedFiles {
   const hashed = new Hashed(Uint32Array.from(offset, (_, i) => first + i));
   hashed.take(
@@ -104,20 +104,20 @@ class Hashed {
     this.result = { numbers, digests, crc32: new Uint32Array(numbers.length) };
   }
 
-  /** Hashes parts of a file, the first of which has place `at` in the result. */
+  /** Hashes parts of a file; the first has index `at` in the result. */
   take(at: number, path: string, parts: readonly { readonly offset: number; readonly bytes: number }[]): void {
     let fd: number | undefined;
     try {
       fd = openSync(path, 'r');
       for (const [i, { offset, bytes }] of parts.entries()) this.#hash(at + i, fd, offset, bytes);
     } catch {
-      // What cannot be read keeps its zeros.
+      // Unreadable parts keep their zeros.
     } finally {
       if (fd !== undefined) closeSync(fd);
     }
   }
 
-  /** Hashes a file that is at hand. */
+  /** Hashes a file that is in memory. */
   takeContent(at: number, content: Uint8Array): void {
     this.result.digests.set(createHash('sha256').update(content).digest(), at * DIGEST_BYTES);
     this.result.crc32[at] = crc32(content);
@@ -130,7 +130,7 @@ class Hashed {
       const length = Math.min(PIECE_BYTES, bytes - done);
       const read = readSync(fd, this.#piece, 0, length, offset + done);
       if (read === 0) {
-        // A part that is cut is not what it was.
+        // A truncated part differs from what was packed.
         if (Number.isFinite(bytes)) return;
         break;
       }

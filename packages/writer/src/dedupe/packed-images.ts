@@ -2,28 +2,31 @@ import { join } from 'node:path';
 import { imageColumn, indexPathOf, readShardIndex, type SummedColumns, shardNameOf } from '@shardtool/format';
 import type { AppendBase } from '../pack/append.js';
 
-/** An image that the dataset has: what stands for a file with the same bytes. */
+/** An image of the dataset that has the bytes of a file. */
 export interface PackedImage {
-  /** Below the folder that was packed. */
+  /** Path below the folder that was packed. */
   readonly source: string;
   readonly cls: number;
   /** Name of the shard: `000000.tar`. */
   readonly shard: string;
 }
 
-/** The images of a shard by their rows, as its index has them. Offset -1 where a sample has none. */
+/** Images of a shard by row, from its index. The offset is -1 if a sample has no image. */
 type Images = Pick<SummedColumns, 'offset' | 'bytes' | 'crc32'>;
 
-/** The lengths and checksums of all images of the dataset, shard by shard. Throws FileError, ShardIndexError, VersionError. */
+/**
+ * Yields the lengths and checksums of all images of the dataset, shard by shard. Throws FileError, ShardIndexError,
+ * VersionError.
+ */
 export async function* packedImages({ folder, manifest }: AppendBase): AsyncGenerator<Images> {
   for (const { file } of manifest.shards) {
     const parts = await readShardIndex(join(folder, indexPathOf(file)), { parts: ['fields'] });
-    // What `pack` wrote has checksums.
+    // Shards written by `pack` have checksums.
     yield imageColumn(parts) as SummedColumns;
   }
 }
 
-/** What is known of the images in these rows of a shard. */
+/** Returns facts about the images in these rows of a shard. */
 export async function describeImages(
   { folder, manifest }: AppendBase,
   shard: number,

@@ -19,11 +19,14 @@ import {
 import type { StorageOptions } from '@shardtool/storage';
 import { type PackedLabels, readPackedLabels } from '../source/labels/labels.js';
 
-/** Columns that indexes get beside those that they have. */
+/** Columns that are added to indexes. */
 export interface AddedColumns {
-  /** Values inside JSON fields: `json.width` is `width` in the field `json`, `json.size.0` the first item of `size` there. */
+  /**
+   * Values inside JSON fields: `json.width` is `width` in the field `json`, and `json.size.0` is the first item of
+   * `size` there.
+   */
   readonly columns: readonly string[];
-  /** Files with columns by key: Parquet, CSV or JSON Lines. One that is called as a shard is for that shard alone. */
+  /** Files with columns by key: Parquet, CSV or JSON Lines. A file named after a shard applies to that shard only. */
   readonly labels: readonly string[];
 }
 
@@ -36,23 +39,23 @@ export interface IndexedShard {
   readonly index: string;
 }
 
-/** What became of the columns. */
+/** Result of adding columns. */
 export interface ColumnsReport {
   readonly columns: readonly { readonly name: string; readonly type: ColumnType }[];
-  /** Samples with a JSON field that is no JSON: their values are null. */
+  /** Number of samples with an invalid JSON field: their values are null. */
   readonly unreadable: number;
-  /** Samples that no row of the labels names: their values are null. */
+  /** Number of samples without a row in the labels: their values are null. */
   readonly unlabelled: number;
 }
 
-/** A longer field of JSON is not read. */
-const MOST_JSON_BYTES = 64 << 20;
+/** Longer JSON fields are not read. */
+const MAX_JSON_BYTES = 64 << 20;
 const TABLES_HELD = 4;
 
 /**
- * Adds columns to the indexes of these shards, or makes them anew. A column has one type in all shards: text, where it is text in
- * one and numbers in another. Throws {@link OptionError} for a column that no shard can have, and what is wrong with a
- * labels file, an index or a shard; indexes before it then have their columns.
+ * Adds columns to the indexes of these shards, or replaces them. A column has the same type in all shards: if it is
+ * text in one shard and numbers in another, it becomes text. Throws {@link OptionError} for a column that no shard can
+ * have, and errors of a labels file, an index or a shard. Indexes before the failed one then have their columns.
  */
 export async function addColumns(shards: readonly IndexedShard[], wanted: AddedColumns): Promise<ColumnsReport> {
   const types = new Map<string, ColumnType | null>();
@@ -67,7 +70,7 @@ export async function addColumns(shards: readonly IndexedShard[], wanted: AddedC
     for (const [name, values] of added) types.set(name, merged(types.get(name) ?? null, ownType(values)));
     await writeShardIndex(shard.index, withColumns(index, added, types));
   }
-  // What turned out to be another type later on is written as that.
+  // A column whose type changed in a later shard is written again with that type.
   for (const shard of shards) {
     const index = await readShardIndex(shard.index);
     const late = [...types].filter(([name, type]) => type !== null && index.columnTypes?.get(name) !== type);
@@ -92,7 +95,7 @@ async function checkFields(shards: readonly IndexedShard[], columns: readonly st
   if (none !== undefined) throw noField(none);
 }
 
-/** The labels files; of a folder the Parquet files in it that are no indexes of ours. */
+/** Paths of the labels files. For a folder: its Parquet files, except indexes of shardtool. */
 async function filesOf(places: readonly string[]): Promise<string[]> {
   const files: string[] = [];
   for (const place of places) {
@@ -123,7 +126,7 @@ function withColumns(
   return { ...index, columns, columnTypes };
 }
 
-/** Null where there are no values. */
+/** Null if there are no values. */
 function ownType(values: readonly ColumnValue[]): ColumnType | null {
   const kinds = new Set(values.map((value) => (value === null ? null : typeof value)));
   kinds.delete(null);
@@ -137,13 +140,13 @@ function merged(one: ColumnType | null, other: ColumnType | null): ColumnType | 
   return isNumeric(one) && isNumeric(other) ? 'double' : 'string';
 }
 
-/** The field that a name begins with: the longest one, since fields have dots. */
+/** The field that a name starts with: the longest match, since fields can contain dots. */
 function fieldOf(name: string, { fields }: Pick<ShardIndex, 'fields'>): string | undefined {
   const found = [...fields.keys()].filter((field) => name.startsWith(`${field}.`));
   return found.sort((a, b) => b.length - a.length)[0];
 }
 
-/** Puts the values of these columns into `added` and returns how many samples have a field that is no JSON. */
+/** Puts the values of these columns into `added`, and returns the number of samples whose field is not valid JSON. */
 async function addFromJson(
   { path: shard, format, storage }: IndexedShard,
   index: ShardIndex,
@@ -168,7 +171,7 @@ async function addFromJson(
       const spans = Array.from(offset, (at, row) => ({ offset: at, bytes: bytes[row]!, row })).filter(
         (span) => span.offset >= 0,
       );
-      for (const run of planRuns(spans.filter((span) => span.bytes <= MOST_JSON_BYTES))) {
+      for (const run of planRuns(spans.filter((span) => span.bytes <= MAX_JSON_BYTES))) {
         const buffer = new Uint8Array(run.bytes);
         await source.readAt(run.offset, buffer);
         for (const span of run.spans) {
@@ -178,7 +181,7 @@ async function addFromJson(
           else for (const { steps, values } of wanted) values[span.row] = valueAt(json, steps);
         }
       }
-      unreadable += spans.filter((span) => span.bytes > MOST_JSON_BYTES).length;
+      unreadable += spans.filter((span) => span.bytes > MAX_JSON_BYTES).length;
     }
   } finally {
     await source.close();
@@ -186,7 +189,7 @@ async function addFromJson(
   return unreadable;
 }
 
-/** Undefined where it is no JSON. */
+/** Undefined if it is not valid JSON. */
 function parsed(stored: Uint8Array, isMsgpack: boolean): unknown {
   try {
     return parseJson(Buffer.from(fieldPayload(stored, isMsgpack)).toString('utf8'));
@@ -195,7 +198,7 @@ function parsed(stored: Uint8Array, isMsgpack: boolean): unknown {
   }
 }
 
-/** The value that stands there; lists and objects are their JSON text, and what is not there is null. */
+/** Returns the value at this path. Lists and objects become JSON text, and a missing value is null. */
 function valueAt(json: unknown, steps: readonly string[]): ColumnValue {
   let value = json;
   for (const step of steps) {
@@ -206,7 +209,7 @@ function valueAt(json: unknown, steps: readonly string[]): ColumnValue {
   return value as ColumnValue;
 }
 
-/** Puts the columns of a table into `added` and returns how many samples it does not name. */
+/** Puts the columns of a table into `added`, and returns the number of samples without a row. */
 function addFromLabels(index: ShardIndex, table: LoadedTable, added: Map<string, ColumnValue[]>): number {
   const rows = index.key.map((key, row) => table.rowOf.get(table.by === 'key' ? key : index.source[row]!));
   for (const [name, values] of table.columns) {
@@ -221,7 +224,7 @@ interface LoadedTable extends Pick<PackedLabels, 'by' | 'columns'> {
   readonly rowOf: ReadonlyMap<string, number>;
 }
 
-/** Labels files, of which a few stay in memory. */
+/** Labels files; a few of them are kept in memory. */
 class LabelTables {
   readonly #files: readonly string[];
   readonly #isForOne: ReadonlySet<string>;
@@ -246,7 +249,7 @@ async function loadTable(file: string): Promise<LoadedTable> {
   return { by, columns, rowOf: new Map(id.map((name, row) => [name, row])) };
 }
 
-/** What a shard, and the labels file beside it, are called. */
+/** Common stem of a shard and the labels file next to it. */
 function stemOf(file: string): string {
   return path.basename(file).replace(/\.[^.]*$/, '');
 }
@@ -254,6 +257,6 @@ function stemOf(file: string): string {
 function noField(name: string): OptionError {
   return new OptionError(
     {},
-    `The column "${name}" begins with no field of these shards; it is FIELD.NAME, as json.width for "width" in the field json.`,
+    `The column "${name}" does not start with a field of these shards; use FIELD.NAME, such as json.width for "width" in the field json.`,
   );
 }

@@ -31,24 +31,24 @@ import { moveFromEarlierPlaces } from './earlier-places.js';
 import { type AddedColumns, addColumns, type ColumnsReport } from './index-columns.js';
 
 export interface IndexReport {
-  /** Shards whose index was made. */
+  /** Number of shards whose index was written. */
   readonly shards: number;
-  /** Shards whose index was there already. */
+  /** Number of shards that already had an index. */
   readonly kept: number;
-  /** Samples of the indexes that were made. */
+  /** Number of samples in the new indexes. */
   readonly samples: number;
-  /** Files in their shards that belong to no sample: dotfiles, and names without a dot. */
+  /** Number of files in their shards that belong to no sample: dotfiles, and names without a dot. */
   readonly skippedEntries: number;
-  /** Links in them, which are not followed. */
+  /** Number of links in them, which are not followed. */
   readonly skippedLinks: number;
-  /** What the crop indexes have that were made; null where none were asked for. */
+  /** Contents of the new crop indexes; null if none were requested. */
   readonly crops: CropIndexCounts | null;
-  /** Columns that the indexes got; null where none were asked for. */
+  /** Columns that were added to the indexes; null if none were requested. */
   readonly columns: ColumnsReport | null;
 }
 
 export interface IndexOptions extends Partial<AddedColumns> {
-  /** Makes indexes anew that are newer than their shards, too. */
+  /** Also rebuilds indexes that are newer than their shards. */
   readonly overwrite?: boolean | undefined;
   /** Indexes for other loaders, and `crops`. */
   readonly index?: readonly OtherIndex[] | undefined;
@@ -57,14 +57,18 @@ export interface IndexOptions extends Partial<AddedColumns> {
 }
 
 /**
- * Walks shards and writes the index of each, `NAME.parquet`, beside it: for WebDataset tars of other software, which then
- * open at once, and where the index of a packed shard was lost. `locations` are tars, or folders of them. An index that is
- * there stays, unless its tar is newer or `overwrite` says otherwise; one that `pack` wrote is only made anew where it is
- * missing, since it has what no walk can find out. Those that `index` names are written for other loaders too, each time: `NAME.idx`
- * beside each tar, and one index for wids in each folder; `crops` names the crop index, `NAME.crops`. `columns` and `labels` become label columns
- * of all indexes, also those that stay. Throws DamagedShardError and UnsupportedEntryError for a shard that cannot be walked, EntryNameError for names that another index cannot have, LabelsError, {@link FileError}
- * where something else has the place of an index, {@link UnsupportedShardError} for LMDB, which does not keep the samples in their order, and
- * {@link OptionError} where an index is asked for that the layout does not have.
+ * Walks shards and writes the index of each, `NAME.parquet`, next to it. Use it for WebDataset tars of other tools,
+ * which then open immediately, and if the index of a packed shard was lost. `locations` are tars or folders of tars.
+ *
+ * An existing index is kept, unless its tar is newer or `overwrite` is set. The index of a packed shard is only rebuilt
+ * if it is missing, since it has values that a walk cannot recover. The indexes in `index` are written each time:
+ * `NAME.idx` next to each tar for DALI, one wids index in each folder, and the crop index `NAME.crops` for `crops`.
+ * `columns` and `labels` become label columns of all indexes, including those that are kept.
+ *
+ * Throws DamagedShardError and UnsupportedEntryError for a shard that cannot be walked, EntryNameError for names that
+ * another index cannot represent, LabelsError, {@link FileError} if another file is at the path of an index, {@link
+ * UnsupportedShardError} for LMDB, which does not keep the samples in order, and {@link OptionError} if the layout does
+ * not support a requested index.
  */
 export async function indexShards(locations: readonly string[], options: IndexOptions = {}): Promise<IndexReport> {
   return withMessages(() => indexAll(locations, options));
@@ -115,7 +119,7 @@ async function indexAll(locations: readonly string[], options: IndexOptions): Pr
   };
 }
 
-/** Adds the columns to the indexes, and names them in the manifests of what was packed. */
+/** Adds the columns to the indexes, and lists them in the manifests of packed datasets. */
 async function columnsOf(
   locations: readonly string[],
   shards: readonly ShardToIndex[],
@@ -140,11 +144,17 @@ async function columnsOf(
   }
 }
 
-/** Beside a shard of a pack it is noted, so that it goes when the shards are replaced, and comes with those that are added. */
+/**
+ * The crop index of a packed shard is recorded, so that it is removed when the shards are replaced, and also made for
+ * added shards.
+ */
 async function indexCrops({ path: shard, format, storage, index, isPacked }: ShardToIndex): Promise<CropIndexCounts> {
   const place = isPacked ? sidecarPath('crops', shard) : await placeSidecar('crops', shard, false, storage);
   if (isPacked && (await ownerOf('crops', place)) === 'other') {
-    throw new FileError({ path: place }, `${place} was not written by shardtool, so it stays; move it away.`);
+    throw new FileError(
+      { path: place },
+      `${place} was not written by shardtool, so it is not replaced; move it away and run this again.`,
+    );
   }
   const source = await openShard(format, shard, undefined, storage);
   try {
@@ -156,7 +166,7 @@ async function indexCrops({ path: shard, format, storage, index, isPacked }: Sha
   }
 }
 
-/** Writes the index for DALI where it is wanted, and gives what the one for wids says of the tar. */
+/** Writes the DALI index if it is requested, and returns the tar's entry in the wids index. */
 async function indexForOthers(
   shard: ShardToIndex,
   otherIndexes: readonly OtherIndex[],
@@ -179,11 +189,11 @@ interface ShardToIndex {
   readonly format: LayoutName;
   /** How it is asked for, where it is remote. */
   readonly storage?: StorageOptions | undefined;
-  /** Where its index lies, or is to lie. */
+  /** Path of its index, existing or new. */
   readonly index: string;
-  /** The index is there and stays. */
+  /** True if the index exists and is kept. */
   readonly isKept: boolean;
-  /** A manifest names it. */
+  /** True if a manifest lists the shard. */
   readonly isPacked: boolean;
 }
 
@@ -216,7 +226,7 @@ async function shardsAt(
 function noShard(path: string): FileError {
   return new FileError(
     { path },
-    `${path} is no shard by its name; give tars or shards of another layout that is read, or a folder of them.`,
+    `${path} does not have the name of a shard; give tars, shards of another supported format, or a folder of them.`,
   );
 }
 
@@ -224,7 +234,7 @@ async function buildIndex({ path: shard, format, storage }: ShardToIndex) {
   if (format === 'lmdb') {
     throw new UnsupportedShardError(
       { shard },
-      `${shard}: an LMDB shard does not say in which order its samples were packed, so its index cannot be made anew; ` +
+      `${shard}: an LMDB shard does not record the order in which its samples were packed, so its index cannot be rebuilt; ` +
         'restore the index from a copy, or pack again.',
     );
   }

@@ -167,7 +167,7 @@ export class OutputFolder {
     for (const stem of readNote(this.path).shards) {
       const paths = shardPaths(layout, stem);
       if (committed.has(paths.file)) continue;
-      this.#remove(paths.file, ...paths.beside);
+      this.#remove(paths.file, ...paths.sidecars);
       added.push(stem);
     }
     this.#removeTemporary(filesOf(layout, added));
@@ -331,7 +331,7 @@ function filesOf(
 ): string[] {
   return stems.flatMap((stem) => {
     const { file, beside } = shardPaths(layout, stem);
-    return [file, ...beside];
+    return [file, ...sidecars];
   });
 }
 

@@ -22,13 +22,13 @@ import type { SourceFiles } from '../source/source-files.js';
 export interface AppendBase {
   readonly folder: string;
   readonly manifest: Manifest;
-  /** What was bad when it was packed. */
+  /** Files that were bad when it was packed. */
   readonly quarantined: readonly QuarantinedFile[];
 }
 
 /**
- * The options of a pack that adds to the dataset in `output`: what is left out is as the dataset has it. Throws
- * {@link OptionError} where something is given that the dataset has otherwise, and those of `checkOptions`.
+ * Returns the options of a pack that adds to the dataset in `output`: omitted options have the values of the dataset.
+ * Throws {@link OptionError} if an option differs from the dataset, and the errors of `checkOptions`.
  */
 export function settleAppend(
   output: string,
@@ -37,11 +37,11 @@ export function settleAppend(
   options: PackOptions,
 ): SettledOptions {
   if (isTableLayout(format)) {
-    const message = `The dataset ${output} has shards of the format ${format}, which "convert" alone writes; add to what it was made of, and convert that anew.`;
+    const message = `The dataset ${output} has shards of the format ${format}, which only "convert" writes; add to its source dataset, and convert that again.`;
     throw new OptionError({ path: output }, message);
   }
   if (options.format !== undefined && options.format !== format) {
-    const message = `The dataset ${output} has shards of the format ${format}, and the option "format" is ${options.format}; leave it out.`;
+    const message = `The dataset ${output} has shards of the format ${format}, but the option "format" is ${options.format}; remove it.`;
     throw new OptionError({ path: output }, message);
   }
   const { name, index } = options;
@@ -62,13 +62,18 @@ export function settleAppend(
   return { options: checked, kept: Object.fromEntries(said) };
 }
 
-/** Options of a pack that adds to a dataset, and which of them are as the dataset was made with, and not by default. */
+/**
+ * Options of a pack that adds to a dataset, and those of them that are taken from the dataset instead of the defaults.
+ */
 export interface SettledOptions {
   readonly options: CheckedOptions;
   readonly kept: Readonly<Record<string, unknown>>;
 }
 
-/** What a pack notes down of itself; the dataset itself says what its layout is, and labels come with each pack. */
+/**
+ * Options that a dataset keeps for later packs. The layout is known from the dataset itself, and labels are given for
+ * each pack.
+ */
 const KEPT: ReadonlySet<string> = new Set(
   Object.entries({ ...OUTPUT_OPTIONS, ...PACK_OPTIONS })
     .filter(([name, { isRecorded }]) => isRecorded && !['format', 'name', 'index', 'labels'].includes(name))
@@ -83,12 +88,12 @@ function isDefault(name: string, value: unknown): boolean {
   return JSON.stringify((PACK_DEFAULTS as Record<string, unknown>)[name]) === JSON.stringify(value);
 }
 
-/** What stands in front of a shard's number and a dash. */
+/** Text before a shard's number and its dash. */
 function nameOf(file: string | undefined): string {
   return /^(.+)-\d{6,}\./.exec(file ?? '')?.[1] ?? '';
 }
 
-/** The number of the first shard that is added: behind all that have the same name in front. */
+/** Number of the first added shard: the one after all shards with the same name. */
 export function nextNumber({ shards }: Manifest, name: string): number {
   let next = 0;
   for (const { file } of shards) {
@@ -99,8 +104,8 @@ export function nextNumber({ shards }: Manifest, name: string): number {
 }
 
 /**
- * 1 for each of the files that is the image of a sample of the dataset, or was bad when it was packed. Throws
- * {@link OptionError} where the indexes do not say which files the samples come from.
+ * Returns 1 for each file that is the image of a sample of the dataset, or was bad when it was packed. Throws {@link
+ * OptionError} if the indexes do not record the files of the samples.
  */
 export async function markPacked(
   { folder, manifest, quarantined }: AppendBase,
@@ -115,7 +120,7 @@ export async function markPacked(
   for (const { file } of manifest.shards) {
     const { source } = await readShardIndex(join(folder, indexPathOf(file)), { parts: ['source'] });
     if (source.includes('')) {
-      const message = `${join(folder, file)}: its index does not say which files its samples come from, so nobody knows which are new; pack all of them to another folder.`;
+      const message = `${join(folder, file)}: its index does not record the files of its samples, so shardtool cannot tell which files are new; pack all of them to another folder.`;
       throw new OptionError({ shard: file }, message);
     }
     for (const path of source) mark(path);
@@ -125,13 +130,13 @@ export async function markPacked(
   return packed;
 }
 
-/** A new image whose key the dataset has, and the error that it is. */
+/** A new image whose key is already in the dataset, and the error for it. */
 export interface TakenKey {
   readonly path: string;
   readonly error: KeyCollisionError;
 }
 
-/** New images with the key of one that is packed already: `cat/1.png`, where `cat/1.jpg` was packed. */
+/** Finds new images with the key of a packed image: `cat/1.png`, if `cat/1.jpg` was packed. */
 export async function findTakenKeys(
   { folder, manifest }: AppendBase,
   shards: Iterable<ShardPlan>,
@@ -154,7 +159,7 @@ export async function findTakenKeys(
       const paths = [source[row]!, path];
       const error = new KeyCollisionError(
         { shard: file, key: key[row], paths },
-        `${path} would be "${key[row]}", as ${paths[0]} is in the dataset already; rename or exclude it.`,
+        `${path} would have the key "${key[row]}", which ${paths[0]} already has in the dataset; rename or exclude it.`,
       );
       taken.push({ path, error });
     }
@@ -162,19 +167,16 @@ export async function findTakenKeys(
   return taken;
 }
 
-/** The types of the label columns of new shards. Throws {@link OptionError} unless they are those of the dataset. */
+/** Types of the label columns of new shards. Throws {@link OptionError} unless they equal those of the dataset. */
 export function appendColumnTypes(
   { columns, fields }: Manifest,
   found: ReadonlyMap<string, ColumnType>,
 ): ReadonlyMap<string, ColumnType> {
   const strange = [...found.keys()].find((name) => !columns.some((column) => column.name === name));
   if (strange !== undefined) {
-    throw new OptionError(
-      {},
-      `The labels have the column "${strange}", which the dataset does not have; leave it out.`,
-    );
+    throw new OptionError({}, `The labels have the column "${strange}", which the dataset does not have; remove it.`);
   }
-  // What `index --columns` found inside of fields, it finds in the new shards when it is run again.
+  // Columns from inside fields (`index --columns`) are added to the new shards by running that command again.
   const isInside = (name: string) => !found.has(name) && fields.some((field) => name.startsWith(`${field.name}.`));
   return new Map(
     columns.map(({ name, type }) => [name, isInside(name) ? type : checkType(name, type, found.get(name))]),
@@ -187,14 +189,17 @@ function checkType(name: string, type: ColumnType, found: ColumnType | undefined
     found === undefined
       ? `has the label column "${name}"`
       : `has values of the type ${type} in the label column "${name}"`;
-  const given = found === undefined ? 'give labels with it' : `the labels have ${found}; give them the same type`;
-  throw new OptionError({}, `The dataset ${what}, and ${given}.`);
+  const given =
+    found === undefined
+      ? 'but no labels with it were given; add it to the labels'
+      : `but the labels have ${found}; use the same type`;
+  throw new OptionError({}, `The dataset ${what}, ${given}.`);
 }
 
-/** Where there are new classes, they come behind those of the dataset, whose numbers stay. */
+/** Checks that new classes follow those of the dataset, whose numbers do not change. */
 export function checkAppendedClasses({ classes }: Manifest, given: readonly string[]): void {
   const moved = classes.findIndex(({ name }, number) => given[number] !== name);
   if (moved === -1) return;
-  const message = `Class ${moved} of the dataset is "${classes[moved]!.name}", and the option "classes" has "${given[moved] ?? ''}" there; begin the list with the dataset's.`;
+  const message = `Class ${moved} of the dataset is "${classes[moved]!.name}", but the option "classes" has "${given[moved] ?? ''}" there; start the list with the classes of the dataset.`;
   throw new OptionError({}, message);
 }

@@ -1,10 +1,10 @@
-/** What a report says of the folders right below a source. */
+/** Facts for a report about the folders right below a source. */
 import type { Naming } from '../plan/naming.js';
 import { OUTCOME } from '../plan/outcomes.js';
 import type { PackPlan } from '../plan/plan-shards.js';
 import type { FileReader, SourceFiles } from '../source/source-files.js';
 
-/** Those of the `folders` that no packed image is in. They are no classes, though torchvision's ImageFolder numbers them. */
+/** Folders that contain no packed image. They are not classes, although torchvision's ImageFolder numbers them. */
 export function foldersWithoutImages(
   files: SourceFiles,
   { outcomes }: PackPlan,

@@ -18,29 +18,30 @@ import type { ShardResult } from '../shard/shard-job.js';
 import type { AppendBase } from './append.js';
 
 export interface CommitOptions {
-  /** The share of samples that may be bad. */
+  /** Share of samples that may be bad. */
   readonly maxBad?: number | undefined;
   /** How a remote place is asked. What is omitted comes from the environment. */
   readonly storage?: StorageOptions | undefined;
 }
 
-/** What was committed. */
+/** Result of committing. */
 export interface CommitReport {
   readonly samples: number;
   readonly shards: number;
   /** Size of all shards in bytes. */
   readonly bytes: number;
-  /** Images that could not be packed; quarantine.jsonl lists them. */
+  /** Number of images that could not be packed; quarantine.jsonl lists them. */
   readonly quarantined: number;
   readonly partialFields: readonly PartialField[];
-  /** The folder was a dataset already. */
+  /** True if the folder already was a dataset. */
   readonly wasCommitted: boolean;
 }
 
 /**
- * Commits the shards that parts of a pack, or of a {@link Writer}, have made in the folder `output`, which the part that
- * completes the set does by itself. Throws PartsMissingError where some are not finished, TooManyBadError where more than `maxBad` of the samples
- * are bad, UnfinishedPackError where no pack was begun, OutputLockedError where a pack of the whole is at work.
+ * Commits the shards that parts of a pack, or of a {@link Writer}, have written to the folder `output`. The part that
+ * completes the set does this itself. Throws PartsMissingError if some shards are not finished, TooManyBadError if more
+ * than `maxBad` of the samples are bad, UnfinishedPackError if no pack was started, and OutputLockedError if a pack of
+ * the whole dataset is running.
  */
 export async function commitParts(
   output: string,
@@ -76,7 +77,9 @@ async function commitAll(destination: Destination, maxBad: number): Promise<Comm
   };
 }
 
-/** Commits where all parts are finished; says how many shards are not, and which fields not all samples have. */
+/**
+ * Commits if all parts are finished. Returns the number of unfinished shards, and the fields that not all samples have.
+ */
 export async function commitWhenComplete(
   output: string,
   header: PlanHeader,
@@ -101,8 +104,8 @@ async function commitPlan(output: string, lock: HeldOutput, maxBad: number): Pro
 }
 
 /**
- * Makes all shards of a plan, in their order, a dataset, or adds them to `base`, and removes what only a pack at work
- * needs.
+ * Makes all shards of a plan, in order, a dataset, or adds them to `base`. Then removes the files that only a running
+ * pack needs.
  */
 export async function completePack(
   output: string,
@@ -128,7 +131,7 @@ async function openPlan(output: string): Promise<PlanHeader> {
   try {
     return readPlanHeader(planPath(output));
   } catch (error) {
-    // Says that the folder is no dataset, and that its pack did not end.
+    // Reports that the folder is not a dataset, and that its pack did not end.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') await readManifest(output);
     throw error;
   }

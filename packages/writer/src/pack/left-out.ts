@@ -10,16 +10,16 @@ import type { SourceFiles } from '../source/source-files.js';
 
 /** A line of skipped.jsonl. */
 interface SkippedFile {
-  /** Below the source. */
+  /** Path below the source. */
   readonly path: string;
   readonly reason: string;
 }
 
-/** Endings, and other reasons, that are counted apart; what comes after them is counted together. */
+/** Maximum number of extensions and other reasons that are counted separately; the rest is counted together. */
 const MOST_COUNTED = 50;
 const OTHERS = 'others';
 
-/** The files that are in no sample by what they are, in the order of their paths. */
+/** Yields the files that are in no sample because of what they are, in the order of their paths. */
 export function* skippedFiles(files: SourceFiles, { outcomes }: PackPlan): Generator<SkippedFile> {
   const reader = files.reader();
   for (let file = 0; file < outcomes.length; file++) {
@@ -28,7 +28,7 @@ export function* skippedFiles(files: SourceFiles, { outcomes }: PackPlan): Gener
   }
 }
 
-/** How many files were skipped, by their ending or the reason. */
+/** Number of skipped files by extension or by another reason. */
 export function countSkipped(files: SourceFiles, { outcomes }: PackPlan): Record<string, number> {
   const reader = files.reader();
   const counts = new Map<string, number>();
@@ -43,12 +43,12 @@ export function countSkipped(files: SourceFiles, { outcomes }: PackPlan): Record
   return Object.fromEntries(named);
 }
 
-/** Annotations that are in no sample, as lines of skipped.jsonl. */
+/** Yields annotations that are in no sample, as lines of skipped.jsonl. */
 export function* oddAnnotations(labels: Labels | null): Generator<object> {
   if (hasObjects(labels)) yield* labels.odd;
 }
 
-/** How many there are, by the reason; nothing where there are none. */
+/** Number of these annotations by reason; empty if there are none. */
 export function countOdd(labels: Labels | null): { readonly skippedAnnotations?: Record<string, number> } {
   if (!hasObjects(labels) || labels.odd.length === 0) return {};
   const counts: Record<string, number> = {};
@@ -56,7 +56,7 @@ export function countOdd(labels: Labels | null): { readonly skippedAnnotations?:
   return { skippedAnnotations: counts };
 }
 
-/** Files at the key of another one, which are bad before any file is read. */
+/** Files with the key of another file, which are bad before any file is read. */
 export function plannedQuarantine(files: SourceFiles, { collisions }: PackPlan): QuarantinedFile[] {
   const reader = files.reader();
   return [...collisions].map(([file, other]) => {
@@ -65,7 +65,7 @@ export function plannedQuarantine(files: SourceFiles, { collisions }: PackPlan):
   });
 }
 
-/** Rows of the labels without a file, as lines of a list. */
+/** Rows of the labels whose file is missing, as entries of a list. */
 export function missingFiles(labels: FileLabels | null, rows: readonly number[]): QuarantinedFile[] {
   return rows.map((row) => {
     const { table } = labels!;
@@ -75,12 +75,12 @@ export function missingFiles(labels: FileLabels | null, rows: readonly number[])
   });
 }
 
-/** How many images no row of the labels names. */
+/** Number of images without a row in the labels. */
 export function unlabelledIn({ outcomes }: PackPlan): number {
   return outcomes.reduce((sum, outcome) => sum + (outcome === OUTCOME.noRow ? 1 : 0), 0);
 }
 
-/** Throws {@link LabelsError} where no row names some image. */
+/** Throws {@link LabelsError} if an image has no row. */
 export function checkAllLabelled(files: SourceFiles, plan: PackPlan, labels: FileLabels | null): void {
   const unlabelled = unlabelledIn(plan);
   if (unlabelled === 0) return;
@@ -90,6 +90,6 @@ export function checkAllLabelled(files: SourceFiles, plan: PackPlan, labels: Fil
 
 export function notAllLabelled(location: string, unlabelled: number, first?: string): LabelsError {
   const example = first === undefined ? '' : ` (the first: ${first})`;
-  const message = `${location} has no row for ${countOf(unlabelled, 'image')} of the source${example}, and "requireLabels" asks for one; add rows, or leave such images out with "exclude" (--exclude).`;
+  const message = `${location} has no row for ${countOf(unlabelled, 'image')} of the source${example}, but "requireLabels" requires one; add rows, or exclude these images with "exclude" (--exclude).`;
   return new LabelsError({ path: location }, message);
 }

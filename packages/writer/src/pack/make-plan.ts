@@ -14,7 +14,7 @@ import { announceFound, checkPlan, checkPlannedOptions, publishPlan } from './pu
 import { recordedOptions } from './recorded-options.js';
 import { type PrepareWork, surveySource } from './survey.js';
 
-/** What a pack works with. */
+/** State of a pack. */
 export interface PackWork extends PrepareWork {
   readonly folder: OutputFolder;
   readonly destination: Destination;
@@ -22,7 +22,7 @@ export interface PackWork extends PrepareWork {
   readonly part: Part | null;
 }
 
-/** Plans, and makes the folder ready for the shards. */
+/** Plans, and prepares the folder for the shards. */
 export async function makePlan(work: PackWork): Promise<PlanHeader> {
   const { output, folder, destination, layout, options, base } = work;
   const prepared = await prepare(work);
@@ -31,7 +31,7 @@ export async function makePlan(work: PackWork): Promise<PlanHeader> {
       await folder.clear();
       await destination.removeGone();
     }
-    // How large an image will be when it is encoded anew is not known.
+    // The size of a re-encoded image is not known in advance.
     if (recodeOptions(options) === null) folder.checkRoom(roomFor(work, prepared.facts.shardBytes), 'The pack');
     const header = await publishPlan(folder, destination, layout, prepared);
     await prepared.duplicates?.write(output);
@@ -42,20 +42,22 @@ export async function makePlan(work: PackWork): Promise<PlanHeader> {
   }
 }
 
-/** What the disk of the folder has to have room for: shards that are sent on leave it again. */
+/** Disk space needed in the folder. Shards that are uploaded are deleted from it again. */
 function roomFor({ destination, options }: PackWork, shardBytes: number): number {
   if (!destination.isElsewhere) return shardBytes;
   return Math.min(shardBytes, (options.workers + SENT_AT_ONCE) * options.maxShardBytes);
 }
 
-/** Looks whether the plan that lies in the folder is still that of the source: where anything is new, by planning again. */
+/**
+ * Checks that the plan in the folder is still valid for the source. If anything has changed, plans again to compare.
+ */
 export async function resumePlan(work: PackWork): Promise<PlanHeader> {
   const { output, folder, destination, layout } = work;
   const header = readPlanHeader(planPath(output));
   checkPlannedOptions(output, header, await recordedOptions(work.options, work.base));
   await announceFound(folder, destination, layout, header);
   const survey = await surveySource(work);
-  // Which images are duplicates is not known by sizes and times.
+  // Sizes and times do not show which images are duplicates.
   if (!work.options.dedupe && survey.digest === header.sourceDigest) {
     survey.files.close();
     const [bad] = header.quarantined ?? [];

@@ -9,15 +9,14 @@ import { sortByCodePoint } from '../source/file-table.js';
 import { checkSource } from '../source/folder/scan.js';
 import type { PackReport } from './report.js';
 
-/** What people call the parts of a dataset. */
+/** Usual names of splits. */
 const NAMES = new Set(['train', 'training', 'val', 'valid', 'validation', 'dev', 'eval', 'test', 'testing']);
 
 type PackOne = (source: string, output: string, options: PackOptions) => Promise<PackReport>;
 
 /**
- * Packs `train`, `val` and other parts that lie in a folder, each to a dataset of its own below `output`, all with one list of
- * classes: that of all parts together. Throws {@link OptionError} where there is no such folder, and the
- * errors of `packOne` as they are.
+ * Packs `train`, `val` and other splits in a folder, each to its own dataset below `output`, all with the combined list
+ * of classes. Throws {@link OptionError} if there is no such folder, and the errors of `packOne` unchanged.
  */
 export async function packSplits(
   source: string,
@@ -27,11 +26,11 @@ export async function packSplits(
 ): Promise<PackReport> {
   const given = (['labels', 'coco', 'files'] as const).find((name) => options[name] !== undefined);
   if (given !== undefined) {
-    const message = `The option "${given}" is about one dataset, and "splits" makes several; pack each folder by itself, with the same "classes".`;
+    const message = `The option "${given}" applies to one dataset, but "splits" makes several; pack each folder separately, with the same "classes".`;
     throw new OptionError({}, message);
   }
   const names = splitsIn(source);
-  // YOLO's files say the classes of all parts.
+  // YOLO's files contain the classes of all splits.
   const isKnown = options.yolo !== undefined;
   const { classes, emptyFolders } =
     options.classes !== undefined || isKnown
@@ -45,16 +44,16 @@ export async function packSplits(
   return { ...sumOf(splits), emptyFolders, splitSidecars: splitSidecars(source, names) };
 }
 
-/** What lies beside the parts, and so is in none of them. */
+/** Files and folders next to the splits, which are in none of them. */
 function splitSidecars(source: string, names: readonly string[]): string[] {
   return sortByCodePoint(readdirSync(source).filter((name) => !name.startsWith('.') && !names.includes(name)));
 }
 
 function splitsIn(source: string): string[] {
   if (isRemote(source))
-    throw new OptionError({}, 'The option "splits" is for folders; pack each part of a bucket by itself.');
+    throw new OptionError({}, 'The option "splits" is for folders; pack each split of a bucket separately.');
   checkSource(source);
-  // Packing a link that leads nowhere says so.
+  // Packing a dangling link reports the error.
   const folders = readdirSync(source).filter(
     (name) => !name.startsWith('.') && (statSync(join(source, name), { throwIfNoEntry: false })?.isDirectory() ?? true),
   );
@@ -62,13 +61,13 @@ function splitsIn(source: string): string[] {
   if (names.length > 0) return sortByCodePoint(names);
   const there =
     folders.length === 0 ? 'no folder' : `${folders.slice(0, 5).join(', ')}${folders.length > 5 ? ', ...' : ''}`;
-  const message = `The option "splits" packs the folders train, val and test, and ${source} has ${there}; leave it out, or rename them.`;
+  const message = `The option "splits" packs the folders train, val and test, but ${source} has ${there}; remove the option, or rename the folders.`;
   throw new OptionError({ path: source }, message);
 }
 
 /**
- * The classes of all parts, by planning each; those of datasets that are there keep their numbers. And the folders that are there
- * and are a class in no part.
+ * Returns the classes of all splits, by planning each. Classes of existing datasets keep their numbers. Also returns
+ * the folders that are not a class in any split.
  */
 async function classesOfAll(
   source: string,
@@ -103,7 +102,7 @@ async function classesOfAll(
     for (const folder of report.emptyFolders) empty.add(folder);
     fromLabels ||= report.metadata !== null;
     if (!append) continue;
-    // Where it cannot be read, adding to it says so.
+    // If it cannot be read, adding to it reports the error.
     const manifest = await readManifest(below(output, name)).catch(() => null);
     const there = manifest?.classes.map((cls) => cls.name) ?? [];
     if (there.length > before.length) before = there;

@@ -42,10 +42,10 @@ import { checkPlanned, packShards } from './workers/pack-shards.js';
 import { createPackWorkers, type OwnShare } from './workers/pack-workers.js';
 
 /**
- * Packs the images below the folder `source` into shards in the folder `output`, and commits them with dataset.json. The
- * same files, options and seed give the same bytes. A pack that did not end goes on where it was; with `part`, many
- * processes pack one dataset, and the one that completes it commits. Throws a {@link ShardtoolError} that says what is
- * wrong; without dataset.json the folder then says that its pack did not end.
+ * Packs the images below the folder `source` into shards in the folder `output`, and writes dataset.json at the end.
+ * The same files, options and seed give the same bytes. An interrupted pack is resumed by the same call. With `part`,
+ * many processes pack one dataset, and the one that completes it commits. Throws a {@link ShardtoolError}. Without
+ * dataset.json the folder is marked as unfinished.
  */
 export async function pack(source: string, output: string, options: PackOptions = {}): Promise<PackReport> {
   return endingOnProgressError(options, (given) =>
@@ -63,7 +63,10 @@ async function packFrom(source: string, output: string, options: PackOptions): P
   return isAhead ? packApart(source, output, options) : packHere(source, output, options, false);
 }
 
-/** Packs in this process: with `isAhead` by calls of which many are in flight, else by the workers, each a file at a time. */
+/**
+ * Packs in this process. With `isAhead` many files are read concurrently; otherwise each worker reads one file at a
+ * time.
+ */
 export async function packHere(
   source: string,
   output: string,
@@ -71,7 +74,7 @@ export async function packHere(
   isAhead: boolean,
 ): Promise<PackReport> {
   const checked = checkOptions(options);
-  // Requests to a bucket have limits of their own.
+  // Requests to a bucket have their own timeouts.
   const timeoutMs = isRemote(source) ? Number.POSITIVE_INFINITY : checked.ioTimeout * 1000;
   const flight = isAhead ? new InFlight(flightSetting(checked.inFlight, timeoutMs, checked.workers + 1)) : null;
   try {
@@ -96,10 +99,10 @@ async function destinationOf(output: string, checked: CheckedOptions, isListed: 
   if (!isRemote(output)) return openDestination(output, checked);
   if (checked.append) {
     const path = shownLocation(output);
-    const message = `The option "append" needs a local folder, and ${path} is remote: append to a copy of the dataset, or pack what is new to a prefix of its own.`;
+    const message = `The option "append" needs a local folder, and ${path} is remote: append to a copy of the dataset, or pack the new files to another prefix.`;
     throw new OptionError({ path }, message);
   }
-  // Nothing is made then, there or here.
+  // Nothing is written then, neither here nor in a bucket.
   const isNothing = checked.dryRun && !isListed;
   return isNothing ? folderDestination(join(tmpdir(), 'shardtool-plan')) : openDestination(output, checked);
 }
@@ -141,18 +144,18 @@ async function packWith(
 }
 
 /**
- * What this thread packs itself: a thread more is slow to start. Not what would keep it from other work for long: codecs, and much that is
- * hashed, sent on, or put into indexes over whole shards.
+ * Decides what this thread packs itself, since starting a thread takes time. It does not do work that would block it
+ * for long: codecs, much hashing, uploads, or indexes of whole shards.
  */
 function shareOf(options: CheckedOptions, { isElsewhere }: Destination): OwnShare {
   const { decode, recode, stripMetadata } = imageStepOptions(options);
   if (decode || stripMetadata || recode !== null) return 'none';
   if (!isElsewhere && !options.dedupe && options.index.length === 0) return 'some';
-  // Whoever asks for several threads gets them.
+  // If the caller set the number of threads, that many are used.
   return options.isWorkersDefault || options.workers === 1 ? 'all-of-little' : 'none';
 }
 
-/** A dry run leaves nothing, unless it was asked to look at the files: then lists of what it has found. */
+/** A dry run writes nothing, unless it was asked to check the files: then it writes lists of what it found. */
 function isListing({ dryRun, check }: PackOptions): boolean {
   return dryRun === true && check !== undefined;
 }
@@ -163,7 +166,7 @@ async function planOnly(work: PrepareWork): Promise<PackReport> {
   return plannedReport(prepared);
 }
 
-/** Looks at every file as a pack would, and lays down what would be left out. */
+/** Checks every file as a pack would, and lists what would be skipped. */
 async function listOnly(work: PackWork, found: PackState | null | undefined): Promise<PackReport> {
   const { folder, output, destination, options } = work;
   if (found !== 'nothing') folder.refuseDataset();
@@ -193,7 +196,7 @@ async function packMore(work: PackWork, given: PackOptions): Promise<PackReport>
   if (options.restart) folder.clearAdded(layout, manifest.shards);
   else if (folder.look(options) === 'dataset') folder.removeLeftState();
   const earlier = findPlan(output);
-  // What a pack that did not end has put there comes anew.
+  // Entries of an earlier pack that did not end are written again.
   const quarantined = readQuarantine(output).slice(0, earlier?.base?.quarantined);
   const growing = { ...work, options, layout, base: { folder: output, manifest, quarantined } };
   const header = earlier === null ? await makePlan(growing) : await resumePlan(growing);
@@ -224,24 +227,24 @@ async function packPart(work: PackWork): Promise<PackReport> {
   return report;
 }
 
-/** Packs the shards whose turn it is, and makes them a dataset with those of other parts where none is missing. */
+/** Packs the shards of this part, and makes a dataset of all parts if none is missing. */
 async function packTurns(work: PackWork, header: PlanHeader, isMine: boolean): Promise<PackReport> {
   const { output, destination, options, ticker } = work;
   try {
     const shards = await packShards(work, header, !isMine);
     ticker.begin('commit', header.files, header.sourceBytes);
-    // What other parts have done meanwhile.
+    // Fetches the work of other parts.
     await destination.fetch(false);
     const { pendingShards, partialFields } = await commitWhenComplete(output, header, options);
     return { ...writtenReport(header, shards), partialFields, pendingShards, isCommitted: pendingShards === 0 };
   } catch (error) {
-    // A part that is run again while others end may find the plan gone, since all is done.
+    // If a part is run again while others end, the plan may be gone because everything is done.
     if (!isCommitted(output) || findPlan(output) !== null) throw error;
     return committedReport(header);
   }
 }
 
-/** Throws OutputNotEmptyError unless the dataset in the folder is what this source and these options give. */
+/** Throws OutputNotEmptyError unless the dataset in the folder is the result of this source and these options. */
 async function checkMade(work: PackWork): Promise<PackReport> {
   const { folder, output, destination, options } = work;
   const survey = await surveySource(work);
@@ -253,7 +256,7 @@ async function checkMade(work: PackWork): Promise<PackReport> {
   return presentReport(manifest);
 }
 
-/** Throws OutputNotEmptyError unless the dataset in the folder is what this part was to help with. */
+/** Throws OutputNotEmptyError unless the dataset in the folder is the one that this part belongs to. */
 async function checkCommitted(work: PackWork): Promise<PackReport> {
   const { folder, destination, layout, output, options } = work;
   const { shards } = await readManifest(output);

@@ -36,25 +36,27 @@ import { type PrepareWork, type Survey, surveySource } from './survey.js';
 export interface PreparedPack {
   readonly facts: PlanFacts;
   readonly shardCount: number;
-  /** The plans of all shards, each made when it is asked for. */
+  /** Yields the plans of all shards, each made on request. */
   readonly shards: () => Iterable<ShardPlan>;
-  /** Null where duplicates are packed as everything else. */
+  /** Null if duplicates are packed like other images. */
   readonly duplicates: Duplicates | null;
-  /** Files that are in no sample by what they are. */
+  /** Yields the files that are in no sample because of what they are. */
   readonly skipped: () => Iterable<object>;
-  /** Gives up what lies beside the output folder. Whoever has this prepared calls it, and asks for no shard afterwards. */
+  /**
+   * Deletes temporary files next to the output folder. The caller must call it, and must not request shards afterwards.
+   */
   readonly close: () => void;
 }
 
 /**
- * Finds, measures and plans what is to be packed; of a dataset that grows, what it does not have yet. Throws where
- * something of it is not as it should be.
+ * Finds, measures and plans what is packed; for a growing dataset, only what it does not have yet. Throws if any input
+ * is invalid.
  */
 export async function prepare(work: PrepareWork): Promise<PreparedPack> {
   return await planSurvey(work, await surveySource(work));
 }
 
-/** Plans what was found, whose files {@link PreparedPack.close} closes, or an error here. */
+/** Plans the files of a survey. They are closed by {@link PreparedPack.close}, or after an error here. */
 export async function planSurvey(work: PrepareWork, survey: Survey): Promise<PreparedPack> {
   const { source, output, options, base, workers, ticker } = work;
   const { root, files, labels, packed } = survey;
@@ -81,7 +83,7 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
     if (options.onBad === 'stop') refuseUnreadable(root, files, whole);
     const compared = changesBytes(options) ? null : base;
     if (options.dedupe) {
-      // Where each call waits, threads wait side by side.
+      // Calls that wait for a slow source can wait in several threads at once.
       if (work.flight !== null) workers.start();
       duplicates = await findDuplicates(files, whole, output, workers, ticker, compared);
     }
@@ -130,7 +132,7 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
   }
 }
 
-/** What fields that are made of labels take in a tar, by the row; their names are counted with the plan's. */
+/** Size in a tar of the fields made from labels, by row. Their names are counted with the plan's. */
 function textBytesOf({ path, texts }: Labels): Float64Array | undefined {
   if (texts === undefined) return undefined;
   const bytes = new Float64Array(path.length);
@@ -142,7 +144,7 @@ function textBytesOf({ path, texts }: Labels): Float64Array | undefined {
   return bytes;
 }
 
-/** Throws TooManyBadError, after all that is bad was written to a list where there is a folder for it. */
+/** Throws TooManyBadError, after all bad files were written to a list, if there is a folder for it. */
 async function checkPlannedBad(
   { output, options }: PrepareWork,
   quarantined: readonly QuarantinedFile[],
@@ -150,7 +152,7 @@ async function checkPlannedBad(
 ): Promise<void> {
   if (quarantined.length === 0 || options.dryRun) return;
   try {
-    const listed = 'them; no image was opened yet, and "--dry-run --check header" finds those that are bad, too';
+    const listed = 'them; no image was opened yet, and "--dry-run --check header" also finds bad images';
     checkBadShare(quarantined, samples + quarantined.length, options.maxBad, listed);
   } catch (error) {
     await listBeforePack(output, options.format, quarantined, []);
@@ -158,7 +160,7 @@ async function checkPlannedBad(
   }
 }
 
-/** The numbers of the files among those of the source that say what the others show. */
+/** Numbers of the labels files that are among the source files. */
 function ownFiles(files: SourceFiles, root: string, { table, own }: FileLabels): ReadonlySet<number> {
   const path = isRemote(table.location) ? table.location : resolve(table.location);
   const file = path.startsWith(root) ? files.reader().find(path.slice(root.length)) : -1;
@@ -169,13 +171,13 @@ function baseFacts({ manifest, quarantined }: AppendBase, name: string): BaseFac
   return { identity: manifest.identity, quarantined: quarantined.length, firstShard: nextNumber(manifest, name) };
 }
 
-/** Of the column that counts objects: its largest value, where that of the dataset that grows is known, too. */
-function mostObjects({ labels }: Survey, base: AppendBase | null, column: string): { readonly most?: number } {
+/** For the column that counts objects: its maximum, if that of the growing dataset is known too. */
+function maxObjects({ labels }: Survey, base: AppendBase | null, column: string): { readonly most?: number } {
   if (column !== OBJECT_COUNTS || labels === null || !hasObjects(labels.table)) return {};
   const before = base === null ? 0 : base.manifest.columns.find(({ name }) => name === OBJECT_COUNTS)?.most;
   if (before === undefined) return {};
   const counts = labels.table.columns.get(OBJECT_COUNTS) as readonly number[];
-  return { most: counts.reduce((most, count) => Math.max(most, count), before) };
+  return { most: counts.reduce((max, count) => Math.max(max, count), before) };
 }
 
 function factsOf({ options, base }: PrepareWork, survey: Survey, plan: PackPlan, duplicates: Duplicates | null) {
@@ -191,7 +193,7 @@ function factsOf({ options, base }: PrepareWork, survey: Survey, plan: PackPlan,
     source: root,
     sourceDigest: digest,
     classes: plan.classes,
-    columns: [...columnTypes].map(([name, type]) => ({ name, type, ...mostObjects(survey, base, name) })),
+    columns: [...columnTypes].map(([name, type]) => ({ name, type, ...maxObjects(survey, base, name) })),
     samples: plan.order.length,
     files: plan.grouping.files.length,
     sourceBytes: plan.sourceBytes,
@@ -215,11 +217,11 @@ function* shardPlans(files: SourceFiles, plan: PackPlan, labels: FileLabels | nu
 
 function refuseEmpty(source: string, files: number): never {
   const found = files === 0 ? 'no file' : `no image among ${countOf(files, 'file')}`;
-  const message = `The source ${source} holds ${found} that could be packed; check the path, the patterns and the labels.`;
+  const message = `The source ${source} contains ${found} that can be packed; check the path, the patterns and the labels.`;
   throw new NoImagesError({ path: source }, message);
 }
 
-/** A file that could not be measured ends the pack before it begins. */
+/** A file that could not be measured stops the pack before it starts. */
 function refuseUnreadable(root: string, files: SourceFiles, { grouping }: PackPlan): void {
   const reader = files.reader();
   const file = grouping.files.find((candidate) => reader.bytes(candidate) === -1);

@@ -16,13 +16,13 @@ import { encodePlan, type PlanHeader, readPlanHeader, writePlanRecord } from '..
 import type { PreparedPack } from './prepare.js';
 import { madeFrom } from './recorded-options.js';
 
-/** Of the lock that one part holds while it plans for all of them. */
+/** Name of the lock that one part holds while it plans for all of them. */
 const PLAN_LOCK = 'pack.plan.lock';
 const LOOK_AGAIN_MS = 200;
 
 /**
- * The plan that lies in the folder, or the one that `make` makes: whoever comes first makes it, the others wait. Null
- * where the folder has become a dataset meanwhile.
+ * Returns the plan in the folder, or the one that `make` makes: the first part makes it, and the others wait. Null if
+ * the folder has become a dataset meanwhile.
  */
 export async function sharedPlan(
   output: string,
@@ -48,8 +48,8 @@ export async function sharedPlan(
 }
 
 /**
- * Announces the shards of a new plan and lays its record into the folder, where all parts find it. Throws
- * {@link PlanChangedError} where another one has come before it.
+ * Announces the shards of a new plan and writes its record to the folder, where all parts find it. Throws {@link
+ * PlanChangedError} if another plan was written first.
  */
 export async function publishPlan(
   folder: OutputFolder,
@@ -64,7 +64,7 @@ export async function publishPlan(
     const header = writePlanRecord(mine, pack.facts, pack.shards());
     if (header.base !== undefined) folder.keepNoted();
     await folder.announce(layout, stemsOf(header), plannedTarget(header).index, madeOf(header));
-    // A pack that goes on with the plan does not look for them again.
+    // A pack that resumes with this plan does not search for them again.
     await writeListFile(folder.path, SKIPPED_FILE, pack.skipped());
     place(mine, path);
     await destination.placePlan(path);
@@ -78,13 +78,13 @@ export async function publishPlan(
   }
 }
 
-/** What the note says of the shards of a plan; a dataset that grows has its options noted already. */
+/** What the note records about the shards of a plan. A growing dataset has its options recorded already. */
 function madeOf(header: PlanHeader): { madeFrom: string | undefined; options?: Record<string, unknown> } {
   const noted = { madeFrom: madeFrom(header) };
   return header.base === undefined ? { ...noted, options: { ...header.options } } : noted;
 }
 
-/** Announces the shards of the plan that was found in the folder, unless that was done. */
+/** Announces the shards of a plan found in the folder, if that was not done. */
 export async function announceFound(
   folder: OutputFolder,
   destination: Destination,
@@ -95,7 +95,7 @@ export async function announceFound(
   await destination.sendNotes();
 }
 
-/** Gives a file its name; one that is there already stays. */
+/** Gives a file its name, unless that name already exists. */
 function place(file: string, name: string): void {
   try {
     linkSync(file, name);
@@ -106,7 +106,7 @@ function place(file: string, name: string): void {
   }
 }
 
-/** Throws {@link PlanChangedError} where the plan in the folder is of other options, naming them. */
+/** Throws {@link PlanChangedError} if the plan in the folder has other options, and names them. */
 export function checkPlannedOptions(
   output: string,
   header: PlanHeader,
@@ -116,7 +116,9 @@ export function checkPlannedOptions(
   if (change !== null) throw changed(output, change);
 }
 
-/** Throws {@link PlanChangedError} where the plan in the folder is not that of `pack`, naming what has changed. */
+/**
+ * Throws {@link PlanChangedError} if the plan in the folder differs from that of `pack`, and names what has changed.
+ */
 export function checkPlan(output: string, header: PlanHeader, { facts, shards }: PreparedPack): void {
   checkPlannedOptions(output, header, facts.options);
   if (encodePlan(facts, shards()).digest === header.digest) return;
@@ -126,7 +128,7 @@ export function checkPlan(output: string, header: PlanHeader, { facts, shards }:
 function changed(output: string, what: string): PlanChangedError {
   return new PlanChangedError(
     { path: output },
-    `The output folder ${output} holds a pack that did not end, and ${what}; go on with what it began with, or throw ` +
-      'away what it has made and begin anew with "restart" (--restart).',
+    `The output folder ${output} contains an unfinished pack, and ${what}; use the same source and options as before, or discard ` +
+      'its output and start again with "restart" (--restart).',
   );
 }

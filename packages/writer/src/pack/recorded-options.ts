@@ -6,8 +6,8 @@ import { readTextFile } from '../source/labels/list.js';
 import type { AppendBase } from './append.js';
 
 /**
- * Of all that the shards are made from: the options and the source, as far as paths, sizes and times tell. Undefined where
- * the shards are added to others.
+ * Digest of everything that the shards are made from: the options and the source, by paths, sizes and times. Undefined
+ * if the shards are added to others.
  */
 export function madeFrom({
   options,
@@ -21,9 +21,10 @@ export function madeFrom({
 }
 
 /**
- * The options that the result depends on, by name, as a pack that goes on compares them: the labels by the sha256 of
- * their text, the dataset that grows by its identity, and with re-encoding the versions of what encodes. The table of options
- * says which change no byte of a shard, or have as their whole effect which files and classes there are, which are compared.
+ * Returns the options that the result depends on, by name, as a resumed pack compares them: the labels by the sha256 of
+ * their text, a growing dataset by its identity, and with re-encoding the versions of the encoders. The table of
+ * options marks those that change no byte of a shard, or only decide which files and classes there are. These are not
+ * recorded; the files and classes themselves are compared.
  */
 export async function recordedOptions(
   options: CheckedOptions,

@@ -6,9 +6,9 @@ import type { CheckedShard } from '../shard/shard-job.js';
 import type { PreparedPack } from './prepare.js';
 import type { PackedShard } from './workers/pack-jobs.js';
 
-/** What a pack made, or with `dryRun` would make. Of a part: what it made itself. */
+/** Result of a pack, or with `dryRun` the expected result. For a part, it describes that part. */
 export interface PackReport {
-  /** Files that were packed, the ones beside images included. */
+  /** Number of packed files, including those next to images. */
   readonly files: number;
   readonly samples: number;
   readonly shards: number;
@@ -16,69 +16,80 @@ export interface PackReport {
   readonly bytes: number;
   /** Size of these files in bytes. */
   readonly sourceBytes: number;
-  /** Names of the classes in the order of their numbers. */
+  /** Class names in the order of their numbers. */
   readonly classes: readonly string[];
-  /** Files that belong to no image, or to one that no row of the labels names. */
+  /** Number of files that belong to no image, or to an image without a row in the labels. */
   readonly skippedFiles: number;
-  /** The same by their endings, or other reasons; skipped.jsonl lists them. */
+  /** Number of these files by extension or by another reason; skipped.jsonl lists them. */
   readonly skipped: Readonly<Record<string, number>>;
-  /** Annotations that were left out, by the reason; skipped.jsonl lists them. */
+  /** Number of skipped annotations by reason; skipped.jsonl lists them. */
   readonly skippedAnnotations: Readonly<Record<string, number>>;
-  /** Folders that were left out because another path leads to them too. */
+  /** Folders that were skipped because another path leads to them too. */
   readonly skippedFolders: readonly string[];
-  /** Folders that were left out for the dot in front of their names. torchvision's ImageFolder takes their images. */
+  /**
+   * Folders that were skipped because their names start with a dot. torchvision's ImageFolder does not skip their
+   * images.
+   */
   readonly hiddenFolders: readonly string[];
-  /** Folders right below the source that no packed image is in: they are no classes, though ImageFolder numbers them. */
+  /** Folders right below the source without packed images. They are not classes, although ImageFolder numbers them. */
   readonly emptyFolders: readonly string[];
-  /** Samples that webdataset skips when it reads these tars, because their keys begin with a folder like `__x__`. */
+  /**
+   * Number of samples that webdataset skips when it reads these tars, because their keys start with a folder such as
+   * `__x__`.
+   */
   readonly metaSamples: number;
-  /** Images of the source that were left out because no row of the labels names them. */
+  /** Number of images that were skipped because they have no row in the labels. */
   readonly unlabelled: number;
-  /** With `allowMissingFiles`, rows of the labels whose files are not there; skipped.jsonl lists them. */
+  /** With `allowMissingFiles`: number of rows of the labels whose file is missing; skipped.jsonl lists them. */
   readonly missingFiles: number;
-  /** Images with the bytes of another one that stands for them; duplicates.jsonl lists them. */
+  /** Number of images that were not packed because another has the same bytes; duplicates.jsonl lists them. */
   readonly duplicates: number;
-  /** Duplicates whose class is another one than that of the image that stands for them. */
+  /** Number of duplicates whose class differs from that of the packed image. */
   readonly classConflicts: number;
-  /** Images that could not be packed; quarantine.jsonl lists them. */
+  /** Number of images that could not be packed; quarantine.jsonl lists them. */
   readonly quarantined: number;
-  /** Images of another kind than their name says; their field is named by the content. */
+  /** Number of images of another kind than their name says. Their field is named after the content. */
   readonly renamed: number;
-  /** Images that were turned as their EXIF orientation says, when they were encoded anew. */
+  /** Number of images that were rotated by their EXIF orientation when they were re-encoded. */
   readonly orientationBaked: number;
-  /** Images that "check" decoded although something in them is odd. */
+  /** Number of images that "check" decoded with warnings. */
   readonly warnings: number;
-  /** Images that "stripMetadata" leaves as they are: TIFF and AVIF, and those that are damaged, so that their end is not found. */
+  /** Number of images that "stripMetadata" did not change: TIFF, AVIF, and damaged images whose end cannot be found. */
   readonly metadataKept: number;
-  /** Images, and further images of samples, of more than 8 bits a channel: loaders give the upper 8. */
+  /**
+   * Number of images, including further images of samples, with more than 8 bits per channel. Loaders return the upper
+   * 8.
+   */
   readonly narrowed: number;
-  /** Images whose values are floating-point, signed or longer than 16 bits: loaders take them for bad samples. */
+  /** Number of images with floating-point, signed or longer than 16-bit values. Loaders treat them as bad samples. */
   readonly refused: number;
-  /** What the crop indexes have; null where none were made. */
+  /** Contents of the crop indexes; null if none were made. */
   readonly crops: CropIndexCounts | null;
-  /** Fields that not all samples have: some readers want the same fields in every sample. */
+  /** Fields that not all samples have. Some readers require the same fields in every sample. */
   readonly partialFields: readonly PartialField[];
-  /** Shards that an earlier pack had finished. They count in everything else. */
+  /** Number of shards that an earlier run had finished. All other numbers include them. */
   readonly keptShards: number;
-  /** Shards that other parts have not finished yet. */
+  /** Number of shards that other parts have not finished yet. */
   readonly pendingShards: number;
-  /** The dataset is whole: dataset.json is written, by this pack or by another part. */
+  /** True if the dataset is complete: dataset.json was written by this pack or by another part. */
   readonly isCommitted: boolean;
-  /** The table in the source that was taken as labels, since it has a column `file_name`; null where none was. */
+  /** File in the source that was used as labels because it has a column `file_name`; null if there is none. */
   readonly metadata: string | null;
-  /** Of a pack of several parts: what each made. The rest is the sum of these. */
+  /** Reports of the splits, if several were packed. The other values are the sums of these. */
   readonly splits?: readonly { readonly name: string; readonly report: PackReport }[];
-  /** Of a pack of several parts: files and folders of the source that are in none of them. */
+  /** With several splits: files and folders of the source that are in none of them. */
   readonly splitSidecars?: readonly string[];
-  /** Of a dataset that grows: what has become of the files that it has; changed.jsonl lists them. Absent where nothing has changed. */
+  /**
+   * For a growing dataset: how its packed files have changed; changed.jsonl lists them. Absent if nothing has changed.
+   */
   readonly changes?: SourceChanges;
-  /** Of a dataset that grows: options that were left out and are as it was made with, by name. */
+  /** For a growing dataset: omitted options whose values were taken from it, by name. */
   readonly keptOptions?: Readonly<Record<string, unknown>>;
-  /** The folder was the dataset of this source and these options already: nothing was written. */
+  /** True if the folder already was the dataset of this source and these options, so that nothing was written. */
   readonly wasCommitted: boolean;
 }
 
-/** What a pack reports that wrote nothing. */
+/** Report of a pack that wrote nothing. */
 const NOTHING = {
   ...{ files: 0, samples: 0, shards: 0, bytes: 0, sourceBytes: 0, quarantined: 0, renamed: 0, orientationBaked: 0 },
   ...{ duplicates: 0, classConflicts: 0, warnings: 0, metadataKept: 0, crops: null, metadata: null },
@@ -108,14 +119,14 @@ function factsOf(facts: PlanFacts) {
   };
 }
 
-/** Of a dry run. */
+/** Report of a dry run. */
 export function plannedReport({ facts, shardCount }: PreparedPack): PackReport {
   const { files, samples, sourceBytes } = facts;
   const quarantined = facts.quarantined?.length ?? 0;
   return { ...NOTHING, ...factsOf(facts), files, samples, shards: shardCount, sourceBytes, quarantined };
 }
 
-/** Of a dry run that has looked at every file. */
+/** Report of a dry run that has checked every file. */
 export function checkedReport(prepared: PreparedPack, checked: readonly CheckedShard[]): PackReport {
   const planned = plannedReport(prepared);
   const total = (count: (shard: CheckedShard) => number) => checked.reduce((sum, shard) => sum + count(shard), 0);
@@ -135,7 +146,7 @@ export function checkedReport(prepared: PreparedPack, checked: readonly CheckedS
   };
 }
 
-/** Of shards that were written, or kept. */
+/** Report for shards that were written or kept. */
 export function writtenReport(header: PlanHeader, shards: readonly PackedShard[]): PackReport {
   const total = (count: (shard: PackedShard) => number) => shards.reduce((sum, shard) => sum + count(shard), 0);
   return {
@@ -161,7 +172,7 @@ export function writtenReport(header: PlanHeader, shards: readonly PackedShard[]
   };
 }
 
-/** Of a folder that holds what was to be packed. */
+/** Report for a folder that already contains the result. */
 export function presentReport({ samples, shards, bytes, classes, fields }: Manifest): PackReport {
   return {
     ...{ ...NOTHING, skippedFiles: 0, skipped: {}, skippedAnnotations: {}, skippedFolders: [], hiddenFolders: [] },
@@ -172,7 +183,7 @@ export function presentReport({ samples, shards, bytes, classes, fields }: Manif
   };
 }
 
-/** Of a part that found the work of all parts committed. */
+/** Report of a part that found the work of all parts committed. */
 export function committedReport(facts: PlanFacts): PackReport {
   return { ...NOTHING, ...factsOf(facts), isCommitted: true };
 }

@@ -15,24 +15,24 @@ import type { AppendBase } from './append.js';
 
 /** A line of changed.jsonl. */
 interface ChangedFile {
-  /** Below the source. */
+  /** Path below the source. */
   readonly path: string;
   readonly what: 'changed' | 'gone' | 'relabelled';
   readonly reason: string;
 }
 
-/** The source of a pack that adds to a dataset, as it is now. */
+/** The current source of a pack that adds to a dataset. */
 interface SourceNow {
-  /** What stands in front of every path. */
+  /** Prefix of every path. */
   readonly root: string;
   readonly files: SourceFiles;
   readonly labels: FileLabels | null;
 }
 
 /**
- * Lists the images of a dataset whose files have changed since they were packed, or are gone, and those for which the labels now
- * say something else than the dataset has; and counts them. What was changed and has its old size and an older time is not seen:
- * nothing is read.
+ * Lists and counts the images of a dataset whose files were changed or deleted since they were packed, and those whose
+ * labels now differ from the dataset. Files are not read, so a changed file with the same size and an older time is not
+ * detected.
  */
 export async function listChanges(
   base: AppendBase,
@@ -86,24 +86,24 @@ async function* changedFiles(
     yield { path: name, what: 'gone', reason: 'it is no longer in the source' };
 }
 
-/** Length of the image: that of the field which its name says, or, where its content is of another kind, of another field. */
+/** Length of the image in its field: the field of its name or, if the content is of another kind, the other field. */
 function storedBytes(named: FieldColumns | undefined, images: FieldColumns, row: number): number | undefined {
   const column = [named, images].find((found) => found !== undefined && found.offset[row]! >= 0);
   return column?.bytes[row];
 }
 
-/** How a file differs from what was packed; null where it does not, as far as its size and time tell. */
+/** Describes how a file differs from what was packed, by size and time; null if it does not. */
 function changeOf(reader: FileReader, file: number, stored: number | undefined, packedAt: number): string | null {
   const bytes = reader.bytes(file);
   if (stored !== undefined && bytes !== stored)
-    return `it had ${stored} bytes when it was packed, and has ${bytes} now`;
+    return `it had ${stored} bytes when it was packed, and now has ${bytes}`;
   const time = reader.mtimeMs(file);
-  return time > packedAt ? `it is of ${new Date(time).toISOString()}, later than its shard` : null;
+  return time > packedAt ? `it was modified at ${new Date(time).toISOString()}, later than its shard` : null;
 }
 
 type LabelledIndex = Pick<ShardIndex, 'fields'> & Partial<Pick<ShardIndex, 'cls' | 'columns'>>;
 
-/** What the labels of a packed image say now that the dataset does not; null where that is nothing. */
+/** Describes how the current labels of a packed image differ from the dataset; null if they do not. */
 function otherLabel(
   { table, rowOfFile }: FileLabels,
   file: number,
@@ -118,21 +118,24 @@ function otherLabel(
   const number = cls![row]!;
   const packed = classes[number] ?? (number < 0 ? null : String(number));
   if (name !== null && name !== packed)
-    return `the labels have the class ${shown(name)}, and the dataset has ${shown(packed)}`;
+    return `the labels have the class ${shown(name)}, but the dataset has ${shown(packed)}`;
   for (const [column, values] of table.columns) {
     const [now, was] = [values[label] ?? null, columns!.get(column)?.[row] ?? null];
     if (now !== was)
-      return `the labels have ${shown(now)} in the column "${column}", and the dataset has ${shown(was)}`;
+      return `the labels have ${shown(now)} in the column "${column}", but the dataset has ${shown(was)}`;
   }
   for (const [field, texts] of table.texts ?? []) {
     const sum = fields.get(field)?.crc32?.[row];
     if (sum !== undefined && sum !== crc32(Buffer.from(texts[label]!)))
-      return `the annotations have other objects for the field "${field}" than the dataset`;
+      return `the objects of the annotations differ from the field "${field}" of the dataset`;
   }
   return null;
 }
 
-/** Those of the packed files that a scan has not found which are not there any more, sorted. A list, and patterns, name a part of the files. */
+/**
+ * Returns the packed files that no longer exist, sorted. The scan alone does not show that, because a list or patterns
+ * may select only some files.
+ */
 async function goneOf(missing: readonly string[], root: string, options: CheckedOptions): Promise<readonly string[]> {
   if (options.files !== undefined || missing.length === 0) return [];
   if (isRemote(root)) return matchingNames(missing, options);

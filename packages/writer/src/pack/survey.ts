@@ -21,7 +21,7 @@ import { rootOf, sourceKind } from '../source/source-kinds.js';
 import { type AppendBase, appendColumnTypes, checkAppendedClasses, markPacked } from './append.js';
 import { measureFiles, type PackWorkers, shareFiles } from './workers/pack-workers.js';
 
-/** What a pack is prepared with. */
+/** Input for preparing a pack. */
 export interface PrepareWork {
   readonly source: string;
   readonly output: string;
@@ -30,38 +30,37 @@ export interface PrepareWork {
   readonly base: AppendBase | null;
   readonly workers: PackWorkers;
   readonly ticker: ProgressTicker;
-  /** Calls to the source, many at a time; null where it is read by the workers, one file after the other each. */
+  /** Makes many calls to the source concurrently; null if each worker reads one file at a time. */
   readonly flight: InFlight | null;
 }
 
-/** All that a plan is made from. Whoever gets it closes its files. */
+/** Everything that a plan is made from. The caller must close its files. */
 export interface Survey extends Scan {
-  /** The source folder, with a "/" at its end. */
+  /** Source folder, with a trailing "/". */
   readonly root: string;
-  /** The list of classes that was given. */
+  /** The given list of classes. */
   readonly classes: readonly string[] | null;
   readonly labels: FileLabels | null;
-  /** Rows of the labels whose files are not there. */
+  /** Rows of the labels whose file is missing. */
   readonly missingRows: readonly number[];
   readonly columnTypes: ReadonlyMap<string, ColumnType>;
-  /** Of a dataset that grows: 1 for each file that it has. */
+  /** For a growing dataset: 1 for each file that it has. */
   readonly packed: Uint8Array | null;
-  /** Equal where the recorded options and this make the same plan: see {@link digestOfSource}. */
+  /** If this and the recorded options are equal, the plan is the same: see {@link digestOfSource}. */
   readonly digest: string;
 }
 
-/** The types of the columns that YOLO's label files make. */
+/** Types of the columns made from YOLO label files. */
 const YOLO_COLUMNS: ReadonlyMap<string, readonly ColumnValue[]> = new Map([[OBJECT_COUNTS, [0]]]);
 
-/** Finds the files of the source, measures them, and reads what else is given. Throws where it is not as it should be. */
+/** Finds the files of the source, measures them, and reads the other inputs. Throws if any input is invalid. */
 export async function surveySource(work: PrepareWork): Promise<Survey> {
   const { source, output, options, base, workers, ticker, flight } = work;
   const root = rootOf(source);
   const given = await tableOf(options, root);
   const yolo = await yoloOf(options);
   if (options.requireLabels && given === null) {
-    const message =
-      'The option "requireLabels" needs a table of labels to look the images up in; give "labels" or "coco", too.';
+    const message = 'The option "requireLabels" requires labels; also set "labels" or "coco".';
     throw new OptionError({}, message);
   }
   const classes = yolo?.names ?? (hasObjects(given) ? given.classes : await readClasses(options));
@@ -93,7 +92,7 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
   }
 }
 
-/** A table of labels, or COCO's annotations: what is known of the images before they are looked for. */
+/** Reads the labels file or COCO annotations, before images are searched. */
 async function tableOf({ labels, coco, yolo, classes, storage }: CheckedOptions, root: string): Promise<Labels | null> {
   const name = coco === undefined ? 'yolo' : 'coco';
   if (coco === undefined && yolo === undefined) return labels === undefined ? null : readLabels(labels, root, storage);
@@ -101,7 +100,7 @@ async function tableOf({ labels, coco, yolo, classes, storage }: CheckedOptions,
   const [other] = Object.entries(others).find(([, given]) => given !== undefined) ?? [];
   if (other !== undefined) {
     const has = name === 'coco' ? "A file of COCO's annotations has" : "YOLO's label files have";
-    throw new OptionError({}, `${has} the classes and labels: leave out ${other}, or ${name}.`);
+    throw new OptionError({}, `${has} the classes and labels: remove ${other} or ${name}.`);
   }
   return coco === undefined ? null : readCoco(coco, root, storage);
 }
@@ -132,7 +131,7 @@ async function findFiles(
   flight: InFlight | null,
 ): Promise<Scan> {
   const { include, exclude, signal, onBad } = options;
-  // A dry run makes nothing, and so no output folder.
+  // A dry run writes nothing, and so has no output folder.
   const place = { memoryBytes: options.planMemory, folder: options.dryRun ? tmpdir() : join(output, STATE_FOLDER) };
   if (options.files !== undefined) {
     return {
@@ -145,7 +144,7 @@ async function findFiles(
     };
   }
   const onFound = (files: number) => ticker.found(files);
-  // Where the shards lie below the source, they are none of its files.
+  // If the output is below the source, shards are not source files.
   const apart = existsSync(output) ? realpathSync.native(output) : undefined;
   return await sourceKind(root).scan(root, {
     include,

@@ -1,9 +1,9 @@
 import type { Grouping } from './grouping.js';
 
-/** The number of no file. */
+/** File number that means "no file". */
 export const NONE = -1;
 
-/** The files of each sample as a chain that begins at its image: four bytes a file. */
+/** The files of each sample as a linked list that starts with its image: four bytes per file. */
 export class Chains {
   readonly #next: Int32Array;
   readonly #isImage: Uint8Array;
@@ -31,7 +31,7 @@ export class Chains {
     return this.#isImage[file] === 1;
   }
 
-  /** The files of a sample, its image first. */
+  /** Returns the files of a sample, its image first. */
   of(image: number): number[] {
     const files: number[] = [];
     for (let file = image; file !== NONE; file = this.#next[file]!) files.push(file);

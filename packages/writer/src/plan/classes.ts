@@ -4,8 +4,8 @@ import { LabelsError } from '../errors.js';
 import { sortByCodePoint } from '../source/file-table.js';
 
 /**
- * The class of a path below a source, and of a key: the first folder, but for those that hold the images of paired folders
- * (`imageFolders`, right below the source). Undefined where there is none.
+ * Class of a path below a source, or of a key: its first folder. Folders right below the source that hold the images of
+ * paired folders (`imageFolders`) are skipped. Undefined if there is no class.
  */
 export function folderClass(path: string, imageFolders: ReadonlySet<string> = NO_FOLDERS): string | undefined {
   const from = path.startsWith('./') ? 2 : 0;
@@ -17,35 +17,34 @@ export function folderClass(path: string, imageFolders: ReadonlySet<string> = NO
 
 const NO_FOLDERS: ReadonlySet<string> = new Set();
 
-/** Class numbers up to this stand for themselves when the labels are numbers. */
+/** If all labels are whole numbers up to this limit, they are the class numbers. */
 const LARGEST_NUMBER = 99_999;
 const WHOLE_NUMBER = /^(0|[1-9]\d*)$/;
 
 /**
- * The names of the classes in the order of their numbers: sorted by code point, as torchvision's
- * `ImageFolder.find_classes` does. Labels that are all whole numbers are the class numbers themselves, and other numbers are
- * sorted by their values.
+ * Class names in the order of their numbers, sorted by code point like torchvision's `ImageFolder.find_classes`. Labels
+ * that are all whole numbers are the class numbers themselves; other numbers are sorted by value.
  */
 export function orderClasses(names: string[], fromLabels: boolean): string[] {
   if (!fromLabels || names.length === 0 || !names.every((name) => WHOLE_NUMBER.test(name)))
     return byOrder(names, fromLabels);
-  const largest = names.reduce((most, name) => Math.max(most, Number(name)), 0);
+  const largest = names.reduce((max, name) => Math.max(max, Number(name)), 0);
   if (largest > LARGEST_NUMBER) {
     throw new OptionError(
       {},
-      `The labels have the class ${largest}; numbers above ${LARGEST_NUMBER} are no class numbers, so list the classes with "classes".`,
+      `The labels have the class ${largest}; class numbers go up to ${LARGEST_NUMBER}, so list the classes with the option "classes".`,
     );
   }
   return Array.from({ length: largest + 1 }, (_, number) => String(number));
 }
 
 /**
- * The classes of a dataset that grows: those that it has keep their numbers, new ones come behind them in their order.
+ * Classes of a dataset that grows: existing classes keep their numbers, and new ones are sorted and added after them.
  */
 export function addClasses(known: readonly string[], names: string[], fromLabels: boolean): string[] {
   const isKnown = new Set(known);
   const added = names.filter((name) => !isKnown.has(name));
-  // Numbers stay the numbers that they name.
+  // Numeric labels remain their own class numbers.
   const all = orderClasses([...known, ...added], fromLabels);
   return known.every((name, number) => all[number] === name) ? all : [...known, ...byOrder(added, fromLabels)];
 }
@@ -54,7 +53,7 @@ function byOrder(names: string[], fromLabels: boolean): string[] {
   return (fromLabels ? sortedByValue(names) : null) ?? sortByCodePoint(names);
 }
 
-/** Checks a list of classes that the user fixed. `location` is the file it came from, if any. */
+/** Checks a list of classes given by the user. `location` is the file that it was read from, if any. */
 export function checkClasses(names: readonly string[], location?: string): readonly string[] {
   const seen = new Map<string, number>();
   for (const [number, name] of names.entries()) {
@@ -64,7 +63,7 @@ export function checkClasses(names: readonly string[], location?: string): reado
     if (first !== undefined) {
       throw new LabelsError(
         { path: location, line: number + 1 },
-        `${where} names the class "${name}" again; it is class ${first} already.`,
+        `${where} repeats the class "${name}", which is already class ${first}; remove one of them.`,
       );
     }
     seen.set(name, number);

@@ -7,7 +7,7 @@ import { ImagesOfStem, stemOf } from './images-of-stem.js';
 import type { Naming } from './naming.js';
 import { OUTCOME } from './outcomes.js';
 
-/** Files grouped to samples, which are numbered in the order of their images' paths. */
+/** Files grouped into samples. Samples are numbered in the order of their images' paths. */
 export interface Grouping {
   readonly samples: number;
   /** Sample s has the files `files[fileStart[s]]` to `files[fileStart[s + 1] - 1]`, its image first. */
@@ -15,40 +15,46 @@ export interface Grouping {
   readonly files: Uint32Array;
 }
 
-/** All files of a source, in samples or not. */
+/** All files of a source, including those that are in no sample. */
 export interface GroupedFiles {
   readonly grouping: Grouping;
-  /** Of each file: a number of {@link OUTCOME}. */
+  /** A number of {@link OUTCOME} for each file. */
   readonly outcomes: Uint8Array;
-  /** Files that would end at the key and field of another one, which stands in their place; by their numbers. */
+  /**
+   * Files whose key and field another file already has: from the number of the skipped file to the number of the kept
+   * one.
+   */
   readonly collisions: ReadonlyMap<number, number>;
-  /** Folders right below the source that hold the images of paired folders beside them: they are no classes. */
+  /** Folders right below the source that hold the images of paired folders next to them. They are not classes. */
   readonly imageFolders: ReadonlySet<string>;
 }
 
 export interface GroupOptions {
   readonly naming: Naming;
-  /** {@link OUTCOME}.packed for an image that is packed, else why not. */
+  /** {@link OUTCOME}.packed for an image that is packed, otherwise the reason why it is not. */
   readonly imageOutcome: (file: number) => number;
-  /** Whether a file says what the others show, and so is in no sample. */
+  /** True for a file that is the labels of others, and so is in no sample. */
   readonly isLabels: (file: number) => boolean;
-  /** Files at one key: an error, or the first by its path stays. */
+  /** How files with the same key are handled: stop with an error, or keep the first by path. */
   readonly onCollision: 'stop' | 'quarantine';
 }
 
-/** The files of one stem while they are gathered. */
+/** The files of one stem while they are collected. */
 interface Group {
-  /** Path without the field. In sorted order its files are interrupted by those of longer stems only (`cat.1` in `cat`). */
+  /**
+   * Path without the field. In sorted order, only files of longer stems can come between its files (`cat.1` in `cat`).
+   */
   readonly stem: string;
   readonly members: { readonly file: number; readonly field: string }[];
   image: number;
-  /** Why an image of this stem is not packed, where that is so; then what becomes of the files beside it. */
+  /** Why the image of this stem is not packed, if it is not. It then decides the outcome of the files next to it. */
   unpacked: number;
 }
 
 /**
- * Groups files to samples: an image and the files that belong to it, by their stem or as `naming` says. Throws
- * {@link KeyCollisionError} for two files that end at one key, {@link OptionError} for an ending or a folder that no file has.
+ * Groups files into samples: an image and the files that belong to it, by stem or by the rules of `naming`. Throws
+ * {@link KeyCollisionError} for two files with the same key, and {@link OptionError} for an extension or a folder of
+ * the options that matches no file.
  */
 export function groupFiles(files: SourceFiles, options: GroupOptions): GroupedFiles {
   const { naming } = options;
@@ -65,18 +71,18 @@ export function groupFiles(files: SourceFiles, options: GroupOptions): GroupedFi
   return { grouping: withoutImages(grouping, groups.outcomes), outcomes: groups.outcomes, collisions, imageFolders };
 }
 
-/** Takes files in the order of their paths, which leaves only a few groups open at a time. */
+/** Takes files in the order of their paths, so that only a few groups are open at a time. */
 class OpenGroups {
-  /** Whether the dots of some stem became "_" in its key. */
+  /** True if dots in some stem became "_" in its key. */
   sawDots = false;
-  /** Of the rules of the naming, those that some file fits. */
+  /** Rules of the naming that matched at least one file. */
   readonly met = new Set<string>();
   readonly outcomes: Uint8Array;
   readonly collisions = new Map<number, number>();
   readonly chains: Chains;
   readonly #all: SourceFiles;
   readonly #files: FileReader;
-  /** For files that were taken before. */
+  /** Reads the names of files that were taken earlier. */
   readonly #earlier: FileReader;
   readonly #options: GroupOptions;
   readonly #open: Group[] = [];
@@ -117,7 +123,7 @@ class OpenGroups {
       this.outcomes[file] = outcomes;
       this.#groupOf(stemOf(path, name.field)).unpacked = outcomes === OUTCOME.inDataset ? outcomes : OUTCOME.ofUnpacked;
     } else if (isImage && !isImageField(name.field)) {
-      // An image of a kind that is refused gets no key, so it is in nobody's way.
+      // An image of a rejected kind gets no key, so it cannot collide with another file.
       this.chains.add(file, [file]);
     } else this.#join(path, file, name.field, isImage);
   }
@@ -126,7 +132,7 @@ class OpenGroups {
     while (this.#open.length > 0) this.#end(this.#open.pop()!);
   }
 
-  /** Joins the files to their images that belong to those of other stems. Returns the folders of such images. */
+  /** Joins files to images with other stems. Returns the folders of these images. */
   joinExtraFields(): Set<string> {
     const { naming } = this.#options;
     const images = new ImagesOfStem(this.#all, naming);
@@ -185,7 +191,7 @@ class OpenGroups {
     return group;
   }
 
-  /** A group without an image is no sample. */
+  /** A group without an image is not a sample. */
   #end({ members, image, unpacked }: Group): void {
     if (image !== NONE) {
       this.chains.add(
@@ -203,8 +209,8 @@ function isOfStem(path: string, stem: string): boolean {
 }
 
 /**
- * Samples of different stems whose keys are equal, because dots in a stem become "_" in its key: the image that is to be left
- * out, and the one that stays.
+ * Finds samples of different stems with equal keys, because dots in a stem become "_" in its key. Returns the image to
+ * skip and the one that stays.
  */
 function equalKeys(files: SourceFiles, { naming, onCollision }: GroupOptions, grouping: Grouping): Map<number, number> {
   const changedKeys = new Map<string, number>();
@@ -226,7 +232,10 @@ function equalKeys(files: SourceFiles, { naming, onCollision }: GroupOptions, gr
   return leftOut;
 }
 
-/** The samples whose images are not marked; the files of the others are marked as theirs. */
+/**
+ * Returns the samples whose images are packed, and marks the other files of the remaining samples as skipped with their
+ * image.
+ */
 function withoutImages({ samples, fileStart, files }: Grouping, outcomes: Uint8Array): Grouping {
   const starts = [0];
   const kept: number[] = [];
@@ -240,14 +249,17 @@ function withoutImages({ samples, fileStart, files }: Grouping, outcomes: Uint8A
   return { samples: starts.length - 1, fileStart: Uint32Array.from(starts), files: Uint32Array.from(kept) };
 }
 
-/** Throws where an ending or a folder that was named is that of no file: masks would be taken for images, or go missing. */
+/**
+ * Throws if an extension or a folder of the options matches no file. Otherwise masks would be packed as images, or be
+ * missing.
+ */
 function refuseUnmet(files: SourceFiles, naming: Naming, met: ReadonlySet<string>): void {
   const rule = files.count === 0 ? undefined : naming.rules.find((candidate) => !met.has(candidate));
   if (rule === undefined) return;
   if (rule.includes('=')) {
     throw new OptionError(
       {},
-      `The option "pair" is ${rule}, and no folder of the source is called ${rule.split('=')[0]}.`,
+      `The option "pair" is ${rule}, but the source has no folder called ${rule.split('=')[0]}.`,
     );
   }
   const reader = files.reader();
@@ -263,15 +275,15 @@ function refuseUnmet(files: SourceFiles, naming: Naming, met: ReadonlySet<string
   }
   const remedy =
     others === 0
-      ? 'leave it out, or name the ending that they have'
-      : `${countOf(others, 'file ends', 'files end')} in "${example}": name that`;
-  throw new OptionError({}, `The option "fields" is ${rule}, and no file of the source ends so; ${remedy}.`);
+      ? 'remove it, or give the extension that the files have'
+      : `${countOf(others, 'file ends', 'files end')} in "${example}": use that`;
+  throw new OptionError({}, `The option "fields" is ${rule}, but no file of the source has this extension; ${remedy}.`);
 }
 
 function collision(key: string, first: string, second: string): KeyCollisionError {
   return new KeyCollisionError(
     { key, paths: [first, second] },
-    `${first} and ${second} would both be "${key}": rename one, or name its ending with "fields" (--fields) if it belongs to the other, ` +
-      'or have the second left out and listed in quarantine.jsonl: --on-bad quarantine.',
+    `${first} and ${second} would both have the key "${key}": rename one, or add its extension to "fields" (--fields) if it belongs to the other, ` +
+      'or skip the second and list it in quarantine.jsonl with --on-bad quarantine.',
   );
 }

@@ -3,24 +3,24 @@ import type { FileReader, SourceFiles } from '../source/source-files.js';
 import { NONE } from './chains.js';
 import type { ExtraField, Naming } from './naming.js';
 
-/** The path without its field, and without the dot before that. */
+/** Path without its field and without the dot before the field. */
 export function stemOf(path: string, field: string): string {
   return path.slice(0, path.length - field.length - 1);
 }
 
-/** Finds the image that a file belongs to which lies elsewhere. */
+/** Finds the image that a file in another folder, or with another stem, belongs to. */
 export class ImagesOfStem {
   readonly #files: FileReader;
   readonly #naming: Naming;
-  /** By what lies in front of a paired folder: the folders beside it. */
-  readonly #beside = new Map<string, readonly string[]>();
+  /** Folders next to a paired folder, by the path in front of that folder. */
+  readonly #siblings = new Map<string, readonly string[]>();
 
   constructor(files: SourceFiles, naming: Naming) {
     this.#files = files.reader();
     this.#naming = naming;
   }
 
-  /** `folder` is where the image lies, beside the paired folder; null where that is another place. */
+  /** Returns the image and its folder next to the paired folder. `folder` is null if the image is somewhere else. */
   of({ above }: ExtraField, stem: string): { readonly image: number; readonly folder: string | null } | null {
     const here = this.#imageWith(above === null ? stem : above + stem);
     if (here !== NONE || above === null) return here === NONE ? null : { image: here, folder: null };
@@ -31,7 +31,7 @@ export class ImagesOfStem {
     return null;
   }
 
-  /** The image with this path in front of its ending. */
+  /** Returns the image with this path, without its extension. */
   #imageWith(stem: string): number {
     const start = `${stem}.`;
     for (let file = this.#files.firstFrom(start); file < this.#files.count; file++) {
@@ -46,7 +46,7 @@ export class ImagesOfStem {
 
   /** Folders right below `above` that are not paired themselves, sorted. */
   #foldersIn(above: string): readonly string[] {
-    const known = this.#beside.get(above);
+    const known = this.#siblings.get(above);
     if (known !== undefined) return known;
     const folders: string[] = [];
     let file = this.#files.firstFrom(above);
@@ -60,10 +60,10 @@ export class ImagesOfStem {
       }
       const folder = path.slice(above.length, slash);
       if (!this.#naming.isPaired(folder)) folders.push(folder);
-      // "0" comes behind "/".
+      // "0" is the character that follows "/".
       file = this.#files.firstFrom(`${above}${folder}0`);
     }
-    this.#beside.set(above, folders);
+    this.#siblings.set(above, folders);
     return folders;
   }
 }

@@ -1,23 +1,28 @@
 import { OptionError } from '@shardtool/base';
 import { packedName, type SampleName } from '@shardtool/format';
 
-/** The options that say which files belong together. */
+/** Options that define which files belong together. */
 export interface NamingOptions {
-  /** Endings of files that belong to the image with the same stem: `seg.png`, or without a dot in front `_mask.png`. */
+  /**
+   * Extensions of files that belong to the image with the same stem: `seg.png`, or without a leading dot `_mask.png`.
+   */
   readonly fields: readonly string[];
-  /** Folders whose files belong to images in the folder beside: `masks=seg.png`. */
+  /** Folders whose files belong to images in a folder next to them: `masks=seg.png`. */
   readonly pair?: readonly string[] | undefined;
 }
 
-/** A file that belongs to an image which has another stem, or lies elsewhere. */
+/** A file that belongs to an image with another stem or in another folder. */
 export interface ExtraField {
-  /** Its field in the sample of that image. */
+  /** Field of the file in the sample of that image. */
   readonly field: string;
-  /** The option that says so, as it was given. */
+  /** The option value that matched, as it was given. */
   readonly rule: string;
-  /** The path of the image without its ending; of a file in a paired folder, from that folder on, and null where its ending is not the one that was given. */
+  /**
+   * Path of the image without its extension. For a file in a paired folder it is relative to that folder, and null if
+   * the file does not have the extension of the rule.
+   */
   readonly stem: string | null;
-  /** Of a file in a paired folder: what lies in front of that folder, with a "/" at its end. */
+  /** For a file in a paired folder: the path in front of that folder, with a trailing "/". */
   readonly above: string | null;
 }
 
@@ -25,22 +30,22 @@ interface Pair {
   readonly rule: string;
   readonly folder: string;
   readonly field: string;
-  /** Endings of its files, of which the first that fits counts. */
+  /** Extensions of its files. The first that matches counts. */
   readonly endings: readonly string[];
 }
 
-/** An ending that is no field by itself: what stands in front of it is the stem. */
+/** Start of an extension that is not a field by itself: the text in front of it is the stem. */
 const SUFFIX = /^[_-]+/;
 
-/** How paths below a source become keys and fields. Pure: the same in every thread. */
+/** Rules by which paths below a source become keys and fields. Pure: the same in every thread. */
 export class Naming {
-  /** Endings, each behind a dot the field of that name. */
+  /** Extensions that follow a dot and become the field of that name. */
   readonly fields: readonly string[];
   readonly #isSidecar: ReadonlySet<string>;
   readonly #suffixes: readonly string[];
   readonly #pairs: readonly Pair[];
 
-  /** Throws {@link OptionError} for a pair that is none. */
+  /** Throws {@link OptionError} for an invalid pair. */
   constructor({ fields, pair = [] }: NamingOptions) {
     this.fields = fields;
     this.#isSidecar = new Set(this.fields);
@@ -48,17 +53,17 @@ export class Naming {
     this.#pairs = pair.map(parsePair);
   }
 
-  /** What files with an ending are called in their sample. */
+  /** Field in a sample for files with this extension. */
   static fieldOfExtension(ending: string): string {
     return ending.replace(SUFFIX, '');
   }
 
-  /** Whether files may belong to images of other stems, or in other folders. */
+  /** True if files may belong to images with other stems or in other folders. */
   get hasExtraFields(): boolean {
     return this.#suffixes.length + this.#pairs.length > 0;
   }
 
-  /** All that was given, as it was given. */
+  /** All rules, as they were given. */
   get rules(): readonly string[] {
     return [...this.fields, ...this.#pairs.map(({ rule }) => rule)];
   }
@@ -68,17 +73,17 @@ export class Naming {
     return packedName(path, this.fields);
   }
 
-  /** The key of an image. */
+  /** Key of an image. */
   keyOf(image: string): string {
     return this.nameOf(image)!.key;
   }
 
-  /** What a file of a sample is called there. */
+  /** Field of a file in its sample. */
   fieldOf(path: string): string {
     return this.extraFieldOf(path)?.field ?? this.nameOf(path)!.field;
   }
 
-  /** Whether a file with this field is never the image of a sample. */
+  /** True if a file with this field is never the image of a sample. */
   isSidecar(field: string): boolean {
     return this.#isSidecar.has(field);
   }
@@ -93,20 +98,20 @@ export class Naming {
     }
     for (const suffix of this.#suffixes) {
       const stem = stemBefore(path, [suffix]);
-      // Behind a dot it is a field as any other: 1.__proto__.png.
+      // After a dot it is a field like any other: 1.__proto__.png.
       if (stem !== null && !stem.endsWith('.'))
         return { field: Naming.fieldOfExtension(suffix), rule: suffix, above: null, stem };
     }
     return null;
   }
 
-  /** Whether a folder right below `above` holds what belongs to the images of another one. */
+  /** True if a folder right below `above` is a paired folder, whose files belong to images elsewhere. */
   isPaired(folder: string): boolean {
     return this.#pairs.some((pair) => pair.folder === folder);
   }
 }
 
-/** The path without the first ending that it has, where a name is left. */
+/** The path without the first extension that matches, if that leaves a name; otherwise null. */
 function stemBefore(path: string, endings: readonly string[]): string | null {
   const lower = path.toLowerCase();
   const ending = endings.find((candidate) => lower.endsWith(candidate));
@@ -120,7 +125,7 @@ function parsePair(rule: string): Pair {
   if (folder === undefined || given === undefined || !/^[_-]*[^._-][^/\\]*$/.test(given)) {
     throw new OptionError(
       {},
-      `The option "pair" says a folder and a field, as masks=seg.png, and not "${rule}": the files in masks then belong to the images in the folder beside it.`,
+      `The option "pair" must be a folder and a field, such as masks=seg.png, not "${rule}". The files in masks then belong to the images in a folder next to it.`,
     );
   }
   const ending = given.toLowerCase();

@@ -3,7 +3,10 @@ import { compareCodePoints, pathAt } from '../source/file-table.js';
 import { type PlanFacts, type PlanHeader, readShardPlan } from './plan-record.js';
 import type { ShardPlan } from './shard-plan.js';
 
-/** What of the options is not what a pack began with, as the end of "holds a pack that did not end, and"; null if nothing. */
+/**
+ * Describes options that differ from those a pack was started with, as the end of "holds a pack that did not end, and";
+ * null if none differ.
+ */
 export function changedOptions(was: PlanFacts['options'], is: PlanFacts['options']): string | null {
   const names = [...new Set([...Object.keys(was), ...Object.keys(is)])].sort();
   const changes = names.filter((name) => JSON.stringify(was[name]) !== JSON.stringify(is[name])).map(describe);
@@ -12,17 +15,20 @@ export function changedOptions(was: PlanFacts['options'], is: PlanFacts['options
   function describe(name: string): string {
     if (name === 'labels' && was.labels !== undefined && is.labels !== undefined)
       return 'its labels have changed since';
-    return `its ${name} was ${valueText(was[name])} and is ${valueText(is[name])} now`;
+    return `its ${name} was ${valueText(was[name])} and is now ${valueText(is[name])}`;
   }
 }
 
 function valueText(value: unknown): string {
-  if (value === undefined) return 'not given';
-  if (value === Number.MAX_SAFE_INTEGER) return 'without limit';
+  if (value === undefined) return 'not set';
+  if (value === Number.MAX_SAFE_INTEGER) return 'unlimited';
   return typeof value === 'string' && value !== '' && !value.startsWith('sharp') ? value : JSON.stringify(value);
 }
 
-/** The same for the files and classes of two plans with equal options. `planPath` has the record of the first. */
+/**
+ * Describes how the files and classes of two plans with equal options differ. `planPath` is the record of the first
+ * plan.
+ */
 export function changedSource(was: PlanHeader, planPath: string, is: PlanFacts, shards: Iterable<ShardPlan>): string {
   const changes = new FileChanges();
   const fd = openSync(planPath, 'r');
@@ -35,8 +41,8 @@ export function changedSource(was: PlanHeader, planPath: string, is: PlanFacts, 
   const files = changes.describe();
   if (files !== null) return files;
   const [before, now] = [was.classes.join(', '), is.classes.join(', ')];
-  if (before !== now) return `its classes were ${before} and are ${now} now`;
-  return 'its samples have other classes or labels now';
+  if (before !== now) return `its classes were ${before} and are now ${now}`;
+  return 'the classes or labels of its samples have changed';
 }
 
 interface FileFacts {
@@ -47,7 +53,7 @@ interface FileFacts {
 class FileChanges {
   readonly #had = new Map<string, FileFacts>();
   #count = 0;
-  /** The first change in the order of the paths. */
+  /** The first change, in the order of the paths. */
   #first: { readonly path: string; readonly what: string } | null = null;
 
   had(shard: ShardPlan): void {
@@ -59,9 +65,9 @@ class FileChanges {
       const before = this.#had.get(path);
       this.#had.delete(path);
       if (before === undefined) this.#note(path, 'is new');
-      else if (before.bytes !== bytes) this.#note(path, `had ${sizeText(before.bytes)} and has ${sizeText(bytes)} now`);
+      else if (before.bytes !== bytes) this.#note(path, `had ${sizeText(before.bytes)} and now has ${sizeText(bytes)}`);
       else if (before.mtimeMs !== mtimeMs) {
-        this.#note(path, `was of ${timeText(before.mtimeMs)} and is of ${timeText(mtimeMs)} now`);
+        this.#note(path, `was modified at ${timeText(before.mtimeMs)} and is now of ${timeText(mtimeMs)}`);
       }
     }
   }
@@ -70,7 +76,7 @@ class FileChanges {
     for (const path of this.#had.keys()) this.#note(path, 'is gone');
     this.#had.clear();
     if (this.#first === null) return null;
-    const more = this.#count > 1 ? ` (${this.#count - 1} more files have changed, too)` : '';
+    const more = this.#count > 1 ? ` (${this.#count - 1} more files have changed)` : '';
     return `${this.#first.path} ${this.#first.what}${more}`;
   }
 

@@ -59,7 +59,7 @@ function tableOf(members: SampleOfPlan['files']): FileTable {
   };
 }
 
-/** A plan in the terms of {@link planDataset}. */
+/** Returns a plan in the form that {@link planDataset} takes. */
 function samplesOf(plan: ShardPlan): SampleOfPlan[] {
   return Array.from({ length: plan.samples }, (_, s) => ({
     files: Array.from({ length: plan.fileStart[s + 1]! - plan.fileStart[s]! }, (__, i) => {
@@ -82,7 +82,7 @@ const sample = fc.record({
   label: fc.option(fc.string()),
 });
 
-test('the plan of a shard comes back as it was from its bytes', () => {
+test('a shard plan is equal after encoding and decoding', () => {
   fc.assert(
     fc.property(fc.array(sample, { maxLength: 6 }), (samples) => {
       const bytes = encodeShardPlan(planDataset(samples));
@@ -108,7 +108,7 @@ const SHARDS = [
   ]),
 ];
 
-test('a record holds the facts and the plan of each shard, in any order of reading', () => {
+test('a record returns the facts and the plan of each shard, in any order of reading', () => {
   const written = writePlanRecord(path, FACTS, SHARDS);
   const header = readPlanHeader(path);
   expect(header).toEqual(written);
@@ -142,7 +142,7 @@ test('the digest of a plan is that of its record, and changes with every option,
   expect(encodePlan({ ...FACTS, source: '/moved/', skippedFiles: 0 }, SHARDS).digest).toBe(digest);
 });
 
-test('a record in which a byte has changed, or that is cut, is never taken for one', () => {
+test('a record with a changed byte, or a truncated record, is always rejected', () => {
   writePlanRecord(path, FACTS, SHARDS);
   const whole = readFileSync(path);
   const readAll = (bytes: Uint8Array) => {
@@ -159,7 +159,7 @@ test('a record in which a byte has changed, or that is cut, is never taken for o
     fc.property(fc.nat(whole.length - 1), fc.integer({ min: 1, max: 255 }), (at, bits) => {
       const bytes = Buffer.from(whole);
       bytes[at]! ^= bits;
-      // The first bytes only name the kind of file.
+      // The first bytes only identify the kind of file.
       if (at < 'shardtool plan\n'.length) return;
       expect(() => readAll(bytes)).toThrow(PlanRecordError);
     }),

@@ -5,49 +5,57 @@ import type { ManifestColumn } from '@shardtool/format';
 import { PlanRecordError } from '../errors.js';
 import { decodeShardPlan, encodeShardPlan, type ShardPlan } from './shard-plan.js';
 
-/** What a pack is about to do, without its files: they stand in the shards' own plans. */
+/** What a pack is going to write, except its files: they are in the plans of the shards. */
 export interface PlanFacts {
-  /** The source folder of the pack that planned. */
+  /** Source folder of the pack that made the plan. */
   readonly source: string;
-  /** Every option that a byte of the result depends on; see `recordedOptions`. */
+  /** Every option that the bytes of the result depend on; see `recordedOptions`. */
   readonly options: Readonly<Record<string, unknown>>;
-  /** Names of the classes in the order of their numbers. */
+  /** Class names in the order of their numbers. */
   readonly classes: readonly string[];
   readonly columns: readonly ManifestColumn[];
   readonly samples: number;
   readonly files: number;
   /** Size of all files, in bytes. */
   readonly sourceBytes: number;
-  /** Equal where planning again would make the same plan: see `digestOfSource`. Null in records of earlier versions. */
+  /**
+   * Equal digests mean that planning again would make the same plan: see `digestOfSource`. Null in records of earlier
+   * versions.
+   */
   readonly sourceDigest: string | null;
-  /** Size of all shards as tars, at most, in bytes. */
+  /** Upper limit of the size of all shards as tars, in bytes. */
   readonly shardBytes: number;
   readonly skippedFiles: number;
-  /** The same by their endings, or other reasons. Absent in records of earlier versions. */
+  /** Number of skipped files by extension or by another reason. Absent in records of earlier versions. */
   readonly skipped?: Readonly<Record<string, number>>;
-  /** Annotations that are in no sample, by the reason. Absent where there are none. */
+  /** Number of annotations that are in no sample, by reason. Absent if there are none. */
   readonly skippedAnnotations?: Readonly<Record<string, number>>;
-  /** What was bad before any file was read. Absent where nothing was. */
+  /** Files that were bad before any file was read. Absent if there are none. */
   readonly quarantined?: readonly BadFacts[];
   readonly skippedFolders: readonly string[];
-  /** Left out for the dot in front of their names. */
+  /** Folders that are skipped because their names start with a dot. */
   readonly hiddenFolders: readonly string[];
-  /** Folders right below the source that no packed image is in, and that so are no classes. Absent where there are none. */
+  /** Folders right below the source that contain no packed image and so are not classes. Absent if there are none. */
   readonly emptyFolders?: readonly string[];
-  /** Images that no row of the labels names. Absent where there are none. */
+  /** Number of images without a row in the labels. Absent if there are none. */
   readonly unlabelled?: number;
-  /** Rows of the labels without a file, where those are allowed. Absent where there are none. */
+  /** Number of rows of the labels whose file is missing, if that is allowed. Absent if there are none. */
   readonly missingFiles?: number;
-  /** Images that others stand for, and how many of them are of another class. */
+  /**
+   * Number of images that are not packed because another has the same bytes, and how many of them have another class.
+   */
   readonly duplicates: number;
   readonly classConflicts: number;
-  /** Of a dataset that grows: what has become of the files that it has. Absent where nothing has changed. */
+  /** How the packed files of a growing dataset have changed. Absent if nothing has changed. */
   readonly changes?: SourceChanges;
   /** The dataset that the shards are added to, if any. */
   readonly base?: BaseFacts;
 }
 
-/** How many files of a dataset have changed since they were packed, are gone, or have other labels now; the first of them. */
+/**
+ * How many files of a dataset were changed, deleted or given other labels since they were packed, and the first of
+ * them.
+ */
 export interface SourceChanges {
   readonly changed: number;
   readonly gone: number;
@@ -56,22 +64,22 @@ export interface SourceChanges {
   readonly first: string;
 }
 
-/** A file that was left out, below the source, or one that labels name. */
+/** A skipped file: its path below the source, or as the labels name it. */
 interface BadFacts {
   readonly path: string;
   readonly reason: string;
 }
 
-/** What of a dataset that grows has to be known at its commit. */
+/** Facts about a growing dataset that are needed when it is finalized. */
 export interface BaseFacts {
   readonly identity: string;
-  /** How many lines of quarantine.jsonl are its own. */
+  /** Number of lines in its own quarantine.jsonl. */
   readonly quarantined: number;
   /** Number of the first new shard. */
   readonly firstShard: number;
 }
 
-/** Where a shard's plan lies in the record. */
+/** Position of a shard's plan in the record. */
 export interface PlanPlace {
   readonly offset: number;
   readonly bytes: number;
@@ -84,17 +92,20 @@ export interface PlanPlace {
 /** The record without the plans of the shards. */
 export interface PlanHeader extends PlanFacts {
   readonly version: typeof VERSION;
-  /** sha256 over the options and the plans of all shards: every path, size, time, class and label column. */
+  /** sha256 of the options and the plans of all shards: every path, size, time, class and label column. */
   readonly digest: string;
   readonly shards: readonly PlanPlace[];
 }
 
 const VERSION = 1;
 const MAGIC = Buffer.from('shardtool plan\n');
-/** Of the header, which comes last since it has the places of all else: its length and crc32, then {@link MAGIC}. */
+/**
+ * Length and crc32 of the header, then {@link MAGIC}. The header is last because it has the positions of everything
+ * else.
+ */
 const TRAILER_BYTES = 8 + MAGIC.length;
 
-/** Hands every shard's plan as bytes to `take`, in order, and returns the header of the record that they make. */
+/** Passes the encoded plan of every shard to `take`, in order, and returns the header of the record. */
 export function encodePlan(
   facts: PlanFacts,
   shards: Iterable<ShardPlan>,
@@ -142,7 +153,7 @@ function writeWhole(fd: number, bytes: Uint8Array): void {
   for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done);
 }
 
-/** Reads the header of a record. Throws {@link PlanRecordError} where it is damaged, and the system's errors. */
+/** Reads the header of a record. Throws {@link PlanRecordError} if it is damaged, and system errors. */
 export function readPlanHeader(path: string): PlanHeader {
   const fd = openSync(path, 'r');
   try {
@@ -155,14 +166,14 @@ export function readPlanHeader(path: string): PlanHeader {
     if (crc32(json) !== trailer.readUInt32LE(4)) throw damaged(path);
     const header = JSON.parse(json.toString()) as PlanHeader;
     if (header.version !== VERSION)
-      throw damaged(path, `is of version ${header.version}, which this shardtool does not know`);
+      throw damaged(path, `is of version ${header.version}, which this version of shardtool cannot read`);
     return header;
   } finally {
     closeSync(fd);
   }
 }
 
-/** Reads the plan of one shard. Throws {@link PlanRecordError} where it is damaged. `path` is for messages. */
+/** Reads the plan of one shard. Throws {@link PlanRecordError} if it is damaged. `path` is for messages. */
 export function readShardPlan(fd: number, { offset, bytes, crc32: expected }: PlanPlace, path: string): ShardPlan {
   const block = readExactly(fd, offset, bytes, path);
   if (crc32(block) !== expected) throw damaged(path);
@@ -183,6 +194,6 @@ function readExactly(fd: number, offset: number, length: number, path: string): 
 function damaged(path: string, what = 'is damaged'): PlanRecordError {
   return new PlanRecordError(
     { path },
-    `${path}, the plan of a pack that did not end, ${what}; begin anew with "restart" (--restart).`,
+    `${path}, the plan of a pack that did not end, ${what}; start again with "restart" (--restart).`,
   );
 }

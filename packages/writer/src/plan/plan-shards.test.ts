@@ -21,7 +21,7 @@ function table(paths: readonly string[], bytes = 1000) {
   return files;
 }
 
-/** The plan as shards of samples of paths. */
+/** Returns the plan as shards of samples of paths. */
 function planned(paths: readonly string[], options: Partial<PlanOptions> = {}, bytes = 1000): string[][][] {
   const files = table(paths, bytes);
   const plan = planShards(files, { ...OPTIONS, ...options });
@@ -29,7 +29,7 @@ function planned(paths: readonly string[], options: Partial<PlanOptions> = {}, b
   return Array.from({ length: plan.shards }, (_, k) => samples.slice(plan.shardStart[k], plan.shardStart[k + 1]));
 }
 
-/** The paths of each sample, in the order of the shards. */
+/** Returns the paths of each sample, in the order of the shards. */
 function samplesOf(files: SourceFiles, { order, grouping }: PackPlan): string[][] {
   const reader = files.reader();
   return Array.from(order, (sample) => {
@@ -38,7 +38,7 @@ function samplesOf(files: SourceFiles, { order, grouping }: PackPlan): string[][
   });
 }
 
-test('an image and the files beside it with the same stem are one sample, the image first', () => {
+test('an image and the files next to it with the same stem are one sample, the image first', () => {
   const paths = [
     'a/cat.cap.txt',
     'a/cat.jpg',
@@ -52,13 +52,13 @@ test('an image and the files beside it with the same stem are one sample, the im
   expect(planned(paths)).toEqual([[['a/cat-2.jpg'], ['a/cat.jpg', 'a/cat.json', 'a/cat.txt'], ['b/cat.jpg']]]);
 });
 
-test('two photos whose names differ behind the first dot are two samples', () => {
+test('two photos whose names differ after the first dot are two samples', () => {
   expect(planned(['IMG.0001.jpg', 'IMG.0002.jpg', 'IMG.0001.json'])).toEqual([
     [['IMG.0001.jpg', 'IMG.0001.json'], ['IMG.0002.jpg']],
   ]);
 });
 
-test('a field that was asked for belongs to its image, however many dots it has, and is an image of its own otherwise', () => {
+test('a file of a requested field belongs to its image, whatever its number of dots; otherwise it is a separate image', () => {
   const paths = ['cat.jpg', 'cat.seg.png', 'dog.jpg', 'dog.mask.png'];
   expect(planned(paths, { fields: ['seg.png', 'mask.png'] })).toEqual([
     [
@@ -70,7 +70,7 @@ test('a field that was asked for belongs to its image, however many dots it has,
   expect(planned(['cat.jpg', 'cat.png', 'dog.png'], { fields: ['png'] })).toEqual([[['cat.jpg', 'cat.png']]]);
 });
 
-test('files that would end at one key are an error that names both', () => {
+test('files with the same key are an error that names both', () => {
   const collision = (...paths: string[]) => expect(() => planned(paths)).toThrow(expect.objectContaining({ paths }));
   collision('a/IMG.0001.jpg', 'a/IMG_0001.jpg');
   collision('a.b_c.jpg', 'a_b.c.jpg');
@@ -80,7 +80,7 @@ test('files that would end at one key are an error that names both', () => {
   expect(() => planned(['cat.jpg', 'cat.png'])).toThrow(KeyCollisionError);
 });
 
-test("an image of a kind that is refused is a sample of its own, and in nobody's way", () => {
+test('an image of a rejected kind is a separate sample and collides with nothing', () => {
   expect(planned(['a.bmp', 'a.heic', 'a.jpg', 'a.json'])).toEqual([[['a.bmp'], ['a.heic'], ['a.jpg', 'a.json']]]);
   expect(planned(['a.1.bmp', 'a_1.jpg'])).toEqual([[['a.1.bmp'], ['a_1.jpg']]]);
 });
@@ -119,7 +119,7 @@ test('classes are the first folders, numbered by code point', () => {
   expect([...plan.cls]).toEqual([0, 1, 2, 3, 4, -1]);
 });
 
-test('a fixed list of classes gives the numbers, and a class that it lacks is an error with the file', () => {
+test('a fixed list of classes gives the numbers, and a class that is not in it is an error with the file', () => {
   const files = table(['bee/1.jpg', 'ant/1.jpg']);
   const plan = planShards(files, { ...OPTIONS, classes: ['wasp', 'bee', 'ant'] });
   expect([...plan.cls]).toEqual([2, 1]);
@@ -127,7 +127,7 @@ test('a fixed list of classes gives the numbers, and a class that it lacks is an
   expect(() => planShards(files, { ...OPTIONS, classes: ['ant'] })).toThrow('bee/1.jpg');
 });
 
-test('with labels only the images that they name are packed, with the class that they say', () => {
+test('with labels only the images that they name are packed, with the class that they give', () => {
   const files = table(['a.jpg', 'a.json', 'b.jpg', 'c.jpg', 'x/d.jpg']);
   const labels = { rowOfFile: Int32Array.of(2, -1, -1, 0, 1), cls: ['dog', 'cat', ''] };
   const plan = planShards(files, { ...OPTIONS, labels });
@@ -143,14 +143,14 @@ test('labels that are whole numbers are the class numbers', () => {
   expect(plan.classes).toHaveLength(11);
 });
 
-test('labels that are other numbers are numbered by their values', () => {
+test('labels that are other numbers are ordered by their values', () => {
   const files = table(['a.jpg', 'b.jpg', 'c.jpg']);
   const cls = ['10.5', '-1', '2.25'];
   const plan = planShards(files, { ...OPTIONS, labels: { rowOfFile: Int32Array.of(0, 1, 2), cls } });
   expect(plan.classes).toEqual(['-1', '2.25', '10.5']);
 });
 
-test('a plan is shuffled by its seed, and by nothing else', () => {
+test('a plan is shuffled by its seed only', () => {
   const paths = Array.from({ length: 40 }, (_, i) => `${i % 3}/${i}.jpg`);
   const shuffled = (seed: number) => planned(paths, { shuffle: true, seed });
   expect(shuffled(1)).toEqual(shuffled(1));
@@ -158,7 +158,7 @@ test('a plan is shuffled by its seed, and by nothing else', () => {
   expect(shuffled(1)).not.toEqual(planned(paths));
 });
 
-test('the order of seed 0 is the one of version 1', () => {
+test('the order of seed 0 equals that of version 1', () => {
   const paths = Array.from({ length: 12 }, (_, i) => `${String.fromCharCode(97 + i)}.jpg`);
   expect(
     planned(paths, { shuffle: true, seed: 0 })[0]!

@@ -6,69 +6,74 @@ import { Naming } from './naming.js';
 import { OUTCOME } from './outcomes.js';
 
 /**
- * Which sample goes to which shard, the same for every number of workers: plain numbers, 20 bytes a sample of one file.
- * Samples are numbered in the order of their images' paths, files as in {@link SourceFiles}.
+ * Which sample goes to which shard, the same for every number of workers. Stored as numeric arrays, 20 bytes for a
+ * sample of one file. Samples are numbered in the order of their images' paths, files as in {@link SourceFiles}.
  */
 export interface PackPlan {
-  /** Names of the classes in the order of their numbers. */
+  /** Class names in the order of their numbers. */
   readonly classes: readonly string[];
   readonly grouping: Grouping;
-  /** Class number of each sample; -1 where it has none. */
+  /** Class number of each sample; -1 if it has none. */
   readonly cls: Int32Array;
-  /** The samples in the order in which shards have them. */
+  /** Samples in the order in which they are written to the shards. */
   readonly order: Uint32Array;
   readonly shards: number;
   /** Shard k has the samples `order[shardStart[k]]` to `order[shardStart[k + 1] - 1]`. */
   readonly shardStart: Uint32Array;
   /** Size of all files of the plan, in bytes. */
   readonly sourceBytes: number;
-  /** Size of all shards as tars, at most, in bytes. */
+  /** Upper limit of the size of all shards as tars, in bytes. */
   readonly shardBytes: number;
-  /** What became of each file: a number of `OUTCOME`. */
+  /** Outcome of each file: a number of `OUTCOME`. */
   readonly outcomes: Uint8Array;
-  /** Files that were left out, since the other one has their key; by their numbers. */
+  /**
+   * Skipped files that have the key of another file: from the number of the skipped file to the number of the kept one.
+   */
   readonly collisions: ReadonlyMap<number, number>;
 }
 
 export interface PlanOptions {
   /** Fields of files that belong to an image, and are never the image themselves. */
   readonly fields: readonly string[];
-  /** Folders beside those of the images that they belong to, as `masks=seg.png`. */
+  /** Folders next to those of the images that their files belong to, such as `masks=seg.png`. */
   readonly pair?: readonly string[] | undefined;
-  /** What becomes of files that end at one key: an error, or the first by its path stays. */
+  /** How files with the same key are handled: stop with an error, or keep the first by path. */
   readonly onBad?: 'stop' | 'quarantine' | undefined;
   readonly maxShardBytes: number;
   readonly maxShardSamples: number;
   readonly seed: number;
   readonly shuffle: boolean;
-  /** The classes in the order of their numbers; null takes those that are found. */
+  /** Class names in the order of their numbers; null uses the classes that are found. */
   readonly classes: readonly string[] | null;
-  /** What a labels file says; then only the images that it names are packed. */
+  /** Contents of a labels file. If given, only the images that it lists are packed. */
   readonly labels: PlannedLabels | null;
-  /** `OUTCOME.duplicate` for each image that is not packed because another one stands for it, `OUTCOME.collides` for one whose key the dataset has. */
+  /**
+   * For each image that is not packed: `OUTCOME.duplicate` if another has the same bytes, `OUTCOME.collides` if the
+   * dataset has its key.
+   */
   readonly leftOut?: Uint8Array | undefined;
-  /** Of a dataset that grows: its classes, which come first, and 1 for each file that is packed already. */
+  /** The dataset to be extended: its classes, which come first, and 1 for each file that is already packed. */
   readonly base?: { readonly classes: readonly string[]; readonly packed: Uint8Array } | undefined;
 }
 
 export interface PlannedLabels {
-  /** Row of each file; -1 where no row names it. */
+  /** Row of each file; -1 if the labels have none. */
   readonly rowOfFile: Int32Array;
-  /** Bytes of the fields that the images of each row get, as a tar has them. */
+  /** Size in a tar of the fields that each row adds to its images, in bytes. */
   readonly textBytes?: Float64Array | undefined;
-  /** Class of each row, '' for none; null takes the folders as classes. */
+  /** Class of each row, '' for none; null uses the folders as classes. */
   readonly cls: readonly string[] | null;
-  /** The labels files that lie among the files: they are in no sample. */
+  /** Labels files that are among the source files. They are in no sample. */
   readonly ownFiles?: ReadonlySet<number> | undefined;
 }
 
-/** Keeps the order of a pack apart from the orders of epochs, which have other stream numbers. */
+/** Random stream of a pack's order. Orders of epochs have other stream numbers. */
 const PACK_STREAM = 0xfffffffd;
 
 /**
- * Says which sample goes to which shard, in which order. Pure: the same files and options give the same plan, and each
- * shard can be written by anyone. The files are measured. Throws {@link KeyCollisionError} for two files at one key,
- * {@link OptionError} for a class that a fixed list does not have.
+ * Decides which sample goes to which shard, and in which order. Pure: the same files and options give the same plan,
+ * and any worker can write any shard. The files must have been measured. Throws {@link KeyCollisionError} for two files
+ * with the same key, and {@link OptionError} for a class that is not in a fixed list.
  */
 export function planShards(files: SourceFiles, options: PlanOptions): PackPlan {
   const { labels, base, leftOut } = options;
@@ -102,7 +107,7 @@ export function planShards(files: SourceFiles, options: PlanOptions): PackPlan {
   };
 }
 
-/** A class of its own goes before the one in a file beside the image. */
+/** Drops class files next to images that already have a class, which takes precedence. */
 function withoutClassFiles(files: SourceFiles, { grouping, outcomes }: GroupedFiles, cls: Int32Array): Grouping {
   const { samples } = grouping;
   if (grouping.files.length === samples) return grouping;
@@ -129,7 +134,7 @@ function isClassFile(path: string): boolean {
   return path.toLowerCase().endsWith('.cls');
 }
 
-/** The size of each sample in a shard, of all samples there, and of all source files, in bytes. */
+/** Returns the size in bytes of each sample in a shard, of all samples together, and of all source files. */
 function measureSamples(files: SourceFiles, grouping: Grouping, cls: Int32Array, labels: PlannedLabels | null) {
   const reader = files.reader();
   const sizes = new Float64Array(grouping.samples);
@@ -199,7 +204,7 @@ function classOf(
 function refuseClass(name: string, path: string): never {
   throw new OptionError(
     { path },
-    `${path} has the class "${name}", which the list of classes does not have; add it at the end, or exclude the file.`,
+    `${path} has the class "${name}", which is not in the list of classes; add it at the end of the list, or exclude the file.`,
   );
 }
 
@@ -207,8 +212,9 @@ const BLOCK = 512;
 const END_OF_ARCHIVE = 2 * BLOCK;
 
 /**
- * Bytes of one field in a tar, at most: header, payload in blocks of 512, and a pax record for a long name. All layouts
- * are cut by this measure, so that a dataset has the same shards in each of them.
+ * Upper limit of the size of one field in a tar, in bytes: header, payload in blocks of 512, and a pax record for a
+ * long name. This size is used for all shard formats, so that a dataset is divided into the same shards in each of
+ * them.
  */
 export function entryBytes(payload: number, nameBytes: number): number {
   const pax = nameBytes > 100 ? BLOCK + inBlocks(nameBytes + 16) : 0;
@@ -220,13 +226,13 @@ function inBlocks(bytes: number): number {
 }
 
 /**
- * Cuts samples of these sizes, in this order, into shards of about equal size (or equal count, where that is the closer
- * limit), none above a limit unless a single sample is. Returns where each shard starts, and the end.
+ * Divides samples of these sizes, in this order, into shards of about equal size (or equal count, if that is the
+ * stricter limit). A shard exceeds a limit only if a single sample does. Returns the start of each shard, and the end.
  */
 export function cutShards(sizes: Float64Array, order: Uint32Array, maxBytes: number, maxSamples: number): Uint32Array {
   const limit = maxBytes - END_OF_ARCHIVE;
-  const largest = sizes.reduce((most, size) => Math.max(most, size), 0);
-  // A shard ends with the sample that reaches its share: so much room is left for that one.
+  const largest = sizes.reduce((max, size) => Math.max(max, size), 0);
+  // A shard ends with the sample that reaches its share, so this leaves room for that sample.
   const usable = Math.max(1, limit - Math.min(largest, limit / 8));
   const starts = [0];
   let bytesLeft = sizes.reduce((sum, size) => sum + size, 0);

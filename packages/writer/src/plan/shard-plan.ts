@@ -5,32 +5,32 @@ import type { Labels } from '../source/labels/labels.js';
 import type { SourceFiles } from '../source/source-files.js';
 import type { PackPlan } from './plan-shards.js';
 
-/** What one shard is going to hold: all that a worker must know to write it. */
+/** Contents of one shard to be written: everything a worker needs to write it. */
 export interface ShardPlan {
   readonly samples: number;
   /** Sample s has the files `fileStart[s]` to `fileStart[s + 1] - 1` of the table, its image first. */
   readonly fileStart: Uint32Array;
   readonly files: FileTable;
-  /** Class number of each sample; -1 where it has none. */
+  /** Class number of each sample; -1 if it has none. */
   readonly cls: Int32Array;
-  /** Label columns, one value a sample. */
+  /** Label columns, one value per sample. */
   readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
-  /** Fields that are made of the labels, by name: the text of each sample. */
+  /** Fields that are made from the labels, by name: the text of each sample. */
   readonly texts: ReadonlyMap<string, readonly string[]>;
-  /** Width and height that the annotations of each sample are for, where they say it. */
+  /** Image width and height that the annotations of each sample refer to, if the annotations state them. */
   readonly sizes?: readonly ImageSize[] | undefined;
 }
 
-/** What a labels file says of the files of a table. */
+/** Contents of a labels file for the files of a table. */
 export interface FileLabels {
   readonly table: Labels;
-  /** -1 where no row names the file. */
+  /** Row of each file; -1 if the labels have none. */
   readonly rowOfFile: Int32Array;
-  /** Files of the source that the table was made of. */
+  /** Files of the source that the labels were read from. */
   readonly own?: ReadonlySet<number> | undefined;
 }
 
-/** The part of the plan that is shard `shard`. */
+/** Returns the part of the plan for shard `shard`. */
 export function shardPlanOf(files: SourceFiles, plan: PackPlan, labels: FileLabels | null, shard: number): ShardPlan {
   const { grouping } = plan;
   const samples = plan.order.subarray(plan.shardStart[shard]!, plan.shardStart[shard + 1]!);
@@ -60,7 +60,7 @@ export function shardPlanOf(files: SourceFiles, plan: PackPlan, labels: FileLabe
   };
 }
 
-/** A table of these files, in this order. */
+/** Returns a table of these files, in this order. */
 export function takeFiles(files: SourceFiles, chosen: Uint32Array): FileTable {
   const count = chosen.length;
   const reader = files.reader();
@@ -84,10 +84,13 @@ export function takeFiles(files: SourceFiles, chosen: Uint32Array): FileTable {
 
 const USUAL_PATH_BYTES = 64;
 
-/** Four numbers of 32 bits come first: samples, files, bytes of the paths, bytes of the label columns as JSON. */
+/**
+ * Size of the head: four 32-bit numbers, for samples, files, bytes of the paths, and bytes of the label columns as
+ * JSON.
+ */
 const HEAD_BYTES = 16;
 
-/** Where everything lies, in bytes: the sizes of the files come behind the head. */
+/** Offsets of the sections in bytes. The sizes of the files follow the head. */
 function placesOf(samples: number, files: number, textBytes: number, columnsBytes: number) {
   const fileStart = HEAD_BYTES + files * 8;
   const cls = fileStart + (samples + 1) * 4;
@@ -98,7 +101,7 @@ function placesOf(samples: number, files: number, textBytes: number, columnsByte
   return { sizes: HEAD_BYTES, fileStart, cls, ends, text, columns, times, end: times + files * 8 };
 }
 
-/** Equal plans give equal bytes. Numbers are little-endian, as on every machine that Node runs on. */
+/** Encodes a plan. Equal plans give equal bytes. Numbers are little-endian, as on every machine that runs Node. */
 export function encodeShardPlan(plan: ShardPlan): Uint8Array<ArrayBuffer> {
   const { samples, fileStart, files, cls } = plan;
   const json = Buffer.from(encodeLabels(plan));
@@ -115,7 +118,7 @@ export function encodeShardPlan(plan: ShardPlan): Uint8Array<ArrayBuffer> {
   return block;
 }
 
-/** As earlier versions wrote columns, where there are no texts. */
+/** Without texts, columns are encoded as in earlier versions. */
 function encodeLabels({ columns, texts, sizes }: Pick<ShardPlan, 'columns' | 'texts' | 'sizes'>): string {
   if (texts.size > 0) return jsonText({ columns: [...columns], texts: [...texts], sizes });
   return columns.size === 0 ? '' : jsonText([...columns]);
@@ -132,7 +135,7 @@ function decodeLabels(json: string): Pick<ShardPlan, 'columns' | 'texts' | 'size
 type Columns = readonly (readonly [string, readonly ColumnValue[]])[];
 type Texts = readonly (readonly [string, readonly string[]])[];
 
-/** The inverse of {@link encodeShardPlan}, in place: `block` has an ArrayBuffer of its own. */
+/** The inverse of {@link encodeShardPlan}, without copying: `block` must own its ArrayBuffer. */
 export function decodeShardPlan({ buffer }: Uint8Array<ArrayBuffer>): ShardPlan {
   const [samples, count, textBytes, columnsBytes] = new Uint32Array(buffer, 0, 4) as unknown as number[];
   const at = placesOf(samples!, count!, textBytes!, columnsBytes!);

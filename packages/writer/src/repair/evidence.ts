@@ -15,23 +15,23 @@ import {
 import { FrontToBack } from '../check/front-to-back.js';
 import type { DatasetShard } from '../shard/dataset-shards.js';
 
-/** All that is left of a shard that something is wrong with. */
+/** Everything that is left of a damaged shard. */
 export interface Evidence {
-  /** The index, or the columns of it that are proven; an empty one where nothing is left of it. */
+  /** The index, or its verified columns; an empty index if none are left. */
   readonly index: SalvagedIndex;
-  /** The open shard; null where there is no such file. Whoever gathers it closes it. */
+  /** The open shard; null if the file is missing. The caller must close it. */
   readonly source: Source | null;
-  /** The file is byte for byte as the manifest says: everything that is found in it is right. */
+  /** True if the file equals the manifest's record byte for byte, so that all its contents are valid. */
   readonly isFileWhole: boolean;
-  /** It has as many bytes as the manifest says: nothing in it has moved. */
+  /** True if the file has the recorded size, so that nothing in it has moved. */
   readonly isOfRecordedSize: boolean;
 }
 
 const NOTHING: SalvagedIndex = { samples: 0, fields: new Map(), columns: new Map(), columnTypes: new Map() };
 
 /**
- * Looks at a shard and its index. Throws {@link FileError} where one of them is there and cannot be opened,
- * {@link VersionError} where a newer version wrote the index.
+ * Examines a shard and its index. Throws {@link FileError} if one of them exists but cannot be opened, and {@link
+ * VersionError} if a newer version wrote the index.
  */
 export async function gatherEvidence(shard: DatasetShard): Promise<Evidence> {
   const index = await readWhatIsLeft(shard.indexPath!);
@@ -47,15 +47,15 @@ export async function gatherEvidence(shard: DatasetShard): Promise<Evidence> {
 }
 
 /**
- * The proven columns of the index at `path`. Throws {@link FileError} where it is there and cannot be read, VersionError where a
- * newer version wrote it.
+ * Returns the verified columns of the index at `path`. Throws {@link FileError} if it exists but cannot be read, and
+ * VersionError if a newer version wrote it.
  */
 export async function readWhatIsLeft(path: string): Promise<SalvagedIndex> {
   let bytes: Uint8Array;
   try {
     bytes = await readFile(path);
   } catch (cause) {
-    // A disk that cannot read it any more has lost it; one that nobody may read has not.
+    // After a disk error the index is lost; without permission to read it, it is not.
     if (['ENOENT', 'EIO'].includes((cause as NodeJS.ErrnoException).code ?? '')) return NOTHING;
     throw new FileError({ path }, `${path} cannot be read (${(cause as Error).message}).`, { cause });
   }
@@ -82,13 +82,13 @@ async function isAsRecorded(source: Source, { record }: DatasetShard): Promise<b
   try {
     return crc32Hex(await new FrontToBack(source).crc32()) === record!.crc32;
   } catch (error) {
-    // A disk that cannot read some of it gives the rest.
+    // After a disk error, the rest of the file can still be read.
     if (isLostOnDisk(error)) return false;
     throw error;
   }
 }
 
-/** Where the samples are that can be found in a damaged shard without its index, in the order of the file. */
+/** Finds the samples of a damaged shard without its index, in the order of the file. */
 export async function findSamples(source: Source | null, layout: WrittenLayout): Promise<readonly SamplePosition[]> {
   const found = new Map<string, SamplePosition>();
   try {
@@ -99,17 +99,17 @@ export async function findSamples(source: Source | null, layout: WrittenLayout):
   } catch (error) {
     if (!isLostOnDisk(error)) throw error;
   }
-  // LMDB has the keys in their own order; large values lie in the order of the pack.
+  // LMDB sorts its keys, but large values are in the order of the pack.
   return [...found.values()].sort((a, b) => a.offset - b.offset);
 }
 
-/** Two parts of one sample; where both have a field the first stays. */
+/** Joins two parts of one sample. If both have a field, the first one counts. */
 export function joined(a: SamplePosition, b: SamplePosition): SamplePosition {
   const more = b.fields.filter(({ name }) => !a.fields.some((field) => field.name === name));
   return { ...a, bytes: Math.max(a.offset + a.bytes, b.offset + b.bytes) - a.offset, fields: [...a.fields, ...more] };
 }
 
-/** Whether the values of an LMDB shard are images alone: a map begins before its first field. */
+/** True if the values of an LMDB shard are images alone. A map would start before its first field. */
 export async function storesImagesAlone(
   source: Source | null,
   { format }: DatasetShard,

@@ -4,13 +4,13 @@ import { flushFolder, makeFolder, nameOnce } from '@shardtool/base';
 import type { WrittenLayout } from '@shardtool/format';
 import { shardPaths } from '../shard/shard-paths.js';
 
-/** The folder below the dataset's that keeps what was taken out, until somebody deletes it. */
+/** Folder below the dataset that keeps what was removed, until the user deletes it. */
 export const QUARANTINE_FOLDER = 'quarantine';
 
 /**
- * Puts what `work` has of a shard and its indexes in the place of what is in `folder`, which quarantine keeps. The shard
- * comes first: with its old index nothing of it is lost, so that a repair that ends in between can be done again. Where
- * nothing is left of the shard, nothing comes in its place.
+ * Replaces a shard and its indexes in `folder` with those in `work`, and keeps the old ones in quarantine. The shard is
+ * replaced first: with the old index no data is lost, so that an interrupted repair can be repeated. If nothing is left
+ * of the shard, it is only removed.
  */
 export async function exchangeShard(
   folder: string,
@@ -19,10 +19,10 @@ export async function exchangeShard(
   stem: string,
   { isLeft, isFileNew }: { readonly isLeft: boolean; readonly isFileNew: boolean },
 ): Promise<void> {
-  const { file, folder: own, beside } = shardPaths(layout, stem);
+  const { file, folder: own, sidecars } = shardPaths(layout, stem);
   if (!isLeft) {
-    // The folder of an LMDB shard goes as a whole, with what other software has put into it.
-    for (const path of [own ?? file, ...beside]) {
+    // The folder of an LMDB shard is moved as a whole, including files of other tools.
+    for (const path of [own ?? file, ...sidecars]) {
       if (!existsSync(join(folder, path))) continue;
       const kept = freePlace(folder, path);
       renameSync(join(folder, path), kept);
@@ -30,7 +30,7 @@ export async function exchangeShard(
     }
     return;
   }
-  for (const path of [...(isFileNew ? [file] : []), ...beside]) {
+  for (const path of [...(isFileNew ? [file] : []), ...sidecars]) {
     if (!existsSync(join(work, path))) continue;
     await keepInQuarantine(folder, path);
     makeFolder(dirname(join(folder, path)));
@@ -48,9 +48,7 @@ async function flushUpTo(folder: string, file: string): Promise<void> {
   }
 }
 
-/**
- * Has `replace` write a file of the folder anew. Quarantine keeps what was there, unless the new one is the same.
- */
+/** Calls `replace` to rewrite a file of the folder. Quarantine keeps the old file, unless the new one is equal. */
 export async function keepReplaced(folder: string, file: string, replace: () => Promise<void>): Promise<void> {
   const kept = await keepInQuarantine(folder, file);
   await replace();
@@ -74,7 +72,7 @@ async function keepInQuarantine(folder: string, file: string): Promise<string | 
   return kept;
 }
 
-/** Where a file or folder can lie in quarantine beside what earlier repairs have put there. */
+/** Returns a free path in quarantine, next to files of earlier repairs. */
 function freePlace(folder: string, path: string): string {
   for (let number = 0; ; number++) {
     const place = join(folder, QUARANTINE_FOLDER, number === 0 ? path : `${number}`, number === 0 ? '' : path);

@@ -11,26 +11,29 @@ import { joined } from './evidence.js';
 /** A sample that was in the shard, as far as it is known. */
 export interface ExpectedSample {
   readonly key: string;
-  /** The key stands in the index, or follows from the path of the image. */
+  /** True if the key is in the index, or follows from the path of the image. */
   readonly isKeyProven: boolean;
-  /** In the index; -1 where it is not known. */
+  /** Row in the index; -1 if it is not known. */
   readonly row: number;
   readonly fields: readonly ExpectedField[];
 }
 
 export interface ExpectedField {
   readonly name: string;
-  /** Where its bytes may be, the likeliest place first. Without a crc32: where they are, or nowhere. */
+  /**
+   * Possible positions of its bytes, the most likely first. Without a crc32 there is at most one, which must be
+   * certain.
+   */
   readonly places: readonly FieldPosition[];
-  /** Of its payload; null where nobody knows it any more. */
+  /** crc32 of its payload; null if it is not known. */
   readonly crc32: number | null;
-  /** Length of its payload; null where it is not known. */
+  /** Length of its payload; null if it is not known. */
   readonly bytes: number | null;
-  /** It is stored as an integer, so that its payload is the digits of one. */
+  /** True if it is stored as an integer, so that its payload is the integer's digits. */
   readonly isInteger: boolean;
 }
 
-/** A sample of which not even the key is left, or one that is not to be trusted. */
+/** A sample whose key is lost or cannot be trusted. */
 export interface LostSample {
   readonly key: string;
   readonly row: number;
@@ -43,7 +46,7 @@ export interface Expectation {
   readonly lost: readonly LostSample[];
 }
 
-/** The samples that a damaged shard is to have. `recorded` is how many; null where that is not known. */
+/** Returns the samples that a damaged shard should have. `recorded` is their number; null if it is not known. */
 export function expectedSamples(
   evidence: Evidence,
   found: readonly SamplePosition[],
@@ -62,7 +65,7 @@ interface Finding {
   readonly requiredFields: readonly string[];
 }
 
-/** The samples are those of the index. What else was found is damaged, or of another pack. */
+/** Takes the samples of the index. Other samples in the file are damaged or from another pack. */
 function withKeys(
   index: SalvagedIndex,
   keys: readonly string[],
@@ -79,7 +82,7 @@ function withKeys(
     const ofPlace = rowAt(position);
     if (ofKey !== undefined) byKey.set(ofKey, position);
     else if (ofPlace === -1) {
-      lost.push({ key: position.key, row: -1, reason: 'stands in the shard, but in no row of its index' });
+      lost.push({ key: position.key, row: -1, reason: 'is in the shard, but not in its index' });
     }
     if (ofPlace !== -1) byPlace.set(ofPlace, position);
   }
@@ -90,7 +93,7 @@ function withKeys(
   return { samples, lost };
 }
 
-/** The samples are those that were found; the columns that are left belong to them where their places agree. */
+/** Takes the samples found in the file. The remaining columns of the index are matched by position. */
 function withoutKeys(
   index: SalvagedIndex,
   found: readonly SamplePosition[],
@@ -126,7 +129,7 @@ function withoutKeys(
   return { samples, lost };
 }
 
-/** Gives the row of the index whose sample lies exactly at a place; -1 where no column says that. */
+/** Returns a function that finds the row of the index for a sample at an exact position; -1 if no column has it. */
 function rowsByPlace({ offset, fields }: SalvagedIndex): (position: SamplePosition) => number {
   const rowAt = new Map<number, number>();
   for (const [row, at] of offset?.entries() ?? []) rowAt.set(at, row);
@@ -143,7 +146,10 @@ function rowsByPlace({ offset, fields }: SalvagedIndex): (position: SamplePositi
   };
 }
 
-/** The fields that a sample has, by name. Where no column says which those are: those that were found, and those that every sample has. */
+/**
+ * Returns the fields of a sample by name. If no column lists them: the fields that were found, and those that every
+ * sample has.
+ */
 function expectedFields(row: number, positions: readonly SamplePosition[], finding: Finding): ExpectedField[] {
   const { evidence, requiredFields } = finding;
   const names = new Set<string>();
@@ -176,14 +182,14 @@ function expectedField(
   return { name, places, crc32, bytes, isInteger: at.msgpack === 1 };
 }
 
-/** What the proven columns of the index say of a place; undefined where a column is lost. */
+/** What the verified columns of the index state about a position; undefined if a column is lost. */
 interface KnownPlace {
   readonly offset: number | undefined;
   readonly bytes: number | undefined;
   readonly msgpack: number | undefined;
 }
 
-/** All places that may be tried, since the checksum decides. */
+/** Returns all positions that may be tried, since the checksum decides. */
 function possiblePlaces(name: string, at: KnownPlace, found: readonly FieldPosition[]): FieldPosition[] {
   const places: FieldPosition[] = [];
   const { offset, bytes } = at;
@@ -196,9 +202,8 @@ function possiblePlaces(name: string, at: KnownPlace, found: readonly FieldPosit
 }
 
 /**
- * Where no checksum can tell, only a place that the index knows in whole, in a file in which nothing has moved or where the
- * shard itself says the same; or what the shard says, where that is all there is, and nothing that is known speaks
- * against it.
+ * Without a checksum, a position counts only in two cases. Either the index has all of it, and nothing in the file has
+ * moved or the shard states the same position. Or only the shard states it, and nothing that is known contradicts it.
  */
 function certainPlace(
   name: string,

@@ -5,7 +5,7 @@ import { SourceError } from '../errors.js';
 import { candidates, type PackedFiles } from './packed-folder.js';
 import { heldPayload, type Payload } from './payload.js';
 
-/** The bucket, or another remote place, that the dataset was packed from. A file is held whole. */
+/** The bucket, or another remote location, that the dataset was packed from. Files are kept in memory as a whole. */
 export class PackedBucket implements PackedFiles {
   readonly #storage: Promise<Storage>;
   readonly #maxBytes: number;
@@ -44,10 +44,10 @@ export class PackedBucket implements PackedFiles {
   }
 }
 
-/** Throws {@link SourceError} for a place in which nothing is, and what listing it throws. */
+/** Throws {@link SourceError} for a location without files, and errors of listing. */
 export async function checkBucket(root: string, how: StorageOptions | undefined): Promise<void> {
   const storage = await openStorage(root, how);
   for await (const _ of storage.list('', { deep: true })) return;
-  const message = `The source ${storage.location} has no file in it; give the place that the dataset was packed from.`;
+  const message = `The source ${storage.location} contains no files; give the location that the dataset was packed from.`;
   throw new SourceError({ path: storage.location }, message);
 }

@@ -7,8 +7,8 @@ import { type Payload, payloadIn } from './payload.js';
 /** The files that a dataset was packed from. */
 export interface PackedFiles {
   /**
-   * What the file holds that a field was packed from, or may have been; null where there is none. `source` is the path of
-   * the sample's image below the place, '' where it is not known.
+   * Returns the contents of the file that a field was packed from, or may have been; null if there is none. `source` is
+   * the path of the sample's image below the source, '' if it is not known.
    */
   read(key: string, source: string, field: string): Payload | null | Promise<Payload | null>;
 }
@@ -30,7 +30,7 @@ export class PackedFolder implements PackedFiles {
       try {
         return payloadIn(file, 0, stats.size);
       } catch (error) {
-        // The next one may be there.
+        // The next candidate may exist.
         if (!(error instanceof FileError)) throw error;
       }
     }
@@ -38,7 +38,7 @@ export class PackedFolder implements PackedFiles {
   }
 }
 
-/** The image is the file itself, whatever its field is called; others stand beside it with the same stem. */
+/** The image is the file itself, whatever its field. Other fields are files next to it with the same stem. */
 export function candidates(key: string, source: string, field: string): string[] {
   const stem = source === '' ? key : source.replace(/\.[^./]*$/, '');
   const named = [`${stem}.${field}`, `${stem}.${field.toUpperCase()}`];

@@ -5,17 +5,17 @@ import { fieldOf, type NewField } from '../shard/put-sample.js';
 import { PIECE_BYTES } from '../source/ahead/file-access.js';
 import { READ_NOW } from '../source/source-file.js';
 
-/** A payload that was found: at hand, or so large that only its place is known. */
+/** A payload that was found: in memory, or only its position if it is large. */
 export interface Payload {
   readonly bytes: number;
   readonly crc32: number;
-  /** All of it, in memory from then on. Throws {@link FileError}. */
+  /** Reads all of it into memory. Throws {@link FileError}. */
   whole(): Uint8Array;
-  /** As a field of a new shard, which reads it again where it is not at hand. */
+  /** Returns it as a field of a new shard, which reads it again if it is not in memory. */
   as(name: string): NewField;
 }
 
-/** The payload is at hand. */
+/** A payload that is in memory. */
 export function heldPayload(payload: Uint8Array): Payload {
   const sum = crc32(payload);
   return {
@@ -27,8 +27,8 @@ export function heldPayload(payload: Uint8Array): Payload {
 }
 
 /**
- * A stretch of a file: held where it has no more than {@link HELD_BYTES}, else summed up piece by piece. Throws
- * {@link FileError} where it cannot be read.
+ * A range of a file. It is kept in memory if it has at most {@link HELD_BYTES}, otherwise it is checksummed in pieces.
+ * Throws {@link FileError} if it cannot be read.
  */
 export function payloadIn(path: string, offset: number, bytes: number): Payload {
   const stretch = new Stretch(path, offset, bytes);
@@ -75,7 +75,7 @@ class Stretch implements Payload {
     return this.crc32;
   }
 
-  /** Piece by piece, each valid until the next. What has changed since it was summed up is an error. */
+  /** Yields pieces, each valid until the next. Throws if the bytes have changed since they were checksummed. */
   *#read(): Generator<Uint8Array> {
     const buffer = Buffer.allocUnsafeSlow(Math.min(PIECE_BYTES, this.bytes));
     let fd: number | undefined;
@@ -101,7 +101,7 @@ class Stretch implements Payload {
   }
 
   #changed(): FileError {
-    const message = `${this.#path} changed while it was read; repair again when nothing else writes to it.`;
+    const message = `${this.#path} changed while it was read; run the repair again when no other process writes to it.`;
     return new FileError({ path: this.#path }, message);
   }
 }

@@ -9,7 +9,7 @@ import { recoverSample } from './recover-sample.js';
 const folder = mkdtempSync(join(tmpdir(), 'recover-sample-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** More than is held. */
+/** More than is kept in memory. */
 const BYTES = (65 << 20) + 7;
 
 function write(name: string, beginning: string): string {
@@ -19,7 +19,7 @@ function write(name: string, beginning: string): string {
   return path;
 }
 
-test('a large field whose checksum is lost is proven by a packed file that is the same, and by no other', async () => {
+test('a large field whose checksum is lost is verified only by an equal source file', async () => {
   const shard = write('000000.tar', 'first');
   const source = await openSource(shard);
   const recover = () => {

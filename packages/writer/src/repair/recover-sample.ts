@@ -6,24 +6,24 @@ import type { ExpectedField, ExpectedSample } from './expected-samples.js';
 import type { PackedFiles } from './packed-folder.js';
 import { heldPayload, type Payload, payloadIn } from './payload.js';
 
-/** Where what is lost may be found, and how what is found is judged. */
+/** Where lost data may be found, and how it is judged. */
 export interface RecoverySetting {
-  /** As messages name it. */
+  /** Name in messages. */
   readonly shard: string;
   readonly source: Source | null;
   readonly packed: PackedFiles | null;
   readonly loadChecker: () => Promise<Checker>;
-  /** Also images that are as they were packed have to be decodable. */
+  /** True if unchanged images must also be decodable. */
   readonly decode: boolean;
-  /** Of what has to be in memory whole. */
+  /** Limit for data that must be in memory as a whole. */
   readonly maxSampleBytes: number;
 }
 
-/** What else is known of a sample. */
+/** Other facts about a sample. */
 export interface KnownFacts {
-  /** Path of its image below the packed folder; '' where it is not known. */
+  /** Path of its image below the source folder; '' if it is not known. */
   readonly source: string;
-  /** Class number; -1 where there is none, or it is not known. */
+  /** Class number; -1 if there is none, or it is not known. */
   readonly cls: number;
 }
 
@@ -32,12 +32,12 @@ export interface RecoveredField {
   readonly payload: Payload;
 }
 
-/** A sample with all of its fields; or why it cannot be had. */
+/** A sample with all its fields, or the reason why it cannot be recovered. */
 export type Recovery =
   | {
       readonly fields: readonly RecoveredField[];
       readonly isRestored: boolean;
-      /** Names of the fields that nothing proves. */
+      /** Names of the fields that nothing verifies. */
       readonly unproven: readonly string[];
     }
   | { readonly reason: string };
@@ -47,10 +47,10 @@ type FieldRecovery =
   | { readonly reason: string };
 
 /**
- * Finds every field of a sample: in the shard where its checksum is right, else in the packed folder. Where the checksum
- * is lost as well, what equals the packed file counts, and an image that can be decoded whole. Of a field of more than
- * {@link HELD_BYTES} no more is held than a piece, unless it is an image that has to be decoded, or a msgpack value. Throws
- * {@link SampleSizeError} where that has more bytes than are allowed.
+ * Recovers every field of a sample: from the shard if its checksum matches, otherwise from the source folder. If the
+ * checksum is lost as well, bytes that equal the source file count, or an image that can be fully decoded. At most a
+ * piece of a field of more than {@link HELD_BYTES} is in memory, unless it is an image that must be decoded, or a
+ * msgpack value. Throws {@link SampleSizeError} if that exceeds the limit.
  */
 export async function recoverSample(
   sample: ExpectedSample,
@@ -82,7 +82,7 @@ async function recoverField(
   setting: RecoverySetting,
 ): Promise<FieldRecovery> {
   const stored = await fromShard(field, key, setting);
-  // What is as it was packed needs no file.
+  // Unchanged data needs no source file.
   const isFound = !('reason' in stored) && stored.isProven;
   const packed = isFound ? null : await fromFiles(field, key, facts, setting);
   const best = better(stored, packed);
@@ -91,10 +91,13 @@ async function recoverField(
   if (trouble === null) return best;
   const other = best === packed || best.isProven ? null : packed;
   if (other !== null && (await decodeTrouble(other.payload, key, setting)) === null) return other;
-  return { reason: `cannot be decoded whole: ${trouble}` };
+  return { reason: `cannot be fully decoded: ${trouble}` };
 }
 
-/** What stands in the shard, unless only the packed file is proven; an unproven one is proven by a file that is the same. */
+/**
+ * Prefers the bytes in the shard, unless only the source file is verified. Unverified bytes are verified by an equal
+ * source file.
+ */
 function better(stored: FieldRecovery, packed: FieldRecovery | null): FieldRecovery {
   if (packed === null || 'reason' in packed) return stored;
   if ('reason' in stored) return packed;
@@ -126,14 +129,14 @@ async function fromShard(
   return trouble ?? { reason: 'is missing' };
 }
 
-/** The payload at a place, or what is wrong there. */
+/** Returns the payload at a position, or a description of its fault. */
 async function payloadAt(
   source: Source,
   { offset, bytes, msgpack }: FieldPosition,
   key: string,
   { shard, maxSampleBytes }: RecoverySetting,
 ): Promise<Payload | string> {
-  if (offset + bytes > source.size) return 'ends behind the end of the shard';
+  if (offset + bytes > source.size) return 'extends past the end of the shard';
   const isValue = msgpack === true;
   if (isValue && bytes > maxSampleBytes) throw sampleTooLarge(shard, key, bytes, maxSampleBytes);
   try {
@@ -143,18 +146,18 @@ async function payloadAt(
     return heldPayload(fieldPayload(stored, msgpack));
   } catch (error) {
     if (error instanceof FileError) return `cannot be read (${(error.cause as Error).message})`;
-    return `is no msgpack value any more (${(error as Error).message})`;
+    return `is no longer a valid msgpack value (${(error as Error).message})`;
   }
 }
 
-/** What the field was packed from, as far as that is known to be the same still. */
+/** Returns the bytes of the source file, if they are known to be the packed ones. */
 async function fromFiles(
   { name, bytes, isInteger, crc32: expected }: ExpectedField,
   key: string,
   { source, cls }: KnownFacts,
   { packed }: RecoverySetting,
 ): Promise<{ payload: Payload; from: 'source'; isProven: boolean } | null> {
-  // The class number comes from no file, and the index has it.
+  // The class number is in the index, not in a file.
   const number = name === 'cls' && cls >= 0 ? heldPayload(Buffer.from(String(cls))) : null;
   for (const payload of [number, (await packed?.read(key, source, name)) ?? null]) {
     if (payload === null) continue;

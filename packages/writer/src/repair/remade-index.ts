@@ -21,14 +21,14 @@ export interface IndexFacts {
 
 export interface RemadeIndex {
   readonly index: ShardIndex;
-  /** Columns whose values nobody knows any more, by name; in whole or in part. */
+  /** Names of columns whose values are lost, completely or in part. */
   readonly lost: readonly string[];
 }
 
 /**
- * Makes the index of a shard that is byte for byte as it was packed. The shard says everything but paths, labels, and
- * classes where it stores images alone; those come from what is proven of the old index, for rows that are proven to be
- * those of the samples. Throws DamagedShardError where it cannot be walked, FileError.
+ * Rebuilds the index of a shard whose file is unchanged. Everything is read from the shard, except paths, labels, and
+ * the classes of shards that store images alone. Those come from the verified columns of the old index, for rows that
+ * are known to belong to the samples. Throws DamagedShardError if the shard cannot be walked, and FileError.
  */
 export async function remadeIndex(
   layout: ShardLayout,
@@ -42,7 +42,7 @@ export async function remadeIndex(
   const rows = order.map((row) => oldRows[row]!);
   const areAllKnown = !rows.includes(-1);
   const isBare = isImageOnly(made);
-  /** The old value of each sample, or the one that the shard says. */
+  /** The old value of each sample, or the one in the shard. */
   const kept = <T>(values: ArrayLike<T> | undefined, other: (row: number) => T): T[] =>
     order.map((row, i) => (values === undefined || rows[i] === -1 ? other(row) : values[rows[i]!]!));
   const lost: string[] = [];
@@ -75,17 +75,17 @@ export async function remadeIndex(
   return { index, lost };
 }
 
-/** For each sample of the shard its row of the old index; -1 where that is not known. */
+/** Row of the old index for each sample of the shard; -1 if it is not known. */
 function rowsOf(made: ShardIndex, old: SalvagedIndex, isInFileOrder: boolean): number[] {
   const none = new Array<number>(made.samples).fill(-1);
   const matched = matches(made, old);
   if (matched !== null) return matched.map((oldRow, row) => (contradicts(made, row, old, oldRow) ? -1 : oldRow));
-  // Where nothing of the places is left the order of the file is that of the rows.
+  // If no positions are left, the rows are in the order of the file.
   if (!isInFileOrder || old.samples !== made.samples) return none;
   return none.some((_, row) => contradicts(made, row, old, row)) ? none : none.map((_, row) => row);
 }
 
-/** By key, or by one of the places; null where none of those columns is left. */
+/** Matches by key, or by a position; null if none of these columns is left. */
 function matches(made: ShardIndex, old: SalvagedIndex): number[] | null {
   const by = <T>(theirs: ArrayLike<T>, ours: ArrayLike<T>): number[] => {
     const rowOf = new Map(Array.from(theirs, (value, row) => [value, row]));
@@ -104,7 +104,7 @@ function matches(made: ShardIndex, old: SalvagedIndex): number[] | null {
   return isKnown ? rows : null;
 }
 
-/** Whether the old row says something else of the sample's content than the shard does: it belongs to another pack then. */
+/** True if the old row contradicts the sample's content in the shard, so that it belongs to another pack. */
 function contradicts(made: ShardIndex, row: number, old: SalvagedIndex, oldRow: number): boolean {
   if (oldRow === -1) return false;
   for (const [name, { present, crc32 }] of old.fields) {
@@ -116,7 +116,7 @@ function contradicts(made: ShardIndex, row: number, old: SalvagedIndex, oldRow: 
   return false;
 }
 
-/** The rows of the shard in the order of the old index, as far as all of them are known; else in that of the file. */
+/** Rows of the shard in the order of the old index if all are known, otherwise in the order of the file. */
 function orderOf({ samples, offset }: ShardIndex, oldRows: readonly number[]): number[] {
   const by: ArrayLike<number> = oldRows.includes(-1) ? offset : oldRows;
   return Array.from({ length: samples }, (_, row) => row).sort((a, b) => by[a]! - by[b]!);
@@ -131,13 +131,13 @@ function inOrder({ offset, bytes, crc32, msgpack }: FieldColumns, order: readonl
   };
 }
 
-/** Whether every sample is stored as its image alone. */
+/** True if every sample is stored as its image alone. */
 function isImageOnly({ samples, offset, fields }: ShardIndex): boolean {
   const starts = new Set([...fields.values()].flatMap((field) => [...field.offset]));
   return samples > 0 && offset.every((at) => starts.has(at));
 }
 
-/** A shard that stores images alone has no names for them: the old index has, or the manifest. */
+/** Shards that store images alone have no field names; they come from the old index or the manifest. */
 function withNames(layout: ShardLayout, old: SalvagedIndex, { requiredFields }: IndexFacts): ShardLayout {
   const rowOf = new Map<string | number, number>();
   for (const [row, at] of (old.key ?? old.offset ?? []).entries()) rowOf.set(at, row);

@@ -1,4 +1,4 @@
-/** One shard of a repair, in a thread of its own or in the one that repairs. */
+/** Repairs one shard, in a worker thread or in the thread that repairs. */
 import { MAX_PIXELS } from '@shardtool/format';
 import type { Checker } from '@shardtool/reader';
 import { checkShard } from '../check/check-shard.js';
@@ -11,7 +11,7 @@ export interface RepairJob {
   readonly shard: DatasetShard;
 }
 
-/** A shard is verified first, and repaired where that finds something. */
+/** A shard is verified first, and repaired if faults are found. */
 export type ShardWork = ({ readonly type: 'verify' } & VerifyJob) | ({ readonly type: 'repair' } & RepairJob);
 
 export interface RepairAnswer {
@@ -19,7 +19,7 @@ export interface RepairAnswer {
   readonly repaired: RepairedShard;
 }
 
-/** Verifies shards and repairs them. Whoever makes one closes it. */
+/** Verifies and repairs shards. The creator must close it. */
 export class RepairJobs {
   readonly #setting: RepairSetting;
   #checker: Promise<Checker> | undefined;
@@ -39,7 +39,7 @@ export class RepairJobs {
     (await this.#checker)?.close();
   }
 
-  /** Codecs are loaded where an image has to be judged by decoding it. */
+  /** Loads the codecs, if an image must be decoded to judge it. */
   #loadChecker(): Promise<Checker> {
     this.#checker ??= import('@shardtool/reader').then(({ createChecker }) => createChecker({ maxPixels: MAX_PIXELS }));
     return this.#checker;

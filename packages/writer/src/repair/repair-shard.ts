@@ -39,44 +39,43 @@ import { type IndexFacts, type RemadeIndex, remadeIndex } from './remade-index.j
 
 /** What all shards of a repair have in common. */
 export interface RepairSetting extends IndexFacts {
-  /** Where the new shards are made. */
+  /** Folder for the new shards. */
   readonly workFolder: string;
   readonly columnTypes: ReadonlyMap<string, ColumnType>;
   readonly otherIndexes: readonly OtherIndex[];
   /** Fields that some samples of the dataset have. */
   readonly optionalFields: readonly string[];
-  /** dataset.json is as it was written: what it says of a shard is right. */
+  /** True if dataset.json is unchanged, so that its records of shards are valid. */
   readonly isManifestWhole: boolean;
-  /** The folder, or the remote place, that the dataset was packed from; null where it is not given. */
+  /** Folder or remote location that the dataset was packed from; null if it is not given. */
   readonly source: string | null;
   /** How a remote source is asked. */
   readonly storage?: StorageOptions | undefined;
   readonly decode: boolean;
-  /** What may be held of a sample that cannot be written in pieces. */
+  /** Memory limit for a sample that cannot be written in pieces. */
   readonly maxSampleBytes: number;
 }
 
-/** What became of a shard. */
+/** Result of repairing a shard. */
 export interface RepairedShard {
-  /** The new shard in the work folder; null where not one sample is left. */
+  /** The new shard in the work folder; null if no sample is left. */
   readonly record: ShardRecord | null;
-  /** The work folder has a new file, too; else only the indexes are new. */
+  /** True if the work folder also has a new file; otherwise only the indexes are new. */
   readonly isFileNew: boolean;
   readonly takenOut: readonly QuarantinedSample[];
-  /** Samples that came from the packed folder, in whole or in part. */
+  /** Number of samples restored from the source folder, completely or in part. */
   readonly restored: number;
-  /** Samples that were kept although no checksum is left that proves all of them. */
+  /** Samples that were kept although no checksum verifies all of them. */
   readonly unproven: readonly QuarantinedSample[];
-  /** Columns of the index of which values are lost, by name: paths, labels, classes, and fields that samples may have had. */
+  /** Names of index columns with lost values: paths, labels, classes, and fields that samples may have had. */
   readonly lostColumns: readonly string[];
 }
 
 /**
- * Makes a shard that something is wrong with anew in the work folder. One whose file is as it was packed stays, and only
- * its index is made. Any other is written from everything that is left of it, of its index, and of the files that it was
- * packed from; where nothing is lost it has the bytes of the one that was packed. Throws {@link FileError} where something
- * is there and cannot be opened, {@link SampleSizeError} for a sample that would have to be held and is larger than is
- * allowed, and DiskFullError.
+ * Rebuilds a damaged shard in the work folder. If its file is unchanged, only its index is rebuilt. Otherwise it is
+ * written from everything that is left of the shard, its index, and the files that it was packed from. If nothing is
+ * lost it equals the packed shard byte for byte. Throws {@link FileError} if something exists but cannot be opened,
+ * {@link SampleSizeError} for a sample that must be in memory and exceeds the limit, and DiskFullError.
  */
 export async function repairShard(
   shard: DatasetShard,
@@ -96,7 +95,7 @@ export async function repairShard(
   }
 }
 
-/** The index of a shard that is as it was packed; null for any other. */
+/** Rebuilds the index of an unchanged shard; null for any other. */
 async function remake(
   shard: DatasetShard,
   { source, isFileWhole, index }: Evidence,
@@ -106,13 +105,13 @@ async function remake(
   try {
     return await remadeIndex(await layoutOf(shard.format), source, index, setting);
   } catch (error) {
-    // It was packed like this.
+    // The shard was already packed like this.
     if (error instanceof ShardtoolError && !(error instanceof FileError)) return null;
     throw error;
   }
 }
 
-/** Leaves the shard as it is and writes its indexes. */
+/** Leaves the shard unchanged and writes its indexes. */
 async function writeIndexes(
   { path, stem, format, record }: DatasetShard,
   { index, lost }: RemadeIndex,
@@ -140,7 +139,7 @@ async function writeIndexes(
   };
 }
 
-/** What dataset.json says of a shard with this index. */
+/** Returns the record for dataset.json of a shard with this index. */
 export function recordOfIndex(
   known: Pick<ShardRecord, 'file' | 'bytes' | 'crc32' | 'md5'>,
   index: Pick<ShardIndex, 'samples' | 'bytes' | 'fields' | 'cls'>,
@@ -175,7 +174,7 @@ async function rewriteShard(
   const unproven: QuarantinedSample[] = [];
   let restored = 0;
   const rows: number[] = [];
-  // What was packed once is packed again: of a tar in pieces, whatever its size.
+  // Everything that was packed can be packed again, of any size, because tars are written in pieces.
   const target = { output: workFolder, layout, columnTypes, otherIndexes, maxSampleBytes: Number.POSITIVE_INFINITY };
   const record = await createShard(target, shard.stem, samples.length, async (writer, newRows) => {
     for (const sample of samples) {
@@ -219,7 +218,7 @@ async function rewriteShard(
         }
         return null;
       } catch (error) {
-        // A damaged name may be one that no shard can have.
+        // A damaged name may be invalid in a shard.
         const isName =
           error instanceof ShardtoolError && !(error instanceof FileError || error instanceof SampleSizeError);
         if (!isName) throw error;
@@ -242,7 +241,7 @@ function labelAt({ index }: Evidence, name: string, row: number): ColumnValue {
   return index.columns.get(name)?.[row] ?? null;
 }
 
-/** What the index says, and where it is lost, what the sample itself says. */
+/** Returns the facts of the index, and for lost ones those of the sample itself. */
 function rowFacts(
   { row }: ExpectedSample,
   { source }: KnownFacts,
@@ -262,7 +261,7 @@ function rowFacts(
   };
 }
 
-/** Columns of which values are lost for the samples of these rows. */
+/** Columns with lost values for the samples of these rows. */
 function lostFrom(
   index: SalvagedIndex,
   rows: readonly number[],
@@ -275,13 +274,13 @@ function lostFrom(
     ...(isBare && hasClasses && (index.cls === undefined || !areAllKnown) ? ['cls'] : []),
   ];
   const labels = [...columnTypes.keys()].filter((name) => !index.columns.has(name) || !areAllKnown);
-  // Which samples had them nobody knows any more.
+  // It is no longer known which samples had them.
   const isForgotten = (name: string) =>
     index.fields.size === 0 || (index.fields.has(name) && index.fields.get(name)!.present === undefined);
   return [...own, ...optionalFields.filter((name) => isForgotten(name)), ...labels];
 }
 
 function removeShard(folder: string, layout: WrittenLayout, stem: string): void {
-  const { file, folder: own, beside } = shardPaths(layout, stem);
-  for (const path of [own ?? file, ...beside]) rmSync(join(folder, path), { force: true, recursive: true });
+  const { file, folder: own, sidecars } = shardPaths(layout, stem);
+  for (const path of [own ?? file, ...sidecars]) rmSync(join(folder, path), { force: true, recursive: true });
 }

@@ -1,4 +1,4 @@
-/** Verifies shards and repairs them, one message a shard. */
+/** Verifies and repairs shards, one message per shard. */
 import { workerData } from 'node:worker_threads';
 import type { VerifyAnswer } from '../verify/verify.js';
 import { answer, takeMessages } from '../workers/worker-jobs.js';

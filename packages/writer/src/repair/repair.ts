@@ -42,60 +42,67 @@ import { type RepairedShard, type RepairSetting, recordOfIndex } from './repair-
 import { knownManifest } from './salvage-manifest.js';
 
 export interface RepairOptions {
-  /** The folder or remote place that the dataset was packed from: damaged samples come back from there if their files are the same still. */
+  /**
+   * Folder or remote location that the dataset was packed from. Damaged samples are restored from it if their files are
+   * unchanged.
+   */
   readonly source?: string;
   /** How a remote source is asked. What is omitted comes from the environment. */
   readonly storage?: StorageOptions | undefined;
-  /** Also takes out images that cannot be decoded whole. Default false. */
+  /** Also removes images that cannot be fully decoded. Default: false. */
   readonly decode?: boolean;
   /**
-   * Largest sample that a worker holds, in bytes of all its fields together: in msgpack and LMDB any sample that is
-   * written again, in a tar an image that has to be decoded. Default 1 GiB. Other samples of a tar may have any size.
+   * Maximum size of a sample that a worker keeps in memory, in bytes of all its fields together. It applies to samples
+   * of msgpack and LMDB that are written again, and to images in tars that must be decoded. Other samples of tars can
+   * have any size. Default: 1 GiB.
    */
   readonly maxSampleBytes?: number;
-  /** Worker threads. Default: the number of cores. */
+  /** Number of worker threads. Default: the number of cores. */
   readonly workers?: number;
-  /** Called for each sample that was taken out, in the order of the shards. */
+  /** Called for each sample that was removed, in the order of the shards. */
   readonly onTakenOut?: ((sample: QuarantinedSample) => void) | undefined;
-  /** Called for each sample that was kept although no checksum is left of all of it. */
+  /** Called for each sample that was kept although no checksum verifies all of it. */
   readonly onUnproven?: ((sample: QuarantinedSample) => void) | undefined;
   /** Called after each shard that was checked. */
   readonly onProgress?: ((done: VerifyProgress) => void) | undefined;
 }
 
 export interface RepairReport {
-  /** Of the dataset as it is now. */
+  /** Number of shards of the repaired dataset. */
   readonly shards: number;
   readonly samples: number;
-  /** Shards that were written anew, or whose index was. */
+  /** Number of shards that were rewritten, or whose index was. */
   readonly repairedShards: number;
-  /** Shards of which nothing was left. */
+  /** Number of shards without any sample left. */
   readonly removedShards: number;
-  /** dataset.json was not as it was written, and was put together anew. */
+  /** True if dataset.json was damaged and has been rebuilt. */
   readonly newManifest: boolean;
-  /** Samples that were taken out; quarantine.jsonl lists them. */
+  /** Number of removed samples; quarantine.jsonl lists them. */
   readonly takenOut: number;
-  /** Samples that came back from the packed folder, in whole or in part. */
+  /** Number of samples restored from the source folder, completely or in part. */
   readonly restored: number;
-  /** Samples that were kept although no checksum is left that proves all of them; their images can be decoded whole. */
+  /** Number of samples that were kept although no checksum verifies all of them; their images can be fully decoded. */
   readonly unproven: number;
-  /** Columns of indexes of which values are lost, each as `shard: column`: paths, labels, classes, and fields that samples may have had. */
+  /**
+   * Index columns with lost values, each as `shard: column`: paths, labels, classes, and fields that samples may have
+   * had.
+   */
   readonly lostColumns: readonly string[];
-  /** Numbers of classes whose names are lost, and are their numbers now. */
+  /** Numbers of classes whose names are lost. Their names are now their numbers. */
   readonly lostClasses: readonly number[];
-  /** Names of classes that stood in a dataset.json which had changed, and that nothing else proves. */
+  /** Names of classes from a damaged dataset.json that nothing else confirms. */
   readonly unprovenClasses: readonly string[];
 }
 
 const WORK_FOLDER = 'repair.part';
 
 /**
- * Repairs a dataset that `pack` or `convert` wrote: verifies it, writes the shards anew that something is wrong with,
- * without the samples that are damaged (or with them from `source`), and commits the result. Everything that is as it was
- * packed stays, byte for byte. What is replaced stays in the folder `quarantine`. Can be done again after it was
- * interrupted. Throws {@link OptionError} for shards of other software, UnfinishedPackError where a pack did not end,
- * {@link OutputLockedError} where one is at work, what ends a pack as well (a full disk, files that cannot be opened), and,
- * before anything is replaced, {@link SampleSizeError} for a sample that has to be held and is larger than is allowed.
+ * Repairs a dataset that `pack` or `convert` wrote: verifies it, rewrites damaged shards without the damaged samples
+ * (or with samples restored from `source`), and commits the result. Everything undamaged remains unchanged, byte for
+ * byte. Replaced files are kept in the folder `quarantine`. After an interruption it can be run again. Throws {@link
+ * OptionError} for shards of other tools, UnfinishedPackError if a pack did not end, {@link OutputLockedError} if a
+ * pack is running, and errors that also stop a pack (a full disk, files that cannot be opened). Before anything is
+ * replaced, it throws {@link SampleSizeError} for a sample that must be in memory and exceeds the limit.
  */
 export async function repair(location: string, options: RepairOptions = {}): Promise<RepairReport> {
   const callbacks = new WatchedCallbacks();
@@ -114,10 +121,10 @@ async function repairDataset(location: string, options: RepairOptions): Promise<
   if (source !== undefined) await (isRemote(source) ? checkBucket(source, options.storage) : checkSource(source));
   const { maxSampleBytes } = options;
   if (maxSampleBytes !== undefined && !(maxSampleBytes >= 1)) {
-    const message = `maxSampleBytes is a number of bytes, as 4 * 2 ** 30, and not ${JSON.stringify(maxSampleBytes)}.`;
+    const message = `maxSampleBytes must be a number of bytes, such as 4 * 2 ** 30, not ${JSON.stringify(maxSampleBytes)}.`;
     throw new OptionError({}, message);
   }
-  requireLocal(location, 'Repairing', 'copy it here, repair the copy, and put that in its place');
+  requireLocal(location, 'Repairing', 'copy it here, repair the copy, and replace the original with it');
   await refuseImported(location);
   const lock = lockFolder(location);
   const work = join(location, WORK_FOLDER);
@@ -130,14 +137,14 @@ async function repairDataset(location: string, options: RepairOptions): Promise<
   }
 }
 
-/** A damaged manifest is no reason to refuse. */
+/** A damaged manifest is not a reason to refuse. */
 async function refuseImported(location: string): Promise<void> {
   if (existsSync(join(location, MANIFEST_FILE))) return;
-  // Throws where there is nothing, or a pack that did not end.
+  // Throws if there is nothing, or a pack that did not end.
   await findShards(location);
   throw new OptionError(
     { path: location },
-    `${location} holds shards of other software, which have no checksums to be repaired by; convert them first.`,
+    `${location} contains shards of other tools, which have no checksums for a repair; convert them first.`,
   );
 }
 
@@ -149,7 +156,7 @@ async function repairLocked(
 ): Promise<RepairReport> {
   const { manifest, isWhole, lostClasses, unprovenClasses } = await knownManifest(location);
   if (isTableLayout(manifest.format)) throw notRepaired(location, manifest.format);
-  // A shard that is named twice is one.
+  // A shard that is listed twice counts once.
   const known = new Map((await packedShards(location, manifest)).shards.map((shard) => [shard.name, shard]));
   const shards = [...known.values()];
   const otherIndexes = otherIndexesOf(location, manifest.format, shards);
@@ -160,7 +167,7 @@ async function repairLocked(
   if (report.samples === 0) {
     throw new OptionError(
       { path: location },
-      `Nothing of ${location} is left that could be repaired; pack again, or give the folder that it was packed from as "source" (--source).`,
+      `Nothing in ${location} can be repaired; pack again, or give the folder that it was packed from as "source" (--source).`,
     );
   }
   if (faulty.size === 0 && isWhole) return report;
@@ -189,7 +196,7 @@ async function repairLocked(
       await commitDataset(location, records, facts);
     }),
   );
-  // An earlier repair, which ended in between, may have taken the samples out.
+  // An earlier, interrupted repair may have removed the samples.
   if (isWhole && (await readManifest(location)).identity !== manifest.identity) await forgetMadeFrom(location);
   const isProven = hasSameValues(text(), before);
   return {
@@ -200,23 +207,23 @@ async function repairLocked(
 }
 
 function notRepaired(path: string, format: string): OptionError {
-  const message = `${path} has shards of the format ${format}, which "convert" writes and nothing repairs; convert again from what they were made of, with "overwrite" (--overwrite).`;
+  const message = `${path} has shards of the format ${format}, which cannot be repaired; convert them again from their source, with "overwrite" (--overwrite).`;
   return new OptionError({ path }, message);
 }
 
-const MOST_CLASSES = 1_000_000;
+const MAX_CLASSES = 1_000_000;
 
-/** Numbers of classes behind those that have names. */
+/** Numbers of classes after those that have names. */
 function namelessClasses(records: readonly ShardRecord[], named: number): number[] {
-  let most = named - 1;
-  for (const { classCounts } of records) for (const cls of classCounts.keys()) most = Math.max(most, cls);
-  // Numbers that stood in files beside images need no names.
-  return named === 0 || most > MOST_CLASSES ? [] : Array.from({ length: most + 1 - named }, (_, i) => named + i);
+  let max = named - 1;
+  for (const { classCounts } of records) for (const cls of classCounts.keys()) max = Math.max(max, cls);
+  // Class numbers from files next to images need no names.
+  return named === 0 || max > MAX_CLASSES ? [] : Array.from({ length: max + 1 - named }, (_, i) => named + i);
 }
 
 type RepairPool = WorkerPool<ShardWork, VerifyAnswer | RepairAnswer>;
 
-/** Numbers of the shards that are not as they were packed, and what became of each. */
+/** Returns the numbers of the damaged shards, and the result for each. */
 async function verifyAndRepair(shards: readonly DatasetShard[], setting: RepairSetting, options: RepairOptions) {
   const script = new URL('./repair-worker.js', import.meta.url);
   const isHere = !setting.decode && isDoneHere(options.workers, shards);
@@ -258,7 +265,7 @@ async function faultyShards(
   return faulty;
 }
 
-/** Indexes for other loaders that lie in the folder. */
+/** Indexes for other loaders in the folder. */
 function otherIndexesOf(location: string, format: LayoutName, shards: readonly DatasetShard[]): OtherIndex[] {
   const has = (name: OtherIndex) =>
     sidecarPaths([name]).some((file) => existsSync(join(location, file))) ||
@@ -326,7 +333,7 @@ function reportOf(
   };
 }
 
-/** What the manifest says of a shard that was found to be as it says, and what its index has for the totals. */
+/** Returns the manifest's record of an intact shard, and the totals of its index. */
 async function recordOf(
   { record, indexPath, path }: DatasetShard,
   otherIndexes: readonly OtherIndex[],

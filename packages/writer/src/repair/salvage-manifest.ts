@@ -22,21 +22,21 @@ import { folderClass } from '../plan/classes.js';
 import { shardPaths } from '../shard/shard-paths.js';
 import { readWhatIsLeft } from './evidence.js';
 
-/** The manifest of a dataset, be it one that was put together from what is left. */
+/** The manifest of a dataset, which may have been rebuilt from what is left. */
 export interface KnownManifest {
   readonly manifest: Manifest;
-  /** It stands in the folder as it was written. */
+  /** True if the manifest in the folder is unchanged. */
   readonly isWhole: boolean;
   /** Numbers of classes whose names are lost. */
   readonly lostClasses: readonly number[];
-  /** Numbers of classes whose names stand in a damaged manifest and nowhere else. */
+  /** Numbers of classes whose names are only in a damaged manifest. */
   readonly unprovenClasses: readonly number[];
 }
 
 /**
- * Reads dataset.json, or puts together what it said: from its lines that still can be read, the note of the pack, the
- * names of the files, and the indexes. What it says of a shard's content then counts only where the content agrees.
- * Throws {@link UnfinishedPackError} where there is none, {@link VersionError} where a newer version wrote it.
+ * Reads dataset.json, or rebuilds it from its readable lines, the note of the pack, the file names, and the indexes. A
+ * rebuilt record of a shard counts only if the shard's content agrees. Throws {@link UnfinishedPackError} if there is
+ * no manifest, and {@link VersionError} if a newer version wrote it.
  */
 export async function knownManifest(folder: string): Promise<KnownManifest> {
   const text = () => readFileSync(join(folder, MANIFEST_FILE), 'utf8');
@@ -50,7 +50,7 @@ export async function knownManifest(folder: string): Promise<KnownManifest> {
   return putTogether(folder, readLines(text()));
 }
 
-/** One line each of the lists in the manifest; null where a line cannot be read. */
+/** Items of the lists in the manifest, one per line; null for an unreadable line. */
 interface Lines {
   readonly classes: readonly (Record<string, unknown> | null)[];
   readonly fields: readonly (Record<string, unknown> | null)[];
@@ -60,7 +60,7 @@ interface Lines {
 
 const SECTIONS = ['classes', 'fields', 'columns', 'shards'] as const;
 
-/** The lists have one item a line: see `manifestText`. Of a list whose own line is damaged nothing is known. */
+/** Reads lists with one item per line: see `manifestText`. If a list's first line is damaged, the list is lost. */
 function readLines(text: string): Lines {
   const lines = { classes: [], fields: [], columns: [], shards: [] } as Record<
     (typeof SECTIONS)[number],
@@ -100,7 +100,10 @@ async function putTogether(folder: string, lines: Lines): Promise<KnownManifest>
   return { manifest, isWhole: false, lostClasses: lost, unprovenClasses: unproven };
 }
 
-/** The shards in their order, with what the manifest's lines say of each; zeros, which fit none, where they say nothing. */
+/**
+ * Returns the shards in order, with their records in the manifest's lines. Missing records have zeros, which match no
+ * file.
+ */
 async function findShardFiles(
   folder: string,
   lines: Lines,
@@ -111,7 +114,7 @@ async function findShardFiles(
   if (format === undefined) {
     throw new ManifestError(
       { path: folder },
-      `${join(folder, MANIFEST_FILE)} is damaged, and no shard lies beside it; restore the folder.`,
+      `${join(folder, MANIFEST_FILE)} is damaged, and there are no shards next to it; restore the folder.`,
     );
   }
   const layout = await layoutOf(format);
@@ -122,7 +125,7 @@ async function findShardFiles(
   for (const stem of stems) {
     const { file, index } = shardPaths(layout, stem);
     const isGone = !existsSync(join(folder, file)) && !existsSync(join(folder, index));
-    // The note also has shards that an earlier repair found nothing left of.
+    // The note also lists shards of which an earlier repair found nothing.
     if (isGone && !recorded.has(file) && !lines.shards.includes(null)) continue;
     shards.push({ file, ...recordOfLine(recorded.get(file)) });
   }
@@ -139,7 +142,7 @@ function recordOfLine(line: Record<string, unknown> = {}): Omit<ManifestShard, '
   };
 }
 
-/** What the note of the pack says; null where it cannot be read. */
+/** Returns the note of the pack; null if it cannot be read. */
 function noteOf(folder: string): PackNote | null {
   try {
     return readNote(folder);
@@ -150,20 +153,20 @@ function noteOf(folder: string): PackNote | null {
 }
 
 interface IndexFacts {
-  /** Class numbers go up to this one, exclusive. */
+  /** Upper limit of class numbers, exclusive. */
   readonly classes: number;
-  /** The folder of the class of each number, where there is one. */
+  /** Folder of the class of each number, if there is one. */
   readonly folders: ReadonlyMap<number, string>;
   readonly columns: Map<string, Manifest['columns'][number]['type']>;
-  /** `samples` is the number of all where every sample has the field, and -1 otherwise. */
+  /** `samples` is the number of all samples if every sample has the field, and -1 otherwise. */
   readonly fields: Manifest['fields'];
 }
 
-/** Gathers what the indexes say that can be read. */
+/** Collects the contents of all readable indexes. */
 async function readIndexes(folder: string, shards: readonly ManifestShard[]): Promise<IndexFacts> {
   const folders = new Map<number, string>();
   const columns = new Map<string, Manifest['columns'][number]['type']>();
-  /** Whether all samples have a field. */
+  /** True if all samples have the field. */
   const fields = new Map<string, boolean>();
   let classes = 0;
   let samples = 0;
@@ -188,14 +191,14 @@ async function readIndexes(folder: string, shards: readonly ManifestShard[]): Pr
   return { classes, folders, columns, fields: counted };
 }
 
-/** Names by number: from the folders where those are the classes, else from the manifest's lines. */
+/** Names by number: from the folders if those are the classes, otherwise from the manifest's lines. */
 function classNames(
   { classes: lines }: Lines,
   folders: ReadonlyMap<number, string>,
   found: number,
 ): { names: string[]; lost: number[]; unproven: number[] } {
   const said = lines.map((line) => (typeof line?.name === 'string' ? line.name : undefined));
-  // Lines may be lost, so that others have moved up.
+  // Lines may be lost, so that later ones have moved up.
   const known = said.filter((name) => name !== undefined);
   const agreeing = known.filter((name) => [...folders.values()].some((folder) => resembles(name, folder))).length;
   const areFolders = new Set(folders.values()).size === folders.size && agreeing * 2 >= known.length;
@@ -210,7 +213,7 @@ function classNames(
   return { names, lost, unproven };
 }
 
-/** Equal but for a few characters. */
+/** True if two texts are equal except for a few characters. */
 function resembles(a: string, b: string): boolean {
   const same = [...a].filter((character, i) => character === b[i]).length;
   return a.length === b.length && same * 2 > a.length;

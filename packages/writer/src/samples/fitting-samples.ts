@@ -1,19 +1,19 @@
 import type { SampleToWrite } from '../shard/write-samples.js';
 import type { HandOver } from './hand-over.js';
 
-/** The samples that are handed over and fit into the shards; any other is refused, and nothing of it gets further. */
+/** Passes on samples that fit into the shards, and rejects the others. */
 export class FittingSamples implements AsyncIterator<SampleToWrite, undefined> {
   readonly #given: HandOver<SampleToWrite>;
   readonly #check: (sample: SampleToWrite) => void;
   #first: IteratorResult<SampleToWrite, undefined> | null = null;
 
-  /** `check` throws where a sample does not fit. */
+  /** `check` throws if a sample does not fit. */
   constructor(given: HandOver<SampleToWrite>, check: (sample: SampleToWrite) => void) {
     this.#given = given;
     this.#check = check;
   }
 
-  /** Waits for the first; it then comes next. To be asked before any is taken. */
+  /** Waits for the first sample, which is then returned next. Call it before any sample is taken. */
   async hasAny(): Promise<boolean> {
     this.#first = await this.next();
     return this.#first.done !== true;

@@ -1,4 +1,4 @@
-/** What waits until it was taken and done with. */
+/** An item, and the promise that settles when it has been processed. */
 interface Waiting<T> {
   readonly item: T;
   readonly done: () => void;
@@ -6,8 +6,8 @@ interface Waiting<T> {
 }
 
 /**
- * Hands items over, one by one, from whoever gives them to whoever takes them: a giver waits until its item is done with, which is
- * when the next one is asked for.
+ * Passes items one by one from a producer to a consumer. A producer waits until its item is processed, which is when
+ * the consumer requests the next one.
  */
 export class HandOver<T> implements AsyncIterator<T, undefined> {
   readonly #waiting: Waiting<T>[] = [];
@@ -16,7 +16,7 @@ export class HandOver<T> implements AsyncIterator<T, undefined> {
   #isClosed = false;
   #failure: { readonly error: unknown } | null = null;
 
-  /** Resolves when the item is done with; rejects with what {@link refuse} or {@link fail} was told. */
+  /** Resolves when the item is processed; rejects with the error passed to {@link refuse} or {@link fail}. */
   give(item: T): Promise<void> {
     return new Promise((done, failed) => {
       if (this.#failure !== null) return failed(this.#failure.error);
@@ -25,7 +25,7 @@ export class HandOver<T> implements AsyncIterator<T, undefined> {
     });
   }
 
-  /** No more items come. */
+  /** No more items will be given. */
   close(): void {
     this.#isClosed = true;
     this.#wake?.();
@@ -44,13 +44,13 @@ export class HandOver<T> implements AsyncIterator<T, undefined> {
     return this.#taken === null ? { done: true, value: undefined } : { done: false, value: this.#taken.item };
   }
 
-  /** The item that was taken last is not wanted. */
+  /** Rejects the item that was taken last. */
   refuse(error: unknown): void {
     this.#taken?.failed(error);
     this.#taken = null;
   }
 
-  /** Nothing more is taken. */
+  /** Rejects all remaining items. */
   fail(error: unknown): void {
     this.#failure = { error };
     this.refuse(error);

@@ -14,7 +14,7 @@ import type { ShardRecord, ShardTarget } from '../shard/new-shard.js';
 import { SeenKeys } from '../shard/seen-keys.js';
 import { filesOfShard, shardPaths } from '../shard/shard-paths.js';
 
-/** The parts of a writer that are not finished, as `2/4`. */
+/** Returns the parts of a writer that are not finished, such as `2/4`. */
 export function missingParts(notes: readonly PartNote[], count: number): readonly string[] {
   const finished = new Set(notes.filter(({ isFinished }) => isFinished).map(({ part }) => part.number));
   return Array.from({ length: count }, (_, i) => i + 1)
@@ -23,9 +23,9 @@ export function missingParts(notes: readonly PartNote[], count: number): readonl
 }
 
 /**
- * Makes a dataset of what the parts of a writer have written, in the order of the parts, and returns the fields that not all
- * samples have. Throws {@link PartsMissingError} where a part is not finished, or a shard is not as it was written,
- * {@link DuplicateKeyError} where two parts have the same key, and {@link NoImagesError} where no part has a sample.
+ * Combines the output of a writer's parts into a dataset, in the order of the parts, and returns the fields that not
+ * all samples have. Throws {@link PartsMissingError} if a part is not finished or a shard has changed, {@link
+ * DuplicateKeyError} if two parts have the same key, and {@link NoImagesError} if no part has a sample.
  */
 export async function joinParts(destination: Destination, lock: HeldOutput): Promise<readonly PartialField[]> {
   const output = destination.folder;
@@ -58,29 +58,29 @@ function shardOf({ part }: PartNote, stem: string, target: ShardTarget): ShardRe
   const shard = filesOfShard(target.layout, stem, []).at(-1)!;
   throw new PartsMissingError(
     { path: target.output, shard },
-    `${shard}, or what lies beside it, is not as part ${partText(part)} of ${target.output} wrote it; ${ANEW}.`,
+    `${shard}, or a file next to it, has changed since part ${partText(part)} of ${target.output} wrote it; ${WRITE_AGAIN}.`,
   );
 }
 
-/** Each part has seen to its own keys. */
+/** Each part has already checked its own keys for repetitions. */
 async function refuseRepeatedKeys(output: string, shards: readonly ShardRecord[]): Promise<void> {
   const seen = new SeenKeys();
   for (const [place, { file }] of shards.entries()) {
     for (const key of await keysOf(output, file)) {
       if (!seen.add(key)) continue;
-      // Its hash came before; in most cases, so did the key.
+      // The hash occurred before. In most cases the key did, too.
       for (const other of shards.slice(0, place)) {
         if (!(await keysOf(output, other.file)).includes(key)) continue;
         throw new DuplicateKeyError(
           { key, shard: file },
-          `Two parts of ${output} have the key ${JSON.stringify(key)}: it is in ${other.file} and in ${file}; give each sample a key of its own, and ${ANEW}.`,
+          `Two parts of ${output} have the key ${JSON.stringify(key)}: it is in ${other.file} and in ${file}; give each sample its own key, and ${WRITE_AGAIN}.`,
         );
       }
     }
   }
 }
 
-const ANEW = 'write the part anew with "overwrite"';
+const WRITE_AGAIN = 'write the part again with "overwrite"';
 
 async function keysOf(output: string, file: string): Promise<readonly string[]> {
   return (await readShardIndex(path.join(output, indexPathOf(file)), { parts: ['key'] })).key;
@@ -92,11 +92,11 @@ function notFinished(
   notes: readonly PartNote[],
   count: number,
 ): PartsMissingError {
-  const begun = new Set(notes.map(({ part }) => partText(part)));
-  const named = missing.slice(0, 5).map((part) => `${part} ${begun.has(part) ? 'did not end' : 'was not begun'}`);
+  const started = new Set(notes.map(({ part }) => partText(part)));
+  const named = missing.slice(0, 5).map((part) => `${part} ${started.has(part) ? 'did not end' : 'was not started'}`);
   const text = named.join(', ') + (missing.length > 5 ? ', ...' : '');
   return new PartsMissingError(
     { path: join(output) },
-    `${missing.length} of the ${count} parts of ${output} are not finished (${text}); write them, and what is finished stays.`,
+    `${missing.length} of the ${count} parts of ${output} are not finished (${text}); write them; finished parts are kept.`,
   );
 }

@@ -12,7 +12,10 @@ import {
 } from '@shardtool/format';
 import { BadFileError } from '../errors.js';
 
-/** What a field may be given as: bytes; text; a number for fields as `cls` and `count`; for `json` what JSON can say. */
+/**
+ * Values of fields: bytes, text, a number for fields such as `cls` and `count`, or for `json` any value that JSON can
+ * represent.
+ */
 export type NewValue =
   | Uint8Array
   | string
@@ -23,9 +26,9 @@ export type NewValue =
   | { readonly [name: string]: unknown };
 
 /**
- * A sample to be written: its key, and its fields by name. `jpg`, `png`, `seg.png` and the like take the encoded image, `cls` the
- * class (a number, or a name of the writer's `classes`), `json` a value, `txt` text, all others bytes. `columns` has values
- * for the writer's label columns.
+ * A sample to write: its key, and its fields by name. `jpg`, `png`, `seg.png` and similar fields take the encoded
+ * image, `cls` the class (a number, or a name in the writer's `classes`), `json` a value, `txt` text, and all others
+ * bytes. `columns` has values for the writer's label columns.
  */
 export interface NewSample {
   readonly key: string;
@@ -34,12 +37,12 @@ export interface NewSample {
   readonly [field: string]: NewValue | undefined;
 }
 
-/** What a writer's samples have in common. */
+/** Rules for all samples of a writer. */
 export interface SampleRules {
-  /** Names of the classes in the order of their numbers; empty where classes are only numbers. */
+  /** Class names in the order of their numbers; empty if classes are only numbers. */
   readonly classes: readonly string[];
   readonly columns: ReadonlyMap<string, ColumnType>;
-  /** Images that claim more pixels are refused. */
+  /** Images with more pixels according to their header are rejected. */
   readonly maxPixels: number;
 }
 
@@ -51,12 +54,12 @@ export interface EncodedSample {
 }
 
 /**
- * Encodes the fields of a sample. Throws {@link OptionError} for names and values that no sample can have, and
- * {@link BadFileError} for an image that is none.
+ * Encodes the fields of a sample. Throws {@link OptionError} for invalid names and values, and {@link BadFileError} for
+ * an invalid image.
  */
 export function encodeSample(sample: NewSample, rules: SampleRules): EncodedSample {
   if (typeof sample !== 'object' || sample === null) {
-    const message = `A sample is an object with a key and fields, as { key: 'cat/1', jpg: bytes }, and not ${String(sample)}.`;
+    const message = `A sample must be an object with a key and fields, such as { key: 'cat/1', jpg: bytes }, not ${String(sample)}.`;
     throw new OptionError({}, message);
   }
   const { key, columns, ...values } = sample;
@@ -64,19 +67,19 @@ export function encodeSample(sample: NewSample, rules: SampleRules): EncodedSamp
   const fields = Object.entries(values).flatMap(([name, value]) =>
     value === undefined ? [] : [{ name, bytes: encodeField(key, name, value, rules) }],
   );
-  if (fields.length === 0) throw wrong(key, 'has no field; give it at least an image, as jpg: bytes');
-  if (imageFieldOf(fields) === undefined) throw wrong(key, 'has no image; give it one, as jpg: bytes');
+  if (fields.length === 0) throw wrong(key, 'has no field; add at least an image, such as jpg: bytes');
+  if (imageFieldOf(fields) === undefined) throw wrong(key, 'has no image; add one, such as jpg: bytes');
   return { key, fields, columns: checkColumns(key, columns ?? {}, rules.columns) };
 }
 
-/** Keys are names below the folder in which `unpack` puts them, and lines of lists. */
+/** Keys become names below the output folder of `unpack`, and lines in lists of keys. */
 function checkKey(key: unknown): void {
   const parts = typeof key === 'string' ? key.split('/') : [''];
   const isName = parts.every((part) => part !== '' && part !== '.' && part !== '..') && !/[\0\\\n\r]/.test(String(key));
   if (isName && readsBack(key as string, 'jpg')) return;
   throw wrong(
     key,
-    'has a key that is none: a key is text as "cat/0001", relative, on one line, and without a dot in its last name',
+    'has an invalid key: a key is text such as "cat/0001", a relative path on one line without a dot in its last part',
   );
 }
 
@@ -84,7 +87,7 @@ function encodeField(key: string, name: string, value: NewValue, { classes, maxP
   if (!readsBack(key, name)) {
     throw wrong(
       key,
-      `has a field called ${JSON.stringify(name)}; a field is called as the end of a file, in lower case, as "jpg" or "seg.png"`,
+      `has a field called ${JSON.stringify(name)}; a field name is a file extension in lower case, such as "jpg" or "seg.png"`,
     );
   }
   if (name === 'cls') return Buffer.from(String(classNumberOf(key, value, classes)));
@@ -95,10 +98,10 @@ function encodeField(key: string, name: string, value: NewValue, { classes, maxP
       return encodeJson(key, name, value);
     case 'text':
       if (typeof value === 'string') return Buffer.from(value);
-      throw wrong(key, `has no text in its field "${name}"`);
+      throw wrong(key, `must have text in its field "${name}"`);
     case 'integer':
       if (Number.isSafeInteger(value)) return Buffer.from(String(value));
-      throw wrong(key, `has no whole number in its field "${name}"`);
+      throw wrong(key, `must have a whole number in its field "${name}"`);
     default:
       throw wrong(key, `has no bytes in its field "${name}"; encode the value first, as a Uint8Array`);
   }
@@ -109,9 +112,9 @@ function encodeJson(key: string, name: string, value: NewValue): Uint8Array {
     const text = jsonText(value) as string | undefined;
     if (text !== undefined) return Buffer.from(text);
   } catch (cause) {
-    throw wrong(key, `has a value in its field "${name}" that JSON cannot hold (${(cause as Error).message})`);
+    throw wrong(key, `has a value in its field "${name}" that JSON cannot represent (${(cause as Error).message})`);
   }
-  throw wrong(key, `has a value in its field "${name}" that JSON cannot hold`);
+  throw wrong(key, `has a value in its field "${name}" that JSON cannot represent`);
 }
 
 function checkImage(key: string, name: string, value: NewValue, maxPixels: number): Uint8Array {
@@ -124,7 +127,7 @@ function checkImage(key: string, name: string, value: NewValue, maxPixels: numbe
     if (!(cause instanceof ImageError)) throw cause;
     throw new BadFileError(
       { key },
-      `The field "${name}" of sample "${key}" is no image that can be packed: ${cause.message}`,
+      `The field "${name}" of sample "${key}" is not an image that can be packed: ${cause.message}`,
       { cause },
     );
   }
@@ -137,10 +140,10 @@ function classNumberOf(key: string, value: NewValue, classes: readonly string[])
   if (typeof value === 'string' && classes.length === 0) {
     throw wrong(
       key,
-      `has the class "${value}", and the writer knows no names; give it the option "classes", a list of them`,
+      `has the class "${value}", but the writer has no class names; set the option "classes" to a list of them`,
     );
   }
-  throw wrong(key, `has the class ${shownValue(value)}, which is none of the ${count} that there are`);
+  throw wrong(key, `has the class ${shownValue(value)}, which is not one of the ${count} classes of the writer`);
 }
 
 function checkColumns(
@@ -154,13 +157,13 @@ function checkColumns(
     if (type === undefined) {
       throw wrong(
         key,
-        `has a column "${name}" that the writer does not; name it with its type in the option "columns"`,
+        `has a column "${name}" that the writer does not have; add it with its type to the option "columns"`,
       );
     }
-    // As in a table of labels: a missing value.
+    // As in a labels file, this is a missing value.
     if (type === 'double' && Number.isNaN(value)) values.set(name, null);
     else if (value !== null && !FITS[type](value))
-      throw wrong(key, `has ${shownValue(value)} in the column "${name}" of type ${type}`);
+      throw wrong(key, `has the value ${shownValue(value)} in the column "${name}", whose type is ${type}`);
   }
   return values;
 }

@@ -28,22 +28,23 @@ import { joinParts, missingParts } from './join-parts.js';
 import { listed, type OutputFacts, openOutput, type WriterOutput } from './writer-output.js';
 
 /**
- * A place for a part of a dataset, beside which others write the other parts. Notes, below `pack.state`: each part's own,
- * with the names of its shards, and one of each shard that is whole. So nobody writes what somebody else writes, in a bucket
- * neither; the part that finds all others finished makes the dataset.
+ * Opens the output for one part of a dataset, to which other processes write other parts. The notes are below
+ * `pack.state`: one of each part, with the names of its shards, and one of each finished shard. No process writes a
+ * file that another one writes, also in a bucket. The part that finds all others finished makes the dataset.
  *
- * A part that did not end begins anew, since nobody knows which samples it would be given again; one that is finished is
- * written again only with `overwrite`.
+ * A part that was interrupted starts again from the beginning, since it may now receive other samples. A finished part
+ * is written again only with `overwrite`.
  *
- *     pack.json                       the same bytes whichever part comes first; names all shards when the parts are joined
+ *     pack.json                       the same bytes whichever part is first; names all shards when the parts are
+ * joined
  *     pack.state/part-2-of-4          options, names of the shards, whether it is finished
  *     pack.state/2-of-4-000000.json   note: this shard is finished
  *     2-of-4-000000.tar  .parquet     shards of part 2
  *
  *     writing ── close ──► finished ── the last one: keys are compared ──► dataset.json
  *
- * Throws {@link OutputNotEmptyError} where the folder holds something else,
- * {@link PlanChangedError} where other parts were begun with other options.
+ * Throws {@link OutputNotEmptyError} if the folder contains something else, and {@link PlanChangedError} if other parts
+ * were started with other options.
  */
 export async function openPart(
   output: string,
@@ -90,13 +91,13 @@ class PartOutput implements WriterOutput {
     if (before?.isFinished && !this.#overwrite)
       throw isFinished(path, part, missingParts(readPartNotes(path), part.count));
     if (before !== undefined) {
-      // Whoever is killed in between has not finished it.
+      // If the process is killed in between, the part is not finished.
       await this.#write({ stems: before.stems });
       this.#removeShards(before.stems);
       await this.destination.removeGone();
     }
     await this.#write({ stems: [] });
-    // Another part may have begun at the same moment: of two that do not fit, one sees the other.
+    // Another part may have started at the same moment. If two do not fit, at least one of them sees the other.
     this.#othersFit();
     await this.#notePack();
     await this.destination.sendNotes();
@@ -131,7 +132,7 @@ class PartOutput implements WriterOutput {
     await this.destination.fetch(false);
     if (this.#found()?.token !== token) throw takenOver(path, part);
     await this.#write({ isFinished: true });
-    // What other parts have done meanwhile. One that commits at this moment takes the notes away: dataset.json is there then.
+    // Fetches the notes of other parts. A part that commits at this moment removes the notes; dataset.json exists then.
     await this.destination.fetch(false);
     if (this.#found() === undefined) await this.destination.fetch(false);
     const pendingParts = isCommitted(path) ? [] : missingParts(readPartNotes(path), part.count);
@@ -145,7 +146,7 @@ class PartOutput implements WriterOutput {
     this.folder.removeTemporaryFiles(this.#facts.layout, this.#note.stems);
   }
 
-  /** What lies in the folder of this part. */
+  /** Returns the existing note of this part. */
   #found(): PartNote | undefined {
     return readPartNotes(this.folder.path).find(({ part }) => part.number === this.#note.part.number);
   }
@@ -156,7 +157,7 @@ class PartOutput implements WriterOutput {
     await this.destination.sendFile(partNoteName(this.#note.part));
   }
 
-  /** Throws where the folder holds something else than parts of a writer. */
+  /** Throws if the folder contains something other than parts of a writer. */
   #refuseOthers(): void {
     const { path } = this.folder;
     const names = readdirSync(path).filter((name) => !isLockFile(name));
@@ -166,13 +167,13 @@ class PartOutput implements WriterOutput {
     if (isPlanned || (!isBegun && others.length > 0)) throw holds(path, others[0] ?? STATE_FOLDER);
   }
 
-  /** The notes that lie in the folder. Throws {@link PlanChangedError} where they are of other parts than this one. */
+  /** Returns the notes in the folder. Throws {@link PlanChangedError} if they belong to parts with other options. */
   #othersFit(): readonly PartNote[] {
     const { path } = this.folder;
     const { part, options } = this.#note;
     const notes = readPartNotes(path);
     for (const other of notes) {
-      if (other.part.count !== part.count) throw changed(path, other.part, `there are ${part.count} parts now`);
+      if (other.part.count !== part.count) throw changed(path, other.part, `there are now ${part.count} parts`);
       const change = other.part.number === part.number ? null : changedOptions(other.options, options);
       if (change !== null) throw changed(path, other.part, change);
     }
@@ -190,7 +191,7 @@ class PartOutput implements WriterOutput {
     this.folder.removeTemporaryFiles(layout, stems);
   }
 
-  /** Says that a writer is at work, in the same words whichever part comes first. */
+  /** Notes that a writer is at work, with the same bytes whichever part is first. */
   async #notePack(): Promise<void> {
     const { path } = this.folder;
     const { options } = this.#note;
@@ -208,27 +209,27 @@ function sharedOptions(options: CheckedOutputOptions, { classes, columns }: Outp
 }
 
 function holds(path: string, what: string): OutputNotEmptyError {
-  const message = `The output folder ${path} holds ${what}, which no part of a writer has made; write to another folder, or empty it before the first part begins.`;
+  const message = `The output folder ${path} contains ${what}, which was not written by a part of a writer; write to another folder, or empty it before you start the first part.`;
   return new OutputNotEmptyError({ path }, message);
 }
 
 function isDataset(path: string): OutputNotEmptyError {
-  const message = `The output folder ${path} holds a dataset already (${MANIFEST_FILE}): its parts were joined, or it was made at another time; write to another folder, or empty it before the first part begins.`;
+  const message = `The output folder ${path} already contains a dataset (${MANIFEST_FILE}): its parts were joined, or it is an earlier dataset; write to another folder, or empty it before you start the first part.`;
   return new OutputNotEmptyError({ path }, message);
 }
 
 function isFinished(path: string, part: Part, missing: readonly string[]): OutputNotEmptyError {
   const rest = missing.length === 0 ? ' and so are all others: "shardtool commit" makes the dataset' : '';
-  const message = `Part ${partText(part)} of ${path} is finished${rest}; leave it out, or write it anew with "overwrite".`;
+  const message = `Part ${partText(part)} of ${path} is finished${rest}; skip it, or write it again with "overwrite".`;
   return new OutputNotEmptyError({ path }, message);
 }
 
 function takenOver(path: string, part: Part): OutputLockedError {
-  const message = `Another process has begun part ${partText(part)} of ${path} meanwhile; see that one process writes each part, and write this one anew with "overwrite".`;
+  const message = `Another process has started part ${partText(part)} of ${path} in the meantime; make sure that one process writes each part, and write this one again with "overwrite".`;
   return new OutputLockedError({ path }, message);
 }
 
 function changed(path: string, other: Part, what: string): PlanChangedError {
-  const message = `Part ${partText(other)} of ${path} was begun already, and ${what}; give all parts the same options, or empty the folder before the first part begins.`;
+  const message = `Part ${partText(other)} of ${path} was already started, and ${what}; use the same options for all parts, or empty the folder before you start the first part.`;
   return new PlanChangedError({ path }, message);
 }

@@ -6,14 +6,17 @@ import { Writer, type WriterOptions } from './writer.js';
 
 const request = z.number().int();
 const schema = z.discriminatedUnion('kind', [
-  /** Options are checked by {@link Writer}. */
+  /** The options are checked by {@link Writer}. */
   z.object({ kind: z.literal('open'), request, output: z.string(), options: z.record(z.string(), z.unknown()) }),
   z.object({
     kind: z.literal('add'),
     request,
-    /** What it has to be {@link Writer.add} says, as of the columns: what is wrong with a sample is an answer, not an end. */
+    /**
+     * Checked by {@link Writer.add}, like the columns: an invalid sample is answered with an error, and the process
+     * continues.
+     */
     key: z.unknown(),
-    /** Fields that JSON can say, as pairs: any name may be one. */
+    /** Fields whose values JSON can represent, as pairs, because any name may be a field. */
     values: z.array(z.tuple([z.string(), z.unknown()])),
     /** Names and lengths of the fields whose bytes follow the header. */
     bytes: z.array(z.tuple([z.string(), z.number().int().nonnegative()])),
@@ -31,7 +34,7 @@ async function work(asked: Request): Promise<Answer> {
     writer = new Writer(asked.output, asked.options as WriterOptions);
     return { header: { kind: 'opened' } };
   }
-  if (writer === null) throw new OptionError({}, 'Nothing is open yet: send the request "open" first.');
+  if (writer === null) throw new OptionError({}, 'No writer is open: send the request "open" first.');
   switch (asked.kind) {
     case 'add':
       await writer.add(sampleOf(asked));

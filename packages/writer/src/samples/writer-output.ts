@@ -6,41 +6,41 @@ import { OutputFolder } from '../output/output-folder.js';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { filesOfShard, numberedStem } from '../shard/shard-paths.js';
 
-/** What all that writes to one place has in common. */
+/** What all writers to one output have in common. */
 export interface OutputFacts {
   readonly layout: WrittenLayout;
   readonly classes: readonly string[];
   readonly columns: ReadonlyMap<string, ColumnType>;
 }
 
-/** What became of the shards. */
+/** Result of finishing an output. */
 export interface Finished {
-  /** Parts that are to come until there is a dataset, as `2/4`. */
+  /** Parts that are missing before the dataset can be made, such as `2/4`. */
   readonly pendingParts: readonly string[];
   readonly partialFields: readonly PartialField[];
 }
 
-/** Where the shards of a writer go, and how they become a dataset; locked until it is released. */
+/** Output for the shards of a writer, which makes them a dataset; locked until it is released. */
 export interface WriterOutput {
   readonly destination: Destination;
   readonly folder: OutputFolder;
-  /** What shard `number` is called; it is about to be made. */
+  /** Returns the name of shard `number`, which is about to be created. */
   begin(number: number): Promise<string>;
-  /** It is whole. */
+  /** Called when a shard is complete. */
   made(stem: string, record: ShardRecord): Promise<void>;
-  /** No more shards come. */
+  /** Called when no more shards follow. */
   finish(shards: readonly ShardRecord[]): Promise<Finished>;
-  /** Removes what is not whole. */
+  /** Removes incomplete files. */
   clean(): void;
 }
 
-/** Gives the lock back. */
+/** Releases the lock. */
 export async function release({ destination, folder }: WriterOutput): Promise<void> {
   folder.release();
   await destination.close();
 }
 
-/** A place for the whole dataset. Throws OutputNotEmptyError where something lies there that is not to be replaced. */
+/** Opens the output for a whole dataset. Throws OutputNotEmptyError if it contains files that must not be replaced. */
 export async function openWhole(
   output: string,
   options: CheckedOutputOptions,
@@ -83,7 +83,7 @@ export function listed(columns: ReadonlyMap<string, ColumnType>): { name: string
   return [...columns].map(([name, type]) => ({ name, type }));
 }
 
-/** Opens the place, shows what lies there, and prepares it; nothing stays open or locked where that fails. */
+/** Opens the output, passes on what it contains, and prepares it. After an error nothing is left open or locked. */
 export async function openOutput(
   output: string,
   options: CheckedOutputOptions & { readonly part?: string | undefined },

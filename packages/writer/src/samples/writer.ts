@@ -24,45 +24,49 @@ import { encodeSample, type NewSample, type SampleRules } from './new-sample.js'
 import { openPart } from './part-output.js';
 import { type OutputFacts, openWhole, release, type WriterOutput } from './writer-output.js';
 
-/** How samples are written; those that {@link OutputOptions} has too are the same. */
+/** Options of a writer. Those that {@link OutputOptions} has too mean the same. */
 export interface WriterOptions extends Omit<OutputOptions, 'workers' | 'onProgress'> {
-  /** Names of the classes in the order of their numbers. Without them classes are numbers only. */
+  /** Class names in the order of their numbers. Without them classes are numbers only. */
   readonly classes?: readonly string[] | undefined;
   /** Label columns of the index, by name with their types. */
   readonly columns?: Readonly<Record<string, ColumnType>> | undefined;
   /**
-   * The part of one dataset that this writer writes, `2/4` for the second of four. Each process, on any machine, has a writer of
-   * its own part with the same options; their shards are `2-of-4-000000.tar`, and so on. The one that ends last makes the dataset.
+   * The part of the dataset that this writer writes: `2/4` is the second of four. Each process, on any machine, has a
+   * writer for its own part, with the same options. Shards are then called `2-of-4-000000.tar` and so on. The part that
+   * finishes last makes the dataset.
    */
   readonly part?: string | undefined;
 }
 
-/** What a writer wrote; one of a part, that part. */
+/** Result of a writer. For a part, it describes that part. */
 export interface WriterReport {
   readonly samples: number;
   readonly shards: number;
   /** Size of all shards in bytes. */
   readonly bytes: number;
-  /** Samples that webdataset skips when it reads these tars, because their keys begin with a folder like `__x__`. */
+  /**
+   * Number of samples that webdataset skips when it reads these tars, because their keys start with a folder such as
+   * `__x__`.
+   */
   readonly metaSamples: number;
-  /** Fields that not all samples have: some readers want the same fields in every sample. */
+  /** Fields that not all samples have. Some readers require the same fields in every sample. */
   readonly partialFields: readonly PartialField[];
-  /** Whether there is a dataset now; false where other parts are to come. */
+  /** True if the dataset is complete; false if other parts are missing. */
   readonly isCommitted: boolean;
-  /** These parts, as `2/4`. */
+  /** The missing parts, such as `2/4`. */
   readonly pendingParts: readonly string[];
 }
 
 /**
- * Writes samples that a program makes to new shards, in the order in which they come:
+ * Writes samples that a program creates to new shards, in the order in which they are added:
  *
  *     const writer = new Writer('out', { classes: ['cat', 'dog'] });
  *     await writer.add({ key: 'cat/1', jpg: bytes, cls: 'cat', json: { age: 3 } });
  *     await writer.close();
  *
- * Only {@link Writer.close} makes a dataset of them; until then the folder says that it is none. A `part` that did not end is
- * written anew by the same call. Memory holds the samples that
- * were not awaited, the write buffer, the index of the shard in hand, and some 20 bytes for each key.
+ * Only {@link Writer.close} makes a dataset of them; until then the folder is marked as unfinished. To repeat an
+ * interrupted `part`, run the same call again. Memory use: samples that were not awaited, the write buffer, the index
+ * of the current shard, and about 20 bytes per key.
  */
 export class Writer implements AsyncDisposable {
   readonly output: string;
@@ -70,7 +74,7 @@ export class Writer implements AsyncDisposable {
   readonly #part: Part | null;
   readonly #rules: SampleRules;
   readonly #samples = new HandOver<SampleToWrite>();
-  /** Begins with the first sample. */
+  /** Starts with the first sample. */
   #work: Promise<Written | null> | null = null;
   #isOver = false;
 
@@ -85,11 +89,11 @@ export class Writer implements AsyncDisposable {
   }
 
   /**
-   * Writes a sample; resolves when that is done: await it, so that a program makes no more samples than are written. Rejects where
-   * the sample cannot be taken, which then is not written and hinders no other: with OptionError for its names and values,
-   * {@link BadFileError} for an image that is none, EntryNameError, KeyLengthError or SampleSizeError for what the shards do not
-   * take, {@link DuplicateKeyError}; and with OutputNotEmptyError, OutputLockedError,
-   * {@link DiskFullError} or FileError where none can be written.
+   * Writes a sample and resolves when it is written. Await it, so that your program does not create samples faster than
+   * they are written. If a sample is invalid, `add` rejects and other samples are unaffected: OptionError for its names
+   * and values, {@link BadFileError} for an invalid image, EntryNameError, KeyLengthError or SampleSizeError for
+   * samples that the format does not support, {@link DuplicateKeyError}. If nothing can be written, it rejects with
+   * OutputNotEmptyError, OutputLockedError, {@link DiskFullError} or FileError.
    */
   async add(sample: NewSample): Promise<void> {
     return withMessages(async () => {
@@ -101,8 +105,9 @@ export class Writer implements AsyncDisposable {
   }
 
   /**
-   * Makes a dataset of the samples, or of all parts where this was the last of them. Rejects with {@link NoImagesError} where
-   * there was no sample, with {@link DuplicateKeyError} where two parts have the same key, and with what {@link Writer.add} does.
+   * Makes a dataset of the samples, or of all parts if this was the last one. Rejects with {@link NoImagesError} if
+   * there was no sample, with {@link DuplicateKeyError} if two parts have the same key, and with the errors of {@link
+   * Writer.add}.
    */
   async close(): Promise<WriterReport> {
     return withMessages(async () => {
@@ -125,7 +130,10 @@ export class Writer implements AsyncDisposable {
     });
   }
 
-  /** Gives up, unless it is closed: what was written stays, and the folder says that it is no dataset. */
+  /**
+   * Stops without making a dataset, unless the writer is closed. What was written is kept, and the folder is marked as
+   * unfinished.
+   */
   async abandon(): Promise<void> {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -155,7 +163,7 @@ export class Writer implements AsyncDisposable {
   #begin(): Promise<Written | null> {
     if (this.#work === null) {
       this.#work = write(this.output, this.#part, this.#options, this.#rules, this.#samples);
-      // Whoever gives a sample, or closes, hears of it.
+      // The error is reported by `add` and `close`.
       this.#work.catch(() => {});
     }
     return this.#work;
@@ -167,24 +175,24 @@ export class Writer implements AsyncDisposable {
   }
 }
 
-/** Throws {@link OptionError} for anything but a list of names, each of them once. */
+/** Throws {@link OptionError} unless `classes` is a list of distinct names. */
 function checkNames(classes: readonly string[]): readonly string[] {
   if (!Array.isArray(classes) || !classes.every((name) => typeof name === 'string' && name !== '')) {
     throw new OptionError(
       {},
-      `The option "classes" takes a list of names, as ["cat", "dog"], not ${shownValue(classes)}.`,
+      `The option "classes" must be a list of names, such as ["cat", "dog"], not ${shownValue(classes)}.`,
     );
   }
   if (new Set(classes).size < classes.length) {
-    throw new OptionError({}, 'The option "classes" has a name twice; each class has one number.');
+    throw new OptionError({}, 'The option "classes" contains a name twice; remove one of them.');
   }
   return classes;
 }
 
-/** Throws {@link OptionError} for a type that no column has, and for a name that is one of the index's own. */
+/** Throws {@link OptionError} for an unknown type, and for a name that the index itself uses. */
 function checkTypes(columns: Readonly<Record<string, ColumnType>>): ReadonlyMap<string, ColumnType> {
   if (typeof columns !== 'object' || columns === null || Array.isArray(columns)) {
-    const message = `The option "columns" takes names and types, as { score: "double" }, not ${shownValue(columns)}.`;
+    const message = `The option "columns" must have names and types, such as { score: "double" }, not ${shownValue(columns)}.`;
     throw new OptionError({}, message);
   }
   const types = new Map(Object.entries(columns));
@@ -203,8 +211,8 @@ interface Written {
 }
 
 /**
- * Writes what is handed over, until no more comes. The place is to be released where it resolves. Null, and nothing is written, where
- * no sample came and it is no part.
+ * Writes the samples that are handed over, until there are no more. The caller must release the output when the promise
+ * resolves. Returns null, and writes nothing, if there was no sample and this is not a part.
  */
 async function write(
   output: string,
@@ -255,7 +263,10 @@ async function fill(
   return shards;
 }
 
-/** What throws for a sample that shards of this layout do not take, or that their indexes for other loaders cannot name. */
+/**
+ * Returns a function that throws for a sample that the layout does not support, or that an index for other loaders
+ * cannot represent.
+ */
 function checkOf(
   output: string,
   { rules, imageOnly = false }: WrittenLayout,
@@ -275,6 +286,6 @@ function checkOf(
 function cameBefore(key: string): DuplicateKeyError {
   return new DuplicateKeyError(
     { key },
-    `The key ${JSON.stringify(key)} was written before; each sample has one of its own.`,
+    `The key ${JSON.stringify(key)} was already written; each sample needs its own key.`,
   );
 }

@@ -3,19 +3,19 @@ import { FileError, UnsupportedShardError } from '@shardtool/base';
 import { CropIndexWriter, imageColumn, openSource, type ShardIndex, type Source } from '@shardtool/format';
 import type { CropIndexMaker, CropRefusal } from '@shardtool/reader';
 
-/** What a crop index has. */
+/** Contents of a crop index. */
 export interface CropIndexCounts {
-  /** Images that have an index. */
+  /** Number of images with an index. */
   readonly indexed: number;
-  /** Those that have none, by what they are. */
+  /** Number of images without an index, by the reason. */
   readonly refused: Readonly<Partial<Record<CropRefusal, number>>>;
 }
 
-/** Images of this length and more have no crop index, and are not read for one. */
+/** Images of this length or longer get no crop index, and are not read for one. */
 const TOO_LONG_BYTES = 2 ** 29;
 const TOO_LARGE = -10;
 
-/** The same of several crop indexes together. */
+/** Sum of the counts of several crop indexes. */
 export function cropTotals(all: readonly CropIndexCounts[]): CropIndexCounts {
   const refused: Partial<Record<CropRefusal, number>> = {};
   let indexed = 0;
@@ -31,21 +31,21 @@ export function cropTotals(all: readonly CropIndexCounts[]): CropIndexCounts {
 let maker: CropIndexMaker | undefined;
 
 /**
- * Makes the crop index of a shard that is whole, from the images that its index names: of each sample the one that a loader takes. Holds one
- * image at a time. Throws {@link FileError}, also where the shard ends before, and
- * {@link UnsupportedShardError} for an index without checksums; nothing is left at `path` then.
+ * Writes the crop index of a complete shard, for the image of each sample that loaders use. Keeps one image in memory
+ * at a time. Throws {@link FileError}, also if the shard ends early, and {@link UnsupportedShardError} for an index
+ * without checksums. After an error nothing is left at `path`.
  */
 export async function writeCropIndex(
   path: string,
   index: ShardIndex,
   shard: Pick<Source, 'readAt' | 'location'>,
 ): Promise<CropIndexCounts> {
-  // Packs without crop indexes have no need of it.
+  // Imported here because packs without crop indexes do not need it.
   const { CropIndexMaker, refusalOf } = await import('@shardtool/reader');
   maker ??= new CropIndexMaker();
   const { offset, bytes, crc32 } = imageColumn(index, undefined);
   if (crc32 === undefined) {
-    const message = `${shard.location}: its index has no checksums of the images, by which a crop index could be told to be theirs; convert it first.`;
+    const message = `${shard.location}: its index has no checksums of the images, which a crop index requires; convert the dataset first.`;
     throw new UnsupportedShardError({ path: shard.location }, message);
   }
   const writer = await CropIndexWriter.create(path);
@@ -82,7 +82,7 @@ export async function writeCropIndex(
   }
 }
 
-/** The same of the file at `shard`. */
+/** Like {@link writeCropIndex}, for the shard file at `shard`. */
 export async function makeCropIndex(path: string, index: ShardIndex, shard: string): Promise<CropIndexCounts> {
   const source = await openSource(shard);
   try {
@@ -92,7 +92,7 @@ export async function makeCropIndex(path: string, index: ShardIndex, shard: stri
   }
 }
 
-/** A file that is open. */
+/** A reader of an open file. */
 export function readerOf(fd: number): Pick<Source, 'readAt' | 'location'> {
   return { location: 'the shard', readAt: async (offset, target) => readSync(fd, target, 0, target.length, offset) };
 }
@@ -106,6 +106,6 @@ async function read(
   if (got === target.length) return target;
   throw new FileError(
     { path: location, offset: offset + got },
-    `${location} ends at byte ${offset + got}, within an image.`,
+    `${location} ends at byte ${offset + got}, in the middle of an image.`,
   );
 }

@@ -23,14 +23,14 @@ import {
 } from '@shardtool/format';
 import { entryAt, isRemote, type StorageOptions } from '@shardtool/storage';
 
-/** Shards whose files are looked for at a time. */
+/** Number of shards whose files are looked up concurrently. */
 const LOOKED_AT_ONCE = 32;
 
-/** One shard of a dataset: where it lies, and what is known of it. */
+/** One shard of a dataset: its location and what is known about it. */
 export interface DatasetShard {
-  /** As messages name it: `000000.tar`. */
+  /** Name in messages: `000000.tar`. */
   readonly name: string;
-  /** The same without its ending. */
+  /** The name without its extension. */
   readonly stem: string;
   /** The file to read; for LMDB the `data.mdb` inside the folder. */
   readonly path: string;
@@ -38,46 +38,46 @@ export interface DatasetShard {
   /** How it, and what lies beside it, is asked for where it is remote. */
   readonly storage?: StorageOptions | undefined;
   readonly bytes: number;
-  /** Null for a shard of other software whose index nobody has kept. */
+  /** Null for a shard of another tool that has no stored index. */
   readonly indexPath: string | null;
-  /** Of its crop index, which may be missing; null where no shard has one. */
+  /** Path of its crop index, which may be missing; null if no shard of the dataset has a crop index. */
   readonly cropsPath: string | null;
-  /** What the manifest says; null for a shard of other software. */
+  /** The record in the manifest; null for a shard of another tool. */
   readonly record: ManifestShard | null;
-  /** Its split, where the dataset has shards of several. */
+  /** Its split, if the dataset has shards of several splits. */
   readonly split?: string | null;
-  /** How it is read, where a person has chosen. */
+  /** How to read the shard, if the user chose it. */
   readonly reading?: ReadChoice | undefined;
-  /** What numbers its own classes have in the dataset; absent or null where they are the same. */
+  /** Maps the shard's own class numbers to those of the dataset; absent or null if they are the same. */
   readonly classNumbers?: readonly number[] | null;
 }
 
-/** Which of the shards that a place has. */
+/** Selects shards of a location and how they are read. */
 export interface FindChoice {
   readonly layout?: LayoutName | undefined;
-  /** How they are read. */
+  /** How to read the shards. */
   readonly reading?: ReadChoice | undefined;
-  /** Only those of a split, where their names say splits. */
+  /** Only the shards of this split, if their names contain splits. */
   readonly split?: string | undefined;
   /** How a remote place is asked. */
   readonly storage?: StorageOptions | undefined;
 }
 
-/** The shards of a dataset in their order, and what its manifest says of all of them. */
+/** The shards of a dataset in order, and the manifest for all of them. */
 export interface DatasetShards {
   readonly shards: readonly DatasetShard[];
-  /** Names of the classes in the order of their numbers. */
+  /** Class names in the order of their numbers. */
   readonly classes: readonly string[];
   readonly columns: Manifest['columns'];
-  /** Null where the shards are of other software. */
+  /** Null for shards of other tools. */
   readonly manifest: Manifest | null;
-  /** The split that they are of, where one was asked for and their names say splits. */
+  /** The split of the shards, if one was requested and their names contain splits. */
   readonly split?: string;
 }
 
 /**
- * Finds the shards of a dataset: what `pack` wrote, shards of other software, or one file of any layout. Throws
- * FileError where there is nothing, UnfinishedPackError for a folder without shards, ManifestError, OptionError.
+ * Finds the shards of a dataset: the output of `pack`, shards of other tools, or one file of any layout. Throws
+ * FileError if there is nothing, UnfinishedPackError for a folder without shards, ManifestError, and OptionError.
  */
 export async function findDatasetShards(
   location: string,
@@ -88,7 +88,7 @@ export async function findDatasetShards(
   const { manifest, layout, shards: all, ofSplit } = found;
   const split = ofSplit === undefined ? splitOfPlace : undefined;
   if (manifest !== null && chosen?.links === 'follow') {
-    const message = `${location} was packed by shardtool, so it has no links: leave "links" (--links) out.`;
+    const message = `${location} was packed by shardtool, so it has no links: remove "links" (--links).`;
     throw new OptionError({ path: location }, message);
   }
   if (manifest !== null)
@@ -118,16 +118,16 @@ export async function findDatasetShards(
   };
 }
 
-/** A file of a mixture names several datasets, and has no shards of its own. Throws {@link OptionError}. */
+/** Rejects a mixture file, which lists several datasets and has no shards itself. Throws {@link OptionError}. */
 function refuseMixture(location: string): void {
   if (!location.endsWith('.json') || isRemote(location) || !existsSync(location)) return;
   throw new OptionError(
     { path: location },
-    `${location} is no shard by its name: where it is a mixture, name its datasets one by one, each by its own folder.`,
+    `${location} does not have the name of a shard. If it is a mixture, pass the folder of each of its datasets instead.`,
   );
 }
 
-/** Remote shards with the places of their crop indexes, if any of them has one. */
+/** Returns remote shards with the paths of their crop indexes, if any of them has one. */
 export async function withRemoteCrops(shards: readonly DatasetShard[]): Promise<readonly DatasetShard[]> {
   const placed = await inLanes(shards, LOOKED_AT_ONCE, async (shard) => ({
     ...shard,
@@ -135,7 +135,7 @@ export async function withRemoteCrops(shards: readonly DatasetShard[]): Promise<
   }));
   const found = await inLanes(placed, LOOKED_AT_ONCE, ({ cropsPath, storage }) =>
     entryAt(cropsPath, storage).catch((error) => {
-      // A bucket that may not be listed says this of what is not there, too.
+      // A bucket without permission to list also answers like this for missing files.
       if (error instanceof RequestRejectedError) return null;
       throw error;
     }),
@@ -143,7 +143,7 @@ export async function withRemoteCrops(shards: readonly DatasetShard[]): Promise<
   return found.some((entry) => entry !== null) ? placed : shards;
 }
 
-/** The class names that shards say; none where their layout has none. */
+/** Class names stored in the shards; none if their layout has none. */
 async function classesOf(
   shards: readonly FoundShard[],
   layout: LayoutName,
@@ -159,7 +159,7 @@ async function classesOf(
   return uniteClasses(lists);
 }
 
-/** The shards that a manifest in the folder `location` names. */
+/** Returns the shards that a manifest in the folder `location` lists. */
 export async function packedShards(
   location: string,
   manifest: Manifest,
@@ -172,7 +172,7 @@ export async function packedShards(
       inLanes(found, LOOKED_AT_ONCE, ({ path }) => packedSidecarPath(kind, path, storage)),
     ),
   );
-  // Of a remote dataset nobody but verify wants to know.
+  // Crop indexes of a remote dataset are needed only by verify.
   const hasCrops = !isRemote(location) && crops!.some((path) => existsSync(path));
   return {
     classes: classes.map(({ name }) => name),
@@ -199,13 +199,13 @@ async function foreignShard(
   format: LayoutName,
   classNumbers: readonly number[] | null,
 ): Promise<DatasetShard> {
-  // If there is no such file, opening it says so.
+  // If the file is missing, opening it reports that.
   const bytes = (await entryAt(path, storage))?.size ?? 0;
   const [indexPath, cropsPath] = await Promise.all([
     findSidecars('index', path, storage),
     findSidecars('crops', path, storage),
   ]);
-  // One that lies in a folder below is named by it.
+  // A file in a subfolder is named after its path.
   const stem = stemOfShard(plainName(name)).replaceAll('/', '-');
   return { name, stem, path, format, storage, bytes, indexPath, cropsPath, record, classNumbers };
 }

@@ -12,22 +12,22 @@ import type { ImageFormat, ImageStepOptions } from '../options.js';
 import { BadFile } from '../source/source-file.js';
 import { createRecoder, type RecodedImage, type Recoder } from './recode.js';
 
-/** An image as it goes into the shard. */
+/** An image as it is stored in the shard. */
 export interface SteppedImage {
   readonly bytes: Uint8Array;
-  /** What the field is called, where its file's name says `named`. */
+  /** Field of the image, if its file name gives the field `named`. */
   fieldFor(named: string): string;
   readonly size: Pick<ImageHeader, 'width' | 'height' | 'orientation'>;
-  /** Things in it that were odd although it could be decoded. */
+  /** Number of decoder warnings. */
   readonly warnings: number;
-  /** Its kind keeps metadata where they cannot be taken out without encoding anew. */
+  /** True if metadata cannot be removed from an image of this kind without re-encoding it. */
   readonly metadataKept: boolean;
 }
 
-/** `path` is the image's, for messages. Throws or rejects with {@link BadFile} where the image is not to be packed. */
+/** `path` is the image's path, for messages. Throws or rejects with {@link BadFile} if the image cannot be packed. */
 export type ImageStep = (image: Uint8Array, header: ImageHeader, path: string) => Promise<SteppedImage>;
 
-/** Null where the bytes pass through as they are and nothing need be known of them but their header. */
+/** Returns null if the bytes are stored unchanged and only their header is needed. */
 export async function createImageStep(options: ImageStepOptions): Promise<ImageStep | null> {
   const { decode, maxPixels, stripMetadata: strips, recode: recodeOptions } = options;
   if (!decode && !strips && recodeOptions === null) return null;
@@ -36,7 +36,7 @@ export async function createImageStep(options: ImageStepOptions): Promise<ImageS
   return async (image, header, path) => {
     const warnings = decode ? await checkWhole(checker!, image, path) : 0;
     if (recode !== null) {
-      // What is encoded anew has no metadata.
+      // Re-encoded images have no metadata.
       const { bytes, format, width, height, warnings: seen } = await recodeOrRefuse(recode, image, header, path);
       return {
         bytes,
@@ -52,17 +52,17 @@ export async function createImageStep(options: ImageStepOptions): Promise<ImageS
   };
 }
 
-/** The field of an image that was encoded anew. */
+/** Field of a re-encoded image. */
 function recodedField(format: ImageFormat, named: string): string {
   return format === 'npy' ? NPY_FIELD : fieldOf(format === 'jpg' ? 'jpeg' : format, named);
 }
 
-/** The one that its name says, where that is right. */
+/** Field of an image: the one in its file name if that matches the content. */
 function fieldOf(kind: ImageKind, named: string): string {
   return kindOfField(named) === kind ? named : fieldOfKind(kind);
 }
 
-/** Codecs are loaded where something is checked, and nowhere else. */
+/** Loads the codecs, which only checks need. */
 async function loadChecker(maxPixels: number): Promise<Checker> {
   const { createChecker } = await import('@shardtool/reader');
   return createChecker({ maxPixels });
@@ -88,10 +88,10 @@ async function recodeOrRefuse(
   } catch (cause) {
     if (cause instanceof ShardtoolError) throw notWhole(path, cause);
     const { codecReason } = await import('@shardtool/reader');
-    throw new BadFile(`${path} cannot be encoded again (${codecReason(cause as Error)}).`, { cause });
+    throw new BadFile(`${path} cannot be re-encoded (${codecReason(cause as Error)}).`, { cause });
   }
 }
 
 function notWhole(path: string, cause: ShardtoolError): BadFile {
-  return new BadFile(`${path} cannot be decoded whole: ${cause.message}.`, { cause });
+  return new BadFile(`${path} cannot be fully decoded: ${cause.message}.`, { cause });
 }

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { putLargeSample } from './large-sample.js';
 import type { SampleFacts, SampleWriter } from './put-sample.js';
 
-test('the head of a large payload is its first piece, although all pieces come in the same memory', async () => {
+test('the head of a large payload is its first piece, although all pieces share a buffer', async () => {
   const memory = Buffer.alloc(4);
   function* pieces() {
     for (const piece of ['head', 'more', 'rest']) {

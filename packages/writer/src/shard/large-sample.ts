@@ -4,18 +4,18 @@ import { PIECE_BYTES } from '../source/ahead/file-access.js';
 import { BadFile, changedFile, READ_NOW, unreadableFile } from '../source/source-file.js';
 import type { NewField, PayloadOf, SampleFacts, SampleWriter } from './put-sample.js';
 
-/** Larger samples go into a shard in pieces, where its layout can take them so. */
+/** Samples larger than this are written in pieces, if the layout can do that. */
 export const HELD_BYTES = 64 << 20;
 
-/** Whether a sample of so many bytes is written in pieces. */
+/** True if a sample of this size is written in pieces. */
 export function goesInPieces(bytes: number, writer: SampleWriter): boolean {
   return bytes > HELD_BYTES && writer.writeInPieces !== undefined;
 }
 
 /**
- * The same as `putSample` for a sample that {@link goesInPieces}: of its fields that have pieces no more is held than one.
- * `factsOf` sees the payloads of the fields that `seen` names, of those that have pieces the beginning. Returns the crc32 of
- * each field, by its name.
+ * Like `putSample`, for a sample that {@link goesInPieces}. It keeps at most one piece of a field in memory. `factsOf`
+ * receives the payloads of the fields in `seen`, or the first piece of those that have pieces. Returns the crc32 of
+ * each field by name.
  */
 export async function putLargeSample(
   writer: SampleWriter,
@@ -34,12 +34,12 @@ export async function putLargeSample(
   return new Map(sorted.map(({ name }, i) => [name, sums[i]!]));
 }
 
-/** The field with pieces, of which the first goes into `heads`. */
+/** Wraps a field with pieces, and stores its first piece in `heads`. */
 function inPieces(field: NewField, heads: Map<string, Uint8Array> | null): FieldInPieces {
   const { name, bytes } = field;
   async function* pieces(): AsyncGenerator<Uint8Array> {
     for await (const piece of field.pieces?.() ?? [filled(field)]) {
-      // A copy: the next piece may come in the same memory.
+      // A copy, because the next piece may reuse the buffer.
       if (heads !== null && !heads.has(name)) heads.set(name, new Uint8Array(piece));
       yield piece;
     }
@@ -54,8 +54,8 @@ function filled(field: NewField): Uint8Array {
 }
 
 /**
- * A file of the source piece by piece; each is valid until the next. Throws {@link BadFile} where it cannot be read or has
- * another size than `bytes` by now.
+ * Reads a source file in pieces; each is valid until the next one. Throws {@link BadFile} if the file cannot be read or
+ * its size is no longer `bytes`.
  */
 export function* filePieces(path: string, bytes: number): Generator<Uint8Array> {
   let fd: number | undefined;

@@ -21,40 +21,40 @@ import { shardPaths } from './shard-paths.js';
 
 /** What all new shards of a dataset have in common. */
 export interface ShardTarget {
-  /** The folder of the dataset. */
+  /** Folder of the dataset. */
   readonly output: string;
   readonly layout: OutputLayout;
   readonly columnTypes: ReadonlyMap<string, ColumnType>;
-  /** Indexes for other loaders, beside the shard's own. */
+  /** Indexes for other loaders, in addition to the shard's own. */
   readonly otherIndexes: readonly OtherIndex[];
-  /** Of all fields of a sample together. */
+  /** Limit for all fields of a sample together. */
   readonly maxSampleBytes: number;
   /** The lock of the output folder; absent if it is a folder that no other process knows. */
   readonly lock?: HeldOutput | undefined;
 }
 
-/** What is known of a shard that was written: dataset.json is made of these. */
+/** Facts about a written shard, from which dataset.json is made. */
 export interface ShardRecord {
-  /** Below the output folder. */
+  /** Path below the output folder. */
   readonly file: string;
   readonly bytes: number;
   readonly crc32: number;
-  /** In hexadecimal; null unless the index for wids is wanted. */
+  /** Hexadecimal; null unless the index for wids is requested. */
   readonly md5: string | null;
   readonly samples: number;
-  /** Length of the longest span of a sample, in bytes. */
+  /** Size of the largest sample with its headers, in bytes. */
   readonly maxSampleBytes: number;
-  /** Samples of each class, by its number. */
+  /** Number of samples of each class, by class number. */
   readonly classCounts: ReadonlyMap<number, number>;
-  /** Samples that have each field. */
+  /** Number of samples that have each field. */
   readonly fieldCounts: ReadonlyMap<string, number>;
-  /** Samples that webdataset skips in this tar: see {@link WEBDATASET_META}. Absent where there are none. */
+  /** Number of samples that webdataset skips in this tar: see {@link WEBDATASET_META}. Absent if there are none. */
   readonly metaSamples?: number;
-  /** What its crop index has, where one was made. */
+  /** Contents of its crop index, if it has one. */
   readonly crops?: CropIndexCounts;
 }
 
-/** Keys whose entries webdataset leaves out when it reads a tar (`skip_meta` in its tariterators.py). */
+/** Keys of entries that webdataset skips when it reads a tar (`skip_meta` in its tariterators.py). */
 const WEBDATASET_META = /^__[^/]*__\//;
 
 /** Writes the samples of a shard and their rows, and returns the label columns of the rows. */
@@ -64,10 +64,10 @@ export type FillShard = (
 ) => ShardIndex['columns'] | Promise<ShardIndex['columns']>;
 
 /**
- * Makes the shard that is called `stem`, with its indexes: each file under a temporary name, flushed, then renamed.
- * `capacity` is how many samples it will have, as far as that is known. `whenFilled` is called when the disk alone is waited
- * for: another shard may begin. Throws {@link DiskFullError}, {@link FileError},
- * {@link WriteCheckError} if the finished file does not hold what was read, and the errors of `fill` as they are; nothing of the shard is left then.
+ * Creates the shard called `stem` with its indexes: each file under a temporary name, flushed, then renamed. `capacity`
+ * is the expected number of samples, if known. `whenFilled` is called when only the disk is waited for, so that another
+ * shard can start. Throws {@link DiskFullError}, {@link FileError}, {@link WriteCheckError} if the finished file
+ * differs from what was read, and the errors of `fill` unchanged. After an error nothing of the shard is left.
  */
 export async function createShard(
   target: ShardTarget,
@@ -91,7 +91,7 @@ export async function createShard(
     const columns = await fill(writer, rows);
     const { bytes, crc32, ...places } = writer.finish();
     const flushed = handle.datasync();
-    // Whatever else fails first is thrown first.
+    // An earlier failure takes precedence.
     flushed.catch(() => undefined);
     const index = { ...rows.toIndex(places), columns, columnTypes };
     const indexed = writeShardIndex(join(output, paths.index), index);
@@ -116,16 +116,16 @@ export async function createShard(
     await flushed;
     if (target.lock !== undefined) checkHeld(target.lock);
     await written.place({ flush: false });
-    const maxSampleBytes = places.sampleBytes.reduce((most, length) => Math.max(most, length), 0);
+    const maxSampleBytes = places.sampleBytes.reduce((max, length) => Math.max(max, length), 0);
     const { samples, classCounts, fieldCounts } = rows;
     const metaSamples = layout.name === 'tar' ? index.key.filter((key) => WEBDATASET_META.test(key)).length : 0;
     const meta = metaSamples > 0 ? { metaSamples } : {};
     return { file, bytes, crc32, md5, samples, maxSampleBytes, classCounts, fieldCounts, ...crops, ...meta };
   } catch (error) {
     await written?.abandon();
-    // What lies beside the shard may be that of the process that holds the lock now.
+    // Files next to the shard may belong to the process that holds the lock now.
     if (error instanceof OutputLockedError) throw error;
-    for (const beside of paths.beside) rmSync(join(output, beside), { force: true });
+    for (const sidecar of paths.sidecars) rmSync(join(output, sidecar), { force: true });
     if (folder !== null) rmSync(join(output, folder), { force: true, recursive: true });
     throw asDiskFull(error, output);
   }

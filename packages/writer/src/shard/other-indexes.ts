@@ -17,29 +17,29 @@ import {
   widsIndex,
 } from '@shardtool/format';
 
-/** What is written beside shards where it is asked for: all but their own index. */
+/** Optional sidecar files next to shards: all except their own index. */
 export type OtherIndex = Exclude<DerivedSidecar, 'index'>;
 
 export const OTHER_INDEXES = DERIVED_SIDECARS.filter((name) => name !== 'index');
 
-/** Short enough to stay in the processor's cache. */
+/** Small enough for the processor's cache. */
 const PIECE_BYTES = 1 << 20;
 
-/** Throws {@link OptionError} where indexes are asked for that are none of this layout. */
+/** Throws {@link OptionError} if the layout does not support one of the requested indexes. */
 export function checkOtherIndexes(format: LayoutName, wanted: readonly OtherIndex[]): void {
   const ofTars = wanted.filter((index) => !isOfLayout(index, format));
   if (ofTars.length === 0) return;
-  const message = `The index for ${ofTars.join(' and ')} is one of tars, and the shards are ${format}; leave it out, or use the format tar.`;
+  const message = `The index for ${ofTars.join(' and ')} requires tars, but the shards are ${format}; remove it, or use the format tar.`;
   throw new OptionError({}, message);
 }
 
-/** Throws EntryNameError for a file that is to go into a tar and that one of these indexes could not name. */
+/** Throws EntryNameError for a file name in a tar that one of these indexes cannot represent. */
 export function checkIndexName(wanted: readonly OtherIndex[], shard: string, key: string, name: string): void {
   if (wanted.includes('dali')) checkDaliName(shard, key, name);
   if (wanted.includes('wids')) checkWidsName(shard, key, name);
 }
 
-/** md5 of a file in hexadecimal, from the page cache if it was just written. */
+/** Hexadecimal md5 of a file, read from the page cache if the file was just written. */
 export function md5Of(fd: number): string {
   const hash = createHash('md5');
   const piece = new Uint8Array(PIECE_BYTES);
@@ -52,15 +52,18 @@ export function md5Of(fd: number): string {
 }
 
 /**
- * Writes the index of one tar for DALI, beside it. `isOurs`: what lies there was written by shardtool. Throws
- * EntryNameError for a name with white space, OptionError for a shard without samples, and {@link FileError}, also where something
- * else lies there that is not the same.
+ * Writes the DALI index of one tar next to it. `isOurs`: an existing file there was written by shardtool. Throws
+ * EntryNameError for a name with white space, OptionError for a shard without samples, and {@link FileError}, also if a
+ * different file of another tool is there.
  */
 export async function writeDaliIndex(tar: string, index: ShardIndex, isOurs = true): Promise<void> {
   await writeOther(sidecarPath('dali', tar), daliIndex(index, basename(tar)), isOurs);
 }
 
-/** The same for all tars of a folder, and wids. Throws OptionError where no sample is left, EntryNameError. */
+/**
+ * Writes the DALI indexes of all tars of a folder, and the wids index. Throws OptionError if no sample is left, and
+ * EntryNameError.
+ */
 export async function writeWidsIndex(folder: string, shards: readonly WidsShard[], isOurs = true): Promise<void> {
   await writeOther(join(folder, SIDECARS.wids.fileName()), widsIndex(shards), isOurs);
 }
@@ -68,13 +71,13 @@ export async function writeWidsIndex(folder: string, shards: readonly WidsShard[
 async function writeOther(file: string, text: string, isOurs: boolean): Promise<void> {
   if (!isOurs && existsSync(file)) {
     if (readFileSync(file, 'utf8') === text) return;
-    const message = `${file} was not written by shardtool and says something else, so it stays; move it away to have it made anew.`;
+    const message = `${file} was not written by shardtool and has other contents, so it is not replaced; move it away and run this again.`;
     throw new FileError({ path: file }, message);
   }
   await writeAtomically(file, Buffer.from(text));
 }
 
-/** What the index for wids of a folder says of these shards; where it says nothing, the shard is read. */
+/** Facts about these shards from the wids index of a folder; shards that it does not list are read. */
 export function readWidsIndex(
   folder: string,
   shards: readonly { readonly file: string; readonly samples: number; readonly bytes: number }[],
@@ -88,7 +91,7 @@ export function readWidsIndex(
   }));
 }
 
-/** Name and md5 of each shard that the index has; none where there is no index, or one that cannot be read. */
+/** Name and md5 of each shard in the index; empty if the index is missing or unreadable. */
 function widsSums(folder: string): [string, string][] {
   try {
     const { shardlist } = JSON.parse(readFileSync(join(folder, SIDECARS.wids.fileName()), 'utf8'));

@@ -29,12 +29,12 @@ import {
 
 /** One file of the plan. */
 export interface PlannedFile {
-  /** Below the source. */
+  /** Path below the source. */
   readonly path: string;
   readonly bytes: number;
-  /** Copies it to its place and returns its crc32, if it was read already. Throws if it could not be read. */
+  /** If the file was read already: copies it to `place` and returns its crc32. Throws if it could not be read. */
   readonly put?: ((place: Uint8Array) => number) | undefined;
-  /** What it holds, piece by piece, where it is too large to be read ahead. */
+  /** The contents in pieces, if the file is too large to be read ahead. */
   readonly pieces?: (() => AsyncIterable<Uint8Array>) | undefined;
 }
 
@@ -44,46 +44,46 @@ export interface PlannedSample {
   readonly files: readonly PlannedFile[];
   /** Class number; -1 for none. */
   readonly cls: number;
-  /** Fields that are made of the labels: their names and texts. */
+  /** Names and texts of the fields that are made from the labels. */
   readonly texts: readonly (readonly [string, string])[];
-  /** What the annotations are for; null where they do not say. */
+  /** Image size that the annotations refer to; null if they do not state it. */
   readonly size: ImageSize;
 }
 
 export interface SampleOptions {
-  /** The source folder, with a "/" at its end. */
+  /** Source folder, with a trailing "/". */
   readonly root: string;
-  /** What keys and fields the paths become. */
+  /** Rules by which paths become keys and fields. */
   readonly naming: Naming;
-  /** The layout stores the image alone: the class number stands in the index only. */
+  /** True if the layout stores the image alone. The class number is then only in the index. */
   readonly imageOnly: boolean;
   readonly limits: ImageLimits;
 }
 
-/** How large an image may be, and how small. */
+/** Limits on the size of images. */
 export interface ImageLimits {
   readonly maxPixels: number;
-  /** Of the shorter side, in pixels. */
+  /** Minimum of the shorter side, in pixels. */
   readonly minSize: number;
 }
 
-/** What was changed in a sample on its way into the shard. */
+/** How a sample was changed while it was packed. */
 export interface PackedSample {
-  /** The content is of another kind than the name says; the field is named by the content. */
+  /** True if the content is of another kind than the name says. The field is named after the content. */
   readonly renamed: boolean;
   readonly orientationBaked: boolean;
-  /** Things in the image that were odd although it could be decoded. */
+  /** Number of decoder warnings. */
   readonly warnings: number;
-  /** Metadata were to be taken out, and could not without encoding the image anew. */
+  /** True if metadata could not be removed without re-encoding the image. */
   readonly metadataKept: boolean;
   readonly precision: PrecisionCounts;
 }
 
-/** A field, and the file that it comes from. */
+/** A field that is read from a file. */
 class FileField implements NewField {
   readonly name: string;
   readonly bytes: number;
-  /** Below the source. */
+  /** Path below the source. */
   readonly path: string;
   readonly pieces: NewField['pieces'];
   readonly #root: string;
@@ -91,7 +91,7 @@ class FileField implements NewField {
 
   constructor(name: string, { path, bytes, put, pieces }: PlannedFile, root: string) {
     this.name = name;
-    // A file that could not be measured is met when it is read.
+    // A file that could not be measured is detected when it is read.
     this.bytes = Math.max(0, bytes);
     this.path = path;
     this.pieces = bytes > HELD_BYTES ? (pieces ?? (() => filePieces(root + path, bytes))) : undefined;
@@ -107,8 +107,8 @@ class FileField implements NewField {
 }
 
 /**
- * Writes a sample, its bytes as they are. Throws {@link BadFile} or {@link ImageError} where a file cannot be packed;
- * nothing of the sample is in the shard then.
+ * Writes a sample with unchanged bytes. Throws {@link BadFile} or {@link ImageError} if a file cannot be packed.
+ * Nothing of the sample is in the shard then.
  */
 export function packSample(
   writer: SampleWriter,
@@ -130,8 +130,8 @@ export function packSample(
     }
     const name = fieldOfKind(header.kind);
     refuseTwin(fields, key, image, name);
-    // Fields are sorted by name, so another name is another place. The next layout overwrites this one, so each payload is
-    // copied; `slice` would not do that, since the slice of a Buffer is a view.
+    // Fields are sorted by name, so another name means another position. The next layout overwrites this one, so each
+    // payload is copied. `slice` would not copy, since the slice of a Buffer is a view.
     const renamed = laidOut.fields.map((field, i) => {
       const payload = new Uint8Array(laidOut.payloads[i]!);
       return fieldOf(field.name === image.name ? name : field.name, payload, laidOut.crc32[i]);
@@ -146,8 +146,8 @@ export function packSample(
 }
 
 /**
- * Writes a sample after something was done to its image, or, where `step` is null, in pieces where it is large. Throws
- * {@link BadFile} or {@link ImageError} where a file cannot be packed.
+ * Writes a sample after its image was processed. If `step` is null, a large sample is written in pieces. Throws {@link
+ * BadFile} or {@link ImageError} if a file cannot be packed.
  */
 export async function packSteppedSample(
   writer: SampleWriter,
@@ -205,8 +205,8 @@ const AS_IT_WAS: Omit<PackedSample, 'precision'> = {
 };
 
 /**
- * Reads the image's header. A name of a kind that is not supported is refused whatever the content is, and so is an image of
- * another size than its annotations are for.
+ * Reads the image's header. Rejects a name with an unsupported extension whatever its content, and an image whose size
+ * differs from that in its annotations.
  */
 function probe(
   image: Uint8Array,
@@ -218,21 +218,21 @@ function probe(
   const header = probeImage(image, path, maxPixels);
   if (size !== null) checkSize(header, size, path);
   if (Math.min(header.width, header.height) < minSize) {
-    throw new BadFile(`${path} has ${header.width}x${header.height} pixels, and minSize asks for sides of ${minSize}.`);
+    throw new BadFile(`${path} has ${header.width}x${header.height} pixels, but minSize is ${minSize}.`);
   }
   if (isImageField(field)) return header;
   const right = fieldOfKind(header.kind);
   throw new BadFile(
-    `${path} is named as an image that is not supported, but it is a ${header.kind}; rename it to .${right}.`,
+    `${path} has the extension of an unsupported image kind, but is a ${header.kind}; rename it to .${right}.`,
   );
 }
 
-/** Annotations are for the image as it is stored, or as it is shown where it is stored lying on its side. */
+/** Annotations refer to the image as it is stored, or as it is shown if it is stored rotated. */
 function checkSize({ width, height, orientation }: ImageHeader, [w, h]: NonNullable<ImageSize>, path: string): void {
   const isTurned = orientation >= 5;
   if ((width === w && height === h) || (isTurned && width === h && height === w)) return;
   throw new BadFile(
-    `${path} has ${width}x${height} pixels, and its annotations are for ${w}x${h}: correct them, or leave "width" and "height" out of them if the boxes are right.`,
+    `${path} has ${width}x${height} pixels, but its annotations are for ${w}x${h}: correct them, or remove "width" and "height" from them if the boxes are right.`,
   );
 }
 
@@ -242,7 +242,7 @@ interface LaidOut {
   readonly fields: readonly NewField[];
 }
 
-/** The key of a sample and its fields. */
+/** Returns the key of a sample and its fields. */
 function layOut({ files, cls, texts }: PlannedSample, { root, naming, imageOnly }: SampleOptions): LaidOut {
   const image = new FileField(naming.fieldOf(files[0]!.path), files[0]!, root);
   const key = naming.keyOf(image.path);
@@ -253,13 +253,13 @@ function layOut({ files, cls, texts }: PlannedSample, { root, naming, imageOnly 
   if (twin !== undefined) {
     throw new KeyCollisionError(
       { key, paths: [image.path, twin.path] },
-      `${twin.path} is the field "${twin.name}" of its image, which the annotations make, too; exclude or rename it.`,
+      `${twin.path} is the field "${twin.name}" of its image, which is also made from the annotations; exclude or rename it.`,
     );
   }
   return { key, image, fields: withClass<NewField>([image, ...sidecars, ...made], cls, imageOnly) };
 }
 
-/** The fields with another name and other bytes for the image. */
+/** Returns the fields with another name and other bytes for the image. */
 function withImage(
   fields: readonly NewField[],
   key: string,
@@ -271,14 +271,14 @@ function withImage(
   return fields.map((field) => (field.name === image.name ? fieldOf(name, payload) : field));
 }
 
-/** Throws {@link KeyCollisionError} if a field other than the image has the name that the image gets. */
+/** Throws {@link KeyCollisionError} if another field already has the name that the image gets. */
 function refuseTwin(fields: readonly NewField[], key: string, image: FileField, name: string): void {
   const twin = fields.find((field) => field.name !== image.name && field.name === name);
   if (twin === undefined) return;
   const { path } = twin as FileField;
   throw new KeyCollisionError(
     { key, paths: [image.path, path] },
-    `${image.path} is the field "${name}" by its content, and so is ${path} by its name; rename or exclude one of them.`,
+    `${image.path} is the field "${name}" by its content, and ${path} is the same field by its name; rename or exclude one of them.`,
   );
 }
 
@@ -292,7 +292,7 @@ function factsOf(
   return { source: files[0]!.path, width, height, orientation, cls: own };
 }
 
-/** The number in a file `.cls` beside an image that has no class of its own; -1 where it is none. */
+/** Returns the number in a `.cls` file next to an image without another class; -1 if it is not a number. */
 function classOfFile(payload: Uint8Array): number {
   if (payload.length > 10) return -1;
   const text = Buffer.from(payload).toString('latin1').trim();

@@ -1,15 +1,15 @@
 import { headerOf, type ImageHeader, kindOfField } from '@shardtool/format';
 import type { NewField, PayloadOf } from './put-sample.js';
 
-/** Images of a sample whose values are not those of 8 bits a channel. */
+/** Number of images of a sample whose values are not 8 bits per channel. */
 export interface PrecisionCounts {
-  /** Of more than 8 bits: decoders give the upper 8. */
+  /** More than 8 bits: decoders return the upper 8. */
   readonly narrowed: number;
-  /** Floating-point, signed, or of more than 16 bits: decoders refuse them. */
+  /** Floating-point, signed, or more than 16 bits: decoders reject them. */
   readonly refused: number;
 }
 
-/** Of an image with this header, and of further images among the fields, such as `depth.png`. */
+/** Counts an image with this header, and further images among the fields, such as `depth.png`. */
 export function precisionCounts(
   image: { readonly name: string; readonly header: Pick<ImageHeader, 'precision'> },
   fields: readonly NewField[],

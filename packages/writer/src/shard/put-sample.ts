@@ -1,27 +1,27 @@
 import { crc32 } from '@shardtool/base';
 import type { FieldSize, IndexRows, SampleRow, ShardWriter } from '@shardtool/format';
 
-/** One field of a sample on its way into a shard. */
+/** One field of a sample that is written into a shard. */
 export interface NewField extends FieldSize {
   /**
-   * Copies the payload to its place and returns its crc32, which is of the bytes where they came from: whatever
-   * happens to the place afterwards shows when the finished shard is read back. Throws if the payload cannot be read.
+   * Copies the payload to `place` and returns its crc32, computed from the original bytes. A later change in the buffer
+   * is therefore detected when the finished shard is read back. Throws if the payload cannot be read.
    */
   put(place: Uint8Array): number;
-  /** The same in pieces, each valid until the next, for a payload that is not to be held. */
+  /** Returns the payload in pieces, each valid until the next, if it is too large for memory. */
   readonly pieces?: (() => Iterable<Uint8Array> | AsyncIterable<Uint8Array>) | undefined;
 }
 
-/** What the index says of a sample beside its fields. */
+/** What the index stores about a sample in addition to its fields. */
 export type SampleFacts = Pick<SampleRow, 'source' | 'width' | 'height' | 'orientation' | 'cls'>;
 
-/** What takes samples: a shard, or nothing. */
+/** Receives samples: a shard, or a writer that discards them. */
 export type SampleWriter = Pick<ShardWriter, 'begin' | 'commit' | 'discard' | 'writeInPieces'>;
 
-/** The payload of a field by its name; undefined where the sample has none of that name. */
+/** Returns the payload of a field by name; undefined if the sample has no field of that name. */
 export type PayloadOf = (name: string | undefined) => Uint8Array | undefined;
 
-/** A field whose payload is at hand, and its crc32 if that is known already. */
+/** A field whose payload is in memory, and its crc32 if it is already known. */
 export function fieldOf(name: string, payload: Uint8Array, crc32?: number): NewField {
   return new HeldField(name, payload, crc32);
 }
@@ -45,7 +45,7 @@ class HeldField implements NewField {
   }
 }
 
-/** So many classes are made fields once and for all. */
+/** Number of classes whose fields are cached. */
 const KEPT_CLASSES = 4096;
 const CLASS_FIELDS = new Map<number, NewField>();
 
@@ -59,8 +59,8 @@ function classField(cls: number): NewField {
 }
 
 /**
- * The fields of a sample of class `cls` (-1 for none) as a shard stores them: the class number is a field of its own,
- * except where a shard stores images alone (`imageOnly`), since there the index has it.
+ * The fields of a sample of class `cls` (-1 for none) as a shard stores them. The class number is a separate field. If
+ * a shard stores images alone (`imageOnly`), the class is only in the index.
  */
 export function withClass<Field extends NewField>(
   fields: readonly Field[],
@@ -73,20 +73,20 @@ export function withClass<Field extends NewField>(
   return fields.concat(classField(cls) as Field);
 }
 
-/** A sample that lies in the write buffer of a shard, and is not part of the shard yet. */
+/** A sample in the write buffer of a shard that is not part of the shard yet. */
 export interface LaidOutSample {
   /** Sorted by name. */
   readonly fields: readonly NewField[];
-  /** Where the payload of each field lies, until the sample is committed or discarded. */
+  /** The payload of each field in the buffer, until the sample is committed or discarded. */
   readonly payloads: readonly Uint8Array[];
-  /** The crc32 of each payload where it came from. */
+  /** The crc32 of each payload, computed from the original bytes. */
   readonly crc32: readonly number[];
 }
 
 /**
- * Puts one sample into a shard and its row into the index: the only way into a shard, except for samples that are too
- * large to be held (`putLargeSample`). `factsOf` sees the payloads in their places. Throws what {@link layOutSample} and
- * `factsOf` throw; nothing of the sample is in the shard then.
+ * Puts one sample into a shard and its row into the index. All samples use this function, except those that are too
+ * large for memory (`putLargeSample`). `factsOf` receives the payloads in the buffer. Throws the errors of {@link
+ * layOutSample} and `factsOf`. Nothing of the sample is in the shard then.
  */
 export function putSample(
   writer: SampleWriter,
@@ -112,8 +112,8 @@ export function putSample(
 
 /**
  * Lays a sample out in the write buffer, its fields sorted by name. The caller commits it ({@link commitSample}) or
- * discards it. Throws SampleSizeError, EntryNameError or KeyLengthError for what the layout does not take, FileError, and
- * the errors of the fields as they are; nothing is laid out then.
+ * discards it. Throws SampleSizeError, EntryNameError or KeyLengthError for samples that the layout does not support,
+ * FileError, and the errors of the fields unchanged. Nothing is laid out then.
  */
 export function layOutSample(writer: SampleWriter, key: string, fields: readonly NewField[]): LaidOutSample {
   const sorted = fields.length === 1 ? fields : fields.toSorted(byName);
@@ -128,7 +128,7 @@ export function layOutSample(writer: SampleWriter, key: string, fields: readonly
   }
 }
 
-/** Makes a sample that was laid out part of the shard, and adds its row to the index. */
+/** Makes a laid-out sample part of the shard, and adds its row to the index. */
 export function commitSample(
   writer: SampleWriter,
   rows: IndexRows,
@@ -144,7 +144,7 @@ function byName(a: NewField, b: NewField): number {
   return a.name < b.name ? -1 : 1;
 }
 
-/** The payload of a field of a sample that was laid out. */
+/** Returns the payload of a field of a laid-out sample. */
 export function payloadNamed(name: string | undefined, { fields, payloads }: LaidOutSample): Uint8Array | undefined {
   for (let i = 0; i < fields.length; i++) if (fields[i]!.name === name) return payloads[i];
   return undefined;

@@ -32,10 +32,10 @@ async function write(format: OutputLayoutName, fill: FillShard) {
   return createShard(target, 'shard', 1, fill);
 }
 
-/** What is done to a payload after it was put into its place, while the rest of the sample is put there. */
+/** Changes a payload in the buffer while the rest of the sample is added. */
 type Change = (place: Uint8Array) => void;
 
-/** Writes a sample of which the field `changed` is changed in the write buffer. */
+/** Writes a sample whose field `changed` is changed in the write buffer. */
 function writeChanged(format: OutputLayoutName, imageBytes: number, changed: string, change: Change) {
   return write(format, (writer, rows) => {
     let before: Uint8Array | null = null;
@@ -65,27 +65,27 @@ const CASES = FORMATS.flatMap((format) =>
 );
 
 test.each(CASES)(
-  'a %s that changes between being read and being written to %s (image of %i bytes) ends the shard, and nothing of it stays',
+  'a %s that changes between being read and being written to %s (image of %i bytes) stops the shard, and nothing of it is left',
   async (field, format, bytes) => {
     const change: Change = (place) => {
-      // Still digits and still text, so nothing else is wrong with it.
+      // Still digits and still text, so that nothing else is wrong with it.
       place[0] = place[0]! ^ 1;
     };
     const error = await writeChanged(format, bytes, field, change).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(WriteCheckError);
-    // An MDS shard cannot be looked into before it has its name.
+    // An MDS shard cannot be checked sample by sample before it has its final name.
     if (format !== 'mds') expect((error as Error).message).toMatch(new RegExp(`(in sample "a/1", f|F)ield "${field}"`));
     expect(readdirSync(folder, { recursive: true }).filter((name) => /shard\./.test(String(name)))).toEqual([]);
   },
 );
 
-test.each(FORMATS)('a sample that stays as it was read is written to %s', async (format) => {
+test.each(FORMATS)('a sample that does not change after it was read is written to %s', async (format) => {
   const { file, bytes, crc32: sum } = await writeChanged(format, 100_000, 'jpg', () => undefined);
   const written = readFileSync(path.join(folder, file));
   expect([written.length, crc32(written)]).toEqual([bytes, sum]);
 });
 
-test('a shard whose file another process has replaced is not taken for the one that was written', async () => {
+test('a shard file that another process has replaced is detected', async () => {
   const written = write('tar', (writer, rows) => {
     putSample(writer, rows, 'a/1', [fieldOf('jpg', Buffer.from('image'))], () => FACTS);
     writeFileSync(path.join(folder, 'other'), 'other');
@@ -93,6 +93,6 @@ test('a shard whose file another process has replaced is not taken for the one t
     return new Map();
   });
   await expect(written).rejects.toThrow(
-    /shard\.tar was not written as it was read: another file has taken its place\./,
+    /shard\.tar differs from what was read: another file has replaced it\./,
   );
 });

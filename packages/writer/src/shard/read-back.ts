@@ -3,37 +3,37 @@ import { crc32, crc32Hex, WriteCheckError } from '@shardtool/base';
 import type { OutputLayout } from '@shardtool/format';
 import { checkShard } from '../check/check-shard.js';
 
-/** Short enough to stay in the processor's cache: it is summed up right after it is read. */
+/** Small enough for the processor's cache, since it is checksummed right after it is read. */
 const PIECE_BYTES = 256 << 10;
 
 /** A shard that was just written, with its index. */
 export interface WrittenShard {
-  /** What messages call it. */
+  /** Name in messages. */
   readonly name: string;
-  /** Where it is until it gets its name. */
+  /** Path until it gets its final name. */
   readonly path: string;
   readonly indexPath: string;
   readonly layout: Pick<OutputLayout, 'name'>;
-  /** The file that its writer has open. */
+  /** The file descriptor of its writer. */
   readonly fd: number;
-  /** Its size, and its crc32 as it follows from the crc32 that each payload had where it came from. */
+  /** Its size, and its crc32 computed from the crc32 of the original payloads. */
   readonly bytes: number;
   readonly crc32: number;
 }
 
 /**
- * Reads a shard that was just written, mostly from the page cache, and compares it with the size and crc32 that it should
- * have. It is opened by its path, since that is what becomes part of the dataset, and has to be the file that the
- * writer has open. Throws {@link WriteCheckError}, which names a sample if the index shows one that is wrong.
+ * Reads a shard that was just written, mostly from the page cache, and compares its size and crc32 with the expected
+ * ones. It opens the path, since that file becomes part of the dataset, and checks that it is the file that the writer
+ * has open. Throws {@link WriteCheckError}, which names a sample if the index shows that it is wrong.
  */
 export async function readBack(shard: WrittenShard): Promise<void> {
   const fd = openSync(shard.path, 'r');
   try {
-    if (!isSameFile(fd, shard.fd)) throw changed(shard, 'another file has taken its place');
+    if (!isSameFile(fd, shard.fd)) throw changed(shard, 'another file has replaced it');
     const found = sumUp(fd);
     if (found.bytes === shard.bytes && found.crc32 === shard.crc32) return;
     const { name, path, indexPath, layout } = shard;
-    // An MDS shard is not opened by this path: its name decides whether it is compressed.
+    // An MDS shard cannot be opened by this path, because its name decides whether it is compressed.
     const { faults } = await checkShard(
       { name, path, indexPath, cropsPath: null, format: layout.name, record: null },
       null,
@@ -63,6 +63,6 @@ function sumUp(fd: number): { readonly bytes: number; readonly crc32: number } {
 }
 
 function changed({ name, path }: WrittenShard, what: string): WriteCheckError {
-  const message = `${name} was not written as it was read: ${what}. Check that nothing else writes to ${path}, then pack again; if this happens again, check the memory and the disk of this machine.`;
+  const message = `${name} differs from what was read: ${what}. Check that no other process writes to ${path}, then pack again. If this happens again, check the memory and the disk of this machine.`;
   return new WriteCheckError({ shard: name, path }, message);
 }

@@ -3,21 +3,24 @@ import type { Checker } from '@shardtool/reader';
 import type { FailOnOptions, Sharp } from 'sharp';
 import type { ImageFormat, RecodeOptions } from '../options.js';
 
-/** An image that was encoded again. */
+/** A re-encoded image. */
 export interface RecodedImage {
   readonly bytes: Uint8Array;
-  /** Of the new bytes; the EXIF orientation is baked into them. */
+  /** Size of the new image, after the EXIF orientation was applied. */
   readonly width: number;
   readonly height: number;
   readonly format: ImageFormat;
-  /** 1 if something in the image was odd, although it could be decoded. */
+  /** 1 if the decoder warned about the image, otherwise 0. */
   readonly warnings: number;
 }
 
-/** Encodes one image again. Rejects with SampleDecodeError for what {@link Checker.check} refuses, and with what sharp throws. */
+/**
+ * Re-encodes one image. Rejects with SampleDecodeError for images that {@link Checker.check} rejects, and with the
+ * errors of sharp.
+ */
 export type Recoder = (image: Uint8Array, header: ImageHeader) => Promise<RecodedImage>;
 
-/** Kinds that have no encoder here, or none worth it, become PNG: nothing of the pixels is lost. */
+/** Output format for each kind. Kinds without a suitable encoder become PNG, which is lossless. */
 const SAME_KIND: Readonly<Record<ImageKind, ImageFormat>> = {
   jpeg: 'jpg',
   png: 'png',
@@ -28,9 +31,9 @@ const SAME_KIND: Readonly<Record<ImageKind, ImageFormat>> = {
 };
 
 /**
- * Loads sharp and returns what resizes and encodes images with it. One thread an image: the workers are the threads.
- * Metadata is left out, colours become sRGB, and a JPEG loses its alpha channel without blending. What is a damaged image
- * `checker` says.
+ * Loads sharp and returns a function that resizes and encodes images. It uses one thread per image, since the workers
+ * are already threads. Metadata is removed, colours become sRGB, and a JPEG loses its alpha channel without blending.
+ * `checker` decides which images are damaged.
  */
 export async function createRecoder(options: RecodeOptions, checker: Checker): Promise<Recoder> {
   const { default: sharp } = await import('sharp');
@@ -47,28 +50,28 @@ export async function createRecoder(options: RecodeOptions, checker: Checker): P
       const { warnings } = await checker.check(image);
       return { ...(await encoded('none')), warnings };
     };
-    // JPEGs are checked by another decoder than sharp's, which sees other damage.
+    // JPEGs are checked by another decoder than sharp's, which detects other damage.
     if (kind === 'jpeg') return checked();
     try {
       return { ...(await encoded('warning')), warnings: 0 };
     } catch {
-      // Now libvips refuses whatever is odd in an image.
+      // libvips now rejects any irregular image.
       return checked();
     }
   };
 
-  /** The image itself, or one with the same pixels whose colours and orientation sharp understands. */
+  /** Returns the image itself, or one with the same pixels whose colours and orientation sharp can read. */
   async function readableBySharp(image: Uint8Array, header: ImageHeader): Promise<Uint8Array> {
     const { kind, orientation } = header;
     const raw = await checker.misreadPixels(image);
-    // Not compressed, since it is decoded again at once.
+    // Not compressed, since it is decoded again immediately.
     const asPng = (picture: Sharp) => picture.withMetadata({ orientation }).png({ compressionLevel: 0 }).toBuffer();
     if (raw !== null) {
       const { data, width, height } = raw;
       return asPng(sharp(data, { raw: { width, height, channels: 3 } }));
     }
     if (orientation === 1) return image;
-    // What is left of the metadata is the orientation, wherever it was.
+    // The only metadata that is kept is the orientation, wherever it was stored.
     return kind === 'tiff' ? asPng(sharp(image)) : (stripMetadata(image, header) ?? image);
   }
 }

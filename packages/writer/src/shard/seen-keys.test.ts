@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { SeenKeys } from './seen-keys.js';
 
-test('a key that was added is known, and one that was not is new', () => {
+test('a key is known if it was added before, and new otherwise', () => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.string({ unit: 'grapheme' }), { maxLength: 3000 }), (keys) => {
       const seen = new SeenKeys();

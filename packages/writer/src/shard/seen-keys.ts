@@ -1,15 +1,17 @@
 import { createHash } from 'node:crypto';
 
-/** Bytes of a key's md5 that are kept: 2^48 values. */
+/** Number of bytes of a key's md5 that are kept: 2^48 values. */
 const HASH_BYTES = 6;
 
-/** Remembers keys by a hash of each, in some 20 bytes a key, so that a stream of millions of samples can be checked. */
+/**
+ * Remembers keys by a hash of each, in about 20 bytes per key, so that a stream of millions of samples can be checked.
+ */
 export class SeenKeys {
-  /** Open addressing: hash + 1, or 0 for a free place. At most half of the places are taken. */
+  /** Hash table with open addressing: hash + 1, or 0 for a free entry. At most half of the entries are used. */
   #places = new Float64Array(1024);
   #count = 0;
 
-  /** Whether this key may have been added before; false is certain. */
+  /** Adds a key. Returns true if it may have been added before; false is certain. */
   add(key: string): boolean {
     const hash = createHash('md5').update(key).digest().readUIntBE(0, HASH_BYTES) + 1;
     const place = placeOf(this.#places, hash);
@@ -26,7 +28,7 @@ export class SeenKeys {
   }
 }
 
-/** Where the hash stands, or where it would. */
+/** Position of the hash in the table, or the position where it belongs. */
 function placeOf(places: Float64Array, hash: number): number {
   let place = hash % places.length;
   while (places[place] !== 0 && places[place] !== hash) place = (place + 1) % places.length;

@@ -21,42 +21,42 @@ import {
 import type { SampleWriter } from './put-sample.js';
 
 /** Of any layout that holds a sample whole: no buffer of Node 20 is longer. */
-const MOST_HELD_BYTES = 2 ** 32 - 2;
+const MAX_HELD_BYTES = 2 ** 32 - 2;
 
 /** What all shards of a pack have in common. */
 export interface ShardSetting extends ShardTarget {
   readonly sample: SampleOptions;
-  /** Null where nothing is done to the images: their bytes go straight into the shard. */
+  /** Null if images are not processed: their bytes go straight into the shard. */
   readonly step: ImageStep | null;
   readonly onBad: 'stop' | 'quarantine';
-  /** The files were measured a while ago: one whose time is another by now is bad. */
+  /** True if the files were measured some time ago. A file with another modification time is then bad. */
   readonly checkTimes: boolean;
-  /** Many files are read at a time; null where one is, each straight into its place. */
+  /** Reads many files concurrently; null if files are read one at a time, each straight into its shard. */
   readonly flight: InFlight | null;
-  /** How they are asked for then. */
+  /** How files are opened and read in that case. */
   readonly access: FileAccess;
-  /** Called after each sample, and waited for where it says so; null where nobody else needs the thread. */
+  /** Called after each sample, and awaited if it returns a promise; null if no other work needs the thread. */
   readonly yieldIfDue: (() => Promise<void> | null) | null;
 }
 
-/** One shard to be written. */
+/** One shard to write. */
 export interface ShardJob {
   readonly shard: number;
-  /** What the shard is called, without its ending. */
+  /** Name of the shard without its extension. */
   readonly stem: string;
   readonly plan: ShardPlan;
 }
 
-/** An image that was left out, with the files beside it. */
+/** An image that was skipped together with the files next to it. */
 export interface QuarantinedFile {
-  /** Below the source. */
+  /** Path below the source. */
   readonly path: string;
   readonly reason: string;
   /** The bad image that stood for this one, which has the same bytes and may be fine itself. */
   readonly standsFor?: string;
 }
 
-/** What became of a shard. */
+/** Result of writing a shard. */
 export interface ShardResult extends ShardRecord {
   readonly shard: number;
   readonly files: number;
@@ -64,20 +64,24 @@ export interface ShardResult extends ShardRecord {
   readonly orientationBaked: number;
   readonly warnings: number;
   readonly metadataKept: number;
-  /** Images of more than 8 bits a channel, and those of values that decoders refuse; absent in notes of earlier versions. */
+  /**
+   * Number of images with more than 8 bits per channel, and of those with values that decoders reject. Absent in notes
+   * of earlier versions.
+   */
   readonly narrowed?: number;
   readonly refused?: number;
   readonly quarantined: readonly QuarantinedFile[];
-  /** Size of the files of samples that were left out; absent in notes of earlier versions. */
+  /** Size of the files of skipped samples; absent in notes of earlier versions. */
   readonly badBytes?: number;
 }
 
-/** Is told after each sample how many files and source bytes are done; throws where the pack is to end. */
+/** Called after each sample with the number of files and source bytes that are done. Throws if the pack should stop. */
 export type Report = (files: number, bytes: number) => void;
 
 /**
- * Writes one shard and its indexes; `whenFilled` is that of {@link createShard}. Throws {@link BadFileError} for a file that cannot be packed (unless bad files go to
- * quarantine), DiskFullError and FileError; nothing of the shard is left then.
+ * Writes one shard and its indexes; for `whenFilled` see {@link createShard}. Throws {@link BadFileError} for a file
+ * that cannot be packed (unless bad files are quarantined), DiskFullError and FileError. After an error nothing of the
+ * shard is left.
  */
 export async function writeShard(
   job: ShardJob,
@@ -91,16 +95,14 @@ export async function writeShard(
     put = await putSamples(plan, setting, writer, rows, report);
     return keepRows(plan.columns, put.kept);
   };
-  // Whether the next shard is to be written at all may depend on what is bad in this one.
+  // Whether the next shard is written at all may depend on the bad files of this one.
   const whenGood = () => put!.quarantined.length === 0 && whenFilled?.();
   const record = await createShard(setting, job.stem, plan.samples, fill, whenGood);
   const { kept: _, ...counts } = put!;
   return { shard: job.shard, ...record, ...counts };
 }
 
-/**
- * Does with the samples of a shard what {@link writeShard} does, and writes nothing: says which are bad.
- */
+/** Processes the samples of a shard like {@link writeShard}, but writes nothing and only reports bad files. */
 export async function checkShard(plan: ShardPlan, setting: ShardSetting, report: Report): Promise<CheckedShard> {
   const rows = new IndexRows(plan.samples);
   const writer = nowhereBut(setting.layout);
@@ -108,7 +110,7 @@ export async function checkShard(plan: ShardPlan, setting: ShardSetting, report:
   return counts;
 }
 
-/** What became of the samples of a shard. */
+/** Result of checking the samples of a shard. */
 export type CheckedShard = Omit<ShardResult, 'shard' | keyof ShardRecord>;
 
 interface PutSamples extends CheckedShard {
@@ -126,9 +128,9 @@ const NOWHERE: SampleWriter = {
   },
 };
 
-/** The same, refusing the names that the layout refuses. */
+/** A writer that discards its samples, but rejects the same names as the layout. */
 function nowhereBut(layout: OutputLayout): SampleWriter {
-  // What is begun and discarded is never written, so there need be no file.
+  // A sample that is begun and then discarded is never written, so no file is needed.
   const shard = layout.createWriter(-1, `A shard of ${layout.name}`);
   const checkNames = (key: string, fields: readonly FieldSize[]) => {
     shard.begin(
@@ -158,8 +160,8 @@ async function putSamples(
   report: Report,
 ): Promise<PutSamples> {
   const { sample: options, step, flight, access, checkTimes, maxSampleBytes, yieldIfDue } = setting;
-  // What is refused is not read ahead.
-  const heldBytes = Math.min(writer.writeInPieces === undefined ? MOST_HELD_BYTES : HELD_BYTES, maxSampleBytes);
+  // Samples that are rejected for their size are not read ahead.
+  const heldBytes = Math.min(writer.writeInPieces === undefined ? MAX_HELD_BYTES : HELD_BYTES, maxSampleBytes);
   const ahead = flight && new FilesAhead(options.root, plan.files, flight, access, checkTimes, heldBytes);
   const quarantined: QuarantinedFile[] = [];
   const count = { files: 0, renamed: 0, orientationBaked: 0, warnings: 0, metadataKept: 0, narrowed: 0, refused: 0 };
@@ -209,8 +211,8 @@ function countPacked(count: Counts, { files }: PlannedSample, packed: PackedSamp
 }
 
 /**
- * What quarantine.jsonl says of a bad sample. Throws `error` where it is about more than this sample, and BadFileError where a
- * bad sample ends the pack.
+ * Returns the entry of quarantine.jsonl for a bad sample. Throws `error` if it does not concern this sample alone, and
+ * BadFileError if bad samples stop the pack.
  */
 function quarantine(error: unknown, { files }: PlannedSample, onBad: ShardSetting['onBad']): QuarantinedFile {
   const isOfName =
@@ -222,7 +224,7 @@ function quarantine(error: unknown, { files }: PlannedSample, onBad: ShardSettin
   return { path, reason: error.message };
 }
 
-/** `read` has what gives each file, where they are read ahead. */
+/** `read` returns the contents of each file, if files are read ahead. */
 function sampleAt(
   { fileStart, files, cls, texts, sizes }: ShardPlan,
   sample: number,
@@ -243,9 +245,9 @@ const NO_TEXTS: PlannedSample['texts'] = [];
 
 function tooLarge({ files }: PlannedSample, bytes: number, limit: number): BadFile {
   const [image, ...others] = files;
-  const what = others.length === 0 ? 'has' : `and the ${others.length} beside it have`;
+  const what = others.length === 0 ? 'has' : `and the ${others.length} next to it have`;
   return new BadFile(
-    `${image!.path} ${what} ${bytes} bytes, and a sample may have ${limit} (maxSampleBytes); exclude it, or allow more.`,
+    `${image!.path} ${what} ${bytes} bytes, more than the limit of ${limit} (maxSampleBytes); exclude it, or raise maxSampleBytes.`,
   );
 }
 

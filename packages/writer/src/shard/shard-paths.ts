@@ -1,37 +1,37 @@
 import { type OutputLayout, sidecarOfShard, sidecarPath } from '@shardtool/format';
 import type { OtherIndex } from './other-indexes.js';
 
-/** Where a shard lies below the folder of its dataset. */
+/** Paths of a shard below the folder of its dataset. */
 export interface ShardPaths {
-  /** What is one shard: its file, or its folder. */
+  /** Path of the shard itself: its file, or its folder. */
   readonly shard: string;
-  /** The shard's file: `train-000000.tar`, `000000.lmdb/data.mdb`. */
+  /** Path of the shard's file: `train-000000.tar`, `000000.lmdb/data.mdb`. */
   readonly file: string;
-  /** The folder that belongs to the shard alone; null where it is a file in the dataset's folder. */
+  /** Folder that belongs to this shard only; null if the shard is a file in the dataset's folder. */
   readonly folder: string | null;
   readonly index: string;
-  /** All that can lie beside it, the index too. */
-  readonly beside: readonly string[];
+  /** Paths of all possible files next to it, including the index. */
+  readonly sidecars: readonly string[];
 }
 
-/** What shard `number` is called, without its ending: `train-000000`, where `name` is `train`. */
+/** Name of shard `number` without its extension: `train-000000` if `name` is `train`. */
 export function numberedStem(name: string, number: number): string {
   return `${name === '' ? '' : `${name}-`}${String(number).padStart(6, '0')}`;
 }
 
-/** Places the shard that is called `stem`. */
+/** Returns the paths of the shard called `stem`. */
 export function shardPaths(
   layout: Pick<OutputLayout, 'extension' | 'innerFile' | 'shardFolder'>,
   stem: string,
 ): ShardPaths {
   const shard = (layout.shardFolder === undefined ? '' : `${layout.shardFolder}/`) + stem + layout.extension;
-  const others = { index: sidecarPath('index', shard), beside: sidecarOfShard(shard) };
+  const others = { index: sidecarPath('index', shard), sidecars: sidecarOfShard(shard) };
   return layout.innerFile === undefined
     ? { shard, file: shard, folder: null, ...others }
     : { shard, file: `${shard}/${layout.innerFile}`, folder: shard, ...others };
 }
 
-/** All files of a shard that has these indexes, below the folder of its dataset: its own file comes last. */
+/** Paths of all files of a shard with these indexes, below the folder of its dataset. The shard's own file is last. */
 export function filesOfShard(
   layout: Pick<OutputLayout, 'extension' | 'innerFile' | 'shardFolder'>,
   stem: string,

@@ -16,34 +16,37 @@ import { createShard, type ShardRecord, type ShardTarget } from './new-shard.js'
 import { type NewField, type PayloadOf, putSample, withClass } from './put-sample.js';
 import { SeenKeys } from './seen-keys.js';
 
-/** A sample that comes from elsewhere than files. */
+/** A sample that does not come from files. */
 export interface SampleToWrite {
   readonly key: string;
-  /** Valid until the next sample is asked for. */
+  /** Valid until the next sample is requested. */
   readonly fields: readonly NewField[];
-  /** Values of label columns, by name; null where one lacks. */
+  /** Values of label columns by name; null for a missing value. */
   readonly columns?: ReadonlyMap<string, ColumnValue>;
 }
 
-/** Where shards of samples that come one after the other are cut, and how they are called. */
+/** Names of new shards, and callbacks during the writing of consecutive samples. */
 export interface SampleCut {
   readonly maxShardBytes: number;
   readonly maxShardSamples: number;
-  /** What shard `number` is called; it is about to be made. */
+  /** Returns the name of shard `number`, which is about to be created. */
   begin(number: number): Promise<string>;
-  /** It is whole. Its index is read again where a hash of a key comes again. */
+  /**
+   * Called when the shard is complete. Its index is read again if the hash of a later key equals that of an earlier
+   * one.
+   */
   made(stem: string, record: ShardRecord): Promise<void>;
-  /** Called after each sample with the bytes of its payloads; throws where the work is to end. */
+  /** Called after each sample with the bytes of its payloads. Throws if the work should stop. */
   report(samples: number, bytes: number): void;
-  /** The key came before: throws, or leaves the sample out. */
+  /** Called for a repeated key. Throws, or returns to skip the sample. */
   refuseKey(key: string): void;
 }
 
 /**
- * Writes samples to new shards, in the order in which they come. Memory holds one sample (of a large one 64 MiB), the
- * write buffer, the index of the shard in hand, and some 20 bytes for each key. Throws
- * SampleSizeError, EntryNameError or KeyLengthError for what the layout does not take, DiskFullError, FileError, and the
- * errors of `samples` as they are.
+ * Writes samples to new shards, in the order in which they arrive. Memory use: one sample (64 MiB of a large one), the
+ * write buffer, the index of the current shard, and about 20 bytes per key. Throws SampleSizeError, EntryNameError or
+ * KeyLengthError for samples that the layout does not support, DiskFullError, FileError, and the errors of `samples`
+ * unchanged.
  */
 export async function writeSamples(
   samples: AsyncIterator<SampleToWrite, unknown>,
@@ -52,7 +55,7 @@ export async function writeSamples(
 ): Promise<readonly ShardRecord[]> {
   const shards: ShardRecord[] = [];
   const seen = new SeenKeys();
-  /** The next sample whose key is new. */
+  /** Returns the next sample whose key is new. */
   const take = async (rows: IndexRows | null) => {
     for (;;) {
       const next = await samples.next();
@@ -106,7 +109,7 @@ async function writeSample(
   } else putSample(writer, rows, key, stored, factsOf);
 }
 
-/** Longer text is no number. */
+/** Longer text cannot be a class number. */
 const MAX_CLASS_BYTES = 64;
 
 function classOf(fields: readonly NewField[]): number {
@@ -117,7 +120,7 @@ function classOf(fields: readonly NewField[]): number {
   return classNumber(text);
 }
 
-/** What the sample takes in a tar, at most: all layouts are cut by that. */
+/** Upper limit of the sample's size in a tar, which decides where all layouts are split into shards. */
 function tarBytes({ key, fields }: SampleToWrite): number {
   return fields.reduce((sum, { name, bytes }) => sum + entryBytes(bytes, Buffer.byteLength(`${key}.${name}`)), 0);
 }
@@ -126,7 +129,7 @@ function payloadBytes({ fields }: SampleToWrite): number {
   return fields.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
-/** Whether a key stands in the shard in hand or in one that was written. Asked only where its hash came before. */
+/** True if the key is in the current shard or in an earlier one. Called only if its hash occurred before. */
 async function hasKey(
   key: string,
   rows: IndexRows | null,

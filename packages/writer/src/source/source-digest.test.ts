@@ -22,7 +22,7 @@ function filesOf(paths: readonly string[], bytes: number, mtimeMs: number, memor
   return files;
 }
 
-test('the same files and classes have the same digest, and any other path, size, time, folder or class another one', () => {
+test('the same files and classes have the same digest, and another path, size, time, folder or class gives another digest', () => {
   const digest = digestOfSource('/photos/', filesOf(PATHS, 5, 1), null);
   expect(digestOfSource('/photos/', filesOf(PATHS, 5, 1), null)).toBe(digest);
   expect(digestOfSource('/photos/', filesOf(PATHS, 5, 1, ON_DISK), null)).toBe(digest);

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import type { SourceFiles } from './source-files.js';
 
 /**
- * sha256 over everything that a plan is made from besides the recorded options: the folder, all files in it with their
- * sizes and times, the list of classes, and the texts of fields that are made of files which may lie elsewhere.
+ * sha256 of everything that a plan is made from, except the recorded options: the folder, all its files with their
+ * sizes and times, the list of classes, and the texts of fields made from files that may be outside the source.
  */
 export function digestOfSource(
   root: string,

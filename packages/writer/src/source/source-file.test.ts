@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-test('a file of the size that was measured is read whole', () => {
+test('a file that still has its measured size is read completely', () => {
   const target = new Uint8Array(12);
   readSourceFile(file, target);
   expect(Buffer.from(target).toString()).toBe('twelve bytes');
@@ -27,7 +27,7 @@ test('a file that grew or shrank since it was measured is bad', () => {
   expect(() => readSourceFile(file, new Uint8Array(0))).toThrow(BadFile);
 });
 
-test('in the middle of a buffer a file is read whole as well, and one that grew or shrank is bad', () => {
+test('a file is read completely into the middle of a buffer, and one that grew or shrank is bad', () => {
   const buffer = new Uint8Array(20).fill(0x2e);
   readSourceFile(file, buffer.subarray(4, 16));
   expect(Buffer.from(buffer).toString()).toBe('....twelve bytes....');
@@ -36,7 +36,7 @@ test('in the middle of a buffer a file is read whole as well, and one that grew 
   }
 });
 
-test('a file that is gone, or became a folder or a pipe, is bad and is not waited for', () => {
+test('a file that was deleted, or replaced by a folder or a pipe, is bad and is not waited for', () => {
   expect(() => readSourceFile(join(root, 'gone.jpg'), new Uint8Array(1))).toThrow('gone.jpg cannot be read (ENOENT');
   mkdirSync(join(root, 'folder.jpg'));
   expect(() => readSourceFile(join(root, 'folder.jpg'), new Uint8Array(1))).toThrow(BadFile);

@@ -3,21 +3,21 @@ import { FileError } from '@shardtool/base';
 import { BadFileError } from '../errors.js';
 import { type FileTable, pathAt } from './file-table.js';
 
-/** A file that cannot be packed, and with it its sample. What becomes of it, the caller decides. */
+/** A file that cannot be packed, which makes its sample bad. The caller decides how to handle it. */
 export class BadFile extends Error {}
 
-/** Errors that are the system's limits, not the file's fault: they end the pack. */
+/** Errors caused by limits of the system, not by the file. They stop the pack. */
 const SYSTEM_LIMITS = new Set(['EMFILE', 'ENFILE', 'ENOMEM']);
 /** Node reads no more than 2^31 - 1 bytes at once. */
 const MAX_READ_BYTES = 1 << 30;
-/** A pipe that took a file's place must not be waited for. */
+/** A pipe that replaced a file must not be waited for. */
 export const READ_NOW = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 const BEHIND = new Uint8Array(1);
 
 /**
- * Reads a whole file into `target`, which has the size that the file had when it was measured. Throws {@link BadFile}
- * where the file cannot be read, or has another size by now; the byte behind `target` in its buffer, if there is one,
- * may then have changed: asking for it in the same read tells whether the file has grown.
+ * Reads a whole file into `target`, which has the size that was measured. Throws {@link BadFile} if the file cannot be
+ * read or its size has changed. The read requests one more byte to detect a file that has grown, so the byte after
+ * `target` in its buffer, if there is one, may be overwritten.
  */
 export function readSourceFile(path: string, target: Uint8Array): void {
   let fd: number | undefined;
@@ -49,7 +49,7 @@ export function isSystemLimit(error: unknown): boolean {
   return SYSTEM_LIMITS.has((error as NodeJS.ErrnoException).code ?? '');
 }
 
-/** The system's error as one of the file, unless it is a limit of the system. */
+/** Converts a system error to an error of the file, unless it is a limit of the system. */
 export function unreadableFile(path: string, cause: Error): BadFile | FileError {
   const message = `${path} cannot be read (${cause.message}).`;
   return isSystemLimit(cause) ? new FileError({ path }, message, { cause }) : new BadFile(message, { cause });
@@ -59,14 +59,16 @@ export function changedFile(path: string): BadFile {
   return new BadFile(`${path} has changed since the pack began.`);
 }
 
-/** Throws {@link BadFile} for a pipe, a socket or a device, which are measured as if they were empty. A folder is met when it is read. */
+/**
+ * Throws {@link BadFile} for a pipe, a socket or a device, which have the size 0. A folder is detected when it is read.
+ */
 export function checkIsFile(path: string, stat: Stats): void {
-  if (!stat.isFile() && !stat.isDirectory()) throw new BadFile(`${path} is a pipe or a device, and no file.`);
+  if (!stat.isFile() && !stat.isDirectory()) throw new BadFile(`${path} is a pipe or a device, not a file.`);
 }
 
 /**
- * Throws {@link BadFile} where one of the files `from` to `to - 1` was changed since they were measured, and kept its
- * size. Another size, or no file at all, is met when it is read.
+ * Throws {@link BadFile} if one of the files `from` to `to - 1` was modified since it was measured, but kept its size.
+ * Changed sizes and deleted files are detected when they are read.
  */
 export function checkUnchanged(root: string, files: FileTable, from: number, to: number): void {
   for (let file = from; file < to; file++) {
@@ -77,8 +79,8 @@ export function checkUnchanged(root: string, files: FileTable, from: number, to:
   }
 }
 
-/** The error that ends a pack at a bad file. */
+/** Returns the error that stops a pack at a bad file. */
 export function badFile(bad: Error, path: string): BadFileError {
-  const message = `${bad.message} Or have such files left out and listed in quarantine.jsonl: --on-bad quarantine.`;
+  const message = `${bad.message} Or skip such files and list them in quarantine.jsonl with --on-bad quarantine.`;
   return new BadFileError({ path }, message, { cause: bad });
 }

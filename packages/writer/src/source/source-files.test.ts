@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** With so many bytes in memory; the rest of the tests is the same for both. */
+/** Creates files with this memory limit; the tests are the same for memory and disk. */
 function filesOf(paths: readonly string[], memoryBytes: number): SourceFiles {
   return sourceFilesOf(sortByCodePoint([...paths]), { memoryBytes, folder: join(folder, 'state') });
 }
@@ -21,7 +21,7 @@ function filesOf(paths: readonly string[], memoryBytes: number): SourceFiles {
 const NOTHING = 1;
 const ALL = 2 ** 28;
 
-test('files read back as they were given, in any order, from memory and from the disk', () => {
+test('files are read back unchanged, in any order, from memory and from disk', () => {
   const path = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }).filter((text) => !text.includes('\0'));
   fc.assert(
     fc.property(
@@ -53,7 +53,7 @@ test('files read back as they were given, in any order, from memory and from the
   );
 });
 
-test('many files that go to the disk in the middle are all there, in one pass and file by file', () => {
+test('files that are moved to disk while they are added are all read back, in one pass and one by one', () => {
   const paths = Array.from({ length: 60_000 }, (_, i) => `${String(i).padStart(6, '0')}${'x'.repeat(i % 70)}`);
   const files = filesOf(paths, 2 ** 20);
   for (const reader of [files.reader(), files.reader()]) {
@@ -65,7 +65,7 @@ test('many files that go to the disk in the middle are all there, in one pass an
   files.close();
 });
 
-test('what another thread fills in is seen by a reader that begins afterwards', () => {
+test('values that another thread fills in are visible to a reader created afterwards', () => {
   for (const memoryBytes of [NOTHING, ALL]) {
     const files = filesOf(['a.jpg', 'b.jpg', 'c.jpg'], memoryBytes);
     new SourceFiles(files.share()).fill(1, 3, (path) => ({ bytes: path === 'b.jpg' ? 7 : 9, mtimeMs: 1 }));
@@ -75,14 +75,14 @@ test('what another thread fills in is seen by a reader that begins afterwards', 
   }
 });
 
-test('on the disk the files have no name, so that a process that is killed leaves nothing behind', () => {
+test('on the disk the files have no name, so that a killed process leaves nothing on the disk', () => {
   const files = filesOf(['a.jpg'], NOTHING);
   expect(files.share().spool).toHaveProperty('fd');
   expect(readdirSync(folder)).toEqual([]);
   files.close();
 });
 
-test('a path longer than what is collected and read at once is no other than the rest', () => {
+test('a path longer than the write and read buffers is read back like any other', () => {
   const long = 'y'.repeat(3 * 2 ** 20);
   for (const memoryBytes of [NOTHING, ALL]) {
     const files = filesOf(['x', long, 'z'], memoryBytes);

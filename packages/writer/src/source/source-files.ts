@@ -3,33 +3,33 @@ import { SourceError } from '../errors.js';
 import { type SharedSpool, Spool, SpooledBytes, type SpoolPlace } from './spool.js';
 
 /**
- * Of one file: its size in bytes and when it was last changed, in milliseconds since 1970, as two doubles; behind them
- * its path in UTF-8, filled up with zeros to a multiple of eight.
+ * Header of a file's record: size in bytes and modification time in milliseconds since 1970, as two doubles. The path
+ * in UTF-8 follows, padded with zeros to a multiple of eight.
  */
 const FACTS_BYTES = 16;
 const UNIT = 8;
-/** So many bytes are collected before they go to the spool. */
+/** Bytes that are collected before they are written to the spool. */
 const BLOCK_BYTES = 1 << 20;
-/** So many are read ahead from the disk. */
+/** Bytes that are read ahead from the disk. */
 const WINDOW_BYTES = 1 << 18;
 const MOST_UNITS = 2 ** 32 - 1;
 
-/** Source files as other threads get them. */
+/** Source files in the form that is sent to other threads. */
 export interface SharedSourceFiles {
   readonly ends: Uint32Array;
   readonly spool: SharedSpool;
 }
 
 /**
- * All files below a source, sorted by path: what a plan is made from. In memory each takes four bytes besides the
- * {@link Spool}, which goes to the disk where it becomes large.
+ * All files below a source, sorted by path, from which a plan is made. Each takes four bytes of memory in addition to
+ * the {@link Spool}, which is moved to disk when it becomes large.
  */
 export class SourceFiles {
-  /** Where the record of each file ends, in units of eight bytes. */
+  /** End of each file's record, in units of eight bytes. */
   readonly #ends: Uint32Array;
   readonly #spool: SharedSpool;
   readonly #bytes: SpooledBytes;
-  /** Gives the memory or the file up: nothing reads the files any more then, in any thread. */
+  /** Frees the memory or the file. After that no thread may read the files. */
   readonly close: () => void;
 
   constructor({ ends, spool }: SharedSourceFiles, close = (): void => undefined) {
@@ -47,7 +47,7 @@ export class SourceFiles {
     return { ends: this.#ends, spool: this.#spool };
   }
 
-  /** Everything as bytes, piece by piece: files that differ in anything give other bytes. */
+  /** Yields everything as bytes, in pieces: any difference between files gives other bytes. */
   *pieces(): Generator<Uint8Array> {
     const { buffer, byteOffset, byteLength } = this.#ends;
     yield new Uint8Array(buffer, byteOffset, byteLength);
@@ -56,12 +56,12 @@ export class SourceFiles {
       yield this.#bytes.span(from, Math.min(total, from + BLOCK_BYTES));
   }
 
-  /** Sees each file as it is now, or at the latest when the reader comes to it. */
+  /** Returns a reader. It sees values of a file that are filled in before it reaches that file. */
   reader(): FileReader {
     return new FileReader(this.#ends, this.#bytes);
   }
 
-  /** Fills in the size and the time of the files from number `from` up to `to`; `facts` gives them for a path and its number. */
+  /** Fills in the size and the time of the files `from` to `to - 1`. `facts` returns them for a path and its number. */
   fill(from: number, to: number, facts: (path: string, file: number) => FileFacts): void {
     const first = startOf(this.#ends, from);
     this.#bytes.change(first, this.#ends[to - 1]! * UNIT, (bytes) => {
@@ -76,17 +76,17 @@ export class SourceFiles {
 }
 
 export interface FileFacts {
-  /** Size in bytes; 0 until it was measured, -1 where it could not be. */
+  /** Size in bytes; 0 before it is measured, -1 if it could not be. */
   readonly bytes: number;
-  /** When the file was last changed, in milliseconds since 1970; 0 until it was measured. */
+  /** Modification time in milliseconds since 1970; 0 before it is measured. */
   readonly mtimeMs: number;
 }
 
-/** Reads source files by their numbers; quickest in ascending order. */
+/** Reads source files by number; fastest in ascending order. */
 export class FileReader {
   readonly #ends: Uint32Array;
   readonly #bytes: SpooledBytes;
-  /** What is at hand of all bytes: those from `#from` up to `#to`. */
+  /** Buffered bytes: those from `#from` up to `#to`. */
   #window: Buffer;
   #from = 0;
   #to: number;
@@ -98,7 +98,7 @@ export class FileReader {
     this.#to = this.#window.length;
   }
 
-  /** Relative to the source, with "/". */
+  /** Path relative to the source, with "/". */
   path(file: number): string {
     const start = this.#hold(file);
     return pathIn(this.#window, start, this.#ends[file]! * UNIT - this.#from);
@@ -122,7 +122,7 @@ export class FileReader {
     return this.#window.readDoubleLE(start + 8);
   }
 
-  /** Copies the path's UTF-8 to `target`, from `at` on. */
+  /** Copies the path's UTF-8 to `target` at `at`. */
   copyPath(file: number, target: Buffer, at: number): void {
     const start = this.#hold(file);
     this.#window.copy(target, at, start + FACTS_BYTES, pathEnd(this.#window, this.#ends[file]! * UNIT - this.#from));
@@ -132,32 +132,32 @@ export class FileReader {
     return this.#ends.length;
   }
 
-  /** The file with this path; -1 where there is none. */
+  /** Returns the file with this path; -1 if there is none. */
   find(path: string): number {
     const file = this.firstFrom(path);
     return file < this.count && this.path(file) === path ? file : -1;
   }
 
-  /** The first file whose path is not before this one; {@link count} where there is none. */
+  /** Returns the first file whose path is not before this one; {@link count} if there is none. */
   firstFrom(path: string): number {
-    // The order of UTF-8 is that of code points.
+    // The order of UTF-8 is the order of code points.
     const wanted = Buffer.from(path);
     return partitionPoint(0, this.count, (file) => this.#compare(file, wanted) < 0);
   }
 
-  /** Below 0 where the path of a file comes before `wanted`, above 0 where it comes after it. */
+  /** Negative if the path of a file sorts before `wanted`, positive if it sorts after it. */
   #compare(file: number, wanted: Buffer): number {
     const start = this.#hold(file) + FACTS_BYTES;
     const end = pathEnd(this.#window, this.#ends[file]! * UNIT - this.#from);
     return this.#window.compare(wanted, 0, wanted.length, start, end);
   }
 
-  /** Has the record of a file in the window, and says where it begins there. */
+  /** Loads the record of a file into the window, and returns its offset there. */
   #hold(file: number): number {
     const start = startOf(this.#ends, file);
     const end = this.#ends[file]! * UNIT;
     if (start >= this.#from && end <= this.#to) return start - this.#from;
-    // Who reads on reads ahead; who looks for one file gets no more.
+    // Sequential reads read ahead; random reads do not.
     const isNext = start >= this.#from && start <= this.#to;
     const length = Math.max(end - start, isNext ? WINDOW_BYTES : 0);
     if (this.#window.length < length) this.#window = Buffer.allocUnsafe(Math.max(length, WINDOW_BYTES));
@@ -181,7 +181,7 @@ function pathEnd(bytes: Buffer, end: number): number {
   return last;
 }
 
-/** The files with these paths, which are sorted. */
+/** Creates the files with these paths, which must be sorted. */
 export function sourceFilesOf(paths: Iterable<string>, place: SpoolPlace): SourceFiles {
   const files = new SourceFilesBuilder(place);
   try {
@@ -193,7 +193,7 @@ export function sourceFilesOf(paths: Iterable<string>, place: SpoolPlace): Sourc
   }
 }
 
-/** Takes paths one by one, sorted, so that no string of them need be kept. */
+/** Takes sorted paths one by one, so that they need not be kept as strings. */
 export class SourceFilesBuilder {
   readonly #spool: Spool;
   #ends = new Uint32Array(1 << 10);
@@ -209,10 +209,10 @@ export class SourceFilesBuilder {
     return this.#count;
   }
 
-  /** `facts` where they are known already. */
+  /** `facts` are size and time, if they are already known. */
   add(path: string, facts?: FileFacts): void {
-    const most = FACTS_BYTES + path.length * MAX_UTF8_BYTES + UNIT;
-    if (this.#used + most > this.#block.length) this.#flush(most);
+    const max = FACTS_BYTES + path.length * MAX_UTF8_BYTES + UNIT;
+    if (this.#used + max > this.#block.length) this.#flush(max);
     if (this.#count === this.#ends.length) this.#ends = longer(this.#ends);
     const written = this.#block.write(path, this.#used + FACTS_BYTES);
     if (facts !== undefined) {
@@ -225,7 +225,7 @@ export class SourceFilesBuilder {
     this.#ends[this.#count++] = end;
   }
 
-  /** Whoever gets the files closes them. */
+  /** The caller must close the files. */
   finish(): SourceFiles {
     this.#flush(0);
     const ends = new Uint32Array(new SharedArrayBuffer(this.#count * 4));
@@ -233,7 +233,7 @@ export class SourceFilesBuilder {
     return new SourceFiles({ ends, spool: this.#spool.share() }, () => this.#spool.close());
   }
 
-  /** Gives up what was taken so far. */
+  /** Discards the files taken so far. */
   close(): void {
     this.#spool.close();
   }
@@ -241,13 +241,13 @@ export class SourceFilesBuilder {
   #flush(room: number): void {
     this.#spool.append(this.#block.subarray(0, this.#used));
     this.#used = 0;
-    // Where a record is shorter than its room, zeros follow.
+    // Zeros follow if a record is shorter than its reserved space.
     if (room > this.#block.length) this.#block = Buffer.alloc(room);
     else this.#block.fill(0);
   }
 }
 
-/** Of one UTF-16 unit. */
+/** UTF-8 bytes of one UTF-16 unit. */
 const MAX_UTF8_BYTES = 3;
 
 function longer(values: Uint32Array): Uint32Array<ArrayBuffer> {
@@ -259,6 +259,6 @@ function longer(values: Uint32Array): Uint32Array<ArrayBuffer> {
 function refuseLength(count: number): never {
   throw new SourceError(
     {},
-    `The paths of more than ${count.toLocaleString('en')} files are too long for one plan; pack the source in two datasets.`,
+    `The paths of more than ${count.toLocaleString('en')} files are too long for one plan; split the source into two datasets.`,
   );
 }

@@ -7,12 +7,12 @@ import { scanBucket } from './bucket/scan-bucket.js';
 import { FOLDER_FILES } from './folder/folder-files.js';
 import { checkSource, checkSourceAhead, type Scan, type ScanOptions, scanFolder } from './folder/scan.js';
 
-/** A kind of place that images are packed from. */
+/** A kind of location that images are packed from. */
 interface SourceKind {
-  /** Throws `SourceError` where it is no such place, as far as that is known without listing it. */
+  /** Throws `SourceError` if the location is not of this kind, as far as that is known without listing it. */
   check(root: string, flight: InFlight | null): void | Promise<void>;
   scan(root: string, options: ScanOptions): Promise<Scan>;
-  /** How its files are asked for where many are at a time. */
+  /** How its files are read when many are read concurrently. */
   files(root: string, storage: StorageOptions | undefined): FileAccess;
 }
 
@@ -27,7 +27,7 @@ export function sourceKind(location: string): SourceKind {
   return isRemote(location) ? BUCKET : FOLDER;
 }
 
-/** What stands in front of every path of a source: its absolute path, or its location, with a "/" at the end. */
+/** Prefix of every path of a source: its absolute path or its location, with a trailing "/". */
 export function rootOf(source: string): string {
   return isRemote(source) ? source.replace(/\/*$/, '/') : `${resolve(source)}/`;
 }

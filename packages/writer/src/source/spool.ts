@@ -4,20 +4,23 @@ import { join } from 'node:path';
 import { makeFolder } from '@shardtool/base';
 import { asDiskFull } from '../disk-full.js';
 
-/** Where the bytes of a {@link Spool} go. */
+/** Storage of a {@link Spool}. */
 export interface SpoolPlace {
-  /** So many bytes stay in memory; what is longer lies on the disk as a whole. */
+  /** Limit of bytes in memory. A longer spool is completely on disk. */
   readonly memoryBytes: number;
-  /** Of the file, made if need be. The file loses its name at once, so a process that is killed leaves nothing behind. */
+  /**
+   * Folder of the file, created if needed. The file is unlinked immediately, so a killed process leaves nothing on the
+   * disk.
+   */
   readonly folder: string;
 }
 
-/** A spool as other threads of the process get it. */
+/** A spool in the form that is sent to other threads of the process. */
 export type SharedSpool = { readonly memory: SharedArrayBuffer } | { readonly fd: number };
 
 const FIRST_BYTES = 1 << 16;
 
-/** Bytes that are appended once and then read, by all threads: in memory up to a limit, in a file beyond it. */
+/** Bytes that are appended once and then read by all threads: in memory up to a limit, beyond it in a file. */
 export class Spool {
   readonly #place: SpoolPlace;
   #length = 0;
@@ -34,7 +37,7 @@ export class Spool {
     return this.#length;
   }
 
-  /** Throws {@link DiskFullError} where there is no room. */
+  /** Throws {@link DiskFullError} if the disk is full. */
   append(bytes: Uint8Array): void {
     const length = this.#length + bytes.length;
     try {
@@ -54,7 +57,7 @@ export class Spool {
     return this.#fd === null ? { memory: this.#memory.buffer as SharedArrayBuffer } : { fd: this.#fd };
   }
 
-  /** Gives the bytes up, in all threads. */
+  /** Frees the bytes, in all threads. */
   close(): void {
     this.#memory = Buffer.alloc(0);
     if (this.#fd !== null) closeSync(this.#fd);
@@ -80,9 +83,9 @@ export class Spool {
   }
 }
 
-/** The bytes of a spool that nothing is appended to any more. */
+/** The bytes of a spool to which nothing more is appended. */
 export class SpooledBytes {
-  /** All bytes; null where they lie on the disk. */
+  /** All bytes; null if they are on disk. */
   readonly memory: Buffer | null;
   readonly #fd: number;
 
@@ -91,7 +94,7 @@ export class SpooledBytes {
     this.#fd = 'fd' in shared ? shared.fd : -1;
   }
 
-  /** Reads bytes from the disk. Fewer come where the spool ends. */
+  /** Reads bytes from the disk; fewer at the end of the spool. */
   read(target: Buffer, from: number): number {
     let done = 0;
     while (done < target.length) {
@@ -102,14 +105,14 @@ export class SpooledBytes {
     return done;
   }
 
-  /** The bytes from `from` up to `to`. */
+  /** Returns the bytes from `from` up to `to`. */
   span(from: number, to: number): Buffer {
     if (this.memory !== null) return this.memory.subarray(from, to);
     const bytes = Buffer.allocUnsafe(to - from);
     return bytes.subarray(0, this.read(bytes, from));
   }
 
-  /** Hands over the bytes from `from` up to `to`, to be changed. */
+  /** Passes the bytes from `from` up to `to` to `work`, which may change them. */
   change(from: number, to: number, work: (bytes: Buffer) => void): void {
     const bytes = this.span(from, to);
     work(bytes);
@@ -118,7 +121,7 @@ export class SpooledBytes {
 }
 
 function viewOf(memory: SharedArrayBuffer): Buffer {
-  // With its length, the view is one of fixed length: those are faster, and all that system calls take.
+  // With an explicit length the view has a fixed length. Such views are faster, and system calls accept no others.
   return Buffer.from(memory, 0, memory.byteLength);
 }
 

@@ -1,4 +1,4 @@
-/** Verifies shards, one message a shard. */
+/** Verifies shards, one message per shard. */
 import { workerData } from 'node:worker_threads';
 import { checkShard } from '../check/check-shard.js';
 import { answer, takeMessages } from '../workers/worker-jobs.js';
@@ -10,7 +10,7 @@ export interface VerifyWorkerData {
 }
 
 const { decode, maxPixels } = workerData as VerifyWorkerData;
-// Codecs are loaded where something is decoded, and nowhere else.
+// Codecs are loaded only if images are decoded.
 const checker = decode ? await (await import('@shardtool/reader')).createChecker({ maxPixels }) : null;
 
 takeMessages(({ number, shard }: VerifyJob) => {

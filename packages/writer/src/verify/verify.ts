@@ -11,9 +11,9 @@ import { thisThread, WorkerPool } from '../workers/worker-pool.js';
 import type { VerifyWorkerData } from './verify-worker.js';
 
 export interface VerifyOptions {
-  /** Also decodes every image whole. Default false. */
+  /** Also decodes every image completely. Default: false. */
   readonly decode?: boolean;
-  /** Worker threads. Default: the number of cores; none where there is little to do. */
+  /** Number of worker threads. Default: the number of cores. If there is little work, no threads are started. */
   readonly workers?: number;
   /** How a remote location is asked. What is omitted comes from the environment. */
   readonly storage?: StorageOptions | undefined;
@@ -23,7 +23,7 @@ export interface VerifyOptions {
   readonly onProgress?: ((done: VerifyProgress) => void) | undefined;
 }
 
-/** How far it is, in the order of the shards. */
+/** Progress, in the order of the shards. */
 export interface VerifyProgress {
   readonly shards: number;
   readonly totalShards: number;
@@ -33,20 +33,21 @@ export interface VerifyReport {
   readonly shards: number;
   readonly samples: number;
   readonly bytes: number;
-  /** Damaged samples, and what is wrong with shards and indexes as a whole. */
+  /** Number of damaged samples, plus faults of shards and indexes as a whole. */
   readonly faults: number;
   readonly damagedSamples: number;
-  /** Images that were decoded although something in them is odd. */
+  /** Number of images that were decoded with warnings. */
   readonly warnings: number;
-  /** Files in shards of other software that belong to no sample, but for links. */
+  /** Number of files in shards of other tools that belong to no sample, except links. */
   readonly skippedEntries: number;
-  /** Whether there were checksums for every sample: not so for foreign shards without indexes, but zips keep their own. */
+  /** True if every sample had a checksum. Shards of other tools without indexes have none, but zips store their own. */
   readonly checksums: boolean;
 }
 
 /**
- * Checks a dataset: what `pack` wrote against its manifest and indexes, foreign tars against the indexes that were kept,
- * or their headers alone; and the overlays of the dataset. Throws {@link OptionError}, and where there is no dataset or its manifest cannot be read.
+ * Checks a dataset and its overlays. The output of `pack` is checked against its manifest and indexes. Tars of other
+ * tools are checked against their stored indexes; without one, only their headers are checked. Throws {@link
+ * OptionError}, and an error if there is no dataset or its manifest cannot be read.
  */
 export async function verify(location: string, options: VerifyOptions = {}): Promise<VerifyReport> {
   const callbacks = new WatchedCallbacks();
@@ -61,7 +62,7 @@ async function verifyDataset(location: string, options: VerifyOptions): Promise<
   const isByHand = async () =>
     !hasChecksum(Buffer.from(await readWhole(joinLocation(location, MANIFEST_FILE), options.storage)).toString());
   const report = await verifyShards(shards, manifest && { said: manifest, isByHand: await isByHand() }, options);
-  // Where indexes are damaged their keys are of no use, and the faults above name them.
+  // Overlays are not checked against damaged indexes, which are already reported.
   const faults = report.faults > 0 ? [] : await faultsOfOverlays(location, options.storage);
   for (const { overlay, sentence } of faults) {
     options.onFault?.({ shard: `${OVERLAYS_FOLDER}/${overlay}.jsonl`, reason: sentence });
@@ -74,17 +75,17 @@ async function faultsOfOverlays(location: string, storage: StorageOptions | unde
   return checkOverlays(location, { storage });
 }
 
-/** What the totals of the shards are held against. */
+/** The manifest that the totals of the shards are compared with. */
 interface ManifestToVerify {
   readonly said: Manifest;
-  /** It has no checksum of itself. */
+  /** True if the manifest has no checksum of itself. */
   readonly isByHand: boolean;
 }
 
-/** Throws {@link OptionError} where it is no number of threads. */
+/** Throws {@link OptionError} unless `workers` is a valid number of threads. */
 export function checkWorkers(workers: number | undefined): void {
   if (workers === undefined || (Number.isInteger(workers) && workers >= 1 && workers <= 1024)) return;
-  throw new OptionError({}, `The option "workers" is ${workers}; it is a whole number from 1 to 1024.`);
+  throw new OptionError({}, `The option "workers" is ${workers}; it must be a whole number from 1 to 1024.`);
 }
 
 async function verifyShards(
@@ -108,22 +109,22 @@ const CALLER_THREAD = thisThread<VerifyJob, VerifyAnswer>(async ({ number, shard
   return { number, verdict: await (await import('../check/check-shard.js')).checkShard(shard, null) };
 });
 
-/** Whether so little is verified that a thread would not have started before it is done, and nobody asked for several. */
+/** True if the work is done before a thread would have started, and the caller did not set `workers`. */
 export function isDoneHere(workers: number | undefined, shards: readonly DatasetShard[]): boolean {
   const files = shards.reduce((sum, { record }) => sum + (record?.samples ?? 0), shards.length);
   const bytes = shards.reduce((sum, shard) => sum + shard.bytes, 0);
   return (workers ?? 1) === 1 && isSmallWork({ files, bytes });
 }
 
-/** One worker a shard is enough. */
+/** Number of workers: at most one per shard. */
 export function poolSize(workers = availableParallelism(), shards: readonly unknown[]): number {
   return Math.max(1, Math.min(workers, shards.length));
 }
 
-/** Does the jobs in worker threads, and hands over each answer as it comes. */
+/** Runs the jobs in worker threads, and passes on each answer as it arrives. */
 type RunVerify = (jobs: readonly VerifyJob[], done: (answer: VerifyAnswer) => void) => Promise<void>;
 
-/** {@link verify} of these shards, by workers that are there. Without a `manifest` their totals are compared with none. */
+/** Runs {@link verify} for these shards with existing workers. Without a `manifest` the totals are not compared. */
 export async function verifyIn(
   run: RunVerify,
   shards: readonly ShardToVerify[],
@@ -134,7 +135,7 @@ export async function verifyIn(
   let checksums = true;
   const totals = new DatasetTotals();
   const add = (verdict: ShardVerdict): void => {
-    // What is wrong with the shard is said already.
+    // The faults of the shard are already reported.
     totals.add(verdict.faults.length > 0 ? null : verdict.totals);
     report.shards++;
     report.samples += verdict.samples;
@@ -157,7 +158,7 @@ export async function verifyIn(
   return { ...report, checksums };
 }
 
-/** What a worker is given and gives back. */
+/** Job and answer of a worker. */
 export interface VerifyJob {
   readonly number: number;
   readonly shard: ShardToVerify;
@@ -167,7 +168,7 @@ export interface VerifyAnswer {
   readonly verdict: ShardVerdict;
 }
 
-/** Hands on what comes in any order by its number, 0 first. */
+/** Passes on numbered items in order, starting at 0, although they arrive in any order. */
 class InOrder<T> {
   readonly #take: (value: T) => void;
   readonly #waiting = new Map<number, T>();

@@ -3,7 +3,7 @@ import { parentPort } from 'node:worker_threads';
 import { recordError } from '@shardtool/base';
 import { type Answer, END, FREE } from './worker-pool.js';
 
-/** Hands every message to `take`, until the main thread wants no more. */
+/** Passes every message to `take` until the main thread ends the worker. */
 export function takeMessages<Message>(take: (message: Message) => void): void {
   parentPort!.on('message', (message: Message | typeof END) => {
     if (message === END) parentPort!.close();
@@ -11,10 +11,10 @@ export function takeMessages<Message>(take: (message: Message) => void): void {
   });
 }
 
-/** Settled when all jobs are answered that came so far. */
+/** Settles when all jobs received so far are answered. */
 let answered: Promise<void> = Promise.resolve();
 
-/** Does a job and sends its result, or the error that ended it, when those that came before are answered. */
+/** Runs a job and sends its result, or its error, after the answers to earlier jobs. */
 export function answer<Result>(work: () => Result | Promise<Result>): void {
   const reply = replyOf(work);
   answered = answered.then(async () => parentPort!.postMessage(await reply));
@@ -28,7 +28,7 @@ async function replyOf<Result>(work: () => Result | Promise<Result>): Promise<An
   }
 }
 
-/** The job that came last is as good as done: another may be sent. */
+/** Reports that the current job only waits for the disk, so the next can be sent. */
 export function sayFree(): void {
   parentPort!.postMessage(FREE);
 }

@@ -2,7 +2,7 @@ import { WorkerDiedError } from '@shardtool/base';
 import { expect, test } from 'vitest';
 import { type Member, WorkerPool } from './worker-pool.js';
 
-/** A worker that does what a job says. */
+/** A worker script whose jobs say what it does. */
 const SCRIPT = `
 const { parentPort, workerData } = require('node:worker_threads');
 const stopped = workerData;
@@ -48,7 +48,7 @@ test('every job is done once', async () => {
   expect(results.sort((a, b) => Number(a) - Number(b))).toEqual(Array.from({ length: 20 }, (_, i) => i));
 });
 
-test('an error comes back with its class and fields, after the other workers were told to stop', async () => {
+test('an error comes back with its class and fields, after the other workers were asked to stop', async () => {
   await expect(run([{ do: 'wait' }, { do: 'fail' }, { value: 1 }])).rejects.toMatchObject({
     name: 'FileError',
     message: 'no disk',
@@ -56,30 +56,30 @@ test('an error comes back with its class and fields, after the other workers wer
   });
 });
 
-test('a worker that dies ends the run with its reason, and no other worker is waited for in vain', async () => {
+test('if a worker dies, the run ends with its reason and does not wait for other workers forever', async () => {
   await expect(run([{ do: 'wait' }, { do: 'die' }])).rejects.toThrow('the tape is torn');
   await expect(run([{ do: 'wait' }, { do: 'exit' }])).rejects.toThrow('exit code 7');
   await expect(run([{ do: 'exit' }])).rejects.toBeInstanceOf(WorkerDiedError);
 });
 
-test('no job begins after a failure', async () => {
-  let begun = 0;
+test('no job starts after a failure', async () => {
+  let started = 0;
   function* jobs(): Generator<Job> {
-    for (; ; begun++) yield begun === 3 ? { do: 'fail' } : { value: begun };
+    for (; ; started++) yield started === 3 ? { do: 'fail' } : { value: started };
   }
   await expect(run(jobs(), 1)).rejects.toThrow('no disk');
-  expect(begun).toBe(3);
+  expect(started).toBe(3);
 });
 
-/** A member in this thread whose jobs end when they are told to. */
+/** A member in this thread whose jobs end when the test says so. */
 class Slow implements Member<number, number> {
-  readonly begun: number[] = [];
+  readonly started: number[] = [];
   readonly #open = new Map<number, { free: () => void; end: () => void }>();
 
   post(): void {}
 
   run(job: number, free: () => void): Promise<number> {
-    this.begun.push(job);
+    this.started.push(job);
     return new Promise((resolve) => {
       this.#open.set(job, { free, end: () => resolve(job) });
     });
@@ -98,7 +98,7 @@ class Slow implements Member<number, number> {
   async end(): Promise<void> {}
 }
 
-test('the thread that made the pool does jobs, the next when it is free, and never has more than two', async () => {
+test('the thread that made the pool does jobs, takes the next when it is free, and never has more than two', async () => {
   const own = new Slow();
   const pool = new WorkerPool<number, number>(new URL('data:text/javascript,'), 0, () => null, {
     member: own,
@@ -111,13 +111,13 @@ test('the thread that made the pool does jobs, the next when it is free, and nev
     () => undefined,
   );
   await new Promise(setImmediate);
-  expect(own.begun).toEqual([1]);
+  expect(own.started).toEqual([1]);
   await own.free(1);
-  expect(own.begun).toEqual([1, 2]);
+  expect(own.started).toEqual([1, 2]);
   await own.free(2);
-  expect(own.begun).toEqual([1, 2]);
+  expect(own.started).toEqual([1, 2]);
   await own.finish(1);
-  expect(own.begun).toEqual([1, 2, 3]);
+  expect(own.started).toEqual([1, 2, 3]);
   await own.finish(3);
   await own.finish(2);
   await run;

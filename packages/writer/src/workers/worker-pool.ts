@@ -1,23 +1,25 @@
 import { type ErrorRecord, reviveError, WorkerThread } from '@shardtool/base';
 import * as errors from '../errors.js';
 
-/** What a worker answers to a job. */
+/** Answer of a worker to a job. */
 export type Answer<Result> = { readonly result: Result } | { readonly error: ErrorRecord };
 
-/** Said before the answer: the worker only waits for the disk, and can begin another job. */
+/** Sent before the answer: the worker only waits for the disk, and can start another job. */
 export const FREE = 'free';
 
-/** What a worker is sent in place of a job: it ends by itself when it has done what it does. */
+/** Sent in place of a job: the worker ends itself after its current work. */
 export const END = null;
 
-/** MiB: a pack's objects are gone after each sample. With a million tiny files and two workers it saves 65 MB. */
+/**
+ * In MiB. A pack's objects live only as long as one sample. With a million tiny files and two workers this saves 65 MB.
+ */
 const YOUNG_GENERATION_MB = 12;
 
-/** What does the jobs of a pool: a thread, or the one that made the pool. */
+/** Runs the jobs of a pool: a worker thread, or the thread that created the pool. */
 export interface Member<Job, Result> {
-  /** Tells it something that it does not answer. */
+  /** Sends a message that is not answered. */
   post(news: unknown): void;
-  /** Does a job. `free` is called when it can begin another before this one has ended. */
+  /** Runs a job. `free` is called when the member can start another job before this one has ended. */
   run(job: Job, free: () => void): Promise<Result>;
   end(): Promise<void>;
 }
@@ -28,10 +30,10 @@ interface OpenJob<Result> {
   free(): void;
 }
 
-/** One worker thread: answers jobs in their order, and fails those that it has, and all later ones, when it dies. */
+/** One worker thread. It answers jobs in order. When it dies, its open jobs and all later ones fail. */
 class PoolWorker<Job, Result> implements Member<Job, Result> {
   readonly #thread: WorkerThread<Answer<Result> | typeof FREE>;
-  /** The oldest is answered first. */
+  /** The oldest job is answered first. */
   readonly #open: OpenJob<Result>[] = [];
   #death: Error | undefined;
 
@@ -70,23 +72,23 @@ class PoolWorker<Job, Result> implements Member<Job, Result> {
     });
   }
 
-  /** Asks the thread to end, and ends it where it does not. */
+  /** Asks the thread to end, and terminates it if it does not. */
   async end(): Promise<void> {
     this.#thread.post(END);
     await WorkerThread.whenEnded([this.#thread]);
   }
 }
 
-/** The thread that makes the pool, as one of its members. */
+/** The thread that creates the pool, as one of its members. */
 export interface CallerThread<Job, Result> {
   readonly member: Member<Job, Result>;
   /** No other thread is started before {@link WorkerPool.start}. */
   readonly isEnough: boolean;
-  /** Once there are threads they do everything: this one has something else to do where there is much. */
+  /** Once threads have started they do all the work, because this thread then has other work to do. */
   readonly isSubstitute?: boolean;
 }
 
-/** The thread that makes a pool as the only one that works: with `work` for a job, and `end` for what it leaves. */
+/** Makes the creating thread the only member. `work` runs a job, and `end` frees its resources. */
 export function thisThread<Job, Result>(
   work: (job: Job) => Promise<Result>,
   end: () => Promise<void> = async () => undefined,
@@ -94,22 +96,22 @@ export function thisThread<Job, Result>(
   return { member: { post: () => undefined, run: work, end }, isEnough: true };
 }
 
-/** So many jobs has a member at a time: one that it works at, and one whose bytes are on their way to the disk. */
-const MOST_OPEN = 2;
+/** Maximum number of open jobs per member: one in progress, and one whose bytes are being written to disk. */
+const MAX_OPEN = 2;
 
 /**
- * A fixed number of worker threads that share out jobs, and with `own` the thread that makes the pool. Whoever makes one
- * closes it.
+ * A fixed number of worker threads that share jobs, and with `own` also the thread that creates the pool. The creator
+ * must close the pool.
  */
 export class WorkerPool<Job, Result> {
-  /** A worker waits for a file system that does not answer: it cannot be ended, and is left behind. */
+  /** True if a worker waits for a file system that does not answer: it cannot be terminated, and is abandoned. */
   #hangs = false;
   readonly #start: () => readonly Member<Job, Result>[];
   #threads: readonly Member<Job, Result>[] | null = null;
   readonly #own: readonly Member<Job, Result>[];
   readonly #isSubstitute: boolean;
-  /** For threads that are not there yet. */
-  #told: unknown[] = [];
+  /** Messages for threads that are not started yet. */
+  #pendingMessages: unknown[] = [];
 
   /** Starts `size` threads on `script`; thread i gets `dataOf(i)` as its workerData. */
   constructor(
@@ -124,42 +126,42 @@ export class WorkerPool<Job, Result> {
     if (own?.isEnough !== true) this.#threads = this.#start();
   }
 
-  /** Those that work now. */
+  /** Members that take jobs now. */
   get #members(): readonly Member<Job, Result>[] {
     if (this.#threads === null) return this.#own;
     return this.#isSubstitute ? this.#threads : [...this.#own, ...this.#threads];
   }
 
-  /** Tells every worker something that it does not answer. */
+  /** Sends every worker a message that it does not answer. */
   broadcast(message: unknown): void {
-    if (this.#threads === null) this.#told.push(message);
+    if (this.#threads === null) this.#pendingMessages.push(message);
     for (const member of this.#members) member.post(message);
   }
 
   /**
-   * Runs the jobs, each on the next member that is free, and hands each result to `done` as it comes, which it waits for. After a failure
-   * `stop` is called, no further job begins, and when the running ones have ended the first error is thrown.
+   * Runs the jobs, each on the next free member, and passes each result to `done`, which it awaits. After a failure it
+   * calls `stop` and starts no further job. It throws the first error when the running jobs have ended.
    */
   async run(jobs: Iterable<Job>, done: (result: Result) => unknown, stop: () => void): Promise<void> {
     await this.#share(this.#members, jobs, done, stop);
   }
 
-  /** The same by the threads alone: for whoever has something else to do meanwhile. */
+  /** Like {@link run}, but only in threads, so that the calling thread can do something else. */
   async runInThreads(jobs: Iterable<Job>, stop: () => void): Promise<void> {
     await this.#share(this.start(), jobs, () => undefined, stop);
   }
 
-  /** Threads are still to be started. */
+  /** True if threads have not been started yet. */
   get waits(): boolean {
     return this.#threads === null;
   }
 
-  /** Starts the threads that are not there yet. */
+  /** Starts the threads that are not running yet. */
   start(): readonly Member<Job, Result>[] {
     if (this.#threads === null) {
       this.#threads = this.#start();
-      for (const thread of this.#threads) for (const message of this.#told) thread.post(message);
-      this.#told = [];
+      for (const thread of this.#threads) for (const message of this.#pendingMessages) thread.post(message);
+      this.#pendingMessages = [];
     }
     return this.#threads;
   }
@@ -193,7 +195,7 @@ export class WorkerPool<Job, Result> {
           });
           open.add(job);
         });
-        if (open.size >= MOST_OPEN) await Promise.race(open);
+        if (open.size >= MAX_OPEN) await Promise.race(open);
       }
       await Promise.all(open);
     };

@@ -10,12 +10,12 @@ import {
 } from '@shardtool/format';
 import type { DatasetShard } from '../../shard/dataset-shards.js';
 
-/** The label column that says from which split a sample comes, where shards are of several. */
+/** Label column with the split of a sample, if shards are of several splits. */
 export const SPLIT_COLUMN = 'split';
 
 /**
- * The label columns of shards that other software wrote, each with a type that fits all of them: those that their indexes
- * have, and those that their layout itself keeps. What is text in one shard and numbers in another becomes text.
+ * Label columns of shards of other tools: those of their indexes and those stored in their layout. Each has a type that
+ * fits all shards; a column that is text in one shard and numbers in another becomes text.
  */
 export async function foreignColumns(shards: readonly DatasetShard[]): Promise<Manifest['columns']> {
   const types = new Map<string, ColumnType>();

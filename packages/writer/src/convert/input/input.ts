@@ -10,14 +10,14 @@ import { type NestedTars, openNestedTars, streamOf } from './nested-tars.js';
 import { type Recast, type RecastOptions, settleRecast } from './recast.js';
 import { type InputChoice, openMixed, openView, type ViewedShards } from './view.js';
 
-/** A tar that can only be read from its beginning to its end. */
+/** A tar that can only be read from beginning to end. */
 export interface TarStream {
   readonly bytes: Readable;
-  /** For messages. */
+  /** Name for messages. */
   readonly name: string;
-  /** How its files are named; null: as WebDataset does. */
+  /** How its files are named; null: as in WebDataset. */
   readonly naming: Naming | null;
-  /** Of a tar of tars that lies somewhere: the names of those in it. */
+  /** Names of the inner tars, if this is a stored tar of tars. */
   readonly folders?: readonly string[];
 }
 
@@ -35,7 +35,7 @@ export async function openInput(
   const isStream = typeof source !== 'string' || (await isCompressedTar(source, seen.storage));
   if (!isStream && naming !== null) {
     if (!source.endsWith('.tar') || !(await isFile(source, seen.storage))) {
-      const message = `The option "fields" says how the files of one tar are named, and ${source} is none; leave it out.`;
+      const message = `The option "fields" sets how the files of one tar are named, but ${source} is not a tar; remove it.`;
       throw new OptionError({ path: source }, message);
     }
   } else if (!isStream) {
@@ -58,23 +58,26 @@ export async function openInput(
 function refuseViews(seen: InputChoice): void {
   const given = (['overlay', 'split', 'excludeKeys'] as const).find((option) => seen[option] !== undefined);
   if (given !== undefined)
-    throw new OptionError({}, `The option "${given}" is for shards; a stream is converted whole.`);
+    throw new OptionError(
+      {},
+      `The option "${given}" is for shards, but a stream is always converted completely; remove it.`,
+    );
   if (seen.reading?.links === 'follow') {
     const message =
-      'Links can be followed in a tar of samples that lies somewhere as it is, and not in a stream, a compressed tar or a ' +
-      'tar of tars: unpack it first, or leave "links" (--links) out.';
+      'Links can be followed in an uncompressed tar file of samples, but not in a stream, a compressed tar or a ' +
+      'tar of tars: unpack it first, or remove "links" (--links).';
     throw new OptionError({}, message);
   }
 }
 
-/** A tar of tars is read as a stream is, so that shards can be cut. */
+/** A tar of tars is read as a stream, so that it can be split into shards. */
 async function nestedTars(source: string, storage: StorageOptions | undefined): Promise<NestedTars | null> {
   return isRemote(source) || (await isFile(source)) ? openNestedTars(source, storage) : null;
 }
 
 export type Recasted<Input> = Input & { readonly recast?: Recast | undefined };
 
-/** What becomes of the classes and columns of shards. Throws {@link OptionError} for a dataset that has its own. */
+/** Returns how classes and columns of shards change. Throws {@link OptionError} for a dataset that has its own. */
 export async function recastInput(
   input: DatasetShards | ViewedShards,
   options: RecastOptions,
@@ -82,7 +85,7 @@ export async function recastInput(
   const isOurs = input.manifest !== null || 'view' in input || input.classes.length > 0;
   const given = (['labels', 'classes'] as const).find((name) => options[name] !== undefined);
   if (isOurs && given !== undefined) {
-    const message = `The option "${given}" is for shards whose classes nobody has noted; give these other ones with "shardtool relabel", then convert.`;
+    const message = `The option "${given}" is for shards without recorded classes; change the classes of this dataset with "shardtool relabel", then convert.`;
     throw new OptionError({}, message);
   }
   if (isOurs) {
@@ -103,7 +106,7 @@ async function isMixtureFile(source: string): Promise<boolean> {
   return source.endsWith('.json') && !isRemote(source) && isFile(source);
 }
 
-/** Whether a file is a tar that gzip has compressed, whatever its name. Files of other layouts have their own ways to be compressed. */
+/** True if a file is a tar compressed with gzip, whatever its name. Other layouts have their own compression. */
 async function isCompressedTar(location: string, storage: StorageOptions | undefined): Promise<boolean> {
   const { name } = splitLocation(location);
   const layout = layoutOfName(name);

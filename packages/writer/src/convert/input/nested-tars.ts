@@ -3,19 +3,19 @@ import { UnsupportedShardError } from '@shardtool/base';
 import { openSource, type Source, type StreamedFile, scanEntries, streamFiles } from '@shardtool/format';
 import { isRemote, readAhead, type StorageOptions } from '@shardtool/storage';
 
-/** Read at once. */
+/** Bytes per read. */
 const PIECE_BYTES = 1 << 20;
 
-/** A tar of tars, as ImageNet comes (ILSVRC2012_img_train.tar): one tar a class, of that class's name. */
+/** A tar of tars, as ImageNet is distributed (ILSVRC2012_img_train.tar): one tar per class, named after the class. */
 export interface NestedTars {
   readonly bytes: Readable;
-  /** Names of the inner tars without their ending, in their order. */
+  /** Names of the inner tars without their extension, in order. */
   readonly folders: readonly string[];
 }
 
 /**
- * Opens a file that holds tars and nothing else; null for any other. Only headers are read for that: of most tars the first one.
- * Throws DamagedShardError, UnsupportedEntryError, EntryNameError, FileError.
+ * Opens a file that contains only tars; null for any other file. Only headers are read to find out, for most tars the
+ * first one. Throws DamagedShardError, UnsupportedEntryError, EntryNameError, FileError.
  */
 export async function openNestedTars(location: string, storage?: StorageOptions): Promise<NestedTars | null> {
   const folders = await innerTars(location, storage);
@@ -23,7 +23,7 @@ export async function openNestedTars(location: string, storage?: StorageOptions)
   return { bytes: streamOf(location, storage), folders };
 }
 
-/** A file from its beginning to its end. */
+/** Reads a file from beginning to end. */
 export function streamOf(location: string, storage?: StorageOptions): Readable {
   return Readable.from(piecesOf(location, storage), { objectMode: false, highWaterMark: PIECE_BYTES });
 }
@@ -41,7 +41,7 @@ async function innerTars(location: string, storage: StorageOptions | undefined):
       }
     }
   } catch (error) {
-    // What is no tar of tars is for others to name.
+    // An error in another kind of file is reported by its own reader.
     if (folders.length > 0) throw error;
   } finally {
     await source.close();
@@ -70,9 +70,9 @@ async function open(location: string, storage: StorageOptions | undefined): Prom
 }
 
 /**
- * The files of a tar that comes as a stream; where its first file is a tar, the files of all tars in it, each in a folder of
- * that tar's name. Throws DamagedShardError, TruncatedShardError, UnsupportedEntryError or EntryNameError for an archive that is not right, and
- * {@link UnsupportedShardError} for other files beside such tars.
+ * Yields the files of a tar that is read as a stream. If its first file is a tar, yields the files of all inner tars,
+ * each in a folder named after its tar. Throws DamagedShardError, TruncatedShardError, UnsupportedEntryError or
+ * EntryNameError for an invalid archive, and {@link UnsupportedShardError} for other files next to inner tars.
  */
 export async function* streamNested(chunks: AsyncIterable<Uint8Array>, shard: string): AsyncGenerator<StreamedFile> {
   let isNested: boolean | null = null;
@@ -93,12 +93,12 @@ export async function* streamNested(chunks: AsyncIterable<Uint8Array>, shard: st
   }
 }
 
-/** What the samples of an inner tar are called by; null for what is no tar by its name. */
+/** Folder name for the samples of an inner tar; null if the name is not that of a tar. */
 function folderOf(name: string): string | null {
   return /([^/]+)\.tar$/i.exec(name)?.[1] ?? null;
 }
 
 function mixed(shard: string, name: string): UnsupportedShardError {
-  const message = `${shard}: it begins with a tar, as a tar of tars does, and then holds "${name}", which is none; extract it, and convert or pack what is in it.`;
+  const message = `${shard}: its first file is a tar, as in a tar of tars, but it also contains "${name}", which is not a tar; extract it, and convert or pack its contents.`;
   return new UnsupportedShardError({ shard }, message);
 }

@@ -18,23 +18,23 @@ import type { DatasetShard } from '../../shard/dataset-shards.js';
 import { type PackedLabels, readPackedLabels } from '../../source/labels/labels.js';
 import { readLines } from '../../source/labels/list.js';
 
-/** What of the samples becomes another than the shards say. */
+/** Options that change classes, columns or the selection of samples. */
 export interface RecastOptions {
-  /** The classes in the order of their numbers: their names, or a text file with one name a line. */
+  /** Class names in the order of their numbers, or a text file with one name per line. */
   readonly classes?: string | readonly string[] | undefined;
-  /** CSV or JSON Lines as for packing, with the column `path` or `key`. Samples without a row are left out. */
+  /** CSV or JSON Lines as for packing, with the column `path` or `key`. Samples without a row are skipped. */
   readonly labels?: string | undefined;
-  /** Only samples for which this holds: see `where` of a loader. */
+  /** Only samples that match this condition: see `where` of a loader. */
   readonly where?: string | undefined;
   /** How remote tables are asked for. */
   storage?: StorageOptions | undefined;
 }
 
-/** The same, settled for all shards; workers are told of it. */
+/** The changes resolved for all shards, in the form that is sent to workers. */
 export interface Recast {
-  /** Names of the classes in the order of their numbers. */
+  /** Class names in the order of their numbers. */
   readonly classes: readonly string[];
-  /** What says the class of a sample: its folder, the labels, or its own field. */
+  /** Where the class of a sample comes from: its folder, the labels, or its own field. */
   readonly from: 'folder' | 'labels' | 'field';
   readonly labels: string | null;
   readonly where: string | null;
@@ -47,8 +47,8 @@ export interface SettledRecast {
 }
 
 /**
- * Classes of samples of other software are what packing the unpacked files would give: those of `labels`, else of the folders,
- * unless the samples say their class in a field of their own. Null where nothing changes. Throws {@link OptionError}.
+ * Resolves the classes of samples of other tools as packing the unpacked files would: those of `labels`, otherwise the
+ * folders, unless samples have a class field. Null if nothing changes. Throws {@link OptionError}.
  */
 export async function settleRecast(
   shards: readonly DatasetShard[],
@@ -57,7 +57,7 @@ export async function settleRecast(
 ): Promise<SettledRecast | null> {
   const { labels, where, storage } = options;
   const fixed = await fixedClasses(options);
-  // Another conversion of this process may have read what was there before.
+  // Another conversion of this process may have read an earlier file.
   read = null;
   const table = labels === undefined ? null : await tableOf(labels, storage);
   const { folders, hasField } = await lookAt(shards);
@@ -82,15 +82,15 @@ export async function settleRecast(
   };
 }
 
-/** The classes in the order that a person has chosen; null where nobody has. */
+/** Returns the classes in the order given by the user; null if none was given. */
 async function fixedClasses({ classes: given, storage }: RecastOptions): Promise<readonly string[] | null> {
   if (given === undefined) return null;
   return typeof given === 'string' ? checkClasses(await readLines(given, storage), given) : checkClasses(given);
 }
 
 /**
- * The classes of samples in these folders, where nothing else is asked for that only the samples tell; null where it is.
- * Throws {@link OptionError} for a folder that the chosen classes lack.
+ * Returns the classes of samples in these folders; null if an option requires information that only the samples have.
+ * Throws {@link OptionError} for a folder that is not in the given list of classes.
  */
 export async function classesOfFolders(
   folders: readonly string[],
@@ -103,7 +103,7 @@ export async function classesOfFolders(
   return fixed ?? orderClasses([...new Set(folders)], false);
 }
 
-/** The class folders of all keys, and whether samples have a field that says their class. */
+/** Returns the class folders of all keys, and whether samples have a class field. */
 async function lookAt(shards: readonly DatasetShard[]): Promise<{ folders: Set<string>; hasField: boolean }> {
   const folders = new Set<string>();
   for (const shard of shards) {
@@ -128,7 +128,7 @@ async function keysOf({
 }: DatasetShard): Promise<Pick<ShardIndex, 'key' | 'fields'> | null> {
   if (indexPath !== null) return await readShardIndex(indexPath, { parts: ['key', 'fields'] }, storage);
   const layout = await layoutWith(format, reading);
-  // Only a tar has folders; others say classes in their own way.
+  // Only tars have folders; other layouts store classes in their own way.
   if (layout.name !== 'tar') return null;
   const source = await openToConvert(format, path, reading, storage);
   try {
@@ -139,8 +139,8 @@ async function keysOf({
 }
 
 /**
- * Which samples have an image; null where none has. Where folders say the class, files that belong to no image are none of theirs: packing
- * the unpacked files leaves them out.
+ * Returns which samples have an image; null if none has. If folders are the classes, samples without an image are
+ * skipped, because packing the unpacked files would skip them too.
  */
 function imaged({ key, fields }: Pick<ShardIndex, 'key' | 'fields'>): readonly boolean[] | null {
   const images = [...fields].filter(([name]) => isImageExtension(name.split('.').at(-1)!) || name === 'npy');
@@ -149,8 +149,8 @@ function imaged({ key, fields }: Pick<ShardIndex, 'key' | 'fields'>): readonly b
 }
 
 /**
- * The index as it is to be written, and 1 for each row that is taken; of the others those that are skipped, since they belong to no image,
- * and how many files they are. Throws {@link OptionError}.
+ * Returns the index to write, and 1 for each selected row. Also returns the rows that are skipped because they belong
+ * to no image, and their number of files. Throws {@link OptionError}.
  */
 export async function recastIndex(
   index: ShardIndex,
@@ -219,7 +219,7 @@ async function tableOf(location: string, storage: StorageOptions | undefined): P
   for (const [row, id] of table.id.entries()) {
     const plain = id.startsWith('./') ? id.slice(2) : id;
     rowOf.set(plain, row);
-    // A field has small letters, whatever the file's ending has.
+    // Field names are lower case, whatever the case of the file extension.
     const named = table.by === 'path' ? splitEntryName(plain) : null;
     if (named !== null) rowOf.set(`${named.key}.${named.field}`, row);
   }
@@ -227,10 +227,10 @@ async function tableOf(location: string, storage: StorageOptions | undefined): P
   return read.table;
 }
 
-/** Throws {@link OptionError} for a class that a list of classes lacks. */
+/** Throws {@link OptionError} for a class that is missing from a list of classes. */
 export function refuseClass(key: string, name: string): never {
   throw new OptionError(
     { key },
-    `Sample "${key}" has the class "${name}", which the list of classes does not have; add it at the end, or leave the sample out with "where".`,
+    `Sample "${key}" has the class "${name}", which is not in the list of classes; add it at the end of the list, or exclude the sample with "where".`,
   );
 }

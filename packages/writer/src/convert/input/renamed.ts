@@ -3,10 +3,10 @@ import type { CheckedConvertOptions } from '../../options.js';
 import type { DatasetShards } from '../../shard/dataset-shards.js';
 import type { ViewedShards } from './view.js';
 
-/** What the split is called of which nobody says anything. */
+/** Name of the split if none is known. */
 const ONLY_SPLIT = 'train';
 
-/** Shards under the names that other software wants, where it wants any: by their split, else by the option `name`. */
+/** Renames shards as the other tools require, if they do: by their split, otherwise by the option `name`. */
 export function renamed<Input extends DatasetShards | ViewedShards>(
   input: Input,
   { format, name }: CheckedConvertOptions,

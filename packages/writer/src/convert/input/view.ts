@@ -13,10 +13,10 @@ import type { StorageOptions } from '@shardtool/storage';
 import type { DatasetShard, DatasetShards } from '../../shard/dataset-shards.js';
 import { numberedStem } from '../../shard/shard-paths.js';
 
-/** A shard of an opened dataset: its place, and its index as the view shows it. */
+/** A shard of an opened dataset: its location, and its index as the view shows it. */
 export type ViewedShard = Dataset['shards'][number];
 
-/** What of a dataset is converted, as `openDataset` takes it. */
+/** Selects the part of a dataset to convert, as `openDataset` takes it. */
 export interface ViewOptions {
   readonly overlay?: string | undefined;
   readonly split?: string | undefined;
@@ -25,14 +25,14 @@ export interface ViewOptions {
   readonly excludeKeys?: Iterable<string> | undefined;
 }
 
-/** The same with all that says how shards are read. */
+/** The selection, with the options of how shards are read. */
 export interface InputChoice extends Omit<ViewOptions, 'features'> {
   readonly reading?: ReadChoice | undefined;
   /** How a remote place is asked. */
   readonly storage?: StorageOptions | undefined;
 }
 
-/** A view as workers are told of it. */
+/** A view in the form that is sent to workers. */
 export interface View {
   readonly location: string;
   readonly overlay?: string | undefined;
@@ -40,19 +40,22 @@ export interface View {
   readonly layout?: LayoutName | undefined;
   readonly features?: ReadChoice | undefined;
   readonly storage?: StorageOptions | undefined;
-  /** Keys, one a line, in memory that all workers share. */
+  /** Keys, one per line, in memory shared by all workers. */
   readonly excludeKeys?: SharedArrayBuffer | undefined;
 }
 
-/** What the new dataset is: the shards of the old one, seen through the view. */
+/** The new dataset: the shards of the old one as the view shows them. */
 export interface ViewedShards extends DatasetShards {
   readonly view: View;
-  /** Of each shard. */
+  /** Number of samples of each shard. */
   readonly samples: readonly number[];
   readonly madeFrom: string;
 }
 
-/** Null where the dataset is taken as it is. Throws the errors of `openDataset`: OverlayError, OptionError, FileError. */
+/**
+ * Returns null if the dataset is not filtered. Throws the errors of `openDataset`: OverlayError, OptionError,
+ * FileError.
+ */
 export async function openView(
   location: string,
   input: DatasetShards,
@@ -60,7 +63,7 @@ export async function openView(
 ): Promise<ViewedShards | null> {
   const isWhole = overlay === undefined && (split === undefined || split === input.split);
   if (isWhole && excludeKeys === undefined) return null;
-  // Another conversion of this process may have opened what was there before.
+  // Another conversion of this process may have opened an earlier dataset.
   opened = undefined;
   const keys = excludeKeys === undefined ? undefined : [...excludeKeys];
   const dataset = await openDataset(location, { overlay, split, layout, features, storage, excludeKeys: keys });
@@ -72,10 +75,10 @@ export async function openView(
       ? known
       : await (await import('@shardtool/reader')).overlayColumnTypes(location, chosen, known, { storage });
   if (dataset.size === 0)
-    throw new OptionError({ path: location }, `No sample of ${location} is left: widen what is taken.`);
+    throw new OptionError({ path: location }, `No sample of ${location} is selected: use a wider selection.`);
   return {
     ...input,
-    // Shards that are read in parts are more in the view, and each becomes one.
+    // A shard that is read in parts is several shards in the view, and each part becomes a shard.
     shards: dataset.shards.length === input.shards.length ? input.shards : shardsOfView(dataset),
     samples: dataset.shards.map((shard) => shard.samples),
     classes: dataset.classes,
@@ -103,8 +106,8 @@ function stemOfPart(name: string): string {
 }
 
 /**
- * The shards of a mixture, one behind the other under new names, with the class list of the mixture: a dataset of all its
- * datasets. What is mixed by weights is a matter of reading. Throws the errors of `openDataset`.
+ * Concatenates the shards of a mixture under new names, with the class list of the mixture. The weights of the mixture
+ * only apply when reading. Throws the errors of `openDataset`.
  */
 export async function openMixed(location: string, name: string): Promise<ViewedShards> {
   opened = undefined;
@@ -131,13 +134,13 @@ function widerOf(column: string, one: ColumnType | undefined, other: ColumnType)
   if (one !== 'string' && other !== 'string' && one !== 'bool' && other !== 'bool') return 'double';
   throw new OptionError(
     {},
-    `The column "${column}" is of type ${one} in one dataset and of type ${other} in another: set it anew with an overlay.`,
+    `The column "${column}" is of type ${one} in one dataset and of type ${other} in another: set its values again with an overlay.`,
   );
 }
 
 let opened: { readonly view: string; readonly dataset: Promise<Dataset> } | undefined;
 
-/** A shard as the view shows it. In a worker, which opens the dataset once. */
+/** Returns a shard as the view shows it. A worker opens the dataset only once. */
 export async function viewedShard({ excludeKeys, ...view }: View, shard: number): Promise<ViewedShard> {
   const name = JSON.stringify(view);
   if (opened?.view !== name) {
@@ -148,7 +151,7 @@ export async function viewedShard({ excludeKeys, ...view }: View, shard: number)
   return (await opened.dataset).shards[shard]!;
 }
 
-/** All of its index, with the paths of the packed files. */
+/** Returns its complete index, including the paths of the packed files. */
 export function wholeIndex(shard: ViewedShard): Promise<ShardIndex> {
   return shard.loadParts(INDEX_PARTS);
 }
@@ -160,7 +163,7 @@ function shared(text: string): SharedArrayBuffer {
   return buffer;
 }
 
-/** The reader is loaded where something is seen through it: packing needs none of it. */
+/** Loads the reader only if a view is used, because packing does not need it. */
 async function openDataset(location: string, options?: OpenOptions): Promise<Dataset> {
   return (await import('@shardtool/reader')).openDataset(location, options);
 }

@@ -11,7 +11,7 @@ import { StreamedPayloads } from './streamed-payloads.js';
 
 const CLASS_FIELD = 'cls';
 
-/** What a stream became. */
+/** Result of converting a stream. */
 export interface ConvertedStream {
   readonly shards: readonly ShardRecord[];
   readonly skippedEntries: number;
@@ -19,10 +19,11 @@ export interface ConvertedStream {
 }
 
 /**
- * Writes the samples of a tar that comes as a stream to new shards, in the order of the stream. Of a large sample 64 MiB are in
- * memory, and the rest lies on the disk meanwhile. Throws DamagedShardError for an archive that is
- * damaged (TruncatedShardError: cut), EntryNameError, UnsupportedEntryError, SampleSizeError, DiskFullError, FileError, and
- * {@link DuplicateKeyError} for a key that came before. `classes`: where these are known, the class of a sample is its first folder.
+ * Writes the samples of a tar that is read as a stream to new shards, in the order of the stream. At most 64 MiB of a
+ * large sample are in memory, and the rest is on disk until it is written. Throws DamagedShardError for a damaged
+ * archive (TruncatedShardError for a truncated one), EntryNameError, UnsupportedEntryError, SampleSizeError,
+ * DiskFullError, FileError, and {@link DuplicateKeyError} for a repeated key. `classes`: if these are known, the class
+ * of a sample is its first folder.
  */
 export async function convertStream(
   input: Readable,
@@ -59,7 +60,7 @@ async function* withClasses(
   const numbers = new Map(classes.map((name, number) => [name, number]));
   for await (const { key, fields } of samples) {
     if (fields.some(({ name }) => name === CLASS_FIELD)) {
-      const message = `${shard}: the sample ${JSON.stringify(key)} has a class of its own in the field "cls" beside that of the tar that it lies in; extract it, and convert the inner tars.`;
+      const message = `${shard}: the sample ${JSON.stringify(key)} has a class in the field "cls" in addition to the name of its inner tar; extract the archive, and convert the inner tars.`;
       throw new UnsupportedShardError({ shard, key }, message);
     }
     const name = folderClass(key) ?? '';
@@ -69,7 +70,7 @@ async function* withClasses(
 
 function cameBefore(shard: string, key: string): DuplicateKeyError {
   const message =
-    `${shard}: the key ${JSON.stringify(key)} came before, with others in between; ` +
-    `a sample's files must follow each other, and each key must come once.`;
+    `${shard}: the key ${JSON.stringify(key)} is repeated after other samples; ` +
+    `the files of a sample must be consecutive, and each key unique.`;
   return new DuplicateKeyError({ shard, key }, message);
 }

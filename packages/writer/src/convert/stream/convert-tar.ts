@@ -16,7 +16,7 @@ import { classesOfFolders, type RecastOptions, settleRecast } from '../input/rec
 import { type ConvertReport, commit, refuseNothing, skippedLinksRemedy } from '../report.js';
 import { convertStream } from './convert-stream.js';
 
-/** One thread does it: a stream can be read in one place only. */
+/** Uses one thread, because a stream can only be read sequentially. */
 export async function convertTarStream(
   { bytes: input, name, naming, folders }: TarStream,
   folder: OutputFolder,
@@ -48,7 +48,7 @@ export async function convertTarStream(
       },
       made: async (stem) => {
         const files = filesOfShard(layout, stem, otherIndexes);
-        // Where classes are known at the end alone, all shards are written once more.
+        // If classes are known only at the end, all shards are written a second time.
         isHeld ??= await mayChange(shardAt(folder.path, files, stem, format), asked);
         if (!isHeld) await destination.sendShard(files, null, files.slice(0, -1));
       },
@@ -61,7 +61,7 @@ export async function convertTarStream(
     await destination.whenSent();
     if (shards.length === 0) {
       const remedy = skippedLinks > 0 ? `; ${skippedLinksRemedy(skippedLinks)}` : '';
-      throw new NoImagesError({}, `${name} holds no sample, so there is nothing to convert${remedy}.`);
+      throw new NoImagesError({}, `${name} contains no sample, so there is nothing to convert${remedy}.`);
     }
     if (naming !== null) refuseUnmet(naming, shards, name);
     const facts = { format, classes: classes ?? [], columns: [], otherIndexes };
@@ -93,7 +93,7 @@ export async function convertTarStream(
   });
 }
 
-/** Throws where an ending that was named is that of no file: masks would have become images, or fields of another name. */
+/** Throws if a given extension matches no file. Otherwise masks would have become images, or fields of another name. */
 function refuseUnmet(naming: Naming, shards: readonly ShardRecord[], name: string): void {
   const found = new Set(shards.flatMap(({ fieldCounts }) => [...fieldCounts.keys()]));
   const rule = naming.fields.find((candidate) => !found.has(Naming.fieldOfExtension(candidate)));
@@ -101,12 +101,12 @@ function refuseUnmet(naming: Naming, shards: readonly ShardRecord[], name: strin
   const there = [...found].sort().join(', ');
   throw new OptionError(
     {},
-    `The option "fields" is ${rule}, and no file of ${name} ends so (its samples have ${there}); leave it out, or name the ending that they have, and replace what was written with "overwrite" (--overwrite).`,
+    `The option "fields" is ${rule}, but no file of ${name} has this extension (its samples have ${there}); remove it or use an extension that they have, and replace the output with "overwrite" (--overwrite).`,
   );
 }
 
 export function refuseStream(name: string, format: OutputLayoutName): never {
-  const message = `${name} is a stream, and of ${format} all columns are to be known before the first sample is written; convert it to tar, and that to ${format}.`;
+  const message = `${name} is a stream, but for ${format} all columns must be known before the first sample is written; convert the stream to tar, then the tar to ${format}.`;
   throw new OptionError({}, message);
 }
 
@@ -118,7 +118,7 @@ function shardAt(folder: string, files: readonly string[], stem: string, format:
   return { name: file, stem, format, bytes: 0, record: null, ...place };
 }
 
-/** Whether samples of a stream become others than they are, by what its first shard has. */
+/** True if samples of a stream may be changed, judging by its first shard. */
 async function mayChange(first: DatasetShard, asked: RecastOptions): Promise<boolean> {
   return (await settleRecast([first], [], asked)) !== null;
 }

@@ -7,19 +7,19 @@ import { streamNested } from '../input/nested-tars.js';
 import { plainBytes } from '../plain-bytes.js';
 import type { StreamedPayloads } from './streamed-payloads.js';
 
-/** One sample out of a stream. */
+/** One sample of a stream. */
 export interface StreamedSample {
   readonly key: string;
-  /** In the order of the stream; valid until the next sample is asked for. */
+  /** In the order of the stream; valid until the next sample is requested. */
   readonly fields: Required<NewField>[];
 }
 
 /**
- * Yields the samples of a tar that comes as a stream, gzip or not, grouped as WebDataset does it: neighbours with one key. Of a tar of tars
- * those of each.
- * Of one sample at a time `payloads` holds what it holds. `name` is the stream's, for messages; `onSkipped` is called for
- * files that belong to no sample, and for links. Throws a tagged error for a damaged or cut archive, for devices, for names that lead
- * out of their folder, for a field that comes twice in a sample, and for a sample of more than `maxSampleBytes`.
+ * Yields the samples of a tar that is read as a stream, compressed with gzip or not, grouped as in WebDataset:
+ * consecutive files with one key. For a tar of tars, yields the samples of each inner tar. `payloads` stores the
+ * payloads of one sample at a time. `name` is the name of the stream for messages. `onSkipped` is called for files that
+ * belong to no sample, and for links. Throws a tagged error for a damaged or truncated archive, for devices, for names
+ * that lead out of their folder, for a repeated field in a sample, and for a sample of more than `maxSampleBytes`.
  */
 export async function* streamSamples(
   input: Readable,
@@ -58,23 +58,23 @@ export async function* streamSamples(
   if (sample !== null) yield sample;
 }
 
-/** As WebDataset names it, or as packing does. */
+/** Names a file as WebDataset does, or as packing does. */
 function nameOf(path: string, naming: Naming | null): SampleName | null {
   if (naming === null) return splitEntryName(path);
   const extraField = naming.extraFieldOf(path);
   if (extraField === null) return naming.nameOf(path);
   if (extraField.stem === null) return null;
-  // Any ending gives the key of what has the stem.
+  // With any extension, the key is that of the stem.
   return { key: naming.keyOf(`${extraField.stem}.x`), field: extraField.field };
 }
 
 function refuseTwice({ key, fields }: StreamedSample, field: string, shard: string): void {
   if (!fields.some(({ name }) => name === field)) return;
-  const message = `${shard}: sample ${JSON.stringify(key)} has the field "${field}" twice; write the archive anew with one of them.`;
+  const message = `${shard}: sample ${JSON.stringify(key)} has the field "${field}" twice; write the archive again with only one of them.`;
   throw new DuplicateKeyError({ shard, key }, message);
 }
 
 function unreadable(shard: string, cause: Error): DamagedShardError {
-  const message = `${shard}: this cannot be read as a tar (${cause.message}); it is damaged or was cut off: fetch or write it again.`;
+  const message = `${shard}: this cannot be read as a tar (${cause.message}); it is damaged or truncated: download or write it again.`;
   return new DamagedShardError({ shard }, message, { cause });
 }

@@ -7,12 +7,12 @@ import { HELD_BYTES } from '../../shard/large-sample.js';
 import type { NewField } from '../../shard/put-sample.js';
 import { PIECE_BYTES } from '../../source/ahead/file-access.js';
 
-/** How a payload out of a stream goes into its place, whole or in pieces. */
+/** How a payload of a stream is copied into a shard, whole or in pieces. */
 export type StreamedPayload = Required<Pick<NewField, 'put' | 'pieces'>>;
 
 /**
- * The payloads of one sample out of a stream: {@link HELD_BYTES} of them at most in memory, the rest in a file without a
- * name, so that a field of any size takes room on the disk alone.
+ * Payloads of one sample of a stream. At most {@link HELD_BYTES} of them are in memory, and the rest in an unlinked
+ * file, so that large fields need only disk space.
  */
 export class StreamedPayloads {
   readonly #folder: string;
@@ -20,12 +20,15 @@ export class StreamedPayloads {
   #held = 0;
   #spooled = 0;
 
-  /** `folder` is where the file would lie. */
+  /** `folder` is the folder of that file. */
   constructor(folder: string) {
     this.#folder = folder;
   }
 
-  /** Takes a payload out of the stream, valid until {@link forget}. Throws `DiskFullError`, FileError, and the error of a piece as it is. */
+  /**
+   * Reads a payload from the stream, valid until {@link forget}. Throws `DiskFullError`, FileError, and errors of the
+   * stream unchanged.
+   */
   async take(bytes: number, pieces: AsyncIterable<Uint8Array>): Promise<StreamedPayload> {
     if (this.#held + bytes > HELD_BYTES) return this.#spool(pieces);
     this.#held += bytes;
@@ -46,7 +49,7 @@ export class StreamedPayloads {
     return { put, pieces: () => held };
   }
 
-  /** The next sample begins. */
+  /** Called before the next sample. */
   forget(): void {
     this.#held = 0;
     this.#spooled = 0;

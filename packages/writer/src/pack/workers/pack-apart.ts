@@ -1,4 +1,4 @@
-/** Packing in a process of its own, whose pool of threads has room for many calls and which can be left behind. */
+/** Packs in a separate process, whose thread pool has room for many calls, and which can be abandoned. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { type ErrorRecord, reviveError, WorkerDiedError, warn } from '@shardtool/base';
 import * as errors from '../../errors.js';
@@ -6,7 +6,7 @@ import type { PackOptions, PackProgress } from '../../options.js';
 import { MOST_IN_FLIGHT } from '../../source/ahead/in-flight.js';
 import type { PackReport } from '../report.js';
 
-/** What the process is given. */
+/** Input of the process. */
 export interface ApartJob {
   readonly source: string;
   readonly output: string;
@@ -14,24 +14,24 @@ export interface ApartJob {
   readonly tellsProgress: boolean;
 }
 
-/** What it is sent later: that it is to end. */
+/** Message to the process that asks it to stop. */
 export const STOP = 'stop';
 
-/** What it says: the last is the report or the error. */
+/** Messages from the process: the last one is the report or the error. */
 export type ApartNews =
   | { readonly type: 'progress'; readonly progress: PackProgress }
   | { readonly type: 'warning'; readonly message: string }
   | { readonly type: 'report'; readonly report: PackReport }
   | { readonly type: 'error'; readonly error: ErrorRecord };
 
-/** libuv's pool has no fewer. */
+/** libuv's pool has at least this many threads. */
 const LEAST_THREADS = 4;
-/** Of what the process says on standard error, for the message where it dies. */
+/** Number of characters of the process's standard error that are kept for an error message. */
 const KEPT_CHARACTERS = 2000;
 
 /**
- * Does what `pack` does in a process of its own. Where it has said how it ended it is not waited for: a call to a file
- * system that hangs cannot be taken back, and neither can its process.
+ * Runs `pack` in a separate process. After its final message the process is not waited for: a hanging call to a file
+ * system cannot be cancelled, nor can its process be ended.
  */
 export async function packApart(source: string, output: string, options: PackOptions): Promise<PackReport> {
   const { onProgress, signal, ...rest } = options;
@@ -40,7 +40,7 @@ export async function packApart(source: string, output: string, options: PackOpt
     env: { ...process.env, UV_THREADPOOL_SIZE: String(threads) },
     execArgv: [],
     serialization: 'advanced',
-    // A process that hangs must not keep anyone's terminal or pipe.
+    // A hanging process must not keep a terminal or pipe open.
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
   const stop = () => child.connected && child.send(STOP);
@@ -69,7 +69,7 @@ function outcomeOf(child: ChildProcess, onProgress: PackOptions['onProgress']): 
         try {
           onProgress?.(news.progress);
         } catch {
-          // `endingOnProgressError` has the error, and has told the process to stop.
+          // `endingOnProgressError` records the error, and has told the process to stop.
         }
       } else if (news.type === 'warning') warn('SHARDTOOL_PACK', news.message);
       else if (news.type === 'report') resolve(news.report);
@@ -84,7 +84,7 @@ function outcomeOf(child: ChildProcess, onProgress: PackOptions['onProgress']): 
   });
 }
 
-/** Ends the process, and does not wait for it. */
+/** Asks the process to end, and does not wait for it. */
 function leave(child: ChildProcess): void {
   if (child.connected) child.disconnect();
   child.kill('SIGKILL');

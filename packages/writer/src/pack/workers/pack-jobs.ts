@@ -1,4 +1,4 @@
-/** What those do that share a pack's work: help to measure the files, then write whole shards. */
+/** Jobs of the workers of a pack: measuring files, then writing whole shards. */
 import { closeSync, openSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import type { StorageOptions } from '@shardtool/storage';
@@ -35,31 +35,31 @@ import { BadFile, badFile } from '../../source/source-file.js';
 import { type SharedSourceFiles, SourceFiles } from '../../source/source-files.js';
 import { sourceKind } from '../../source/source-kinds.js';
 
-/** What {@link ShardSetting} is made of in each worker. */
+/** From this each worker makes a {@link ShardSetting}. */
 export interface PackSetting
   extends Omit<ShardSetting, 'layout' | 'sample' | 'step' | 'flight' | 'access' | 'yieldIfDue'> {
   readonly flight: FlightSetting | null;
   readonly layout: LayoutChoice;
-  /** The source folder, with a "/" at its end. */
+  /** Source folder, with a trailing "/". */
   readonly root: string;
   readonly naming: NamingOptions;
   readonly limits: ImageLimits;
   /** How a remote source is asked. */
   readonly storage?: StorageOptions | undefined;
   readonly step: ImageStepOptions;
-  /** Of the plan, whose record lies in the output folder. */
+  /** Digest of the plan, whose record is in the output folder. */
   readonly digest: string;
-  /** The files of shards that were finished earlier are read again. */
+  /** True if the files of finished shards are read again. */
   readonly recheck: boolean;
-  /** Nothing is written: there is no record of a plan. */
+  /** True if nothing is written: there is no record of a plan. */
   readonly isCheck: boolean;
-  /** Finished shards lie somewhere else; of those that are noted it was looked there whether they are as noted. */
+  /** True if finished shards are stored elsewhere. Those with notes were already compared with their notes there. */
   readonly isElsewhere: boolean;
-  /** Others pack parts of the same plan, and may commit it. */
+  /** True if others pack parts of the same plan, and may commit it. */
   readonly isPart: boolean;
 }
 
-/** Told to everyone before the jobs that need it. */
+/** Messages to all workers, sent before the jobs that need them. */
 export type PackNews =
   | {
       readonly type: 'files';
@@ -75,32 +75,32 @@ export type PackJob =
   | ({ readonly type: 'hash' } & HashJob)
   | ({ readonly type: 'hash-parts' } & HashPartsJob)
   | ({ readonly type: 'shard' } & PlannedShard)
-  /** The same shard, of which nothing is written. */
+  /** Checks the same shard without writing it. */
   | ({ readonly type: 'look' } & PlannedShard)
   /** The bytes of `encodeShardPlan`. */
   | { readonly type: 'check'; readonly plan: Uint8Array<ArrayBuffer> };
 
-/** A shard, what it is called, and where its plan stands in the record. */
+/** A shard, its name, and the position of its plan in the record. */
 export interface PlannedShard {
   readonly shard: number;
   readonly stem: string;
   readonly place: PlanPlace;
 }
 
-/** A shard that was written now, or earlier. */
+/** A shard that was written now or earlier. */
 export interface PackedShard extends ShardResult {
   readonly isKept: boolean;
 }
 
-/** A shard that was not written. */
+/** A shard that was only checked. */
 export interface LookedShard extends CheckedShard {
   readonly shard: number;
 }
 
-/** Null where files were measured. */
+/** Null after files were measured. */
 export type PackResult = PackedShard | LookedShard | CheckedShard | HashedFiles | null;
 
-/** The files to be measured, and hashed. */
+/** The files to measure and hash. */
 interface Listing {
   readonly root: string;
   readonly storage: StorageOptions | undefined;
@@ -111,25 +111,25 @@ interface Listing {
 interface Session {
   readonly given: PackSetting;
   readonly setting: ShardSetting;
-  /** The record of the plan, open. */
+  /** File descriptor of the plan's record. */
   readonly plan: number;
 }
 
 const NO_RECORD = -1;
 
-/** One of those that share a pack's work, in a thread of its own or in the one that packs. */
+/** A worker of a pack, in a worker thread or in the thread that packs. */
 export class PackJobs {
   readonly #report: Report;
   readonly #yieldIfDue: ShardSetting['yieldIfDue'];
   #listing: Listing | null = null;
   #session: Promise<Session> | undefined;
-  /** Settled when the shard that came last needs no more of this thread. */
+  /** Settles when the last shard no longer needs this thread. */
   #written: Promise<void> = Promise.resolve();
 
-  /** With `isShared` the thread has other things to do, too, and comes to them all the time. */
+  /** With `isShared` the thread also has other work, and the worker regularly yields to it. */
   constructor(report: Report, isShared: boolean) {
     this.#report = report;
-    this.#yieldIfDue = isShared ? breather(BREATH_MS) : null;
+    this.#yieldIfDue = isShared ? yieldAfter(YIELD_MS) : null;
   }
 
   take(news: PackNews): void {
@@ -144,7 +144,7 @@ export class PackJobs {
     this.#session.catch(() => undefined);
   }
 
-  /** `free` is called when the disk alone is waited for. */
+  /** `free` is called when only the disk is waited for. */
   work(job: PackJob, free: () => void): PackResult | Promise<PackResult> {
     if (job.type === 'measure') return this.#measure(job.turn);
     if (job.type === 'hash-parts') return hashParts(job, this.#report);
@@ -156,7 +156,7 @@ export class PackJobs {
     return hashFilesAhead(root, files, job, flight, sourceKind(root).files(root, storage), this.#report);
   }
 
-  /** What watches calls that are under way ends with it: a thread may have other things to do then. */
+  /** Also stops watching for calls that hang, because a thread may then have other work. */
   close(): void {
     this.#listing?.flight?.close();
     this.#listing = null;
@@ -181,7 +181,7 @@ export class PackJobs {
     return await checkShard(decodeShardPlan(plan), setting, this.#report);
   }
 
-  /** Finds what is bad of a shard. */
+  /** Finds the bad files of a shard. */
   async #look({ shard, place }: PlannedShard): Promise<LookedShard> {
     await this.#written;
     const { given, setting, plan: record } = await this.#session!;
@@ -189,7 +189,7 @@ export class PackJobs {
     return { shard, ...(await checkShard(plan, setting, this.#report)) };
   }
 
-  /** Two shards are never in memory at a time. */
+  /** Only one shard is in memory at a time. */
   async #packInTurn(job: PlannedShard, free: () => void): Promise<PackedShard> {
     const before = this.#written;
     let isWritten = (): void => undefined;
@@ -207,7 +207,7 @@ export class PackJobs {
     }
   }
 
-  /** Keeps a shard that is finished, or writes it and notes that down. */
+  /** Keeps a finished shard, or writes it and notes that it is finished. */
   async #pack({ shard, stem, place }: PlannedShard, whenFilled: () => void): Promise<PackedShard> {
     const { given, setting, plan: record } = await this.#session!;
     const { output, digest } = given;
@@ -216,12 +216,12 @@ export class PackJobs {
       if (given.isElsewhere || isAsNoted(noted, stem, setting, given.recheck)) return this.#keep(noted, place, setting);
       removeShardNote(output, stem);
     }
-    // Where all parts are finished, another one may have committed at this moment, and taken the note away.
+    // If all parts are finished, another one may just have committed and removed the note.
     if (noted === null && given.isPart && isCommitted(output)) {
       throw new OutputNotEmptyError({ path: output }, `${output} was committed.`);
     }
     const plan = readShardPlan(record, place, planPath(output));
-    // What is sent on from here waits for that before the next begins.
+    // An upload must finish before the next shard starts.
     const free = given.isElsewhere ? undefined : whenFilled;
     const result = await writeShard({ shard, stem, plan }, setting, this.#report, free);
     await noteShard(setting, stem, digest, result).catch((error) => {
@@ -230,7 +230,7 @@ export class PackJobs {
     return { ...result, isKept: false };
   }
 
-  /** What an earlier pack put into quarantine ends one that stops at bad files. */
+  /** If bad files stop the pack, those quarantined by an earlier run stop it too. */
   #keep(noted: ShardResult, { files, sourceBytes }: PlanPlace, { onBad }: ShardSetting): PackedShard {
     const [bad] = noted.quarantined;
     if (bad !== undefined && onBad === 'stop') throw badFile(new BadFile(bad.reason), bad.path);
@@ -258,16 +258,16 @@ async function open(given: PackSetting, yieldIfDue: ShardSetting['yieldIfDue']):
   return { given, setting, plan: given.isCheck ? NO_RECORD : openSync(planPath(given.output), 'r') };
 }
 
-/** Other work of the thread waits no longer than this, in milliseconds. */
-const BREATH_MS = 5;
-/** Answers of the file system, behind each of which another call can begin. */
+/** Maximum delay of other work of the thread, in milliseconds. */
+const YIELD_MS = 5;
+/** Delay in ms for answers of the file system, each of which lets another call start. */
 const ANSWERS_MS = 1;
 
-/** Lets others in where they have waited; null where they have not. */
-function breather(mostMs: number): () => Promise<void> | null {
+/** Returns a function that yields to other work if that has waited; null if it has not. */
+function yieldAfter(maxMs: number): () => Promise<void> | null {
   let since = performance.now();
   return () => {
-    if (performance.now() - since < mostMs) return null;
+    if (performance.now() - since < maxMs) return null;
     return setImmediate().then(() => {
       since = performance.now();
     });

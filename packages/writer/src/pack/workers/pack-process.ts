@@ -6,7 +6,7 @@ import { type ApartJob, type ApartNews, STOP } from './pack-apart.js';
 const stopped = new AbortController();
 let isBegun = false;
 
-// Who started this process hears of signals, too, and says what is to be done.
+// The parent process also receives the signals, and decides what to do.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
 process.on('disconnect', () => stopped.abort());
 process.on('message', (message: ApartJob | typeof STOP) => {
@@ -28,7 +28,7 @@ async function run({ source, output, options, tellsProgress }: ApartJob): Promis
   }
 }
 
-/** Where nobody listens any more there is nobody to work for. */
+/** If the parent no longer listens, there is no reason to continue. */
 function tell(news: ApartNews): void {
   if (process.connected) process.send!(news);
   else if (news.type === 'report' || news.type === 'error') process.exit();

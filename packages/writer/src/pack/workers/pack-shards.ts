@@ -15,8 +15,8 @@ import type { LookedShard, PackedShard, PackJob, PackNews, PackSetting } from '.
 import { startThreads } from './pack-workers.js';
 
 /**
- * Writes the shards whose turn it is, or keeps those that are finished. Where too many samples are bad the rest is only looked at, and
- * quarantine.jsonl lists all that are, before TooManyBadError.
+ * Writes the shards of this part, or keeps finished ones. If too many samples are bad, the remaining shards are only
+ * checked. Then quarantine.jsonl lists all bad files, and TooManyBadError is thrown.
  */
 export async function packShards(work: PackWork, header: PlanHeader, checkTimes: boolean): Promise<PackedShard[]> {
   const { output, folder, destination, layout, options, part, workers, ticker } = work;
@@ -31,7 +31,7 @@ export async function packShards(work: PackWork, header: PlanHeader, checkTimes:
   ticker.begin('pack', files, bytes);
   const packed: PackedShard[] = [];
   const samples = plannedSamples(header);
-  /** By shard. */
+  /** Bad files by shard. */
   const badIn = new Map<number, readonly QuarantinedFile[]>();
   const allBad = () => [...(header.quarantined ?? []), ...mine.flatMap(({ shard }) => badIn.get(shard) ?? [])];
   let isOver = false;
@@ -108,7 +108,7 @@ function settingOf({ source, output, options, flight }: PrepareWork, columns: Pl
   return { ...target, ...facts, isPart: false, isCheck: false, isElsewhere: false, flight: flight?.setting ?? null };
 }
 
-/** Looks at all files as {@link packShards} does, and writes nothing: says what became of each shard's samples. */
+/** Checks all files like {@link packShards}, but writes nothing. Returns the result for each shard's samples. */
 export async function checkPlanned(
   work: PrepareWork,
   { facts, shards, shardCount }: PreparedPack,

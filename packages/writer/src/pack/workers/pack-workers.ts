@@ -11,13 +11,16 @@ import { WorkerGroup } from '../../workers/worker-group.js';
 import type { Member } from '../../workers/worker-pool.js';
 import { type PackJob, PackJobs, type PackNews, type PackResult } from './pack-jobs.js';
 
-/** Those that share the work of one pack. */
+/** The workers of one pack. */
 export type PackWorkers = WorkerGroup<PackJob, PackResult>;
 
-/** What the thread that packs does of the work itself: a share of it, all of it where that is little, or none. */
+/** Share of the work that the packing thread does itself: some of it, all of it if there is little, or none. */
 export type OwnShare = 'some' | 'all-of-little' | 'none';
 
-/** `size` threads, of which this one is one where it has a share. With `isEnough`, or all of little, others wait for their `start`. */
+/**
+ * Creates `size` threads; the packing thread is one of them if it has a share. With `isEnough`, or if it does all of
+ * little work, the others wait for their `start`.
+ */
 export function createPackWorkers(size: number, share: OwnShare, isEnough: boolean): PackWorkers {
   const isSubstitute = share === 'all-of-little';
   const own = (report: Report) => ({ member: callerThread(report), isEnough: isEnough || isSubstitute, isSubstitute });
@@ -40,8 +43,8 @@ interface SourcePlace {
 }
 
 /**
- * Fills in the size of each file below `root` (with a "/" at its end). This thread begins while the workers still start,
- * and is often done before they are; it lets others in after each slice.
+ * Fills in the size of each file below `root` (with a trailing "/"). This thread starts while the workers are still
+ * starting, and is often done before they are. It yields after each slice.
  */
 export async function measureFiles(
   workers: PackWorkers,
@@ -60,7 +63,7 @@ export async function measureFiles(
   shareFiles(workers, place, files, null);
   const isAlone = workers.waits && isSmallWork({ files: files.count, bytes: 0 });
   const helped = isAlone ? Promise.resolve() : workers.runInThreads({ type: 'measure', turn });
-  // What ends a worker here ends its next job as well.
+  // An error that ends a worker here also ends its next job.
   helped.catch(() => undefined);
   try {
     for (const measured of measureSlices(root, files, turn)) {
@@ -74,7 +77,7 @@ export async function measureFiles(
   if (!isMeasured(files, turn)) await helped;
 }
 
-/** Starts the threads that wait, where there is work for them. A source that is far away has some for more than one shard. */
+/** Starts the waiting threads, if there is work for them. A slow source has enough work with more than one shard. */
 export function startThreads(
   workers: PackWorkers,
   flight: InFlight | null,
@@ -84,7 +87,7 @@ export function startThreads(
   if (isForThreads && (flight !== null || !isSmallWork(work))) workers.start();
 }
 
-/** Tells the workers of files that are measured. */
+/** Sends the measured files to the workers. */
 export function shareFiles(
   workers: PackWorkers,
   place: SourcePlace,
@@ -94,10 +97,10 @@ export function shareFiles(
   workers.tell({ type: 'files', ...place, files: files.share(), flight: flight?.setting ?? null } satisfies PackNews);
 }
 
-/** So many files at a time: few enough that all threads end together. */
+/** Number of files per job: few enough that all threads finish at about the same time. */
 const HASHED_AT_ONCE = 256;
 
-/** Takes the sha256 of files of the table that was measured, of so many bytes, and hands over the digests as they come. */
+/** Computes the sha256 of measured files, and passes on the digests as they arrive. The files have this many bytes. */
 export async function hashInWorkers(
   workers: PackWorkers,
   files: Uint32Array,
@@ -114,7 +117,7 @@ function* hashJobs(files: Uint32Array): Generator<PackJob> {
   }
 }
 
-/** The same for parts of other files. */
+/** Like {@link hashInWorkers}, for parts of other files. */
 export async function hashPartsInWorkers(
   workers: PackWorkers,
   parts: readonly HashPartsJob[],

@@ -20,7 +20,7 @@ afterEach(() => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** The files as they are now. */
+/** Returns a table of the files as they are now. */
 function tableOf(names: readonly string[]): FileTable {
   const stats = names.map((name) => statSync(root + name));
   let end = 0;
@@ -43,7 +43,7 @@ async function contentOf(ahead: FilesAhead, file: number, bytes: number): Promis
   return Buffer.from(place).toString();
 }
 
-test('files come whole and in their order, whatever is in flight and however large they are', async () => {
+test('files are returned complete and in order, for any number of concurrent reads and any size', async () => {
   const names = Array.from({ length: 100 }, (_, i) => `${i}`);
   for (const [i, name] of names.entries()) writeFileSync(root + name, name.repeat(i === 50 ? 500_000 : i));
   const ahead = new FilesAhead(root, tableOf(names), flight, FOLDER_FILES, true);
@@ -53,7 +53,7 @@ test('files come whole and in their order, whatever is in flight and however lar
   }
 });
 
-test('a file that changed since it was measured, or is gone, is bad when its turn comes, and no other', async () => {
+test('a file that was changed or deleted since it was measured is bad when its turn comes; other files are not affected', async () => {
   const names = ['grown', 'shrunk', 'touched', 'gone', 'good'];
   for (const name of names) writeFileSync(root + name, 'twelve bytes');
   const table = tableOf(names);
@@ -68,7 +68,7 @@ test('a file that changed since it was measured, or is gone, is bad when its tur
   expect(await contentOf(ahead, 4, 12)).toBe('twelve bytes');
 });
 
-test('a pipe that took the place of a file is bad and is not waited for', async () => {
+test('a pipe that replaced a file is bad and is not waited for', async () => {
   for (const name of ['pipe', 'good']) writeFileSync(root + name, 'twelve bytes');
   const table = tableOf(['pipe', 'good']);
   rmSync(`${root}pipe`);

@@ -6,21 +6,25 @@ import type { ExpectedFile, FileAccess } from './file-access.js';
 import type { InFlight } from './in-flight.js';
 import { ReadBuffers } from './read-buffers.js';
 
-/** All files that are read or wait for their turn take no more memory than this, unless one alone does. */
+/** Memory limit for all files that are being read or wait for their turn, unless a single file is larger. */
 const MEMORY_BYTES = 64 << 20;
 
-/** A file that was read, in memory of at least its size, or why it could not be. */
+/** A file that was read, in a buffer of at least its size, or the error of reading it. */
 type Outcome = Buffer | Error;
 
-/** What gives a file: if it was read, what copies it to its place and returns its crc32 (or throws its error), else what reads it in pieces. */
+/**
+ * Contents of a file. If it was read: a function that copies it to its place and returns its crc32, or throws its
+ * error. Otherwise a function that reads it in pieces.
+ */
 export interface FileAhead {
   readonly put?: (place: Uint8Array) => number;
   readonly pieces?: () => AsyncIterable<Uint8Array>;
 }
 
 /**
- * Reads the files of a table many at a time and gives them in their order. A file has to have the size that it had when it
- * was measured, and with `checkTimes` the time. Files of more than `heldBytes` are read when their turn comes, in pieces.
+ * Reads the files of a table concurrently and returns them in order. A file must have the size that was measured, and
+ * with `checkTimes` the same modification time. Files of more than `heldBytes` are read in pieces when their turn
+ * comes.
  */
 export class FilesAhead {
   readonly #root: string;
@@ -31,12 +35,12 @@ export class FilesAhead {
   readonly #heldBytes: number;
   readonly #outcomes = new Map<number, Outcome>();
   readonly #buffers = new ReadBuffers();
-  /** Files that were given last: they are used until others are asked for. */
+  /** Files that were returned last. They are in use until the next are requested. */
   #given: Buffer[] = [];
   #next = 0;
   #held = 0;
   #isClosed = false;
-  /** Who waits for a file, and which. */
+  /** The file that is waited for, and the function that resumes the caller. */
   #waiting: { readonly file: number; readonly resume: () => void } | null = null;
 
   constructor(
@@ -56,8 +60,8 @@ export class FilesAhead {
   }
 
   /**
-   * What gives each of the files `from` to `to - 1`, until it is called again: at once where those are there that are read
-   * ahead.
+   * Returns the contents of the files `from` to `to - 1`, valid until the next call. Returns immediately if the files
+   * were already read.
    */
   take(from: number, to: number): FileAhead[] | Promise<FileAhead[]> {
     for (const buffer of this.#given) this.#buffers.giveBack(buffer);
@@ -103,7 +107,7 @@ export class FilesAhead {
     return taken;
   }
 
-  /** Begins no more. */
+  /** Starts no more reads. */
   close(): void {
     this.#isClosed = true;
   }
@@ -113,7 +117,7 @@ export class FilesAhead {
     return { bytes: Math.max(0, bytes), mtimeMs: this.#checkTimes ? mtimeMs : null };
   }
 
-  /** What it takes in memory. */
+  /** Size of the file in memory. */
   #sizeOf(file: number): number {
     return this.#isLarge(file) ? 0 : Math.max(0, this.#files.bytes[file]!);
   }
@@ -122,7 +126,7 @@ export class FilesAhead {
     return this.#files.bytes[file]! > this.#heldBytes;
   }
 
-  /** Begins as many files as may be in flight, and `wanted` in any case. */
+  /** Starts as many reads as the limit allows, and `wanted` in any case. */
   #begin(wanted = -1): void {
     while (!this.#isClosed && this.#next < this.#files.count) {
       const bytes = this.#sizeOf(this.#next);

@@ -5,7 +5,10 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Runs calls against a server in virtual time: `capacity` calls a ms at most, `latency` ms a call. Gives the limit at the end. */
+/**
+ * Simulates calls to a server in virtual time: at most `capacity` calls per ms, and `latency` ms per call. Returns the
+ * final limit.
+ */
 function simulate(phases: readonly { latency: number; capacity: number; ms: number }[]): number[] {
   let now = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => now);
@@ -22,7 +25,7 @@ function simulate(phases: readonly { latency: number; capacity: number; ms: numb
   return limits;
 }
 
-test('more are in flight where that gives a higher rate, and no more than that where it does not', () => {
+test('the number of concurrent calls rises while that increases the rate, and no further', () => {
   const [slow, slower, overloaded] = simulate([
     { latency: 3, capacity: 20, ms: 3000 },
     { latency: 100, capacity: 20, ms: 8000 },
@@ -33,14 +36,14 @@ test('more are in flight where that gives a higher rate, and no more than that w
   expect(overloaded).toBeLessThanOrEqual(32);
 });
 
-test('a number that was given stays', () => {
+test('a fixed number of concurrent calls does not change', () => {
   const flight = new InFlight(flightSetting(7, 1000));
   for (let i = 0; i < 10_000; i++) void flight.run('x', (done) => done(null));
   expect(flight.limit).toBe(7);
   flight.close();
 });
 
-test('a call without an answer fails by the name of its file, and its answer later does no harm', async () => {
+test('a call without an answer fails with the name of its file, and a late answer is ignored', async () => {
   const flight = new InFlight(flightSetting(2, 20));
   let answer = (): void => undefined;
   const call = flight.run<void>('/mnt/a.jpg', (done) => {

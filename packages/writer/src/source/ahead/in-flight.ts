@@ -1,46 +1,49 @@
 import { readFileSync } from 'node:fs';
 import { SourceTimeoutError } from '../../errors.js';
 
-/** As many calls as the pool has threads. */
+/** Maximum number of concurrent calls: the number of threads in the pool. */
 export const MOST_IN_FLIGHT = 256;
-/** Enough to begin with for a wait of a millisecond or so. */
+/** Initial number of concurrent calls, enough for a latency of about a millisecond. */
 const FIRST = 64;
 const LEAST = 16;
-/** An epoch ends after so many times the limit completions, and not before it has lasted so long (ms). */
+/** An epoch ends when both this many times the limit of calls have completed, and the minimum time (ms) has passed. */
 const ROUNDS = 3;
 const LEAST_MS = 25;
-/** Twice as many in flight have to give at least this much more, half as many at least that much of the rate. */
+/**
+ * Doubling the concurrency must increase the rate by at least this factor; halving it may reduce the rate by at most
+ * this factor.
+ */
 const WORTH_IT = 1.15;
 const AS_GOOD = 0.97;
-/** Below this share of the rate that was, something has changed: twice as many are tried at once. */
+/** If the rate falls below this share of the earlier one, something has changed, and doubling is tried immediately. */
 const DROPPED = 0.8;
-/** So many epochs at a limit before another is tried: the latency may have changed. */
+/** Number of epochs at one limit before another is tried, because the latency may have changed. */
 const STEADY = 8;
 const LOOK_EVERY_MS = 250;
 
-/** What other threads are told of the calls in flight. */
+/** Settings of the concurrency that are sent to other threads. */
 export interface FlightSetting {
-  /** So many at a time, whatever the rate; null follows it. */
+  /** Fixed number of concurrent calls; null adjusts it to the rate. */
   readonly fixed: number | null;
-  /** To begin with. */
+  /** Initial number. */
   readonly first: number;
-  /** No more than these in one thread, since each may keep a file open. */
+  /** Maximum in one thread, since each call may keep a file open. */
   readonly most: number;
-  /** A call that has not answered after so long fails. */
+  /** A call without an answer fails after this time, in ms. */
   readonly timeoutMs: number;
 }
 
-/** `threads` share the files that the system lets this process have open. */
+/** `threads` share the number of files that the system lets this process open. */
 export function flightSetting(fixed: number | undefined, timeoutMs: number, threads = 1): FlightSetting {
   const files = Math.floor((openFilesLimit() - OTHER_FILES) / threads);
   const most = Math.max(1, Math.min(fixed ?? MOST_IN_FLIGHT, files));
   return { fixed: fixed ?? null, first: Math.min(fixed ?? FIRST, most), most, timeoutMs };
 }
 
-/** Of the process itself, its threads, and the shards that are written. */
+/** Files reserved for the process itself, its threads, and the shards being written. */
 const OTHER_FILES = 64;
 
-/** What the system allows this process; proc_pid_limits(5). Without limit where it does not say. */
+/** Limit of open files of this process; proc_pid_limits(5). Infinity if the system does not report it. */
 function openFilesLimit(): number {
   try {
     const soft = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
@@ -57,18 +60,18 @@ interface Call {
 }
 
 /**
- * Calls to a file system that answers late, many at a time. How many is tried out: twice as many where that gives a
- * higher rate, half as many where the rate stays.
+ * Makes concurrent calls to a file system with high latency. The number of calls is adjusted: it is doubled while that
+ * increases the rate, and halved if the rate stays the same.
  */
 export class InFlight {
-  /** How many calls may be in flight now. */
+  /** Current limit of concurrent calls. */
   limit: number;
   #live = 0;
   #most: number;
   readonly #setting: FlightSetting;
   readonly #open = new Set<Call>();
   readonly #timer: NodeJS.Timeout;
-  /** The limit that has proven best, and its calls a millisecond. */
+  /** The best limit so far, and its rate in calls per millisecond. */
   #kept: number;
   #rate = 0;
   #steady = STEADY - 1;
@@ -76,7 +79,7 @@ export class InFlight {
   /** Calls of this epoch. */
   #done = 0;
   #since = performance.now();
-  /** Something else held the work back: this epoch tells nothing. */
+  /** True if something else slowed the work down, so that this epoch is not evaluated. */
   #skip = false;
 
   constructor(setting: FlightSetting) {
@@ -91,19 +94,19 @@ export class InFlight {
     return this.#live < this.limit;
   }
 
-  /** How many calls are in flight. */
+  /** Number of concurrent calls. */
   get live(): number {
     return this.#live;
   }
 
-  /** For another thread, which begins with what was learnt here. */
+  /** Settings for another thread, which starts with the number found here. */
   get setting(): FlightSetting {
     return { ...this.#setting, first: this.#kept };
   }
 
   /**
-   * Begins a call at once and counts it until `begin` says that it is done. Rejects with what `begin` says, or with
-   * {@link SourceTimeoutError}, which names `path`, where no answer comes in time.
+   * Starts a call immediately and counts it until the promise of `begin` settles. Rejects with the error of `begin`, or
+   * with {@link SourceTimeoutError}, which names `path`, if there is no answer in time.
    */
   run<Value>(
     path: string,
@@ -123,12 +126,12 @@ export class InFlight {
     });
   }
 
-  /** The limit was not what held the work back (memory, or the end of the files). */
+  /** Reports that something else slowed the work down: memory, or the end of the files. */
   starved(): void {
     this.#skip = true;
   }
 
-  /** The system lets no more files be open: half as many from now on. */
+  /** The system allows no more open files, so the limit is halved from now on. */
   tooMany(): void {
     this.#most = Math.max(1, Math.min(this.#live, this.limit) >> 1);
     this.limit = this.#most;
@@ -157,7 +160,7 @@ export class InFlight {
     if (++this.#done < ROUNDS * this.limit || ms < LEAST_MS) return;
     const before = this.limit;
     if (!this.#skip) this.#judge(this.#done / ms);
-    // What was begun at the old limit still comes in: the first epoch at a new one is not counted.
+    // Calls that started at the old limit are still completing, so the first epoch at a new limit is not counted.
     this.#skip = this.limit !== before;
     this.#done = 0;
     this.#since = now;
@@ -193,7 +196,7 @@ export class InFlight {
 
 function timedOut(path: string, timeoutMs: number): SourceTimeoutError {
   const message =
-    `${path}: the file system has not answered for ${timeoutMs / 1000} s (--io-timeout); look after its mount, ` +
-    'then pack again, and what is finished stays.';
+    `${path}: the file system has not answered for ${timeoutMs / 1000} s (--io-timeout); check its mount, ` +
+    'then pack again; finished shards are kept.';
   return new SourceTimeoutError({ path }, message);
 }

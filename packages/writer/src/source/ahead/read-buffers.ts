@@ -1,16 +1,16 @@
-/** Of memory that waits to be used again. */
+/** Limit of unused memory that is kept for reuse. */
 const KEPT_BYTES = 32 << 20;
 const LEAST_BYTES = 4096;
-/** Sizes between a power of two and the next: at most an eighth is left over. */
+/** Number of buffer sizes between two powers of two: at most an eighth of a buffer is unused. */
 const STEPS = 8;
 
-/** Memory for files that are read, used again and again: new memory for each costs more than reading a file that is cached. */
+/** Reuses memory for files that are read, because new memory for each costs more than reading a cached file. */
 export class ReadBuffers {
-  /** By their length. */
+  /** Free buffers by length. */
   readonly #free = new Map<number, Buffer[]>();
   #freeBytes = 0;
 
-  /** At least `bytes` long. Whatever was in it is still there. */
+  /** Returns a buffer of at least `bytes` bytes. It is not cleared. */
   take(bytes: number): Buffer {
     const length = roundedUp(bytes);
     const free = this.#free.get(length)?.pop();
@@ -19,7 +19,7 @@ export class ReadBuffers {
     return free;
   }
 
-  /** Nobody uses it any more. */
+  /** Returns a buffer that is no longer used. */
   giveBack(buffer: Buffer): void {
     const { length } = buffer;
     if (this.#freeBytes + length > KEPT_BYTES) return;

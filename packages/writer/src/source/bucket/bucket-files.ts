@@ -4,10 +4,10 @@ import { type ExpectedFile, type FileAccess, PIECE_BYTES } from '../ahead/file-a
 import { BadFile, changedFile } from '../source-file.js';
 import type { FileFacts } from '../source-files.js';
 
-/** Files of a remote place, each by one request. `root` ends with "/". */
+/** Files of a remote source, each read by one request. `root` ends with "/". */
 export function bucketFiles(root: string, how: StorageOptions | undefined): FileAccess {
   const storage = openStorage(root, how);
-  // Whoever asks for the first file hears of it.
+  // The error is reported to the caller that requests the first file.
   storage.catch(() => undefined);
   return {
     tellsTimes: true,
@@ -56,7 +56,7 @@ async function* pieces(
   }
 }
 
-/** What is the file's own fault, and not that of the way to it. */
+/** Converts an error of the file itself to BadFile; errors of the connection are returned unchanged. */
 function asBadFile(path: string, error: Error): Error {
   if (error instanceof FileChangedError) return changedFile(path);
   const isOfFile = error instanceof FileNotFoundError || error instanceof RequestRejectedError;

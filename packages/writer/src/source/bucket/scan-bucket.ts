@@ -11,8 +11,9 @@ const LINE_BREAK = /[\n\r\u2028\u2029]/;
 const TOLD_EVERY = 4096;
 
 /**
- * Finds the files of a remote place, whose `root` ends with "/": those that `scanFolder` would find in a copy of it. Sizes
- * and times come with the names. Throws {@link FileNameError} for a name that no folder could have, and what listing throws.
+ * Finds the files of a remote source, whose `root` ends with "/": the same files that `scanFolder` would find in a
+ * local copy. Sizes and times are listed with the names. Throws {@link FileNameError} for a name that no folder could
+ * contain, and errors of listing.
  */
 export async function scanBucket(root: string, options: ScanOptions): Promise<Scan> {
   const { include, exclude, place } = options;
@@ -24,7 +25,7 @@ export async function scanBucket(root: string, options: ScanOptions): Promise<Sc
     isMeasured: true,
     repeatedFolders: [],
     hiddenFolders: found.hiddenFolders(),
-    // A pattern may leave all of a folder out.
+    // A pattern may exclude all of a folder.
     topFolders: everything ? found.topFolders() : [],
     refused: found.refused(),
   };
@@ -43,11 +44,11 @@ class BucketNames {
     this.#options = options;
   }
 
-  /** In the order in which the store lists them. */
+  /** Lists them in the order of the store. */
   async *list(): AsyncGenerator<Entry> {
     const { signal, onFound } = this.#options;
     const storage = await openStorage(this.#root, this.#options.storage);
-    // Of each request under way.
+    // One listener for each concurrent request.
     if (signal !== undefined) setMaxListeners(0, signal);
     let found = 0;
     for await (const entry of storage.list('', { deep: true, ...(signal && { signal }) })) {
@@ -61,30 +62,30 @@ class BucketNames {
     }
   }
 
-  /** Folders that were left out for the dot in front of their names, sorted. */
+  /** Folders that are skipped because their names start with a dot, sorted. */
   hiddenFolders(): string[] {
     return [...this.#hidden].sort();
   }
 
-  /** Names in front of the first slash, sorted. */
+  /** Names before the first slash, sorted. */
   topFolders(): string[] {
     return sortByCodePoint([...this.#top]);
   }
 
-  /** Names that no folder could have, which were left out. */
+  /** Skipped names that no folder could contain. */
   refused(): RefusedName[] {
     return Array.from(this.#refused, ([path, reason]) => ({ path, reason }));
   }
 
-  /** False for what lies in a folder, or has a name, with a dot in front, and for names that are left out as bad. */
+  /** False for hidden names, files in hidden folders, and names that are skipped as bad. */
   #isTaken(name: string): boolean {
     if (name.includes('//') || name.startsWith('/') || /(^|\/)\.\.?(\/|$)/.test(name) || LINE_BREAK.test(name)) {
       const path = shownLocation(this.#root) + name;
-      const message = `The name of ${JSON.stringify(path)} cannot be that of a file in a folder: it has an empty part, "." or "..", or a line break in it; copy the object to another name, or leave it out of the prefix.`;
+      const message = `The object name ${JSON.stringify(path)} is not a valid file name: it contains an empty part, "." or "..", or a line break; copy the object to another name, or exclude it.`;
       if (this.#options.onBad === 'stop')
         throw new FileNameError(
           { path },
-          `${message} Or have such objects left out and listed in quarantine.jsonl: --on-bad quarantine.`,
+          `${message} Or skip such objects and list them in quarantine.jsonl with --on-bad quarantine.`,
         );
       this.#refused.set(name, message);
       return false;
@@ -101,7 +102,10 @@ function factsOf({ size, modifiedMs }: Entry): FileFacts {
   return { bytes: size, mtimeMs: modifiedMs ?? 0 };
 }
 
-/** Stores list names in the order of their UTF-8, which is that of code points; of one that does not, all are held and sorted. */
+/**
+ * Stores list names in the order of their UTF-8, which is the order of code points. If a store does not, all names are
+ * kept in memory and sorted.
+ */
 async function inOrder(names: BucketNames, place: SpoolPlace): Promise<SourceFiles> {
   const files = new SourceFilesBuilder(place);
   try {
@@ -131,7 +135,7 @@ async function matching(names: BucketNames, options: ScanOptions): Promise<Sourc
   return filesOf(await matchingNames(facts.keys(), options), facts, options.place);
 }
 
-/** Those of the names that fit the patterns, sorted. */
+/** Returns the names that match the patterns, sorted. */
 export function matchingNames(names: Iterable<string>, options: PatternOptions): Promise<string[]> {
   return matchPaths('/', listing(names), options);
 }
@@ -153,7 +157,7 @@ function filesOf(paths: readonly string[], facts: ReadonlyMap<string, FileFacts>
   }
 }
 
-/** A `readdir` over names as if they were the files below "/". */
+/** Emulates `readdir` for names, as if they were the files below "/". */
 function listing(names: Iterable<string>) {
   const folders = new Map<string, Map<string, boolean>>([['/', new Map()]]);
   for (const name of names) {
@@ -162,7 +166,7 @@ function listing(names: Iterable<string>) {
     for (const [i, part] of parts.entries()) {
       const isFile = i === parts.length - 1;
       const entries = folders.get(folder)!;
-      // Where one name is both, a folder could not have it: the file comes under its own name.
+      // If a name is both a file and a folder, which a file system does not allow, the file keeps its own name.
       entries.set(isFile ? part : `${part}/`, isFile);
       folder = folder === '/' ? `/${part}` : `${folder}/${part}`;
       if (!isFile && !folders.has(folder)) folders.set(folder, new Map());

@@ -2,51 +2,51 @@ import { type Dirent, readdir, readdirSync, realpath, realpathSync, type Stats, 
 import { join } from 'node:path';
 import type { InFlight } from '../ahead/in-flight.js';
 
-/** What a walk asks the file system. */
+/** Queries of a walk to the file system. */
 export interface FolderAccess {
-  /** The entries of a folder. Throws the system's error. */
+  /** Returns the entries of a folder. Throws the system's error. */
   entries(path: string): readonly Dirent[];
-  /** What a link leads to; undefined where it leads nowhere. */
+  /** Returns the target of a link; undefined if it is dangling. */
   follow(path: string): Stats | undefined;
   realPath(path: string): string;
 }
 
-/** Asks when it is asked. */
+/** Queries the file system synchronously. */
 export const ATONCE: FolderAccess = {
   entries: (path) => readdirSync(path, { withFileTypes: true }),
   follow: (path) => statSync(path, { throwIfNoEntry: false }),
   realPath: (path) => realpathSync.native(path),
 };
 
-/** So many entries of folders that the walk has not come to are held. */
+/** Limit of entries that are kept for folders that the walk has not reached yet. */
 const HELD_ENTRIES = 200_000;
 
 /** A folder that was listed ahead. */
 interface Listing {
   readonly entries: readonly Dirent[] | Error;
   readonly links: ReadonlyMap<string, Stats | undefined>;
-  /** Where its links to folders lead, and where it lies itself. */
+  /** Real paths of the folder itself and of the folders that its links point to. */
   readonly real: ReadonlyMap<string, string>;
 }
 
 /**
- * Lists the folders that a walk is going to come to, many at a time. The walk says which those are ({@link expect}), in its
- * order, and waits for each ({@link ready}) before it asks.
+ * Lists folders concurrently, before a walk reaches them. The walk announces them in its order ({@link expect}), and
+ * waits for each ({@link ready}) before it asks for its entries.
  */
 export class FoldersAhead implements FolderAccess {
   readonly #flight: InFlight;
-  /** The next is the last. */
+  /** The next folder is the last element. */
   readonly #expected: string[] = [];
-  readonly #begun = new Map<string, Promise<Listing>>();
+  readonly #listings = new Map<string, Promise<Listing>>();
   #held = 0;
-  /** The folder that the walk is in. */
+  /** The current folder of the walk. */
   #here: Listing = { entries: [], links: new Map(), real: new Map() };
 
   constructor(flight: InFlight) {
     this.#flight = flight;
   }
 
-  /** The folders below the one that the walk is in, in the order in which it comes to them. */
+  /** Announces the folders below the current one, in the order in which the walk will reach them. */
   expect(paths: readonly string[]): void {
     for (let i = paths.length - 1; i >= 0; i--) this.#expected.push(paths[i]!);
     this.#begin();
@@ -54,13 +54,13 @@ export class FoldersAhead implements FolderAccess {
 
   /** Throws `SourceTimeoutError`. */
   async ready(path: string): Promise<void> {
-    if (!this.#begun.has(path)) {
+    if (!this.#listings.has(path)) {
       const place = this.#expected.lastIndexOf(path);
       if (place !== -1) this.#expected.splice(place, 1);
       this.#list(path);
     }
-    this.#here = await this.#begun.get(path)!;
-    this.#begun.delete(path);
+    this.#here = await this.#listings.get(path)!;
+    this.#listings.delete(path);
     this.#held -= this.#here.entries instanceof Error ? 0 : this.#here.entries.length;
     this.#begin();
   }
@@ -88,12 +88,12 @@ export class FoldersAhead implements FolderAccess {
 
   #list(path: string): void {
     const listing = this.#read(path);
-    // Whoever waits for it hears of its failure.
+    // A failure is reported to the caller that waits for this folder.
     listing.then(
       () => this.#begin(),
       () => undefined,
     );
-    this.#begun.set(path, listing);
+    this.#listings.set(path, listing);
   }
 
   async #read(path: string): Promise<Listing> {

@@ -4,13 +4,15 @@ import type { InFlight } from '../ahead/in-flight.js';
 import { changedFile, checkIsFile, isSystemLimit, READ_NOW, unreadableFile } from '../source-file.js';
 
 const MAX_READ_BYTES = 1 << 30;
-/** After so long another file may have been closed. */
+/** Delay in ms before opening is tried again, when another file may have been closed. */
 const OPEN_AGAIN_MS = 5;
 
 /** Files below a folder. */
 export const FOLDER_FILES: FileAccess = { tellsTimes: false, measure: measureFile, read: readFile, pieces };
 
-/** Opens, reads and closes a file. Its fault is a {@link BadFile}, as it is where files are read one after the other. */
+/**
+ * Opens, reads and closes a file. Problems with the file are a {@link BadFile}, as when files are read one at a time.
+ */
 function readFile(path: string, expected: ExpectedFile, into: Buffer, flight: InFlight, done: Done<undefined>): void {
   open(path, READ_NOW, (error, fd) => {
     if (error !== null) {
@@ -20,7 +22,7 @@ function readFile(path: string, expected: ExpectedFile, into: Buffer, flight: In
       return;
     }
     const end = (failure: Error | null) => {
-      // Nobody waits for its answer.
+      // The result of closing does not matter.
       close(fd, () => undefined);
       done(failure);
     };
@@ -39,7 +41,7 @@ function readFile(path: string, expected: ExpectedFile, into: Buffer, flight: In
   });
 }
 
-/** One byte more is asked for: whether the file has grown shows in the same read. */
+/** Requests one byte more, so that the same read detects a file that has grown. */
 function readOpen(path: string, fd: number, bytes: number, into: Buffer, end: (error: Error | null) => void): void {
   const readOn = (at: number): void => {
     const asked = Math.min(bytes + 1 - at, MAX_READ_BYTES);
@@ -72,7 +74,7 @@ async function* pieces(path: string, { bytes, mtimeMs }: ExpectedFile, flight: I
       yield buffer.subarray(0, got);
     }
   } finally {
-    // Nobody waits for its answer.
+    // The result of closing does not matter.
     close(fd, () => undefined);
   }
 }

@@ -4,7 +4,7 @@ import { FileNameError, LinkLoopError, SourceError } from '../../errors.js';
 import { ATONCE, type FolderAccess } from './folder-access.js';
 import { linkTarget } from './mount.js';
 
-/** An entry of a folder, as `readdir` gives it; never a link. */
+/** An entry of a folder, as returned by `readdir`; never a link. */
 export type FolderEntry = Pick<Dirent, 'name' | EntryQuestion>;
 
 type EntryQuestion =
@@ -17,44 +17,44 @@ type EntryQuestion =
   | 'isSocket';
 
 const REPLACEMENT = '\ufffd';
-/** Glob patterns do not match across these, so they are shown to them as another sign. */
+/** Glob patterns do not match these characters, so another one is substituted for matching. */
 const LINE_BREAK = /[\n\r\u2028\u2029]/g;
 
-/** What stands in a folder and cannot be packed. */
+/** An entry of a folder that cannot be packed. */
 export interface RefusedEntry {
-  /** Absolute; bytes that are not UTF-8 as \xNN. */
+  /** Absolute path; bytes that are not UTF-8 are shown as \xNN. */
   readonly path: string;
   readonly reason: string;
-  /** For a walk that ends there. */
+  /** Error for a walk that stops at this entry. */
   readonly error: FileNameError | LinkLoopError;
 }
 
 /**
- * Lists folders of one tree for a walk from the top down: names that begin with a dot are left out, and each link is
- * replaced by what it leads to. A folder is listed once: at its own path if it lies in the tree, else at the first link
- * to it that is walked.
+ * Lists the folders of a tree for a walk from the top down. Names that start with a dot are skipped, and each link is
+ * replaced by its target. A folder is listed once: at its own path if it is in the tree, otherwise at the first link to
+ * it that the walk reaches.
  */
 export class FolderReader {
-  /** Names of the folders right below the root that were listed. */
+  /** Names of the listed folders right below the root. */
   readonly topFolders: string[] = [];
-  /** Paths of folders that were left out, since another path leads to them too. */
+  /** Paths of folders that were skipped because another path leads to them too. */
   readonly repeated: string[] = [];
-  /** By the path as it was listed, which several names that are not UTF-8 may have in common. */
+  /** Rejected entries by the path as it was listed, which several names that are not UTF-8 may share. */
   readonly #refused = new Map<string, RefusedEntry[]>();
-  /** Paths of folders whose names begin with a dot. */
+  /** Paths of folders whose names start with a dot. */
   readonly #hidden: string[] = [];
   readonly #root: string;
-  /** By the path walked: where the folder really lies. */
+  /** Maps a walked path to its real path. */
   readonly #real = new Map<string, string>();
-  /** By where it really lies: the path on which it was listed. */
+  /** Maps a real path to the path at which it was listed. */
   readonly #listed = new Map<string, string>();
 
   readonly #access: FolderAccess;
 
-  /** Where the folder really lies that is no part of the tree, if there is one. */
+  /** Real path of a folder that is not part of the tree, if there is one. */
   readonly #apart: string | null;
 
-  /** `root` is the absolute path of the tree's top; the folder `apart`, which is written to, is left out. */
+  /** `root` is the absolute path of the tree. The folder `apart`, the output, is skipped. */
   constructor(root: string, access: FolderAccess = ATONCE, apart: string | null = null) {
     this.#root = root;
     this.#access = access;
@@ -62,8 +62,8 @@ export class FolderReader {
   }
 
   /**
-   * The entries of the folder at `path` (absolute), those that {@link refused} tells of included. Throws
-   * {@link SourceError} where it cannot be read, and why it is refused where it is one of them.
+   * Returns the entries of the folder at `path` (absolute), including those that {@link refused} returns. Throws {@link
+   * SourceError} if it cannot be read, and the entry's error if the folder itself is rejected.
    */
   list(path: string): FolderEntry[] {
     const [refused] = this.refused(path);
@@ -90,19 +90,22 @@ export class FolderReader {
   }
 
   /**
-   * What was listed at `path` (absolute), or without a path all of it, that cannot be packed: {@link LinkLoopError} for a
-   * link to a folder above, {@link FileNameError} for a name that cannot be a key.
+   * Returns the entries at `path` (absolute), or without a path all entries, that cannot be packed: {@link
+   * LinkLoopError} for a link to a parent folder, {@link FileNameError} for a name that cannot be a key.
    */
   refused(path?: string): readonly RefusedEntry[] {
     return path === undefined ? [...this.#refused.values()].flat() : (this.#refused.get(path) ?? []);
   }
 
-  /** Paths of folders that were left out for the dot in front of their names, and that no link has led to so far, sorted. */
+  /**
+   * Paths of folders that were skipped because their names start with a dot, and that no link has led to so far,
+   * sorted.
+   */
   hiddenFolders(): string[] {
     return this.#hidden.filter((path) => !this.#wasListed(path)).sort();
   }
 
-  /** What is left out anyway is no reason to stop: it may be gone by now, or not ours to see. */
+  /** An error in a skipped folder does not matter: it may have been deleted, or not be readable. */
   #wasListed(path: string): boolean {
     try {
       return this.#listed.has(this.#access.realPath(path));
@@ -126,7 +129,7 @@ export class FolderReader {
         continue;
       }
       if (entry.isDirectory()) this.#real.set(join(path, name), join(real, name));
-      // A pipe or a device passes for a file: it is bad when it is read, where else nobody would hear of it.
+      // A pipe or device is treated as a file, so that reading it reports it as bad.
       const isPlain = entry.isDirectory() || entry.isFile();
       if (entry.isSymbolicLink()) entries.push(this.#follow(path, name));
       else entries.push(isPlain ? entry : entryOf(name, 'file'));
@@ -135,8 +138,8 @@ export class FolderReader {
   }
 
   /**
-   * What a link leads to. One that leads nowhere passes for a file where its name has an ending, and else for a folder:
-   * whether it matters shows when that is read.
+   * Returns the target of a link. A dangling link is treated as a file if its name has an extension, otherwise as a
+   * folder. Reading it reports the error, if it is needed.
    */
   #follow(folder: string, name: string): FolderEntry {
     const path = join(folder, name);
@@ -163,7 +166,7 @@ export class FolderReader {
     return entryOf(name, isFolder ? 'folder' : 'file');
   }
 
-  /** Whether an entry that is left out is a folder, or a link to one that can be seen. */
+  /** True if a skipped entry is a folder, or a link to a readable folder. */
   #isFolder(parent: string, entry: Dirent): boolean {
     if (!entry.isSymbolicLink()) return entry.isDirectory();
     try {
@@ -173,7 +176,7 @@ export class FolderReader {
     }
   }
 
-  /** Whether the walk comes to the folder at its own path. */
+  /** True if the walk reaches the folder at its own path. */
   #isWalked(real: string): boolean {
     const root = `${this.#realPath(this.#root)}/`;
     return real.startsWith(root) && !`/${real.slice(root.length)}`.includes('/.');
@@ -189,7 +192,7 @@ export class FolderReader {
   }
 }
 
-/** An entry that was not read from a file system. */
+/** Creates an entry that was not read from a file system. */
 export function entryOf(name: string, kind: 'file' | 'folder' | 'other'): FolderEntry {
   const no = () => false;
   return {
@@ -209,32 +212,32 @@ function unreadable(path: string, cause: Error): SourceError {
   const message =
     target === null
       ? `The folder ${path} cannot be read (${cause.message}).`
-      : `The link ${path} leads to ${target}, which cannot be read (${cause.message}); mount what it leads to, remove the link, or leave it out with "exclude" (--exclude).`;
+      : `The link ${path} leads to ${target}, which cannot be read (${cause.message}); mount its target, remove the link, or exclude it with "exclude" (--exclude).`;
   return new SourceError({ path }, message, { cause });
 }
 
-/** An entry whose name cannot be a key; null where it can. */
+/** Returns an error for an entry whose name cannot be a key, otherwise null. */
 function oddName(folder: string, name: string, raw: RawNames): RefusedEntry | null {
   if (name.search(LINE_BREAK) !== -1) return lineBreak(join(folder, name));
-  // A name with U+FFFD is either that, or one whose bytes are not UTF-8.
+  // A name with U+FFFD either contains this character, or has bytes that are not UTF-8.
   const bytes = name.includes(REPLACEMENT) ? raw.take(name) : null;
   if (bytes === null || bytes.equals(Buffer.from(name))) return null;
   const path = join(folder, escapeBytes(bytes));
-  const reason = `The name of ${path} is not UTF-8; rename it (convmv does it for a whole folder), or leave it out with "exclude" (--exclude).`;
+  const reason = `The name of ${path} is not UTF-8; rename it (convmv can rename a whole folder), or exclude it with "exclude" (--exclude).`;
   return { path, reason, error: new FileNameError({ path: join(folder, name) }, reason + OR_QUARANTINE) };
 }
 
-/** The bytes of names in a folder, which are asked for where a name may not be UTF-8. */
+/** Raw bytes of the names in a folder, which are needed if a name may not be UTF-8. */
 class RawNames {
   readonly #folder: string;
-  /** By the name as text. */
+  /** Raw names by their text. */
   #names: Map<string, Buffer[]> | null = null;
 
   constructor(folder: string) {
     this.#folder = folder;
   }
 
-  /** The bytes of a name; of several that are one as text, the next. */
+  /** Returns the bytes of a name. If several names have the same text, each call returns the next one. */
   take(name: string): Buffer {
     if (this.#names === null) {
       this.#names = new Map();
@@ -247,19 +250,19 @@ class RawNames {
   }
 }
 
-/** Bytes as text, with \xNN for those that are not ASCII. */
+/** Formats bytes as text, with \xNN for those that are not ASCII. */
 function escapeBytes(bytes: Buffer): string {
   return bytes.toString('latin1').replace(/[^ -~]/g, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`);
 }
 
-const OR_QUARANTINE = ' Or have such files left out and listed in quarantine.jsonl: --on-bad quarantine.';
+const OR_QUARANTINE = ' Or skip such files and list them in quarantine.jsonl with --on-bad quarantine.';
 
 function lineBreak(path: string): RefusedEntry {
-  const reason = `The name of ${JSON.stringify(path)} has a line break in it; rename or remove it, or leave it out with "exclude" (--exclude).`;
+  const reason = `The name of ${JSON.stringify(path)} contains a line break; rename or remove it, or exclude it with "exclude" (--exclude).`;
   return { path, reason, error: new FileNameError({ path }, reason + OR_QUARANTINE) };
 }
 
 function loop(path: string, target: string): RefusedEntry {
-  const reason = `The link ${path} leads back to ${target}, which is a folder above it; remove the link, or leave it out with "exclude" (--exclude).`;
+  const reason = `The link ${path} leads back to ${target}, which contains it; remove the link, or exclude it with "exclude" (--exclude).`;
   return { path, reason, error: new LinkLoopError({ path }, reason + OR_QUARANTINE) };
 }

@@ -3,24 +3,26 @@ import { type FileAccess, factsOf } from '../ahead/file-access.js';
 import type { InFlight } from '../ahead/in-flight.js';
 import type { FileFacts, SourceFiles } from '../source-files.js';
 
-/** So many files at a time: few enough that all threads end together. */
+/** Files per slice: few enough that all threads finish at about the same time. */
 const SLICE = 1024;
 
-/** What threads share that measure the same table: at 0 where the next slice begins, at 1 how many files are done. */
+/**
+ * State shared by threads that measure the same table. Index 0: start of the next slice; index 1: number of files done.
+ */
 export type MeasureTurn = Int32Array;
 
 export function createMeasureTurn(): MeasureTurn {
   return new Int32Array(new SharedArrayBuffer(8));
 }
 
-/** Whether every file has its size. */
+/** True if every file has its size. */
 export function isMeasured(files: SourceFiles, turn: MeasureTurn): boolean {
   return Atomics.load(turn, 1) >= files.count;
 }
 
 /**
- * Fills in the sizes and times of files below `root` (with a "/" at its end), slice by slice, until none is left that another
- * thread has not taken. Yields how many files the slice had.
+ * Fills in the sizes and times of files below `root` (which ends with "/"), slice by slice, until no slice is left for
+ * this thread. Yields the number of files in each slice.
  */
 export function* measureSlices(root: string, files: SourceFiles, turn: MeasureTurn): Generator<number> {
   for (;;) {
@@ -41,13 +43,15 @@ function measure(path: string): FileFacts {
   }
 }
 
-/** File systems look names up one by one in one folder, and side by side in many: so many places in the list at once. */
+/**
+ * File systems look up names of one folder one at a time, but different folders in parallel. Files are therefore taken
+ * from this many positions of the list in turn.
+ */
 const PLACES = 251;
 
 /**
- * Fills in the sizes and times of all files below `root`, many at a time; `report` hears how many more are done, and
- * throws where the work is to end. Throws
- * `SourceTimeoutError`, and what `access` does.
+ * Fills in the sizes and times of all files below `root` concurrently. `report` receives the number of files done since
+ * its last call, and throws if the work should stop. Throws `SourceTimeoutError`, and the errors of `access`.
  */
 export async function measureAhead(
   root: string,
@@ -74,11 +78,11 @@ export async function measureAhead(
   }
 }
 
-/** The `turn`-th number of 0 to count - 1, where every file has many others between itself and the next. */
+/** Returns the `turn`-th number of a permutation of 0 to count - 1, in which neighbouring files are far apart. */
 function strided(turn: number, count: number): number {
   const step = Math.max(1, Math.ceil(count / PLACES));
   const places = Math.ceil(count / step);
-  // The places that have a file at the last offset come first in it.
+  // The positions that have a file at the last offset are first.
   const full = count - (places - 1) * step;
   const inFull = full * places;
   if (turn < inFull) return Math.floor(turn / places) + (turn % places) * step;
@@ -86,7 +90,10 @@ function strided(turn: number, count: number): number {
   return full + Math.floor(rest / (places - 1)) + (rest % (places - 1)) * step;
 }
 
-/** Does `work` for 0 to count - 1, as many at a time as may be in flight. The first failure begins no more, and is thrown. */
+/**
+ * Runs `work` for 0 to count - 1 with the allowed concurrency. After the first failure no more are started, and it is
+ * thrown.
+ */
 function eachAhead(count: number, flight: InFlight, work: (turn: number) => Promise<void>): Promise<void> {
   return new Promise((resolve, reject) => {
     let next = 0;

@@ -1,7 +1,7 @@
 import { lstatSync, readFileSync, readlinkSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
-/** File systems of this machine's own disks and memory, as /proc/self/mountinfo names them (proc_pid_mountinfo(5)). */
+/** Types of local file systems on disks and in memory, as in /proc/self/mountinfo (proc_pid_mountinfo(5)). */
 const LOCAL = new Set([
   ...['ext2', 'ext3', 'ext4', 'xfs', 'btrfs', 'zfs', 'f2fs', 'bcachefs', 'jfs', 'reiserfs', 'vfat', 'exfat', 'ntfs3'],
   ...['overlay', 'tmpfs', 'ramfs', 'devtmpfs', 'squashfs', 'erofs', 'iso9660', 'udf', 'rootfs'],
@@ -9,8 +9,8 @@ const LOCAL = new Set([
 const MOST_LINKS = 40;
 
 /**
- * Whether a path lies on a file system that may answer late, or never: one behind a network, or one of a process (FUSE).
- * Found out without asking that file system anything. False where the system does not tell (no /proc).
+ * True if a path is on a file system that may answer late or never: a network file system, or one of a process (FUSE).
+ * It is detected without querying that file system. False if the system has no /proc.
  */
 export function mayHang(path: string): boolean {
   const mounts = readMounts();
@@ -18,7 +18,7 @@ export function mayHang(path: string): boolean {
   return leadsToRemote(resolve(path), mounts, MOST_LINKS);
 }
 
-/** Follows the path from the root, one folder after the other, and stops where one is a mount that is not local. */
+/** Follows the path from the root, one folder at a time, and stops at the first mount that is not local. */
 function leadsToRemote(path: string, mounts: ReadonlyMap<string, string>, links: number): boolean {
   let here = '';
   for (const name of path.split('/').slice(1)) {
@@ -37,7 +37,7 @@ function leadsToRemote(path: string, mounts: ReadonlyMap<string, string>, links:
   return false;
 }
 
-/** Where a link leads, as it says itself. Null for what is no link, or not there. */
+/** Target of a link as stored in it. Null if the path is missing or not a link. */
 export function linkTarget(path: string): string | null {
   try {
     return lstatSync(path).isSymbolicLink() ? readlinkSync(path) : null;
@@ -46,7 +46,7 @@ export function linkTarget(path: string): string | null {
   }
 }
 
-/** The kind of each mounted file system by its place; of several at one place the last, which hides the others. */
+/** Type of each mounted file system by its path. If several are mounted at one path, the last one hides the others. */
 function readMounts(): Map<string, string> {
   let text: string;
   try {
@@ -59,7 +59,7 @@ function readMounts(): Map<string, string> {
     const [before, after] = line.split(' - ');
     const place = before?.split(' ')[4];
     const kind = after?.split(' ')[0];
-    // Spaces and the like stand there as three octal digits.
+    // Spaces and similar characters are written as three octal digits.
     if (place !== undefined && kind !== undefined) {
       mounts.set(
         place.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8))),

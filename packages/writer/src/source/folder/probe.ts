@@ -3,15 +3,18 @@ import { join } from 'node:path';
 import { READ_NOW } from '../source-file.js';
 
 const PROBED_FILES = 32;
-/** So many folders are looked into for them. */
+/** Number of folders that are searched for sample files. */
 const MOST_FOLDERS = 64;
-/** Microseconds that a file may wait, open and read together: where it is less, one after the other is the quickest way. */
+/** Latency in microseconds for opening and reading a file. Below this, reading one file at a time is fastest. */
 const LOCAL_US = 60;
-/** What reading costs where the bytes lie in memory, in bytes a microsecond: time that no second call would save. */
+/** Rate of reading cached bytes, in bytes per microsecond. Concurrent calls would not save this time. */
 const COPIED_BYTES_PER_US = 3000;
 const MOST_BYTES = 1 << 20;
 
-/** Whether files below `root` come so late that many should be asked for at a time. Reads some of the first that it meets. */
+/**
+ * True if files below `root` are slow enough that many should be read concurrently. Reads some of the first files that
+ * it finds.
+ */
 export function isSlow(root: string): boolean {
   const content = Buffer.allocUnsafeSlow(MOST_BYTES);
   const waits: number[] = [];
@@ -20,11 +23,11 @@ export function isSlow(root: string): boolean {
     if (wait !== null) waits.push(wait);
   }
   waits.sort((a, b) => a - b);
-  // Of two the shorter: a busy machine holds up one of them, slow storage both.
+  // The lower median, because a busy machine delays one file, but slow storage delays all.
   return (waits[(waits.length - 1) >> 1] ?? 0) > LOCAL_US;
 }
 
-/** Microseconds, less those that reading takes from memory; null where the file cannot be read. */
+/** Latency in microseconds, without the time for copying from memory; null if the file cannot be read. */
 function waitFor(path: string, content: Buffer): number | null {
   const began = performance.now();
   try {
@@ -40,7 +43,7 @@ function waitFor(path: string, content: Buffer): number | null {
   }
 }
 
-/** Up to 32 files, a few of each of the first folders. */
+/** Yields up to 32 files, a few of each of the first folders. */
 function* someFiles(root: string): Generator<string> {
   const folders = [root];
   let files = 0;
@@ -58,7 +61,7 @@ function* someFiles(root: string): Generator<string> {
   }
 }
 
-/** The first entries of a folder, as many as the system gives at once. */
+/** Yields the first entries of a folder, as many as the system returns at once. */
 function* entriesOf(path: string) {
   try {
     const folder = opendirSync(path, { bufferSize: MOST_FOLDERS });
@@ -72,6 +75,6 @@ function* entriesOf(path: string) {
       folder.closeSync();
     }
   } catch {
-    // What cannot be read is met where it is packed.
+    // Unreadable files are reported when they are packed.
   }
 }

@@ -32,7 +32,7 @@ async function scan(options: { include?: string[]; exclude?: string[]; onBad?: '
   return { paths: Array.from({ length: files.count }, (_, i) => reader.path(i)), ...folders };
 }
 
-test('the files of a tree come sorted by code point, dotfiles left out', async () => {
+test('the files of a tree are sorted by code point, without dotfiles', async () => {
   touch(
     'b/2.jpg',
     'b/10.jpg',
@@ -55,7 +55,7 @@ test('the files of a tree come sorted by code point, dotfiles left out', async (
   ]);
 });
 
-test('include and exclude take patterns below the source, and a file that fits two comes once', async () => {
+test('include and exclude take patterns below the source, and a file that matches two is returned once', async () => {
   touch('a/1.jpg', 'a/1.png', 'b/1.jpg', 'b/c/2.jpg');
   expect((await scan({ include: ['**/*.jpg', 'b/**'] })).paths).toEqual(['a/1.jpg', 'b/1.jpg', 'b/c/2.jpg']);
   expect((await scan({ include: ['b/**', 'b/c/**'] })).paths).toEqual(['b/1.jpg', 'b/c/2.jpg']);
@@ -67,7 +67,7 @@ test('names with brackets, spaces and braces are names, not patterns', async () 
   expect((await scan()).paths).toEqual(['a [1]/x (2).jpg', 'c\\d.jpg', '{b}/*.jpg']);
 });
 
-test('a link to a file is that file, and a link to a folder is followed', async () => {
+test('links to files and to folders are followed', async () => {
   touch('outside/1.jpg', 'tree/a/0.jpg');
   root = join(root, 'tree');
   symlinkSync('../../outside/1.jpg', join(root, 'a/link.jpg'));
@@ -76,7 +76,7 @@ test('a link to a file is that file, and a link to a folder is followed', async 
   root = dirname(root);
 });
 
-test('a folder that two paths lead to is packed once, and the other path is named', async () => {
+test('a folder that two paths lead to is packed once, and the other path is reported', async () => {
   touch('real/1.jpg');
   symlinkSync('real', join(root, 'again'));
   const { paths, repeatedFolders } = await scan();
@@ -103,7 +103,7 @@ test('a link to a hidden folder is followed', async () => {
   expect(hiddenFolders).toEqual([]);
 });
 
-test('folders that are left out for the dot in front of their names are told', async () => {
+test('folders that are skipped because of a leading dot are reported', async () => {
   touch('.class/1.jpg', 'a/1.jpg', 'a/.cache/2.jpg', 'a/.3.jpg');
   symlinkSync('../.class', join(root, 'a/.link'));
   for (const options of [{}, { include: ['**/*.jpg'] }]) {
@@ -113,7 +113,7 @@ test('folders that are left out for the dot in front of their names are told', a
   }
 });
 
-test('a link with a dot in front of its name that leads in a circle, or nowhere, stops nothing', async () => {
+test('a hidden link that is circular or dangling is ignored', async () => {
   touch('a/1.jpg');
   symlinkSync('.circle', join(root, 'a/.circle'));
   symlinkSync('gone', join(root, 'a/.nowhere'));
@@ -122,21 +122,21 @@ test('a link with a dot in front of its name that leads in a circle, or nowhere,
   expect(hiddenFolders).toEqual([]);
 });
 
-test('folders come where their paths stand among those of files', async () => {
+test('the paths of folders and files are sorted together', async () => {
   touch('a/1.jpg', 'a-b/1.jpg', 'a.jpg', 'a-b.jpg', 'a0/1.jpg', 'a/b/1.jpg', 'a/b.jpg', 'a/b-c.jpg');
   const { paths } = await scan();
   expect(paths).toEqual([...paths].sort());
   expect(paths).toHaveLength(8);
 });
 
-test('a pattern that fits everything finds what no pattern does', async () => {
+test('a pattern that matches everything finds the same files as no pattern', async () => {
   touch('a/b/1.jpg', 'a/2.jpg', '3.jpg', '.hidden/4.jpg', 'c d/5 [6].jpg', 'outside/7.jpg');
   symlinkSync('../outside', join(root, 'a', 'link'));
   symlinkSync('nowhere', join(root, 'a', '8.jpg'));
   expect(await scan({ include: ['**/*'] })).toEqual(await scan());
 });
 
-test('a link to a folder above is an error with the link, also by way of another link', async () => {
+test('a link to a parent folder is an error that names the link, also through another link', async () => {
   touch('a/b/1.jpg');
   symlinkSync('..', join(root, 'a/b/up'));
   await expect(scan()).rejects.toThrow(expect.objectContaining({ path: join(root, 'a/b/up') }));
@@ -150,13 +150,13 @@ test('a link to a folder above is an error with the link, also by way of another
   await expect(scan()).rejects.toThrow(join(root, 'one/there/back'));
 });
 
-test('a link that leads nowhere stays among the files, so that packing it fails', async () => {
+test('a dangling link is listed as a file, so that packing it fails', async () => {
   touch('a/1.jpg');
   symlinkSync('gone.jpg', join(root, 'a/2.jpg'));
   expect((await scan()).paths).toEqual(['a/1.jpg', 'a/2.jpg']);
 });
 
-test('a link without an ending that leads nowhere is an error with its target, unless it is left out', async () => {
+test('a dangling link without an extension is an error that names its target, unless it is excluded', async () => {
   touch('a/1.jpg');
   symlinkSync('/nowhere/photos', join(root, 'b'));
   await expect(scan()).rejects.toBeInstanceOf(SourceError);
@@ -166,7 +166,7 @@ test('a link without an ending that leads nowhere is an error with its target, u
     expect((await scan(options)).paths).toEqual(['a/1.jpg']);
   }
   rmSync(join(root, 'a'), { recursive: true });
-  expect(() => checkSource(join(root, 'b'))).toThrow('is a link to /nowhere/photos, which is not there; mount');
+  expect(() => checkSource(join(root, 'b'))).toThrow('is a link to /nowhere/photos, which does not exist; mount');
 });
 
 test('a name that is not UTF-8 is an error that shows its bytes, for files and for folders', async () => {
@@ -178,7 +178,7 @@ test('a name that is not UTF-8 is an error that shows its bytes, for files and f
   await expect(scan()).rejects.toBeInstanceOf(FileNameError);
 });
 
-test('names that cannot be keys, and links that lead back, are left out and told where bad files are', async () => {
+test('with quarantine, names that cannot be keys and circular links are skipped and reported', async () => {
   touch('a/1.jpg', 'a/x\ny.jpg', 'b\nc/2.jpg', 'd/3.jpg');
   const odd = (byte: number) => Buffer.concat([Buffer.from(`${root}/a/caf`), Buffer.from([byte]), Buffer.from('.jpg')]);
   for (const byte of [0xe8, 0xe9]) writeFileSync(odd(byte), '');
@@ -199,12 +199,12 @@ test('names that cannot be keys, and links that lead back, are left out and told
   expect(chosen).toMatchObject({ paths: ['d/3.jpg'], refused: [] });
 });
 
-test('a name that really has the replacement character in it is fine', async () => {
+test('a name that really contains the replacement character is valid', async () => {
   touch('a/\ufffd.jpg');
   expect((await scan()).paths).toEqual(['a/\ufffd.jpg']);
 });
 
-test('a name with a line break is an error, since patterns would pass it over', async () => {
+test('a name with a line break is an error, since patterns would not match it', async () => {
   touch('a/1\n2.jpg');
   await expect(scan()).rejects.toBeInstanceOf(FileNameError);
 });
@@ -214,13 +214,13 @@ test('a folder that cannot be read is an error with its path', () => {
   expect(() => new FolderReader(root).list(join(root, 'gone'))).toThrow(join(root, 'gone'));
 });
 
-test('hundreds of folders in one another and thousands beside one another are walked', async () => {
+test('hundreds of nested folders and thousands of sibling folders are walked', async () => {
   touch(`${'d/'.repeat(300)}1.jpg`);
   for (let i = 0; i < 1000; i++) touch(`wide/${i}/1.jpg`);
   expect((await scan()).paths).toHaveLength(1001);
 });
 
-test('a source that is missing, or no folder, is an error', () => {
+test('a source that is missing or not a folder is an error', () => {
   touch('file.txt');
   expect(() => checkSource(join(root, 'nowhere'))).toThrow(SourceError);
   expect(() => checkSource(join(root, 'file.txt'))).toThrow('not a folder');

@@ -11,18 +11,20 @@ import { FoldersAhead } from './folder-access.js';
 import { type FolderEntry, FolderReader, type RefusedEntry } from './folder-reader.js';
 import { linkTarget } from './mount.js';
 
-/** The files below a source, sorted by path; whoever gets them closes them. */
+/** The files below a source, sorted by path. The caller must close them. */
 export interface Scan {
   readonly files: SourceFiles;
-  /** Sizes and times came with the names. */
+  /** True if sizes and times were listed with the names. */
   readonly isMeasured: boolean;
-  /** Folders that were left out because another path leads to them too. */
+  /** Folders that were skipped because another path leads to them too. */
   readonly repeatedFolders: readonly string[];
-  /** Folders that were left out for the dot in front of their names. */
+  /** Folders that were skipped because their names start with a dot. */
   readonly hiddenFolders: readonly string[];
-  /** Names of folders right below the source that were looked into, whatever is in them. */
+  /** Names of the folders right below the source that were searched, even if they are empty. */
   readonly topFolders: readonly string[];
-  /** What is in no file of the scan, since its name cannot be a key: paths below the source, and why. */
+  /**
+   * Entries that are not among the files because their names cannot be keys: paths below the source, and the reason.
+   */
   readonly refused: readonly RefusedName[];
 }
 
@@ -31,28 +33,28 @@ export interface RefusedName {
   readonly reason: string;
 }
 
-/** Which of the names below a source are wanted. */
+/** Selects names below a source. */
 export interface PatternOptions {
   readonly include: readonly string[];
   readonly exclude: readonly string[];
   readonly signal?: AbortSignal | undefined;
-  /** Told now and then how many files were found. */
+  /** Called from time to time with the number of files found. */
   readonly onFound?: ((files: number) => void) | undefined;
 }
 
 export interface ScanOptions extends PatternOptions {
   readonly place: SpoolPlace;
-  /** What becomes of names that cannot be keys: an error, or they are left out and told. */
+  /** How names that cannot be keys are handled: stop with an error, or skip and report them. */
   readonly onBad: 'stop' | 'quarantine';
-  /** Lists many folders at a time; without it one after the other. */
+  /** Lists folders concurrently; without it one at a time. */
   readonly flight?: InFlight | undefined;
-  /** A folder that is left out, since it is written to: its absolute path without links. */
+  /** A folder that is skipped because it is the output: its absolute path without links. */
   readonly apart?: string | undefined;
   /** How a remote source is asked. */
   readonly storage?: StorageOptions | undefined;
 }
 
-/** Throws {@link SourceError} unless `source` is a folder, and `SourceTimeoutError` where `flight` waits in vain. */
+/** Throws {@link SourceError} unless `source` is a folder, and `SourceTimeoutError` if `flight` gets no answer. */
 export async function checkSourceAhead(source: string, flight: InFlight): Promise<void> {
   const found = await flight.run<Stats | undefined>(source, (done) => stat(source, (_, stats) => done(null, stats)));
   refuseNoFolder(source, found);
@@ -67,20 +69,20 @@ function refuseNoFolder(source: string, stat: Stats | undefined): void {
   if (stat === undefined) {
     const target = linkTarget(source);
     const missing =
-      target === null ? 'does not exist' : `is a link to ${target}, which is not there; mount what it leads to`;
+      target === null ? 'does not exist' : `is a link to ${target}, which does not exist; mount its target`;
     throw new SourceError({ path: source }, `The source ${source} ${missing}.`);
   }
   if (!stat.isDirectory()) {
     throw new SourceError(
       { path: source },
-      `The source ${source} is not a folder; give the folder that holds the images.`,
+      `The source ${source} is not a folder; give the folder that contains the images.`,
     );
   }
 }
 
 /**
- * Finds the files below the folder `source` that fit a pattern of `include` and none of `exclude`; names that begin with
- * a dot are left out, links are followed (see {@link FolderReader} for the errors).
+ * Finds the files below the folder `source` that match a pattern of `include` and none of `exclude`. Names that start
+ * with a dot are skipped, and links are followed (see {@link FolderReader} for the errors).
  */
 export async function scanFolder(source: string, options: ScanOptions): Promise<Scan> {
   const root = resolve(source);
@@ -98,7 +100,7 @@ export async function scanFolder(source: string, options: ScanOptions): Promise<
   };
 }
 
-/** What a walk finds. */
+/** Result of a walk. */
 interface Found {
   readonly files: SourceFiles;
   readonly refused: readonly RefusedEntry[];
@@ -106,16 +108,16 @@ interface Found {
 
 /** A folder that is being walked. */
 interface OpenFolder {
-  /** Its path below the root, with a "/" at its end; '' for the root itself. */
+  /** Its path below the root, with a trailing "/"; '' for the root itself. */
   readonly path: string;
-  /** Names of its files and, with a "/" at the end, of its folders. */
+  /** Names of its files, and of its folders with a trailing "/". */
   readonly names: readonly string[];
   next: number;
 }
 
 /**
- * All files below `root`. Folders are walked in the order in which their names, with a "/" at the end, stand among the
- * files' names: so the paths come out sorted, and are never held as strings.
+ * Returns all files below `root`. Folder names with a trailing "/" are sorted together with file names, and folders are
+ * walked in this order. The paths are therefore sorted, and never kept as strings.
  */
 async function walk(
   root: string,
@@ -144,7 +146,7 @@ async function walkInto(
     const folder = join(root, path.slice(0, -1));
     await ahead?.ready(folder);
     const entries = reader.list(folder);
-    // No pattern leaves it out.
+    // There are no patterns that could exclude it.
     const { hasRefused } = reader;
     if (hasRefused && onBad === 'stop') throw reader.refused()[0]!.error;
     const isTaken = ({ name }: FolderEntry) => reader.refused(join(folder, name)).length === 0;
@@ -167,7 +169,7 @@ async function walkInto(
   }
 }
 
-/** Takes the files up to the next folder; false where there is none. */
+/** Takes the files up to the next folder; false if there is no next folder. */
 function takeFiles(folder: OpenFolder, files: SourceFilesBuilder): boolean {
   for (; folder.next < folder.names.length; folder.next++) {
     const name = folder.names[folder.next]!;
@@ -186,7 +188,7 @@ function namesIn(entries: readonly FolderEntry[]): string[] {
   return sortByCodePoint(names);
 }
 
-/** The files below `root` that fit the patterns. */
+/** Returns the files below `root` that match the patterns. */
 async function match(
   root: string,
   reader: FolderReader,
@@ -205,17 +207,17 @@ async function match(
   return { files: sourceFilesOf(packable, options.place), refused };
 }
 
-/** What the walk of {@link matchPaths} asks for the entries of a folder. */
+/** Called by the walk of {@link matchPaths} for the entries of a folder. */
 type ListFolder = (path: string, options: unknown, callback: (error: Error | null, entries?: unknown) => void) => void;
 
-/** The paths below `root` that fit the patterns, sorted, as `list` shows the folders there. */
+/** Returns the paths below `root` that match the patterns, sorted. `list` returns the entries of folders. */
 export async function matchPaths(root: string, list: ListFolder, options: PatternOptions): Promise<string[]> {
   const { include, exclude, signal, onFound } = options;
   const { default: fastGlob } = await import('fast-glob');
   const stream = fastGlob.stream([...include], {
     cwd: root,
     ignore: [...exclude],
-    // Without "unique" the paths would be kept a second time; patterns that overlap are met after sorting.
+    // With "unique" the paths would be kept twice. Files that match several patterns are removed after sorting.
     unique: false,
     concurrency: 1,
     fs: { readdir: list as typeof import('node:fs').readdir },
@@ -230,8 +232,8 @@ export async function matchPaths(root: string, list: ListFolder, options: Patter
 }
 
 /**
- * A `readdir` for the walk. The answer comes later, since the walk would nest one call in another for each folder. A folder that
- * `takeRefused` takes has no entries.
+ * Returns a `readdir` for the walk. It answers asynchronously, since the walk would otherwise nest one call per folder.
+ * A folder that `takeRefused` takes has no entries.
  */
 function listThrough(
   reader: FolderReader,
@@ -242,7 +244,7 @@ function listThrough(
     const list = (): void => {
       try {
         const entries = takeRefused(path) ? [] : reader.list(path);
-        // Some of them may not be asked for: a pattern leaves them out.
+        // Some of them may not be needed, because a pattern excludes them.
         ahead?.expect(entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(path, name)));
         callback(null, entries);
       } catch (error) {

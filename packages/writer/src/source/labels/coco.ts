@@ -5,10 +5,10 @@ import { OBJECT_COUNTS, OBJECTS_FIELD, type ObjectLabels, type OddAnnotation } f
 import { compareCodePoints } from '../file-table.js';
 import { pathBelow, readTextFile } from './list.js';
 
-/** An id of an image, a category or an annotation. The format has numbers; some tools write text. */
+/** Id of an image, a category or an annotation. The format requires numbers, but some tools write text. */
 type Id = number | string;
 
-/** What of such a file is looked at (COCO data format, "Object Detection" and "Keypoint Detection"). */
+/** The parts of a COCO file that are read (COCO data format, "Object Detection" and "Keypoint Detection"). */
 interface CocoFile {
   readonly images: readonly CocoImage[];
   readonly annotations: readonly CocoAnnotation[];
@@ -32,10 +32,11 @@ interface CocoAnnotation {
 }
 
 /**
- * Reads a file of COCO's annotations: `file_name` is the path of an image below `source`. Each image gets a field
- * {@link OBJECTS_FIELD} with lists side by side (`boxes` [x, y, width, height], `labels`, `iscrowd`, `area`, `ids`; `segmentation`
- * and `keypoints` where there are any), and columns `image_id` and `boxes`, how many it has. Annotations of unknown images or
- * categories, without a box, without area or wholly outside are left out and named. Throws {@link LabelsError}.
+ * Reads a file of COCO annotations, in which `file_name` is the path of an image below `source`. Each image gets a
+ * field {@link OBJECTS_FIELD} with parallel lists: `boxes` [x, y, width, height], `labels`, `iscrowd`, `area`, `ids`,
+ * and `segmentation` and `keypoints` if there are any. It also gets the columns `image_id` and `boxes`, the number of
+ * its boxes. Annotations of unknown images or categories, without a box, without area or completely outside the image
+ * are skipped and reported. Throws {@link LabelsError}.
  */
 export async function readCoco(given: string, source: string, storage?: StorageOptions): Promise<ObjectLabels> {
   const location = shownLocation(given);
@@ -52,7 +53,7 @@ export async function readCoco(given: string, source: string, storage?: StorageO
   const numberOf = new Map<unknown, number>(sorted.map(({ id }, number) => [id, number]));
   const rowOf = new Map<unknown, number>(images.map(({ id }, row) => [id, row]));
   const points = annotations.reduce(
-    (most, { keypoints }) => Math.max(most, Array.isArray(keypoints) ? keypoints.length : 0),
+    (max, { keypoints }) => Math.max(max, Array.isArray(keypoints) ? keypoints.length : 0),
     0,
   );
   const odd: OddAnnotation[] = [];
@@ -64,7 +65,7 @@ export async function readCoco(given: string, source: string, storage?: StorageO
     if (reason === null) found[row!]!.push(annotation);
     else odd.push({ path: location, annotation: plainId(annotation.id), image, reason });
   }
-  // All images have the same lists, so that one without objects has empty ones.
+  // All images have the same lists; an image without objects has empty ones.
   const absent = {
     ...(annotations.some(({ segmentation }) => segmentation !== undefined) && { segmentation: [] }),
     ...(points > 0 && { keypoints: new Array<number>(points).fill(0) }),
@@ -88,19 +89,19 @@ export async function readCoco(given: string, source: string, storage?: StorageO
 
 function parse(location: string, text: string): CocoFile {
   const fault = (what: string, cause?: unknown) =>
-    new LabelsError({ path: location }, `${location} is no file of COCO's annotations: ${what}.`, { cause });
+    new LabelsError({ path: location }, `${location} is not a valid COCO annotations file: ${what}.`, { cause });
   let file: Partial<Record<keyof CocoFile, unknown>> | null;
   try {
     file = parseJson(text) as typeof file;
   } catch (cause) {
-    if (cause instanceof SyntaxError) throw fault(`it is not JSON (${cause.message})`, cause);
+    if (cause instanceof SyntaxError) throw fault(`it is not valid JSON (${cause.message})`, cause);
     throw cause;
   }
   const listOf = (name: keyof CocoFile): readonly Record<string, unknown>[] => {
     const list: unknown = file?.[name];
     if (!Array.isArray(list)) throw fault(`it has no list "${name}"`);
     const odd = list.findIndex((item) => typeof item !== 'object' || item === null || Array.isArray(item));
-    if (odd !== -1) throw fault(`${name}[${odd}] is ${shownValue(list[odd])}, and no object`);
+    if (odd !== -1) throw fault(`${name}[${odd}] is ${shownValue(list[odd])}, not an object`);
     return list;
   };
   const [images, annotations, categories] = [listOf('images'), listOf('annotations'), listOf('categories')];
@@ -124,7 +125,7 @@ interface WithId {
   readonly id?: unknown;
 }
 
-/** Throws {@link LabelsError} for an id that is none or that two have, naming them. */
+/** Throws {@link LabelsError} for missing ids and for ids that two items share, and names the items. */
 function checkIds<Item extends WithId>(
   location: string,
   one: string,
@@ -137,7 +138,7 @@ function checkIds<Item extends WithId>(
     if (typeof item.id === 'bigint')
       throw tooLarge(location, `the ${one} ${shown(item)} has the id ${item.id}, and it`);
     if (Number.isFinite(item.id) || typeof item.id === 'string') continue;
-    const message = `${location}: the ${one} ${shown(item)} has no id; give each a number of its own.`;
+    const message = `${location}: the ${one} ${shown(item)} has no id; give each its own number.`;
     throw new LabelsError({ path: location }, message);
   }
   refuseTwice(
@@ -145,7 +146,7 @@ function checkIds<Item extends WithId>(
     items,
     ({ id }) => id,
     ([a, b]) =>
-      `the ${many} ${shown(a)} and ${shown(b)} both have the id ${idText(a)}, so it is unknown which of them an annotation is about`,
+      `the ${many} ${shown(a)} and ${shown(b)} both have the id ${idText(a)}, so it is unclear which of them an annotation refers to`,
   );
 }
 
@@ -164,9 +165,9 @@ function refuseTwice<Item>(
   }
 }
 
-/** JavaScript rounds such a number, so what reads the samples would take one id for another. */
+/** JavaScript rounds numbers above this, so readers of the samples would confuse ids. */
 function tooLarge(location: string, what: string): LabelsError {
-  const message = `${location}: ${what} is above 2^53 - 1 (${Number.MAX_SAFE_INTEGER}), where ids that differ can become equal; number them anew, or write ids as text.`;
+  const message = `${location}: ${what} is above 2^53 - 1 (${Number.MAX_SAFE_INTEGER}), where different ids can become equal; renumber them, or write ids as text.`;
   return new LabelsError({ path: location }, message);
 }
 
@@ -174,25 +175,25 @@ function idText({ id }: WithId): string {
   return shownValue(id);
 }
 
-/** An id in a list of what was left out: JSON has no bigints. */
+/** An id for a list of skipped annotations: JSON has no bigints. */
 function plainId(id: unknown): unknown {
   return typeof id === 'bigint' ? String(id) : (id ?? null);
 }
 
-/** Numbers in their order, then texts. */
+/** Sorts numbers first, then texts. */
 function byId({ id: a }: { readonly id: Id }, { id: b }: { readonly id: Id }): number {
   if (typeof a === 'number' && typeof b === 'number') return a - b;
   if (typeof a === 'string' && typeof b === 'string') return compareCodePoints(a, b);
   return typeof a === 'number' ? -1 : 1;
 }
 
-/** Null where the file does not say it. */
+/** Null if the file does not state it. */
 function sizeOf({ width, height }: CocoImage): readonly [number, number] | null {
   const isSize = (value: unknown) => typeof value === 'number' && value > 0;
   return isSize(width) && isSize(height) ? [width as number, height as number] : null;
 }
 
-/** Why an annotation is left out; null where it is not. */
+/** Returns why an annotation is skipped; null if it is not. */
 function faultOf(
   { category_id: category, bbox }: CocoAnnotation,
   image: CocoImage | undefined,
@@ -209,7 +210,7 @@ function faultOf(
   return isOutside ? 'outside the image' : null;
 }
 
-/** What an object has that lacks a segmentation or keypoints, which others have. */
+/** Values for objects without a segmentation or keypoints, if other objects have them. */
 type Absent = { readonly [Name in 'segmentation' | 'keypoints']?: readonly number[] };
 
 function textOf(

@@ -34,7 +34,7 @@ test('a CSV has paths, classes and columns, with quotes, commas and a byte order
   );
 });
 
-test('JSON Lines keep their types; what rows lack is null, and nested values become JSON', async () => {
+test('JSON Lines keep their types; missing values are null, and nested values become JSON', async () => {
   const table = await labels(
     '{"path":"a.jpg","class":3,"id":"007","ok":true}\n\n{"path":"b.jpg","box":[1,2],"n":4}\n',
     'labels.jsonl',
@@ -50,14 +50,14 @@ test('JSON Lines keep their types; what rows lack is null, and nested values bec
   );
 });
 
-test('a CSV column is a number only where every cell reads back as it was written', async () => {
+test('a CSV column is a number only if every cell reads back as it was written', async () => {
   const { columns } = await labels('path,zip,n,mixed\na.jpg,01234,-2e3,1\nb.jpg,99999,0.5,x\n');
   expect(columns.get('zip')).toEqual(['01234', '99999']);
   expect(columns.get('n')).toEqual([-2000, 0.5]);
   expect(columns.get('mixed')).toEqual(['1', 'x']);
 });
 
-test('integers beyond 2^53 in JSON Lines keep their digits, and make a column of text', async () => {
+test('integers beyond 2^53 in JSON Lines keep their digits, and become a text column', async () => {
   const { columns } = await labels(
     '{"path":"a.jpg","big":9007199254740993,"nested":{"ids":[1234567890123456789]}}\n{"path":"b.jpg","big":7}\n',
     'labels.jsonl',
@@ -84,24 +84,24 @@ test('nan among the numbers of a CSV column is a missing value, and inf is infin
   expect(columns.get('name')).toEqual(['nan', 'inf', 'x']);
 });
 
-test('classes that a CSV has as floats are whole numbers, and those of a gap are none', async () => {
+test('classes that a CSV has as floats become whole numbers, and empty cells mean no class', async () => {
   expect((await labels('path,class\na.jpg,10.0\nb.jpg,2.0\nc.jpg,\nd.jpg,nan\n')).cls).toEqual(['10', '2', '', '']);
   expect((await labels('path,class\na.jpg,10.5\nb.jpg,2.0\n')).cls).toEqual(['10.5', '2.0']);
   expect((await labels('path,class\na.jpg,nan\nb.jpg,cat\n')).cls).toEqual(['nan', 'cat']);
 });
 
-test('labels of packed samples name each of them once', async () => {
+test('labels of packed samples must name each sample once', async () => {
   writeFileSync(join(root, 'twice.csv'), 'key,class\na,cat\nb,cat\na,dog\n');
   await expect(readPackedLabels(join(root, 'twice.csv'))).rejects.toThrow(
-    'twice.csv:4 names the key "a" again; line 2 does too',
+    'twice.csv:4 repeats the key "a" of line 2',
   );
 });
 
-test('paths may be absolute below the source, or begin with a dot', async () => {
+test('paths may be absolute below the source, or start with a dot', async () => {
   expect((await labels(`path\n${root}/x/a.jpg\n./b.jpg\n`)).path).toEqual(['x/a.jpg', 'b.jpg']);
 });
 
-test('what is wrong with a labels file is said with its line', async () => {
+test('errors in a labels file name the line', async () => {
   const fault = async (text: string, line: number | undefined, message: string) => {
     await expect(labels(text)).rejects.toThrow(message);
     await expect(labels(text)).rejects.toThrow(expect.objectContaining({ line }));
@@ -115,10 +115,10 @@ test('what is wrong with a labels file is said with its line', async () => {
   await fault('path,class\n', undefined, 'no rows');
   await fault('{"path":"a.jpg"}\n{"path":\n', 2, 'not JSON');
   await fault('{"path":"a.jpg"}\n[1]\n', 2, 'no object');
-  await fault('path\n../a.jpg\n', undefined, 'does not lie below');
+  await fault('path\n../a.jpg\n', undefined, 'is not below');
 });
 
-test('rows find their files, whatever their order', async () => {
+test('rows are matched to their files in any order', async () => {
   const some = files(['a.jpg', 'b.jpg', 'c.jpg', '\uff21.jpg', '\u{1f600}.jpg']);
   const rows = rowsOfFiles(some, await labels('path\n\u{1f600}.jpg\nc.jpg\na.jpg\n\uff21.jpg\n'));
   expect([...rows]).toEqual([2, -1, 1, 3, 0]);
@@ -130,6 +130,6 @@ test('a row whose file is missing, and a file that two rows name, are errors wit
     'labels.csv:3 names zz.jpg',
   );
   await expect(labels('path\nb.jpg\na.jpg\nb.jpg\n').then((table) => rowsOfFiles(some, table))).rejects.toThrow(
-    'labels.csv:4 names b.jpg again; it stands in line 2',
+    'labels.csv:4 repeats b.jpg, which is already in line 2',
   );
 });

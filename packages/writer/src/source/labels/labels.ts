@@ -5,30 +5,30 @@ import { codePointOrderOf, compareCodePoints } from '../file-table.js';
 import type { SourceFiles } from '../source-files.js';
 import { pathBelow, readTextFile } from './list.js';
 
-/** The column of the path in a `metadata.csv` or `metadata.jsonl`, as the hub of Hugging Face has them. */
+/** Path column of a `metadata.csv` or `metadata.jsonl`, as on the Hugging Face Hub. */
 export const FILE_NAME = 'file_name';
-/** What such a table calls the class, where it has no column `class`. */
+/** Class column of these files, if there is no column `class`. */
 const LABEL = 'label';
 
-/** What a labels file says, one row an image. */
+/** Contents of a labels file, one row per image. */
 export interface Labels {
   /** The labels file, for messages. */
   readonly location: string;
-  /** Relative to the source. */
+  /** Paths relative to the source. */
   readonly path: readonly string[];
   /** Line of each row, from 1. */
   readonly line: Uint32Array;
-  /** Class of each row, '' for none; null where the file has no column "class". */
+  /** Class of each row, '' for none; null if the file has no column "class". */
   readonly cls: readonly string[] | null;
-  /** Further columns, for the index; each holds values of one type, and null. */
+  /** Further columns for the index. Each has values of one type, and null. */
   readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
   /** Fields that the images get, by name: the text of each row. */
   readonly texts?: ReadonlyMap<string, readonly string[]>;
 }
 
 /**
- * Reads a labels file, on this machine or in a bucket: CSV with a header row, or JSON Lines. Its paths are relative to `source`, or absolute and below
- * it. Throws {@link LabelsError} with the line.
+ * Reads a labels file, local or in a bucket: CSV with a header row, or JSON Lines. Its paths are relative to `source`,
+ * or absolute and below it. Throws {@link LabelsError} with the line.
  */
 export async function readLabels(location: string, source: string, storage?: StorageOptions): Promise<Labels> {
   const { id, line, cls, columns } = await tableOf(location, ['path', FILE_NAME], storage);
@@ -37,7 +37,7 @@ export async function readLabels(location: string, source: string, storage?: Sto
   return { location: shown, path, line, cls, columns };
 }
 
-/** Labels by key, or by path where the file has no column "key": {@link readLabels} for samples that are packed. */
+/** Labels by key, or by path if the file has no column "key": {@link readLabels} for packed samples. */
 export interface PackedLabels {
   readonly by: 'key' | 'path';
   readonly id: readonly string[];
@@ -51,8 +51,8 @@ export interface ReadLabelsOptions {
 }
 
 /**
- * Reads a labels file for samples that are packed already: CSV, JSON Lines, or Parquet of other software. Throws
- * {@link LabelsError} with the line.
+ * Reads a labels file for packed samples: CSV, JSON Lines, or Parquet of another tool. Throws {@link LabelsError} with
+ * the line.
  */
 export async function readPackedLabels(location: string, { storage }: ReadLabelsOptions = {}): Promise<PackedLabels> {
   const named = ['key', 'path', FILE_NAME] as const;
@@ -64,12 +64,12 @@ export async function readPackedLabels(location: string, { storage }: ReadLabels
   return { by: by === 'key' ? 'key' : 'path', ...table };
 }
 
-/** Which of the two rows would count, nobody could tell. */
+/** Rejects repeated rows, because it would be unclear which one counts. */
 function refuseTwice(location: string, by: string, { id, line }: Pick<LabelTable<string>, 'id' | 'line'>): never {
   const seen = new Map<string, number>();
   const row = id.findIndex((name, at) => seen.has(name) || !seen.set(name, at));
   const [first, second] = [seen.get(id[row]!)!, row].map((at) => line[at]!) as [number, number];
-  const message = `${location}:${second} names the ${by} "${id[row]}" again; line ${first} does too. Remove one of them.`;
+  const message = `${location}:${second} repeats the ${by} "${id[row]}" of line ${first}. Remove one of them.`;
   throw new LabelsError({ path: location, line: second }, message);
 }
 
@@ -93,8 +93,8 @@ function isClassLabel(value: ColumnValue): boolean {
 }
 
 /**
- * The row of each file, -1 for files that no row names. Throws {@link LabelsError} for two rows of one file, and for a row
- * whose file is not there, unless `onMissing` takes it.
+ * Returns the row of each file, -1 for files without a row. Throws {@link LabelsError} for two rows of one file, and
+ * for a row whose file is missing, unless `onMissing` accepts it.
  */
 export function rowsOfFiles(files: SourceFiles, labels: Labels, onMissing?: (row: number) => void): Int32Array {
   const rowOfFile = new Int32Array(files.count).fill(-1);
@@ -107,7 +107,11 @@ export function rowsOfFiles(files: SourceFiles, labels: Labels, onMissing?: (row
     const row = byPath[i]!;
     const path = labels.path[row]!;
     if (i > 0 && labels.path[byPath[i - 1]!] === path) {
-      fault(labels, row, `names ${path} again; it stands in line ${labels.line[byPath[i - 1]!]}, too`);
+      fault(
+        labels,
+        row,
+        `repeats ${path}, which is already in line ${labels.line[byPath[i - 1]!]}; remove one of them`,
+      );
     }
     while (file < files.count && compareCodePoints(reader.path(file), path) < 0) file++;
     if (file < files.count && reader.path(file) === path) rowOfFile[file] = row;
@@ -116,16 +120,16 @@ export function rowsOfFiles(files: SourceFiles, labels: Labels, onMissing?: (row
       fault(
         labels,
         row,
-        `names ${path}, which is not among the files of the source; correct it, allow rows without a file (--allow-missing-files), or have such rows listed in quarantine.jsonl: --on-bad quarantine`,
+        `names ${path}, which is not among the files of the source; correct it, allow rows without a file (--allow-missing-files), or list such rows in quarantine.jsonl with --on-bad quarantine`,
       );
     }
   }
   return rowOfFile;
 }
 
-/** Where a row stands, for messages. */
+/** Location of a row, for messages. */
 export function placeOfRow({ location, line }: Labels, row: number): string {
-  // COCO's annotations have no lines.
+  // COCO annotations have no line numbers.
   return line[row] === 0 ? location : `${location}:${line[row]}`;
 }
 

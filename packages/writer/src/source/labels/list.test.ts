@@ -19,18 +19,18 @@ async function listed(list: string | string[]): Promise<string[]> {
   return Array.from({ length: files.count }, (_, i) => reader.path(i));
 }
 
-test('a list is sorted, and a path that comes again is one file', async () => {
+test('a list is sorted, and a repeated path is one file', async () => {
   expect(await listed(['b/2.jpg', './a/1.jpg', `${root}/b/2.jpg`])).toEqual(['a/1.jpg', 'b/2.jpg']);
 });
 
-test('a list in a text file has one path a line, with LF or CRLF, empty lines left out', async () => {
+test('a list in a text file has one path per line, with LF or CRLF; empty lines are ignored', async () => {
   writeFileSync(join(root, 'list.txt'), '\ufeffb.jpg\r\n\r\na b.jpg\n');
   expect(await listed(join(root, 'list.txt'))).toEqual(['a b.jpg', 'b.jpg']);
 });
 
-test('a path outside of the source is an error with its line', async () => {
+test('a path outside the source is an error with its line', async () => {
   writeFileSync(join(root, 'list.txt'), 'a.jpg\n../b.jpg\n');
-  await expect(listed(join(root, 'list.txt'))).rejects.toThrow('list.txt:2: ../b.jpg does not lie below');
+  await expect(listed(join(root, 'list.txt'))).rejects.toThrow('list.txt:2: ../b.jpg is not below');
   await expect(listed(['/etc/passwd'])).rejects.toThrow(LabelsError);
 });
 
@@ -40,7 +40,7 @@ test('a list that is missing, or is not UTF-8, is an error with its path', async
   await expect(readLines(join(root, 'latin1.txt'))).rejects.toThrow(FileNameError);
 });
 
-test('a path is made plain wherever it has dots, empty names or a drive, and is left alone otherwise', () => {
+test('a path with dots, empty names or a drive is normalized; other paths are not changed', () => {
   const name = fc.constantFrom('a', '.', '..', '...', '.b', 'c.jpg', '', 'é');
   fc.assert(
     fc.property(fc.array(name, { minLength: 1, maxLength: 5 }), (names) => {

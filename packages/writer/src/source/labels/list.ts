@@ -6,7 +6,7 @@ import { sortByCodePoint, withoutRepeats } from '../file-table.js';
 import { type SourceFiles, sourceFilesOf } from '../source-files.js';
 import type { SpoolPlace } from '../spool.js';
 
-/** The files that a list names: paths, or a text file with one path a line, relative to `source`. */
+/** Returns the files of a list: paths relative to `source`, or a text file with one path per line. */
 export async function listFiles(
   source: string,
   list: string | readonly string[],
@@ -19,13 +19,13 @@ export async function listFiles(
   return sourceFilesOf(withoutRepeats(sortByCodePoint(paths.filter((path) => path !== ''))), place);
 }
 
-/** The lines of a text file, wherever it lies. */
+/** Returns the lines of a text file, local or remote. */
 export async function readLines(location: string, storage?: StorageOptions): Promise<string[]> {
   const text = await readTextFile(location, storage);
   return text.replace(/\r?\n$/, '').split(/\r?\n/);
 }
 
-/** The text of a file that was given as an option, on this machine or in a bucket, without a byte order mark. */
+/** Returns the text of a file that was given as an option, local or in a bucket, without a byte order mark. */
 export async function readTextFile(location: string, storage?: StorageOptions): Promise<string> {
   const path = shownLocation(location);
   let text: string;
@@ -36,16 +36,16 @@ export async function readTextFile(location: string, storage?: StorageOptions): 
     throw new SourceError({ path }, `The file ${path} cannot be read (${(cause as Error).message}).`, { cause });
   }
   if (text.includes('\ufffd'))
-    throw new FileNameError({ path }, `The file ${path} is not UTF-8; convert it (iconv does it).`);
+    throw new FileNameError({ path }, `The file ${path} is not UTF-8; convert it, for example with iconv.`);
   return text.replace(/^\ufeff/, '');
 }
 
-/** A relative path without ".", "..", empty names and backslashes, which some systems take for slashes. */
+/** A relative path without ".", "..", empty names and backslashes, which some systems treat as slashes. */
 const PLAIN_PATH = /^(?!\.{1,2}(?:\/|$))[^/\\:]+(?:\/(?!\.{1,2}(?:\/|$))[^/\\:]+)*$/;
 
-/** A path as it stands in a list, made relative to `source`. Throws {@link LabelsError} where it leads out of it. */
+/** Makes a path of a list relative to `source`. Throws {@link LabelsError} if it is outside of it. */
 export function pathBelow(source: string, path: string, where: string): string {
-  // Most paths stand there as they are to be: lists have millions of them.
+  // Most paths need no change, and lists can have millions of them.
   if (path === '' || PLAIN_PATH.test(path)) return path;
   if (isRemote(source)) return pathInBucket(source, path, where);
   const below = relative(source, resolve(source, path)).split(sep).join('/');
@@ -55,7 +55,7 @@ export function pathBelow(source: string, path: string, where: string): string {
   return below;
 }
 
-/** Names in a bucket have no "." and ".." that lead anywhere. `source` ends with "/". */
+/** In the names of a bucket "." and ".." have no special meaning. `source` ends with "/". */
 function pathInBucket(source: string, path: string, where: string): string {
   const below = path.startsWith(source) ? path.slice(source.length) : path;
   if (below === '' || isRemote(below) || /(^|\/)(\.\.?)?(\/|$)/.test(below)) throw liesElsewhere(source, path, where);
@@ -65,6 +65,6 @@ function pathInBucket(source: string, path: string, where: string): string {
 function liesElsewhere(source: string, path: string, where: string): LabelsError {
   return new LabelsError(
     { path },
-    `${where}: ${shownLocation(path)} does not lie below ${shownLocation(source)}; give a source folder above all files.`,
+    `${where}: ${shownLocation(path)} is not below ${shownLocation(source)}; give a source folder that contains all files.`,
   );
 }

@@ -6,13 +6,13 @@ import type { InFlight } from '../ahead/in-flight.js';
 import { FILE_NAME } from './labels.js';
 import { readTextFile } from './list.js';
 
-/** Tables that lie in a folder of images, as the hub of Hugging Face has them (the docs of `datasets`, "ImageFolder"). */
+/** Names of labels files in a folder of images, as on the Hugging Face Hub (the docs of `datasets`, "ImageFolder"). */
 const NAMES = ['metadata.csv', 'metadata.jsonl'] as const;
 
 /**
- * The table in a folder of images that says of each file, by its name in the column `file_name`, what it shows; null where there
- * is none, or `exclude` leaves it out. Throws {@link LabelsError} where there are two, and `SourceTimeoutError` where `flight`
- * waits in vain.
+ * Finds the labels file in a folder of images, whose column `file_name` has the paths. Null if there is none, or if
+ * `exclude` excludes it. Throws {@link LabelsError} if there are two, and `SourceTimeoutError` if `flight` gets no
+ * answer.
  */
 export async function findMetadata(
   source: string,
@@ -33,7 +33,7 @@ export async function findMetadata(
   const areTables = await Promise.all(paths.map(namesFiles));
   const tables = paths.filter((_, i) => areTables[i]);
   if (tables.length < 2) return tables[0] ?? null;
-  const message = `${tables.join(' and ')} both say what the images show; name one with "labels" (--labels), or exclude one.`;
+  const message = `${tables.join(' and ')} both contain labels for the images; choose one with "labels" (--labels), or exclude one.`;
   throw new LabelsError({ path: tables[1] }, message);
 }
 

@@ -9,22 +9,24 @@ import { OBJECT_COUNTS, OBJECTS_FIELD, type ObjectLabels, type OddAnnotation } f
 import type { SourceFiles } from '../source-files.js';
 import { readLines, readTextFile } from './list.js';
 
-/** What a label file's numbers are of: the class names, and of a data set with keypoints how many each object has. */
+/** Class names that the label files refer to, and the number of keypoints per object if the dataset has keypoints. */
 export interface YoloClasses {
-  /** The file that says it, for messages. */
+  /** The file that they were read from, for messages. */
   readonly location: string;
   readonly names: readonly string[];
-  /** `kpt_shape`: keypoints of an object, and numbers of each (2 or 3). */
+  /** `kpt_shape`: number of keypoints per object, and of values per keypoint (2 or 3). */
   readonly keypoints: readonly [number, number] | null;
 }
 
-/** Reads `data.yaml` (`names`, `kpt_shape`), or a text file with one class name a line. Throws {@link LabelsError}. */
+/**
+ * Reads `data.yaml` (`names`, `kpt_shape`), or a text file with one class name per line. Throws {@link LabelsError}.
+ */
 export async function readYoloClasses(given: string, storage?: StorageOptions): Promise<YoloClasses> {
   const location = shownLocation(given);
   if (!/\.ya?ml$/i.test(given)) return { location, names: await readLines(given, storage), keypoints: null };
   const { parse } = await import('yaml');
   const fault = (what: string, cause?: unknown) =>
-    new LabelsError({ path: location }, `${location} does not say the classes: ${what}.`, { cause });
+    new LabelsError({ path: location }, `${location} has no valid list of classes: ${what}.`, { cause });
   const text = await readTextFile(given, storage);
   let file: { readonly names?: unknown; readonly nc?: unknown; readonly kpt_shape?: unknown } | null;
   try {
@@ -32,41 +34,42 @@ export async function readYoloClasses(given: string, storage?: StorageOptions): 
   } catch (cause) {
     const [first] = (cause as Error).message.split('\n');
     const isDeep = first!.startsWith('Maximum call stack');
-    throw fault(isDeep ? 'it is nested too deep' : `it is not YAML (${first!.replace(/:$/, '')})`, cause);
+    throw fault(isDeep ? 'it is nested too deeply' : `it is not YAML (${first!.replace(/:$/, '')})`, cause);
   }
   const { names: listed, nc, kpt_shape: shape } = file ?? {};
   if (typeof listed !== 'object' || listed === null) throw fault('it has no list "names"');
   const names = (Array.isArray(listed) ? listed : inOrder(listed, fault)).map(String);
   const twice = names.find((name, number) => names.indexOf(name) !== number);
-  if (twice !== undefined) throw fault(`it names the class "${twice}" twice`);
-  if (typeof nc === 'number' && nc !== names.length) throw fault(`"nc" is ${nc}, and there are ${names.length} names`);
+  if (twice !== undefined) throw fault(`it lists the class "${twice}" twice`);
+  if (typeof nc === 'number' && nc !== names.length) throw fault(`"nc" is ${nc}, but there are ${names.length} names`);
   if (shape === undefined) return { location, names, keypoints: null };
   const [count, each] = Array.isArray(shape) ? (shape as unknown[]) : [];
   if (!Number.isInteger(count) || (count as number) < 1 || (each !== 2 && each !== 3))
-    throw fault('"kpt_shape" is how many keypoints an object has, and 2 or 3 numbers for each, as [17, 3]');
+    throw fault('"kpt_shape" must be the number of keypoints and of values for each (2 or 3), such as [17, 3]');
   return { location, names, keypoints: [count as number, each] };
 }
 
-/** Names by their numbers, as `{0: person, 1: dog}`. */
+/** Returns the names in the order of their numbers, from `{0: person, 1: dog}`. */
 function inOrder(names: object, fault: (what: string) => LabelsError): unknown[] {
   const entries = new Map(Object.entries(names));
   return Array.from({ length: entries.size }, (_, number) => {
     const name: unknown = entries.get(String(number));
     if (name === undefined)
-      throw fault(`"names" has ${countOf(entries.size, 'class', 'classes')} and none with the number ${number}`);
+      throw fault(`"names" has ${countOf(entries.size, 'class', 'classes')} but none with the number ${number}`);
     return name;
   });
 }
 
-/** Reads a label file by its whole path; null where there is none. */
+/** Reads a label file by its full path; null if it does not exist. */
 type ReadLabels = (path: string) => Promise<string | null> | string | null;
 
 /**
- * Reads the label files of the images below `root`, which ends with "/": `labels` for the last folder `images` of the path, and
- * the ending `txt`; without such a folder, beside the image. Each image gets a field {@link OBJECTS_FIELD} with lists side by
- * side: `boxes` [middle x, middle y, width, height] as parts of the image's sides, `labels`, and where lines have them
- * `segmentation` and `keypoints`. An image without a label file has no objects. Lines that cannot be are left out and named.
- * `own` are the label files among the source's. Throws {@link LabelsError} where no image has a label file.
+ * Reads the label files of the images below `root`, which ends with "/". The label file has the image's path with the
+ * last folder `images` replaced by `labels` and the extension `txt`; without such a folder it is next to the image.
+ * Each image gets a field {@link OBJECTS_FIELD} with parallel lists: `boxes` [center x, center y, width, height] as
+ * fractions of the image's size, `labels`, and `segmentation` and `keypoints` if lines have them. An image without a
+ * label file has no objects. Invalid lines are skipped and reported. `own` are the label files among the source files.
+ * Throws {@link LabelsError} if no image has a label file.
  */
 export async function readYolo(
   { location, names, keypoints }: YoloClasses,
@@ -100,7 +103,7 @@ export async function readYolo(
       text.split('\n').forEach((line, number) => {
         const numbers = line.trim();
         if (numbers === '') return;
-        const object = seen.has(numbers) ? 'said twice' : objectOf(numbers, names.length, keypoints);
+        const object = seen.has(numbers) ? 'repeated' : objectOf(numbers, names.length, keypoints);
         seen.add(numbers);
         if (typeof object !== 'string') objects.push(object);
         else odd.push({ path: below, line: number + 1, image, reason: object });
@@ -111,8 +114,8 @@ export async function readYolo(
     const looked = shownLocation(labelPathOf(root + images[0]!));
     throw new LabelsError(
       { path: looked },
-      `None of the images below ${shownLocation(root)} has a label file; that of ${images[0]} would be ${looked}: images lie in a ` +
-        'folder "images" and labels in "labels" beside it, or both in one folder.',
+      `None of the images below ${shownLocation(root)} has a label file. For ${images[0]} shardtool looked for ${looked}: put images in a ` +
+        'folder "images" and labels in a folder "labels" next to it, or both in one folder.',
     );
   }
   const hasPolygons = found.some((objects) => objects.some(({ polygon }) => polygon !== null));
@@ -129,7 +132,7 @@ export async function readYolo(
   return { labels, own };
 }
 
-/** So many label files are asked for at a time where they come from afar. */
+/** Number of concurrent requests for remote label files. */
 const AT_ONCE = 128;
 
 function* imagesIn(files: SourceFiles): Generator<string> {
@@ -140,7 +143,7 @@ function* imagesIn(files: SourceFiles): Generator<string> {
   }
 }
 
-/** Where the labels of an image stand (Ultralytics docs, "Object Detection Datasets Overview"). */
+/** Path of the label file of an image (Ultralytics docs, "Object Detection Datasets Overview"). */
 function labelPathOf(image: string): string {
   const stem = image.slice(0, image.lastIndexOf('.'));
   const at = stem.lastIndexOf('/images/');
@@ -176,37 +179,37 @@ function readerOf(root: string, flight: InFlight | null, storage: StorageOptions
     flight.run<string>(path, (done) => readFile(path, 'utf8', done)).catch((error) => failed(path, error));
 }
 
-/** An object: parts of the image's sides. */
+/** An object, with coordinates as fractions of the image's size. */
 interface YoloObject {
   readonly cls: number;
-  /** Middle x, middle y, width, height. */
+  /** Center x, center y, width, height. */
   readonly box: readonly number[];
   readonly polygon: readonly number[] | null;
   readonly points: readonly number[] | null;
 }
 
-/** Numbers of a box: the class in front, and x, y, width and height. */
+/** Number of values of a box line: the class, x, y, width and height. */
 const BOX_NUMBERS = 5;
-/** A polygon has the class in front, and three corners at least. */
+/** Minimum number of values of a polygon line: the class and three corners. */
 const LEAST_POLYGON = 7;
-/** So far beyond the image a number may lie that was rounded. */
+/** Tolerance for rounded coordinates outside the image. */
 const ROUNDED = 0.01;
 
-/** The object that a line says, or why it says none. */
+/** Returns the object of a line, or the reason why it is invalid. */
 function objectOf(line: string, classes: number, shape: YoloClasses['keypoints']): YoloObject | string {
   const words = line.split(/\s+/);
   const numbers = words.map((word) => (NUMBER.test(word) ? Number(word) : Number.NaN));
-  if (!numbers.every(Number.isFinite)) return 'with a value that is no number';
+  if (!numbers.every(Number.isFinite)) return 'with a value that is not a number';
   const [cls, ...values] = numbers as [number, ...number[]];
   if (!Number.isInteger(cls) || cls < 0 || cls >= classes) return 'of an unknown class';
   const points = shape === null ? 0 : shape[0] * shape[1];
   const isBox = numbers.length === BOX_NUMBERS + points;
   const isPolygon = shape === null && numbers.length >= LEAST_POLYGON && numbers.length % 2 === 1;
-  if (!isBox && !isPolygon) return 'with another number of values';
+  if (!isBox && !isPolygon) return 'with a wrong number of values';
   const box = isBox ? values.slice(0, 4) : around(values);
   const places = isBox ? box : values;
   if (places.some((value) => value < -ROUNDED || value > 1 + ROUNDED))
-    return 'outside the image, or not as parts of it';
+    return 'outside the image, or not in fractions of its size';
   if (box[2]! <= 0 || box[3]! <= 0) return 'without area';
   return {
     cls,
@@ -218,7 +221,7 @@ function objectOf(line: string, classes: number, shape: YoloClasses['keypoints']
 
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
-/** The box around a polygon. */
+/** Returns the bounding box of a polygon. */
 function around(corners: readonly number[]): number[] {
   const xs = corners.filter((_, i) => i % 2 === 0);
   const ys = corners.filter((_, i) => i % 2 === 1);
@@ -226,7 +229,7 @@ function around(corners: readonly number[]): number[] {
   return [(left + right) / 2, (top + bottom) / 2, right - left, bottom - top];
 }
 
-/** Keypoints with a third number each: one at (0, 0) is not labelled where lines have but two. */
+/** Returns keypoints with three values each. If lines have only two, a keypoint at (0, 0) is not labelled. */
 function withSeen(points: readonly number[], each: number): readonly number[] {
   if (each === 3) return points;
   return points.flatMap((x, i) => (i % 2 === 1 ? [] : [x, points[i + 1]!, x === 0 && points[i + 1] === 0 ? 0 : 2]));
