@@ -277,7 +277,9 @@ test('what cannot be mixed is one sentence before the first batch', async () => 
 test('verify says of a mixture that its datasets are verified one by one', async () => {
   const file = path.join(emptyFolder(), 'mix.json');
   writeFileSync(file, JSON.stringify({ mixture: [{ dataset: a }, { dataset: b }] }));
-  await expect(verify(file, { workers: 1 })).rejects.toThrow('If it is a mixture, pass the folder of each of its datasets');
+  await expect(verify(file, { workers: 1 })).rejects.toThrow(
+    'If it is a mixture, pass the folder of each of its datasets',
+  );
 });
 
 test('images that come out in different sizes, and fields that one dataset lacks, are one sentence before the first batch', async () => {

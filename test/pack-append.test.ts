@@ -212,7 +212,9 @@ test('label columns go on in new shards, and have to be those of the dataset', a
     ],
     ['cat/2', 2, 7],
   ]);
-  await expect(pack(images, output, APPEND)).rejects.toThrow('has the label column "x", but no labels with it were given');
+  await expect(pack(images, output, APPEND)).rejects.toThrow(
+    'has the label column "x", but no labels with it were given',
+  );
   writeFileSync(labels, 'path,x,y\ncat/1.jpg,1,2\n');
   await expect(pack(images, output, { ...APPEND, labels })).rejects.toThrow(
     'the column "y", which the dataset does not have',
@@ -289,7 +291,9 @@ test('what does not fit the dataset is refused, and it stays as it is', async ()
   add(images, { 'cat/1.jpeg': jpeg('another') });
   const packing = pack(images, output, APPEND);
   await expect(packing).rejects.toBeInstanceOf(KeyCollisionError);
-  await expect(packing).rejects.toThrow('cat/1.jpeg would have the key "cat/1", which cat/1.jpg already has in the dataset');
+  await expect(packing).rejects.toThrow(
+    'cat/1.jpeg would have the key "cat/1", which cat/1.jpg already has in the dataset',
+  );
   expect(digestsOf(output)).toEqual(before);
 });
 

@@ -180,7 +180,9 @@ test('files of a paired folder are never images: those without one, and with oth
   writeFileSync(path.join(folders, 'masks/cat/i1.txt'), 'x');
   const { stdout, output } = await pack(folders, ['--pair', 'masks=seg.png']);
   expect(stdout).toContain('3 samples');
-  expect(stdout).toContain('  2 files skipped: 1 with another extension, 1 without an image (skipped.jsonl lists them)\n');
+  expect(stdout).toContain(
+    '  2 files skipped: 1 with another extension, 1 without an image (skipped.jsonl lists them)\n',
+  );
   expect(listOf(output, 'skipped.jsonl').map((file) => file.path)).toEqual(['masks/cat/alone.png', 'masks/cat/i1.txt']);
 });
 

@@ -113,7 +113,9 @@ describe.each(Object.keys(layouts))('%s', async (name) => {
   function expectTrue({ report, after }: { report: RepairedShard; after: Map<string, Values> }, what: string): void {
     const lost = new Set(report.lostColumns);
     const doubtful = new Map(report.unproven.map(({ key, reason }) => [key, reason]));
-    expect(after.size + report.takenOut.filter(({ reason }) => !/not in its index/.test(reason)).length, what).toBe(SAMPLES);
+    expect(after.size + report.takenOut.filter(({ reason }) => !/not in its index/.test(reason)).length, what).toBe(
+      SAMPLES,
+    );
     for (const [key, values] of after) {
       const packed = before.get(key);
       if (packed === undefined) {

@@ -161,7 +161,9 @@ test.each(LAYOUTS)('what else writes shards says that it does not write %s', asy
   await expect(pack('examples/photos', newPlace(), { format: format as never })).rejects.toThrow('"format"');
   const stream = path.join(emptyFolder(), 'a.tar.gz');
   writeFileSync(stream, gzipSync(readFileSync(path.join(messy, '000000.tar'))));
-  await expect(convert(stream, newPlace(), { workers: 1, format })).rejects.toThrow('convert the stream to tar, then the tar to');
+  await expect(convert(stream, newPlace(), { workers: 1, format })).rejects.toThrow(
+    'convert the stream to tar, then the tar to',
+  );
   await expect(repair(place, { workers: 1 })).rejects.toThrow('which cannot be repaired');
 });
 

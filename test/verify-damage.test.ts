@@ -186,9 +186,7 @@ test('a missing shard, a missing index and a damaged index are a line each, with
   });
   const [damaged, ...nothing] = await faultsOf(other);
   expect(nothing).toEqual([]);
-  expect(damaged!.reason).toMatch(
-    /000001\.parquet has changed since it was written.*The shard itself is unchanged/,
-  );
+  expect(damaged!.reason).toMatch(/000001\.parquet has changed since it was written.*The shard itself is unchanged/);
   change(shardFile(other, 'tar', 1), (bytes) => {
     bytes[600]! ^= 1;
   });

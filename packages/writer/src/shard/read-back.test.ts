@@ -92,7 +92,5 @@ test('a shard file that another process has replaced is detected', async () => {
     renameSync(path.join(folder, 'other'), path.join(folder, 'shard.tar.part'));
     return new Map();
   });
-  await expect(written).rejects.toThrow(
-    /shard\.tar differs from what was read: another file has replaced it\./,
-  );
+  await expect(written).rejects.toThrow(/shard\.tar differs from what was read: another file has replaced it\./);
 });

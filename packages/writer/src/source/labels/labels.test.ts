@@ -92,9 +92,7 @@ test('classes that a CSV has as floats become whole numbers, and empty cells mea
 
 test('labels of packed samples must name each sample once', async () => {
   writeFileSync(join(root, 'twice.csv'), 'key,class\na,cat\nb,cat\na,dog\n');
-  await expect(readPackedLabels(join(root, 'twice.csv'))).rejects.toThrow(
-    'twice.csv:4 repeats the key "a" of line 2',
-  );
+  await expect(readPackedLabels(join(root, 'twice.csv'))).rejects.toThrow('twice.csv:4 repeats the key "a" of line 2');
 });
 
 test('paths may be absolute below the source, or start with a dot', async () => {
