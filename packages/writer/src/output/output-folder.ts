@@ -330,7 +330,7 @@ function filesOf(
   stems: readonly string[],
 ): string[] {
   return stems.flatMap((stem) => {
-    const { file, beside } = shardPaths(layout, stem);
+    const { file, sidecars } = shardPaths(layout, stem);
     return [file, ...sidecars];
   });
 }
