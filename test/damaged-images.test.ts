@@ -104,7 +104,7 @@ test('an image is never refused for a reason of several lines', async () => {
   await pack(source, output, { ...lenient, resize: 50 });
   for (const line of readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8').trimEnd().split('\n')) {
     const { reason } = JSON.parse(line) as { reason: string };
-    expect(reason).toMatch(/^[^\n]* cannot be decoded whole: \S[^\n]*\.$/);
+    expect(reason).toMatch(/^[^\n]* cannot be fully decoded: \S[^\n]*\.$/);
   }
 });
 

@@ -187,7 +187,7 @@ test('a duplicate of an image that cannot be packed is in the quarantine, and an
     return text.split('\n').map((line) => JSON.parse(line) as { path: string; reason: string });
   };
   expect(listed().map((entry) => entry.path)).toEqual(['a.jpg', 'c.jpg']);
-  expect(listed()[1]!.reason).toMatch(/^It has the bytes of a\.jpg, which is not packed: a\.jpg and the 1 beside it/);
+  expect(listed()[1]!.reason).toMatch(/^It has the bytes of a\.jpg, which is not packed: a\.jpg and the 1 next to it/);
   expect(report).toMatchObject({ samples: 1, quarantined: 2 });
 
   await pack(source, output, { ...options, append: true, workers: 1 });

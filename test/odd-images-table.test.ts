@@ -59,7 +59,7 @@ test('what the table calls "in" is in the shards, and what it calls "out" in qua
 describe('whole', () => {
   test.each(rows.filter(({ whole }) => whole !== '-'))('$file: $whole', ({ file, whole }) => {
     const fault = faults.find(({ key }) => key === keyOf(file));
-    if (whole.startsWith('bad')) expect(fault?.reason).toMatch(/cannot be decoded whole/);
+    if (whole.startsWith('bad')) expect(fault?.reason).toMatch(/cannot be fully decoded/);
     else expect(fault).toBeUndefined();
   });
 

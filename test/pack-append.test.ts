@@ -175,7 +175,7 @@ test('a plain pack refuses the dataset while an append is not at its end, which 
   await expect(pack(images, output, OPTIONS)).rejects.toBeInstanceOf(OutputNotEmptyError);
   expect((await openDataset(output)).size).toBe(3);
   const other = { ...single, seed: 3, onBad: 'quarantine' as const, maxBad: 0.5 };
-  await expect(pack(images, output, other)).rejects.toThrow('its seed was 0 and is 3 now');
+  await expect(pack(images, output, other)).rejects.toThrow('its seed was 0 and is now 3');
   expect(await pack(images, output, { ...other, seed: 0 })).toMatchObject({
     keptShards: 2,
     samples: 2,
@@ -238,8 +238,8 @@ test('labels that say something else of packed images are counted and listed, an
   expect(await samplesOf(output)).toEqual(before);
   const lines = readFileSync(path.join(output, 'changed.jsonl'), 'utf8').trim().split('\n').sort();
   expect(lines.map((line) => (JSON.parse(line) as { reason: string }).reason)).toEqual([
-    'the labels have the class "dog", and the dataset has "cat"',
-    'the labels have 7 in the column "x", and the dataset has 2',
+    'the labels have the class "dog", but the dataset has "cat"',
+    'the labels have 7 in the column "x", but the dataset has 2',
   ]);
   const said = (await shardtool('pack', images, output, '--append', '--labels', labels)).stdout;
   expect(said).toContain('2 packed images have other labels now: the dataset has what was packed');
@@ -279,7 +279,7 @@ test('what does not fit the dataset is refused, and it stays as it is', async ()
   const before = digestsOf(output);
   for (const [options, message] of [
     [{ format: 'msgpack' }, 'has shards of the format tar'],
-    [{ classes: ['fox', 'cat'] }, 'Class 0 of the dataset is "cat", and the option "classes" has "fox" there'],
+    [{ classes: ['fox', 'cat'] }, 'Class 0 of the dataset is "cat", but the option "classes" has "fox" there'],
     [{ part: '1/2' }, '"append" cannot be combined with "part"'],
     [{ overwrite: true }, 'cannot be combined with "overwrite"'],
   ] as [PackOptions, string][]) {

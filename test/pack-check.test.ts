@@ -43,7 +43,7 @@ describe('check decode', async () => {
 
   test.each(EXPECTED)('$file: pack $packed, whole $whole', ({ file, packed, whole }) => {
     if (packed.startsWith('in') && whole.startsWith('good')) expect(kept.has(file)).toBe(true);
-    else if (whole.startsWith('bad')) expect(reasons.get(file)).toMatch(/ cannot be decoded whole: \S.*[^.]\.$/);
+    else if (whole.startsWith('bad')) expect(reasons.get(file)).toMatch(/ cannot be fully decoded: \S.*[^.]\.$/);
     else expect(reasons.get(file)).not.toContain('whole');
     expect(kept.has(file)).toBe(!reasons.has(file));
   });
@@ -71,7 +71,7 @@ test('check decode ends the pack at a cut image, unless bad images go to quarant
   const cut = readFileSync(path.join(FOLDER, 'truncated-half.jpg'));
   const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': cut });
   await expect(pack(source, newFolder(), { workers: 1, check: 'decode' })).rejects.toThrow(
-    /2\.jpg cannot be decoded whole: .*--on-bad quarantine/,
+    /2\.jpg cannot be fully decoded: .*--on-bad quarantine/,
   );
   expect(await pack(source, newFolder(), { workers: 1 })).toMatchObject({ samples: 2, warnings: 0 });
   const found = await shardtool(

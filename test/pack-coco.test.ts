@@ -59,7 +59,7 @@ test('packing annotations again, and with more workers, gives the same bytes', a
 });
 
 test.each([
-  ['{"images": [', /is not JSON/],
+  ['{"images": [', /is not valid JSON/],
   ['{"images": [], "annotations": []}', /has no list "categories"/],
   ['{"images": [{"id": 3}], "annotations": [], "categories": []}', /image 3 has no file_name/],
   ['{"images": [{"id": 3, "file_name": "../x.jpg"}], "annotations": [], "categories": []}', /is not below/],
@@ -174,7 +174,7 @@ test('labels beside annotations are refused', async () => {
     workers: 1,
   });
   await expect(packed).rejects.toThrow(OptionError);
-  await expect(packed).rejects.toThrow(/leave out classes, or coco/);
+  await expect(packed).rejects.toThrow(/remove classes or coco/);
 });
 
 test('an image of COCO without a file is listed with the file of annotations, which has no lines', async () => {

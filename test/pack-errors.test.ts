@@ -78,8 +78,8 @@ test.each([1, 64])(
     symlinkSync('../..', path.join(source, 'a', 'up'));
     const remedies = [
       [FileNameError, 'is not UTF-8', '?.jpg'],
-      [FileNameError, 'line.jpg" has a line break', '**/new*'],
-      [FileNameError, 'b\\nc" has a line break', '**/b*c/**'],
+      [FileNameError, 'line.jpg" contains a line break', '**/new*'],
+      [FileNameError, 'b\\nc" contains a line break', '**/b*c/**'],
       [LinkLoopError, 'a/up leads back', 'a/up'],
     ] as const;
     for (const [i, [kind, message]] of remedies.entries()) {
@@ -142,7 +142,7 @@ test('a bad image ends the pack with its path and reason, and the folder says th
     ...['000000.parquet', '000000.tar', 'pack.json', 'pack.state/000000.json', 'pack.state/plan'],
   ]);
   await expect(readManifest(output)).rejects.toBeInstanceOf(UnfinishedPackError);
-  await expect(pack(source, output)).rejects.toThrow('holds a pack that did not end');
+  await expect(pack(source, output)).rejects.toThrow('contains an unfinished pack');
 });
 
 test('names that no key or no shard can have go to quarantine, too, and an append does not list them again', async () => {
@@ -233,13 +233,13 @@ test.each([1, 8])(
 test('a split that is a link to a disk that is not there ends the pack of all', async () => {
   const source = tree({ 'val/a/1.jpg': jpeg(1) });
   symlinkSync('/nowhere/train', path.join(source, 'train'));
-  await refused(source, { splits: true }, SourceError, 'train is a link to /nowhere/train, which is not there');
+  await refused(source, { splits: true }, SourceError, 'train is a link to /nowhere/train, which does not exist');
 });
 
 test('an image that cannot be decoded is bad when it is encoded anew', async () => {
   const half = readFileSync('test/fixtures/odd-images/truncated-half.jpg');
   const packing = pack(tree({ 'a/1.jpg': half }), newFolder(), { resize: 32 });
-  await expect(packing).rejects.toThrow(/1\.jpg cannot be decoded whole: .*premature end/);
+  await expect(packing).rejects.toThrow(/1\.jpg cannot be fully decoded: .*premature end/);
 });
 
 test('two fields that become one by their content are an error that names both', async () => {

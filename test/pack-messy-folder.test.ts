@@ -215,7 +215,7 @@ test('train and val above class folders become two datasets with one list of cla
   );
   const many = newFolder();
   for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) mkdirSync(path.join(many, name), { recursive: true });
-  expect((await pack(many, ['--splits'])).stderr).toContain(' has a, b, c, d, e, ...; leave it out,');
+  expect((await pack(many, ['--splits'])).stderr).toContain(' has a, b, c, d, e, ...; remove the option,');
 });
 
 test('metadata.csv and metadata.jsonl with file_name are taken as labels, and that is said', async () => {

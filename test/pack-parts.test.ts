@@ -164,7 +164,7 @@ test('a part that finds the plan of other options refuses, naming them', async (
   await pack(source, output, { ...OPTIONS, part: '1/2' });
   const other = pack(source, output, { ...OPTIONS, seed: 5, part: '2/2' });
   await expect(other).rejects.toBeInstanceOf(PlanChangedError);
-  await expect(other).rejects.toThrow('its seed was 0 and is 5 now');
+  await expect(other).rejects.toThrow('its seed was 0 and is now 5');
   for (const clears of ['overwrite', 'restart'] as const) {
     const clearing = pack(source, output, { ...OPTIONS, part: '2/2', [clears]: true });
     await expect(clearing).rejects.toThrow(`leave "${clears}" out`);

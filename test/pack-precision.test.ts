@@ -65,7 +65,7 @@ test('packs that decode images refuse values that are no pixels, and verify name
   for (const options of [{ check: 'decode' }, { resize: 8 }, { imageFormat: 'png' }] as const) {
     const packing = pack(source, newFolder(), { ...options, fields: ['depth.png'] });
     await expect(packing).rejects.toThrow(
-      /3\.tif cannot be decoded whole: its values are floating-point, signed or longer/,
+      /3\.tif cannot be fully decoded: its values are floating-point, signed or longer/,
     );
   }
   const packed = newFolder();

@@ -20,8 +20,8 @@ const ODD: readonly (readonly [string, string])[] = [
   ['2 0.5 0.5 0.1 0.1', 'of an unknown class'],
   ['-1 0.5 0.5 0.1 0.1', 'of an unknown class'],
   ['0.5 0.5 0.5 0.1 0.1', 'of an unknown class'],
-  ['dog 0.5 0.5 0.1 0.1', 'with a value that is no number'],
-  ['0 nan 0.5 0.1 0.1', 'with a value that is no number'],
+  ['dog 0.5 0.5 0.1 0.1', 'with a value that is not a number'],
+  ['0 nan 0.5 0.1 0.1', 'with a value that is not a number'],
   ['0 0.5 0.5 0 0.1', 'without area'],
   ['0 0.5 0.5 -0.2 0.1', 'outside the image, or not in fractions of its size'],
   ['0 320 240 30 40', 'outside the image, or not in fractions of its size'],
@@ -225,10 +225,10 @@ test.each<[string, string, RegExp]>([
   ['data.yaml', '- names', /has no list "names"/],
   ['data.yaml', 'names: [dog, dog]', /lists the class "dog" twice/],
   ['data.yaml', 'names: {0: dog, 2: cat}', /2 classes but none with the number 1/],
-  ['data.yaml', 'nc: 3\nnames: [dog]', /"nc" is 3, and there are 1 names/],
+  ['data.yaml', 'nc: 3\nnames: [dog]', /"nc" is 3, but there are 1 names/],
   ['data.yaml', 'names: [dog]\nkpt_shape: [17]', /"kpt_shape" must be the number of keypoints/],
   ['names.txt', 'dog\n\ncat\n', /names.txt:2 has an empty name/],
-  ['names.txt', 'dog', /None of the images .* a.jpg would be .*a.txt/],
+  ['names.txt', 'dog', /None of the images .* a.jpg shardtool looked for .*a.txt/],
 ])('%s as %j is refused with a sentence', async (name, text, message) => {
   const source = tree({ 'a.jpg': jpeg('a'), [name]: text });
   const packed = pack(source, newFolder(), { yolo: path.join(source, name), workers: 1 });
@@ -237,13 +237,13 @@ test.each<[string, string, RegExp]>([
 });
 
 test.each<[PackOptions, RegExp]>([
-  [{ classes: ['a'] }, /leave out classes, or yolo/],
-  [{ coco: 'annotations.json' }, /leave out yolo, or coco/],
+  [{ classes: ['a'] }, /remove classes or yolo/],
+  [{ coco: 'annotations.json' }, /remove yolo or coco/],
   [
     { coco: 'annotations.json', splits: true, yolo: undefined },
     /"coco" applies to one dataset, but "splits" makes several/,
   ],
-  [{ labels: 'labels.csv' }, /leave out labels, or yolo/],
+  [{ labels: 'labels.csv' }, /remove labels or yolo/],
 ])('label files beside %j are refused', async (options, message) => {
   const packed = pack(tree(FILES), newFolder(), { yolo: 'data.yaml', workers: 1, ...options });
   await expect(packed).rejects.toThrow(message);

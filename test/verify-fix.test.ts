@@ -488,7 +488,7 @@ test('images that were packed damaged are taken out only where decode asks for i
     samples: 2,
     takenOut: 1,
   });
-  expect(quarantined(folder)[0]!.reason).toMatch(/^field "jpg" cannot be decoded whole: /);
+  expect(quarantined(folder)[0]!.reason).toMatch(/^field "jpg" cannot be fully decoded: /);
 });
 
 test('indexes for other loaders are those of the new shards', async () => {
@@ -537,7 +537,7 @@ test('LMDB shards whose values are images stay such', async () => {
 });
 
 test('what cannot be repaired says so', async () => {
-  await expect(repair('test/fixtures/tar', { workers: 1 })).rejects.toThrow(/shards of other software/);
+  await expect(repair('test/fixtures/tar', { workers: 1 })).rejects.toThrow(/shards of other tools/);
   const unfinished = copyOf('tar');
   rmSync(path.join(unfinished, 'dataset.json'));
   await expect(repair(unfinished, { workers: 1 })).rejects.toMatchObject({ name: 'UnfinishedPackError' });

@@ -109,7 +109,7 @@ test('a part that was killed or given up is named as missing, and begins anew', 
   await write(output, 1);
   await expect(openDataset(output)).rejects.toThrow('its pack did not end');
   await expect(commitParts(output)).rejects.toThrow(
-    /3 of the 4 parts of .* are not finished \(2\/4 was not begun, 3\/4 did not end, 4\/4 did not end\)/,
+    /3 of the 4 parts of .* are not finished \(2\/4 was not started, 3\/4 did not end, 4\/4 did not end\)/,
   );
   await writeAll(output, [2, 3, 4]);
   const whole = newFolder();
@@ -120,12 +120,12 @@ test('a part that was killed or given up is named as missing, and begins anew', 
 test('a part that is finished is not written again unless that is asked for', async () => {
   const output = newFolder();
   await writeAll(output, [1, 2, 3]);
-  await expect(write(output, 2)).rejects.toThrow(/Part 2\/4 of .* is finished; leave it out/);
+  await expect(write(output, 2)).rejects.toThrow(/Part 2\/4 of .* is finished; skip it/);
   await write(output, 2, { overwrite: true }, [{ key: 'other', jpg: jpeg(9) }]);
   await write(output, 4);
   expect(await keysOf(output)).toEqual(['p1/0', 'other', 'p3/0', 'p3/1', 'p3/2', 'p4/0', 'p4/1', 'p4/2', 'p4/3']);
   for (const overwrite of [false, true]) {
-    await expect(write(output, 2, { overwrite })).rejects.toThrow('holds a dataset already');
+    await expect(write(output, 2, { overwrite })).rejects.toThrow('already contains a dataset');
   }
 });
 
@@ -153,8 +153,8 @@ test('a key in two parts is named with both shards, and one part is written anew
 
 test.each([
   ['another number of parts', '1/3', {}, /Part 2\/4 of .* was already started, and there are now 3 parts/],
-  ['other classes', '1/4', { classes: ['cat'] }, /its classes was \["cat","dog"\] and is \["cat"\] now/],
-  ['another format', '1/4', { format: 'lmdb' }, /its format was tar and is lmdb now/],
+  ['other classes', '1/4', { classes: ['cat'] }, /its classes was \["cat","dog"\] and is now \["cat"\]/],
+  ['another format', '1/4', { format: 'lmdb' }, /its format was tar and is now lmdb/],
   ['no part at all', undefined, {}, /holds a pack that did not end/],
 ] as const)('%s than the parts that are there have is refused', async (_, part, other, sentence) => {
   const output = newFolder();
@@ -166,7 +166,7 @@ test.each([
 test('no part replaces what it has not written, and overwriting the whole takes all parts away', async () => {
   const output = emptyFolder();
   writeFileSync(path.join(output, 'notes.txt'), 'mine');
-  await expect(write(output, 1)).rejects.toThrow('holds notes.txt');
+  await expect(write(output, 1)).rejects.toThrow('contains notes.txt');
   const packed = newFolder();
   await pack(await smallImages({ samples: 3 }), packed, { part: '1/2', maxShardSamples: 1 });
   await expect(write(packed, 1)).rejects.toThrow('not written by a part of a writer');
@@ -199,7 +199,7 @@ test('parts that go to a bucket leave there what a folder gets', async () => {
     for (const sample of given(3)) await givenUp.add(sample);
     await givenUp.abandon();
     await Promise.all([3, 1].map((number) => write('s3://out/made', number)));
-    await expect(commitParts('s3://out/made')).rejects.toThrow('(2/4 was not begun, 4/4 did not end)');
+    await expect(commitParts('s3://out/made')).rejects.toThrow('(2/4 was not started, 4/4 did not end)');
     await expect(write('s3://out/made', 3)).rejects.toThrow('Part 3/4 of s3://out/made is finished');
     await Promise.all([2, 4].map((number) => write('s3://out/made', number)));
     const output = newFolder();

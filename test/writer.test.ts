@@ -75,12 +75,12 @@ test('shards are cut as a pack cuts them, named alike, and the same calls give t
 });
 
 test.each([
-  ['a key that leads out', { key: '../a', jpg: jpeg(1) }, /"\.\.\/a" has a key that is none/],
+  ['a key that leads out', { key: '../a', jpg: jpeg(1) }, /"\.\.\/a" has an invalid key/],
   ['a key with a dot', { key: 'a.b', jpg: jpeg(1) }, /without a dot/],
   ['a class that is not there', { key: 'b', jpg: jpeg(1), cls: 'cow' }, /"cow", which is not one of the 2 classes/],
   ['a class number that is not there', { key: 'b', jpg: jpeg(1), cls: 2 }, /2, which is not one of the 2 classes/],
   ['text for an image', { key: 'b', jpg: 'text' }, /no bytes in its field "jpg"/],
-  ['bytes that are no image', { key: 'b', jpg: Buffer.from('text') }, /"jpg" of sample "b" is no image/],
+  ['bytes that are no image', { key: 'b', jpg: Buffer.from('text') }, /"jpg" of sample "b" is not an image/],
   ['a field that is none', { key: 'b', 'X.JPG': jpeg(1) }, /field called "X.JPG"/],
   ['JSON that is none', { key: 'b', jpg: jpeg(1), json: circular() }, /that JSON cannot represent/],
   ['a key of two lines', { key: 'b\nc', jpg: jpeg(1) }, /"b\\nc" has an invalid key: .*on one line/],
@@ -116,7 +116,7 @@ test.each([
 test('numbers that are missing or infinite, and values that JSON has no word for, are told apart', async () => {
   const writer = new Writer(newFolder(), { columns: { v: 'double', n: 'int' } });
   await expect(writer.add({ key: 'a', jpg: jpeg(0), columns: { n: 1n as never } })).rejects.toThrow(
-    'has 1 in the column "n"',
+    'has the value 1 in the column "n"',
   );
   await writer.add({ key: 'a', jpg: jpeg(0), columns: { v: Number.NaN } });
   await writer.add({ key: 'b', jpg: jpeg(1), columns: { v: Number.NEGATIVE_INFINITY } });

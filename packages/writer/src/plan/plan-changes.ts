@@ -67,7 +67,7 @@ class FileChanges {
       if (before === undefined) this.#note(path, 'is new');
       else if (before.bytes !== bytes) this.#note(path, `had ${sizeText(before.bytes)} and now has ${sizeText(bytes)}`);
       else if (before.mtimeMs !== mtimeMs) {
-        this.#note(path, `was modified at ${timeText(before.mtimeMs)} and is now of ${timeText(mtimeMs)}`);
+        this.#note(path, `has the modification time ${timeText(mtimeMs)} instead of ${timeText(before.mtimeMs)}`);
       }
     }
   }
