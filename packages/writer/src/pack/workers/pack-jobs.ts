@@ -245,7 +245,7 @@ async function open(given: PackSetting, yieldIfDue: ShardSetting['yieldIfDue']):
   const sample = { root, naming: new Naming(naming), imageOnly: layout.imageOnly ?? false, limits };
   const ahead = flight && new InFlight(flight);
   const access = sourceKind(root).files(root, storage);
-  const pause = ahead === null ? yieldIfDue : breather(ANSWERS_MS);
+  const pause = ahead === null ? yieldIfDue : yieldAfter(ANSWERS_MS);
   const setting = {
     ...rest,
     layout,
