@@ -28,9 +28,17 @@ export async function checkReportPath(path: string): Promise<void> {
   );
 }
 
-/** Writes the report with a picture of every sample that it names: memory is that of those pictures. Throws {@link FileError}. */
-export async function writeReport(report: InspectReport, path: string, against: string | undefined): Promise<void> {
-  await using dataset = await openDataset(report.location);
+/**
+ * Writes the report with a picture of every sample that it names: memory is that of those pictures. `location` may hold a token,
+ * which that in the report does not. Throws {@link FileError}.
+ */
+export async function writeReport(
+  report: InspectReport,
+  path: string,
+  location: string,
+  against: string | undefined,
+): Promise<void> {
+  await using dataset = await openDataset(location);
   await using other = against === undefined ? null : await openDataset(against);
   const pictures = new Map<string, Uint8Array | null>();
   const wanted = [...new Map(shownIn(report).map((shown) => [nameOf(shown), shown])).values()];

@@ -52,7 +52,8 @@ export const inspectCommand = command({
       ...{ against, most, again, workers },
       ...(view !== null && { onProgress: (done, total) => show(view, done, total) }),
     }).finally(() => view?.hide());
-    if (page !== undefined) await (await import('../../inspect/write-report.js')).writeReport(report, page, against);
+    if (page !== undefined)
+      await (await import('../../inspect/write-report.js')).writeReport(report, page, dataset, against);
     await print(json ? JSON.stringify(report) : describe(report).join('\n'));
   },
 });
