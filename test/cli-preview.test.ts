@@ -179,7 +179,7 @@ test('preview draws the boxes that lie on images, where the transform took them'
   const output = path.join(folder, 'boxes.png');
   const common = ['preview', tar, '--transform', transform, '--grid', '3x2', '--output', output];
   const wrong = await shardtool(...common, '--annotations', annotations);
-  expect(wrong.stdout).toMatch(/1 image of 64x48 pixels.*\n5 bad samples(.*\n)*.*is no class number/);
+  expect(wrong.stdout).toMatch(/1 image of 64x48 pixels.*\n5 bad samples(.*\n)*.*is not a class number/);
   writeFileSync(annotations, JSON.stringify({ boxes: { field: 'json', path: 'boxes' } }));
   expect((await shardtool(...common, '--annotations', annotations)).code).toBe(0);
   const drawn = await pixelsOf(output, 0, 0, 3 * 70, 2 * 80);

@@ -45,7 +45,7 @@ test('boxes that are parts of the image count in its pixels, and what cannot be 
   // Parts are too small for widths, and corners come in another order.
   const wrong = await counted({ boxes: { field: 'box.npy', format: 'xyxy' }, labels: { field: 'json', path: 'no' } });
   expect(wrong.bad.count).toBe(30);
-  expect(wrong.bad.first).toEqual({ key: '000', reason: '"no" of its field "json" is not there' });
+  expect(wrong.bad.first).toEqual({ key: '000', reason: '"no" of its field "json" is missing' });
   await expect(counted({ boxes: { field: 'bxs' } })).rejects.toThrow(OptionError);
 });
 
