@@ -1,6 +1,7 @@
 export { changedSincePacked, checkFieldCrc32, checkFieldSum, crc32, crc32Hex } from './checksums/checksum.js';
 export { crc32Combine } from './checksums/crc32-combine.js';
 export { maskedCrc32c } from './checksums/crc32c.js';
+export { abortable } from './concurrency/abortable.js';
 export { inLanes } from './concurrency/in-lanes.js';
 export { inTurn } from './concurrency/in-turn.js';
 export { ReadsInFlight } from './concurrency/reads-in-flight.js';
@@ -67,6 +68,7 @@ export {
 export { HashTable, hashOfBytes, mixedBits } from './hash-table.js';
 export { LruCache } from './lru-cache.js';
 export { nativeCalls } from './native-calls.js';
+export { CALL_OPTIONS, checkCallOptions, checkLocation, checkObject } from './options/call.js';
 export { allowed, checkGiven, defaultsOf, type OptionOwner, type OwnChecks } from './options/check.js';
 export type { CheckedValues, OptionDefaults, OptionEntry, OptionTable, OptionValue } from './options/entry.js';
 export { philox, shuffle } from './philox.js';

@@ -1,7 +1,8 @@
+import { checkObject } from '@shardtool/base';
 import { selectableOf } from './dataset/selectable.js';
 import { sampleBytesOf } from './dataset/shard-file.js';
 import type { StoredDataset } from './dataset/stored-dataset.js';
-import type { LoaderOptions } from './loader/options.js';
+import { checkOptions, type LoaderOptions } from './loader/options.js';
 import { orderDefaults } from './order/defaults.js';
 import { resolveBatchSize } from './order/ranks.js';
 import { type PlanReport, planReport } from './order/report.js';
@@ -41,6 +42,9 @@ export interface DatasetPlanOptions
 
 /** What an epoch of a dataset will cost each rank, and how well it is mixed. Reads the indexes and no shard. */
 export async function planDataset(dataset: StoredDataset, options: DatasetPlanOptions = {}): Promise<PlanReport> {
+  checkObject('planDataset', options);
+  const { stepMs, bandwidth, cacheSize, machines, ...ofLoader } = options;
+  checkOptions(ofLoader as LoaderOptions);
   const { worldSize = 1, transform = 'train224', shuffle = true, seed = 0, epoch = 0 } = options;
   const { globalBatch } = resolveBatchSize(options, worldSize);
   const { classes, keys, where, weights } = options;
@@ -67,10 +71,10 @@ export async function planDataset(dataset: StoredDataset, options: DatasetPlanOp
     prefetchBatches: options.prefetchBatches ?? 4,
     rowBytes: shape.width * shape.height * 3,
     classes: await classesInOrder(dataset, selection),
-    stepMs: options.stepMs,
-    bandwidth: options.bandwidth,
-    cacheSize: options.cacheSize,
-    machines: options.machines,
+    stepMs,
+    bandwidth,
+    cacheSize,
+    machines,
   });
 }
 

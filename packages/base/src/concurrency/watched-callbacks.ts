@@ -33,8 +33,11 @@ export class WatchedCallbacks {
     };
   }
 
-  /** The result of `work`, or the first error of a callback. */
-  async watch<T>(work: () => Promise<T>): Promise<T> {
+  /** The result of `work`, or the first error of a callback. A signal that aborts counts as one whose error is its reason. */
+  async watch<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    signal?.throwIfAborted();
+    const onAbort = () => this.#fail(signal?.reason);
+    signal?.addEventListener('abort', onAbort, { once: true });
     try {
       const result = await work();
       // The last promise that was returned may be about to reject. One that stays open is not waited for.
@@ -44,6 +47,8 @@ export class WatchedCallbacks {
     } catch (error) {
       this.#throwFirst();
       throw error;
+    } finally {
+      signal?.removeEventListener('abort', onAbort);
     }
   }
 

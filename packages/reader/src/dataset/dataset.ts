@@ -1,3 +1,4 @@
+import { checkObject } from '@shardtool/base';
 import type { ContentOf, OnlyOptions } from '../loader/deliver/batch-content.js';
 import { DeviceLoader } from '../loader/device/device-loader.js';
 import type { DeviceLoaderOptions } from '../loader/device/device-options.js';
@@ -20,7 +21,9 @@ export class Dataset extends StoredDataset {
     options: OnlyOptions<Options>,
   ): Loader<ContentOf<Options>>;
   loader(options: LoaderOptions & { readonly device?: Device }): Loader | DeviceLoader;
-  loader({ device, ...host }: LoaderOptions & { readonly device?: Device } = {}): Loader | DeviceLoader {
+  loader(options: LoaderOptions & { readonly device?: Device } = {}): Loader | DeviceLoader {
+    checkObject('A loader', options);
+    const { device, ...host } = options;
     return device === undefined ? new Loader(this, host) : new DeviceLoader(this, { ...host, device });
   }
 }

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { OptionError } from '@shardtool/base';
+import { abortable, CALL_OPTIONS, checkCallOptions, type OptionTable } from '@shardtool/base';
 import {
   type ChosenColumns,
   chooseSplit,
@@ -53,6 +53,33 @@ export interface OpenOptions {
   readonly maxSampleBytes?: number | undefined;
   /** How a remote location is asked. What is left out comes from the environment. */
   readonly storage?: StorageOptions | undefined;
+  /** Gives up opening, with the signal's reason. The dataset itself does not depend on it. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+const OPEN_OPTIONS = {
+  overlay: { kind: 'path', help: 'An overlay' },
+  split: { kind: 'path', help: 'A split' },
+  layout: { kind: 'text', help: 'What the place is taken for' },
+  features: {
+    kind: 'own',
+    type: 'ChosenColumns',
+    must: 'is { image, label, key }',
+    help: 'Features of TFRecord or HDF5',
+  },
+  excludeKeys: { kind: 'own', type: 'Iterable<string>', must: 'is a list of keys', help: 'Samples that are omitted' },
+  maxSampleBytes: { kind: 'bytes', from: 1, isEndless: true, help: 'Largest sample' },
+  storage: CALL_OPTIONS.storage,
+  signal: CALL_OPTIONS.signal,
+} as const satisfies OptionTable;
+
+/** Options of a dataset, checked. Throws {@link OptionError} for an unknown name or a value that is not allowed. */
+export function checkOpenOptions(options: OpenOptions): OpenOptions {
+  const checked = checkCallOptions('openDataset', OPEN_OPTIONS, options, {
+    features: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+    excludeKeys: (value) => typeof value === 'object' && value !== null && Symbol.iterator in value,
+  });
+  return checked as OpenOptions;
 }
 
 /** What of an index is read from afar: the paths of the packed files are most of it, and nobody here asks for them. */
@@ -64,11 +91,16 @@ const REMOTE_PARTS = INDEX_PARTS.filter((part): part is Exclude<IndexPart, 'sour
  */
 export async function openFiles(location: string, options: OpenOptions = {}): Promise<StoredDataset> {
   if (isMixtureFile(location)) return (await import('./open.js')).openDataset(location, options);
-  return new StoredDataset(await findParts(location, options));
+  return abortable(
+    options.signal,
+    async () => new StoredDataset(await findParts(location, options)),
+    (dataset) => dataset.close(),
+  );
 }
 
 /** What is found of a single dataset, with all that changes how it is seen. */
-export async function findParts(location: string | readonly string[], options: OpenOptions): Promise<DatasetParts> {
+export async function findParts(location: string | readonly string[], given: OpenOptions): Promise<DatasetParts> {
+  const options = checkOpenOptions(given);
   const { storage, maxSampleBytes, excludeKeys, layout, features } = options;
   const stored = await openStored(location, {
     layout,
@@ -81,12 +113,7 @@ export async function findParts(location: string | readonly string[], options: O
   const chain = overlay === undefined ? [] : await readOverlays(stored.folder ?? stored.location, overlay, storage);
   const view = await viewOf(stored, { chain, split, excludeKeys });
   if (maxSampleBytes === undefined) return view;
-  if (!(maxSampleBytes >= 1)) throw wrongLimit(maxSampleBytes);
   return { ...view, shards: view.shards.map((shard) => ({ ...shard, maxSampleBytes })) };
-}
-
-function wrongLimit(given: unknown): OptionError {
-  return new OptionError({}, `maxSampleBytes is a number of bytes, as 4 * 2 ** 30, and not ${JSON.stringify(given)}.`);
 }
 
 /** A file that says what to mix: `{ "mixture": [{ "dataset": "a", "weight": 0.7 }, ...] }`. */

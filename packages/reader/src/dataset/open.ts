@@ -1,8 +1,8 @@
-import { OptionError } from '@shardtool/base';
+import { abortable, checkLocation, OptionError } from '@shardtool/base';
 import type { Mixture } from '../mixture/mixture.js';
 import type { MixtureOptions, MixturePart } from '../mixture/open-mixture.js';
 import { Dataset } from './dataset.js';
-import { findParts, isMixtureFile, type OpenOptions } from './open-files.js';
+import { checkOpenOptions, findParts, isMixtureFile, type OpenOptions } from './open-files.js';
 
 /**
  * Opens a dataset: a folder that `pack` wrote; a folder of shards of other software, or one of them; or a list of such
@@ -12,10 +12,22 @@ import { findParts, isMixtureFile, type OpenOptions } from './open-files.js';
  * version wrote, and OverlayError or OptionError where an overlay, a split or a key does not belong to it.
  */
 export async function openDataset(location: string | readonly string[], options: OpenOptions = {}): Promise<Dataset> {
+  for (const one of Array.isArray(location) && location.length > 0 ? location : [location])
+    checkLocation('openDataset', one);
+  const { signal } = options ?? {};
+  return abortable(
+    signal,
+    () => open(location, options),
+    (dataset) => dataset.close(),
+  );
+}
+
+async function open(location: string | readonly string[], given: OpenOptions): Promise<Dataset> {
+  const options = checkOpenOptions(given);
   if (typeof location !== 'string' || !isMixtureFile(location)) return new Dataset(await findParts(location, options));
   const { mixDatasets, readMixtureFile } = await import('../mixture/open-mixture.js');
   const { parts, options: mixed } = await readMixtureFile(location);
-  const { storage, maxSampleBytes, ...others } = options;
+  const { storage, maxSampleBytes, signal: _, ...others } = options;
   checkWhole(location, others);
   return mixDatasets(parts, mixed, (place, own) => openDataset(place, { storage, maxSampleBytes, ...own }));
 }

@@ -1,4 +1,12 @@
-import { checkFieldCrc32, DamagedShardError, SampleChecksumError } from '@shardtool/base';
+import {
+  abortable,
+  CALL_OPTIONS,
+  checkCallOptions,
+  checkFieldCrc32,
+  DamagedShardError,
+  type OptionTable,
+  SampleChecksumError,
+} from '@shardtool/base';
 import { type ColumnValue, nameTable, type ShardIndex } from '@shardtool/format';
 import { consecutive } from '../loader/read/block.js';
 import { fieldBytes } from './field-bytes.js';
@@ -21,16 +29,31 @@ export interface Sample {
 
 export interface SamplesOptions {
   /** Number of the first sample. Default 0. */
-  readonly from?: number;
+  readonly from?: number | undefined;
   /** Number behind the last. Default: all. */
-  readonly to?: number;
+  readonly to?: number | undefined;
   /** Whether every field's crc32 is checked; a wrong one throws. Default false. */
-  readonly checksum?: boolean;
+  readonly checksum?: boolean | undefined;
   /**
    * Default false: the bytes of a sample are your own. true: nothing is copied, and they are overwritten when the next sample is
    * requested.
    */
-  readonly reuse?: boolean;
+  readonly reuse?: boolean | undefined;
+  /** Ends the loop with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+const OPTIONS = {
+  from: { kind: 'whole', from: 0, default: 0, help: 'Index of the first sample' },
+  to: { kind: 'whole', from: 0, help: 'Index behind the last sample' },
+  checksum: { kind: 'switch', default: false, help: 'Whether crc32 is checked' },
+  reuse: { kind: 'switch', default: false, help: 'Whether bytes are overwritten' },
+  signal: CALL_OPTIONS.signal,
+} as const satisfies OptionTable;
+
+/** Throws OptionError for an unknown name, or a value that is not allowed. */
+export function checkSamplesOptions(options: SamplesOptions): SamplesOptions {
+  return checkCallOptions('samples', OPTIONS, options) as SamplesOptions;
 }
 
 /** Read at once: small enough to stay in the processor's cache between the read and its use. */
@@ -52,7 +75,7 @@ interface Window {
  * Samples in the order of the dataset, read front to back. Throws {@link SampleChecksumError} with shard and key.
  */
 export async function* readSamples(files: ShardFiles, options: SamplesOptions = {}): AsyncGenerator<Sample> {
-  const { from = 0, to = files.firstSample.at(-1)!, checksum = false, reuse = false } = options;
+  const { from = 0, to = files.firstSample.at(-1)!, checksum = false, reuse = false, signal } = options;
   const buffers: Uint8Array[] = [];
   const ahead: { window: Window; buffer: Uint8Array; ready: Promise<void> }[] = [];
   const windows = planWindows(files, from, to);
@@ -77,8 +100,8 @@ export async function* readSamples(files: ShardFiles, options: SamplesOptions = 
       if (ahead.length === before) break;
     }
     for (let turn = ahead.shift(); turn !== undefined; turn = ahead.shift()) {
-      await turn.ready;
-      const { window, buffer } = turn;
+      const { window, buffer, ready } = turn;
+      await abortable(signal, () => ready);
       for (let row = window.from; row < window.to; row++) {
         let sample: Sample;
         try {
@@ -89,13 +112,15 @@ export async function* readSamples(files: ShardFiles, options: SamplesOptions = 
           await fetchAgain(error, files, window.shard, at, span);
           sample = sampleOf(files, window, row, buffer, checksum);
         }
+        signal?.throwIfAborted();
         yield reuse ? sample : { ...sample, fields: copied(sample.fields) };
       }
       buffers.push(turn.buffer);
       await readNext();
     }
   } finally {
-    await Promise.allSettled(ahead.map(({ ready }) => ready));
+    // What was given up may hang.
+    if (signal?.aborted !== true) await Promise.allSettled(ahead.map(({ ready }) => ready));
   }
 }
 

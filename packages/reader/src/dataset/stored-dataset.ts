@@ -1,9 +1,17 @@
-import { inTurn, ShardtoolError } from '@shardtool/base';
+import {
+  abortable,
+  CALL_OPTIONS,
+  checkCallOptions,
+  inTurn,
+  OptionError,
+  type OptionTable,
+  ShardtoolError,
+} from '@shardtool/base';
 import type { LayoutName } from '@shardtool/format';
 import type { MixtureSettings } from '../mixture/settings.js';
 import { KeyTable } from './keys/key-table.js';
 import { LookUp } from './keys/look-up.js';
-import { readSamples, type Sample, type SamplesOptions } from './samples.js';
+import { checkSamplesOptions, readSamples, type Sample, type SamplesOptions } from './samples.js';
 import { type ShardFile, sampleBytesOf } from './shard-file.js';
 import { ShardFiles } from './shard-files.js';
 
@@ -11,6 +19,19 @@ import { ShardFiles } from './shard-files.js';
 export class SampleNotFoundError extends ShardtoolError {
   static override readonly kind: string = 'SampleNotFoundError';
 }
+
+/** What {@link StoredDataset.get} takes. */
+export interface GetOptions {
+  /** Whether every field's crc32 is checked; a wrong one throws. Default true. */
+  readonly checksum?: boolean | undefined;
+  /** Gives up, with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+const GET_OPTIONS = {
+  checksum: { kind: 'switch', default: true, help: 'Whether crc32 is checked' },
+  signal: CALL_OPTIONS.signal,
+} as const satisfies OptionTable;
 
 /** The keys of so many shards are read at once. */
 const KEY_READS = 8;
@@ -123,7 +144,15 @@ export class StoredDataset implements AsyncDisposable {
    * One sample, by key or by number; its bytes are its own. The first look-up by key reads all keys. Throws
    * {@link SampleNotFoundError}.
    */
-  async get(keyOrNumber: string | number, options: { readonly checksum?: boolean } = {}): Promise<Sample> {
+  async get(keyOrNumber: string | number, options: GetOptions = {}): Promise<Sample> {
+    const { checksum, signal } = checkCallOptions('get', GET_OPTIONS, options);
+    if (typeof keyOrNumber !== 'string' && typeof keyOrNumber !== 'number') {
+      throw new OptionError({}, `get takes the key of a sample, or its index, and not ${String(typeof keyOrNumber)}.`);
+    }
+    return abortable(signal as AbortSignal | undefined, () => this.#get(keyOrNumber, checksum));
+  }
+
+  async #get(keyOrNumber: string | number, checksum: boolean): Promise<Sample> {
     const number = typeof keyOrNumber === 'number' ? keyOrNumber : await this.numberOf(keyOrNumber);
     if (!Number.isInteger(number) || number < 0 || number >= this.size) {
       const name = typeof keyOrNumber === 'number' ? `number ${keyOrNumber}` : `the key "${keyOrNumber}"`;
@@ -133,11 +162,12 @@ export class StoredDataset implements AsyncDisposable {
       );
     }
     const key = typeof keyOrNumber === 'string' ? keyOrNumber : undefined;
-    return this.#lookUp.sample(number, key, options.checksum ?? true);
+    return this.#lookUp.sample(number, key, checksum);
   }
 
   /** The number of the sample with this key, or -1. */
   async numberOf(key: string): Promise<number> {
+    if (typeof key !== 'string') throw new OptionError({}, `A key is text, and not of type ${typeof key}.`);
     this.#files.throwIfClosed();
     this.#keys ??= this.#readKeys().catch((error: unknown) => {
       this.#keys = null;
@@ -148,7 +178,7 @@ export class StoredDataset implements AsyncDisposable {
 
   /** Samples as they are stored, in the order of the dataset. Their bytes are your own, unless `reuse` is true. */
   samples(options: SamplesOptions = {}): AsyncGenerator<Sample> {
-    return readSamples(this.#files, options);
+    return readSamples(this.#files, checkSamplesOptions(options));
   }
 
   /** Closes the shards. What still reads from them ends with an error. */

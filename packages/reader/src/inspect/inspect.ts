@@ -1,4 +1,13 @@
-import { OptionError, WatchedCallbacks, withMessages } from '@shardtool/base';
+import {
+  abortable,
+  CALL_OPTIONS,
+  checkCallOptions,
+  checkLocation,
+  OptionError,
+  type OptionTable,
+  WatchedCallbacks,
+  withMessages,
+} from '@shardtool/base';
 import type { StorageOptions } from '@shardtool/storage';
 import type { Dataset } from '../dataset/dataset.js';
 import { openDataset } from '../dataset/open.js';
@@ -14,9 +23,18 @@ export interface InspectOptions extends MeasureOptions {
   readonly storage?: StorageOptions | undefined;
   /** Maximum number of samples and of groups to list per finding. Default: 48. All are counted. */
   readonly most?: number | undefined;
+  /** Ends the call with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 const DEFAULT_MOST = 48;
+
+const OPTIONS = {
+  against: { kind: 'path', help: 'A second dataset' },
+  again: { kind: 'switch', help: 'Measures again' },
+  most: { kind: 'whole', from: 0, help: 'Samples that are named' },
+  ...CALL_OPTIONS,
+} as const satisfies OptionTable;
 
 /**
  * Measures every image once, in worker threads, and stores the results as columns `inspect.NAME` in a sidecar of each shard. `where`
@@ -24,9 +42,12 @@ const DEFAULT_MOST = 48;
  * dataset does not exist or cannot be read or the columns cannot be written, and DamagedShardError and ShardIndexError for its shards.
  */
 export async function inspect(location: string, options: InspectOptions = {}): Promise<InspectReport> {
+  checkLocation('inspect', location);
+  checkCallOptions('inspect', OPTIONS, options);
+  const { signal } = options;
   const callbacks = new WatchedCallbacks();
-  const given = { ...options, onProgress: callbacks.wrap(options.onProgress) };
-  return callbacks.watch(() => withMessages(() => inspectDataset(location, given)));
+  const given = { ...options, onProgress: callbacks.wrap(options.onProgress ?? (() => undefined)) };
+  return abortable(signal, () => callbacks.watch(() => withMessages(() => inspectDataset(location, given)), signal));
 }
 
 async function inspectDataset(location: string, options: InspectOptions): Promise<InspectReport> {

@@ -1,4 +1,4 @@
-import { didYouMean, OptionError } from '@shardtool/base';
+import { checkLocation, checkObject, didYouMean, OptionError } from '@shardtool/base';
 import {
   type ColumnValue,
   columnTypeOf,
@@ -68,6 +68,8 @@ export interface AddOverlayReport extends Pick<OverlayCounts, 'excluded' | 'rela
  * for `excludeWhere`.
  */
 export async function addOverlay(location: string, options: AddOverlayOptions): Promise<AddOverlayReport> {
+  checkLocation('addOverlay', location);
+  checkObject('addOverlay', options);
   try {
     return await add(location, options);
   } catch (error) {

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { checkLocation, checkObject, OptionError } from '@shardtool/base';
 import { type Overlay, type OverlayEntry, OverlayError, type SplitRule } from '@shardtool/format';
 import type { StorageOptions } from '@shardtool/storage';
 import { SPLIT_OVERLAY } from '../dataset/open.js';
@@ -44,6 +44,10 @@ const SPAN = 2 ** 32;
  * together; OverlayError where the name is taken by another overlay.
  */
 export async function splitDataset(location: string, options: SplitOptions): Promise<SplitReport> {
+  checkLocation('splitDataset', location);
+  checkObject('splitDataset', options);
+  if (!(options.shares instanceof Map))
+    throw new OptionError({}, 'The shares of a split are a Map: new Map([["val", 0.1]]).');
   const { name = SPLIT_OVERLAY, parent, group, storage } = options;
   checkOverlayName(name);
   checkShares(options);

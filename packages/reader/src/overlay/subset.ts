@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { checkLocation, checkObject, OptionError } from '@shardtool/base';
 import { INDEX_PARTS, type OverlayEntry, type ShardIndex } from '@shardtool/format';
 import type { StorageOptions } from '@shardtool/storage';
 import { compileWhere, namesInWhere } from '../selection/where.js';
@@ -36,6 +36,8 @@ export interface SubsetReport {
  * there, a wrong expression, and a subset without samples.
  */
 export async function subsetDataset(location: string, options: SubsetOptions): Promise<SubsetReport> {
+  checkLocation('subsetDataset', location);
+  checkObject('subsetDataset', options);
   const { name, parent, keys, where, share = 1, note = '', storage } = options;
   if (!(share > 0 && share <= 1)) {
     throw new OptionError({}, `The share of a subset is ${share}: it must be above 0 and at most 1.`);

@@ -84,7 +84,7 @@ export async function convertShard(
           report(1, index.bytes[run.from]!);
           continue;
         }
-        for await (const sample of dataset.samples({ ...run, checksum: true, reuse: true })) {
+        for await (const sample of dataset.samples({ from: run.from, to: run.to, checksum: true, reuse: true })) {
           const row = sample.number;
           if (taken?.[row] === 0) continue;
           const facts = factsOf(sample, index, row);

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { Readable } from 'node:stream';
-import { inLanes, OptionError, withMessages } from '@shardtool/base';
+import { Readable } from 'node:stream';
+import { checkLocation, checkObject, inLanes, OptionError, withMessages } from '@shardtool/base';
 import {
   type ChosenColumns,
   entryOf,
@@ -61,6 +61,9 @@ export async function convert(
   output: string,
   options: ConvertOptions = {},
 ): Promise<ConvertReport> {
+  if (!(source instanceof Readable)) checkLocation('convert', source);
+  checkLocation('convert', output);
+  checkObject('convert', options);
   return endingOnProgressError(options, (given) => withMessages(() => convertTo(source, output, given)));
 }
 

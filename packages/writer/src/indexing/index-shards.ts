@@ -1,6 +1,15 @@
 import { closeSync, existsSync, fstatSync, openSync } from 'node:fs';
 import path from 'node:path';
-import { FileError, UnsupportedShardError, withMessages } from '@shardtool/base';
+import {
+  CALL_OPTIONS,
+  checkCallOptions,
+  checkLocation,
+  FileError,
+  OptionError,
+  type OptionTable,
+  UnsupportedShardError,
+  withMessages,
+} from '@shardtool/base';
 import {
   buildShardIndex,
   checkWidsNames,
@@ -56,6 +65,14 @@ export interface IndexOptions extends Partial<AddedColumns> {
   readonly storage?: StorageOptions | undefined;
 }
 
+const OPTIONS = {
+  overwrite: { kind: 'switch', help: 'Makes indexes again' },
+  index: { kind: 'own', type: 'OtherIndex[]', must: 'is a list of "wids", "dali" and "crops"', help: 'Other indexes' },
+  columns: { kind: 'own', type: 'string[]', must: 'is a list of columns', help: 'Columns of JSON fields' },
+  labels: { kind: 'own', type: 'string[]', must: 'is a list of files', help: 'Files of labels' },
+  storage: CALL_OPTIONS.storage,
+} as const satisfies OptionTable;
+
 /**
  * Walks shards and writes the index of each, `NAME.parquet`, next to it. Use it for WebDataset tars of other tools,
  * which then open immediately, and if the index of a packed shard was lost. `locations` are tars or folders of tars.
@@ -71,6 +88,13 @@ export interface IndexOptions extends Partial<AddedColumns> {
  * not support a requested index.
  */
 export async function indexShards(locations: readonly string[], options: IndexOptions = {}): Promise<IndexReport> {
+  if (!Array.isArray(locations)) throw new OptionError({}, 'indexShards takes a list of paths.');
+  for (const location of locations) checkLocation('indexShards', location);
+  checkCallOptions('indexShards', OPTIONS, options, {
+    columns: Array.isArray,
+    labels: Array.isArray,
+    index: Array.isArray,
+  });
   return withMessages(() => indexAll(locations, options));
 }
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { withMessages } from '@shardtool/base';
+import { CALL_OPTIONS, checkCallOptions, checkLocation, type OptionTable, withMessages } from '@shardtool/base';
 import { readManifest } from '@shardtool/format';
 import type { StorageOptions } from '@shardtool/storage';
 import { lostDuplicates } from '../dedupe/dedupe.js';
@@ -22,7 +22,15 @@ export interface CommitOptions {
   readonly maxBad?: number | undefined;
   /** How a remote place is asked. What is omitted comes from the environment. */
   readonly storage?: StorageOptions | undefined;
+  /** Ends the call with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
 }
+
+const COMMIT_OPTIONS = {
+  maxBad: { kind: 'share', default: PACK_DEFAULTS.maxBad, help: 'Share of bad samples' },
+  signal: CALL_OPTIONS.signal,
+  storage: CALL_OPTIONS.storage,
+} as const satisfies OptionTable;
 
 /** Result of committing. */
 export interface CommitReport {
@@ -43,12 +51,13 @@ export interface CommitReport {
  * than `maxBad` of the samples are bad, UnfinishedPackError if no pack was started, and OutputLockedError if a pack of
  * the whole dataset is running.
  */
-export async function commitParts(
-  output: string,
-  { maxBad = PACK_DEFAULTS.maxBad, storage }: CommitOptions = {},
-): Promise<CommitReport> {
+export async function commitParts(output: string, options: CommitOptions = {}): Promise<CommitReport> {
+  checkLocation('commitParts', output);
+  const { maxBad } = checkCallOptions('commitParts', COMMIT_OPTIONS, options);
+  const { signal, storage } = options;
+  signal?.throwIfAborted();
   return withMessages(async () => {
-    const destination = await openDestination(output, { part: 'commit', staging: undefined, storage });
+    const destination = await openDestination(output, { part: 'commit', staging: undefined, signal, storage });
     try {
       return await namingPlace(destination, async () => {
         await destination.fetch(false);

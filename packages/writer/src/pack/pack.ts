@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { OptionError, withMessages } from '@shardtool/base';
+import { checkLocation, checkObject, OptionError, withMessages } from '@shardtool/base';
 import { readManifest, sidecarPath } from '@shardtool/format';
 import { isRemote, shownLocation } from '@shardtool/storage';
 import { type CheckedOptions, checkOptions, imageStepOptions, type PackOptions } from '../options.js';
@@ -48,6 +48,9 @@ import { createPackWorkers, type OwnShare } from './workers/pack-workers.js';
  * dataset.json the folder is marked as unfinished.
  */
 export async function pack(source: string, output: string, options: PackOptions = {}): Promise<PackReport> {
+  checkLocation('pack', source);
+  checkLocation('pack', output);
+  checkObject('pack', options);
   return endingOnProgressError(options, (given) =>
     withMessages(() =>
       checkOptions(given).splits ? packSplits(source, output, given, packFrom) : packFrom(source, output, given),

@@ -1,6 +1,14 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { OptionError, WatchedCallbacks, withMessages } from '@shardtool/base';
+import {
+  CALL_OPTIONS,
+  checkCallOptions,
+  checkLocation,
+  OptionError,
+  type OptionTable,
+  WatchedCallbacks,
+  withMessages,
+} from '@shardtool/base';
 import {
   findShards,
   hasSameValues,
@@ -65,7 +73,22 @@ export interface RepairOptions {
   readonly onUnproven?: ((sample: QuarantinedSample) => void) | undefined;
   /** Called after each shard that was checked. */
   readonly onProgress?: ((done: VerifyProgress) => void) | undefined;
+  /** Ends the call with the signal's reason, behind the shard that is checked; not once shards are being replaced. */
+  readonly signal?: AbortSignal | undefined;
 }
+
+const callback = { kind: 'own', type: 'function', must: 'is a function', help: 'Called with each' } as const;
+const OPTIONS = {
+  source: { kind: 'path', help: 'What the dataset was packed from' },
+  decode: { kind: 'switch', help: 'Also decodes images' },
+  maxSampleBytes: { kind: 'bytes', from: 1, isEndless: true, help: 'Largest sample' },
+  workers: CALL_OPTIONS.workers,
+  storage: CALL_OPTIONS.storage,
+  onTakenOut: callback,
+  onUnproven: callback,
+  onProgress: CALL_OPTIONS.onProgress,
+  signal: CALL_OPTIONS.signal,
+} as const satisfies OptionTable;
 
 export interface RepairReport {
   /** Number of shards of the repaired dataset. */
@@ -105,14 +128,16 @@ const WORK_FOLDER = 'repair.part';
  * replaced, it throws {@link SampleSizeError} for a sample that must be in memory and exceeds the limit.
  */
 export async function repair(location: string, options: RepairOptions = {}): Promise<RepairReport> {
+  checkLocation('repair', location);
+  checkCallOptions('repair', OPTIONS, options);
   const callbacks = new WatchedCallbacks();
   const given = {
     ...options,
     onTakenOut: callbacks.wrap(options.onTakenOut),
     onUnproven: callbacks.wrap(options.onUnproven),
-    onProgress: callbacks.wrap(options.onProgress),
+    onProgress: callbacks.wrap(options.onProgress ?? (() => undefined)),
   };
-  return callbacks.watch(() => withMessages(() => repairDataset(location, given)));
+  return callbacks.watch(() => withMessages(() => repairDataset(location, given)), options.signal);
 }
 
 async function repairDataset(location: string, options: RepairOptions): Promise<RepairReport> {

@@ -1,4 +1,4 @@
-import { DuplicateKeyError, OptionError, withMessages } from '@shardtool/base';
+import { checkLocation, checkObject, DuplicateKeyError, OptionError, withMessages } from '@shardtool/base';
 import {
   COLUMN_TYPES,
   type ColumnType,
@@ -79,10 +79,13 @@ export class Writer implements AsyncDisposable {
   #isOver = false;
 
   /** Throws OptionError. Nothing is written before the first sample. */
-  constructor(output: string, { classes = [], columns = {}, ...given }: WriterOptions = {}) {
+  constructor(output: string, options: WriterOptions = {}) {
+    checkLocation('A writer', output);
+    checkObject('A writer', options);
+    const { classes = [], columns = {}, ...given } = options;
     this.output = output;
-    const { part, ...options } = checkWriterOptions(given);
-    this.#options = options;
+    const { part, ...checked } = checkWriterOptions(given);
+    this.#options = checked;
     this.#part = partOf(part);
     checkOtherIndexes(this.#options.format, this.#options.index);
     this.#rules = { classes: checkNames(classes), columns: checkTypes(columns), maxPixels: MAX_PIXELS };

@@ -1,5 +1,14 @@
 import { availableParallelism } from 'node:os';
-import { OptionError, WatchedCallbacks, withMessages } from '@shardtool/base';
+import {
+  abortable,
+  CALL_OPTIONS,
+  checkCallOptions,
+  checkLocation,
+  OptionError,
+  type OptionTable,
+  WatchedCallbacks,
+  withMessages,
+} from '@shardtool/base';
 import { hasChecksum, MANIFEST_FILE, MAX_PIXELS, type Manifest, OVERLAYS_FOLDER } from '@shardtool/format';
 import { isRemote, joinLocation, readWhole, type StorageOptions } from '@shardtool/storage';
 import type { ShardToVerify, ShardVerdict } from '../check/check-shard.js';
@@ -21,7 +30,19 @@ export interface VerifyOptions {
   readonly onFault?: ((fault: Fault) => void) | undefined;
   /** Called after each shard. */
   readonly onProgress?: ((done: VerifyProgress) => void) | undefined;
+  /** Ends the call with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
 }
+
+const callback = { kind: 'own', type: 'function', must: 'is a function', help: 'Called with each' } as const;
+const OPTIONS = {
+  decode: { kind: 'switch', help: 'Also decodes images' },
+  workers: CALL_OPTIONS.workers,
+  storage: CALL_OPTIONS.storage,
+  onFault: callback,
+  onProgress: CALL_OPTIONS.onProgress,
+  signal: CALL_OPTIONS.signal,
+} as const satisfies OptionTable;
 
 /** Progress, in the order of the shards. */
 export interface VerifyProgress {
@@ -50,9 +71,14 @@ export interface VerifyReport {
  * OptionError}, and an error if there is no dataset or its manifest cannot be read.
  */
 export async function verify(location: string, options: VerifyOptions = {}): Promise<VerifyReport> {
+  checkLocation('verify', location);
+  checkCallOptions('verify', OPTIONS, options);
+  const { signal } = options;
   const callbacks = new WatchedCallbacks();
-  const [onFault, onProgress] = [callbacks.wrap(options.onFault), callbacks.wrap(options.onProgress)];
-  return callbacks.watch(() => withMessages(() => verifyDataset(location, { ...options, onFault, onProgress })));
+  // The call that each shard makes ends the work where it was given up.
+  const onProgress = callbacks.wrap(options.onProgress ?? (() => undefined));
+  const given = { ...options, onFault: callbacks.wrap(options.onFault), onProgress };
+  return abortable(signal, () => callbacks.watch(() => withMessages(() => verifyDataset(location, given)), signal));
 }
 
 async function verifyDataset(location: string, options: VerifyOptions): Promise<VerifyReport> {
