@@ -353,9 +353,9 @@ test('what the model sees are the pixels of a loader of that seed and epoch, and
   const transform = [{ name: 'randomResizedCrop', size: 64 }, { name: 'randomHorizontalFlip' }] as const;
   const loader = dataset.loader({ transform, seed: 5, batchSize: 60, shuffle: false, workers: 1 });
   const epochs = loader[Symbol.asyncIterator]();
-  const batch = (await epochs.next()).value as unknown as { images: Uint8Array; numbers: Float64Array };
+  const batch = (await epochs.next()).value as unknown as { images: Uint8Array; indices: Float64Array };
   // Its memory is the loader's.
-  const [images, numbers] = [batch.images.slice(), batch.numbers.slice()];
+  const [images, numbers] = [batch.images.slice(), batch.indices.slice()];
   const row = 7;
   const number = numbers[row]!;
   await loader.close();

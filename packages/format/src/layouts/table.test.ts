@@ -111,7 +111,9 @@ async function write(name: TableLayoutName, file: string, all: readonly Sample[]
 test.each(LAYOUTS)('keys, fields, classes and labels that are written as %s are read as they were', async (name) => {
   const file = path.join(folder, `train${entryOf(name).extension}`);
   await fc.assert(
-    fc.asyncProperty(samples, async (all) => {
+    fc.asyncProperty(samples, async (given) => {
+      // Parquet names its classes, and a number without a name is damage.
+      const all = name === 'parquet' ? given.map((one) => ({ ...one, cls: Math.min(one.cls, 1) })) : given;
       const finished = await write(name, file, all);
       const bytes = readFileSync(file);
       expect([finished.bytes, finished.crc32]).toEqual([bytes.length, crc32(bytes)]);

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { Lock, tryLock } from '@shardtool/base';
-import { LockWait } from './folder-lock.js';
+import { LockWait } from '../folder-lock.js';
 import { isCommitted } from './pack-state.js';
 
 /** Of the lock that the process holds which commits. */

@@ -9,9 +9,9 @@ import {
   type OutputLayoutName,
   writeManifest,
 } from '@shardtool/format';
+import { checkHeld, type HeldOutput } from '../folder-lock.js';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { type OtherIndex, readWidsIndex, writeWidsIndex } from '../shard/other-indexes.js';
-import { checkHeld, type HeldOutput } from './folder-lock.js';
 
 /** What dataset.json says beside what the shards themselves are. */
 export interface DatasetFacts {

@@ -24,9 +24,9 @@ import {
   sidecarPaths,
 } from '@shardtool/format';
 import { DiskFullError, OutputNotEmptyError } from '../errors.js';
+import { type HeldOutput, LOCK_FILE, lockFolderPatiently } from '../folder-lock.js';
 import type { OtherIndex } from '../shard/other-indexes.js';
 import { shardPaths } from '../shard/shard-paths.js';
-import { type HeldOutput, LOCK_FILE, lockFolderPatiently } from './folder-lock.js';
 import { LIST_FILES } from './lists.js';
 import { isMadeFrom, type PackNote, readNote, SHARD_STEM, writeNote } from './pack-note.js';
 import { findPlan, noteName, planPath, removeState, STATE_FOLDER } from './pack-state.js';

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { writeAtomically } from '@shardtool/base';
 import { OUTPUT_LAYOUTS, type OutputLayoutName, PACK_NOTE_FILE } from '@shardtool/format';
 import { OutputNotEmptyError } from '../errors.js';
+import { inLockedFolder } from '../folder-lock.js';
 import { OTHER_INDEXES, type OtherIndex } from '../shard/other-indexes.js';
-import { inLockedFolder } from './folder-lock.js';
 
 /** As dataset.json has them: one name that stays in its folder, on Windows too. */
 export const SHARD_STEM = /^[^./\\:\0][^/\\:\0]*$/;

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { holderOf, OptionError, removeAbandoned } from '@shardtool/base';
-import { LOCK_FILE, refuseHeld } from './folder-lock.js';
+import { LOCK_FILE, refuseHeld } from '../folder-lock.js';
 
 /** One of several processes that pack a dataset together. */
 export interface Part {

@@ -3,11 +3,11 @@ import { CALL_OPTIONS, checkCallOptions, checkLocation, type OptionTable, withMe
 import { readManifest } from '@shardtool/format';
 import type { StorageOptions } from '@shardtool/storage';
 import { lostDuplicates } from '../dedupe/dedupe.js';
+import { type HeldOutput, LOCK_FILE, refuseHeld } from '../folder-lock.js';
 import { PACK_DEFAULTS } from '../options.js';
 import { commitDataset, type PartialField } from '../output/commit.js';
 import { commitOnce } from '../output/commit-once.js';
 import { type Destination, namingPlace, openDestination } from '../output/destination.js';
-import { type HeldOutput, LOCK_FILE, refuseHeld } from '../output/folder-lock.js';
 import { isCommitted, planPath, removeState } from '../output/pack-state.js';
 import { readPartNotes } from '../output/part-notes.js';
 import { countMissing, plannedTarget, readAllNotes } from '../output/planned-shards.js';

@@ -26,8 +26,8 @@ import {
   writtenLayoutOf,
 } from '@shardtool/format';
 import { isRemote, requireLocal, type StorageOptions } from '@shardtool/storage';
+import { type HeldOutput, lockFolder } from '../folder-lock.js';
 import { commitDataset } from '../output/commit.js';
-import { type HeldOutput, lockFolder } from '../output/folder-lock.js';
 import { forgetMadeFrom } from '../output/pack-note.js';
 import { addToQuarantine, type QuarantinedSample } from '../output/quarantine.js';
 import { type DatasetShard, packedShards } from '../shard/dataset-shards.js';

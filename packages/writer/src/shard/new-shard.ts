@@ -13,7 +13,7 @@ import {
 } from '@shardtool/format';
 import { asDiskFull } from '../disk-full.js';
 import { OutputLockedError } from '../errors.js';
-import { checkHeld, type HeldOutput } from '../output/folder-lock.js';
+import { checkHeld, type HeldOutput } from '../folder-lock.js';
 import { type CropIndexCounts, readerOf, writeCropIndex } from './crop-index.js';
 import { md5Of, type OtherIndex, writeDaliIndex } from './other-indexes.js';
 import { readBack } from './read-back.js';

@@ -89,7 +89,8 @@ test('a shard file that another process has replaced is detected', async () => {
   const written = write('tar', (writer, rows) => {
     putSample(writer, rows, 'a/1', [fieldOf('jpg', Buffer.from('image'))], () => FACTS);
     writeFileSync(path.join(folder, 'other'), 'other');
-    renameSync(path.join(folder, 'other'), path.join(folder, 'shard.tar.part'));
+    const [temporary] = readdirSync(folder).filter((name) => name.startsWith('shard.tar'));
+    renameSync(path.join(folder, 'other'), path.join(folder, temporary!));
     return new Map();
   });
   await expect(written).rejects.toThrow(/shard\.tar differs from what was read: another file has replaced it\./);

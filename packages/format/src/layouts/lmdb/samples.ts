@@ -43,11 +43,13 @@ class ValueReader {
   async position(entry: LmdbEntry): Promise<SamplePosition> {
     const key = keyText(entry, this.#source.location);
     const head = await this.#head(entry);
+    const isFirst = this.#areMaps === null;
     this.#areMaps ??= isSampleMap(head);
     if (this.#areMaps) return this.#walk(key, entry);
     const { offset, bytes } = entry;
     const image = imageOf(head, offset, bytes);
-    const foreign = image.name === UNKNOWN ? whyForeign(head, bytes) : null;
+    // All values of a foreign database have one form. A later value that looks like it is an image of an unknown kind.
+    const foreign = isFirst && image.name === UNKNOWN ? whyForeign(head, bytes) : null;
     if (foreign !== null) {
       const shard = this.#source.location;
       throw new UnsupportedShardError(

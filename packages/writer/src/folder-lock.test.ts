@@ -3,9 +3,9 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Lock, newToken, tryLock } from '@shardtool/base';
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest';
-import { OutputLockedError } from '../errors.js';
-import { commitOnce } from './commit-once.js';
+import { OutputLockedError } from './errors.js';
 import { checkHeld, LOCK_FILE, lockFolder, lockFolderPatiently } from './folder-lock.js';
+import { commitOnce } from './output/commit-once.js';
 
 let folder: string;
 let path: string;

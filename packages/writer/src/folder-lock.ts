@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeHolder, type HeldLock, holderOf, isHeldBy, Lock, tryLock, warnOfWaiting } from '@shardtool/base';
-import { OutputLockedError } from '../errors.js';
+import { OutputLockedError } from './errors.js';
 
 /** The lock of a pack of the whole. */
 export const LOCK_FILE = 'pack.lock';
