@@ -3,10 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describeHolder, type HeldLock, holderOf, isHeldBy, Lock, tryLock, warnOfWaiting } from '@shardtool/base';
 import { OutputLockedError } from './errors.js';
 
-/** The lock of a pack of the whole. */
+/** Name of the lock of a pack of the whole dataset. */
 export const LOCK_FILE = 'pack.lock';
 
-/** A lock that is held, for threads that write under it. */
+/** A held lock, for threads that write while it is held. */
 export type HeldOutput = Pick<Lock, 'path' | 'token'>;
 
 const LOOK_AGAIN_MS = 1000;
@@ -19,8 +19,8 @@ export function lockFolder(folder: string, file = LOCK_FILE): Lock {
 }
 
 /**
- * {@link lockFolder}, but a holder that cannot be asked, since it is on another machine or in another container, is watched: until
- * it writes to its lock again, or has been silent for so long that it is taken for dead.
+ * Like {@link lockFolder}, but watches a holder on another machine or in another container, which cannot be queried. It
+ * waits until the holder writes to its lock again, or has been silent long enough to count as dead.
  */
 export async function lockFolderPatiently(folder: string, file: string, signal?: AbortSignal): Promise<Lock> {
   const path = join(folder, file);
@@ -36,26 +36,26 @@ export async function lockFolderPatiently(folder: string, file: string, signal?:
   }
 }
 
-/** Waits until the lock is free, as long as it is held, and says so. */
+/** Waits for a lock to become free, and reports the wait. */
 export class LockWait {
   readonly #lookAgainMs: number;
   readonly #signal: AbortSignal | undefined;
-  #told: string | null = null;
+  #reported: string | null = null;
 
   constructor(lookAgainMs: number, signal: AbortSignal | undefined) {
     this.#lookAgainMs = lookAgainMs;
     this.#signal = signal;
   }
 
-  /** Says once who holds the lock, and waits until it is worth looking again. */
+  /** Reports once who holds the lock, and waits until the next attempt. */
   async pause(held: HeldLock): Promise<void> {
-    if (this.#told !== held.text) warnOfWaiting(held);
-    this.#told = held.text;
+    if (this.#reported !== held.text) warnOfWaiting(held);
+    this.#reported = held.text;
     await sleep(this.#lookAgainMs, undefined, { signal: this.#signal });
   }
 }
 
-/** Does `work` while no pack is at work in the folder, and waits for one that is. */
+/** Runs `work` while no pack uses the folder; waits for a running one. */
 export async function inLockedFolder<T>(folder: string, work: () => Promise<T>): Promise<T> {
   const wait = new LockWait(SHORT_WAIT_MS, undefined);
   for (;;) {
@@ -86,8 +86,8 @@ function refuse(held: HeldLock): never {
 }
 
 /**
- * Throws {@link OutputLockedError} if the lock was taken over: a process that is stopped, or cannot reach its file system, for
- * minutes is taken for dead.
+ * Throws {@link OutputLockedError} if the lock was taken over. That happens when a process is stopped, or cannot reach
+ * its file system, for minutes, and so counts as dead.
  */
 export function checkHeld({ path, token }: HeldOutput): void {
   if (isHeldBy(path, token)) return;

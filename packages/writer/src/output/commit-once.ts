@@ -3,11 +3,11 @@ import { Lock, tryLock } from '@shardtool/base';
 import { LockWait } from '../folder-lock.js';
 import { isCommitted } from './pack-state.js';
 
-/** Of the lock that the process holds which commits. */
+/** Name of the lock of the process that commits. */
 const COMMIT_LOCK = 'pack.commit.lock';
 const LOOK_AGAIN_MS = 100;
 
-/** Of several processes, one does `commit` and the others wait for it: they get null, as do all who come later. */
+/** One of several processes runs `commit`. The others wait for it and get null, as do all that come later. */
 export async function commitOnce<T>(
   output: string,
   commit: (lock: Lock) => Promise<T>,

@@ -13,34 +13,33 @@ import { checkHeld, type HeldOutput } from '../folder-lock.js';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { type OtherIndex, readWidsIndex, writeWidsIndex } from '../shard/other-indexes.js';
 
-/** What dataset.json says beside what the shards themselves are. */
+/** Contents of dataset.json in addition to the facts about the shards. */
 export interface DatasetFacts {
   readonly format: OutputLayoutName;
-  /** Names of the classes in the order of their numbers. */
+  /** Class names in the order of their numbers. */
   readonly classes: readonly string[];
   readonly columns: Manifest['columns'];
   readonly otherIndexes: readonly OtherIndex[];
   /** The dataset that the shards are added to. */
   readonly base?: Manifest | undefined;
-  /** The lock under which this is done: it must not have been taken over. */
+  /** The lock that is held during the commit: it must not have been taken over. */
   readonly lock: HeldOutput;
   /** See {@link Manifest}. */
   readonly madeFrom?: string | undefined;
-  /** What other software wants to be told of all shards, where their layout has such a file. */
+  /** Writes a list of all shards for other tools, if the layout has one. */
   readonly list?: OutputLayout['list'];
 }
 
 /** A field that some samples have and others lack. */
 export interface PartialField {
   readonly name: string;
-  /** How many have it. */
+  /** Number of samples that have it. */
   readonly samples: number;
 }
 
 /**
- * Makes the shards, in this order, a dataset, or adds them to one: writes dataset.json, before it the index for wids where that is wanted, and
- * the list that the layout has.
- * Returns the fields that not all samples have.
+ * Makes the shards, in this order, a dataset, or adds them to one. Writes the wids index if it is requested, the list
+ * of the layout, and then dataset.json. Returns the fields that not all samples have.
  */
 export async function commitDataset(
   output: string,
@@ -73,10 +72,10 @@ export async function commitDataset(
   return manifest.fields.filter(({ samples }) => samples < manifest.samples);
 }
 
-/** Folders that are flushed at a time. */
+/** Number of folders that are flushed concurrently. */
 const FLUSHED_AT_ONCE = 8;
 
-/** dataset.json must not be there after a power cut if a shard that it names is not. */
+/** After a power failure dataset.json must not exist without the shards that it lists. */
 async function flushFolders(output: string, shards: readonly ShardRecord[]): Promise<void> {
   const folders = new Set(shards.map(({ file }) => dirname(join(output, file))));
   await inLanes([...folders.add(output)], FLUSHED_AT_ONCE, flushFolder);

@@ -4,42 +4,45 @@ import { DiskFullError } from '../errors.js';
 import { BucketOutput, type StagingOptions } from './bucket/bucket-output.js';
 
 /**
- * Where a dataset is to lie. It is made in a folder of this machine in any case: in the one where it stays, or in one from
- * which it is sent on. All rules of what a pack may find, keep and replace are those of the folder, so one that is sent on
- * shows there what lies at the other place; see `BucketOutput`.
+ * The output location of a dataset. The dataset is always made in a local folder: its final one, or one from which it
+ * is uploaded. All rules of what a pack may find, keep and replace apply to the folder, so for an upload the folder
+ * mirrors the remote location; see `BucketOutput`.
  */
 export interface Destination {
-  /** For messages. */
+  /** Location for messages. */
   readonly location: string;
-  /** Where it is made. */
+  /** Folder in which it is made. */
   readonly folder: string;
-  /** Finished shards lie somewhere else; what the folder has of them was compared with that. */
+  /** True if finished shards are stored elsewhere; the folder's view of them was compared with that location. */
   readonly isElsewhere: boolean;
-  /** Brings what lies at the other place to the folder. `recheck` sums the shards there. */
+  /** Brings the contents of the remote location to the folder. `recheck` verifies the checksums of the shards there. */
   fetch(recheck: boolean): Promise<void>;
-  /** Brings the content of files of which the folder has the size alone. */
+  /** Downloads files of which the folder has only the size. */
   fetchFiles(names: readonly string[]): Promise<void>;
-  /** What was removed from the folder goes there, too. */
+  /** Removes from the remote location what was removed from the folder. */
   removeGone(): Promise<void>;
-  /** The plan at this path is that of all parts, or is replaced by that which came before. */
+  /** Places the plan at this path for all parts, or replaces it by an earlier one. */
   placePlan(path: string): Promise<void>;
-  /** Sends what lies beside shards, one for all. */
+  /** Uploads the files next to shards that exist once per dataset. */
   sendNotes(): Promise<void>;
-  /** Sends a file, named below the folder, in place of an earlier one. */
+  /** Uploads a file, named below the folder, and replaces an earlier one. */
   sendFile(name: string): Promise<void>;
   /**
-   * A shard is whole: its files, named below the folder, and its note. Resolves when there is room for another one to be
-   * made. `kept` are files that are read again.
+   * Uploads a complete shard: its files, named below the folder, and its note. Resolves when there is space to make
+   * another shard. `kept` are files that are read again.
    */
   sendShard(files: readonly string[], note: string | null, kept?: readonly string[]): Promise<void>;
-  /** Resolves when every shard is there. */
+  /** Resolves when every shard is uploaded. */
   whenSent(): Promise<void>;
-  /** The dataset in the folder is whole. Throws where another one was committed meanwhile. */
+  /** Commits the complete dataset of the folder. Throws if another one was committed in the meantime. */
   commit(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** One entry a kind of place. Whoever opens one closes it. Throws {@link OptionError} for a place that cannot be written. */
+/**
+ * Opens the destination for this kind of location. The caller must close it. Throws {@link OptionError} for a location
+ * that cannot be written.
+ */
 export async function openDestination(output: string, options: StagingOptions): Promise<Destination> {
   const path = shownLocation(output);
   if (!isRemote(output)) {
@@ -53,7 +56,7 @@ export async function openDestination(output: string, options: StagingOptions): 
   return BucketOutput.open(output, options);
 }
 
-/** Does `work` and has its errors name the place where the dataset is to lie, and not the folder where it is made. */
+/** Runs `work`, and replaces the local folder in its errors by the output location. */
 export async function namingPlace<T>(
   { folder, location, isElsewhere }: Destination,
   work: () => Promise<T>,
@@ -72,7 +75,7 @@ export async function namingPlace<T>(
   }
 }
 
-/** The folder where the dataset stays. */
+/** A folder as the final output. */
 export function folderDestination(path: string): Destination {
   const nothing = async (): Promise<void> => undefined;
   return {

@@ -7,16 +7,16 @@ import { readNote, writeNote } from './pack-note.js';
 import { QUARANTINE_FILE } from './quarantine.js';
 
 export const SKIPPED_FILE = 'skipped.jsonl';
-/** Files of a dataset that have changed or gone since they were packed, as the last `append` has found. */
+/** Packed files that have changed or were deleted since, as the last `append` found. */
 export const CHANGED_FILE = 'changed.jsonl';
 
-/** Lists that a pack lays beside its shards, one JSON object a line: what was left out, and why. */
+/** Lists next to the shards, with one JSON object per line: what was skipped, and why. */
 export const LIST_FILES = [QUARANTINE_FILE, DUPLICATES_FILE, SKIPPED_FILE, CHANGED_FILE] as const;
 
-/** Of a list, in characters. */
+/** Characters that are written at a time. */
 const WRITTEN_AT_ONCE = 1 << 16;
 
-/** Writes a list line by line, in place of an earlier one; no file where nothing is to be listed. Throws {@link FileError}. */
+/** Writes a list line by line, replacing an earlier one; no file if the list is empty. Throws {@link FileError}. */
 export async function writeListFile(
   folder: string,
   name: string,
@@ -46,8 +46,8 @@ export async function writeListFile(
 }
 
 /**
- * Lays lists into a folder in which no pack has begun yet, with a note that says whose they are: the next pack takes them away.
- * A folder that holds a dataset or a pack that did not end has lists of its own.
+ * Writes lists to a folder in which no pack has started, with a note that shows who wrote them, so that the next pack
+ * removes them. A folder with a dataset or an unfinished pack already has its own lists.
  */
 export async function listBeforePack(
   folder: string,
@@ -62,7 +62,7 @@ export async function listBeforePack(
   await writeListFile(folder, SKIPPED_FILE, skipped);
 }
 
-/** Whether a folder has a note and lists, and no shard was announced in it. */
+/** True if a folder has a note and lists, but no shard was announced in it. */
 function isOnlyListed(folder: string): boolean {
   const names = readdirSync(folder);
   return names.includes(PACK_NOTE_FILE) && !names.includes(MANIFEST_FILE) && readNote(folder).shards.length === 0;

@@ -37,33 +37,34 @@ import { QUARANTINE_FILE } from './quarantine.js';
 /**
  * What a pack finds in its output folder, and what it does then:
  *
- * - `nothing`, or no more than pack.json and a `pack.state` without a plan: it begins.
- * - `plan`, without dataset.json (or with it, where it appends): it goes on. A shard whose note fits is kept, all others are written.
- * - `dataset` of the same source and options: all is done.
+ * - `nothing`, or only pack.json and a `pack.state` without a plan: it starts.
+ * - `plan`, without dataset.json (or with it, if it appends): it resumes. Shards whose note matches are kept, all
+ * others are written.
+ * - `dataset` of the same source and options: there is nothing to do.
  *
- * It refuses anything else, and a plan of other files or options; `overwrite` replaces what pack.json names, `restart` begins
- * anew what did not end.
+ * It refuses anything else, and a plan of other files or options. `overwrite` replaces what pack.json lists, and
+ * `restart` discards an unfinished pack.
  */
 export type PackState = 'nothing' | 'dataset' | 'plan';
 
-/** What shards are made of, as {@link PackNote} has it. */
+/** Input of the shards, as in {@link PackNote}. */
 interface MadeOf {
   readonly madeFrom?: string | undefined;
   readonly options?: PackNote['options'];
 }
 
-/** What lies in the folder before the plan does; a pack that is killed then has made no shard. */
+/** Files that exist before the plan. A pack that is killed at that point has made no shard. */
 const OF_BEGINNING: readonly string[] = [PACK_NOTE_FILE, STATE_FOLDER];
 
-/** The folder that a pack writes into: made if need be, and locked until {@link OutputFolder.release}. */
+/** The output folder of a pack: created if needed, and locked until {@link OutputFolder.release}. */
 export class OutputFolder {
   readonly path: string;
-  /** The folders that were made for it, itself first. */
+  /** The folders that were created for it, itself first. */
   readonly #made: readonly string[];
   readonly #lock: Lock;
   /** Shards that were announced. */
   #shards: readonly string[] = [];
-  /** What the shards were made with that are there already. */
+  /** Options with which the existing shards were made. */
   #options: PackNote['options'];
 
   private constructor(path: string, made: readonly string[], lock: Lock) {
@@ -72,16 +73,15 @@ export class OutputFolder {
     this.#lock = lock;
   }
 
-  /** For those who write in this folder, in other threads too. */
+  /** The lock, for all that write to this folder, including other threads. */
   get lock(): HeldOutput {
     const { path, token } = this.#lock;
     return { path, token };
   }
 
   /**
-   * Opens the folder for one who packs the whole of it, or for a part that others may pack beside. Throws
-   * {@link OutputLockedError} where somebody is at work in it who must not be beside, {@link FileError} where it cannot
-   * be made.
+   * Opens the folder for a pack of the whole dataset, or for one of several parts. Throws {@link OutputLockedError} if
+   * a process that must not run at the same time uses it, and {@link FileError} if it cannot be created.
    */
   static async open(path: string, part: Part | null = null, signal?: AbortSignal): Promise<OutputFolder> {
     try {
@@ -104,8 +104,8 @@ export class OutputFolder {
   }
 
   /**
-   * Looks what an earlier pack left here: a dataset, a plan to go on with, or nothing that need stay. Throws
-   * {@link OutputNotEmptyError} where something else is in the folder, unless it may be replaced.
+   * Determines what an earlier pack left here: a dataset, a plan to resume, or nothing that must be kept. Throws {@link
+   * OutputNotEmptyError} if something else is in the folder, unless it may be replaced.
    */
   look({ overwrite, restart }: { readonly overwrite: boolean; readonly restart: boolean }): PackState {
     const entries = this.#entries();
@@ -113,33 +113,34 @@ export class OutputFolder {
     if (entries.includes(MANIFEST_FILE)) return 'dataset';
     if (restart && entries.includes(PACK_NOTE_FILE)) return 'nothing';
     if (existsSync(planPath(this.path))) return 'plan';
-    // Lists come between the note and the plan; without a note they are not ours.
+    // Lists are written between the note and the plan; without a note they are not shardtool's.
     const ours = new Set([...OF_BEGINNING, ...(entries.includes(PACK_NOTE_FILE) ? LIST_FILES : [])]);
     const others = entries.filter((entry) => !ours.has(finalNameOf(entry)));
     // A pack that ended before its plan was written has no shards.
     if (others.length === 0) return 'nothing';
-    // Parts may have committed between the two looks.
+    // Parts may have committed between the two checks.
     if (existsSync(join(this.path, MANIFEST_FILE))) return 'dataset';
     throw notEmpty(this.path, entries);
   }
 
-  /** Throws {@link OutputNotEmptyError}, since there is a dataset; `mayGrow`: it could be added to. */
+  /** Throws {@link OutputNotEmptyError}, because there is a dataset; `mayGrow`: images could be added to it. */
   refuseDataset(mayGrow = false): never {
     const hint = mayGrow ? ' To add images that are new since its pack: "append" (--append).' : '';
     throw notEmpty(this.path, this.#entries(), hint);
   }
 
   /**
-   * Removes what a pack that was killed when it had just committed left beside the dataset; the state of one that adds to
-   * the dataset stays.
+   * Removes what a pack that was killed just after its commit left next to the dataset. The state of a pack that adds
+   * to the dataset is kept.
    */
   removeLeftState(): void {
     if (!isGrowing(this.path)) removeState(this.path);
   }
 
   /**
-   * Looks whether what lies in the folder was, or was to be, made from the same: null where it is to be made as if nothing
-   * lay there. Throws {@link OutputNotEmptyError} where something else is in the folder, unless it may be replaced.
+   * Checks whether the contents of the folder have the same source and options. Null if it should be made as if the
+   * folder were empty. Throws {@link OutputNotEmptyError} if something else is in the folder, unless it may be
+   * replaced.
    */
   lookForSame(madeFrom: string | null, overwrite: boolean): Exclude<PackState, 'nothing'> | null {
     const entries = this.#entries();
@@ -148,19 +149,19 @@ export class OutputFolder {
     return entries.includes(MANIFEST_FILE) ? 'dataset' : 'plan';
   }
 
-  /** The shards that are announced next come beside those that an earlier pack has noted down. */
+  /** Shards announced next are added to those that an earlier pack has noted. */
   keepNoted(): void {
     const { shards, options } = readNote(this.path);
     this.#shards = shards;
     this.#options = options;
   }
 
-  /** What was noted down when the shards that are there were made. */
+  /** The note of the existing shards. */
   noted(): PackNote {
     return readNote(this.path);
   }
 
-  /** Removes what a pack left here that was to add to the dataset of these shards. */
+  /** Removes what an unfinished pack that adds to the dataset of these shards has left. */
   clearAdded(layout: OutputLayout, shards: readonly { readonly file: string }[]): void {
     const committed = new Set(shards.map(({ file }) => file));
     const added: string[] = [];
@@ -188,7 +189,7 @@ export class OutputFolder {
     const note = readNote(this.path);
     const layout = entryOf(note.format);
     const hidden = layout.shardFolder && { ...layout, shardFolder: hiddenFolder(layout.shardFolder) };
-    // The manifest goes first and the note last, so that what is left in between is an unfinished pack and says so.
+    // The manifest is removed first and the note last, so that the state in between is an unfinished pack.
     this.#remove(MANIFEST_FILE, ...LIST_FILES);
     this.#remove(...sidecarPaths(note.otherIndexes), ...listOf(note.format));
     const stems = [...note.shards, ...readPartNotes(this.path).flatMap((part) => part.stems)];
@@ -209,9 +210,9 @@ export class OutputFolder {
   }
 
   /**
-   * Notes down which shards are going to be made, in addition to those of earlier calls, and with which indexes for
-   * other loaders. `made` is what {@link PackNote} says. Throws {@link OutputNotEmptyError} where one is in the way, {@link OptionError} for a name that no
-   * shard can have.
+   * Notes the shards that will be made, in addition to those of earlier calls, and their indexes for other loaders.
+   * `made` is described in {@link PackNote}. Throws {@link OutputNotEmptyError} if a file is in the way, and {@link
+   * OptionError} for an invalid shard name.
    */
   async announce(
     layout: OutputLayout,
@@ -241,20 +242,22 @@ export class OutputFolder {
     await this.#note(layout, otherIndexes, made);
   }
 
-  /** Takes the folder of shards out of the sight of other software until {@link show}. */
+  /** Hides the folder of shards from other tools until {@link show}. */
   hide(shardFolder: string | undefined): void {
     if (shardFolder === undefined) return;
     const [shown, hidden] = [join(this.path, shardFolder), join(this.path, hiddenFolder(shardFolder))];
-    // Whoever was killed just before the commit had shown it.
+    // A process killed just before the commit had already shown it.
     if (existsSync(shown) && !existsSync(hidden)) renameSync(shown, hidden);
   }
 
-  /** Puts the folder of shards, which are all there, in its place. */
+  /** Moves the folder of complete shards to its final path. */
   show(shardFolder: string | undefined): void {
     if (shardFolder !== undefined) renameSync(join(this.path, hiddenFolder(shardFolder)), join(this.path, shardFolder));
   }
 
-  /** Notes down the shards of a plan that lies in the folder, where whoever laid it there was killed before the note. */
+  /**
+   * Notes the shards of a plan in the folder, if the process that wrote the plan was killed before it wrote the note.
+   */
   async announcePlanned(
     layout: OutputLayout,
     stems: readonly string[],
@@ -279,13 +282,15 @@ export class OutputFolder {
     await writeNote(this.path, note);
   }
 
-  /** Removes the temporary files of shards that no other process writes now: what a killed process or thread has left. */
+  /**
+   * Removes temporary files of shards that a killed process or thread has left; no other process may be writing them.
+   */
   removeTemporaryFiles(layout: OutputLayout, stems: Iterable<string> = this.#shards): void {
     const all = [...stems];
     this.#removeTemporary([...filesOf(layout, all), ...all.map(noteName)]);
   }
 
-  /** Throws {@link DiskFullError} where the disk has less room than `bytes`, which `what` takes. */
+  /** Throws {@link DiskFullError} if the disk has less space than `bytes`, which `what` needs. */
   checkRoom(bytes: number, what: string): void {
     const { bavail, bsize, blocks } = statfsSync(this.path);
     const free = bavail * bsize;
@@ -294,7 +299,7 @@ export class OutputFolder {
     throw new DiskFullError({ path: this.path }, message);
   }
 
-  /** Gives the lock back, and removes the folder again, and those above it, if they were made here and stayed empty. */
+  /** Releases the lock, and removes the folder and its parents if they were created here and are empty. */
   release(): void {
     this.#lock.release();
     for (const folder of this.#made) removeIfEmpty(folder);
@@ -304,7 +309,10 @@ export class OutputFolder {
     for (const file of files) rmSync(join(this.path, file), { force: true });
   }
 
-  /** Removes what was written of these files, below the folder, by a process that was killed: no other writes them now. */
+  /**
+   * Removes temporary files of these files, named below the folder, that a killed process has left; no other process
+   * may be writing them.
+   */
   #removeTemporary(files: readonly string[]): void {
     const namesIn = new Map<string, Set<string>>();
     for (const file of files) {
@@ -318,13 +326,13 @@ export class OutputFolder {
   }
 }
 
-/** The paths that a file beside a shard may have below the folder of its pack, which may be one of an earlier build. */
+/** Possible paths of a sidecar file of a shard below the output folder, including those of earlier versions. */
 function placesInPack(kind: SidecarName, shard: string): string[] {
   const earlier = earlierSidecarPath(kind, shard);
   return [sidecarPath(kind, shard), ...(earlier === null ? [] : [earlier])];
 }
 
-/** What lies below the output folder for these shards, notes aside. */
+/** Paths below the output folder of all files of these shards, except notes. */
 function filesOf(
   layout: Pick<OutputLayout, 'extension' | 'innerFile' | 'shardFolder'>,
   stems: readonly string[],
@@ -335,18 +343,18 @@ function filesOf(
   });
 }
 
-/** The name that a file is to get if it is not whole yet; else its own. */
+/** The final name of a temporary file; for other files, their own name. */
 function finalNameOf(name: string): string {
   return parseTemporaryName(name)?.final ?? name;
 }
 
-/** The list of all shards that other software wants. */
+/** The list of all shards that other tools require. */
 function listOf(layout: OutputLayoutName): string[] {
   const { listFile } = entryOf(layout);
   return listFile === undefined ? [] : [listFile];
 }
 
-/** The folder and those above it that are not there, itself first. */
+/** The folder and its parents that do not exist, itself first. */
 function missingOf(path: string): string[] {
   const missing: string[] = [];
   for (let folder = resolve(path); !existsSync(folder); folder = dirname(folder)) missing.push(folder);
@@ -357,11 +365,11 @@ function removeIfEmpty(folder: string): void {
   try {
     rmdirSync(folder);
   } catch {
-    // It is not there, or something lies in it.
+    // It does not exist, or is not empty.
   }
 }
 
-/** Whether a pack that did not end was to add to the dataset that lies in the folder. */
+/** True if an unfinished pack was adding to the dataset in the folder. */
 function isGrowing(folder: string): boolean {
   try {
     const base = findPlan(folder)?.base;

@@ -6,29 +6,34 @@ import { OutputNotEmptyError } from '../errors.js';
 import { inLockedFolder } from '../folder-lock.js';
 import { OTHER_INDEXES, type OtherIndex } from '../shard/other-indexes.js';
 
-/** As dataset.json has them: one name that stays in its folder, on Windows too. */
+/** Shard names as in dataset.json: a single name inside its folder, on Windows too. */
 export const SHARD_STEM = /^[^./\\:\0][^/\\:\0]*$/;
 
 /**
- * What a pack writes first: which shards it is about to make. Beside dataset.json it says that a pack made them; without
- * dataset.json, that the pack did not end.
+ * The first file of a pack: the shards that it is about to write. Next to dataset.json it shows that a pack wrote them;
+ * without dataset.json, that the pack did not end.
  */
 export interface PackNote {
   readonly version: 1;
   readonly format: OutputLayoutName;
-  /** What the shards are called, without their ending: never a way out of the folder. */
+  /** Names of the shards without extension; they never lead out of the folder. */
   readonly shards: readonly string[];
   readonly otherIndexes: readonly OtherIndex[];
   /**
-   * Of the source and the options that the shards are made from: with the same ones all of them would be the same. Absent
-   * where they were made in several goes, or have been changed since.
+   * Digest of the source and the options: equal digests give equal shards. Absent if the shards were made by several
+   * packs, or were changed later.
    */
   readonly madeFrom?: string | undefined;
-  /** The options of a pack that its shards depend on, by name: what is added later is packed with the same. Absent in earlier notes. */
+  /**
+   * Options that the shards depend on, by name; added shards are packed with the same ones. Absent in earlier notes.
+   */
   readonly options?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** By hand: a library for this would take as long to load as all else that begins a pack. Throws where it is no note. */
+/**
+ * Checked without a library, which would take as long to load as everything else at the start of a pack. Throws if it
+ * is not a valid note.
+ */
 function checkNote(said: Partial<Record<keyof PackNote, unknown>>): PackNote {
   const { version, format, shards, otherIndexes, madeFrom, options } = said;
   const isList = (list: unknown, isOne: (item: string) => boolean) =>
@@ -44,7 +49,7 @@ function checkNote(said: Partial<Record<keyof PackNote, unknown>>): PackNote {
   return { version, format, shards, otherIndexes, madeFrom, options } as PackNote;
 }
 
-/** Throws {@link OutputNotEmptyError} where the note does not say what it should. */
+/** Throws {@link OutputNotEmptyError} if the note is invalid. */
 export function readNote(folder: string): PackNote {
   const path = join(folder, PACK_NOTE_FILE);
   try {
@@ -59,30 +64,30 @@ export async function writeNote(folder: string, note: PackNote): Promise<void> {
   await writeAtomically(join(folder, PACK_NOTE_FILE), Buffer.from(`${JSON.stringify(note)}\n`));
 }
 
-/** Whether the shards in the folder are, or are about to be, those that this source and these options give. */
+/** True if this source and these options give the shards that are, or will be, in the folder. */
 export function isMadeFrom(folder: string, digest: string): boolean {
   return existsSync(join(folder, PACK_NOTE_FILE)) && readNote(folder).madeFrom === digest;
 }
 
-/** The shards in the folder are no longer what they were made as. */
+/** Records that the shards in the folder are no longer as they were made. */
 export async function forgetMadeFrom(folder: string): Promise<void> {
   if (!existsSync(join(folder, PACK_NOTE_FILE))) return;
   const { madeFrom, ...note } = readNote(folder);
   if (madeFrom !== undefined) await writeNote(folder, note);
 }
 
-/** The indexes for other loaders in a folder that shardtool made; none where no note says so. */
+/** Indexes for other loaders that shardtool made in a folder; none without a note. */
 export function notedIndexes(folder: string): readonly OtherIndex[] {
   return existsSync(join(folder, PACK_NOTE_FILE)) ? readNote(folder).otherIndexes : [];
 }
 
 /**
- * Indexes for other loaders were made beside shards that are there: from now on they go when the shards are
- * replaced, and grow when shards are added. A folder without a note is none of ours to replace.
+ * Notes that indexes for other loaders were made for existing shards. From now on they are removed when the shards are
+ * replaced, and extended when shards are added. A folder without a note is not changed.
  */
 export async function noteOtherIndexes(folder: string, wanted: readonly OtherIndex[]): Promise<void> {
   if (!existsSync(join(folder, PACK_NOTE_FILE)) || isNoted(readNote(folder), wanted)) return;
-  // Others may note something else at this moment.
+  // Other processes may write the note at the same moment.
   await inLockedFolder(folder, async () => {
     const note = readNote(folder);
     const otherIndexes = [...new Set([...note.otherIndexes, ...wanted])];

@@ -6,26 +6,26 @@ import { type PlanHeader, readPlanHeader } from '../plan/plan-record.js';
 import { LIST_FILES } from './lists.js';
 import { removeDeadLocks } from './parts.js';
 
-/** Below the output folder, while a pack is not committed: its plan, and a note of each shard that is finished. */
+/** Folder below the output, until a pack is committed: its plan, and a note for each finished shard. */
 export const STATE_FOLDER = 'pack.state';
 
 export function planPath(output: string): string {
   return join(output, STATE_FOLDER, 'plan');
 }
 
-/** The note that the shard which is called `stem` is finished. */
+/** Path of the note that the shard called `stem` is finished. */
 export function shardNotePath(output: string, stem: string): string {
   return join(output, noteName(stem));
 }
 
-/** The same below the output folder. */
+/** Path of that note below the output folder. */
 export function noteName(stem: string): string {
   return `${STATE_FOLDER}/${stem}${NOTE_EXTENSION}`;
 }
 
 export const NOTE_EXTENSION = '.json';
 
-/** The header of the record that lies in an output folder; null where there is none. Throws {@link PlanRecordError}. */
+/** Returns the header of the plan in an output folder; null if there is none. Throws {@link PlanRecordError}. */
 export function findPlan(output: string): PlanHeader | null {
   try {
     return readPlanHeader(planPath(output));
@@ -39,7 +39,9 @@ export function isCommitted(output: string): boolean {
   return existsSync(join(output, MANIFEST_FILE));
 }
 
-/** What only packs at work need, after the commit: also where another process does the same at this moment. */
+/**
+ * Removes the files that only running packs need, after the commit. Another process may do the same at the same moment.
+ */
 export function removeState(output: string): void {
   rmSync(join(output, STATE_FOLDER), { recursive: true, force: true });
   removeTemporaries(output, new Set([MANIFEST_FILE, ...LIST_FILES]));

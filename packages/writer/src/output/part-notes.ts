@@ -9,7 +9,7 @@ import { STATE_FOLDER } from './pack-state.js';
 import type { Part } from './parts.js';
 import { noteText, readNoteText } from './shard-note.js';
 
-/** What all parts of a writer have in common: one dataset is made of them. */
+/** Options that all parts of a writer share, because they form one dataset. */
 export interface PartOptions {
   readonly format: WrittenLayoutName;
   readonly index: readonly OtherIndex[];
@@ -17,42 +17,42 @@ export interface PartOptions {
   /** In the order of their numbers. */
   readonly classes: readonly string[];
   readonly columns: readonly { readonly name: string; readonly type: ColumnType }[];
-  /** Further options that a byte of a shard depends on. */
+  /** Further options that the bytes of a shard depend on. */
   readonly [option: string]: unknown;
 }
 
-/** What a part of a writer notes down of itself, below the output folder, until the dataset is committed. */
+/** Note of a part of a writer, below the output folder until the dataset is committed. */
 export interface PartNote {
   readonly version: 1;
   readonly part: Part;
-  /** Tells two runs of one part apart. */
+  /** Distinguishes two runs of the same part. */
   readonly token: string;
   readonly options: PartOptions;
-  /** What its shards are called, in their order, the one that is being written too. */
+  /** Names of its shards in order, including the one that is being written. */
   readonly stems: readonly string[];
-  /** Every shard is whole, and no more come. */
+  /** True if every shard is complete and no more follow. */
   readonly isFinished: boolean;
 }
 
 const PART_NOTE = /^part-\d+-of-\d+$/;
 
-/** `2/4`, as a person writes it. */
+/** `2/4`, as a user writes it. */
 export function partText({ number, count }: Part): string {
   return `${number}/${count}`;
 }
 
-/** What shard `number` of a part is called: `train-02-of-16-000000`; sorted by name they come in the order of the parts. */
+/** Name of shard `number` of a part: `train-02-of-16-000000`. Sorted by name, shards are in the order of the parts. */
 export function partStem(name: string, { number, count }: Part, shard: number): string {
   const part = `${String(number).padStart(String(count).length, '0')}-of-${count}`;
   return numberedStem(name === '' ? part : `${name}-${part}`, shard);
 }
 
-/** The note of a part, below the output folder. */
+/** Path of a part's note, below the output folder. */
 export function partNoteName({ number, count }: Part): string {
   return `${STATE_FOLDER}/part-${number}-of-${count}`;
 }
 
-/** Whether a file below the output folder is such a note. */
+/** True if a file below the output folder is the note of a part. */
 export function isPartNote(name: string): boolean {
   return name.startsWith(`${STATE_FOLDER}/`) && PART_NOTE.test(name.slice(STATE_FOLDER.length + 1));
 }
@@ -63,7 +63,7 @@ export async function writePartNote(output: string, note: PartNote): Promise<voi
   await writeAtomically(join(output, partNoteName(note.part)), noteText(note));
 }
 
-/** The notes of all parts that were begun, in their order. One that is damaged counts as none. */
+/** Notes of all parts that were started, in order. Damaged notes are ignored. */
 export function readPartNotes(output: string): readonly PartNote[] {
   return stateFiles(output)
     .filter((file) => PART_NOTE.test(file))

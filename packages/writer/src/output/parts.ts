@@ -20,22 +20,22 @@ export function parsePart(text: string): Part {
   );
 }
 
-/** The same; null for the whole, which one part of one is, too. */
+/** Like {@link parsePart}, but null for the whole dataset, including `1/1`. */
 export function partOf(text: string | undefined): Part | null {
   const part = text === undefined ? null : parsePart(text);
   return part?.count === 1 ? null : part;
 }
 
-/** A part, and the variables of the environment that say so. */
+/** A part, and the environment variables that define it. */
 export interface PartOfEnvironment {
   readonly part: string;
   readonly variables: string;
 }
 
 /**
- * The part that a job array of Slurm makes of this process (`sbatch --array`; its numbers may begin anywhere, and have
- * steps), or a Kubernetes Indexed Job (from 0; the manifest has to set JOB_COMPLETIONS). Null outside of both. Throws
- * {@link OptionError} where the numbers of an array have holes, and where it is unknown how many parts there are.
+ * Returns the part that this process has in a Slurm job array (`sbatch --array`; its numbers may start anywhere, and
+ * have steps) or in a Kubernetes Indexed Job (from 0; the manifest must set JOB_COMPLETIONS). Null outside of both.
+ * Throws {@link OptionError} if the numbers of an array have gaps, or if the number of parts is unknown.
  */
 export function partOfEnvironment(env: NodeJS.ProcessEnv): PartOfEnvironment | null {
   const slurm = partOfVariables(env, 'SLURM_ARRAY_TASK_ID', 'SLURM_ARRAY_TASK_COUNT', (id) => {
@@ -53,7 +53,7 @@ function partOfVariables(
   const [id = '', count = ''] = [env[idName], env[countName]];
   if (id === '') return null;
   if (count === '') {
-    // Kubernetes sets the index alone. Without a number of parts, every pod would pack everything.
+    // Kubernetes sets only the index. Without the number of parts, every pod would pack everything.
     const message = `${idName}=${id} says that this is one of several processes, and ${countName} is not set, so it is unknown how many there are; set it, or give the option "part" (--part), as ${Number(id) + 1 || 1}/16, or 1/1 to pack everything here.`;
     throw new OptionError({}, message);
   }
@@ -67,26 +67,26 @@ function partOfVariables(
   );
 }
 
-/** Whether it is this part's turn to pack a shard: the parts take them by turns, so that all have about as much to do. */
+/** True if this part packs the shard: parts take shards in turn, so that all have about the same amount of work. */
 export function isTurnOf({ number, count }: Part, shard: number): boolean {
   return shard % count === number - 1;
 }
 
-/** The lock file that a part holds in the output folder. */
+/** Name of the lock file of a part in the output folder. */
 export function partLock({ number, count }: Part): string {
   return `pack.${number}-of-${count}.lock`;
 }
 
 const PART_LOCK = /^pack\.\d+-of-(\d+)\.lock$/;
 
-/** Whether a file in the output folder is a lock, or what one leaves when its process is killed at the wrong moment. */
+/** True if a file in the output folder is a lock, or a leftover of one whose process was killed. */
 export function isLockFile(name: string): boolean {
   return /^pack\.([\d\w-]+\.)?lock(\.|$)/.test(name);
 }
 
 /**
- * Throws {@link OutputLockedError} where someone is at work in the folder beside whom `part` cannot be: a pack of the
- * whole, or a part of another number of parts; beside a pack of the whole (`part` is null), any part.
+ * Throws {@link OutputLockedError} if a process that cannot run at the same time as `part` uses the folder: a pack of
+ * the whole dataset, or a part of another number of parts. For a pack of the whole dataset (`part` is null), any part.
  */
 export function checkNeighbours(folder: string, part: Part | null): void {
   for (const name of readdirSync(folder)) {
@@ -97,14 +97,16 @@ export function checkNeighbours(folder: string, part: Part | null): void {
   }
 }
 
-/** Removes locks of processes that were killed and that nobody will take again: of the plan, of the commit, of parts that are done. */
+/**
+ * Removes locks of killed processes that will not be taken again: of the plan, of the commit, and of finished parts.
+ */
 export function removeDeadLocks(folder: string): void {
   removeAbandoned(folder, isLockFile);
   for (const name of readdirSync(folder).filter(isLockFile)) {
     try {
       holderOf(join(folder, name));
     } catch {
-      // It keeps nobody out.
+      // This lock blocks no other process.
     }
   }
 }

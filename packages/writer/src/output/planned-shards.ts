@@ -10,7 +10,7 @@ import { NOTE_EXTENSION, STATE_FOLDER } from './pack-state.js';
 import { checkBadShare } from './quarantine.js';
 import { hasSize, readShardNote } from './shard-note.js';
 
-/** The options of a plan that say how its shards are called and what they are. */
+/** Options of a plan that determine the names and the format of its shards. */
 export interface PlannedTarget {
   readonly format: WrittenLayoutName;
   readonly name: string;
@@ -21,27 +21,27 @@ export function plannedTarget({ options }: PlanHeader): PlannedTarget {
   return options as unknown as PlannedTarget;
 }
 
-/** What the shards are called, without their ending, by their number. */
+/** Names of the shards without extension, by number. */
 export function stemsOf(header: PlanHeader): string[] {
   const { name } = plannedTarget(header);
   const first = header.base?.firstShard ?? 0;
   return header.shards.map((_, shard) => numberedStem(name, first + shard));
 }
 
-/** How many shards of the plan are not finished yet. */
+/** Number of shards of the plan that are not finished yet. */
 export function countMissing(output: string, header: PlanHeader): number {
   return missingStems(output, header).length;
 }
 
-/** Opening the folder, as reading it does, is what makes a network file system look again. */
+/** Opening the folder, like reading it, makes a network file system refresh its contents. */
 function missingStems(output: string, header: PlanHeader): string[] {
   const noted = new Set(readdirSync(join(output, STATE_FOLDER)));
   return stemsOf(header).filter((stem) => !noted.has(`${stem}${NOTE_EXTENSION}`));
 }
 
 /**
- * What was noted of every shard. Throws {@link PartsMissingError} where one is not finished or not as it was noted, and
- * TooManyBadError where more than the share `maxBad` of all samples is bad.
+ * Returns the notes of all shards. Throws {@link PartsMissingError} if a shard is not finished or differs from its
+ * note, and TooManyBadError if more than the share `maxBad` of all samples is bad.
  */
 export async function readAllNotes(
   output: string,
@@ -66,7 +66,7 @@ export async function readAllNotes(
   return results;
 }
 
-/** All samples that there would be if nothing were bad. */
+/** Number of samples if none were bad. */
 export function plannedSamples({ samples, quarantined = [] }: PlanHeader): number {
   return samples + quarantined.length;
 }

@@ -6,12 +6,15 @@ import type { QuarantinedFile } from '../shard/shard-job.js';
 
 export const QUARANTINE_FILE = 'quarantine.jsonl';
 
-/** Whether more than the share `maxBad` of the samples is bad. */
+/** True if more than the share `maxBad` of the samples is bad. */
 export function isTooManyBad(bad: number, samples: number, maxBad: number): boolean {
   return bad > maxBad * samples;
 }
 
-/** Throws {@link TooManyBadError} where more than the share `maxBad` of the samples is bad. `listed`: which of them the list has. */
+/**
+ * Throws {@link TooManyBadError} if more than the share `maxBad` of the samples is bad. `listed` describes which of
+ * them are in the list.
+ */
 export function checkBadShare(
   quarantined: readonly QuarantinedFile[],
   samples: number,
@@ -30,7 +33,7 @@ function formatBad(bad: number, samples: number): string {
   return `${bad} of ${countOf(samples, 'image')} ${bad === 1 ? 'is' : 'are'}`;
 }
 
-/** Writes the list, one JSON object a line; no file where nothing was left out. */
+/** Writes the list, one JSON object per line; no file if the list is empty. */
 export async function writeQuarantine(output: string, quarantined: readonly QuarantinedFile[]): Promise<void> {
   if (quarantined.length === 0) return;
   const lines = quarantined.map((file) => `${JSON.stringify(file)}\n`);
@@ -48,13 +51,13 @@ export function readQuarantine(output: string): QuarantinedFile[] {
   }
 }
 
-/** A sample that a repair took out of its shard. */
+/** A sample that a repair removed from its shard. */
 export interface QuarantinedSample extends QuarantinedFile {
   readonly shard: string;
   readonly key: string;
 }
 
-/** Adds samples to the list of what was left out when the dataset was packed. */
+/** Adds samples to the list of those that were bad when the dataset was packed. */
 export async function addToQuarantine(output: string, samples: readonly QuarantinedSample[]): Promise<void> {
   if (samples.length > 0) await writeQuarantine(output, [...readQuarantine(output), ...samples]);
 }

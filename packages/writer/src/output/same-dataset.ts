@@ -8,8 +8,8 @@ import { readQuarantine } from './quarantine.js';
 import { hasSize } from './shard-note.js';
 
 /**
- * Whether the dataset in a folder is what a plan makes: its shards have the plan's names, and their samples come from the
- * plan's files, in its order, without those in quarantine.
+ * True if the dataset in a folder is the result of a plan: its shards have the plan's names, and their samples come
+ * from the plan's files, in order, without quarantined ones.
  */
 export async function isDatasetOf(
   output: string,
@@ -35,7 +35,7 @@ export async function isDatasetOf(
   return true;
 }
 
-/** Throws FileError where a shard of the dataset is gone, or has another size. */
+/** Throws FileError if a shard of the dataset is missing, or has another size. */
 export function checkShardsThere(output: string, { shards }: Pick<Manifest, 'shards'>): void {
   const gone = shards.find(({ file, bytes }) => !hasSize(join(output, file), bytes));
   if (gone === undefined) return;

@@ -6,15 +6,17 @@ import type { ShardRecord, ShardTarget } from '../shard/new-shard.js';
 import { shardPaths } from '../shard/shard-paths.js';
 import { shardNotePath } from './pack-state.js';
 
-/** A shard as it was noted down: what became of it, and what it is known by. */
+/** A shard as noted: its result, and how to recognize it. */
 export type NotedShard<Result extends ShardRecord> = Result & {
-  /** Of the index file: where that is the same, its keys are those of the plan, and the crc32 of every field stands there. */
+  /**
+   * crc32 of the index file. If it matches, the keys are those of the plan, and the index has the crc32 of every field.
+   */
   readonly indexCrc32: number;
 };
 
 /**
- * Notes down that a shard is finished, with all that dataset.json and the report will say of it: one line, the crc32 of
- * the rest in front. `digest` is that of the plan, or of what is converted. Throws {@link FileError}.
+ * Notes that a shard is finished, with everything that dataset.json and the report need: one line that starts with the
+ * crc32 of the rest. `digest` is that of the plan, or of what is converted. Throws {@link FileError}.
  */
 export async function noteShard(
   { output, layout }: ShardTarget,
@@ -28,7 +30,7 @@ export async function noteShard(
   await writeAtomically(shardNotePath(output, stem), noteText({ plan: digest, ...rest, indexCrc32, ...counts }));
 }
 
-/** What was noted of a shard; null where there is no note, or none that can be trusted. */
+/** Returns the note of a shard; null if it is missing or cannot be trusted. */
 export function readShardNote<Result extends ShardRecord>(
   output: string,
   stem: string,
@@ -47,7 +49,7 @@ export function readShardNote<Result extends ShardRecord>(
   } as unknown as NotedShard<Result>;
 }
 
-/** What stands in a note; null where there is none, or none that can be trusted. */
+/** Returns the contents of a note; null if it is missing or cannot be trusted. */
 export function readNoteText<Noted>(path: string): Noted | null {
   let text: string;
   try {
@@ -59,12 +61,12 @@ export function readNoteText<Noted>(path: string): Noted | null {
   return text.slice(0, 9) === `${crc32Hex(crc32(json))} ` ? JSON.parse(json) : null;
 }
 
-/** Writes a note anew with something more in it. */
+/** Rewrites a note with additional values. */
 export async function addToNote(path: string, more: object): Promise<void> {
   await writeAtomically(path, noteText({ ...readNoteText<object>(path), ...more }));
 }
 
-/** What a note consists of: the crc32 of its JSON, then that. */
+/** Text of a note: the crc32 of its JSON, then the JSON. */
 export function noteText(noted: object): Uint8Array {
   const json = JSON.stringify(noted);
   return Buffer.from(`${crc32Hex(crc32(json))} ${json}\n`);
@@ -75,8 +77,8 @@ export function removeShardNote(output: string, stem: string): void {
 }
 
 /**
- * Whether the shard lies there as it was noted down: its file has its size, and its index is byte for byte the one that
- * was written with it. `recheck` sums the file again.
+ * True if the shard matches its note: its file has the noted size, and its index equals the one that was written with
+ * it, byte for byte. `recheck` verifies the checksum of the file.
  */
 export function isAsNoted(
   { bytes, crc32: expected, indexCrc32 }: NotedShard<ShardRecord>,
@@ -87,22 +89,22 @@ export function isAsNoted(
   const paths = shardPaths(layout, stem);
   const file = join(output, paths.file);
   if (!hasSize(file, bytes)) return false;
-  if (sidecarOfShard(file, otherIndexes).some((beside) => !existsSync(beside))) return false;
+  if (sidecarOfShard(file, otherIndexes).some((sidecar) => !existsSync(sidecar))) return false;
   try {
     if (crc32OfFile(join(output, paths.index)) !== indexCrc32) return false;
     return !recheck || crc32OfFile(file) === expected;
   } catch {
-    // What cannot be read is packed again.
+    // Unreadable shards are packed again.
     return false;
   }
 }
 
-/** Whether there is a file of this size. */
+/** True if there is a file of this size. */
 export function hasSize(path: string, bytes: number): boolean {
   return statSync(path, { throwIfNoEntry: false })?.size === bytes;
 }
 
-/** Short enough to stay in the processor's cache. */
+/** Small enough for the processor's cache. */
 const PIECE_BYTES = 1 << 20;
 
 function crc32OfFile(path: string): number {

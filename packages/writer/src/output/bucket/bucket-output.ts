@@ -20,32 +20,32 @@ import { addToNote, readNoteText } from '../shard-note.js';
 import { inTurnOfRemoval, isNote, isReadHere, PLAN, SHARD_SIDECARS } from './bucket-files.js';
 import { keepSize, showBySize, stagingFolder } from './staging-folder.js';
 
-/** Shards that are sent at a time, each in several parts. */
+/** Number of shards that are uploaded concurrently, each in several parts. */
 export const SENT_AT_ONCE = 2;
-/** Small files that are fetched at a time. */
+/** Number of small files that are downloaded concurrently. */
 const FETCHED_AT_ONCE = 32;
-/** A prefix with more objects is hardly meant. */
+/** A prefix with more objects is probably a mistake. */
 const MOST_OBJECTS = 200_000;
 const PIECE_BYTES = 8 << 20;
 
 export interface StagingOptions {
-  /** Which of several that pack to the same place. */
+  /** The part, if several pack to the same location. */
   readonly part: string | undefined;
-  /** Where the folder is made; the system's temporary folder without it. */
+  /** Folder in which the local folder is made. Default: the system's temporary folder. */
   readonly staging: string | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** How the place is asked. */
+  /** Options for requests to the bucket. */
   readonly storage?: StorageOptions | undefined;
 }
 
 /**
- * A bucket as the place of a dataset. The folder where shards are made shows what lies in the bucket: files that a pack
- * reads as they are, and of all others the name and the size alone (files without content). So the rules of a folder hold
- * for the bucket, and what they remove from the folder is removed there.
+ * A bucket as the output of a dataset. The local folder, in which shards are made, mirrors the bucket: files that a
+ * pack reads are complete, and of all others only name and size are shown (files without content). The rules of a
+ * folder therefore apply to the bucket, and what they remove from the folder is removed from the bucket.
  *
- * Order in the bucket: the plan (only if absent), pack.json, each shard with its indexes and then its note, dataset.json
- * (only if absent), and then plan and notes go. Nobody holds a lock: of two that plan, the plan that came first counts,
- * and equal parts write equal bytes.
+ * Order in the bucket: the plan (only if absent), pack.json, each shard with its indexes and then its note,
+ * dataset.json (only if absent). Then plan and notes are removed. There is no lock: if two processes plan, the first
+ * plan counts, and equal parts write equal bytes.
  */
 export class BucketOutput implements Destination {
   readonly location: string;
@@ -53,18 +53,18 @@ export class BucketOutput implements Destination {
   readonly isElsewhere = true;
   readonly #storage: Storage;
   readonly #stopped = new AbortController();
-  /** What lies in the bucket, by its name there, and what shows it in the folder. */
+  /** Objects in the bucket by name, and the file that shows each in the folder. */
   readonly #there = new Map<string, { readonly entry: Entry; readonly shadow: string; readonly isShown?: true }>();
   readonly #sending = new Set<Promise<void>>();
   #failures: unknown[] = [];
-  /** Of the plan that counts. */
+  /** Version of the plan that counts. */
   #planVersion: string | null = null;
 
   private constructor(place: string, storage: Storage, folder: string, signal: AbortSignal | undefined) {
     this.location = shownLocation(place);
     this.folder = folder;
     this.#storage = storage;
-    // Of each request under way.
+    // One listener for each concurrent request.
     setMaxListeners(0, this.#stopped.signal);
     const stop = () => this.#stopped.abort(signal!.reason);
     if (signal?.aborted) stop();
@@ -194,7 +194,7 @@ export class BucketOutput implements Destination {
     this.#there.set(note, { entry: { name: note, size: bytes.length, version: '' }, shadow: note });
   }
 
-  /** What the bucket says of a file that was put there; another size is an error. */
+  /** Returns the entry of an uploaded file in the bucket; another size is an error. */
   async #sent(name: string, size: number): Promise<Entry> {
     const entry = await this.#storage.entry(name, this.#stopped.signal);
     if (entry?.size !== size) {
@@ -208,7 +208,10 @@ export class BucketOutput implements Destination {
     return entry;
   }
 
-  /** Throws {@link FileExistsError} where something else is there. What a lost answer left behind is the same. */
+  /**
+   * Throws {@link FileExistsError} if a different object exists. An equal object may be left from a request whose
+   * answer was lost.
+   */
   async #putOnce(name: string, path: string): Promise<void> {
     const bytes = readFileSync(path);
     try {
@@ -221,7 +224,7 @@ export class BucketOutput implements Destination {
     await this.#sent(name, bytes.length);
   }
 
-  /** The folder has its name and its size alone. */
+  /** True if the folder shows its name and size only. */
   #isShown(name: string): boolean {
     return !isReadHere(name) && this.#there.get(name)?.isShown === true;
   }
@@ -237,13 +240,13 @@ export class BucketOutput implements Destination {
       await writeFile(join(this.folder, shadow), await this.#read(name));
     } catch (error) {
       if (!(error instanceof FileNotFoundError)) throw error;
-      // Another part has committed at this moment, and taken it away.
+      // Another part has just committed and removed it.
       rmSync(join(this.folder, shadow), { force: true });
       this.#there.delete(name);
     }
   }
 
-  /** Whether the files that a note names lie in the bucket as they were stored. */
+  /** True if the files that a note lists are in the bucket as they were stored. */
   async #isAsNoted(note: string, recheck: boolean): Promise<boolean> {
     const noted = readNoteText<ShardRecord & { stored?: [string, number, string][] }>(join(this.folder, note));
     if (noted?.stored === undefined) return false;

@@ -5,7 +5,10 @@ import { dirname, join } from 'node:path';
 import { FileError, makeFolder } from '@shardtool/base';
 import type { Entry } from '@shardtool/storage';
 
-/** One folder for each place and part: two packs of the same meet in it, and what one that was killed left is taken away. */
+/**
+ * Returns one folder per location and part: two packs of the same part use the same folder, and what a killed one left
+ * is removed.
+ */
 export function stagingFolder(location: string, part: string | undefined, staging: string | undefined): string {
   const name = createHash('sha256')
     .update(JSON.stringify([location.replace(/\/+$/, ''), part ?? null, process.getuid?.() ?? -1]))
@@ -30,8 +33,8 @@ export function stagingFolder(location: string, part: string | undefined, stagin
 }
 
 /**
- * Shows an object in the folder by a file of its size without content, and returns the name of that: its own, or another one
- * where no folder can have it.
+ * Shows an object in the folder as a file of its size without content, and returns that file's name: the object's own,
+ * or another if no folder can have it.
  */
 export function showBySize(folder: string, { name, size }: Entry): string {
   const isPlain = name.split('/').every((part) => /^(?!\.{1,2}$)[^\\\0]{1,200}$/.test(part));
@@ -51,7 +54,7 @@ export function showBySize(folder: string, { name, size }: Entry): string {
   return own;
 }
 
-/** The file stays in the folder by name and size alone. */
+/** Empties the file in the folder, but keeps its name and size. */
 export function keepSize(path: string, size: number): void {
   truncateSync(path, 0);
   truncateSync(path, size);
