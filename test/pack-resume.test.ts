@@ -329,6 +329,8 @@ test('a pack whose lock was taken over ends without a dataset, and leaves the lo
   const left = filesIn(output);
   expect(left).not.toContain('dataset.json');
   expect(left.filter((file) => file.endsWith('.part'))).toEqual([]);
+  // The shard in hand gets no name any more.
+  expect(left.filter((file) => file.endsWith('.tar')).length).toBeLessThan(8);
 });
 
 test('a pack says at once that it waits for a process in another container, and is refused when that one is alive', async () => {
