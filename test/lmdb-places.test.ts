@@ -110,6 +110,11 @@ test.each([
   ['Datums of Caffe with pixels', DATUM, "is a Datum, a record of Caffe's, which is not read"],
   ['Datums of Caffe with encoded images', ENCODED, "is a Datum, a record of Caffe's, which is not read"],
   [
+    'lists that an older Python has pickled',
+    Buffer.from('\x80\x02]q\x00(K\x01K\x02e.', 'latin1'),
+    'is a pickled object of Python, and to read it is to run',
+  ],
+  [
     'pickled objects',
     Buffer.from('\x80\x04\x95\x0a\0\0\0\0\0\0\0C\x06pixelsq.', 'latin1'),
     'is a pickled object of Python, and to read it is to run',
@@ -126,6 +131,8 @@ test('a value of no kind that is known stays bytes, also where it begins as othe
     a: Buffer.from([0x22, 5, 1, 2]),
     b: Buffer.from([8, 3]),
     c: Buffer.from([0x80]),
+    e: Buffer.from([0x80, 4, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
+    f: Buffer.from([0x22, 3, 1, 2, 3]),
     d: Buffer.from([0x80, 9]),
   };
   const place = path.dirname(database(path.join(emptyFolder(), 'bytes/data.mdb'), values));

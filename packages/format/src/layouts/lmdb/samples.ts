@@ -90,15 +90,29 @@ export function imageOf(head: Buffer, offset: number, bytes: number): FieldPosit
 
 /** Whose records values are that begin with `head`, and what can be done, as the end of "the value ..."; null where they are not known. */
 function whyForeign(head: Buffer, bytes: number): string | null {
-  if (head.length > 1 && head[0] === PICKLE && head[1]! >= 2 && head[1]! <= 5)
+  if (isPickle(head, bytes))
     return 'is a pickled object of Python, and to read it is to run what is in it: read the database in Python, and write the samples with shardtool.Writer';
   if (isDatum(head, bytes))
     return "is a Datum, a record of Caffe's, which is not read: read the database in Python, and write the images with shardtool.Writer";
   return null;
 }
 
-/** PROTO of Python's pickle, before the number of the protocol. */
-const PICKLE = 0x80;
+/** Opcodes of Python's pickle: PROTO, FRAME, EMPTY_TUPLE, MARK, EMPTY_LIST, GLOBAL, EMPTY_DICT and STOP. */
+const PROTO = 0x80;
+const FRAME = 0x95;
+const FIRST_OPCODES = new Set([')', '(', ']', 'c', '}'].map((opcode) => opcode.charCodeAt(0)));
+const STOP = 0x2e;
+const FRAME_BYTES = 11;
+
+/** Whether a value is pickled: from protocol 4 on a frame of its length follows, before that what containers and objects begin with. */
+function isPickle(head: Buffer, bytes: number): boolean {
+  if (head.length < FRAME_BYTES || head[0] !== PROTO) return false;
+  const protocol = head[1]!;
+  if (protocol === 4 || protocol === 5)
+    return head[2] === FRAME && head.readBigUInt64LE(3) <= BigInt(bytes - FRAME_BYTES) && head.readBigUInt64LE(3) > 0n;
+  const isWhole = head.length === bytes;
+  return (protocol === 2 || protocol === 3) && FIRST_OPCODES.has(head[2]!) && (!isWhole || head.at(-1) === STOP);
+}
 
 /** Tags of a Datum (caffe.proto): channels, height and width, which are numbers, and data. Behind these are label and a flag. */
 const DATUM_NUMBERS = [0x08, 0x10, 0x18];
@@ -109,15 +123,19 @@ const DATUM_REST_BYTES = 16;
 function isDatum(head: Buffer, bytes: number): boolean {
   const reader = { bytes: head, at: 0 };
   try {
+    let numbers = 0;
     for (const tag of DATUM_NUMBERS) {
       if (head[reader.at] !== tag) continue;
       reader.at++;
+      numbers++;
       getVarint(reader);
     }
     if (head[reader.at++] !== DATUM_DATA) return false;
     const length = getVarint(reader);
     const rest = bytes - reader.at - length;
-    return length > 0 && rest >= 0 && rest <= DATUM_REST_BYTES;
+    // Without its size a Datum is an encoded image.
+    const isSaid = numbers === DATUM_NUMBERS.length || imageKindOf(head.subarray(reader.at)) !== undefined;
+    return isSaid && length > 0 && rest >= 0 && rest <= DATUM_REST_BYTES;
   } catch {
     // A number that is cut is none.
     return false;
