@@ -273,7 +273,7 @@ test('what shardtool did not write is never replaced, and what it wrote only whe
   // An unfinished one goes on, or begins anew.
   server.objects.clear();
   await interrupted(3);
-  expect((await failure(packTo({ seed: 2 }))).message).toMatch(/s3:\/\/out\/shards holds a pack that did not end/);
+  expect((await failure(packTo({ seed: 2 }))).message).toMatch(/s3:\/\/out\/shards contains an unfinished pack/);
   await packTo({ seed: 2, restart: true });
   expect(inBucket()).toEqual(await inFolder({ seed: 2 }));
 });
