@@ -23,3 +23,31 @@ test('a value that is set again under its key takes no second place', () => {
   cache.set(3, 'three');
   expect([dropped, cache.get(1), cache.has(2)]).toEqual([[], 'one again', false]);
 });
+
+test('with sizes, as many of the last values are kept as fit, and always the last one', () => {
+  const dropped: string[] = [];
+  const cache = new LruCache<number, string>(
+    10,
+    (value) => dropped.push(value),
+    ({ length }) => length,
+  );
+  cache.set(1, 'four');
+  cache.set(2, 'four');
+  cache.set(3, 'ab');
+  expect(dropped).toEqual([]);
+  cache.get(1);
+  cache.set(4, 'x');
+  expect(dropped).toEqual(['four']);
+  expect([1, 2, 3, 4].filter((key) => cache.has(key))).toEqual([1, 3, 4]);
+  cache.set(1, 'one');
+  cache.delete(3);
+  cache.set(5, 'sixsix');
+  expect(dropped).toEqual(['four']);
+  cache.set(6, 'longer than all');
+  expect([1, 4, 5, 6].filter((key) => cache.has(key))).toEqual([6]);
+  cache.set(7, '');
+  expect([cache.has(6), cache.has(7)]).toEqual([false, true]);
+  cache.clear();
+  cache.set(8, 'ten chars.');
+  expect(cache.has(8)).toBe(true);
+});

@@ -1,12 +1,18 @@
-/** Keeps the `limit` values that were used most recently. `drop` receives each value that makes room for another one. */
+/**
+ * Keeps the values that were used most recently: `limit` of them, or of that size all together if `sizeOf` is given, and at least the last
+ * one. `drop` receives each value that makes room for another one.
+ */
 export class LruCache<Key, Value> {
   readonly #values = new Map<Key, Value>();
   readonly #limit: number;
   readonly #drop: (value: Value) => void;
+  readonly #sizeOf: (value: Value) => number;
+  #size = 0;
 
-  constructor(limit: number, drop: (value: Value) => void = () => {}) {
+  constructor(limit: number, drop: (value: Value) => void = () => {}, sizeOf: (value: Value) => number = () => 1) {
     this.#limit = limit;
     this.#drop = drop;
+    this.#sizeOf = sizeOf;
   }
 
   get(key: Key): Value | undefined {
@@ -22,19 +28,22 @@ export class LruCache<Key, Value> {
     return this.#values.has(key);
   }
 
-  /** Drops the least recently used value first if the cache is full. */
+  /** Drops the least recently used values first if the cache is full. */
   set(key: Key, value: Value): void {
-    this.#values.delete(key);
-    while (this.#values.size >= this.#limit) {
-      const [oldest] = this.#values;
-      this.#values.delete(oldest![0]);
-      this.#drop(oldest![1]);
+    this.delete(key);
+    this.#size += this.#sizeOf(value);
+    for (const [oldest, dropped] of this.#values) {
+      if (this.#size <= this.#limit) break;
+      this.delete(oldest);
+      this.#drop(dropped);
     }
     this.#values.set(key, value);
   }
 
   /** Removes a value without dropping it. */
   delete(key: Key): void {
+    const value = this.#values.get(key);
+    if (value !== undefined) this.#size -= this.#sizeOf(value);
     this.#values.delete(key);
   }
 
@@ -42,5 +51,6 @@ export class LruCache<Key, Value> {
   clear(): void {
     for (const value of this.#values.values()) this.#drop(value);
     this.#values.clear();
+    this.#size = 0;
   }
 }

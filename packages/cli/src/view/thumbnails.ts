@@ -1,4 +1,5 @@
 /** Small pictures, a few made at a time and the last ones kept. */
+import { LruCache } from '@shardtool/base';
 import type { Picture } from './pictures.js';
 
 /** Decoded side by side: the thread that answers has to get its turn, too. */
@@ -16,9 +17,7 @@ interface Waiting {
 
 export class Thumbnails {
   readonly #make: (number: number, size: number) => Promise<Picture>;
-  /** The least recently used first. */
-  readonly #kept = new Map<string, Picture>();
-  #keptBytes = 0;
+  readonly #kept = new LruCache<string, Picture>(KEPT_BYTES, undefined, ({ bytes }) => bytes.length);
   #atWork = 0;
   readonly #waiting: Waiting[] = [];
 
@@ -35,15 +34,11 @@ export class Thumbnails {
   async get(number: number, size: number, signal: AbortSignal): Promise<Picture> {
     const name = `${size} ${number}`;
     const kept = this.#kept.get(name);
-    if (kept !== undefined) {
-      this.#kept.delete(name);
-      this.#kept.set(name, kept);
-      return kept;
-    }
+    if (kept !== undefined) return kept;
     await this.#turn(signal);
     try {
       const picture = await this.#make(number, size);
-      this.#keep(name, picture);
+      this.#kept.set(name, picture);
       return picture;
     } finally {
       this.#atWork--;
@@ -73,17 +68,5 @@ export class Thumbnails {
       signal.addEventListener('abort', waiting.withdraw, { once: true });
       this.#waiting.push(waiting);
     });
-  }
-
-  #keep(name: string, picture: Picture): void {
-    const before = this.#kept.get(name);
-    if (before !== undefined) this.#keptBytes -= before.bytes.length;
-    this.#kept.set(name, picture);
-    this.#keptBytes += picture.bytes.length;
-    for (const [oldest, { bytes }] of this.#kept) {
-      if (this.#keptBytes <= KEPT_BYTES) return;
-      this.#kept.delete(oldest);
-      this.#keptBytes -= bytes.length;
-    }
   }
 }

@@ -1,4 +1,4 @@
-import { inLanes } from '@shardtool/base';
+import { inLanes, LruCache } from '@shardtool/base';
 import type { Source } from '../source.js';
 import { partAt } from './part-at.js';
 
@@ -12,6 +12,11 @@ export interface Pieces {
 
 /** Pieces are kept up to so many bytes, or one: neighbouring samples are read one after the other. */
 const KEPT_BYTES = 32 << 20;
+interface KeptPiece {
+  readonly size: number;
+  readonly loaded: Promise<Uint8Array>;
+}
+
 /** Pieces of one read that are loaded at once. */
 const LOADS_AT_ONCE = 8;
 
@@ -24,9 +29,7 @@ export class PieceSource implements Source {
   readonly size: number;
   readonly #source: Source;
   readonly #pieces: Pieces;
-  /** The one used last comes last. */
-  readonly #kept = new Map<number, Promise<Uint8Array>>();
-  #keptBytes = 0;
+  readonly #kept = new LruCache<number, KeptPiece>(KEPT_BYTES, undefined, ({ size }) => size);
 
   constructor(source: Source, pieces: Pieces) {
     this.location = source.location;
@@ -57,27 +60,11 @@ export class PieceSource implements Source {
 
   #piece(piece: number): Promise<Uint8Array> {
     const known = this.#kept.get(piece);
-    if (known !== undefined) {
-      this.#kept.delete(piece);
-      this.#kept.set(piece, known);
-      return known;
-    }
+    if (known !== undefined) return known.loaded;
+    const { starts } = this.#pieces;
     const loaded = this.#pieces.load(piece);
-    this.#kept.set(piece, loaded);
-    this.#keptBytes += this.#bytesOf(piece);
-    for (const oldest of this.#kept.keys()) {
-      if (this.#keptBytes <= KEPT_BYTES || oldest === piece) break;
-      this.#drop(oldest);
-    }
-    loaded.catch(() => this.#drop(piece));
+    this.#kept.set(piece, { size: starts[piece + 1]! - starts[piece]!, loaded });
+    loaded.catch(() => this.#kept.delete(piece));
     return loaded;
-  }
-
-  #drop(piece: number): void {
-    if (this.#kept.delete(piece)) this.#keptBytes -= this.#bytesOf(piece);
-  }
-
-  #bytesOf(piece: number): number {
-    return this.#pieces.starts[piece + 1]! - this.#pieces.starts[piece]!;
   }
 }

@@ -5,6 +5,7 @@ import {
   DamagedShardError,
   FileChangedError,
   FileError,
+  LruCache,
   recordError,
   ShardtoolError,
   UnsupportedShardError,
@@ -37,8 +38,8 @@ interface OpenFile {
 }
 
 const { reads } = workerData as HdfThreadData;
-/** By location and version. The one used last comes last. */
-const opened = new Map<string, OpenFile>();
+/** By location and version. */
+const opened = new LruCache<string, OpenFile>(MOST_OPEN, (file) => file.close());
 let library: Hdf5Library;
 
 parentPort!.on('message', (request: HdfRequest | null) => {
@@ -72,16 +73,9 @@ async function answerTo({ location, rows }: HdfRequest): Promise<HdfAnswer> {
  */
 function fileAt(shard: string, version: string | null): OpenFile {
   const wanted = version ?? trying(shard, () => versionOf(statSync(shard, { bigint: true })));
-  const name = `${wanted} ${shard}`;
-  const known = opened.get(name);
-  opened.delete(name);
-  const [oldest] = opened.keys();
-  if (known === undefined && opened.size >= MOST_OPEN) {
-    opened.get(oldest!)!.close();
-    opened.delete(oldest!);
-  }
+  const known = opened.get(`${wanted} ${shard}`);
   const file = known ?? openFile(shard);
-  opened.set(`${file.version} ${shard}`, file);
+  if (known === undefined) opened.set(`${file.version} ${shard}`, file);
   if (version === null || file.version === version) return file;
   const message = `${shard} has changed: it was replaced since it was first read. Open the dataset again, or restore the file.`;
   throw new FileChangedError({ path: shard }, message);

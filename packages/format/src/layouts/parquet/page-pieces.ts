@@ -62,7 +62,7 @@ async function readRun(source: Source, run: ReadRun<PageSpan>, target: Uint8Arra
     else {
       // Pages of a run share its memory, and are kept one by one.
       const plain = plainPage(page, run.spans.length === 1 ? bytes : bytes.slice(), source.location);
-      cache.put(page, plain);
+      cache.set(page, plain);
       copy(plain, 0, pieces, target);
     }
   }

@@ -1,4 +1,4 @@
-import { crc32, DamagedShardError, TruncatedShardError, UnsupportedShardError } from '@shardtool/base';
+import { crc32, DamagedShardError, type LruCache, TruncatedShardError, UnsupportedShardError } from '@shardtool/base';
 import { deserializeTCompactProtocol } from 'hyparquet/src/thrift.js';
 import type { Source } from '../../source.js';
 import type { FileWindow } from '../file-window.js';
@@ -182,37 +182,8 @@ export function plainPage(page: Page, stored: Uint8Array, shard: string): Uint8A
   }
 }
 
-/** The bytes of pages, the ones used last, up to a number of bytes or one page. */
-export class PageCache {
-  readonly #most: number;
-  /** The one used last comes last. */
-  readonly #kept = new Map<Page, Uint8Array>();
-  #bytes = 0;
-
-  constructor(mostBytes: number) {
-    this.#most = mostBytes;
-  }
-
-  get(page: Page): Uint8Array | undefined {
-    const bytes = this.#kept.get(page);
-    if (bytes !== undefined) {
-      this.#kept.delete(page);
-      this.#kept.set(page, bytes);
-    }
-    return bytes;
-  }
-
-  put(page: Page, bytes: Uint8Array): void {
-    if (this.#kept.has(page)) return;
-    this.#kept.set(page, bytes);
-    this.#bytes += bytes.length;
-    for (const [oldest, { length }] of this.#kept) {
-      if (this.#bytes <= this.#most || oldest === page) return;
-      this.#kept.delete(oldest);
-      this.#bytes -= length;
-    }
-  }
-}
+/** The bytes of pages when they are decompressed, the ones used last. */
+export type PageCache = LruCache<Page, Uint8Array>;
 
 /** Whether values can be read from the file one by one: they lie there as they are, and no checksum wants the whole page. */
 export function liesOpen(page: Page, source: Source): boolean {

@@ -92,7 +92,7 @@ export async function findPlaces(
 
 async function bytesOf(page: Page, source: Source, cache: PageCache): Promise<Uint8Array> {
   const bytes = cache.get(page) ?? (await loadPage(source, page));
-  cache.put(page, bytes);
+  cache.set(page, bytes);
   return bytes;
 }
 

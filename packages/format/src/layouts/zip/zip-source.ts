@@ -1,5 +1,5 @@
 import { inflateRawSync } from 'node:zlib';
-import { inLanes } from '@shardtool/base';
+import { inLanes, LruCache } from '@shardtool/base';
 import { planRuns } from '../../shard-index/read-runs.js';
 import type { Source } from '../../source.js';
 import { partAt } from '../part-at.js';
@@ -21,9 +21,7 @@ export class ZipSource implements Source {
   /** Where each entry begins here, and the last one ends. */
   readonly starts: Float64Array;
   readonly #source: Source;
-  /** The one used last comes last. */
-  readonly #kept = new Map<number, Uint8Array>();
-  #keptBytes = 0;
+  readonly #kept = new LruCache<number, Uint8Array>(KEPT_BYTES, undefined, ({ length }) => length);
 
   constructor(source: Source, entries: readonly ZipEntry[]) {
     this.location = source.location;
@@ -77,12 +75,6 @@ export class ZipSource implements Source {
     if (this.#kept.has(number) || payload.length > KEPT_BYTES) return;
     // A copy, since the read that the payload lies in is larger.
     this.#kept.set(number, new Uint8Array(payload));
-    this.#keptBytes += payload.length;
-    for (const [oldest, { length }] of this.#kept) {
-      if (this.#keptBytes <= KEPT_BYTES) return;
-      this.#kept.delete(oldest);
-      this.#keptBytes -= length;
-    }
   }
 }
 
