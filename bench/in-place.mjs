@@ -85,7 +85,7 @@ async function imagesPerSecond(place) {
     workers: 2,
     checksum: 'never',
     seed: 1,
-    shuffleStreams: STREAMS,
+    streams: STREAMS,
   });
   let rows = 0;
   let start = 0;
@@ -150,7 +150,7 @@ async function readBeyond(place) {
     workers: 1,
     checksum: 'never',
     seed: 1,
-    shuffleStreams: STREAMS,
+    streams: STREAMS,
   });
   const read = [];
   for (let epoch = 0; epoch < 2; epoch++) {

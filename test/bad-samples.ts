@@ -27,7 +27,7 @@ export const base = {
   batchSize: 8,
   workers: 1,
   shuffleUnit: 'chunk',
-  shuffleStreams: 1,
+  streams: 1,
   blockSamples: 8,
   seed: 4,
 } as const;

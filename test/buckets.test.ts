@@ -23,7 +23,7 @@ const SIZES = [
   [12, 24],
 ] as const;
 const base: LoaderOptions = {
-  ...{ seed: 7, workers: 1, fields: [], blockSamples: 4, shuffleUnit: 'chunk', shuffleStreams: 12 },
+  ...{ seed: 7, workers: 1, fields: [], blockSamples: 4, shuffleUnit: 'chunk', streams: 12 },
   ...{ globalBatchSize: 12, transform: [] },
 };
 
@@ -190,7 +190,7 @@ test('what may be held decides what is read again, and nothing else', async () =
 
 test('where everything is in memory, and in other layouts, the batches are the same', async () => {
   const order = { blockSamples: 20, shuffleUnit: 'sample' } as const;
-  const streamed = together([await run({ blockSamples: 20, shuffleStreams: 12, shuffleUnit: 'sample' })]);
+  const streamed = together([await run({ blockSamples: 20, streams: 12, shuffleUnit: 'sample' })]);
   expect(together(await ranksOf(2, { ...order, lastBatch: 'partial' }))).toEqual(streamed);
   for (const format of ['lmdb', 'msgpack'] as const) {
     const other = await packedSmall({ samples: 150, classes: 3 }, { maxShardSamples: 17, format });
@@ -328,7 +328,7 @@ test.each([
       ],
       { group: 6 },
     );
-    const { shuffleStreams: _, ...options } = base;
+    const { streams: _, ...options } = base;
     const given = { ...options, rank, worldSize, aspectBuckets: SIZES, lastBatch: 'partial' as const };
     await using loader = mixture.loader(state === undefined ? given : { ...given, state });
     const seen: Seen[] = [];

@@ -5,7 +5,7 @@ import { openDataset } from '@shardtool/reader';
 
 const [location, cache, cacheSize, epochs] = process.argv.slice(2);
 const dataset = await openDataset(location);
-const options = { transform: 'raw', batchSize: 8, seed: 3, workers: 1, shuffleStreams: 4, blockSamples: 4 };
+const options = { transform: 'raw', batchSize: 8, seed: 3, workers: 1, streams: 4, blockSamples: 4 };
 const loader = dataset.loader({ ...options, shuffleUnit: 'shard', cache, cacheSize: Number(cacheSize) });
 const hash = createHash('sha256');
 let fetched = 0;

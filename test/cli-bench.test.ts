@@ -112,7 +112,7 @@ test('plan says what an epoch costs before anything is read', async () => {
     '8',
     '--last-batch',
     'drop',
-    '--shuffle-streams',
+    '--streams',
     '4',
     '--shuffle-buffer-size',
     '16',

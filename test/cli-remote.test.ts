@@ -85,7 +85,7 @@ test('plan says before a run whether it is going to wait for storage', async () 
   const plan = async (...args: string[]) => await shardtool('plan', shards, '--step-ms', '100', ...args);
   // 60 photos of some 45 KB are one batch of 64: 27 MB/s.
   const slow = JSON.parse(
-    (await plan('--bandwidth', '13MB', '--shuffle-streams', '2', '--shuffle-buffer-size', '10', '--json')).stdout,
+    (await plan('--bandwidth', '13MB', '--streams', '2', '--shuffle-buffer-size', '10', '--json')).stdout,
   ).storage;
   expect(slow.first.bytesPerSecond).toBeCloseTo(slow.later.bytesPerSecond);
   expect(slow.first.waitShare).toBeGreaterThan(0.4);

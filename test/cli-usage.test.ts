@@ -75,7 +75,7 @@ test.each([
     'The option --name does not fit: it has only letters, digits, "_", "-" and ".", and not "../x".',
   ],
   [['pack', 'a', 'b', '--files', 'x', '--include', 'y'], 'remove --include and --exclude'],
-  [['plan', shards, '--world-size', '7', '--shuffle-streams', '8'], '7 ranks cannot share 8 streams'],
+  [['plan', shards, '--world-size', '7', '--streams', '8'], '7 ranks cannot share 8 streams'],
   [
     ['pack', 'examples/photos', 'x', '--staging', 'y'],
     'The option --staging is for shards on their way to a bucket, and x is a folder of this machine; leave it out.',

@@ -185,7 +185,7 @@ const runs: EarlierRun[] = JSON.parse(readFileSync(at('states.json'), 'utf8'));
 /** Options that the builds of then knew by another name. */
 const RENAMED: Readonly<Record<string, string>> = {
   repeat: 'epochsPerLoop',
-  streams: 'shuffleStreams',
+  streams: 'streams',
   epochSamples: 'samplesPerEpoch',
 };
 const ofNow = (options: LoaderOptions | undefined): LoaderOptions =>

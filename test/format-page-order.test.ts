@@ -155,7 +155,7 @@ test.skipIf(pythonWith() === null)(
     const runs = fc.record({
       seed: anySeed,
       epoch: fc.integer({ min: 0, max: 9 }),
-      shuffleStreams: fc.integer({ min: 1, max: 5 }),
+      streams: fc.integer({ min: 1, max: 5 }),
       blockSamples: fc.integer({ min: 1, max: 7 }),
       shuffleUnit: anyUnit,
       selected: fc.option(fc.uniqueArray(anyNumber, { minLength: 2, maxLength: 14 }), { nil: undefined }),

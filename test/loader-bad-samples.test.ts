@@ -32,7 +32,7 @@ test('substitutes do not depend on where the epoch was taken up, on workers or o
 
 test('a block without any good sample is an error, also for replace', async () => {
   await expect(run({ onBadSample: 'replace', keys: badKeys })).rejects.toThrow(
-    /no sample of the block of "a\/\d{4}" can take its row.*Its block is \d+ samples? long: choose fewer shuffleStreams/,
+    /no sample of the block of "a\/\d{4}" can take its row.*Its block is \d+ samples? long: choose fewer streams/,
   );
   const { seen, loader } = await run({ onBadSample: 'skip', keys: badKeys });
   expect(seen.flatMap(({ valid }) => valid)).toEqual([0, 0, 0, 0, 0]);
@@ -40,11 +40,11 @@ test('a block without any good sample is an error, also for replace', async () =
 });
 
 test('of blocks of one sample the error names how many streams make longer ones, and those have substitutes', async () => {
-  const few = { ...base, shuffleUnit: undefined, shuffleStreams: undefined, blockSamples: undefined, keys: [...order] };
+  const few = { ...base, shuffleUnit: undefined, streams: undefined, blockSamples: undefined, keys: [...order] };
   await expect(run({ ...few, onBadSample: 'replace' })).rejects.toThrow(
-    'Its block is 1 sample long: choose fewer shuffleStreams (4 for a few hundred samples, 1 for a few). Run "shardtool verify --decode"',
+    'Its block is 1 sample long: choose fewer streams (4 for a few hundred samples, 1 for a few). Run "shardtool verify --decode"',
   );
-  const { loader } = await run({ ...few, onBadSample: 'replace', shuffleStreams: 4 });
+  const { loader } = await run({ ...few, onBadSample: 'replace', streams: 4 });
   expect(loader.report().bad).toBe(5);
 });
 

@@ -42,7 +42,7 @@ test('another seed and another epoch give another order and other crops', async 
 test.each(['sample', 'chunk', 'shard'] as const)(
   'units of a %s give every sample once, in few streams and small blocks',
   async (shuffleUnit) => {
-    const seen = await batches({ batchSize: 7, transform: 'raw', shuffleUnit, shuffleStreams: 4, blockSamples: 3 });
+    const seen = await batches({ batchSize: 7, transform: 'raw', shuffleUnit, streams: 4, blockSamples: 3 });
     expect(keysOf(seen).toSorted()).toEqual([...new Set(keysOf(seen))].toSorted());
     expect(keysOf(seen)).toHaveLength(60);
   },

@@ -58,7 +58,7 @@ const VALUES = FIELDS.slice(3);
 const stepFile = path.join(emptyFolder(), 'steps.mjs');
 writeFileSync(stepFile, 'export default (fields) => fields;');
 const stacked = { masks: ['seg.npy'], extraImages: ['right.npy'], fields: VALUES };
-const streamed = { shuffleUnit: 'chunk', shuffleStreams: 1, blockSamples: 4 } as const;
+const streamed = { shuffleUnit: 'chunk', streams: 1, blockSamples: 4 } as const;
 const ways: readonly (readonly [string, LoaderOptions, readonly string[]])[] = [
   ['stacked, all of it kept in memory', stacked, FIELDS],
   ['stacked, read block by block', { ...stacked, ...streamed }, FIELDS],

@@ -12,7 +12,7 @@ const shards = await packedSmall(
   { maxShardSamples: 15 },
 );
 const base = { transform: 'raw', batchSize: 16, seed: 2, checksum: 'always' } as const;
-const streaming = { ...base, shuffleUnit: 'chunk', shuffleStreams: 4, blockSamples: 4 } as const;
+const streaming = { ...base, shuffleUnit: 'chunk', streams: 4, blockSamples: 4 } as const;
 
 /** How often each key comes. */
 function timesOf(keys: readonly string[]): Map<string, number> {
@@ -128,7 +128,7 @@ test('without a shuffle a subset comes in the order of the dataset, over all ran
 
 test.each(['sample', 'chunk', 'shard'] as const)('the unit of the shuffle may be a %s', async (shuffleUnit) => {
   await using dataset = await openDataset(shards);
-  const options = { ...base, shuffleUnit, shuffleStreams: 2, blockSamples: 4 } as const;
+  const options = { ...base, shuffleUnit, streams: 2, blockSamples: 4 } as const;
   expect((await dataset.loader(options).info()).shuffleUnit).toBe(shuffleUnit);
   const seen = await batchesOf(shards, options);
   expect(new Set(keysOf(seen)).size).toBe(80);
@@ -161,7 +161,7 @@ test('of a sparse selection only what is selected is kept in memory, though it i
   await using loader = dataset.loader({
     ...streaming,
     workers: 1,
-    shuffleStreams: 1,
+    streams: 1,
     blockSamples: 64,
     classes: ['b'],
   });

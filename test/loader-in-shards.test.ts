@@ -8,7 +8,7 @@ import { batchesOf, linesOf, look, type Seen } from './loader-look.js';
 const uncompressed = await packedSmall({ samples: 48 }, { imageFormat: 'npy', resize: 24, maxShardSamples: 12 });
 const options = {
   transform: [{ name: 'randomResizedCrop', size: 32 }, { name: 'randomHorizontalFlip' }],
-  ...{ batchSize: 12, shuffleUnit: 'chunk', shuffleStreams: 4, blockSamples: 3, seed: 3, workers: 1 },
+  ...{ batchSize: 12, shuffleUnit: 'chunk', streams: 4, blockSamples: 3, seed: 3, workers: 1 },
 } as const satisfies LoaderOptions;
 
 /** Bytes that the main thread has read from shards so far. */

@@ -14,7 +14,7 @@ const order = Uint32Array.from({ length: 100 }, (_, at) => (at * 37 + 11) % 80);
 const inOrder = Array.from(order, (sample) => keys[sample]!);
 
 test('samples come in the order that is given, from memory and read in blocks', async () => {
-  for (const blocks of [{}, { blockSamples: 4 }, { blockSamples: 4, shuffleStreams: 6 }]) {
+  for (const blocks of [{}, { blockSamples: 4 }, { blockSamples: 4, streams: 6 }]) {
     expect(keysOf(await batchesOf(shards, { ...base, ...blocks, indices: order }))).toEqual(inOrder);
     expect(keysOf(await batchesOf(shards, { ...base, ...blocks, indices: [...order], epochsPerLoop: 2 }))).toEqual([
       ...inOrder,

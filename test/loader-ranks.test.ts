@@ -8,7 +8,7 @@ import { TIMES } from './repetitions.js';
 
 /** 103 samples in 7 shards: nothing is divided evenly. */
 const shards = await packedSmall({ samples: 103 }, { maxShardSamples: 16 });
-const base = { transform: 'raw', seed: 3, shuffleStreams: 12, blockSamples: 4 } as const;
+const base = { transform: 'raw', seed: 3, streams: 12, blockSamples: 4 } as const;
 
 afterEach(() => {
   vi.unstubAllEnvs();

@@ -13,7 +13,7 @@ const uneven = await packedSmall(
 const chunks = {
   transform: 'raw',
   shuffleUnit: 'chunk',
-  shuffleStreams: 8,
+  streams: 8,
   blockSamples: 4,
   workers: 1,
   seed: 5,

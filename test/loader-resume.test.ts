@@ -19,7 +19,7 @@ const shards = await packedSmall({ samples: 150, classes: 3 }, { maxShardSamples
 const base = {
   transform: [{ name: 'randomResizedCrop', size: 24 }, { name: 'randomHorizontalFlip' }],
   seed: 11,
-  shuffleStreams: 12,
+  streams: 12,
   blockSamples: 4,
   shuffleUnit: 'chunk',
 } as const;
@@ -162,7 +162,7 @@ test.each([
   ['another selection', { selection: 'abc' }, {}, /selection/],
   ['a newer version', { version: 3 }, {}, /is of version 3 of the order, and this shardtool knows 2/],
   ['another seed', {}, { seed: 12 }, /seed/],
-  ['other streams', {}, { shuffleStreams: 24 }, /saved with shuffleStreams 12/],
+  ['other streams', {}, { streams: 24 }, /saved with streams 12/],
   ['other weights', {}, { weights: { a: 2 } }, /selection/],
   ['another way of decoding', {}, { decode: 'exact' as const }, /saved with decode scaled, but decode is exact now/],
   ['a way of decoding that there is not', { decode: 'slow' }, {}, /not a state that a loader gave \(decode: "slow"\)/],
@@ -209,7 +209,7 @@ test('going on late in an epoch reads the rest of the current blocks and what is
     transform: 'raw',
     workers: 1,
     batchSize: 24,
-    shuffleStreams: 12,
+    streams: 12,
     blockSamples: 8,
     shuffleUnit: 'chunk',
   } as const;

@@ -8,7 +8,7 @@ import { expect, test, vi } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
 import { buildSlowfs, mountSlow } from './slowfs/slow-folder.mjs';
 
-const OPTIONS = { transform: 'raw', batchSize: 16, seed: 7, workers: 1, shuffleStreams: 8, blockSamples: 8 } as const;
+const OPTIONS = { transform: 'raw', batchSize: 16, seed: 7, workers: 1, streams: 8, blockSamples: 8 } as const;
 
 /** What a file of /proc says, or '' where it has just gone. */
 function told(read: () => string): string {

@@ -45,7 +45,7 @@ test('an abort at any moment ends the loop with its reason, and the workers', as
   await using dataset = await openDataset(shards);
   const startMs = await startTime(dataset);
   const before = threads();
-  const blocks = { shuffleUnit: 'chunk', shuffleStreams: 2, blockSamples: 4 } as const;
+  const blocks = { shuffleUnit: 'chunk', streams: 2, blockSamples: 4 } as const;
   const abortAt = async (k: number): Promise<void> => {
     const controller = new AbortController();
     const options = { ...endless, ...(k % 2 === 0 ? blocks : {}), signal: controller.signal };
@@ -114,7 +114,7 @@ test('an error at any read ends the loop with it, and the next loop of the same 
   };
   files.index = failing(calls.index);
   files.read = failing(calls.read);
-  const shuffle = { shuffleUnit: 'chunk', shuffleStreams: 2, blockSamples: 6 } as const;
+  const shuffle = { shuffleUnit: 'chunk', streams: 2, blockSamples: 6 } as const;
   const loader = dataset.loader({ ...endless, ...shuffle, epochsPerLoop: 1 });
   let failures = 0;
   for (let k = 1; ; k++) {

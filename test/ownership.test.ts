@@ -54,7 +54,7 @@ test.each<[string, string, LoaderOptions]>([
 
 test.each<[string, LoaderOptions]>([
   ['images', { transform: SQUARE }],
-  ['encoded images', { transform: 'raw', shuffleUnit: 'chunk', shuffleStreams: 2, blockSamples: 8 }],
+  ['encoded images', { transform: 'raw', shuffleUnit: 'chunk', streams: 2, blockSamples: 8 }],
 ])('with reuse the %s of a batch are overwritten', async (_, options) => {
   const { then, now } = await twice(small, { ...options, reuse: true });
   expect(now).not.toEqual(then);

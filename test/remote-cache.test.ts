@@ -30,7 +30,7 @@ const sizeOf = (folder: string) =>
     .filter((name) => name.endsWith('.tar'))
     .reduce((sum, name) => sum + fs.statSync(path.join(folder, name)).size, 0);
 const MIXED = { transform: 'raw', batchSize: 8, seed: 3, workers: 1, blockSamples: 2, shuffleUnit: 'shard' } as const;
-const OPTIONS = { transform: 'raw', batchSize: 8, seed: 3, workers: 1, shuffleStreams: 4, blockSamples: 4 } as const;
+const OPTIONS = { transform: 'raw', batchSize: 8, seed: 3, workers: 1, streams: 4, blockSamples: 4 } as const;
 
 /** What each of `epochs` epochs fetches, as a share of the dataset, and a digest of what it delivers. */
 async function run(location: string, options: object, epochs: number) {
@@ -218,7 +218,7 @@ describe('shards without checksums', () => {
   });
 
   test.each([
-    { shuffleUnit: 'shard', shuffleStreams: 2 },
+    { shuffleUnit: 'shard', streams: 2 },
     { shuffleUnit: 'chunk', blockSamples: 2 },
     { shuffleUnit: 'sample' },
   ])('row groups come through a cache as without one: %o', async (options) => {

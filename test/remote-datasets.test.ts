@@ -41,7 +41,7 @@ const OPTIONS = {
   batchSize: 16,
   seed: 7,
   workers: 1,
-  shuffleStreams: 4,
+  streams: 4,
   blockSamples: 5,
 } as const;
 
@@ -127,7 +127,7 @@ test('the first batch asks for its own samples and not for whole blocks, and all
   const many = await packedSmall({ samples: 512, bytes: () => 20_000 }, { maxShardSamples: 32 });
   const far = await faultyServer(path.dirname(many));
   const transform = [{ name: 'centerCrop', size: 8 }] as const;
-  const options = { ...OPTIONS, transform, shuffleStreams: 32, blockSamples: 16, shuffleUnit: 'shard' } as const;
+  const options = { ...OPTIONS, transform, streams: 32, blockSamples: 16, shuffleUnit: 'shard' } as const;
   const local = await openDataset(many);
   const whole = await epoch(local, options);
   await local.close();

@@ -41,7 +41,7 @@ const tars = () =>
     .filter((name) => name.endsWith('.tar'))
     .map((name) => path.join(shards, name));
 const isTar = ({ url }: { readonly url: string }) => url.endsWith('.tar');
-const OPTIONS = { transform: 'raw', batchSize: 8, seed: 3, workers: 1, shuffleStreams: 4, blockSamples: 4 } as const;
+const OPTIONS = { transform: 'raw', batchSize: 8, seed: 3, workers: 1, streams: 4, blockSamples: 4 } as const;
 
 /** An epoch: a digest of what it delivers, and what the loader says of it. */
 async function run(

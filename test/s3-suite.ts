@@ -12,7 +12,7 @@ import { digestsOf, newFolder } from './pack-workbench.js';
 import { S3_KEYS, type S3Server } from './s3-server.js';
 
 const OPTIONS: PackOptions = { maxShardSamples: 7, workers: 1 };
-const EPOCH = { transform: 'raw', batchSize: 8, seed: 3, workers: 1, shuffleStreams: 4, blockSamples: 2 } as const;
+const EPOCH = { transform: 'raw', batchSize: 8, seed: 3, workers: 1, streams: 4, blockSamples: 2 } as const;
 
 /** What holds with a server of S3 that others wrote; `start` starts it on a folder, whose folders are the buckets. */
 export function s3Suite(name: string, start: ((folder: string) => Promise<S3Server>) | null): void {

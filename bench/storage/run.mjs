@@ -99,7 +99,7 @@ async function halfCached(eviction) {
   for (const shuffleUnit of ['shard', 'chunk']) {
     const opened = await openDataset(server.url);
     const cache = path.join(work, `cache-${shuffleUnit}`);
-    const options = { transform: 'raw', batchSize: 64, workers: 1, shuffleStreams: 32, shuffleUnit, checksum: 'never' };
+    const options = { transform: 'raw', batchSize: 64, workers: 1, streams: 32, shuffleUnit, checksum: 'never' };
     const loader = opened.loader({ ...options, cache, cacheSize: bytes / 2 });
     const fetched = [];
     for (let epoch = 0; epoch < 3; epoch++) {

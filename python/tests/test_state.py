@@ -102,7 +102,7 @@ def test_a_state_from_before_the_first_batch_is_the_start(small, taker):
 
 
 def test_two_ranks_take_up_the_state_of_one(small):
-    with loader_of(small, shuffle_streams=12, block_samples=4) as loader:
+    with loader_of(small, streams=12, block_samples=4) as loader:
         whole = run(loader, 1)
         state = stopped(loader, 5)
     rest = []

@@ -62,7 +62,7 @@ test.each([
   ['bench a --transform train256', '--transform takes train224, eval224 or a JSON file, and train256 cannot be read'],
   ['bench a --prefetch-batches 0', '--prefetch-batches takes a whole number from 1 on.'],
   ['plan a --world-size 0', '--world-size takes a whole number from 1 on.'],
-  ['plan a --shuffle-streams 65537', '--shuffle-streams takes a whole number from 1 to 65,536.'],
+  ['plan a --streams 65537', '--streams takes a whole number from 1 to 65,536.'],
   ['plan a --shuffle-buffer-size 1e99', '--shuffle-buffer-size takes a whole number from 1 on.'],
 ])('"shardtool %s" is turned down with what the flag takes', async (line, sentence) => {
   expect(await refusal(...line.split(' '))).toContain(sentence);

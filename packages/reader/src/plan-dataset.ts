@@ -22,7 +22,7 @@ export interface DatasetPlanOptions
       | 'prefetchBatches'
       | 'seed'
       | 'epoch'
-      | 'shuffleStreams'
+      | 'streams'
       | 'blockSamples'
       | 'shuffleBufferSize'
       | 'shuffleUnit'
@@ -62,7 +62,7 @@ export async function planDataset(dataset: StoredDataset, options: DatasetPlanOp
     seed,
     epoch,
     shuffle,
-    ...orderDefaults({ ...options, streams: options.shuffleStreams, worldSize, meanSampleBytes, shuffle }),
+    ...orderDefaults({ ...options, streams: options.streams, worldSize, meanSampleBytes, shuffle }),
     unit: options.shuffleUnit,
     worldSize,
     globalBatch,

@@ -44,7 +44,7 @@ class _CommonOptions(TypedDict, total=False):
     #: Forces the unit of the shuffle; by default it follows from the sizes.
     shuffle_unit: Literal["sample", "shard", "chunk"] | None
     #: Streams that are read at once over all ranks. Default: the least common multiple of 192 and ``world_size``.
-    shuffle_streams: int | None
+    streams: int | None
     #: Samples in the shuffle buffers of all streams together. Default: as many as make blocks of about 2 MiB.
     shuffle_buffer_size: int | None
     #: Samples in a block of a stream, instead of ``shuffle_buffer_size``.

@@ -26,7 +26,7 @@ test('a plan that nothing is wrong with has no advice', () => {
 test('batches of few classes are offered more streams', () => {
   const shuffleQuality = { ...REPORT.shuffleQuality, class: 3.2 };
   expect(advice({ shuffleQuality })).toEqual([
-    expect.stringMatching(/3\.2 times as often of one class.*--shuffle-streams 384/),
+    expect.stringMatching(/3\.2 times as often of one class.*--streams 384/),
   ]);
   expect(advice({ shuffleQuality: { ...REPORT.shuffleQuality, class: null, shard: 2 } })).toEqual([
     expect.stringContaining('of one shard'),

@@ -31,7 +31,7 @@ function shuffleQuality({ shuffleQuality: { shard, class: cls }, order, samples 
   const score = cls ?? shard ?? 1;
   if (score <= MIXED || order.shuffleBufferSize >= samples) return [];
   return [
-    `two samples of a batch are ${score.toFixed(1)} times as often of one ${cls === null ? 'shard' : 'class'} as by chance: --shuffle-streams ` +
+    `two samples of a batch are ${score.toFixed(1)} times as often of one ${cls === null ? 'shard' : 'class'} as by chance: --streams ` +
       `${order.streams * 2} takes a batch from twice as many places, for as many more reads; shards that were packed shuffled need neither`,
   ];
 }
@@ -73,7 +73,7 @@ function storage({ storage: needs, step }: PlanReport): string[] {
 function reads({ reads: { meanBytes, count } }: PlanReport, isRemote: boolean): string[] {
   if (!isRemote || count === 0 || meanBytes >= LEAST_READ) return [];
   return [
-    `a read brings ${formatSize(meanBytes)}, hardly more than its round trip is worth: fewer --shuffle-streams, or larger shards ` +
+    `a read brings ${formatSize(meanBytes)}, hardly more than its round trip is worth: fewer --streams, or larger shards ` +
       '(--max-shard-bytes when packing), make reads longer',
   ];
 }

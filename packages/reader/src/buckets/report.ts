@@ -16,7 +16,7 @@ export type BucketsPlanOptions = Pick<
   | 'seed'
   | 'epoch'
   | 'where'
-  | 'shuffleStreams'
+  | 'streams'
   | 'blockSamples'
   | 'shuffleBufferSize'
   | 'shuffleUnit'

@@ -47,7 +47,7 @@ export const LOADER_OPTIONS = {
     shown: 'by the sizes',
     help: 'What is shuffled over all of the dataset, before blocks are shuffled',
   },
-  shuffleStreams: {
+  streams: {
     kind: 'whole',
     from: 1,
     to: 65_536,

@@ -57,7 +57,6 @@ test.each([
   [{ batchsize: 3 }, 'A loader has no option "batchsize"; did you mean "batchSize"?'],
   [{ epoch_size: 1000 }, 'A loader has no option "epoch_size": set samplesPerEpoch.'],
   [{ drop_last: true }, `A loader has no option "drop_last": set lastBatch: 'drop'.`],
-  [{ streams: 4 }, 'A loader has no option "streams": set shuffleStreams.'],
   [{ lastBatch: 'padd' }, 'option lastBatch is not right: it is "pad", "drop" or "partial", and not "padd".'],
   [{ workers: 5000 }, 'option workers is not right: it is a whole number from 1 to 1,024, and not 5000.'],
   [{ keys: 'cat/1' }, 'option keys is not right: it is a list of texts, and not "cat/1".'],

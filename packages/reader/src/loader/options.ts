@@ -31,7 +31,7 @@ export interface LoaderOptions {
   /** Forces the unit of the shuffle; by default it follows from the sizes. */
   readonly shuffleUnit?: 'sample' | 'shard' | 'chunk' | undefined;
   /** Streams that are read at once over all ranks. Default: the least common multiple of 192 and `worldSize`. */
-  readonly shuffleStreams?: number | undefined;
+  readonly streams?: number | undefined;
   /** Samples in the shuffle buffers of all streams together. Default: as many as make blocks of about 2 MiB. */
   readonly shuffleBufferSize?: number | undefined;
   /** Samples in a block of a stream, instead of `shuffleBufferSize`. */

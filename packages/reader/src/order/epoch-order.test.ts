@@ -91,7 +91,7 @@ test('a value out of its limits is refused by name', () => {
   const good = { counts: [5], seed: 1, epoch: 0, streams: 2, blockSamples: 4 };
   expect(() => epochOrder({ ...good, seed: -1 })).toThrow('seed is -1');
   expect(() => epochOrder({ ...good, epoch: 2 ** 32 })).toThrow('epoch is 4294967296');
-  expect(() => epochOrder({ ...good, streams: 65_537 })).toThrow('shuffleStreams is 65537');
+  expect(() => epochOrder({ ...good, streams: 65_537 })).toThrow('streams is 65537');
   expect(() => epochOrder({ ...good, blockSamples: 0 })).toThrow('blockSamples is 0');
   expect(() => epochOrder({ ...good, counts: [1, 0.5] })).toThrow('counts[1] is 0.5');
 });

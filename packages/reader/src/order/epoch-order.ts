@@ -142,7 +142,7 @@ export function streamAt({ samples, streams }: StreamCut, place: number): number
 export function checkOrderOptions({ counts, seed, epoch, streams, blockSamples }: OrderOptions): void {
   checkWhole('seed', seed, 0, Number.MAX_SAFE_INTEGER);
   checkWhole('epoch', epoch, 0, 2 ** 32 - 1);
-  checkWhole('shuffleStreams', streams, 1, MAX_STREAMS);
+  checkWhole('streams', streams, 1, MAX_STREAMS);
   checkWhole('blockSamples', blockSamples, 1, 2 ** 31 - 1);
   for (let k = 0; k < counts.length; k++) {
     if (!Number.isSafeInteger(counts[k]) || counts[k]! < 0) checkWhole(`counts[${k}]`, counts[k]!, 0);

@@ -53,7 +53,7 @@ export interface StateContext {
 /** The loader's option that decides each of these keys of a state. */
 const OPTION_OF = {
   seed: 'seed',
-  streams: 'shuffleStreams',
+  streams: 'streams',
   blockSamples: 'blockSamples',
   unit: 'shuffleUnit',
   shuffle: 'shuffle',

@@ -48,8 +48,8 @@ export const planCommand = command({
       return;
     }
     if (dataset.mixture !== null) {
-      const { where, shuffleStreams, ...others } = options;
-      refuseForMixture({ where, shuffleStreams, stepMs, bandwidth, cacheSize });
+      const { where, streams, ...others } = options;
+      refuseForMixture({ where, streams, stepMs, bandwidth, cacheSize });
       const mixed = await planMixtureOf(dataset, others);
       await print(json ? JSON.stringify(mixed) : describeMixture(mixed));
       return;

@@ -127,8 +127,8 @@ function remedyOf(items: number, isSound: boolean): string {
   // So it is by default where all samples fit into the shuffle buffer: a larger one changes nothing.
   const longer =
     items === 1
-      ? 'Its block is 1 sample long: choose fewer shuffleStreams (4 for a few hundred samples, 1 for a few)'
-      : `Its block is ${items} samples long: choose fewer shuffleStreams, or a larger shuffleBufferSize`;
+      ? 'Its block is 1 sample long: choose fewer streams (4 for a few hundred samples, 1 for a few)'
+      : `Its block is ${items} samples long: choose fewer streams, or a larger shuffleBufferSize`;
   return isSound ? `${longer}.` : `${longer}. ${VERIFY}.`;
 }
 

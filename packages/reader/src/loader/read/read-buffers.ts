@@ -117,7 +117,7 @@ async function selectedSize({
 function tooSmall({ limitBytes, unit }: ReadBufferOptions, limit: number, least: number): OptionError {
   const given = limitBytes === undefined ? "half of this machine's memory is" : 'readBufferBytes is';
   const remedy =
-    unit === 'sample' ? "set shuffleUnit to 'chunk'" : 'choose fewer shuffleStreams or a smaller shuffleBufferSize';
+    unit === 'sample' ? "set shuffleUnit to 'chunk'" : 'choose fewer streams or a smaller shuffleBufferSize';
   return new OptionError(
     {},
     `The samples that are in memory at once take ${least} bytes, and ${given} ${limit}: set readBufferBytes to at least ` +

@@ -34,10 +34,10 @@ export function refuseChoices(options: OrderRequest): void {
   if (options.samplesPerEpoch !== undefined) {
     throw new OptionError({}, 'samplesPerEpoch of a mixture is given where the mixture is opened, not to its loader.');
   }
-  if (options.shuffleStreams !== undefined) {
+  if (options.streams !== undefined) {
     throw new OptionError(
       {},
-      'The datasets of a mixture share out the streams by themselves: leave out the option shuffleStreams.',
+      'The datasets of a mixture share out the streams by themselves: leave out the option streams.',
     );
   }
 }

@@ -108,7 +108,7 @@ export type OrderRequest = Pick<
   | 'state'
   | 'shuffle'
   | 'shuffleUnit'
-  | 'shuffleStreams'
+  | 'streams'
   | 'blockSamples'
   | 'shuffleBufferSize'
   | 'seed'
@@ -140,8 +140,7 @@ async function setUpDatasetOrder(dataset: StoredDataset, options: DatasetOrderRe
   const saved = options.state === undefined ? null : takeUp(dataset, subset, options);
   const shuffle = positions === undefined && (options.shuffle ?? saved?.shuffle ?? true);
   const { meanSampleBytes } = dataset;
-  const usual = () =>
-    orderDefaults({ ...options, streams: options.shuffleStreams, worldSize, meanSampleBytes, shuffle });
+  const usual = () => orderDefaults({ ...options, streams: options.streams, worldSize, meanSampleBytes, shuffle });
   const { blockSamples } = saved ?? usual();
   // A custom order is the same with any streams, so it continues on any number of ranks.
   const isFree = saved !== null && positions !== undefined && saved.streams % worldSize !== 0;
@@ -254,7 +253,7 @@ function takeUp(dataset: StoredDataset, subset: Subset, options: DatasetOrderReq
     shuffle: options.shuffle,
     epochSamples: options.samplesPerEpoch,
     seed: options.seed,
-    streams: options.shuffleStreams,
+    streams: options.streams,
     blockSamples: options.blockSamples,
     unit: options.shuffleUnit,
   });

@@ -325,7 +325,7 @@ export class StreamingReader implements BlockReader {
     return new ReadBufferError(
       {},
       `The read buffers of ${arena.capacity} bytes are full of blocks in use, and the next block takes ${bytes} bytes: set ` +
-        `readBufferBytes to at least ${least}, or choose fewer shuffleStreams or a smaller shuffleBufferSize.`,
+        `readBufferBytes to at least ${least}, or choose fewer streams or a smaller shuffleBufferSize.`,
     );
   }
 }
