@@ -143,7 +143,8 @@ function inPython(said) {
 }
 
 function docstring(help, like) {
-  const [first, ...others] = wrapped(help, '   ');
+  // The quotes take as much of the first line as they do behind one that is alone.
+  const [first, ...others] = wrapped(help, '   ', 6);
   const more = [...others, ...(like === null ? [] : ['', `    torchvision: v2.${like}.`])];
   const opened = `    """${first.trim()}`;
   return more.length === 0 ? `${opened}"""` : [opened, ...more, '    """'].join('\n');
@@ -154,11 +155,11 @@ function comment(line) {
 }
 
 /** Lines of up to 116 characters. */
-function wrapped(line, begin) {
+function wrapped(line, begin, taken = 0) {
   const lines = [];
   let now = begin;
   for (const word of line.split(' ')) {
-    if (now.length + word.length > 115) {
+    if (now.length + word.length + (lines.length === 0 ? taken : 0) > 115) {
       lines.push(now);
       now = begin;
     }

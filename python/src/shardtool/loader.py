@@ -51,8 +51,8 @@ class Loader(KnownAttributes, Generic[Array, Images]):
 
     A loop goes through one epoch (or ``epochs_per_loop`` of them) and gives a :class:`Batch` at a time; the next loop
     continues with the next epoch. A batch is yours: its images are in memory that is shared with the reader, a child
-    process, which fills it again only when nothing in Python refers to it. A loop that uses one batch after the other copies
-    nothing. If you keep ``prefetch_batches`` batches or more, the following ones are copied.
+    process, which fills it again only when nothing in Python refers to it. A loop that uses one batch after the other
+    copies nothing. If you keep ``prefetch_batches`` batches or more, the following ones are copied.
 
     ``reuse=True`` overwrites the images of a batch when the next one is requested, whatever refers to them; that needs
     the memory of one batch less. Frameworks that request batches ahead (Accelerate, JAX) need the default.
@@ -310,14 +310,16 @@ class Loader(KnownAttributes, Generic[Array, Images]):
 
     def __getstate__(self) -> None:
         raise TypeError(
-            "A loader cannot be sent to another process. Its reader has workers of its own: use num_workers=0."
+            "A loader cannot be sent to another process. Its reader has workers of its own: use num_workers=0, or send "
+            "shardtool.iterable_dataset(...), which has a loader in each process."
         )
 
     def _check_process(self) -> None:
         if os.getpid() != self._owner:
             raise ForkedLoaderError(
                 f"This loader belongs to process {self._owner}, and this is {os.getpid()}, forked from it: make a "
-                "loader in the process that uses it (with a DataLoader around it: num_workers=0)."
+                "loader in the process that uses it (with a DataLoader around it: num_workers=0), or use "
+                "shardtool.iterable_dataset(...), which has a loader in each process."
             )
 
     def _start(self, closes: Optional[int] = None) -> ReaderProcess:

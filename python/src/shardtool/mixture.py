@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Mixture(KnownAttributes):
     """What :class:`shardtool.Loader` takes in place of a folder to mix datasets.
 
-    ``parts``: a mapping for each dataset, in the order of ``batch.dataset_index``: ``{"dataset": "a/", "weight": 0.7}``.
-    A part may have ``name``, ``weight`` (all parts or none; shares are exact as they are written) or ``repeat``
+    ``parts``: a mapping for each dataset, such as ``{"dataset": "a/", "weight": 0.7}``, in the order of
+    ``batch.dataset_index``. A part may have ``name``, ``weight`` (all parts or none; shares are exact as they are written) or ``repeat``
     (2, 0.5), ``overlay``, ``split``, ``layout``, ``exclude_keys``, ``max_sample_bytes``, ``classes``, ``keys`` and
     ``where``. Without weights every sample comes once an epoch.
 

@@ -49,7 +49,9 @@ class _Letterbox(TypedDict):
 
 
 class Letterbox(_Letterbox, total=False):
-    """Resizes the image to fit into `size`, keeping its aspect ratio, and fills the rest with a border on both sides."""
+    """Resizes the image to fit into `size`, keeping its aspect ratio, and fills the rest with a border on both
+    sides.
+    """
 
     #: Value of the border. Values: 0 to 255, or [red, green, blue]. Default: 114.
     fill: int | Sequence[int]
@@ -66,7 +68,9 @@ class _Cover(TypedDict):
 
 
 class Cover(_Cover, total=False):
-    """Resizes the image to the smallest size that covers `size`, keeping its aspect ratio, and crops it to `size`."""
+    """Resizes the image to the smallest size that covers `size`, keeping its aspect ratio, and crops it to
+    `size`.
+    """
 
     #: Position of the crop. Values: center or random. Default: "center".
     crop: Literal["center", "random"]
@@ -169,8 +173,8 @@ class _RandomIoUCrop(TypedDict):
 
 
 class RandomIoUCrop(_RandomIoUCrop, total=False):
-    """Crops a random rectangle that contains the center of a box and overlaps it by at least a random IoU. Boxes whose
-    center is outside become empty; sanitize_bounding_boxes drops them.
+    """Crops a random rectangle that contains the center of a box and overlaps it by at least a random IoU. Boxes
+    whose center is outside become empty; sanitize_bounding_boxes drops them.
 
     torchvision: v2.RandomIoUCrop.
     """

@@ -47,7 +47,8 @@ class Writer:
     ``columns``: label columns of the index and their types, ``{"score": "double"}`` (``"string"``, ``"int"``,
     ``"double"``, ``"bool"``). Images that are arrays, or Pillow's, are stored as ``image_format``: ``"png"`` and
     ``"webp"`` (without loss) and ``"jpg"`` (of ``quality``) need Pillow, ``"npy"`` (not compressed) nothing.
-    ``storage``: how a bucket is asked, as in :class:`shardtool.Loader`. ``**options``: :class:`shardtool.WriterOptions`.
+    ``storage``: how a bucket is asked, as in :class:`shardtool.Loader`. ``**options``:
+    :class:`shardtool.WriterOptions`.
 
     Many processes write one dataset, each its part of the samples: ``part="2/4"`` is the second of four, with the same
     options in all of them. The part that ends last makes the dataset; a part that did not end is written anew.
