@@ -57,7 +57,9 @@ def test_a_value_that_is_not_right_is_named_in_python_s_spelling(small):
         next(iter(shardtool.Loader(small, where="json.number > 3")))
     with pytest.raises(TypeError, match="weights is an array of numbers"):
         shardtool.Loader(small, weights=lambda sample: 1)
-    with pytest.raises(TypeError, match=r"indices is an array of whole numbers, or of groups of one size, .* not one of float64"):
+    with pytest.raises(
+        TypeError, match=r"indices is an array of whole numbers, or of groups of one size, .* not one of float64"
+    ):
         shardtool.Loader(small, indices=[1.5])
     with pytest.raises(shardtool.OptionError, match=r"indices\[1\] is 9000, which is not the index of a sample"):
         next(iter(shardtool.Loader(small, indices=[0, 9000])))

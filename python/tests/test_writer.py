@@ -101,7 +101,7 @@ def test_a_sample_that_cannot_be_taken_is_an_error_of_its_own(tmp_path):
         with pytest.raises(shardtool.ShardtoolError, match="was already written") as error:
             writer.add("a", JPEG)
         assert error.value.key == "a"
-        with pytest.raises(shardtool.ShardtoolError, match="no image"):
+        with pytest.raises(shardtool.ShardtoolError, match="is not an image"):
             writer.add("c", jpg=b"text")
         with pytest.raises(shardtool.OptionError, match="no kind"):
             writer.add("c", b"text")
@@ -127,7 +127,7 @@ def test_a_key_that_is_no_text_is_an_error_of_its_own(tmp_path):
 def test_a_value_that_no_column_or_field_can_hold_is_an_error_of_its_own(tmp_path):
     with shardtool.Writer(tmp_path / "out", columns={"score": "double"}) as writer:
         writer.add("a", JPEG)
-        with pytest.raises(shardtool.OptionError, match='"score" of type double'):
+        with pytest.raises(shardtool.OptionError, match='column "score", whose type is double'):
             writer.add("b", JPEG, columns={"score": [1]})
         with pytest.raises(TypeError, match="column called 5"):
             writer.add("b", JPEG, columns={5: 1})

@@ -12,8 +12,7 @@ import { checkOpenOptions, findParts, isMixtureFile, type OpenOptions } from './
  * version wrote, and OverlayError or OptionError where an overlay, a split or a key does not belong to it.
  */
 export async function openDataset(location: string | readonly string[], options: OpenOptions = {}): Promise<Dataset> {
-  for (const one of Array.isArray(location) && location.length > 0 ? location : [location])
-    checkLocation('openDataset', one);
+  for (const one of Array.isArray(location) ? location : [location]) checkLocation('openDataset', one);
   const { signal } = options ?? {};
   return abortable(
     signal,

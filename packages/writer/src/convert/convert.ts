@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { checkLocation, checkObject, inLanes, OptionError, withMessages } from '@shardtool/base';
 import {
   type ChosenColumns,
@@ -61,7 +61,9 @@ export async function convert(
   output: string,
   options: ConvertOptions = {},
 ): Promise<ConvertReport> {
-  if (!(source instanceof Readable)) checkLocation('convert', source);
+  // A stream of another copy of streams, such as tar-stream's, is a stream too.
+  const isStream = typeof source === 'object' && source !== null && Symbol.asyncIterator in source;
+  if (!isStream) checkLocation('convert', source);
   checkLocation('convert', output);
   checkObject('convert', options);
   return endingOnProgressError(options, (given) => withMessages(() => convertTo(source, output, given)));
