@@ -129,16 +129,16 @@ function page(): string {
   return [
     "# A loader's options",
     '',
-    '`dataset.loader({ ... })` and `shardtool.Loader(location, ...)` take these; in Python in small letters, with `None` for what is left',
-    'out. A name or a value that is not right is an error when the loader is made. The option names that `bench`, `plan` and `preview` have',
-    'as flags stand in the last column. The table is made of `packages/reader/src/loader/option-table.ts` by a test.',
+    '`dataset.loader({ ... })` and `shardtool.Loader(location, ...)` take these options. In Python, use snake_case; `None` means the default.',
+    'Unknown names and invalid values raise when the loader is created. The last column names the flag of `bench`, `plan` and `preview`. A test',
+    'generates this table from `packages/reader/src/loader/option-table.ts`.',
     '',
-    '| option | in Python | what it may be | left out | what it does | flag |',
+    '| option | in Python | value | default | meaning | flag |',
     '|---|---|---|---|---|---|',
     ...rows,
     '',
-    'In Python, `reuse` is an argument of the loader, `state_dict` and `load_state_dict` for `state`, and `close` for `signal`; what Python has beyond',
-    'these (`output`, `with_keys`, `device` and others) is in `python/README.md`. `device` in TypeScript is in `packages/cuda/README.md`.',
+    'In Python, use `state_dict` and `load_state_dict` instead of `state`, and `close` instead of `signal`. The [Python guide](../python/README.md)',
+    'describes further arguments (`output`, `with_keys`, `device` and others). `packages/cuda/README.md` describes `device` in TypeScript.',
     '',
   ].join('\n');
 }
