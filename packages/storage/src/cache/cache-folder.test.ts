@@ -349,3 +349,20 @@ test('on a disk that is full nothing is kept and nothing is left half-written, u
     execFileSync('umount', ['-l', disk]);
   }
 });
+
+test('in a folder that is read-only by now, a claim of a process that cannot be asked keeps nobody waiting for ever', async () => {
+  const disk = smallDisk();
+  if (disk === null) return expect(disk).toBeNull();
+  try {
+    const cache = await CacheFolder.open(path.join(disk, 'cache'), 1000);
+    const elsewhere = newToken().replace(/[0-9a-f]{8}(-[0-9a-f]{8})$/, '00000000$1');
+    fs.writeFileSync(`${pathOf(cache, 'a')}.claim`, textOf(elsewhere));
+    execFileSync('mount', ['-o', 'remount,ro', disk]);
+    expect(cache.isBeingWritten('a')).toBe(true);
+    expect(await cache.whenWritten('a')).toBe(false);
+    expect(await cache.claim('a', 10, 5)).toBeNull();
+    await cache.drop('a');
+  } finally {
+    execFileSync('umount', ['-l', disk]);
+  }
+});

@@ -94,12 +94,16 @@ export class PieceFiles {
     this.unclaim(name);
   }
 
-  /** Null if no process is to write the piece. */
+  /** Null if no process is to write the piece, or the claim cannot be read. */
   ownerOf(name: string): Owner | null {
-    const claim = lookAtLock(this.#claimOf(name));
-    if (claim === null) return null;
-    const { bytes } = (claim.holder ?? {}) as { readonly bytes?: unknown };
-    return { ...claim, bytes: typeof bytes === 'number' ? bytes : 0, isGone: isDead(claim) };
+    try {
+      const claim = lookAtLock(this.#claimOf(name));
+      if (claim === null) return null;
+      const { bytes } = (claim.holder ?? {}) as { readonly bytes?: unknown };
+      return { ...claim, bytes: typeof bytes === 'number' ? bytes : 0, isGone: isGone(claim) };
+    } catch {
+      return null;
+    }
   }
 
   /** Where the process with this claim writes a piece before it is whole. */
@@ -129,6 +133,15 @@ export class PieceFiles {
     } catch {
       return [];
     }
+  }
+}
+
+/** A folder that takes no files cannot tell how old a claim is: its owner counts as alive then. */
+function isGone(claim: HeldLock): boolean {
+  try {
+    return isDead(claim);
+  } catch {
+    return false;
   }
 }
 
