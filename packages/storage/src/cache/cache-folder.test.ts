@@ -366,3 +366,20 @@ test('in a folder that is read-only by now, a claim of a process that cannot be 
     execFileSync('umount', ['-l', disk]);
   }
 });
+
+test('a claim for which the disk has no room leaves nothing that others would wait for', async () => {
+  const disk = smallDisk();
+  if (disk === null) return expect(disk).toBeNull();
+  try {
+    const cache = await CacheFolder.open(path.join(disk, 'cache'), 100_000);
+    const rest = path.join(disk, 'rest');
+    expect(() => fs.writeFileSync(rest, new Uint8Array(2_000_000))).toThrow('ENOSPC');
+    // A page is left for the lock, and none for the claim.
+    fs.truncateSync(rest, fs.statSync(rest).size - 4096);
+    expect(await cache.claim('a', 10, 5)).toBeNull();
+    expect(fs.readdirSync(path.join(cache.folder, 'pieces'))).toEqual([]);
+    expect(used(cache.folder)).toBe(0);
+  } finally {
+    execFileSync('umount', ['-l', disk]);
+  }
+});

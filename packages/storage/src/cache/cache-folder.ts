@@ -184,7 +184,12 @@ export class CacheFolder {
       if (this.has(name) || this.#isClaimed(name)) return null;
       if (!this.#evict(stored, key)) return null;
       this.#setUsed(this.#used() + stored);
-      return this.#pieces.claim(name, stored);
+      try {
+        return this.#pieces.claim(name, stored);
+      } catch (error) {
+        this.#setUsed(this.#used() - stored);
+        throw error;
+      }
     });
     return token === null || token === undefined ? null : { name, bytes, token };
   }

@@ -77,10 +77,15 @@ export class PieceFiles {
     return this.#files().flatMap((file) => (file.endsWith(CLAIM) ? file.slice(0, -CLAIM.length) : []));
   }
 
-  /** Claims a piece for this process and returns the token of the claim. */
+  /** Claims a piece for this process and returns the token of the claim. Nothing is left of it where the disk is full. */
   claim(name: string, bytes: number): string {
     const { token, text } = newLockText({ bytes });
-    writeFileSync(this.#claimOf(name), text);
+    try {
+      writeFileSync(this.#claimOf(name), text);
+    } catch (error) {
+      this.unclaim(name);
+      throw error;
+    }
     return token;
   }
 
