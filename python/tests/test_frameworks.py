@@ -1,7 +1,7 @@
 """Each sample comes exactly once over two ranks, through the frameworks that people train with.
 
-Each image has the number of its sample in its pixels, so the tests see what arrives. The frameworks need torch 2:
-`npm run test:long torch2` has them.
+Each image has the number of its sample in its pixels, in each channel another way, so the tests see what arrives. The
+frameworks need torch 2: `npm run test:long torch2` has them.
 """
 
 import importlib.util
@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from PIL import Image
 
@@ -26,12 +25,12 @@ def needs(*names):
 
 @pytest.fixture(scope="module")
 def numbered(tmp_path_factory):
-    """50 images whose red value is the number of the sample, and whose class is half of it."""
+    """50 images of one colour, whose red value is the number of the sample, and whose class is half of it."""
     folder = tmp_path_factory.mktemp("numbered")
     for number in range(SAMPLES):
         file = folder / "images" / f"{number // 2:02}" / f"{number:02}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.full((8, 8, 3), number, np.uint8)).save(file)
+        Image.new("RGB", (8, 8), (number, number + 60, number + 120)).save(file)
     return pack(folder / "images", folder / "shards", "--max-shard-samples", "20")
 
 
@@ -49,6 +48,8 @@ def see(epoch, images, labels, valid=None):
     valid = torch.ones(len(labels), dtype=torch.bool) if valid is None else valid
     numbers = images[:, 0, 0, 0].long()
     assert torch.equal(numbers // 2, labels), (numbers, labels)
+    colours = numbers[:, None] + torch.tensor([0, 60, 120])
+    assert torch.equal(images.long(), colours[:, :, None, None].expand_as(images)), (colours, images)
     SEEN.append([epoch, numbers[valid].tolist()])
 
 def save(rank):

@@ -236,6 +236,8 @@ def test_a_process_that_reads_for_all_gets_all_samples_and_sends_tensors(small):
     # Of two batches Accelerate makes one.
     assert [len(labels) for _, labels in batches] == [32] * 6 + [8]
     assert all(type(batch)._fields == ("images", "labels") for batch in batches)
+    # Accelerate's other processes get the bytes without the strides.
+    assert all(images.is_contiguous() for images, _ in batches)
     collated = DataLoaderDispatcher(DataLoader(dataset, batch_size=None, collate_fn=lambda batch: batch.indices), 1)
     assert sorted(torch.cat(list(collated)).tolist()) == list(range(200))
     dataset.close()

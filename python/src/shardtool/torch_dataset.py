@@ -106,7 +106,11 @@ class _WholeBatches(Generic[Array, Images]):
                 f"Accelerate reads this dataset in one process for all {self._share.receivers}, which takes longer "
                 "than if each read its own part: use dispatch_batches=False."
             )
-        return DispatchedBatch(*batch) if self._share.is_sent else WholeBatch(batch)
+        whole = WholeBatch(batch)
+        if self._share.receivers > 1:
+            # Bytes are sent as they lie in memory, and the other processes take them for contiguous tensors.
+            whole = whole._each(torch.Tensor.contiguous)
+        return DispatchedBatch(*whole) if self._share.is_sent else whole
 
 
 class ShardDataset(KnownAttributes, IterableDataset[WholeBatch[Array, Images]], Generic[Array, Images]):
