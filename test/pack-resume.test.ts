@@ -1,6 +1,8 @@
 import {
   copyFileSync,
+  existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -9,6 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { newToken, temporaryName, UnfinishedPackError } from '@shardtool/base';
 import { openDataset } from '@shardtool/reader';
 import {
@@ -311,18 +314,22 @@ test('a pack whose lock was taken over ends without a dataset, and leaves the lo
   const lock = path.join(output, 'pack.lock');
   const taken = JSON.stringify({ pid: 7, host: 'elsewhere', token: ELSEWHERE });
   let tokens: string[] = [];
-  const packing = pack(images, output, {
-    ...{ workers: 1, maxShardSamples: 5, imageFormat: 'png', resize: 512 },
-    onProgress: ({ stage, files }) => {
-      if (stage !== 'pack' || files < 10 || tokens.length > 0) return;
-      const { token } = JSON.parse(readFileSync(lock, 'utf8')) as { token: string };
-      // Nobody else writes under such names.
-      tokens = filesIn(output).flatMap((file) => /\.tar\.(.+)\.part$/.exec(file)?.[1] ?? []);
-      if (tokens.length === 0) return;
-      expect(new Set(tokens)).toEqual(new Set([token]));
-      writeFileSync(lock, taken);
-    },
-  });
+  let hasEnded = false;
+  const packing = pack(images, output, { workers: 1, maxShardSamples: 5, imageFormat: 'png', resize: 512 });
+  packing.then(
+    () => (hasEnded = true),
+    () => (hasEnded = true),
+  );
+  // The lock is taken over as soon as a shard is being written; seven more are to follow.
+  while (!hasEnded && tokens.length === 0) {
+    // Nobody else writes under such names.
+    const files = existsSync(output) ? readdirSync(output) : [];
+    tokens = files.flatMap((file) => /\.tar\.(.+)\.part$/.exec(file)?.[1] ?? []);
+    if (tokens.length === 0) await setImmediate();
+  }
+  const { token } = JSON.parse(readFileSync(lock, 'utf8')) as { token: string };
+  expect(new Set(tokens)).toEqual(new Set([token]));
+  writeFileSync(lock, taken);
   await expect(packing).rejects.toBeInstanceOf(OutputLockedError);
   expect(tokens).not.toEqual([]);
   expect(readFileSync(lock, 'utf8')).toBe(taken);
