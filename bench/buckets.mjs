@@ -44,7 +44,7 @@ if (values['first-batch'] !== undefined) {
     reuse: true,
     workers: 1,
     prefetchBatches: 2,
-    onBadSample: 'skip',
+    onBad: 'skip',
   });
   const cpuMs = () => process.cpuUsage().user / 1000 + process.cpuUsage().system / 1000;
   const atFirst = cpuMs();

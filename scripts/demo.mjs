@@ -37,6 +37,6 @@ console.log(
 console.log(`
 Next:
   npx shardtool ls ${output} --samples       what is inside
-  npx shardtool verify ${output} --decode    is every byte still right?
+  npx shardtool verify ${output} --check decode    is every byte still right?
   npx shardtool bench ${output}              how fast is it here?
   npx shardtool pack PHOTOS SHARDS             your own photos, a folder for each class`);

@@ -296,10 +296,10 @@ test('a rule leaves out the sizes that too few samples are nearest to, and plan 
 });
 
 test('a bad sample is raised, skipped, or replaced by one of its own batch', async () => {
-  const [first] = await run({ onBadSample: 'raise' });
+  const [first] = await run({ onBad: 'raise' });
   const steps = (drops: number) => ({ fields: { module: DROPS, options: { number: drops } } });
   const victim = first!.numbers[3]!;
-  const [dropped] = await run({ customSteps: steps(victim), onBadSample: 'raise' });
+  const [dropped] = await run({ customSteps: steps(victim), onBad: 'raise' });
   expect(dropped!.numbers).toEqual(first!.numbers.map((n, row) => (row === 3 ? first!.numbers[4]! : n)));
   expect(dropped!.shape).toEqual(first!.shape);
 });

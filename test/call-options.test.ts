@@ -15,7 +15,7 @@ test.each([
   ['get', async (dataset: Dataset) => dataset.get(0, { checksums: true } as never), 'did you mean "checksum"?'],
   ['samples', async (dataset: Dataset) => dataset.samples({ form: 3 } as never), 'did you mean "from"?'],
   ['verify', () => verify(shards, { onfault: () => undefined } as never), 'did you mean "onFault"?'],
-  ['repair', () => repair(shards, { decoded: true } as never), 'did you mean "decode"?'],
+  ['repair', () => repair(shards, { checks: 'decode' } as never), 'did you mean "check"?'],
   ['inspect', () => inspect(shards, { worker: 1 } as never), 'did you mean "workers"?'],
 ])('%s refuses an option that it does not have, and says which is meant', async (_, call, message) => {
   await using dataset = await openDataset(shards);

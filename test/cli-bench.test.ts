@@ -98,9 +98,9 @@ test('bench of images that cannot be decoded names the first, or leaves them out
   const raised = await here('bench', output, '--transform', 'eval224');
   expect(raised.code).toBe(1);
   expect(raised.stderr).toMatch(
-    /^shardtool: 000000\.tar: sample "truncated" cannot be used: .*--on-bad-sample to 'skip' or 'replace'\.\n$/,
+    /^shardtool: 000000\.tar: sample "truncated" cannot be used: .*--on-bad to 'skip' or 'replace'\.\n$/,
   );
-  const skipped = await here('bench', output, '--transform', 'eval224', '--on-bad-sample', 'skip');
+  const skipped = await here('bench', output, '--transform', 'eval224', '--on-bad', 'skip');
   expect(skipped.stdout).toMatch(/^1 bad sample: truncated$/m);
 });
 

@@ -31,7 +31,7 @@ test('an overlay is made, listed, used, verified and dropped', async () => {
   const split = await shardtool('split', shards, '--val', '20%', '--by', 'class', '--parent', 'clean');
   expect(split.stdout).toBe(`Made ${shards}/overlays/split.jsonl: val 12 samples, train 46 samples.\n`);
 
-  const listed = await shardtool('overlay', 'list', shards);
+  const listed = await shardtool('overlay', 'ls', shards);
   expect(listed.stdout).toMatch(
     /^clean\t[0-9a-f]{16}\t2 samples left out, 1 sample of another class, columns set of 1 sample\t--exclude-keys .*\nsplit on clean\t[0-9a-f]{16}\tval 12 samples, train 46 samples\tsplit: val 0\.2, rest train, by class\n$/,
   );
@@ -47,7 +47,7 @@ test('an overlay is made, listed, used, verified and dropped', async () => {
   expect((await shardtool('ls', shards, '--exclude-keys', bad)).stdout).toContain('58 samples');
 
   expect(await shardtool('verify', shards)).toMatchObject({ code: 0 });
-  expect(await shardtool('overlay', 'drop', shards, 'clean')).toMatchObject({
+  expect(await shardtool('overlay', 'rm', shards, 'clean')).toMatchObject({
     code: 1,
     stderr: 'shardtool: The overlay "split" lies on "clean": drop that one first.\n',
   });
@@ -145,7 +145,7 @@ test.each([
   [['split', 'SHARDS', '--val', '0.6', '--test', '0.4'], 'The shares leave nothing for the split "train"'],
   [
     ['ls', 'SHARDS', '--overlay', 'none'],
-    'There is no overlay SHARDS/overlays/none.jsonl: "shardtool overlay list" names',
+    'There is no overlay SHARDS/overlays/none.jsonl: "shardtool overlay ls" names',
   ],
 ])('%j is answered with a sentence', async (words, sentence) => {
   const shards = await untouched();

@@ -67,7 +67,7 @@ test.each([
   [['index', 'nowhere.tar'], 'nowhere.tar cannot be opened'],
   [['pack', 'nowhere', 'x'], 'The source nowhere does not exist'],
   [['commit', 'nowhere'], 'nowhere does not exist'],
-  [['overlay', 'list', 'nowhere'], 'nowhere cannot be opened'],
+  [['overlay', 'ls', 'nowhere'], 'nowhere cannot be opened'],
   [['frobnicate'], 'It does not take this: frobnicate. "shardtool --help" lists the commands.'],
   [['pack', 'a', 'b', '--workers', 'x'], '--workers takes a whole number from 1 to 1,024.'],
   [

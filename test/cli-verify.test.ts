@@ -62,10 +62,14 @@ test('verify of a sound dataset ends with 0, and prints nothing where it is to b
     code: 0,
     stdout: expect.stringMatching(/^6 shards, 60 samples, \d\.\d MB: all as it was packed\n$/),
   });
-  expect(await shardtool('verify', shards, '--decode', '--quiet')).toMatchObject({ code: 0, stdout: '', stderr: '' });
+  expect(await shardtool('verify', shards, '--check', 'decode', '--quiet')).toMatchObject({
+    code: 0,
+    stdout: '',
+    stderr: '',
+  });
 });
 
-test('verify --decode also lists the images that were packed although they end too early', async () => {
+test('verify --check decode also lists the images that were packed although they end too early', async () => {
   const shards = newFolder();
   const kept = ['truncated.png', 'truncated-half.jpg', 'no-end-marker.jpg', 'flipped-bits.jpg', 'progressive.jpg'];
   const include = kept.flatMap((name) => ['--include', name]);
@@ -73,7 +77,7 @@ test('verify --decode also lists the images that were packed although they end t
     code: 0,
   });
   expect((await shardtool('verify', shards)).code).toBe(0);
-  const { code, stdout } = await shardtool('verify', shards, '--decode');
+  const { code, stdout } = await shardtool('verify', shards, '--check', 'decode');
   expect(code).toBe(1);
   const lines = stdout.trimEnd().split('\n');
   expect(lines.slice(0, -1).map((line) => line.split('\t')[1])).toEqual([
@@ -92,7 +96,7 @@ test('verify of a foreign tar without an index says that there is nothing to com
   );
 });
 
-test('verify --decode names the samples without an image of a dataset of images, which loaders do not take', async () => {
+test('verify --check decode names the samples without an image of a dataset of images, which loaders do not take', async () => {
   const photo = readFileSync('test/fixtures/odd-images/progressive.jpg');
   const files = tree({ 'words.tar': archive(entry({ name: 'a.txt' }, 'a'), entry({ name: 'b.txt' }, 'b')) });
   writeFileSync(
@@ -102,7 +106,7 @@ test('verify --decode names the samples without an image of a dataset of images,
   for (const shards of [files, newFolder()]) {
     if (shards !== files) expect((await shardtool('convert', files, shards)).code).toBe(0);
     expect((await shardtool('verify', shards)).code).toBe(0);
-    const { code, stdout } = await shardtool('verify', shards, '--decode');
+    const { code, stdout } = await shardtool('verify', shards, '--check', 'decode');
     expect([code, stdout.split('\n').slice(0, -2)]).toEqual([
       1,
       ['photos.tar\td\tit has no image, which loaders require; exclude it with --exclude-keys'],

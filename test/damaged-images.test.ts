@@ -79,7 +79,7 @@ test('a check of headers takes damaged images', () => {
 
 test('verify and inspect name the same images, and a loader does, unless only the end marker is missing', async () => {
   const found: string[] = [];
-  await verify(packed, { decode: true, onFault: ({ key }) => found.push(key!) });
+  await verify(packed, { check: 'decode', onFault: ({ key }) => found.push(key!) });
   expect(found.sort()).toEqual(bad.map(keyOf));
 
   await using dataset = await openDataset(packed);
@@ -89,7 +89,7 @@ test('verify and inspect name the same images, and a loader does, unless only th
   const loader = dataset.loader({
     workers: 1,
     transform: [{ name: 'resize', size: [32, 32] }],
-    onBadSample: 'skip',
+    onBad: 'skip',
     shuffle: false,
   });
   for await (const _ of loader);

@@ -65,7 +65,11 @@ function bytesOf(folder: string): Record<string, string> {
 
 describe.each(Object.entries(PACKS))('an earlier dataset of %s', (name, options) => {
   test('is sound to verify, to the pixel', async () => {
-    expect(await verify(at(name), { workers: 1, decode: true })).toMatchObject({ shards: 4, samples: 24, faults: 0 });
+    expect(await verify(at(name), { workers: 1, check: 'decode' })).toMatchObject({
+      shards: 4,
+      samples: 24,
+      faults: 0,
+    });
   });
 
   test('opens with every sample, its fields, class and columns', async () => {

@@ -183,7 +183,7 @@ test('an index that is older than its tar is not used', async () => {
 
 test('verify of foreign tars compares with the indexes that were kept, and without them walks the headers', async () => {
   const folder = photoTars();
-  expect(await verify(folder, { workers: 1, decode: true })).toMatchObject({
+  expect(await verify(folder, { workers: 1, check: 'decode' })).toMatchObject({
     shards: 6,
     samples: 60,
     faults: 0,

@@ -77,7 +77,7 @@ test('index adds checksums and sizes beside the chunks, and verify notices what 
   const folder = copyOf('photos');
   expect(await indexShards([folder])).toMatchObject({ shards: 3, samples: expected.length });
   expect(readdirSync(folder)).toContain('chunk-0-0.parquet');
-  expect((await verify(folder, { workers: 1, decode: true })).faults).toBe(0);
+  expect((await verify(folder, { workers: 1, check: 'decode' })).faults).toBe(0);
   const chunk = path.join(folder, 'chunk-0-1.bin');
   const { atime, mtime } = statSync(chunk);
   const bytes = readFileSync(chunk);

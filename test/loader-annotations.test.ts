@@ -212,9 +212,9 @@ test('a bad sample that is skipped has no objects, and one that is replaced has 
   for (const collate of ['stack', 'list'] as const) {
     const options = { annotations: all, shuffle: false, collate, batchSize: 2, epochsPerLoop: 2 };
     const skipped = { valid: [1, 0], offsets: [0, 1, 1], boxes: [1, 2, 3, 4] };
-    expect(await looked(tar, { ...options, onBadSample: 'skip' }, seen)).toEqual([skipped, skipped]);
+    expect(await looked(tar, { ...options, onBad: 'skip' }, seen)).toEqual([skipped, skipped]);
     const replaced = { valid: [1, 1], offsets: [0, 1, 2], boxes: [1, 2, 3, 4, 1, 2, 3, 4] };
-    expect(await looked(tar, { ...options, onBadSample: 'replace' }, seen)).toEqual([replaced, replaced]);
+    expect(await looked(tar, { ...options, onBad: 'replace' }, seen)).toEqual([replaced, replaced]);
   }
 });
 

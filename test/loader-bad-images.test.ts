@@ -19,7 +19,7 @@ test('batches before a bad sample come whole', async () => {
   expect(error).toBeInstanceOf(BadSampleError);
   expect((error as BadSampleError).key).toBe(badKeys[0]);
   expect((error as BadSampleError).message).toMatch(
-    /^\d{6}\.tar: sample "a\/\d{4}" cannot be used: .*shardtool verify --decode/,
+    /^\d{6}\.tar: sample "a\/\d{4}" cannot be used: .*shardtool verify --check decode/,
   );
   expect(keysOf(seen)).toEqual(order.slice(0, 6));
 });
@@ -27,7 +27,7 @@ test('batches before a bad sample come whole', async () => {
 test('skip marks the row as not valid and blanks it; everything else is where it would be', async () => {
   const blank = crc32(new Uint8Array(24 * 24 * 3));
   for (const lastBatch of ['partial', 'pad'] as const) {
-    const { seen, loader } = await run({ onBadSample: 'skip', batchSize: 10, lastBatch });
+    const { seen, loader } = await run({ onBad: 'skip', batchSize: 10, lastBatch });
     expect(keysOf(seen).slice(0, 48)).toEqual(order);
     const valid = seen.flatMap((batch) => batch.valid).slice(0, 48);
     expect(valid).toEqual(order.map((key) => (badKeys.includes(key) ? 0 : 1)));
@@ -42,7 +42,7 @@ test('skip marks the row as not valid and blanks it; everything else is where it
 });
 
 test('replace takes the next good sample of the same block; everything else is where it would be', async () => {
-  const { seen, loader } = await run({ onBadSample: 'replace', batchSize: 10 });
+  const { seen, loader } = await run({ onBad: 'replace', batchSize: 10 });
   const expected = order.slice();
   // Behind the last row of a block comes its first.
   expected[7] = order[0]!;
@@ -64,14 +64,14 @@ test('replace takes the next good sample of the same block; everything else is w
 test('a reason that is a sentence of its own ends with one full stop within another one', async () => {
   const file = path.join(emptyFolder(), 'foreign.tar');
   writeFileSync(file, archive(entry({ name: 's0.jpg' }, 'GIF, or so it was hoped')));
-  const told = /cannot be used: .* \(JPEG, PNG, GIF, WebP, TIFF or AVIF\)\. Run "shardtool verify --decode"/;
+  const told = /cannot be used: .* \(JPEG, PNG, GIF, WebP, TIFF or AVIF\)\. Run "shardtool verify --check decode"/;
   await expect(run({ ...base, batchSize: 1 }, file)).rejects.toThrow(told);
-  await expect(run({ ...base, batchSize: 1, onBadSample: 'replace' }, file)).rejects.toThrow(/AVIF\)\. Its block/);
+  await expect(run({ ...base, batchSize: 1, onBad: 'replace' }, file)).rejects.toThrow(/AVIF\)\. Its block/);
 });
 
 test('bad images of a list are empty where they are skipped', async () => {
   await using dataset = await openDataset(shards);
-  const options = { ...base, onBadSample: 'skip', collate: 'list', transform: [{ name: 'resize', size: 24 }] } as const;
+  const options = { ...base, onBad: 'skip', collate: 'list', transform: [{ name: 'resize', size: 24 }] } as const;
   const heights: number[] = [];
   for await (const { list } of dataset.loader(options)) heights.push(...list!.map(({ height }) => height));
   expect(heights.map((height) => height === 0)).toEqual(order.map((key) => badKeys.includes(key)));

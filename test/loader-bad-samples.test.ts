@@ -16,35 +16,35 @@ test('a bad sample ends the loop with shard, key and reason; the first of a batc
     expect(error).toBeInstanceOf(BadSampleError);
     expect((error as BadSampleError).key).toBe(badKeys[0]);
     expect((error as BadSampleError).message).toMatch(
-      /^\d{6}\.tar: sample "a\/\d{4}" cannot be used: .*shardtool verify --decode/,
+      /^\d{6}\.tar: sample "a\/\d{4}" cannot be used: .*shardtool verify --check decode/,
     );
   }
 });
 
 test('substitutes do not depend on where the epoch was taken up, on workers or on the batch size', async () => {
-  const whole = await run({ onBadSample: 'replace', batchSize: 7 });
+  const whole = await run({ onBad: 'replace', batchSize: 7 });
   await using dataset = await openDataset(shards);
-  const loader = dataset.loader({ ...base, onBadSample: 'replace', batchSize: 6 });
+  const loader = dataset.loader({ ...base, onBad: 'replace', batchSize: 6 });
   for await (const { index } of loader) if (index === 2) break;
-  const rest = await run({ onBadSample: 'replace', batchSize: 9, workers: 2, state: loader.state() });
+  const rest = await run({ onBad: 'replace', batchSize: 9, workers: 2, state: loader.state() });
   expect(keysOf(rest.seen)).toEqual(keysOf(whole.seen).slice(18));
 });
 
 test('a block without any good sample is an error, also for replace', async () => {
-  await expect(run({ onBadSample: 'replace', keys: badKeys })).rejects.toThrow(
+  await expect(run({ onBad: 'replace', keys: badKeys })).rejects.toThrow(
     /no sample of the block of "a\/\d{4}" can take its row.*Its block is \d+ samples? long: choose fewer streams/,
   );
-  const { seen, loader } = await run({ onBadSample: 'skip', keys: badKeys });
+  const { seen, loader } = await run({ onBad: 'skip', keys: badKeys });
   expect(seen.flatMap(({ valid }) => valid)).toEqual([0, 0, 0, 0, 0]);
   expect(loader.report().bad).toBe(5);
 });
 
 test('of blocks of one sample the error names how many streams make longer ones, and those have substitutes', async () => {
   const few = { ...base, shuffleUnit: undefined, streams: undefined, blockSamples: undefined, keys: [...order] };
-  await expect(run({ ...few, onBadSample: 'replace' })).rejects.toThrow(
-    'Its block is 1 sample long: choose fewer streams (4 for a few hundred samples, 1 for a few). Run "shardtool verify --decode"',
+  await expect(run({ ...few, onBad: 'replace' })).rejects.toThrow(
+    'Its block is 1 sample long: choose fewer streams (4 for a few hundred samples, 1 for a few). Run "shardtool verify --check decode"',
   );
-  const { loader } = await run({ ...few, onBadSample: 'replace', streams: 4 });
+  const { loader } = await run({ ...few, onBad: 'replace', streams: 4 });
   expect(loader.report().bad).toBe(5);
 });
 
@@ -56,7 +56,7 @@ test('of what the transform does not take no sentence says that a verification w
   const decoder = await SampleDecoder.open(dataset, { transform: options.transform });
   const single = await told(decoder.get('a/0000'));
   decoder.close();
-  for (const message of [await told(run(options)), await told(run({ ...options, onBadSample: 'replace' })), single]) {
+  for (const message of [await told(run(options)), await told(run({ ...options, onBad: 'replace' })), single]) {
     expect(message).toMatch(wrong);
     expect(message).not.toContain('verify');
   }
@@ -72,12 +72,12 @@ test('samples without an image, or with a field that is not what its name says, 
   const file = path.join(emptyFolder(), 'foreign.tar');
   writeFileSync(file, archive(...entries));
   const options = { ...base, shuffle: false, batchSize: 6 } as const;
-  await expect(run(options, file)).rejects.toThrow('sample "s2" cannot be used: it has no image. Set onBadSample to');
+  await expect(run(options, file)).rejects.toThrow('sample "s2" cannot be used: it has no image. Set onBad to');
   await expect(run({ ...options, keys: ['s3', 's4'] }, file)).rejects.toThrow(
     'sample "s4" cannot be used: its field "json" is not what its name says',
   );
   await using dataset = await openDataset(file);
-  for await (const { valid, fields } of dataset.loader({ ...options, onBadSample: 'skip' })) {
+  for await (const { valid, fields } of dataset.loader({ ...options, onBad: 'skip' })) {
     expect([...valid]).toEqual([1, 1, 0, 1, 0, 1]);
     expect(fields.json!.map((value) => (value as { number: number } | null)?.number)).toEqual([
       0,
@@ -88,7 +88,7 @@ test('samples without an image, or with a field that is not what its name says, 
       5,
     ]);
   }
-  for await (const { keys, fields } of dataset.loader({ ...options, onBadSample: 'replace' })) {
+  for await (const { keys, fields } of dataset.loader({ ...options, onBad: 'replace' })) {
     expect(keys).toEqual(['s0', 's1', 's3', 's3', 's5', 's5']);
     expect(fields.json!.map((value) => (value as { number: number }).number)).toEqual([0, 1, 3, 3, 5, 5]);
   }
@@ -145,22 +145,22 @@ test('the first epoch that is checked is a whole one, also where the run was tak
 test('a changed byte may be skipped or substituted like any bad sample', async () => {
   const location = await packedSound();
   await damage(location, order[10]!);
-  const { seen, loader } = await run({ onBadSample: 'replace', checksum: 'always' }, location);
+  const { seen, loader } = await run({ onBad: 'replace', checksum: 'always' }, location);
   expect(keysOf(seen)[10]).toBe(order[11]);
   expect(loader.report().badSamples).toMatchObject([{ key: order[10], replacement: order[11] }]);
-  const raw = await run({ onBadSample: 'skip', checksum: 'always', transform: 'raw' }, location);
+  const raw = await run({ onBad: 'skip', checksum: 'always', transform: 'raw' }, location);
   expect(raw.seen.flatMap(({ valid }) => valid).indexOf(0)).toBe(10);
 });
 
 test.each(['raise', 'skip', 'replace'] as const)(
-  'images of two sizes without a transform are no bad samples: the transform is named (onBadSample %s)',
-  async (onBadSample) => {
+  'images of two sizes without a transform are no bad samples: the transform is named (onBad %s)',
+  async (onBad) => {
     const [source, output] = [emptyFolder(), path.join(emptyFolder(), 'shards')];
     mkdirSync(path.join(source, 'a'));
     for (const name of ['one-pixel.jpg', 'palette.png'])
       copyFileSync(path.join('test/fixtures/odd-images', name), path.join(source, 'a', name));
     await pack(source, output, { workers: 1 });
-    const run = batchesOf(output, { batchSize: 2, onBadSample });
+    const run = batchesOf(output, { batchSize: 2, onBad });
     await expect(run).rejects.toThrow(/^The images differ in size: sample "a\/.*" of 000000\.tar is good/);
   },
 );

@@ -74,7 +74,7 @@ describe.each(['tar', 'lmdb', 'msgpack'] as const)('in %s', (format) => {
   test.each(ways)('a changed byte of every field that is delivered is found: %s', async (_, options, fields) => {
     await using dataset = await openDataset(await location);
     const badOf = async (checksum: 'always' | 'never') => {
-      const common = { image: 'npy', onBadSample: 'skip', batchSize: 6, workers: 1 } as const;
+      const common = { image: 'npy', onBad: 'skip', batchSize: 6, workers: 1 } as const;
       await using loader = dataset.loader({ ...common, ...options, checksum });
       for await (const _batch of loader);
       return loader.report().badSamples.toSorted((a, b) => a.key.localeCompare(b.key));

@@ -80,7 +80,7 @@ test('a shard that is cut while workers read it makes bad samples, whose shard a
   cpSync(uncompressed, folder, { recursive: true });
   await using dataset = await openDataset(folder);
   onFastDisk(dataset);
-  await using loader = dataset.loader({ ...options, onBadSample: 'raise' });
+  await using loader = dataset.loader({ ...options, onBad: 'raise' });
   await epochOf(loader);
   for (const name of readdirSync(folder).filter((file) => file.endsWith('.tar'))) {
     truncateSync(path.join(folder, name), 1024);

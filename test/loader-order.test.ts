@@ -100,9 +100,7 @@ test('what would separate a group is refused by name', async () => {
     'batchSize is 8, and indices has groups of 3',
   );
   const options = { ...base, batchSize: 6, indices: groups };
-  await expect(batchesOf(shards, { ...options, onBadSample: 'replace' })).rejects.toThrow(
-    "onBadSample 'replace' would put",
-  );
+  await expect(batchesOf(shards, { ...options, onBad: 'replace' })).rejects.toThrow("onBad 'replace' would put");
   const sizes = { transform: [], aspectBuckets: [[8, 8]] } as const;
   await expect(batchesOf(shards, { ...options, ...sizes })).rejects.toThrow('aspectBuckets would separate');
   await expect(batchesOf(shards, { ...options, indices: [[1, 2], [3]] })).rejects.toThrow('give groups of one size');

@@ -62,7 +62,7 @@ test.each([...shards])('every field comes back from %s, and from what it is conv
   const folder = path.join(emptyFolder(), 'unpacked');
   await printed('unpack', other, folder, '--quiet');
   expectSource(folder);
-  expect(await verify(dataset, { decode: true, workers: 1 })).toMatchObject({ faults: 0, samples: 5 });
+  expect(await verify(dataset, { check: 'decode', workers: 1 })).toMatchObject({ faults: 0, samples: 5 });
 });
 
 test('a repair puts back what has these names, and a stream of them is converted', async () => {

@@ -44,7 +44,7 @@ const quarantine = readFileSync(path.join(shards, 'quarantine.jsonl'), 'utf8')
   .split('\n')
   .map((line): string => JSON.parse(line).path);
 const faults: Fault[] = [];
-const verified = await verify(shards, { workers: 1, decode: true, onFault: (fault) => faults.push(fault) });
+const verified = await verify(shards, { workers: 1, check: 'decode', onFault: (fault) => faults.push(fault) });
 const dataset = await openDataset(shards);
 afterAll(() => dataset.close());
 const keyOf = (file: string) => samples.get(file)!.key;
@@ -87,7 +87,7 @@ async function read(file: string, options: LoaderOptions = {}): Promise<Image> {
 
 /** The images of one loop over all files, by their keys: a loop for each took most of the time. What is bad has none. */
 const images = new Map<string, Image>();
-for await (const { keys, valid, list } of dataset.loader({ workers: 1, collate: 'list', onBadSample: 'skip' })) {
+for await (const { keys, valid, list } of dataset.loader({ workers: 1, collate: 'list', onBad: 'skip' })) {
   for (const [row, image] of list!.entries()) {
     if (valid[row] === 1) images.set(keys[row]!, { ...image, pixels: Buffer.from(image.pixels) });
   }
@@ -120,7 +120,7 @@ describe('read', () => {
   test('truncated-half.jpg: a crop above the cut has pixels, any other one is bad', async () => {
     const loader = dataset.loader({
       keys: [keyOf('truncated-half.jpg')],
-      ...{ workers: 1, epochsPerLoop: 40, onBadSample: 'skip', transform: [{ name: 'randomCrop', size: [60, 200] }] },
+      ...{ workers: 1, epochsPerLoop: 40, onBad: 'skip', transform: [{ name: 'randomCrop', size: [60, 200] }] },
     });
     const valid: number[] = [];
     for await (const batch of loader) {

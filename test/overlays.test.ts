@@ -9,11 +9,11 @@ import { OverlayError } from '@shardtool/format';
 import {
   addOverlay,
   checkOverlays,
-  dropOverlay,
   getStats,
   listOverlays,
   openDataset,
   planDataset,
+  removeOverlay,
   splitDataset,
   subsetDataset,
 } from '@shardtool/reader';
@@ -414,7 +414,7 @@ test('what is wrong with an overlay is said, and names it', async () => {
   );
   await expect(addOverlay(shards, { name: 'x', classes: ['cat'] })).rejects.toThrow(/lacks "astronaut"/);
   await expect(addOverlay(shards, { name: 'x' })).rejects.toThrow(/would change nothing/);
-  await expect(dropOverlay(shards, 'one')).rejects.toThrow(/The overlay "two" lies on "one": drop that one first/);
+  await expect(removeOverlay(shards, 'one')).rejects.toThrow(/The overlay "two" lies on "one": drop that one first/);
   await expect(openDataset(shards, { overlay: 'three' })).rejects.toThrow(OverlayError);
   await expect(openDataset(shards, { overlay: 'one', split: 'val' })).rejects.toThrow(/There is no split "val"/);
   expect((await listOverlays(shards)).map(({ name, parent }) => [name, parent])).toEqual([
@@ -437,7 +437,7 @@ test('what is wrong with an overlay is said, and names it', async () => {
   expect(faults.map(({ overlay }) => overlay)).toEqual(['one', 'two']);
   writeFileSync(file, text);
   expect(await checkOverlays(shards)).toEqual([]);
-  await dropOverlay(shards, 'two');
+  await removeOverlay(shards, 'two');
   expect((await listOverlays(shards)).map(({ name }) => name)).toEqual(['one']);
   expect(readdirSync(path.join(shards, 'overlays/dropped'))).toHaveLength(1);
 });

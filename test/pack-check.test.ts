@@ -57,7 +57,10 @@ describe('check decode', async () => {
     for (const file of ['dataset.json', '000000.tar', '000000.parquet']) {
       expect(sha256(readFileSync(path.join(other, file)))).toBe(sha256(readFileSync(path.join(plain, file))));
     }
-    expect(await verify(output, { workers: 1, decode: true })).toMatchObject({ faults: 0, warnings: report.warnings });
+    expect(await verify(output, { workers: 1, check: 'decode' })).toMatchObject({
+      faults: 0,
+      warnings: report.warnings,
+    });
   });
 
   test('an image that is odd and can be decoded is counted', () => {

@@ -49,7 +49,7 @@ test.each<[string, PackOptions]>([
 });
 
 test('errors, progress and an end from outside reach the caller from the process that packs', async () => {
-  const stopping = { ...options, onBad: 'stop' as const, inFlight: 8 };
+  const stopping = { ...options, onBad: 'raise' as const, inFlight: 8 };
   await expect(pack(source, newFolder(), stopping)).rejects.toMatchObject({
     name: 'BadFileError',
     message: expect.stringContaining('--on-bad quarantine'),

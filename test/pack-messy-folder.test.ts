@@ -68,7 +68,7 @@ test('a dry run says what would be made, and lists it where it is asked to look 
   const decoded = await pack(SRC, ['--dry-run', '--check', 'decode'], looked.output);
   expect(listOf(decoded.output, 'quarantine.jsonl').map((bad) => bad.path)).toContain('dog/cut.jpg');
 
-  const packed = await pack(SRC, ['--on-bad', 'quarantine', '--max-bad', '1'], looked.output);
+  const packed = await pack(SRC, ['--on-bad', 'quarantine', '--max-bad', '100%'], looked.output);
   expect(packed.code).toBe(0);
   const again = await pack(SRC, ['--dry-run', '--check', 'header'], looked.output);
   expect(again.stderr).toContain('OUT holds a dataset already');
@@ -96,7 +96,7 @@ test('where too many files are bad, all of them are listed', async () => {
     /^shardtool: 2 of 11 images are bad, more than 1 % \(--max-bad\), and quarantine\.jsonl lists all of them\. The first: /,
   );
   expect(listOf(output, 'quarantine.jsonl')).toHaveLength(2);
-  expect((await pack(SRC, ['--on-bad', 'quarantine', '--max-bad', '1'], output)).code).toBe(0);
+  expect((await pack(SRC, ['--on-bad', 'quarantine', '--max-bad', '100%'], output)).code).toBe(0);
 });
 
 test('files at one key end the pack, or the later ones go to quarantine', async () => {
@@ -107,7 +107,7 @@ test('files at one key end the pack, or the later ones go to quarantine', async 
     'shardtool: cat/1.jpg and cat/1.png would both have the key "cat/1": rename one, or add its extension to --fields if it ' +
       'belongs to the other, or skip the second and list it in quarantine.jsonl with --on-bad quarantine.\n',
   );
-  const { stdout, output } = await pack(source, ['--on-bad', 'quarantine', '--max-bad', '1']);
+  const { stdout, output } = await pack(source, ['--on-bad', 'quarantine', '--max-bad', '100%']);
   expect(stdout).toContain('3 samples of 2 classes');
   expect(stdout).toContain('  2 files are bad and were left out: quarantine.jsonl says why\n');
   expect(listOf(output, 'quarantine.jsonl')).toEqual([
@@ -127,7 +127,7 @@ test('rows without a file end the pack, or go to quarantine; images without a ro
     'shardtool: LABELS:3 names dog/none.jpg, which is not among the files of the source; correct it, allow rows without a file (--allow-missing-files), or list such rows ' +
       'in quarantine.jsonl with --on-bad quarantine.\n',
   );
-  const { stdout, output } = await pack(source, ['--labels', labels, '--on-bad', 'quarantine', '--max-bad', '1']);
+  const { stdout, output } = await pack(source, ['--labels', labels, '--on-bad', 'quarantine', '--max-bad', '100%']);
   expect(stdout).toContain('  4 files skipped: 4 without a row (skipped.jsonl lists them)\n');
   const [row] = listOf(output, 'quarantine.jsonl');
   expect(row!.path).toBe('dog/none.jpg');
@@ -389,7 +389,7 @@ test('samples that webdataset skips in a tar are counted, whatever wrote it', as
   const { stdout, output } = await pack(source, []);
   expect(stdout).toContain(line);
   expect((await say(['convert', output, newFolder()])).stdout).toContain(line);
-  expect((await say(['convert', output, newFolder(), '--to', 'msgpack'])).stdout).not.toContain('because its key');
+  expect((await say(['convert', output, newFolder(), '--format', 'msgpack'])).stdout).not.toContain('because its key');
   expect((await pack(source, ['--format', 'lmdb'])).stdout).not.toContain('because its key');
   const writer = new Writer(newFolder());
   await writer.add({ key: '__x__/1', jpg: jpeg(1) });

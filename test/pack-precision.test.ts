@@ -71,7 +71,7 @@ test('packs that decode images refuse values that are no pixels, and verify name
   const packed = newFolder();
   await pack(source, packed, { fields: ['depth.png'] });
   const faults: string[] = [];
-  await verify(packed, { decode: true, onFault: ({ key }) => faults.push(key!) });
+  await verify(packed, { check: 'decode', onFault: ({ key }) => faults.push(key!) });
   expect(faults).toEqual(['a/3']);
 });
 

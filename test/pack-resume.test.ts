@@ -156,7 +156,7 @@ test('the number of workers, and a source that was moved as it is, change nothin
     utimesSync(path.join(moved, file), atimeMs / 1000, mtimeMs / 1000);
     utimesSync(path.join(images, file), atimeMs / 1000, mtimeMs / 1000);
   }
-  await expect(pack(images, output, { ...GO_ON, restart: true, onBad: 'stop' })).rejects.toBeInstanceOf(BadFileError);
+  await expect(pack(images, output, { ...GO_ON, restart: true, onBad: 'raise' })).rejects.toBeInstanceOf(BadFileError);
   expect(await pack(moved, output, { ...GO_ON, workers: 2 })).toMatchObject({ keptShards: 3, samples: 5 });
 });
 
@@ -267,7 +267,7 @@ test.each<[string, (file: string) => void, string]>([
   ['cut', (file) => truncateSync(file, 100), 'has changed since the pack began'],
   ['replaced by a folder', replaceByFolder, 'cannot be read (EISDIR'],
 ])('a file that is %s while the pack runs ends it, or goes to quarantine', async (_, change, reason) => {
-  for (const onBad of ['stop', 'quarantine'] as const) {
+  for (const onBad of ['raise', 'quarantine'] as const) {
     const images = await smallImages({ samples: 60 });
     const victim = path.join(images, 'a/0059.jpg');
     const output = newFolder();
@@ -282,7 +282,7 @@ test.each<[string, (file: string) => void, string]>([
         change(victim);
       },
     });
-    if (onBad === 'stop') await expect(packing).rejects.toThrow(`${victim} ${reason}`);
+    if (onBad === 'raise') await expect(packing).rejects.toThrow(`${victim} ${reason}`);
     else expect(await packing).toMatchObject({ samples: 59, quarantined: 1 });
     expect(isChanged).toBe(true);
   }

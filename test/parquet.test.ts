@@ -99,7 +99,7 @@ test.each([
   expect(Math.max(...bad)).toBeLessThan(9);
   for (const { reason } of faults) expect(reason).toMatch(new RegExp(`^field "[a-z.]+" is lost: (${why})`));
   await using dataset = await openDataset(file);
-  const loader = dataset.loader({ batchSize: 6, transform: 'raw', onBadSample: 'skip', shuffle: false, workers: 1 });
+  const loader = dataset.loader({ batchSize: 6, transform: 'raw', onBad: 'skip', shuffle: false, workers: 1 });
   const seen: (string | null)[] = [];
   for await (const { encoded } of loader)
     for (const image of encoded!) seen.push(image.length === 0 ? null : sha256(image));

@@ -32,7 +32,7 @@ async function makeDatasets(): Promise<void> {
   const keys = lines.slice(0, 7).map((line) => JSON.parse(line).key);
   fs.writeFileSync(path.join(top, 'keys.txt'), `${keys.join('\n')}\n`);
   await done('overlay', 'add', packed, 'fewer', '--exclude-keys', path.join(top, 'keys.txt'));
-  await done('convert', packed, path.join(top, 'lmdb'), '--to', 'lmdb', '--quiet');
+  await done('convert', packed, path.join(top, 'lmdb'), '--format', 'lmdb', '--quiet');
   fs.cpSync(packed, path.join(top, 'damaged'), { recursive: true });
   fs.cpSync(packed, path.join(top, 'foreign'), { recursive: true });
   for (const name of ['foreign', 'lmdb']) {
@@ -107,18 +107,18 @@ test('every option of ls, stats and unpack gives of a bucket what it gives of a 
   for (const view of ['', ...VIEWS.map((view) => ` ${view}`)]) {
     await expectTheSame('packed', [`ls --samples --json${view}`, `stats --json${view}`, `unpack${view}`]);
   }
-  await expectTheSame('packed', ['ls', 'ls --json', 'ls --samples', 'stats --classes 2', 'unpack --fields cls']);
+  await expectTheSame('packed', ['ls', 'ls --json', 'ls --samples', 'stats --limit 2', 'unpack --fields cls']);
 });
 
 test('every option of convert makes of a bucket what it makes of a folder', async () => {
   const options = [
     ...VIEWS,
-    '--to lmdb --lmdb-values image',
-    '--to msgpack --json',
-    '--to parquet --exclude-keys KEYS --name x',
-    '--to tfrecord --overlay fewer',
-    '--to mds --split val',
-    '--index wids,dali --crop-index',
+    '--format lmdb --lmdb-values image',
+    '--format msgpack --json',
+    '--format parquet --exclude-keys KEYS --name x',
+    '--format tfrecord --overlay fewer',
+    '--format mds --split val',
+    '--index wids,dali,crops',
     '--workers 2 --quiet',
     '--where source>"cat"',
     '--where width>450&&inspect.blur>0',
@@ -130,8 +130,8 @@ test('every option of convert makes of a bucket what it makes of a folder', asyn
 });
 
 test('verify finds the same in a bucket as in a folder, crop indexes included', async () => {
-  await expectTheSame('packed', ['verify', 'verify --decode --json', 'verify --workers 2 --quiet']);
-  await expectTheSame('damaged', ['verify', 'verify --decode', 'verify --json --workers 2']);
+  await expectTheSame('packed', ['verify', 'verify --check decode --json', 'verify --workers 2 --quiet']);
+  await expectTheSame('damaged', ['verify', 'verify --check decode', 'verify --json --workers 2']);
   expect((await shardtool('verify', 's3://b/damaged')).stdout).toContain('000002.tar\t');
 });
 
@@ -176,11 +176,11 @@ test('overlays and splits are made, listed and dropped in a bucket as in a folde
     'overlay add PLACE clean --exclude-keys KEYS',
     'overlay add PLACE clean --exclude-keys KEYS',
     'overlay add PLACE animals --parent clean --rename cat=animal',
-    'overlay list PLACE',
+    'overlay ls PLACE',
     'overlay log PLACE animals',
-    'overlay drop PLACE clean',
-    'overlay drop PLACE animals',
-    'overlay list PLACE --json',
+    'overlay rm PLACE clean',
+    'overlay rm PLACE animals',
+    'overlay ls PLACE --json',
     'split PLACE --val 0.25 --name quarter',
     'verify PLACE',
   ];

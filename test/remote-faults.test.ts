@@ -98,7 +98,7 @@ test('what is damaged at its place is fetched twice, and is a bad sample then', 
   await expect(run(`${server.url}/damaged`)).rejects.toThrow(
     /000001.tar: sample "\S+" cannot be used: it has changed since it was packed/,
   );
-  const { report } = await run(`${server.url}/damaged`, { onBadSample: 'skip' });
+  const { report } = await run(`${server.url}/damaged`, { onBad: 'skip' });
   expect(report).toMatchObject({ bad: 1, storage: { samplesAgain: 1 } });
 });
 

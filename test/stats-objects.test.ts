@@ -58,9 +58,9 @@ test('stats prints them', async () => {
       labels: { field: 'json', path: 'objects.label' },
     }),
   );
-  const { stdout, code } = await shardtool('stats', tar, '--annotations', file, '--classes', '2');
+  const { stdout, code } = await shardtool('stats', tar, '--annotations', file, '--limit', '2');
   expect(code).toBe(0);
   expect(stdout).toContain(`${all.length} objects on 24 images, 6 images without any`);
-  expect(stdout).toContain('and 6 more: --classes N, --json');
+  expect(stdout).toContain('and 6 more: --limit N, --json');
   expect(stdout).toMatch(/width of boxes: 10 each/);
 });

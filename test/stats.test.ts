@@ -86,12 +86,12 @@ test('keys that stand in two shards are counted and named', async () => {
 
 test('stats prints tables and histograms, and JSON for programs', async () => {
   const shards = photos.get('tar')!;
-  const { code, stdout, stderr } = await shardtool('stats', shards, '--classes', '3');
+  const { code, stdout, stderr } = await shardtool('stats', shards, '--limit', '3');
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout).toMatch(/^60 samples in 6 tar shards, \d\.\d MB; a shard has 10 samples, \d+ kB to \d+ kB\n/);
   expect(stdout).toMatch(/^6 classes, the smallest \w+ with 10$/m);
   expect(stdout).toMatch(new RegExp(`^ {2}cat +10, \\d+ kB {2}${'#'.repeat(40)}$`, 'm'));
-  expect(stdout).toMatch(/^ {2}and 3 more: --classes N, --json$/m);
+  expect(stdout).toMatch(/^ {2}and 3 more: --limit N, --json$/m);
   expect(stdout).toMatch(/^field jpg: in 60 samples, \d+ kB to \d+ kB, mean \d+ kB, median \d+ kB$/m);
   expect(stdout).toMatch(/^field cls: in 60 samples, 1 B each$/m);
   expect(stdout).toMatch(/^ {2}\d+ kB to \d+ kB +\d+ {2}#+$/m);

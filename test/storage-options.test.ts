@@ -4,12 +4,12 @@ import {
   addOverlay,
   checkOverlays,
   type Dataset,
-  dropOverlay,
   inspect,
   listOverlays,
   openDataset,
   openMixture,
   overlayHistory,
+  removeOverlay,
   splitDataset,
   subsetDataset,
 } from '@shardtool/reader';
@@ -85,7 +85,7 @@ test('overlays, splits, subsets and what inspect finds are those of the store th
   expect(await checkOverlays(PLACE, { storage })).toEqual([]);
   await using dataset = await openDataset(PLACE, { overlay: 'split', split: 'val', storage });
   expect(dataset.size).toBeLessThan(40);
-  await dropOverlay(PLACE, 'half', { storage });
+  await removeOverlay(PLACE, 'half', { storage });
   expect(await inspect(PLACE, { workers: 1, storage })).toMatchObject({ samples: 40 });
   expect(other.server.asked).toHaveLength(asked);
 });

@@ -178,9 +178,9 @@ test('the folder of Parquet shards holds nothing else, so that what reads a whol
   expect(readdirSync(place).filter((name) => name.startsWith('pack'))).toEqual(['pack.json']);
 });
 
-test('on the command line it is called --to, and ls says what was made', async () => {
+test('on the command line it is called --format, and ls says what was made', async () => {
   const place = newPlace();
-  const { code, stdout } = await shardtool('convert', messy, place, '--to', 'parquet', '--name', 'validation');
+  const { code, stdout } = await shardtool('convert', messy, place, '--format', 'parquet', '--name', 'validation');
   expect([code, stdout]).toEqual([0, expect.stringContaining('20 samples into 3 shards')]);
   expect(readdirSync(path.join(place, 'data'))).toContain('validation-00001-of-00003.parquet');
   expect((await shardtool('ls', place)).stdout).toContain(', 2 classes, fields jpg, json, mask.png, png, txt');
@@ -221,7 +221,7 @@ test('a sample in Parquet whose class is none of those that the file names is a 
   const loader = dataset.loader({
     transform: 'raw',
     batchSize: 20,
-    onBadSample: 'skip',
+    onBad: 'skip',
     lastBatch: 'partial',
     workers: 1,
   });

@@ -161,9 +161,9 @@ test('a sample that a step leaves out is replaced by the next of its block, and 
   expect(loader.report()).toMatchObject({ dropped: 2, bad: 0 });
 });
 
-test('what a step throws arrives with the key and the stack, whatever onBadSample says', async () => {
+test('what a step throws arrives with the key and the stack, whatever onBad says', async () => {
   const steps = { pixels: { module: own, export: 'fail' } };
-  const run = looked(masked, { transform: plain, customSteps: steps, onBadSample: 'skip' }, () => 0);
+  const run = looked(masked, { transform: plain, customSteps: steps, onBad: 'skip' }, () => 0);
   await expect(run).rejects.toBeInstanceOf(CustomStepError);
   await expect(run).rejects.toThrow(
     /masked\.tar: sample "s6": the step "pixels" threw: seven is not allowed\nTypeError[\s\S]*steps\.mjs:\d+/,

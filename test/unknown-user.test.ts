@@ -79,10 +79,10 @@ test('the main commands work for a user without a name, a home and a temporary f
   expect(await shardtool('stats', 'shards')).toContain('6 classes');
   expect(await shardtool('inspect', 'shards')).toContain('mean and std');
   expect(await shardtool('split', 'shards', '--val', '0.5')).toContain('Made');
-  expect(await shardtool('verify', 'shards', '--decode')).toContain('can be decoded whole');
+  expect(await shardtool('verify', 'shards', '--check', 'decode')).toContain('can be decoded whole');
   expect(await shardtool('verify', 'shards', '--fix')).toContain('nothing to repair');
   expect(await shardtool('unpack', 'shards', 'files')).toContain('Unpacked 120 files');
-  expect(await shardtool('convert', 'shards', 'lmdb', '--to', 'lmdb')).toContain('Converted 60');
+  expect(await shardtool('convert', 'shards', 'lmdb', '--format', 'lmdb')).toContain('Converted 60');
   expect(await shardtool('bench', 'shards', '--transform', 'raw', '--json')).toContain('"images":60');
 });
 

@@ -61,7 +61,7 @@ test.each(formats)('a sound %s dataset has no fault, decoded or not', async (for
   const progress: number[] = [];
   const report = await verify(sound[format], {
     workers: 1,
-    decode: true,
+    check: 'decode',
     onProgress: ({ shards }) => progress.push(shards),
   });
   expect(report).toMatchObject({ shards: 2, samples: 12, faults: 0, damagedSamples: 0, warnings: 0, checksums: true });
@@ -132,7 +132,7 @@ test('padding that has changed is found also where an image cannot be decoded', 
   change(shardFile(dataset, 'tar'), (file) => {
     file[offset[row]! + bytes[row]! + 1] = 1;
   });
-  expect(keyed(await faultsOf(dataset, { decode: true }))).toEqual(['000000.tar -', '000000.tar truncated']);
+  expect(keyed(await faultsOf(dataset, { check: 'decode' }))).toEqual(['000000.tar -', '000000.tar truncated']);
 });
 
 test.each(formats)('a cut %s shard: what is lost is listed, what is left is checked', async (format) => {

@@ -80,7 +80,7 @@ test('an image that has to be decoded is refused above the limit, and nothing is
   const { folder, shard } = await packed(10);
   await damage(shard, 'b', 'jpg');
   const before = digestsOf(folder);
-  const outcome = await shardtool('verify', folder, '--fix', '--decode', '--max-sample-bytes', '1000');
+  const outcome = await shardtool('verify', folder, '--fix', '--check', 'decode', '--max-sample-bytes', '1000');
   expect(outcome).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(/^shardtool: 000000\.tar: sample "a" has \d+ bytes, .*\(--max-sample-bytes\).*\n$/),

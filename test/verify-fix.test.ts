@@ -445,7 +445,7 @@ test('what a repair replaces stays in quarantine: an index, and a whole shard of
   const include = ['truncated-half.jpg', 'gray.jpg'];
   await pack('test/fixtures/odd-images', folder, { workers: 1, include });
   const before = readFileSync(path.join(folder, '000000.tar'));
-  await repair(folder, { workers: 1, decode: true });
+  await repair(folder, { workers: 1, check: 'decode' });
   expect(readFileSync(path.join(folder, 'quarantine', '000000.tar')).equals(before)).toBe(true);
   const index = path.join(folder, '000000.parquet');
   change(index, (bytes) => {
@@ -484,7 +484,7 @@ test('images that were packed damaged are taken out only where decode asks for i
   const include = ['truncated-half.jpg', 'gray.jpg', 'progressive.jpg'];
   await pack('test/fixtures/odd-images', folder, { workers: 1, include });
   expect(await repair(folder, { workers: 1 })).toMatchObject({ samples: 3, repairedShards: 0 });
-  expect(await repair(folder, { workers: 1, decode: true, source: 'test/fixtures/odd-images' })).toMatchObject({
+  expect(await repair(folder, { workers: 1, check: 'decode', source: 'test/fixtures/odd-images' })).toMatchObject({
     samples: 2,
     takenOut: 1,
   });

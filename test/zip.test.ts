@@ -116,7 +116,7 @@ test.each(['stored', 'deflated'])('a damaged file in a zip, %s, costs its sample
   expect(faults).toMatchObject([{ key, reason: expect.stringContaining('" has changed: crc32 ') }]);
   const opened = async () => {
     await using dataset = await openDataset(zip);
-    await using loader = dataset.loader({ transform: 'raw', batchSize: 18, onBadSample: 'skip' });
+    await using loader = dataset.loader({ transform: 'raw', batchSize: 18, onBad: 'skip' });
     let samples = 0;
     for await (const { valid } of loader) samples += valid.filter((isValid) => isValid === 1).length;
     return samples;

@@ -42,7 +42,7 @@ export function prepareShards(photos, workers, log, crops = false) {
     process.execPath,
     (target) => {
       const args = [CLI, 'pack', photos.folder, target, '--max-shard-samples', samples];
-      return crops ? [...args, '--crop-index'] : args;
+      return crops ? [...args, '--index', 'crops'] : args;
     },
     log,
   );

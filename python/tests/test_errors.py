@@ -45,8 +45,8 @@ def test_a_value_that_is_not_right_is_named_in_python_s_spelling(small):
     with pytest.raises(shardtool.OptionError, match="option batch_size is not right") as caught:
         len(shardtool.Loader(small, batch_size=0))
     assert isinstance(caught.value, ValueError)
-    with pytest.raises(shardtool.OptionError, match="option on_bad_sample is not right"):
-        len(shardtool.Loader(small, on_bad_sample="explode"))
+    with pytest.raises(shardtool.OptionError, match="option on_bad is not right"):
+        len(shardtool.Loader(small, on_bad="explode"))
     with pytest.raises(shardtool.OptionError, match='There is no transform "train225"'):
         len(shardtool.Loader(small, transform="train225"))
     with pytest.raises(shardtool.OptionError, match="choose a smaller batch, or last_batch"):
@@ -85,7 +85,7 @@ def test_a_bad_sample_raises_with_shard_and_key(damaged):
             list(loader)
         assert caught.value.shard == "000001.tar"
         assert caught.value.key in str(caught.value)
-        assert "set on_bad_sample to" in str(caught.value)
+        assert "set on_bad to" in str(caught.value)
         # It is raised again by the next loop, not swallowed.
         with pytest.raises(shardtool.BadSampleError):
             list(loader)
@@ -93,7 +93,7 @@ def test_a_bad_sample_raises_with_shard_and_key(damaged):
 
 @pytest.mark.usefixtures("lent_readers")
 def test_a_bad_sample_that_is_skipped_is_not_valid_and_reported(damaged):
-    with shardtool.Loader(damaged, output="numpy", on_bad_sample="skip") as loader:
+    with shardtool.Loader(damaged, output="numpy", on_bad="skip") as loader:
         rows = [(bool(valid), image) for batch in loader for image, valid in zip(batch.images, batch.valid)]
         report = loader.report()
     assert len(rows) == 200

@@ -151,7 +151,7 @@ def first(config, around, **given):
 
 whole = {"batch_size": None}
 first({"dispatch_batches": True}, whole, fields=["cls"])
-first({"dispatch_batches": True}, whole, on_bad_sample="skip")
+first({"dispatch_batches": True}, whole, on_bad="skip")
 first({"dispatch_batches": True}, whole, rank=1, world_size=2)
 save(0)
 """
@@ -161,7 +161,7 @@ save(0)
 def test_what_accelerate_would_split_wrongly_is_refused_by_name(numbered, tmp_path):
     [said] = run(REFUSED, numbered, tmp_path)
     assert "leave out fields, use dispatch_batches=False" in said[0]
-    assert "leave out on_bad_sample='skip'" in said[1]
+    assert "leave out on_bad='skip'" in said[1]
     assert "rank=1 and world_size=2, but Accelerate reads it as rank 0 of 1" in said[2]
 
 

@@ -248,7 +248,7 @@ def test_a_process_that_reads_for_all_gets_all_samples_and_sends_tensors(small):
     ("options", "named"),
     [
         ({"with_keys": True, "fields": ["json"]}, "leave out with_keys, fields, use dispatch_batches=False"),
-        ({"on_bad_sample": "skip"}, "on_bad_sample='skip'"),
+        ({"on_bad": "skip"}, "on_bad='skip'"),
         ({"output": "numpy"}, "output='numpy'"),
     ],
 )

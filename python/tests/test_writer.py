@@ -24,7 +24,7 @@ def picture(seed):
 
 
 def verify(folder):
-    run_node("packages/cli/lib/main.js", "verify", folder, "--decode")
+    run_node("packages/cli/lib/main.js", "verify", folder, "--check", "decode")
 
 
 def test_what_was_added_is_read_back_in_its_order(tmp_path):

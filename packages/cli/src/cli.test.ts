@@ -22,7 +22,10 @@ test.each([
   ['pack a b -j 2', 'There is no option -j. "shardtool pack --help" says more.'],
   ['pack -x a b', 'There is no option -x. "shardtool pack --help" says more.'],
   ['pack --quite a b', 'There is no option --quite; did you mean "--quiet"? "shardtool pack --help" says more.'],
-  ['convert a b --ot tar', 'There is no option --ot; did you mean "--to"? "shardtool convert --help" says more.'],
+  [
+    'convert a b --fromat tar',
+    'There is no option --fromat; did you mean "--format"? "shardtool convert --help" says more.',
+  ],
   ['-v', 'There is no option -v. "shardtool --help" lists the commands.'],
 ])('"shardtool %s" is turned down with a way on', async (line, sentence) => {
   expect(await refusal(...line.split(' ').filter(Boolean))).toBe(sentence);
@@ -30,12 +33,12 @@ test.each([
 
 test.each([
   ['pack a b --format zip', '--format "zip"; it may be "tar", "lmdb", "msgpack".'],
-  ['convert a b --to zip', '--to "zip"; it may be "tar", "lmdb", "msgpack", "mds", "tfrecord", "parquet".'],
-  ['convert a b --to=zip', '--to "zip"; it may be "tar", "lmdb", "msgpack", "mds", "tfrecord", "parquet".'],
   ['convert a b --format zip', '--format "zip"; it may be "tar", "lmdb", "msgpack", "mds", "tfrecord", "parquet".'],
-  ['convert a b --to tar --links twice', '--links "twice"; it may be "skip", "follow".'],
-  ['convert a b --to tar --max-shard-bytes lots', '--max-shard-bytes takes a size'],
-  ['convert a b -q --to lmdb --lmdb-values all', '--lmdb-values "all"; it may be "sample", "image".'],
+  ['convert a b --format=zip', '--format "zip"; it may be "tar", "lmdb", "msgpack", "mds", "tfrecord", "parquet".'],
+  ['convert a b --format zip', '--format "zip"; it may be "tar", "lmdb", "msgpack", "mds", "tfrecord", "parquet".'],
+  ['convert a b --format tar --links twice', '--links "twice"; it may be "skip", "follow".'],
+  ['convert a b --format tar --max-shard-bytes lots', '--max-shard-bytes takes a size'],
+  ['convert a b -q --format lmdb --lmdb-values all', '--lmdb-values "all"; it may be "sample", "image".'],
   ['pack a b --format tar --format lmdb', '--format is given more than once.'],
   [
     'pack a b --max-shard-bytes lots',
@@ -48,8 +51,9 @@ test.each([
   ['pack a b --seed 9007199254740992', '--seed takes a whole number from 0 on.'],
   ['pack a b --resize 1.5', '--resize takes a whole number from 1 to 65,535.'],
   ['pack a b --quality 101', '--quality takes a whole number from 1 to 100.'],
-  ['pack a b --max-bad 1.5', '--max-bad takes a share from 0 to 1, as 0.01 or 1%, and not "1.5".'],
-  ['pack a b --max-bad -1%', '--max-bad takes a share'],
+  ['pack a b --max-bad 1.5', '--max-bad takes a percentage such as 1%, or a number below 1 such as 0.01, and not "1.5".'],
+  ['pack a b --max-bad 1', '--max-bad takes a percentage such as 1%, or a number below 1 such as 0.01, and not "1".'],
+  ['pack a b --max-bad -1%', '--max-bad takes a percentage'],
   ['pack a b --workers x', '--workers takes a whole number from 1 to 1,024.'],
   ['pack a b --workers 1 --workers 2', '--workers is given more than once.'],
   ['pack a b --workers', '--workers takes a value.'],

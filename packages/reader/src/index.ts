@@ -96,13 +96,13 @@ export {
 } from './overlay/add.js';
 export {
   checkOverlays,
-  dropOverlay,
   listOverlays,
   type OverlayFault,
   type OverlaySummary,
   overlayColumnTypes,
   overlayHistory,
   readOverlay,
+  removeOverlay,
 } from './overlay/catalogue.js';
 export { type SplitOptions, type SplitReport, splitDataset } from './overlay/split.js';
 export { type SubsetOptions, type SubsetReport, subsetDataset } from './overlay/subset.js';

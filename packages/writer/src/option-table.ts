@@ -227,10 +227,10 @@ export const PACK_OPTIONS = {
   },
   onBad: {
     kind: 'choice',
-    values: ['stop', 'quarantine'],
-    default: 'stop',
+    values: ['raise', 'quarantine'],
+    default: 'raise',
     isRecorded: false,
-    help: 'What to do with files that cannot be packed: stop, or list them in quarantine.jsonl and continue',
+    help: 'What to do with files that cannot be packed: stop with an error (raise), or list them in quarantine.jsonl and continue',
   },
   maxBad: {
     kind: 'share',

@@ -136,7 +136,7 @@ export interface PackOptions extends OutputOptions {
    */
   dedupe?: boolean | undefined;
   /** How files that cannot be packed are handled: stop with an error, or list them in quarantine.jsonl. */
-  onBad?: 'stop' | 'quarantine' | undefined;
+  onBad?: 'raise' | 'quarantine' | undefined;
   /** Share of samples that may be bad before the pack stops with an error. */
   maxBad?: number | undefined;
   /**

@@ -43,7 +43,7 @@ class StateError(OptionError):
 
 
 class BadSampleError(ShardtoolError):
-    """A sample could not be read, checked or decoded, and ``on_bad_sample`` is ``"raise"``."""
+    """A sample could not be read, checked or decoded, and ``on_bad`` is ``"raise"``."""
 
 
 class FileError(ShardtoolError):

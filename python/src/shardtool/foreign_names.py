@@ -46,6 +46,6 @@ FOREIGN_NAMES: Dict[str, str] = {
     "buckets": "aspect_buckets gives batches of several sizes",
     "steps": "custom_steps runs JavaScript in the workers",
     "filter": 'where="width >= 256" chooses samples',
-    "handler": 'on_bad_sample="skip" or "replace"',
+    "handler": 'on_bad="skip" or "replace"',
     "device_id": 'device="cuda:0" gives tensors on that GPU',
 }

@@ -103,7 +103,7 @@ class _CommonOptions(TypedDict, total=False):
     #: ``random`` takes one of several captions (a JSON list, or lines), another one each epoch.
     caption_sampling: Literal["random"] | None
     #: Default ``raise``. ``skip`` marks the row not valid, ``replace`` takes the next good sample of the same block.
-    on_bad_sample: Literal["raise", "skip", "replace"] | None
+    on_bad: Literal["raise", "skip", "replace"] | None
     #: Images of more pixels are bad samples. Default 178,956,970, as in Pillow.
     max_pixels: int | None
     #: How large JPEGs are decoded. ``exact``: whole, with Pillow's pixels; ``scaled`` (default) and ``fast``: at 1/2 to
@@ -113,7 +113,7 @@ class _CommonOptions(TypedDict, total=False):
     #: Turns images as their EXIF orientation says, or that of their XMP if EXIF has none. Default false, as in
     #: torchvision; with ``aspect_buckets`` true.
     apply_exif_orientation: bool | None
-    #: Decodes crops of JPEGs by the crop indexes of shards that have them (``pack --crop-index``): the pixels are the
+    #: Decodes crops of JPEGs by the crop indexes of shards that have them (``pack --index crops``): the pixels are the
     #: same, sooner. Default: where reads are quick, since a crop index is more to fetch. True: also from afar.
     crop_index: bool | None
     #: Most memory for encoded samples, in bytes. Default: half of the machine's memory.

@@ -169,7 +169,7 @@ class ShardDataset(KnownAttributes, IterableDataset[WholeBatch[Array, Images]], 
     def _check_tensors(self) -> None:
         options = self._make.keywords
         more = [name for name in _MORE_THAN_TENSORS if options.get(name)]
-        for name, value in (("transform", "raw"), ("collate", "list"), ("on_bad_sample", "skip")):
+        for name, value in (("transform", "raw"), ("collate", "list"), ("on_bad", "skip")):
             if options.get(name) == value:
                 more.append(f"{name}={value!r}")
         if options.get("output") != "torch":

@@ -24,7 +24,9 @@ test('where decoding bounds, the options that change it are named, the largest g
 test('an option that brings nothing is not named', () => {
   const small = { ...decoding, workers: 4, stored: { width: 256, height: 256 }, lacksCropIndex: true };
   expect(adviceOn(small).join('\n')).not.toMatch(/--resize|--workers/);
-  expect(adviceOn(small).join('\n')).toContain('--crops: random crops of baseline JPEGs 1.2 to 1.4 times as fast');
+  expect(adviceOn(small).join('\n')).toContain(
+    '--index crops: random crops of baseline JPEGs 1.2 to 1.4 times as fast',
+  );
 });
 
 test('where reads from afar bound, the cache is named, and not where there is one', () => {

@@ -64,7 +64,7 @@ function decodingAdvice({ boundBy, workers, cores, stored, lacksCropIndex }: Fin
   const lines = found.map(({ text }) => text);
   if (lacksCropIndex) {
     lines.push(
-      `shardtool index FOLDER --crops: random crops of baseline JPEGs ${CROP_INDEX_GAIN} times as fast, pixel for pixel the same`,
+      `shardtool index FOLDER --index crops: random crops of baseline JPEGs ${CROP_INDEX_GAIN} times as fast, pixel for pixel the same`,
     );
   }
   if (workers >= cores)

@@ -143,7 +143,7 @@ function sumOf(values: readonly number[]): number {
 }
 
 function lacksCropIndex({ cropIndex, codec }: LoaderInfo): boolean {
-  return codec?.name === 'turbojpeg' && !cropIndex.used && cropIndex.reason.includes('--crops');
+  return codec?.name === 'turbojpeg' && !cropIndex.used && cropIndex.reason.includes('--index crops');
 }
 
 /** The mean size of the images of one shard, which stands for all; null where its index does not say. */

@@ -56,13 +56,16 @@ export function size(flag: string, describe: string): Flag<'string', number> {
   return { type: 'string', requiresArg: true, describe, coerce };
 }
 
-/** A share of a whole, written as `0.01` or `1%`. */
+/** A share of a whole, written as `0.01` or `1%`. A bare 1 is rejected, since it could mean either 1 % or everything. */
 export function share(flag: string, describe: string): Flag<'string', number> {
   const coerce = (given: unknown): number => {
     const match = /^(\d*\.?\d+)\s*(%?)$/.exec(String(once(flag, given)).trim());
-    const value = match === null ? Number.NaN : Number(match[1]) / (match[2] === '%' ? 100 : 1);
-    if (value >= 0 && value <= 1) return value;
-    throw new UsageError(`${flag} takes a share from 0 to 1, as 0.01 or 1%, and not "${given}".`);
+    const isPercent = match?.[2] === '%';
+    const value = match === null ? Number.NaN : Number(match[1]) / (isPercent ? 100 : 1);
+    if (value >= 0 && (isPercent ? value <= 1 : value < 1)) return value;
+    throw new UsageError(
+      `${flag} takes a percentage such as 1%, or a number below 1 such as 0.01, and not "${given}".`,
+    );
   };
   return { type: 'string', requiresArg: true, describe, coerce };
 }

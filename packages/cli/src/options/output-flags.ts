@@ -1,15 +1,8 @@
 import { escapeControls } from '@shardtool/base/text';
 import type { OpenOptions } from '@shardtool/reader';
-import type { OtherIndex } from '@shardtool/writer';
 import { OUTPUT_OPTIONS } from '@shardtool/writer/option-table';
 import { countOf } from '../terminal/size.js';
 import { flagsOf } from './option-flags.js';
-
-/** What `--index` and `--crop-index` ask for; undefined: nothing, or what was asked for before. */
-export function askedIndexes(index: readonly OtherIndex[] | undefined, cropIndex = false): OtherIndex[] | undefined {
-  if (!cropIndex) return index && [...index];
-  return [...new Set([...(index ?? []), 'crops' as const])];
-}
 
 export const QUIET_FLAG = {
   type: 'boolean',
@@ -21,11 +14,6 @@ export const QUIET_FLAG = {
 /** The flags of every command that writes shards. */
 export const OUTPUT_FLAGS = {
   ...flagsOf(OUTPUT_OPTIONS),
-  'crop-index': {
-    type: 'boolean',
-    default: false,
-    describe: 'Also write where the parts of each baseline JPEG begin: random crops are then decoded sooner',
-  },
   json: { type: 'boolean', default: false, describe: 'The report as one JSON object' },
   quiet: QUIET_FLAG,
 } as const;

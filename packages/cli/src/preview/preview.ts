@@ -70,7 +70,7 @@ export async function writePreview(dataset: Dataset, options: PreviewOptions): P
     prefetchBatches: 2,
     reuse: true,
     lastBatch: 'partial',
-    onBadSample: 'skip',
+    onBad: 'skip',
   });
   const found = new Map<string, Strip>();
   try {

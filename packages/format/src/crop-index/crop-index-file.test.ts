@@ -75,7 +75,7 @@ test('a table of which a bit or the end is lost is not taken', async () => {
   }
   for (const length of [0, 10, 31, 60, whole.length - 1]) {
     writeFileSync(file, whole.subarray(0, length));
-    await expect(openCropIndex(file)).rejects.toThrow('shardtool index --crops');
+    await expect(openCropIndex(file)).rejects.toThrow('shardtool index --index crops');
   }
 });
 

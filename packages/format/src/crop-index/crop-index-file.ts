@@ -230,5 +230,5 @@ export function cropIndexOf(stored: Uint8Array): Uint8Array {
 }
 
 function unusable(path: string, what: string): CropIndexError {
-  return new CropIndexError({ path }, `${path} ${what}; have "shardtool index --crops" make it anew.`);
+  return new CropIndexError({ path }, `${path} ${what}; have "shardtool index --index crops" make it anew.`);
 }

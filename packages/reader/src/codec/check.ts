@@ -1,7 +1,7 @@
 import type { CodecName } from './codec.js';
 import { type CodecChoice, openCodecs, openImage } from './select.js';
 
-/** Checks whether images can be decoded completely, for `verify --decode` and `pack --check decode`. */
+/** Checks whether images can be decoded completely, for `verify --check decode` and `pack --check decode`. */
 export interface Checker {
   readonly codec: CodecChoice;
   /**

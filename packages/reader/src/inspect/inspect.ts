@@ -22,7 +22,7 @@ export interface InspectOptions extends MeasureOptions {
   /** How requests to remote locations are made. Omitted values come from the environment. */
   readonly storage?: StorageOptions | undefined;
   /** Maximum number of samples and of groups to list per finding. Default: 48. All are counted. */
-  readonly most?: number | undefined;
+  readonly limit?: number | undefined;
   /** Ends the call with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -31,8 +31,8 @@ const DEFAULT_MOST = 48;
 
 const OPTIONS = {
   against: { kind: 'path', help: 'A second dataset' },
-  again: { kind: 'switch', help: 'Measures again' },
-  most: { kind: 'whole', from: 0, help: 'Samples that are named' },
+  overwrite: { kind: 'switch', help: 'Measures again' },
+  limit: { kind: 'whole', from: 0, help: 'Samples that are named' },
   ...CALL_OPTIONS,
 } as const satisfies OptionTable;
 
@@ -57,7 +57,7 @@ async function inspectDataset(location: string, options: InspectOptions): Promis
   const against = other === null ? null : (await measureDataset(other, options)).measures;
   const found = findCopies(measures, against);
   await keepGroups(dataset, found, other);
-  return reportOf({ dataset, other, measures, known, isKept }, found, options.most ?? DEFAULT_MOST);
+  return reportOf({ dataset, other, measures, known, isKept }, found, options.limit ?? DEFAULT_MOST);
 }
 
 async function openOne(location: string, storage: StorageOptions | undefined): Promise<Dataset> {

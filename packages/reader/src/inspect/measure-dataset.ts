@@ -16,7 +16,7 @@ export interface MeasureOptions {
   /** Number of decoding threads. Default: one per core. */
   readonly workers?: number | undefined;
   /** Measure again even if stored results exist. Default: false. */
-  readonly again?: boolean | undefined;
+  readonly overwrite?: boolean | undefined;
   /** Called from time to time with the number of images measured so far and the number to measure. */
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
 }
@@ -46,7 +46,7 @@ export async function measureDataset(dataset: Dataset, options: MeasureOptions):
   const measures = new Measures(dataset.size);
   const missing: number[] = [];
   for (const [number, shard] of shards.entries()) {
-    const kept = options.again ? null : await keptMeasures(shard);
+    const kept = options.overwrite ? null : await keptMeasures(shard);
     if (kept === null) missing.push(number);
     else measures.putShard(files.firstSample[number]!, kept);
   }
@@ -90,7 +90,7 @@ async function* measureShards(
     rank: 0,
     worldSize: 1,
     lastBatch: 'partial',
-    onBadSample: 'skip',
+    onBad: 'skip',
     applyExifOrientation: true,
     fields: [],
     customSteps: { fields: { module, export: 'fields' }, pixels: { module, export: 'pixels' } },

@@ -43,5 +43,5 @@ export const FOREIGN_NAMES: Readonly<Record<string, string>> = {
   buckets: 'aspectBuckets',
   steps: 'customSteps',
   filter: 'where',
-  handler: 'onBadSample',
+  handler: 'onBad',
 };

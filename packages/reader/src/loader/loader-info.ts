@@ -83,6 +83,7 @@ function cropIndexOf(
       ...counts,
     };
   }
-  if (!hasCropIndex) return { used: false, reason: 'the first shard has none (shardtool index --crops)', ...counts };
+  if (!hasCropIndex)
+    return { used: false, reason: 'the first shard has none (shardtool index --index crops)', ...counts };
   return { used: true, reason: 'the shards have one', ...counts };
 }

@@ -269,7 +269,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     this.#statistics = new Statistics();
     this.#warningsBefore = engine.control.warnings;
     this.#splicedBefore = engine.control.spliced;
-    const { onBadSample, reuse, epochsPerLoop } = this.#options;
+    const { onBad, reuse, epochsPerLoop } = this.#options;
     const { shards } = this.#dataset;
     const end = from.epoch + epochsPerLoop;
     let next = from;
@@ -277,7 +277,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       engine,
       output,
       statistics: this.#statistics,
-      onBadSample,
+      onBad,
       reuse,
       origin: order.origin,
       shardName: (shard) => shards[shard]!.name,

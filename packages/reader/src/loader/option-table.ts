@@ -214,7 +214,7 @@ export const LOADER_OPTIONS = {
     shown: 'all texts',
     help: '`random` picks one of several captions (a JSON list, or lines), another one in each epoch',
   },
-  onBadSample: {
+  onBad: {
     kind: 'choice',
     values: ['raise', 'skip', 'replace'],
     default: 'raise',
@@ -232,7 +232,6 @@ export const LOADER_OPTIONS = {
     values: ['exact', 'scaled', 'fast'],
     shown: 'scaled',
     commands: ['bench', 'preview'],
-    flag: 'decode-mode',
     help: 'Resolution at which JPEGs are decoded: full (`exact`), reduced while at least 2x the target remains (`scaled`), or 1x (`fast`)',
   },
   applyExifOrientation: {

@@ -109,7 +109,7 @@ export interface LoaderOptions {
    */
   readonly captionSampling?: 'random' | undefined;
   /** Default `raise`. `skip` marks the row not valid, `replace` takes the next good sample of the same block. */
-  readonly onBadSample?: 'raise' | 'skip' | 'replace' | undefined;
+  readonly onBad?: 'raise' | 'skip' | 'replace' | undefined;
   /** Images of more pixels are bad samples. Default 178,956,970, as in Pillow. */
   readonly maxPixels?: number | undefined;
   /**
@@ -121,7 +121,7 @@ export interface LoaderOptions {
   /** Turns images as their EXIF orientation says, or that of their XMP if EXIF has none. Default false, as in torchvision; with `aspectBuckets` true. */
   readonly applyExifOrientation?: boolean | undefined;
   /**
-   * Decodes crops of JPEGs by the crop indexes of shards that have them (`pack --crop-index`): the pixels are the same,
+   * Decodes crops of JPEGs by the crop indexes of shards that have them (`pack --index crops`): the pixels are the same,
    * sooner. Default: where reads are quick, since a crop index is more to fetch. true: also from afar; false: never.
    */
   readonly cropIndex?: boolean | undefined;

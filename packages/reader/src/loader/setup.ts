@@ -48,17 +48,17 @@ async function bucketsOf(
 }
 
 /** Throws for options that would put a sample into another batch than the rest of its group, or another sample into its place. */
-function refuseSplitGroups({ aspectBuckets, onBadSample }: CheckedOptions): void {
+function refuseSplitGroups({ aspectBuckets, onBad }: CheckedOptions): void {
   if (aspectBuckets !== undefined) {
     throw new OptionError(
       {},
       'aspectBuckets would separate the samples of a group: give indices without groups, or leave it out.',
     );
   }
-  if (onBadSample === 'replace') {
+  if (onBad === 'replace') {
     throw new OptionError(
       {},
-      "onBadSample 'replace' would put a sample of another group in place of a bad one: use 'skip' or 'raise', or indices without groups.",
+      "onBad 'replace' would put a sample of another group in place of a bad one: use 'skip' or 'raise', or indices without groups.",
     );
   }
 }

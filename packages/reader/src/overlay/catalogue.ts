@@ -91,7 +91,7 @@ export async function readOverlay(
  * Takes an overlay out of the dataset's folder of overlays; it stays in the folder `dropped` there. Returns where. Throws
  * {@link OverlayError} where another one lies on it.
  */
-export async function dropOverlay(
+export async function removeOverlay(
   location: string,
   name: string,
   { storage }: OverlayPlaceOptions = {},

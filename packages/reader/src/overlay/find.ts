@@ -43,7 +43,7 @@ async function readOverlay(file: string, storage: StorageOptions | undefined): P
     if (!(cause instanceof FileNotFoundError)) throw cause;
     throw new OverlayError(
       { path: shown },
-      `There is no overlay ${shown}: "shardtool overlay list" names those of a dataset.`,
+      `There is no overlay ${shown}: "shardtool overlay ls" names those of a dataset.`,
       { cause },
     );
   });

@@ -17,7 +17,7 @@ export async function checkCrops(
   storage?: StorageOptions,
 ): Promise<void> {
   const wrong = (what: string, key?: string) =>
-    faults.add(`its crop index ${what}; to rebuild it, run "shardtool index --crops"`, key);
+    faults.add(`its crop index ${what}; to rebuild it, run "shardtool index --index crops"`, key);
   try {
     const { table, source } = await openCropIndex(path, storage);
     try {

@@ -61,7 +61,7 @@ export async function resumePlan(work: PackWork): Promise<PlanHeader> {
   if (!work.options.dedupe && survey.digest === header.sourceDigest) {
     survey.files.close();
     const [bad] = header.quarantined ?? [];
-    if (bad !== undefined && work.options.onBad === 'stop') throw badFile(new BadFile(bad.reason), bad.path);
+    if (bad !== undefined && work.options.onBad === 'raise') throw badFile(new BadFile(bad.reason), bad.path);
     if (work.options.requireLabels && header.unlabelled !== undefined)
       throw notAllLabelled(survey.labels!.table.location, header.unlabelled);
     return header;

@@ -80,7 +80,7 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
     const whole = planShards(files, planOptions);
     if (whole.order.length === 0 && base === null) refuseEmpty(source, files.count);
     const naming = new Naming(options);
-    if (options.onBad === 'stop') refuseUnreadable(root, files, whole);
+    if (options.onBad === 'raise') refuseUnreadable(root, files, whole);
     const compared = changesBytes(options) ? null : base;
     if (options.dedupe) {
       // Calls that wait for a slow source can wait in several threads at once.
@@ -90,7 +90,7 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
     let plan = duplicates === null ? whole : planShards(files, { ...planOptions, leftOut: duplicates.leftOut });
     const taken = base === null ? [] : await findTakenKeys(base, shardPlans(files, plan, labels), naming);
     if (taken.length > 0) {
-      if (options.onBad === 'stop') throw taken[0]!.error;
+      if (options.onBad === 'raise') throw taken[0]!.error;
       const leftOut = duplicates?.leftOut ?? new Uint8Array(files.count);
       const reader = files.reader();
       for (const { path } of taken) leftOut[reader.find(path)] = OUTCOME.collides;

@@ -74,7 +74,7 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
   const { files } = scan;
   try {
     const missingRows: number[] = [];
-    const isError = options.onBad === 'stop' && !options.allowMissingFiles;
+    const isError = options.onBad === 'raise' && !options.allowMissingFiles;
     const onMissing = isError ? undefined : (row: number) => missingRows.push(row);
     const read = yolo && (await readYolo(yolo, root, files, flight, options.storage));
     const table = read?.labels ?? given;

@@ -36,7 +36,7 @@ export interface GroupOptions {
   /** True for a file that is the labels of others, and so is in no sample. */
   readonly isLabels: (file: number) => boolean;
   /** How files with the same key are handled: stop with an error, or keep the first by path. */
-  readonly onCollision: 'stop' | 'quarantine';
+  readonly onCollision: 'raise' | 'quarantine';
 }
 
 /** The files of one stem while they are collected. */
@@ -176,7 +176,7 @@ class OpenGroups {
   }
 
   #collide(key: string, first: number, second: number): void {
-    if (this.#options.onCollision === 'stop')
+    if (this.#options.onCollision === 'raise')
       throw collision(key, this.#earlier.path(first), this.#earlier.path(second));
     this.outcomes[second] = OUTCOME.collides;
     this.collisions.set(second, first);
@@ -224,7 +224,7 @@ function equalKeys(files: SourceFiles, { naming, onCollision }: GroupOptions, gr
       if (path.startsWith(key) === changed || !isImageField(field)) continue;
       const other = changedKeys.get(key);
       if (other !== undefined) {
-        if (onCollision === 'stop') throw collision(key, reader.path(other), path);
+        if (onCollision === 'raise') throw collision(key, reader.path(other), path);
         leftOut.set(image, other);
       } else if (changed) changedKeys.set(key, image);
     }

@@ -38,7 +38,7 @@ export interface PlanOptions {
   /** Folders next to those of the images that their files belong to, such as `masks=seg.png`. */
   readonly pair?: readonly string[] | undefined;
   /** How files with the same key are handled: stop with an error, or keep the first by path. */
-  readonly onBad?: 'stop' | 'quarantine' | undefined;
+  readonly onBad?: 'raise' | 'quarantine' | undefined;
   readonly maxShardBytes: number;
   readonly maxShardSamples: number;
   readonly seed: number;
@@ -84,7 +84,7 @@ export function planShards(files: SourceFiles, options: PlanOptions): PackPlan {
   };
   const naming = new Naming(options);
   const isLabels = (file: number) => labels?.ownFiles?.has(file) ?? false;
-  const grouped = groupFiles(files, { naming, imageOutcome, isLabels, onCollision: options.onBad ?? 'stop' });
+  const grouped = groupFiles(files, { naming, imageOutcome, isLabels, onCollision: options.onBad ?? 'raise' });
   const { outcomes, collisions } = grouped;
   const { classes, cls } = numberClasses(files, grouped, options);
   const grouping = withoutClassFiles(files, grouped, cls);

@@ -57,8 +57,8 @@ export interface RepairOptions {
   readonly source?: string;
   /** How a remote source is asked. What is omitted comes from the environment. */
   readonly storage?: StorageOptions | undefined;
-  /** Also removes images that cannot be fully decoded. Default: false. */
-  readonly decode?: boolean;
+  /** `decode` also removes images that cannot be fully decoded. Default: `checksums`. */
+  readonly check?: 'checksums' | 'decode';
   /**
    * Maximum size of a sample that a worker keeps in memory, in bytes of all its fields together. It applies to samples
    * of msgpack and LMDB that are written again, and to images in tars that must be decoded. Other samples of tars can
@@ -80,7 +80,7 @@ export interface RepairOptions {
 const callback = { kind: 'own', type: 'function', must: 'is a function', help: 'Called with each' } as const;
 const OPTIONS = {
   source: { kind: 'path', help: 'What the dataset was packed from' },
-  decode: { kind: 'switch', help: 'Also decodes images' },
+  check: { kind: 'choice', values: ['checksums', 'decode'], help: 'What is checked' },
   maxSampleBytes: { kind: 'bytes', from: 1, isEndless: true, help: 'Largest sample' },
   workers: CALL_OPTIONS.workers,
   storage: CALL_OPTIONS.storage,
@@ -301,7 +301,7 @@ function otherIndexesOf(location: string, format: LayoutName, shards: readonly D
 function settingOf(
   { columns, fields, samples, classes }: Manifest,
   known: Pick<RepairSetting, 'workFolder' | 'otherIndexes' | 'isManifestWhole'>,
-  { source, storage, decode = false, maxSampleBytes = MAX_SAMPLE_BYTES }: RepairOptions,
+  { source, storage, check, maxSampleBytes = MAX_SAMPLE_BYTES }: RepairOptions,
 ): RepairSetting {
   const isRequired = (field: { readonly samples: number }) => field.samples === samples;
   return {
@@ -312,7 +312,7 @@ function settingOf(
     hasClasses: classes.length > 0,
     source: source ?? null,
     storage,
-    decode,
+    decode: check === 'decode',
     maxSampleBytes,
   };
 }

@@ -28,7 +28,7 @@ export interface ShardSetting extends ShardTarget {
   readonly sample: SampleOptions;
   /** Null if images are not processed: their bytes go straight into the shard. */
   readonly step: ImageStep | null;
-  readonly onBad: 'stop' | 'quarantine';
+  readonly onBad: 'raise' | 'quarantine';
   /** True if the files were measured some time ago. A file with another modification time is then bad. */
   readonly checkTimes: boolean;
   /** Reads many files concurrently; null if files are read one at a time, each straight into its shard. */
@@ -220,7 +220,7 @@ function quarantine(error: unknown, { files }: PlannedSample, onBad: ShardSettin
   const isBad = error instanceof BadFile || error instanceof ImageError || error instanceof SampleSizeError;
   if (!(isBad || (isOfName && onBad === 'quarantine'))) throw error;
   const { path } = files[0]!;
-  if (onBad === 'stop') throw badFile(error, path);
+  if (onBad === 'raise') throw badFile(error, path);
   return { path, reason: error.message };
 }
 

@@ -20,8 +20,8 @@ import { thisThread, WorkerPool } from '../workers/worker-pool.js';
 import type { VerifyWorkerData } from './verify-worker.js';
 
 export interface VerifyOptions {
-  /** Also decodes every image completely. Default: false. */
-  readonly decode?: boolean;
+  /** `checksums` compares all bytes with their checksums; `decode` also decodes every image completely. Default: `checksums`. */
+  readonly check?: 'checksums' | 'decode';
   /** Number of worker threads. Default: the number of cores. If there is little work, no threads are started. */
   readonly workers?: number;
   /** How a remote location is asked. What is omitted comes from the environment. */
@@ -36,7 +36,7 @@ export interface VerifyOptions {
 
 const callback = { kind: 'own', type: 'function', must: 'is a function', help: 'Called with each' } as const;
 const OPTIONS = {
-  decode: { kind: 'switch', help: 'Also decodes images' },
+  check: { kind: 'choice', values: ['checksums', 'decode'], help: 'What is checked' },
   workers: CALL_OPTIONS.workers,
   storage: CALL_OPTIONS.storage,
   onFault: callback,
@@ -119,7 +119,7 @@ async function verifyShards(
   manifest: ManifestToVerify | null,
   options: VerifyOptions,
 ): Promise<VerifyReport> {
-  const data: VerifyWorkerData = { decode: options.decode ?? false, maxPixels: MAX_PIXELS };
+  const data: VerifyWorkerData = { decode: options.check === 'decode', maxPixels: MAX_PIXELS };
   const script = new URL('./verify-worker.js', import.meta.url);
   const own = data.decode || !isDoneHere(options.workers, shards) ? null : CALLER_THREAD;
   const size = own === null ? poolSize(options.workers, shards) : 0;

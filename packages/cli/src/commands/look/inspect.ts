@@ -22,10 +22,10 @@ export const inspectCommand = command({
         describe: 'A second dataset: images that both have, or nearly, are listed (training in validation)',
       })
       .option(
-        'most',
-        wholeNumber('--most', 'How many samples of each finding, and groups of copies, are named', { default: 48 }),
+        'limit',
+        wholeNumber('--limit', 'How many samples of each finding, and groups of copies, are named', { default: 48 }),
       )
-      .option('again', {
+      .option('overwrite', {
         type: 'boolean',
         default: false,
         describe: 'Measure anew what lies beside the shards already',
@@ -44,12 +44,12 @@ export const inspectCommand = command({
         '$0 preview shards --where "inspect.sharpness < 20" --output odd.png',
         'Afterwards: choose by what was measured',
       ),
-  handler: async ({ dataset, against, most, again, report: page, workers, json }) => {
+  handler: async ({ dataset, against, limit, overwrite, report: page, workers, json }) => {
     const { inspect } = await import('@shardtool/reader');
     if (page !== undefined) await (await import('../../inspect/write-report.js')).checkReportPath(page);
     const view = json ? null : await ProgressView.open();
     const report = await inspect(dataset, {
-      ...{ against, most, again, workers },
+      ...{ against, limit, overwrite, workers },
       ...(view !== null && { onProgress: (done, total) => show(view, done, total) }),
     }).finally(() => view?.hide());
     if (page !== undefined)

@@ -16,7 +16,7 @@ export const statsCommand = command({
     yargs
       .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
       .options(DATASET_FLAGS)
-      .option('classes', wholeNumber('--classes', 'How many classes to list, the largest first', { default: 20 }))
+      .option('limit', wholeNumber('--limit', 'How many classes to list, the largest first', { default: 20 }))
       .option('annotations', {
         ...ANNOTATIONS_FLAG,
         describe: 'JSON file that says where boxes and labels stand: counts them, too (docs/detection.md)',
@@ -25,13 +25,13 @@ export const statsCommand = command({
       .example('$0 stats shards', 'Tables and small histograms')
       .example('$0 stats shards --annotations a.json', 'With boxes: of each class, their sizes, images without any')
       .example("$0 stats shards --json | jq '.classes | min_by(.samples)'", 'The smallest class'),
-  handler: async ({ dataset: location, classes, annotations, json, ...seen }) => {
+  handler: async ({ dataset: location, limit, annotations, json, ...seen }) => {
     const { countAnnotations, getStats } = await import('@shardtool/reader');
     const places = await readAnnotationsFlag(annotations);
     await using dataset = await openGiven(location, seen);
     const stats = await getStats(dataset);
     const objects = places === undefined ? null : await countAnnotations(dataset, places);
-    const lines = [...describe(stats, classes, location), ...(objects === null ? [] : objectLines(objects, classes))];
+    const lines = [...describe(stats, limit, location), ...(objects === null ? [] : objectLines(objects, limit))];
     await print(json ? JSON.stringify({ ...stats, ...(objects && { objects }) }) : lines.join('\n'));
   },
 });
@@ -80,7 +80,7 @@ function objectLines({ objects, images, without, classes, perImage, width, heigh
   const rows = sorted.slice(0, most).map(({ name, objects: count, images: on }) => {
     return { label: escapeControls(name), value: count, text: `${formatCount(count)} on ${countOf(on, 'image')}` };
   });
-  const more = classes.length > most ? [`  and ${formatCount(classes.length - most)} more: --classes N, --json`] : [];
+  const more = classes.length > most ? [`  and ${formatCount(classes.length - most)} more: --limit N, --json`] : [];
   const unusable =
     bad.first === null
       ? []
@@ -111,7 +111,7 @@ function classLines({ classes, samplesWithoutClass }: DatasetStats, most: number
   const rows = sorted.slice(0, most).map(({ name, samples, bytes }) => {
     return { label: escapeControls(name), value: samples, text: `${formatCount(samples)}, ${formatSize(bytes)}` };
   });
-  const more = classes.length > most ? [`  and ${formatCount(classes.length - most)} more: --classes N, --json`] : [];
+  const more = classes.length > most ? [`  and ${formatCount(classes.length - most)} more: --limit N, --json`] : [];
   return [...section(title), ...bars(rows), ...more];
 }
 

@@ -5,7 +5,7 @@ import { CONVERT_OPTIONS, OUTPUT_OPTIONS } from '@shardtool/writer/option-table'
 import { command } from '../../command.js';
 import { DATASET_FLAGS, viewOf } from '../../options/dataset-flags.js';
 import { flagsOf } from '../../options/option-flags.js';
-import { askedIndexes, OUTPUT_FLAGS } from '../../options/output-flags.js';
+import { OUTPUT_FLAGS } from '../../options/output-flags.js';
 import { stoppable } from '../../terminal/interrupt.js';
 import { print } from '../../terminal/outcome.js';
 import { ProgressView } from '../../terminal/progress-view.js';
@@ -30,9 +30,8 @@ export const convertCommand = command({
       .positional('output', { type: 'string', demandOption: true, describe: 'Folder for the new shards; s3:// too' })
       .options(DATASET_FLAGS)
       .options({ ...OUTPUT_FLAGS, ...flagsOf(CONVERT_OPTIONS) })
-      .alias('format', 'to')
-      .example('$0 convert shards lmdb --to lmdb', 'Shards of the same names, samples in the same order')
-      .example('$0 convert shards streaming --to mds', "As MosaicML's StreamingDataset reads them")
+      .example('$0 convert shards lmdb --format lmdb', 'Shards of the same names, samples in the same order')
+      .example('$0 convert shards streaming --format mds', "As MosaicML's StreamingDataset reads them")
       .example('$0 convert imagenet.tar.gz shards --max-shard-bytes 256MiB', 'A stream is cut into shards')
       .example('curl -s URL | $0 convert - shards', 'The same from standard input')
       .example('$0 convert photos.tar.gz shards', 'photos.tar.gz has cat/1.jpg: of class cat, as pack has it')
@@ -52,7 +51,6 @@ export const convertCommand = command({
         convert(STANDARD_INPUT.includes(input) ? process.stdin : input, output, {
           ...optionsOf(given),
           ...view,
-          index: askedIndexes(given.index, given['crop-index']),
           signal,
           onProgress: (progress) => bar?.show(rate.describe(progress)),
         }),

@@ -1,6 +1,6 @@
 import { escapeControls } from '@shardtool/base/text';
 import { command } from '../../command.js';
-import { askedIndexes, OUTPUT_FLAGS, QUIET_FLAG } from '../../options/output-flags.js';
+import { OUTPUT_FLAGS, QUIET_FLAG } from '../../options/output-flags.js';
 import { print } from '../../terminal/outcome.js';
 import { cropLines } from '../../terminal/report-lines.js';
 import { countOf } from '../../terminal/size.js';
@@ -23,12 +23,6 @@ export const indexCommand = command({
         describe: 'Also make indexes anew that are newer than their tars; those of --index always are',
       })
       .option('index', OUTPUT_FLAGS.index)
-      .option('crops', {
-        type: 'boolean',
-        default: false,
-        describe:
-          'Also write NAME.crops: where the parts of each baseline JPEG begin, so that crops are decoded sooner',
-      })
       .option('columns', {
         type: 'string',
         array: true,
@@ -50,16 +44,16 @@ export const indexCommand = command({
       .example('$0 index imagenet/ --index wids,dali', 'And what other loaders want: shardindex.json, NAME.idx')
       .example('$0 index laion/ --labels laion/', "Columns (caption, similarity ...) of img2dataset's 00000.parquet")
       .example('$0 index shards/ --columns json.width', 'A column for --where "json.width > 100"')
-      .example('$0 index imagenet/ --crops', 'And what makes random crops faster: NAME.crops'),
-  handler: async ({ tars, overwrite, index, crops, columns, labels, json, quiet }) => {
+      .example('$0 index imagenet/ --index crops', 'And what makes random crops faster: NAME.crops'),
+  handler: async ({ tars, overwrite, index, columns, labels, json, quiet }) => {
     const { indexShards } = await import('@shardtool/writer');
     const report = await indexShards(tars, {
       ...{ overwrite, columns: columns ?? [], labels: labels ?? [] },
-      index: askedIndexes(index, crops) ?? [],
+      index: index ?? [],
     });
     if (json) return print(JSON.stringify(report));
     if (quiet) return;
-    const { shards, samples, kept, skippedEntries, skippedLinks, crops: made } = report;
+    const { shards, samples, kept, skippedEntries, skippedLinks, crops } = report;
     await print(`Indexed ${countOf(samples, 'sample')} in ${countOf(shards, 'shard')}.`);
     if (kept > 0)
       await print(`  ${countOf(kept, 'index', 'indexes')} stayed as ${kept === 1 ? 'it was' : 'they were'}`);
@@ -69,7 +63,7 @@ export const indexCommand = command({
       );
     }
     if (skippedEntries > 0) await print(`  ${countOf(skippedEntries, 'file')} in them belong to no sample`);
-    for (const line of cropLines(made)) await print(line);
+    for (const line of cropLines(crops)) await print(line);
     const found = report.columns;
     if (found === null) return;
     await print(`  columns: ${found.columns.map(({ name, type }) => `${escapeControls(name)} (${type})`).join(', ')}`);

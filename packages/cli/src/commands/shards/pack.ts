@@ -3,7 +3,7 @@ import type { PackOptions, PackProgress, PackReport } from '@shardtool/writer';
 import { OUTPUT_OPTIONS, PACK_OPTIONS } from '@shardtool/writer/option-table';
 import { command } from '../../command.js';
 import { flagsOf } from '../../options/option-flags.js';
-import { askedIndexes, OUTPUT_FLAGS } from '../../options/output-flags.js';
+import { OUTPUT_FLAGS } from '../../options/output-flags.js';
 import { adviceOnClasses, adviceOnPatterns, tablesBelow } from '../../pack/source-advice.js';
 import { stoppable } from '../../terminal/interrupt.js';
 import { foundFault, print, UsageError } from '../../terminal/outcome.js';
@@ -54,14 +54,14 @@ export const packCommand = command({
       .example("$0 pack photos shards --exclude '**/raw/**' --exclude '*.tif'", 'Some of the files')
       .example('$0 pack imagenet shards --splits', 'imagenet/train and imagenet/val to shards/train and shards/val')
       .example('$0 pack photos shards --check decode --on-bad quarantine', 'Decode all, go on past damaged images')
-      .example('$0 pack photos shards --crop-index', 'With what makes random crops faster')
+      .example('$0 pack photos shards --index crops', 'With what makes random crops faster')
       .example('$0 pack photos shards --append', 'Add what is new since the last pack')
       .example('$0 pack photos shards --part 3/16', 'What the third of 16 machines does'),
   handler: async (given) => {
     const { changesBytes, pack, partOfEnvironment } = await import('@shardtool/writer');
     const { source, output, json, quiet, split, dryRun = false } = given;
     const view = json || quiet ? null : await ProgressView.open();
-    const options = { ...optionsOf(given), index: askedIndexes(given.index, given['crop-index']) };
+    const options = optionsOf(given);
     const found = options.part === undefined && !dryRun ? partOfEnvironment(process.env) : null;
     if (found !== null) {
       options.part = found.part;

@@ -15,7 +15,12 @@ export const verifyCommand = command({
   builder: (yargs) =>
     yargs
       .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
-      .option('decode', { type: 'boolean', default: false, describe: 'Also decode every image whole' })
+      .option('check', {
+        choices: ['checksums', 'decode'] as const,
+        default: 'checksums' as const,
+        requiresArg: true,
+        describe: 'checksums compares all bytes with their checksums; decode also decodes every image completely',
+      })
       .option('fix', {
         type: 'boolean',
         default: false,
@@ -38,17 +43,17 @@ export const verifyCommand = command({
       })
       .option('quiet', QUIET_FLAG)
       .example('$0 verify shards', 'Every byte against its checksum')
-      .example('$0 verify shards --decode', 'And every image decoded whole')
+      .example('$0 verify shards --check decode', 'And every image decoded whole')
       .example('$0 verify shards --fix --source photos', 'Repair; damaged samples come back from photos'),
   handler: async (given) => {
-    const { dataset, decode, fix, source, maxSampleBytes, workers, json, quiet } = given;
+    const { dataset, check, fix, source, maxSampleBytes, workers, json, quiet } = given;
     if (fix) return repairAndReport(given);
     if (source !== undefined) throw new UsageError('--source goes with --fix.');
     if (maxSampleBytes !== undefined) throw new UsageError('--max-sample-bytes goes with --fix.');
     const { verify } = await import('@shardtool/writer');
     const view = json || quiet ? null : await ProgressView.open();
     const report = await verify(dataset, {
-      decode,
+      check,
       ...(workers !== undefined && { workers }),
       onFault: (fault) => {
         view?.hide();
@@ -62,7 +67,7 @@ export const verifyCommand = command({
     }).finally(() => view?.hide());
     if (report.faults > 0) foundFault();
     if (json) await print(JSON.stringify(report));
-    else if (report.faults > 0 || !quiet) await print(describe(report, decode));
+    else if (report.faults > 0 || !quiet) await print(describe(report, check));
   },
 });
 
@@ -73,7 +78,7 @@ function show(view: ProgressView, { shards, totalShards }: VerifyProgress): void
 
 interface Given {
   readonly dataset: string;
-  readonly decode: boolean;
+  readonly check: 'checksums' | 'decode';
   readonly source: string | undefined;
   readonly maxSampleBytes: number | undefined;
   readonly workers: number | undefined;
@@ -83,7 +88,7 @@ interface Given {
 
 /** Repairs, and prints a line for each sample that was taken out. */
 async function repairAndReport(given: Given): Promise<void> {
-  const { dataset, decode, source, maxSampleBytes, workers, json, quiet } = given;
+  const { dataset, check, source, maxSampleBytes, workers, json, quiet } = given;
   const { repair } = await import('@shardtool/writer');
   const view = json || quiet ? null : await ProgressView.open();
   const tell = (sample: QuarantinedSample, isKept: boolean) => {
@@ -95,7 +100,7 @@ async function repairAndReport(given: Given): Promise<void> {
     void print(json ? JSON.stringify({ ...sample, ...(isKept && { kept: true }) }) : line);
   };
   const report = await repair(dataset, {
-    decode,
+    check,
     onTakenOut: (sample) => tell(sample, false),
     onUnproven: (sample) => tell(sample, true),
     ...(source !== undefined && { source }),
@@ -151,9 +156,9 @@ function describeRepair(report: RepairReport): string {
   ].join('\n');
 }
 
-function describe(report: VerifyReport, decode: boolean): string {
+function describe(report: VerifyReport, check: Given['check']): string {
   const { shards, samples, bytes, faults, damagedSamples, warnings, checksums } = report;
-  const whole = decode ? ' and can be decoded whole' : '';
+  const whole = check === 'decode' ? ' and can be decoded whole' : '';
   let outcome = checksums ? `all as it was packed${whole}` : `headers in order${whole}`;
   if (faults > 0) {
     const others = faults - damagedSamples;

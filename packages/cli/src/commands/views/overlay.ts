@@ -6,7 +6,7 @@ import { newClassLines } from '../../terminal/new-classes.js';
 import { print, UsageError } from '../../terminal/outcome.js';
 import { countOf } from '../../terminal/size.js';
 
-const ACTIONS = ['add', 'list', 'show', 'log', 'drop'] as const;
+const ACTIONS = ['add', 'ls', 'show', 'log', 'rm'] as const;
 
 export const overlayCommand = command({
   name: 'overlay',
@@ -17,7 +17,7 @@ export const overlayCommand = command({
       .positional('action', {
         choices: ACTIONS,
         demandOption: true,
-        describe: 'add: make one; list: all of a dataset; show: its lines; log: what it lies on; drop: take it away',
+        describe: 'add: make one; ls: all of a dataset; show: its lines; log: what it lies on; rm: take it away',
       })
       .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards' })
       .positional('name', { type: 'string', describe: 'Name of the overlay' })
@@ -58,9 +58,9 @@ export const overlayCommand = command({
       .example('$0 bench shards --overlay fewer', 'Every command and the loader take it'),
   handler: async (given) => {
     const { action, dataset: location, name, json } = given;
-    if (action === 'list') return list(location, json);
+    if (action === 'ls') return list(location, json);
     if (name === undefined) throw new UsageError(`overlay ${action} takes the name of an overlay behind the dataset.`);
-    const { addOverlay, dropOverlay, overlayHistory, readOverlay } = await import('@shardtool/reader');
+    const { addOverlay, removeOverlay, overlayHistory, readOverlay } = await import('@shardtool/reader');
     if (action === 'add') {
       const report = await addOverlay(location, await optionsOf(name, given));
       if (json) return print(JSON.stringify(report));
@@ -72,8 +72,8 @@ export const overlayCommand = command({
         ].join('\n'),
       );
     }
-    if (action === 'drop') {
-      const kept = await dropOverlay(location, name);
+    if (action === 'rm') {
+      const kept = await removeOverlay(location, name);
       return print(json ? JSON.stringify({ kept }) : `Dropped; ${escapeControls(kept)} has it still.`);
     }
     if (action === 'log') {

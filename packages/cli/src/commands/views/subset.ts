@@ -28,27 +28,27 @@ export const subsetCommand = command({
       })
       .option('keys', { type: 'string', requiresArg: true, describe: 'The samples whose keys stand in this file' })
       .option(
-        'sample',
+        'share',
         share(
-          '--sample',
+          '--share',
           'A share of the samples, as 10%; the same ones each time, by the hash of their keys, so of few it is not exact',
         ),
       )
       .option('parent', { type: 'string', requiresArg: true, describe: 'The overlay that it lies on' })
       .option('copy', COPY_FLAG)
       .option('json', { type: 'boolean', default: false, describe: 'One JSON object' })
-      .example('$0 subset shards tenth --sample 10%', 'A tenth of the samples')
+      .example('$0 subset shards tenth --share 10%', 'A tenth of the samples')
       .example('$0 subset shards cats --classes cat --copy cat-shards', 'As shards of its own, too'),
-  handler: async ({ dataset: location, name, where, classes, keys, sample, parent, copy, json }) => {
+  handler: async ({ dataset: location, name, where, classes, keys, share: part, parent, copy, json }) => {
     const { subsetDataset } = await import('@shardtool/reader');
-    const asked = { where, classes: classes?.join(','), keys, sample };
+    const asked = { where, classes: classes?.join(','), keys, share: part };
     const report = await subsetDataset(location, {
       name,
       parent,
       where,
       classes,
       keys: keys === undefined ? undefined : await readKeys('--keys', keys),
-      share: sample,
+      share: part,
       note: Object.entries(asked)
         .flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag} ${value}`]))
         .join(' '),

@@ -30,7 +30,7 @@ export interface BadRowOptions {
   readonly engine: Engine;
   readonly statistics: Statistics;
   readonly shardName: (shard: number) => string;
-  readonly onBadSample: 'raise' | 'skip' | 'replace';
+  readonly onBad: 'raise' | 'skip' | 'replace';
   readonly output: BatchOutput;
 }
 
@@ -40,24 +40,24 @@ export function judgeRow(
   { row, reason, dropped = false, isOtherSize = false }: Trouble,
   options: BadRowOptions,
 ): boolean {
-  const { onBadSample } = options;
+  const { onBad } = options;
   const block = pending.blocks[row]!;
   const item = pending.items[row]!;
   // Leaving such samples out would be a choice of a few sizes that nobody has asked for.
   if (isOtherSize) throw otherSize(reason, whereabouts(block, item, options));
   if (dropped) pending.dropped.add(row);
-  else if (onBadSample === 'raise') {
+  else if (onBad === 'raise') {
     const { shard, key } = whereabouts(block, item, options);
     const what = `${shard}: sample "${key}" cannot be used: ${clauseOf(reason)}.`;
     throw new BadSampleError(
       { shard, key },
       isOfLoader(reason)
-        ? `${what} Set onBadSample to 'skip' or 'replace': report() then lists such samples.`
-        : `${what} ${VERIFY}, or set onBadSample to 'skip' or 'replace'.`,
+        ? `${what} Set onBad to 'skip' or 'replace': report() then lists such samples.`
+        : `${what} ${VERIFY}, or set onBad to 'skip' or 'replace'.`,
     );
   }
   if (!pending.reasons.has(row)) pending.reasons.set(row, reason);
-  if (onBadSample === 'skip' && !dropped) {
+  if (onBad === 'skip' && !dropped) {
     blankRow(pending, row, options);
     return false;
   }
@@ -75,7 +75,7 @@ export function judgeRow(
   return true;
 }
 
-const VERIFY = 'Run "shardtool verify --decode" to list every bad sample';
+const VERIFY = 'Run "shardtool verify --check decode" to list every bad sample';
 
 /** What a transform does not take, or finds in two images that are to be alike. */
 const OF_TRANSFORM =
@@ -139,7 +139,7 @@ export function isSkipped(pending: PendingBatch, row: number): boolean {
 
 /** Counts the rows that were dealt with: what stands in them is settled now. */
 export function countBadRows(pending: PendingBatch, options: BadRowOptions): void {
-  const { statistics, onBadSample } = options;
+  const { statistics, onBad } = options;
   for (const [row, reason] of pending.reasons) {
     if (pending.dropped.has(row)) {
       statistics.countDropped();
@@ -147,7 +147,7 @@ export function countBadRows(pending: PendingBatch, options: BadRowOptions): voi
     }
     const block = pending.own?.blocks[row] ?? pending.blocks[row]!;
     const { shard, key } = whereabouts(block, pending.planned.item[row]!, options);
-    const replaced = onBadSample === 'replace' ? { replacement: keyOf(pending.blocks[row]!, pending.items[row]!) } : {};
+    const replaced = onBad === 'replace' ? { replacement: keyOf(pending.blocks[row]!, pending.items[row]!) } : {};
     statistics.countBad({ shard, key, reason, ...replaced });
   }
 }

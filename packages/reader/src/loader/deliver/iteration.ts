@@ -18,7 +18,7 @@ export interface IterationOptions {
   readonly engine: Engine;
   readonly output: LoaderOutput;
   readonly statistics: Statistics;
-  readonly onBadSample: BadRowOptions['onBadSample'];
+  readonly onBad: BadRowOptions['onBad'];
   readonly reuse: CheckedOptions['reuse'];
   readonly origin: SampleOrigin;
   readonly shardName: (shard: number) => string;
@@ -36,14 +36,14 @@ export class Iteration {
   #current: Batch | null = null;
 
   constructor(options: IterationOptions) {
-    const { engine, output, statistics, onBadSample, reuse, origin, shardName } = options;
+    const { engine, output, statistics, onBad, reuse, origin, shardName } = options;
     const { whole, image, extraFields, annotations, fields } = output;
     this.#options = options;
     const delivery = new Delivery({
       engine,
       whole,
       captionSampling: output.drawsTexts ? new TextChoice(origin.seeds) : null,
-      badRows: { engine, statistics, shardName, onBadSample, output: output.batch },
+      badRows: { engine, statistics, shardName, onBad, output: output.batch },
     });
     this.#delivery = delivery;
     this.#finish = {

@@ -3,7 +3,7 @@ export interface BadSample {
   readonly shard: string;
   readonly key: string;
   readonly reason: string;
-  /** Key of the sample that took its row, with `onBadSample: 'replace'`. */
+  /** Key of the sample that took its row, with `onBad: 'replace'`. */
   readonly replacement?: string;
 }
 

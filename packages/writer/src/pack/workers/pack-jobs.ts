@@ -233,7 +233,7 @@ export class PackJobs {
   /** If bad files stop the pack, those quarantined by an earlier run stop it too. */
   #keep(noted: ShardResult, { files, sourceBytes }: PlanPlace, { onBad }: ShardSetting): PackedShard {
     const [bad] = noted.quarantined;
-    if (bad !== undefined && onBad === 'stop') throw badFile(new BadFile(bad.reason), bad.path);
+    if (bad !== undefined && onBad === 'raise') throw badFile(new BadFile(bad.reason), bad.path);
     this.#report(files, sourceBytes);
     return { ...noted, isKept: true };
   }

@@ -82,7 +82,7 @@ class BucketNames {
     if (name.includes('//') || name.startsWith('/') || /(^|\/)\.\.?(\/|$)/.test(name) || LINE_BREAK.test(name)) {
       const path = shownLocation(this.#root) + name;
       const message = `The object name ${JSON.stringify(path)} is not a valid file name: it contains an empty part, "." or "..", or a line break; copy the object to another name, or exclude it.`;
-      if (this.#options.onBad === 'stop')
+      if (this.#options.onBad === 'raise')
         throw new FileNameError(
           { path },
           `${message} Or skip such objects and list them in quarantine.jsonl with --on-bad quarantine.`,

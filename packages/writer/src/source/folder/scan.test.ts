@@ -27,7 +27,7 @@ async function scan(options: { include?: string[]; exclude?: string[]; onBad?: '
     files,
     isMeasured: _,
     ...folders
-  } = await scanFolder(root, { include: ['**'], exclude: [], place, onBad: 'stop', ...options });
+  } = await scanFolder(root, { include: ['**'], exclude: [], place, onBad: 'raise', ...options });
   const reader = files.reader();
   return { paths: Array.from({ length: files.count }, (_, i) => reader.path(i)), ...folders };
 }

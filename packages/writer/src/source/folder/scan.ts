@@ -45,7 +45,7 @@ export interface PatternOptions {
 export interface ScanOptions extends PatternOptions {
   readonly place: SpoolPlace;
   /** How names that cannot be keys are handled: stop with an error, or skip and report them. */
-  readonly onBad: 'stop' | 'quarantine';
+  readonly onBad: 'raise' | 'quarantine';
   /** Lists folders concurrently; without it one at a time. */
   readonly flight?: InFlight | undefined;
   /** A folder that is skipped because it is the output: its absolute path without links. */
@@ -148,7 +148,7 @@ async function walkInto(
     const entries = reader.list(folder);
     // There are no patterns that could exclude it.
     const { hasRefused } = reader;
-    if (hasRefused && onBad === 'stop') throw reader.refused()[0]!.error;
+    if (hasRefused && onBad === 'raise') throw reader.refused()[0]!.error;
     const isTaken = ({ name }: FolderEntry) => reader.refused(join(folder, name)).length === 0;
     const names = namesIn(hasRefused ? entries.filter(isTaken) : entries);
     ahead?.expect(names.filter((name) => name.endsWith('/')).map((name) => join(folder, name.slice(0, -1))));
@@ -198,7 +198,7 @@ async function match(
   const refused: RefusedEntry[] = [];
   const takeRefused = (path: string) => {
     const entries = reader.refused(path);
-    if (entries.length > 0 && options.onBad === 'stop') throw entries[0]!.error;
+    if (entries.length > 0 && options.onBad === 'raise') throw entries[0]!.error;
     refused.push(...entries);
     return entries.length > 0;
   };
