@@ -51,7 +51,10 @@ test.each([
   ['pack a b --seed 9007199254740992', '--seed takes a whole number from 0 on.'],
   ['pack a b --resize 1.5', '--resize takes a whole number from 1 to 65,535.'],
   ['pack a b --quality 101', '--quality takes a whole number from 1 to 100.'],
-  ['pack a b --max-bad 1.5', '--max-bad takes a percentage such as 1%, or a number below 1 such as 0.01, and not "1.5".'],
+  [
+    'pack a b --max-bad 1.5',
+    '--max-bad takes a percentage such as 1%, or a number below 1 such as 0.01, and not "1.5".',
+  ],
   ['pack a b --max-bad 1', '--max-bad takes a percentage such as 1%, or a number below 1 such as 0.01, and not "1".'],
   ['pack a b --max-bad -1%', '--max-bad takes a percentage'],
   ['pack a b --workers x', '--workers takes a whole number from 1 to 1,024.'],
