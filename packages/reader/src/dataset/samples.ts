@@ -174,8 +174,8 @@ export async function fetchAgain(
   target: Uint8Array,
 ): Promise<void> {
   const isChanged = error instanceof SampleChecksumError || error instanceof DamagedShardError;
-  if (!isChanged || files.readAgain === undefined) throw error;
-  await files.readAgain(shard, offset, target);
+  if (!isChanged || !files.store.bytes.mayDiffer) throw error;
+  await files.read(shard, offset, target);
 }
 
 /** The sample of a row of an index, whose bytes lie in `buffer`; that begins at byte `offset` of the shard. */

@@ -7,39 +7,55 @@ import {
   type Source,
   sampleTooLarge,
 } from '@shardtool/format';
-import type { ReadCosts, StorageCounts } from '@shardtool/storage';
-import type { ShardStore } from '../loader/read/load-shards.js';
+import type { StorageCounts } from '@shardtool/storage';
 import { type CropColumns, readCrops, type ShardCrops } from './crop-columns.js';
 import type { ShardFile } from './shard-file.js';
 import { ShardReads } from './shard-reads.js';
+import type { ShardIndexes, ShardStore } from './shard-store.js';
 
-/** Open files of crop indexes. */
+/** Number of open crop indexes. */
 const OPEN_FILES = 128;
 const KEPT_INDEXES = 64;
 const KEPT_SOURCES = 4;
+/** Number of indexes that are requested ahead while the shards are read in turn. */
 const INDEXES_AHEAD = 24;
 
-/** The shards of a dataset with their open files and indexes, of which the most recently used are kept. */
-export class ShardFiles implements ShardStore {
+/** The shards of a dataset with their open files and indexes. The most recently used stay open. */
+export class ShardFiles implements ShardIndexes {
+  /** The shards as a loader reads them. */
+  readonly store: ShardStore;
   readonly files: readonly ShardFile[];
   /** Samples of each shard. */
   readonly samples: Float64Array;
-  /** Number in the dataset of each shard's first sample, and the total behind the last. */
+  /** Index in the dataset of each shard's first sample; the last entry is the number of all samples. */
   readonly firstSample: Float64Array;
   readonly #reads: ShardReads;
   readonly #indexes: Recent<number, LoadedIndex>;
-  /** Paths of the packed files, of indexes that lack them. */
+  /** Paths of the packed files, for indexes that lack them. */
   readonly #sources: Recent<number, readonly string[]>;
   #lastIndex = -1;
   readonly #crops: Recent<number, ShardCrops | null>;
-  /** Where it takes a while to find a crop index, nobody looks for one before the first look has ended, nor once one was missing. */
+  /** On slow storage, only one crop index is looked for at first. If it is missing, no other is looked for. */
   #firstCrops: Promise<unknown> | null = null;
   #lacksCrops = false;
   readonly #cropSources: Recent<number, Source | null>;
 
   constructor(files: readonly ShardFile[]) {
     this.files = files;
-    this.#reads = new ShardReads(files);
+    const reads = new ShardReads(files);
+    this.#reads = reads;
+    this.store = {
+      bytes: {
+        read: ({ shard, file, offset }, target) =>
+          file === 'shard' ? this.read(shard, offset, target) : this.#readCrops(shard, offset, target),
+        get mayDiffer() {
+          return reads.isSlow;
+        },
+      },
+      indexes: this,
+      crops: { columns: (shard) => this.crops(shard) },
+      costs: reads,
+    };
     this.samples = Float64Array.from(files, ({ samples }) => samples);
     this.firstSample = new Float64Array(files.length + 1);
     for (let k = 0; k < files.length; k++) this.firstSample[k + 1] = this.firstSample[k]! + files[k]!.samples;
@@ -56,7 +72,7 @@ export class ShardFiles implements ShardStore {
     );
   }
 
-  /** At least so many indexes stay in memory: as many shards as are read in turn. */
+  /** Keeps at least this number of indexes in memory: as many as there are shards that are read in turn. */
   keepIndexes(count: number): void {
     this.#indexes.reserve(count);
     this.#crops.reserve(count);
@@ -64,10 +80,9 @@ export class ShardFiles implements ShardStore {
 
   async index(shard: number): Promise<LoadedIndex> {
     this.#reads.throwIfClosed();
-    // Whoever walks through all of them does not wait for one after the other.
-    const walks = shard === this.#lastIndex + 1 && this.isRemote;
+    const isInTurn = shard === this.#lastIndex + 1 && this.isRemote;
     this.#lastIndex = shard;
-    if (walks) {
+    if (isInTurn) {
       for (let next = shard + 1; next <= Math.min(shard + INDEXES_AHEAD, this.files.length - 1); next++) {
         this.#indexes.get(next).catch(() => {});
       }
@@ -75,38 +90,28 @@ export class ShardFiles implements ShardStore {
     return this.#indexes.get(shard);
   }
 
-  /** With the paths of the packed files. */
+  /** The index with the paths of the packed files. */
   async wholeIndex(shard: number): Promise<ShardIndex> {
     const index = await this.index(shard);
     return { ...index, source: index.source ?? (await this.#sources.get(shard)) };
   }
 
-  /** Each read takes a while, on this machine or elsewhere: many are worth having under way, and bytes are worth choosing. */
+  /** Storage is slow or remote: many reads run at once, and only needed bytes are read. */
   get isSlow(): boolean {
     return this.#reads.isSlow;
   }
 
-  /** Shards lie where each request takes a while. */
+  /** Some shard is on a server or in a bucket. */
   get isRemote(): boolean {
     return this.#reads.isRemote;
   }
 
-  /** What reads cost here. */
-  get costs(): ReadCosts {
-    return this.#reads.costs;
-  }
-
-  /** Reads that are worth having under way now. */
-  get parallel(): number {
-    return this.#reads.parallel;
-  }
-
-  /** What came from afar so far; null where nothing does. */
+  /** What was fetched from remote storage so far. Null: the shards are local. */
   get fetched(): StorageCounts | null {
     return this.#reads.fetched;
   }
 
-  /** A loader is going to read: finds out whether the shards are far. */
+  /** Prepares for a loader, and detects whether storage is slow. */
   measure(): Promise<void> {
     return this.#reads.measure();
   }
@@ -123,7 +128,7 @@ export class ShardFiles implements ShardStore {
     return found;
   }
 
-  /** Bytes of a sample that are still read. */
+  /** Largest size of a sample of this shard, in bytes. */
   mostBytes(shard: number): number {
     return this.files[shard]!.maxSampleBytes ?? MAX_SAMPLE_BYTES;
   }
@@ -139,20 +144,15 @@ export class ShardFiles implements ShardStore {
     return this.#reads.read(shard, offset, target);
   }
 
-  /** Bytes that came wrong from afar may come right another time. */
-  get readAgain(): ShardStore['readAgain'] {
-    return this.isSlow ? (shard, offset, target) => this.read(shard, offset, target) : undefined;
-  }
-
   async crops(shard: number): Promise<CropColumns | null> {
     this.#reads.throwIfClosed();
     return (await this.#crops.get(shard))?.columns ?? null;
   }
 
-  async readCrops(shard: number, offset: number, target: Uint8Array): Promise<void> {
+  async #readCrops(shard: number, offset: number, target: Uint8Array): Promise<void> {
     this.#reads.throwIfClosed();
     const source = await this.#cropSources.get(shard);
-    // What cannot be read is filled with nothing, which is the crop index of no image.
+    // Unreadable bytes become zeros, which no image has as its crop index.
     const got = (await source?.readAt(offset, target).catch(() => 0)) ?? 0;
     if (got < target.length) target.fill(0, got);
   }
@@ -162,7 +162,7 @@ export class ShardFiles implements ShardStore {
     this.#reads.throwIfClosed();
   }
 
-  /** Closes the files; reads that are under way end first. */
+  /** Closes the files after the reads in progress have ended. */
   async close(): Promise<void> {
     await Promise.all([
       this.#reads.close(),

@@ -4,12 +4,13 @@ import {
   type Expected,
   isRemote,
   LocalThreads,
-  type ReadCosts,
   RemoteThreads,
   type StorageCounts,
   shownLocation,
 } from '@shardtool/storage';
+import { DETECTION, LOCAL, READING_THREADS, REMOTE, type ReadProfile, SLOW } from './read-profiles.js';
 import type { ReadFile, ShardFile } from './shard-file.js';
+import type { ReadingCosts } from './shard-store.js';
 
 /** A shard is shorter than its index says: it was cut, or replaced, since it was packed. */
 export class ShardLengthError extends ShardtoolError {
@@ -21,54 +22,28 @@ export class DatasetClosedError extends ShardtoolError {
   static override readonly kind: string = 'DatasetClosedError';
 }
 
-/** Open files are few and large; this stays far below the usual limit of 1,024. */
+/** Number of open files. They are few and large; this stays far below the usual limit of 1,024. */
 const OPEN_FILES = 128;
-/** What reads cost on this machine. Long ones are cut into pieces that run side by side. */
-const LOCAL: ReadCosts = { gapBytes: 64 << 10, maxReadBytes: 4 << 20, parallel: 4 };
-/** On a slow file system each call waits, and each read is many of them. */
-const SLOW: ReadCosts = { gapBytes: 128 << 10, maxReadBytes: 1 << 20, parallel: 64 };
-const REMOTE: ReadCosts = { gapBytes: 1 << 20, maxReadBytes: 8 << 20, parallel: 128 };
-/** Reads that are under way at first, where more are tried then. */
-const START_READS = 16;
-/** Many of the slow ones are waiting for their files to be opened. */
-const SLOW_START_READS = 24;
-/** Threads for remote reads, and how many each has before there is another one. */
-const REMOTE_THREADS = 2;
-const READS_A_THREAD = 32;
-/** Opening a file that is on this machine takes a tenth of this; the quickest of the first few says which it is. */
-const SLOW_OPEN_MS = 0.8;
-const OPENS_MEASURED = 3;
-/** Slow ones may be the work of a machine under load, if they do not take as long as this: then so many are tried, more. */
-const DOUBTFUL_OPEN_MS = 5;
-const DOUBTFUL_OPENS = 10;
-/** While a thread starts, those that are there do what they can: as many reads as take this long wait for each of them. */
-const THREAD_START_MS = 200;
-/** Threads for slow files: starting one costs as much processor time as decoding a batch. */
-const SLOW_THREADS = 32;
-/** So long a thread has something to do before it is handed more, since that takes a moment of the main thread. */
-const HANDED_MS = 10;
-/** A slow file system gets another thread where all have been busy for so long. */
-const THREAD_GROW_MS = 60;
 
-/** What is known of a remote file need not be asked for. */
+/** What the manifest says of a remote file, so that the server is not asked for it. */
 function expectedOf({ path, bytes, version }: ShardFile): Expected | undefined {
   return isRemote(path) ? { size: bytes, version } : undefined;
 }
 
-/** Reads shards: here, or by threads where each read takes a while. The files used last stay open. */
-export class ShardReads {
-  /** Shards lie where each request takes a while. */
+/** Reads shards: in this thread, or in reading threads if storage is slow or remote. Recently used files stay open. */
+export class ShardReads implements ReadingCosts {
+  /** Some shard is on a server or in a bucket. */
   readonly isRemote: boolean;
   readonly #files: readonly ShardFile[];
   readonly #sources: Recent<number, Source>;
-  /** How long the quickest of the first openings took, of how many. */
-  #quickestOpenMs = Number.POSITIVE_INFINITY;
+  /** Time of the fastest open so far, and number of opens. */
+  #fastestOpenMs = Number.POSITIVE_INFINITY;
   #opens = 0;
-  /** Of those that are needed: shards lie here or there. */
+  /** Threads are started when they are first needed. */
   #remote: RemoteThreads | null = null;
   #slow: LocalThreads | null = null;
   #inFlight: ReadsInFlight | null = null;
-  /** Of remote shards, those that were read first. */
+  /** By shard: the version of a remote file when it was first read. */
   readonly #versions = new Map<number, string>();
   #closed = false;
 
@@ -82,73 +57,68 @@ export class ShardReads {
     );
   }
 
-  /** Each read takes a while, on this machine or elsewhere: many are worth having under way, and bytes are worth choosing. */
+  /** Storage is slow or remote: see {@link ReadProfile.isSlow}. */
   get isSlow(): boolean {
-    return this.isRemote || this.#isSlow;
+    return this.profile.isSlow;
   }
 
-  /** What reads cost here. */
-  get costs(): ReadCosts {
+  get profile(): ReadProfile {
     if (this.isRemote) return REMOTE;
-    return this.#isSlow ? SLOW : LOCAL;
+    return this.#opens >= DETECTION.opens && this.#fastestOpenMs > DETECTION.slowOpenMs ? SLOW : LOCAL;
   }
 
-  /** Reads that are worth having under way now. */
   get parallel(): number {
     return this.isSlow ? this.#flight.limit : LOCAL.parallel;
   }
 
-  /** What came from afar so far; null where nothing does. */
+  /** What was fetched from remote storage so far. Null: the shards are local. */
   get fetched(): StorageCounts | null {
     return this.isRemote ? (this.#remote?.counts ?? { requests: 0, bytes: 0, retries: 0, hedges: 0 }) : null;
   }
 
-  get #isSlow(): boolean {
-    return this.#opens >= OPENS_MEASURED && this.#quickestOpenMs > SLOW_OPEN_MS;
-  }
-
   get #flight(): ReadsInFlight {
-    this.#inFlight ??= new ReadsInFlight(this.isRemote ? START_READS : SLOW_START_READS, this.costs.parallel);
+    this.#inFlight ??= new ReadsInFlight(this.profile.startReads, this.profile.parallel);
     return this.#inFlight;
   }
 
-  /** A loader is going to read: finds out whether the shards are far, by opening some where they are on this machine. */
+  /** Prepares for a loader: starts threads for remote reads, or opens some files to detect a slow file system. */
   async measure(): Promise<void> {
     if (this.isRemote) {
       this.#remoteThreads().start();
       return;
     }
-    for (let shard = 0; shard < Math.min(OPENS_MEASURED, this.#files.length); shard++) {
+    for (let shard = 0; shard < Math.min(DETECTION.opens, this.#files.length); shard++) {
       await this.#sources.get(shard).catch(() => {});
     }
-    // One of few files is opened again.
-    while (this.#opens > 0 && this.#opens < OPENS_MEASURED) {
+    // A dataset of few files opens one of them again.
+    while (this.#opens > 0 && this.#opens < DETECTION.opens) {
       await this.#open(this.#files[0]!).then((source) => source.close());
     }
-    for (let more = 0; more < DOUBTFUL_OPENS && this.#isSlow && this.#quickestOpenMs < DOUBTFUL_OPEN_MS; more++) {
+    const isDoubtful = () => this.isSlow && this.#fastestOpenMs < DETECTION.doubtfulOpenMs;
+    for (let more = 0; more < DETECTION.doubtfulOpens && isDoubtful(); more++) {
       await this.#open(this.#files[0]!).then((source) => source.close());
     }
-    // Threads read files as they are.
-    if (this.#isSlow && this.#files.some(({ open }) => open === undefined)) this.#slowThreads().start();
+    // Files that need a source of their own kind are not read by threads.
+    if (this.isSlow && this.#files.some(({ open }) => open === undefined)) this.#slowThreads().start();
   }
 
   async #open(file: ShardFile): Promise<Source> {
     const began = performance.now();
     const source = await (file.open?.() ?? openSource(file.path, expectedOf(file), file.storage));
-    this.#quickestOpenMs = Math.min(this.#quickestOpenMs, performance.now() - began);
+    this.#fastestOpenMs = Math.min(this.#fastestOpenMs, performance.now() - began);
     this.#opens++;
     return source;
   }
 
-  /** Reads whole files beside shards, where that is not to be this thread. */
+  /** Reads whole files next to shards in threads. Undefined: this thread reads them. */
   get readFile(): ReadFile | undefined {
-    return this.#isSlow ? (path) => this.#slowThreads().readFile(path) : undefined;
+    return this.profile === SLOW ? (path) => this.#slowThreads().readFile(path) : undefined;
   }
 
   /** Fills `target` from `offset` on. Throws {@link ShardLengthError}, FileChangedError, {@link FileError}, {@link DatasetClosedError}. */
   async read(shard: number, offset: number, target: Uint8Array): Promise<void> {
     this.throwIfClosed();
-    const { maxReadBytes } = this.costs;
+    const { maxReadBytes } = this.profile;
     if (target.length <= maxReadBytes) return this.#readPiece(shard, offset, target);
     const pieces: Promise<void>[] = [];
     for (let at = 0; at < target.length; at += maxReadBytes) {
@@ -162,7 +132,7 @@ export class ShardReads {
     return this.#flight.run(target.length, () => this.#readFrom(shard, offset, target));
   }
 
-  /** Into shared memory by threads, where that is slow work; else here. */
+  /** Threads read slow and remote shards, into shared memory only; this thread reads everything else. */
   async #readBytes(shard: number, offset: number, target: Uint8Array): Promise<number> {
     const file = this.#files[shard]!;
     if (!this.isSlow || file.open !== undefined || !(target.buffer instanceof SharedArrayBuffer)) {
@@ -180,18 +150,19 @@ export class ShardReads {
   }
 
   #remoteThreads(): RemoteThreads {
-    this.#remote ??= new RemoteThreads({ most: REMOTE_THREADS, each: READS_A_THREAD });
+    this.#remote ??= new RemoteThreads({ most: READING_THREADS.remote, each: READING_THREADS.readsPerThread });
     return this.#remote;
   }
 
   #slowThreads(): LocalThreads {
-    const each = Math.max(1, Math.min(READS_A_THREAD, Math.round(THREAD_START_MS / this.#quickestOpenMs)));
-    const opens = Math.max(1, Math.round(HANDED_MS / this.#quickestOpenMs));
-    this.#slow ??= new LocalThreads({ most: SLOW_THREADS, each, growMs: THREAD_GROW_MS, opens, opensApart: true });
+    const { slow, readsPerThread, startMs, handedMs, growMs } = READING_THREADS;
+    const each = Math.max(1, Math.min(readsPerThread, Math.round(startMs / this.#fastestOpenMs)));
+    const opens = Math.max(1, Math.round(handedMs / this.#fastestOpenMs));
+    this.#slow ??= new LocalThreads({ most: slow, each, growMs, opens, opensApart: true });
     return this.#slow;
   }
 
-  /** Each thread knows the files that it has opened last; all of them have to read the same ones. */
+  /** Threads open remote files separately: all of them have to read the same version. */
   #checkVersion(shard: number, version: string | undefined): void {
     if (version === undefined) return;
     const known = this.#versions.get(shard) ?? this.#files[shard]!.version;
@@ -240,7 +211,7 @@ export class ShardReads {
     }
   }
 
-  /** Closes the files; reads that are under way end first. */
+  /** Closes the files after the reads in progress have ended. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all([this.#sources.clear(), this.#remote?.close(), this.#slow?.close()]);

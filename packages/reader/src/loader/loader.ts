@@ -148,7 +148,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   async info(): Promise<LoaderInfo> {
     const setup = await this.#prepare();
     const shard = this.#dataset.files.samples.findIndex((samples) => samples > 0);
-    const hasCropIndex = shard >= 0 && (await setup.store.crops(shard)) !== null;
+    const hasCropIndex = shard >= 0 && (await setup.store.crops.columns(shard)) !== null;
     return loaderInfo(setup, this.#progress.next!, { hasCropIndex, ...this.#statistics.counts, ...this.#measure() });
   }
 

@@ -1,12 +1,12 @@
 import { OptionError } from '@shardtool/base';
 import { CacheFolder } from '@shardtool/storage';
 import { checkBuckets } from '../buckets/options.js';
+import { type ShardStore, withoutCrops } from '../dataset/shard-store.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { decodeModeOf, warnOfOtherCodec } from './loader-state.js';
 import type { CheckedOptions } from './options.js';
-import { CachedStore } from './read/cached-store.js';
+import { CachedBytes } from './read/cached-bytes.js';
 import { cutDatasets } from './read/cut-datasets.js';
-import { type ShardStore, withoutCrops } from './read/load-shards.js';
 import { type LoaderBuckets, refuseBucketState, setUpBuckets } from './setup/bucket-order.js';
 import { type LoaderMemory, setUpMemory } from './setup/memory.js';
 import { type LoaderOrder, setUpOrder } from './setup/order.js';
@@ -23,7 +23,7 @@ export interface LoaderSetup {
   /** Whether crop indexes are looked for. */
   readonly cropIndex: 'used' | 'far' | 'unused';
   /** The cache before the shards, if there is one. */
-  readonly cached: CachedStore | null;
+  readonly cached: CachedBytes | null;
   readonly memory: LoaderMemory;
 }
 
@@ -80,16 +80,18 @@ export async function setUp(dataset: StoredDataset, options: CheckedOptions): Pr
   const { files } = dataset;
   await files.measure();
   const { cache, cacheSize } = options;
-  const cached = cache === undefined ? null : cachedStore(dataset, order, await CacheFolder.open(cache, cacheSize));
+  const cached = cache === undefined ? null : cachedBytes(dataset, order, await CacheFolder.open(cache, cacheSize));
   // A crop index is more to fetch, and where reads are slow there mostly is time to decode.
   const cropIndex = !output.usesCropIndex ? 'unused' : files.isSlow && options.cropIndex !== true ? 'far' : 'used';
-  const store = cropIndex === 'used' ? (cached ?? files) : withoutCrops(cached ?? files);
+  const withCrops: ShardStore = cached === null ? files.store : { ...files.store, bytes: cached };
+  const store = cropIndex === 'used' ? withCrops : withoutCrops(withCrops);
   const memory = await setUpMemory(dataset, store, order, output, options);
   return { order, buckets, output, store, cropIndex, cached, memory };
 }
 
-/** The shards behind a cache, for the ranks of this machine. */
-function cachedStore({ files }: StoredDataset, order: LoaderOrder, cache: CacheFolder): CachedStore {
+/** The bytes of the shards behind a cache, which knows when the ranks of this machine need them. */
+function cachedBytes({ files }: StoredDataset, order: LoaderOrder, cache: CacheFolder): CachedBytes {
   const bytes = Float64Array.from(files.files, (shard) => shard.bytes);
-  return new CachedStore({ files, cache, sources: cutDatasets(order, bytes, cache.maxBytes) });
+  const sources = cutDatasets(order, bytes, cache.maxBytes);
+  return new CachedBytes({ store: files.store, files: files.files, cache, sources });
 }

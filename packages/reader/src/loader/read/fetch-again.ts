@@ -1,10 +1,10 @@
 import { crc32 } from '@shardtool/base';
 import { fieldPayload } from '@shardtool/format';
+import type { ShardStore } from '../../dataset/shard-store.js';
 import type { Arena } from './arena.js';
 import { type Block, locate, placeOf } from './block.js';
-import type { ShardStore } from './load-shards.js';
 
-/** Whether some field of a sample in memory is not what was packed, as far as the index has its crc32. */
+/** Whether a field of a sample in memory differs from the crc32 in the index. Fields without a crc32 are not checked. */
 export function isChanged(block: Block, item: number, arena: Arena): boolean {
   const { index, indexRow, stretches } = locate(block, item);
   for (const { offset, bytes, crc32: expected, msgpack } of index.fields.values()) {
@@ -13,19 +13,24 @@ export function isChanged(block: Block, item: number, arena: Arena): boolean {
     try {
       if (crc32(fieldPayload(stored, msgpack?.[indexRow] === 1)) !== expected[indexRow]) return true;
     } catch {
-      // There is no value to be summed any more.
+      // The msgpack value is damaged, so it has no payload to sum.
       return true;
     }
   }
   return false;
 }
 
-/** Fetches a sample once more, into its place; false where the store cannot do better than before. */
-export async function fetchSampleAgain(block: Block, item: number, store: ShardStore, arena: Arena): Promise<boolean> {
-  if (store.readAgain === undefined) return false;
+/** Reads a sample again, into its place and past every cache. False: the same bytes would come again. */
+export async function fetchSampleAgain(
+  block: Block,
+  item: number,
+  { bytes }: Pick<ShardStore, 'bytes'>,
+  arena: Arena,
+): Promise<boolean> {
+  if (!bytes.mayDiffer) return false;
   const { index, indexRow, stretches } = locate(block, item);
   const offset = index.offset[indexRow]!;
-  const bytes = index.bytes[indexRow]!;
-  await store.readAgain(block.shard[item]!, offset, arena.view(placeOf(block, stretches, offset), bytes));
+  const target = arena.view(placeOf(block, stretches, offset), index.bytes[indexRow]!);
+  await bytes.read({ shard: block.shard[item]!, file: 'shard', offset, isFresh: true }, target);
   return true;
 }

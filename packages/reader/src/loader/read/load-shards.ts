@@ -1,7 +1,8 @@
 import { inLanes, SampleSizeError } from '@shardtool/base';
 import type { LoadedIndex } from '@shardtool/format';
-import type { ReadCosts } from '@shardtool/storage';
 import type { CropColumns } from '../../dataset/crop-columns.js';
+import type { ReadProfile } from '../../dataset/read-profiles.js';
+import type { ByteRange, ShardStore } from '../../dataset/shard-store.js';
 import type { Selection } from '../../selection/selection.js';
 import { type Arena, SEGMENT_BYTES } from './arena.js';
 import { consecutive, type LoadedShard, type ShardRows } from './block.js';
@@ -17,77 +18,26 @@ import {
   stretchesWithout,
 } from './readers/stretches.js';
 
-/** Where blocks come from: shards by number. */
-export interface ShardStore {
-  index(shard: number): Promise<LoadedIndex>;
-  /** Fills `target` with the shard's bytes from `offset` on; throws where the file ends before. */
-  read(shard: number, offset: number, target: Uint8Array): Promise<void>;
-  /**
-   * {@link read}, past whatever has kept these bytes, and that forgets them. Absent where the same disk would give the same
-   * bytes again.
-   */
-  readonly readAgain?: ((shard: number, offset: number, target: Uint8Array) => Promise<void>) | undefined;
-  /** Throws `SampleSizeError` for a row of the shard that has more bytes than are to be read. */
-  checkSizes?(shard: number, index: LoadedIndex, rows: Iterable<number>): void;
-  /** What reads cost here; without it they are those of a local disk. */
-  readonly costs?: ReadCosts | undefined;
-  /** Reads that are worth having under way now. */
-  readonly parallel?: number | undefined;
-  /** The same shards for the blocks of a pass, where it matters which it is. */
-  forPass?(pass: number): ShardStore;
-  /** What the shard's crop index has; null where it has none that can be used. */
-  crops(shard: number): Promise<CropColumns | null>;
-  /** The same as {@link read}, of the crop index. */
-  readCrops(shard: number, offset: number, target: Uint8Array): Promise<void>;
-}
+/** The part of a store that planning a load needs: no bytes are read. */
+export type PlannedStore = Pick<ShardStore, 'indexes' | 'crops' | 'costs'>;
 
-/** What a plan of loads looks at. */
-export type PlannedStore = Pick<ShardStore, 'index' | 'crops' | 'checkSizes' | 'parallel'>;
-
-/** A store whose crop indexes are not looked at. */
-export function withoutCrops(store: ShardStore): ShardStore {
-  const { forPass } = store;
-  return {
-    ...(forPass !== undefined && { forPass: (pass: number) => withoutCrops(forPass.call(store, pass)) }),
-    get costs() {
-      return store.costs;
-    },
-    get parallel() {
-      return store.parallel;
-    },
-    index: (shard) => store.index(shard),
-    checkSizes: (shard, index, rows) => store.checkSizes?.(shard, index, rows),
-    read: (shard, offset, target) => store.read(shard, offset, target),
-    get readAgain() {
-      return store.readAgain?.bind(store);
-    },
-    crops: async () => null,
-    readCrops: (shard, offset, target) => store.readCrops(shard, offset, target),
-  };
-}
-
-/** Parts of shards that lie in memory one behind the other: which, and how many bytes they take. */
+/** Parts of shards that are stored contiguously in memory, and their total size in bytes. */
 export interface LoadedShards {
   readonly shards: ReadonlyMap<number, LoadedShard>;
   readonly bytes: number;
 }
 
-/** Reads of one block that are under way at once. */
-const READS_AT_ONCE = 4;
-const REMOTE_CONCURRENT_READS = 32;
-const INDEXES_AHEAD = 32;
-
-/** What it takes to load these rows: indexes are read, shards are not. */
+/** Plans how to load these rows. Reads indexes, but no shard. */
 export async function planLoad(parts: Iterable<ShardRows>, store: PlannedStore): Promise<LoadedShards> {
   const shards = new Map<number, LoadedShard>();
   let bytes = 0;
-  for (const { shard, rows } of aheadOf(parts, store)) {
-    const index = await store.index(shard);
-    store.checkSizes?.(shard, index, rows);
+  for (const { shard, rows } of withIndexesAhead(parts, store)) {
+    const index = await store.indexes.index(shard);
+    store.indexes.checkSizes(shard, index, rows);
     for (const row of rows) if (index.bytes[row]! > SEGMENT_BYTES) throw largerThanSegment(index, row);
     const stretches = stretchesOf(index, rows, bytes);
     bytes += stretchBytes(stretches);
-    const columns = await store.crops(shard);
+    const columns = await store.crops.columns(shard);
     const crops = columns && { columns, stretches: stretchesOf(columns, rowsWithCrops(columns, rows), bytes) };
     bytes += stretchBytes(crops?.stretches ?? []);
     shards.set(shard, { index, stretches, crops });
@@ -95,22 +45,22 @@ export async function planLoad(parts: Iterable<ShardRows>, store: PlannedStore):
   return { shards, bytes };
 }
 
-/** However much memory there is: a sample lies in one segment. */
+/** A sample has to fit one segment, however large the memory limit is. */
 function largerThanSegment({ key, bytes }: LoadedIndex, row: number): SampleSizeError {
   const [name, size, limit] = [key[row]!, bytes[row]!, SEGMENT_BYTES];
-  const message = `Sample "${name}" has ${size} bytes, and a loader takes ${limit} at most; leave it out with excludeKeys.`;
+  const message = `Sample "${name}" has ${size} bytes, but a loader takes at most ${limit}. Exclude it with excludeKeys.`;
   return new SampleSizeError({ key: name, bytes: size, limit }, message);
 }
 
-/** The same parts; where indexes take a while, those of the next are on their way. */
-function* aheadOf(parts: Iterable<ShardRows>, store: PlannedStore): Generator<ShardRows, undefined> {
-  const isSlow = (store.parallel ?? 0) > READS_AT_ONCE;
+/** Yields the same parts. On slow storage, the indexes of the next ones are requested ahead. */
+function* withIndexesAhead(parts: Iterable<ShardRows>, { indexes, costs }: PlannedStore): Generator<ShardRows> {
+  const { plannedIndexes } = costs.profile;
   const waiting: ShardRows[] = [];
   for (const part of parts) {
-    // What goes wrong is heard when its turn comes.
-    if (isSlow) store.index(part.shard).catch(() => {});
+    // An error is thrown when this part is planned.
+    if (plannedIndexes > 0) indexes.index(part.shard).catch(() => {});
     waiting.push(part);
-    if (!isSlow || waiting.length > INDEXES_AHEAD) yield waiting.shift()!;
+    if (waiting.length > plannedIndexes) yield waiting.shift()!;
   }
   yield* waiting;
 }
@@ -119,7 +69,7 @@ function rowsWithCrops({ bytes }: CropColumns, rows: Uint32Array): Uint32Array {
   return rows.filter((row) => bytes[row]! > 0);
 }
 
-/** All rows of a selection, shard by shard. `samples[k]` is how many shard k has. */
+/** All rows of a selection, shard by shard. `samples[k]` is the number of samples of shard k. */
 export function* selectedRows(samples: ArrayLike<number>, selection: Selection): Generator<ShardRows, undefined> {
   for (let shard = 0; shard < samples.length; shard++) {
     if (selection.counts[shard] === 0) continue;
@@ -127,66 +77,70 @@ export function* selectedRows(samples: ArrayLike<number>, selection: Selection):
   }
 }
 
-/** The selected rows of a shard that has so many samples. */
+/** The selected rows of a shard with this number of samples. */
 export function selectedOf(selection: Selection, shard: number, samples: number): ShardRows {
   return { shard, rows: selection.rows(shard) ?? consecutive(0, samples) };
 }
 
-/** A sample of what is loaded, by its shard and its row there. */
+/** A sample that was planned to be loaded, by its shard and its row in it. */
 export interface LoadedSample {
   readonly shard: number;
   readonly row: number;
 }
 
-/** Reads single samples of what was planned into their places, all at once. When it throws, no read is under way any more. */
+/** Where a load goes, and for which pass it is. */
+export interface LoadTarget {
+  readonly store: ShardStore;
+  readonly arena: Arena;
+  /** Offset in the arena at which the load begins. */
+  readonly place: number;
+  readonly pass?: number;
+}
+
+/** Reads some of the planned samples into their places, concurrently. When it throws, no read is in progress. */
 export async function loadSamples(
   samples: readonly LoadedSample[],
   shards: LoadedShards['shards'],
-  place: number,
-  store: ShardStore,
-  arena: Arena,
+  { store, arena, place, pass }: LoadTarget,
 ): Promise<void> {
-  const placeOf = (stretches: readonly Stretch[], offset: number, bytes: number): Uint8Array =>
-    arena.view(place + placeWithin(stretches, offset), bytes);
+  const read = (range: ByteRange, stretches: readonly Stretch[], bytes: number): Promise<void> =>
+    store.bytes.read(range, arena.view(place + placeWithin(stretches, range.offset), bytes));
   const reads = samples.flatMap(({ shard, row }) => {
     const { index, stretches, crops } = shards.get(shard)!;
     const offset = index.offset[row]!;
     const bytes = index.bytes[row]!;
-    const ofShard = bytes === 0 ? [] : [store.read(shard, offset, placeOf(stretches, offset, bytes))];
+    const ofShard = bytes === 0 ? [] : [read({ shard, file: 'shard', offset, pass }, stretches, bytes)];
     if (crops === null || crops.columns.bytes[row] === 0) return ofShard;
-    const at = crops.columns.offset[row]!;
-    return [...ofShard, store.readCrops(shard, at, placeOf(crops.stretches, at, crops.columns.bytes[row]!))];
+    const { columns } = crops;
+    const range = { shard, file: 'crops', offset: columns.offset[row]!, pass } as const;
+    return [...ofShard, read(range, crops.stretches, columns.bytes[row]!)];
   });
   for (const result of await Promise.allSettled(reads)) if (result.status === 'rejected') throw result.reason;
 }
 
 /**
- * Reads what was planned into the arena from `place` on. When it throws, no read is under way any more. Nothing is written
- * over `samples`, which are there: somebody may have checked their bytes, and use them now.
+ * Reads what was planned into the arena. When it throws, no read is in progress. `samples` are already there and are not
+ * written again: their bytes may be in use.
  */
 export async function load(
   shards: LoadedShards['shards'],
-  place: number,
-  store: ShardStore,
-  arena: Arena,
+  target: LoadTarget,
   samples: readonly LoadedSample[] = [],
 ): Promise<void> {
-  const reads = readsOfShards(shards, store.costs, samples);
-  if (reads.length === 1) return readInto(reads[0]!, place, store, arena);
-  // The store itself says how many of them are under way.
-  const atOnce = (store.costs?.parallel ?? 0) > READS_AT_ONCE ? REMOTE_CONCURRENT_READS : READS_AT_ONCE;
-  await inLanes(reads, atOnce, (read) => readInto(read, place, store, arena));
+  const { profile } = target.store.costs;
+  const reads = readsOfShards(shards, profile, samples);
+  if (reads.length === 1) return readInto(reads[0]!, target);
+  await inLanes(reads, profile.blockReads, (read) => readInto(read, target));
 }
 
 interface ShardRead extends StretchRead {
   readonly shard: number;
-  /** Of the shard itself, or of its crop index. */
-  readonly from: 'shard' | 'crops';
+  readonly file: ByteRange['file'];
 }
 
 function readsOfShards(
   shards: LoadedShards['shards'],
-  costs: ReadCosts | undefined,
+  profile: ReadProfile,
   samples: readonly LoadedSample[],
 ): ShardRead[] {
   const reads: ShardRead[] = [];
@@ -194,8 +148,8 @@ function readsOfShards(
     const rows = samples.filter((sample) => sample.shard === shard).map(({ row }) => row);
     const left = stretchesWithout(stretches, spansOf(index, rows));
     const leftCrops = crops && stretchesWithout(crops.stretches, spansOf(crops.columns, rows));
-    for (const read of readsOf(left, costs)) reads.push({ shard, from: 'shard', ...read });
-    for (const read of readsOf(leftCrops ?? [], costs)) reads.push({ shard, from: 'crops', ...read });
+    for (const read of readsOf(left, profile)) reads.push({ shard, file: 'shard', ...read });
+    for (const read of readsOf(leftCrops ?? [], profile)) reads.push({ shard, file: 'crops', ...read });
   }
   return reads;
 }
@@ -204,16 +158,15 @@ function spansOf({ offset, bytes }: RowSpans, rows: readonly number[]): Span[] {
   return rows.map((row) => ({ offset: offset[row]!, bytes: bytes[row]! }));
 }
 
-async function readInto(read: ShardRead, place: number, store: ShardStore, arena: Arena): Promise<void> {
-  const { shard, offset, bytes, stretches, from } = read;
+async function readInto(read: ShardRead, { store, arena, place, pass }: LoadTarget): Promise<void> {
+  const { shard, file, offset, bytes, stretches } = read;
   if (bytes === 0) return;
-  const fill = (target: Uint8Array): Promise<void> =>
-    from === 'shard' ? store.read(shard, offset, target) : store.readCrops(shard, offset, target);
-  if (stretches.length === 1) return fill(arena.view(place + stretches[0]!.at, bytes));
-  // Threads read into shared memory alone.
-  const isSlow = (store.costs?.parallel ?? 0) > READS_AT_ONCE;
+  const range = { shard, file, offset, pass };
+  if (stretches.length === 1) return store.bytes.read(range, arena.view(place + stretches[0]!.at, bytes));
+  // Reading threads write to shared memory only.
+  const { isSlow } = store.costs.profile;
   const buffer = isSlow ? new Uint8Array(new SharedArrayBuffer(bytes)) : new Uint8Array(bytes);
-  await fill(buffer);
+  await store.bytes.read(range, buffer);
   for (const stretch of stretches) {
     const at = stretch.offset - offset;
     arena.view(place + stretch.at, stretch.bytes).set(buffer.subarray(at, at + stretch.bytes));

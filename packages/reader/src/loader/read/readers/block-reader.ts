@@ -1,16 +1,12 @@
 import type { WakeSignal } from '@shardtool/base';
+import type { ShardStore } from '../../../dataset/shard-store.js';
 import type { PlannedBlock } from '../../../order/batches.js';
 import type { Selection } from '../../../selection/selection.js';
 import { type Arena, placeBytes, ReadBufferError, SEGMENT_BYTES } from '../arena.js';
 import { type Block, type BlockReader, blockItems, blockRows } from '../block.js';
 import { fetchSampleAgain } from '../fetch-again.js';
-import { type LoadedSample, type LoadedShards, load, loadSamples, planLoad, type ShardStore } from '../load-shards.js';
+import { type LoadedSample, type LoadedShards, load, loadSamples, planLoad } from '../load-shards.js';
 import type { Opening } from './opening.js';
-
-/** On a disk of this machine so many blocks are being read at once, and no more is gained. */
-const NEAR_READS = 4;
-/** Blocks whose indexes are on their way, where that takes a while. */
-const INDEXES_AHEAD = 64;
 
 interface PlannedLoad {
   readonly block: PlannedBlock;
@@ -101,11 +97,11 @@ export class StreamingReader implements BlockReader {
   }
 
   async fetchAgain(block: Block, item: number): Promise<boolean> {
-    const { arena, wakeSignal } = this.#options;
-    // Whoever closes this reader waits for it.
+    const { store, arena, wakeSignal } = this.#options;
+    // `close` waits for it.
     this.#reading++;
     try {
-      return await fetchSampleAgain(block, item, this.#storeFor(block.pass), arena);
+      return await fetchSampleAgain(block, item, store, arena);
     } finally {
       this.#reading--;
       wakeSignal.notify();
@@ -170,11 +166,10 @@ export class StreamingReader implements BlockReader {
     }
   }
 
-  /** The next block, and what it takes to load it. Where indexes take a while, those of the next blocks are on their way. */
+  /** The next block and its planned load. On slow storage, the indexes of the blocks after it are requested ahead. */
   #nextPlanned(): PlannedLoad | null {
     const { blocks, selection, store } = this.#options;
-    const ahead = this.#isSlow ? INDEXES_AHEAD : 1;
-    while (this.#planned.length < ahead) {
+    while (this.#planned.length < store.costs.profile.plannedBlocks) {
       if (this.#planned.length > 0 && this.#isAfterFirst(this.#planned.at(-1)!.block.ordinal + 1)) break;
       const next = blocks.next();
       if (next.done) break;
@@ -192,21 +187,12 @@ export class StreamingReader implements BlockReader {
     return ordinal >= first && this.#opened < first;
   }
 
-  #storeFor(pass: number): ShardStore {
-    const { store } = this.#options;
-    return store.forPass?.(pass) ?? store;
-  }
-
-  get #isSlow(): boolean {
-    return (this.#options.store.parallel ?? 0) > NEAR_READS;
-  }
-
   #mayRead(ordinal: number): boolean {
     const { buffers, store, opening } = this.#options;
-    // What the first batches need is little of each block.
+    // The first batches need little of each block.
     const most = opening.items.has(ordinal)
       ? Number.POSITIVE_INFINITY
-      : (this.#options.readConcurrency ?? store.parallel ?? NEAR_READS);
+      : (this.#options.readConcurrency ?? store.costs.parallel);
     return this.#reading < most && (this.#live < buffers || this.#wanted >= ordinal);
   }
 
@@ -217,9 +203,9 @@ export class StreamingReader implements BlockReader {
 
   /** Never rejects: what goes wrong is heard by whoever waits for a block. */
   async #read(planned: PlannedBlock, parts: LoadedShards, place: number): Promise<void> {
-    const { first, selection, arena, wakeSignal } = this.#options;
-    const { ordinal } = planned;
-    const store = this.#storeFor(planned.pass);
+    const { first, selection, store, arena, wakeSignal } = this.#options;
+    const { ordinal, pass } = planned;
+    const target = { store, arena, place, pass };
     const wanted = this.#options.opening.items.get(ordinal);
     this.#live++;
     this.#reading++;
@@ -229,7 +215,7 @@ export class StreamingReader implements BlockReader {
         ...items,
         reader: this,
         ordinal,
-        pass: planned.pass,
+        pass,
         items: planned.samples.length,
         shards: parts.shards,
         inShards: false,
@@ -238,12 +224,12 @@ export class StreamingReader implements BlockReader {
         bytes: parts.bytes,
       };
       if (wanted === undefined) {
-        await load(parts.shards, place, store, arena);
+        await load(parts.shards, target);
         this.#blocks.set(ordinal, block);
       } else {
         this.#opening++;
         const samples = wanted.map((item) => ({ shard: items.shard[item]!, row: items.row[item]! }));
-        await loadSamples(samples, parts.shards, place, store, arena);
+        await loadSamples(samples, parts.shards, target);
         this.#partial.set(ordinal, new Set(wanted));
         let isWhole = (): void => {};
         const whole = new Promise<void>((resolve) => {
@@ -266,12 +252,12 @@ export class StreamingReader implements BlockReader {
 
   /** Reads the rest of a block of which some samples are there: a worker may be using these. */
   async #complete(block: Block, samples: readonly LoadedSample[], isWhole: () => void): Promise<void> {
-    const { arena, wakeSignal } = this.#options;
-    const store = this.#storeFor(block.pass);
+    const { store, arena, wakeSignal } = this.#options;
     this.#reading++;
     try {
-      if (!this.#closed && !this.#released.has(block.ordinal))
-        await load(block.shards, block.place, store, arena, samples);
+      if (!this.#closed && !this.#released.has(block.ordinal)) {
+        await load(block.shards, { store, arena, place: block.place, pass: block.pass }, samples);
+      }
       this.#partial.delete(block.ordinal);
     } catch (error) {
       this.#fail(block.ordinal, error);

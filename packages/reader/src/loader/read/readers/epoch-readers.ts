@@ -1,12 +1,13 @@
 import type { WakeSignal } from '@shardtool/base';
 import type { ShardFiles } from '../../../dataset/shard-files.js';
+import { type ShardStore, whileWanted } from '../../../dataset/shard-store.js';
 import type { EpochPlan } from '../../../order/batches.js';
 import { firstNumbers } from '../../../order/units.js';
 import type { Selection } from '../../../selection/selection.js';
 import { type Arena, ReadBufferError } from '../arena.js';
 import type { BlockReader, LoadedShard } from '../block.js';
 import type { UpcomingEpoch } from '../least-bytes.js';
-import { type LoadedShards, load, planLoad, type ShardStore, selectedRows } from '../load-shards.js';
+import { type LoadedShards, load, planLoad, selectedRows } from '../load-shards.js';
 import { type Demand, StreamingReader } from './block-reader.js';
 import { type BatchReader, BucketReader } from './bucket-reader.js';
 import { NO_OPENING, type Opening, openingOf } from './opening.js';
@@ -99,7 +100,7 @@ export class EpochReaders {
       });
     }
     if (inShards) {
-      const loaded = async (shard: number) => wholeShard(await store.index(shard));
+      const loaded = async (shard: number) => wholeShard(await store.indexes.index(shard));
       return new BucketReader({ ...common, memory: null, singles: () => singlesOf(loaded, true) });
     }
     return new BucketReader({
@@ -149,7 +150,10 @@ export class EpochReaders {
   /** Each stretch gets a place of its own, since no place is longer than a segment. */
   async #loadResidents(demand: Demand): Promise<LoadedShards['shards']> {
     const { files, arena, all } = this.#options;
-    const store = whileWanted(this.#options.store, demand);
+    // A whole dataset takes long to load, and the loop may end before that.
+    const store = whileWanted(this.#options.store, () => {
+      if (demand.isOver) throw new ReadBufferError({}, 'Reading has ended: the loop is over.');
+    });
     const planned = await planLoad(selectedRows(files.samples, all), store);
     const shards = new Map<number, LoadedShard>();
     const placed = (stretches: readonly Stretch[]): Stretch[] =>
@@ -161,7 +165,7 @@ export class EpochReaders {
         crops: crops && { columns: crops.columns, stretches: placed(crops.stretches) },
       });
     }
-    await load(shards, 0, store, arena);
+    await load(shards, { store, arena, place: 0 });
     return shards;
   }
 
@@ -175,36 +179,4 @@ export class EpochReaders {
         "'chunk'.",
     );
   }
-}
-
-/** The store, which refuses once nobody wants anything of it: a dataset as a whole takes long to load. */
-function whileWanted(store: ShardStore, demand: Demand): ShardStore {
-  const check = (): void => {
-    if (demand.isOver) throw new ReadBufferError({}, 'Reading has ended: the loop is over.');
-  };
-  return {
-    get costs() {
-      return store.costs!;
-    },
-    get parallel() {
-      return store.parallel!;
-    },
-    async index(shard) {
-      check();
-      return store.index(shard);
-    },
-    checkSizes: (shard, index, rows) => store.checkSizes?.(shard, index, rows),
-    async read(shard, offset, target) {
-      check();
-      return store.read(shard, offset, target);
-    },
-    async crops(shard) {
-      check();
-      return store.crops(shard);
-    },
-    async readCrops(shard, offset, target) {
-      check();
-      return store.readCrops(shard, offset, target);
-    },
-  };
 }

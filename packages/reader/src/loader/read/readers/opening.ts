@@ -1,18 +1,18 @@
+import type { ShardStore } from '../../../dataset/shard-store.js';
 import type { EpochPlan } from '../../../order/batches.js';
 import type { Selection } from '../../../selection/selection.js';
-import type { ShardStore } from '../load-shards.js';
 
-/** What the first batches of an epoch need, where each read takes a while: it comes before whole blocks. */
+/** What the first batches of an epoch need. On slow storage it is read before whole blocks. */
 export interface Opening {
-  /** By block, its items. */
+  /** Needed items, by the ordinal of their block. */
   readonly items: ReadonlyMap<number, readonly number[]>;
-  /** Blocks of the very first batch: nothing else is asked for before they are there. 0: whoever reads puts them in front. */
+  /** Number of blocks of the first batch. Nothing else is requested before they are loaded. 0: the reading threads set priorities. */
   readonly first: number;
 }
 
 export const NO_OPENING: Opening = { items: new Map(), first: 0 };
 
-/** The opening of an epoch: as many batches as come to no block once more. */
+/** The opening of an epoch: the first batches, up to the first one that needs a block again. */
 export function openingOf(plan: EpochPlan): Opening {
   const items = new Map<number, number[]>();
   let first = 0;
@@ -28,15 +28,15 @@ export function openingOf(plan: EpochPlan): Opening {
   return { items, first };
 }
 
-/** Has the indexes that the first batch needs fetched, while something else is waited for; what goes wrong is heard later. */
+/** Requests the indexes that the first batch needs, without waiting for them. An error is thrown when an index is used. */
 export function fetchFirstIndexes(
   { plan, selection }: { readonly plan: EpochPlan; readonly selection: Selection },
-  store: Pick<ShardStore, 'index'>,
+  { indexes }: Pick<ShardStore, 'indexes'>,
 ): void {
   const wanted = new Set(plan.rows().next().value?.block);
   for (const { ordinal, pieces } of plan.blocks()) {
     if (wanted.size === 0) return;
     if (!wanted.delete(ordinal)) continue;
-    for (const { shard } of pieces) if (selection.counts[shard]! > 0) store.index(shard).catch(() => {});
+    for (const { shard } of pieces) if (selection.counts[shard]! > 0) indexes.index(shard).catch(() => {});
   }
 }

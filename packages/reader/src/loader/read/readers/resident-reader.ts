@@ -1,9 +1,9 @@
+import type { ShardStore } from '../../../dataset/shard-store.js';
 import type { PlannedBlock } from '../../../order/batches.js';
 import type { Selection } from '../../../selection/selection.js';
 import type { Arena } from '../arena.js';
 import { type Block, type BlockReader, blockWithoutMemory, type LoadedShard } from '../block.js';
 import { fetchSampleAgain } from '../fetch-again.js';
-import type { ShardStore } from '../load-shards.js';
 
 export interface ResidentOptions {
   readonly blocks: Iterator<PlannedBlock>;

@@ -1,10 +1,11 @@
 import type { WakeSignal } from '@shardtool/base';
 import { lastAtMost } from '@shardtool/base';
+import type { ShardStore } from '../../../dataset/shard-store.js';
 import type { FoundSample } from '../../../order/batches.js';
 import type { Selection } from '../../../selection/selection.js';
 import { type Arena, ReadBufferError } from '../arena.js';
 import { type Block, type BlockReader, type LoadedShard, occurrenceOf } from '../block.js';
-import { load, planLoad, type ShardStore } from '../load-shards.js';
+import { load, planLoad } from '../load-shards.js';
 import type { Demand } from './block-reader.js';
 import { stretchBytes, stretchesOf } from './stretches.js';
 
@@ -103,12 +104,11 @@ export class ReadSingles implements SingleSamples {
   }
 
   async #read(sample: SampleRow, reader: BlockReader): Promise<Block> {
-    const { arena } = this.#options;
-    const store = this.#options.store.forPass?.(sample.pass) ?? this.#options.store;
+    const { store, arena } = this.#options;
     const parts = await planLoad([{ shard: sample.shard, rows: Uint32Array.of(sample.row) }], store);
     const place = await this.#allocate(parts.bytes);
     try {
-      await load(parts.shards, place, store, arena);
+      await load(parts.shards, { store, arena, place, pass: sample.pass });
     } catch (error) {
       arena.free(place, parts.bytes);
       throw error;

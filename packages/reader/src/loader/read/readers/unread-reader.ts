@@ -1,26 +1,26 @@
 import type { LoadedIndex } from '@shardtool/format';
+import type { ShardStore } from '../../../dataset/shard-store.js';
 import type { PlannedBlock } from '../../../order/batches.js';
 import type { Selection } from '../../../selection/selection.js';
 import { type Block, type BlockReader, blockWithoutMemory, type LoadedShard } from '../block.js';
-import type { ShardStore } from '../load-shards.js';
 
 export interface UnreadOptions {
   readonly blocks: Iterator<PlannedBlock>;
   /** Number on the line of each shard's first sample. */
   readonly first: Float64Array;
   readonly selection: Selection;
-  readonly store: Pick<ShardStore, 'index'>;
+  readonly store: Pick<ShardStore, 'indexes'>;
 }
 
-/** All of a shard, as one stretch: what is at a byte of the shard is at the same byte of it. */
+/** All of a shard as one stretch, so that offsets stay the same. */
 const WHOLE_SHARD = [{ offset: 0, bytes: Number.POSITIVE_INFINITY, at: 0 }] as const;
 
-/** A shard of which nothing is in memory. */
+/** A shard that is not in memory. */
 export function wholeShard(index: LoadedIndex): LoadedShard {
   return { index, stretches: WHOLE_SHARD, crops: null };
 }
 
-/** The blocks of an epoch whose bytes stay in the shards, where the workers read them. */
+/** The blocks of an epoch that is not read ahead: workers read the images from the shards. */
 export class UnreadReader implements BlockReader {
   readonly #options: UnreadOptions;
   readonly #planned = new Map<number, Block>();
@@ -56,7 +56,7 @@ export class UnreadReader implements BlockReader {
     const { first, selection, store } = this.#options;
     const shards = new Map<number, LoadedShard>();
     for (const { shard } of planned.pieces) {
-      if (!shards.has(shard)) shards.set(shard, wholeShard(await store.index(shard)));
+      if (!shards.has(shard)) shards.set(shard, wholeShard(await store.indexes.index(shard)));
     }
     return blockWithoutMemory(this, { planned, first, selection }, { shards, inShards: true });
   }

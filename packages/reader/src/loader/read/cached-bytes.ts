@@ -1,18 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import type { LoadedIndex } from '@shardtool/format';
 import type { CacheFolder } from '@shardtool/storage';
-import type { CropColumns } from '../../dataset/crop-columns.js';
-import type { ShardFiles } from '../../dataset/shard-files.js';
-import type { ShardStore } from './load-shards.js';
+import type { ShardFile } from '../../dataset/shard-file.js';
+import type { ByteRange, ShardBytes, ShardStore } from '../../dataset/shard-store.js';
 import { type CutDataset, fileMark, keyOf, marginOf, type Piece, piecesOf } from './pieces.js';
 
-/** Pieces that are in memory on their way to the cache, at most. */
-const PIECES_AT_ONCE = 16;
-/** A piece that comes and goes, or cannot be opened, is looked for so often; then its bytes are fetched without it. */
-const MOST_LOOKS = 3;
+/** Largest number of pieces that are in memory on their way to the cache. */
+const CONCURRENT_PIECES = 16;
+/** Attempts to get a piece from the cache. Then its bytes are fetched without the cache. */
+const MAX_LOOKS = 3;
 
-export interface CachedStoreOptions {
-  readonly files: ShardFiles;
+export interface CachedBytesOptions {
+  readonly store: Pick<ShardStore, 'bytes' | 'indexes'>;
+  readonly files: readonly ShardFile[];
   readonly cache: CacheFolder;
   /** In the order of their shards. */
   readonly sources: readonly CutDataset[];
@@ -25,101 +24,62 @@ export interface CacheCounts {
 
 /** A piece that is being claimed and fetched. */
 interface Fetching {
-  /** Null if it was not claimed: it is to be read past the cache, or another process has it by now. */
+  /** Null: the piece was not claimed. It is read without the cache, or another process is fetching it. */
   readonly bytes: Promise<Uint8Array | null>;
-  /** Resolves when it is in its file, or not going to be. */
+  /** Resolves when the piece is in its file, or will not be stored. */
   readonly settled: Promise<void>;
 }
 
 /**
- * The shards of a dataset behind a cache of pieces: of chunks as units the chunk's own bytes, else stretches of the shard.
- * What is going to be kept is fetched whole; what is not, is fetched as it is asked for. So is what another process takes too
- * long to fetch.
+ * The bytes of shards, with a cache of pieces: whole chunks if chunks are the unit of the shuffle, otherwise stretches of the
+ * shard. A piece that the cache will keep is fetched whole. Other bytes are fetched as they are requested, and so are bytes
+ * that another process takes too long to fetch. Crop indexes are not cached.
  */
-export class CachedStore implements ShardStore {
+export class CachedBytes implements ShardBytes {
   readonly counts: CacheCounts = { hits: 0, hitBytes: 0 };
-  readonly #options: CachedStoreOptions;
-  readonly #turns = new Turns(PIECES_AT_ONCE);
-  /** Pieces that are being fetched by this process, until they are settled. */
+  readonly mayDiffer = true;
+  readonly #options: CachedBytesOptions;
+  readonly #turns = new Turns(CONCURRENT_PIECES);
+  /** Pieces that this process is fetching, until they are settled. */
   readonly #fetching = new Map<string, Fetching>();
   /** By shard; see {@link fileMark}. */
   readonly #marks = new Map<number, string>();
-  /** A version for files of which nothing says one: no other process, and no later one, finds their pieces. */
+  /** The version of files that have none. No other process, and no later run, finds their pieces. */
   readonly #run = randomUUID();
 
-  constructor(options: CachedStoreOptions) {
+  constructor(options: CachedBytesOptions) {
     this.#options = options;
   }
 
-  get costs() {
-    return this.#options.files.costs;
+  async read(range: ByteRange, target: Uint8Array): Promise<void> {
+    const { bytes } = this.#options.store;
+    if (range.file === 'crops') return bytes.read(range, target);
+    if (range.isFresh !== true) return this.#read(range, target);
+    await this.#drop(range, target.length);
+    await bytes.read(range, target);
   }
 
-  get parallel(): number {
-    return this.#options.files.parallel;
-  }
-
-  index(shard: number): Promise<LoadedIndex> {
-    return this.#options.files.index(shard);
-  }
-
-  checkSizes(shard: number, index: LoadedIndex, rows: Iterable<number>): void {
-    this.#options.files.checkSizes(shard, index, rows);
-  }
-
-  crops(shard: number): Promise<CropColumns | null> {
-    return this.#options.files.crops(shard);
-  }
-
-  readCrops(shard: number, offset: number, target: Uint8Array): Promise<void> {
-    return this.#options.files.readCrops(shard, offset, target);
-  }
-
-  read(shard: number, offset: number, target: Uint8Array): Promise<void> {
-    return this.#read(shard, offset, target, null);
-  }
-
-  /** What has kept these bytes wrong is dropped: whoever needs the piece next fetches it. */
-  async readAgain(shard: number, offset: number, target: Uint8Array): Promise<void> {
-    const { files, cache } = this.#options;
-    for (const { name } of await this.#piecesOf(shard, offset, target.length)) {
-      await this.#fetching.get(name)?.settled;
-      await cache.drop(name);
-    }
-    await files.read(shard, offset, target);
-  }
-
-  /** The same shards, for the blocks of a pass: it says when what they read is needed next. */
-  forPass(pass: number): ShardStore {
-    const store = this;
-    return {
-      get costs() {
-        return store.costs;
-      },
-      get parallel() {
-        return store.parallel;
-      },
-      index: (shard) => store.index(shard),
-      checkSizes: (shard, index, rows) => store.checkSizes(shard, index, rows),
-      read: (shard, offset, target) => store.#read(shard, offset, target, pass),
-      readAgain: (shard, offset, target) => store.readAgain(shard, offset, target),
-      crops: (shard) => store.crops(shard),
-      readCrops: (shard, offset, target) => store.readCrops(shard, offset, target),
-    };
-  }
-
-  /** Resolves when nothing is on its way into the cache. */
+  /** Resolves when no piece is on its way into the cache. */
   async settle(): Promise<void> {
     while (this.#fetching.size > 0) await Promise.all(Array.from(this.#fetching.values(), ({ settled }) => settled));
   }
 
-  async #read(shard: number, offset: number, target: Uint8Array, pass: number | null): Promise<void> {
-    const { files } = this.#options;
+  /** Drops pieces whose bytes are wrong. The next reader of such a piece fetches it. */
+  async #drop({ shard, offset }: ByteRange, bytes: number): Promise<void> {
+    for (const { name } of await this.#piecesOf(shard, offset, bytes)) {
+      await this.#fetching.get(name)?.settled;
+      await this.#options.cache.drop(name);
+    }
+  }
+
+  async #read(range: ByteRange, target: Uint8Array): Promise<void> {
+    const { shard, offset } = range;
+    const pass = range.pass ?? null;
     const parts: Promise<void>[] = [];
     let at = offset;
     const end = offset + target.length;
     const direct = (to: number): void => {
-      if (to > at) parts.push(files.read(shard, at, target.subarray(at - offset, to - offset)));
+      if (to > at) parts.push(this.#fetchPart(shard, at, target.subarray(at - offset, to - offset)));
       at = Math.max(at, to);
     };
     for (const piece of await this.#piecesOf(shard, offset, target.length)) {
@@ -132,25 +92,29 @@ export class CachedStore implements ShardStore {
     for (const result of await Promise.allSettled(parts)) if (result.status === 'rejected') throw result.reason;
   }
 
+  #fetchPart(shard: number, offset: number, target: Uint8Array): Promise<void> {
+    return this.#options.store.bytes.read({ shard, file: 'shard', offset }, target);
+  }
+
   async #readPart(piece: Piece, from: number, target: Uint8Array, pass: number | null): Promise<void> {
-    const { cache, files } = this.#options;
+    const { cache } = this.#options;
     const { name, shard } = piece;
-    for (let looks = 0; looks < MOST_LOOKS; looks++) {
+    for (let looks = 0; looks < MAX_LOOKS; looks++) {
       if (await this.#fromCache(piece, from, target, pass)) return;
-      const begun = this.#fetching.get(name);
-      if (begun === undefined && cache.isBeingWritten(name)) {
+      const fetching = this.#fetching.get(name);
+      if (fetching === undefined && cache.isBeingWritten(name)) {
         if (!(await cache.whenWritten(name))) break;
         continue;
       }
-      const bytes = await (begun ?? this.#begin(piece, target.length, pass)).bytes;
+      const bytes = await (fetching ?? this.#begin(piece, target.length, pass)).bytes;
       if (bytes !== null) return copyPart(piece, bytes, from, target);
-      // It may have come between the look for its file and the claim: then it is not fetched once more.
+      // Another process may have stored it between the look for its file and the claim: look again.
       if (!cache.has(name) && !cache.isBeingWritten(name)) break;
     }
-    return files.read(shard, from, target);
+    return this.#fetchPart(shard, from, target);
   }
 
-  /** Claims a piece and fetches all of it; `wanted` bytes of it are wanted now. Whoever wants it meanwhile has it from here. */
+  /** Claims a piece and fetches all of it, because `wanted` bytes of it are needed now. Concurrent readers share the fetch. */
   #begin(piece: Piece, wanted: number, pass: number | null): Fetching {
     const { cache } = this.#options;
     const { name } = piece;
@@ -174,7 +138,7 @@ export class CachedStore implements ShardStore {
   async #fetch({ shard, offset, bytes }: Piece): Promise<Uint8Array> {
     await this.#turns.take();
     const content = new Uint8Array(new SharedArrayBuffer(bytes));
-    await this.#options.files.read(shard, offset, content);
+    await this.#fetchPart(shard, offset, content);
     return content;
   }
 
@@ -188,11 +152,11 @@ export class CachedStore implements ShardStore {
   }
 
   async #piecesOf(shard: number, offset: number, bytes: number): Promise<Piece[]> {
-    const { files } = this.#options;
-    const index = await files.index(shard);
+    const { files, store } = this.#options;
+    const index = await store.indexes.index(shard);
     let mark = this.#marks.get(shard);
     if (mark === undefined) {
-      mark = fileMark(files.files[shard]!, this.#run);
+      mark = fileMark(files[shard]!, this.#run);
       this.#marks.set(shard, mark);
     }
     return piecesOf(this.#sourceOf(shard), { shard, mark, index }, offset, bytes);
@@ -211,7 +175,7 @@ function copyPart({ offset }: Piece, bytes: Uint8Array, from: number, target: Ui
   target.set(bytes.subarray(from - offset, from - offset + target.length));
 }
 
-/** So many at once; the others wait for their turn. */
+/** Limits how many tasks run concurrently. */
 class Turns {
   #free: number;
   readonly #waiting: (() => void)[] = [];

@@ -1,10 +1,11 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import type { LoadedIndex } from '@shardtool/format';
 import { CacheFolder } from '@shardtool/storage';
 import { expect, test } from 'vitest';
-import type { ShardFiles } from '../../dataset/shard-files.js';
-import { CachedStore } from './cached-store.js';
+import type { ShardFile } from '../../dataset/shard-file.js';
+import { CachedBytes } from './cached-bytes.js';
 
 /** A cache in which each piece is finished by another process after it was looked for, and before it is claimed. */
 async function lateCache(folder: string): Promise<CacheFolder> {
@@ -17,21 +18,24 @@ async function lateCache(folder: string): Promise<CacheFolder> {
   return cache;
 }
 
-test('a piece that comes while it is looked for is not fetched once more', async () => {
+test('a piece that another process stores meanwhile is not fetched again', async () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'shardtool-late-'));
   try {
     let fetched = 0;
-    const index = { samples: 1, offset: Float64Array.of(0), bytes: Float64Array.of(50) };
-    const files = {
-      files: [{ name: 'a.tar', path: '/a.tar', bytes: 100, samples: 1 }],
-      index: async () => index,
-      read: async (_shard: number, _offset: number, target: Uint8Array) => {
-        fetched += target.length;
-        target.fill(7);
+    const index = { samples: 1, offset: Float64Array.of(0), bytes: Float64Array.of(50) } as unknown as LoadedIndex;
+    const store = {
+      bytes: {
+        mayDiffer: false,
+        read: async (_range: unknown, target: Uint8Array) => {
+          fetched += target.length;
+          target.fill(7);
+        },
       },
-    } as unknown as ShardFiles;
-    const store = new CachedStore({
-      files,
+      indexes: { index: async () => index, checkSizes: () => {} },
+    };
+    const cached = new CachedBytes({
+      store,
+      files: [{ name: 'a.tar', path: '/a.tar', bytes: 100, samples: 1 } as ShardFile],
       cache: await lateCache(folder),
       sources: [
         {
@@ -48,11 +52,11 @@ test('a piece that comes while it is looked for is not fetched once more', async
       ],
     });
     const target = new Uint8Array(40);
-    await store.read(0, 10, target);
-    await store.settle();
+    await cached.read({ shard: 0, file: 'shard', offset: 10 }, target);
+    await cached.settle();
     expect(target).toEqual(new Uint8Array(40).fill(7));
     expect(fetched).toBe(0);
-    expect(store.counts).toEqual({ hits: 1, hitBytes: 40 });
+    expect(cached.counts).toEqual({ hits: 1, hitBytes: 40 });
   } finally {
     fs.rmSync(folder, { recursive: true });
   }
