@@ -13,7 +13,7 @@ class _Resize(TypedDict):
 
 
 class Resize(_Resize, total=False):
-    """Resizes the image with antialiased bilinear interpolation.
+    """Resizes the image.
 
     torchvision: v2.Resize.
     """
@@ -23,6 +23,13 @@ class Resize(_Resize, total=False):
     size: int | Sequence[int]
     #: Limit for the longer side. Not allowed if size is [height, width]. Values: pixels, 1 to 4096.
     max_size: int
+    #: Interpolation. If it is a list, each sample draws one of them. "random" is bilinear or bicubic. Values:
+    #: nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos, a list of these, or random. Default:
+    #: "bilinear".
+    interpolation: str | Sequence[str]
+    #: If false, bilinear and bicubic do not average the pixels of an image that shrinks. Nearest never does.
+    #: Values: true or false. Default: true.
+    antialias: bool
 
 
 class _ScaleJitter(TypedDict):
@@ -40,6 +47,15 @@ class ScaleJitter(_ScaleJitter, total=False):
 
     #: Range of the factor. Values: [low, high], more than 0. Default: [0.1, 2].
     scale_range: Sequence[float]
+    #: Interpolation. If it is a list, each sample draws one of them. "random" is bilinear or bicubic. Values:
+    #: nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos, a list of these, or random. Default:
+    #: "bilinear".
+    interpolation: str | Sequence[str]
+    #: If false, bilinear and bicubic do not average the pixels of an image that shrinks. Nearest never does.
+    #: Values: true or false. Default: true.
+    antialias: bool
+    #: Probability that the step applies. Values: a probability. Default: 1.
+    p: float
 
 
 class _Letterbox(TypedDict):
@@ -59,6 +75,13 @@ class Letterbox(_Letterbox, total=False):
     mask_fill: int
     #: If false, smaller images are not enlarged. Values: true or false. Default: true.
     scale_up: bool
+    #: Interpolation. If it is a list, each sample draws one of them. "random" is bilinear or bicubic. Values:
+    #: nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos, a list of these, or random. Default:
+    #: "bilinear".
+    interpolation: str | Sequence[str]
+    #: If false, bilinear and bicubic do not average the pixels of an image that shrinks. Nearest never does.
+    #: Values: true or false. Default: true.
+    antialias: bool
 
 
 class _Cover(TypedDict):
@@ -74,6 +97,13 @@ class Cover(_Cover, total=False):
 
     #: Position of the crop. Values: center or random. Default: "center".
     crop: Literal["center", "random"]
+    #: Interpolation. If it is a list, each sample draws one of them. "random" is bilinear or bicubic. Values:
+    #: nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos, a list of these, or random. Default:
+    #: "bilinear".
+    interpolation: str | Sequence[str]
+    #: If false, bilinear and bicubic do not average the pixels of an image that shrinks. Nearest never does.
+    #: Values: true or false. Default: true.
+    antialias: bool
 
 
 class _Pad(TypedDict):
@@ -148,6 +178,8 @@ class RandomCrop(_RandomCrop, total=False):
     fill: int
     #: Value of the added pixels in masks. Default: 0. Values: 0 to 255.
     mask_fill: int
+    #: Probability that the step applies. Values: a probability. Default: 1.
+    p: float
 
 
 class _RandomResizedCrop(TypedDict):
@@ -166,6 +198,15 @@ class RandomResizedCrop(_RandomResizedCrop, total=False):
     scale: Sequence[float]
     #: Aspect ratio of the crop, width / height. Values: [low, high], more than 0. Default: [0.75, 1.333].
     ratio: Sequence[float]
+    #: Interpolation. If it is a list, each sample draws one of them. "random" is bilinear or bicubic. Values:
+    #: nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos, a list of these, or random. Default:
+    #: "bilinear".
+    interpolation: str | Sequence[str]
+    #: If false, bilinear and bicubic do not average the pixels of an image that shrinks. Nearest never does.
+    #: Values: true or false. Default: true.
+    antialias: bool
+    #: Probability that the step applies. Values: a probability. Default: 1.
+    p: float
 
 
 class _RandomIoUCrop(TypedDict):
@@ -192,6 +233,8 @@ class RandomIoUCrop(_RandomIoUCrop, total=False):
     sampler_options: Sequence[float]
     #: Number of crops to try before another overlap is drawn. Values: 1 to 100. Default: 40.
     trials: int
+    #: Probability that the step applies. Values: a probability. Default: 1.
+    p: float
 
 
 class _RandomHorizontalFlip(TypedDict):
@@ -245,6 +288,8 @@ class RandomRotation(_RandomRotation, total=False):
     fill: int | Sequence[int]
     #: Value of the added pixels in masks. Default: 0. Values: 0 to 255.
     mask_fill: int
+    #: Probability that the step applies. Values: a probability. Default: 1.
+    p: float
 
 
 class _GaussianBlur(TypedDict):
@@ -262,6 +307,8 @@ class GaussianBlur(_GaussianBlur, total=False):
     #: Standard deviation in pixels, or the range to draw it from. Values: a number, or [low, high]. Default: [0.1,
     #: 2].
     sigma: float | Sequence[float]
+    #: Probability that the step applies. Values: a probability. Default: 1.
+    p: float
 
 
 class _ColorJitter(TypedDict):
@@ -283,6 +330,8 @@ class ColorJitter(_ColorJitter, total=False):
     #: Shift as a fraction of the hue circle: up to this much in each direction, or a range. Values: 0 to 0.5, or
     #: [low, high]. Default: 0.
     hue: float | Sequence[float]
+    #: Probability that the step applies. Values: a probability. Default: 1.
+    p: float
 
 
 class _Grayscale(TypedDict):

@@ -49,6 +49,7 @@ function kernelBytes({ steps, outputShape }: CompiledTransform): number {
     sourceRows: LONGEST_SIDE,
     width: steps.length === 1 ? (outputShape?.width ?? LARGEST_SIDE) : LARGEST_SIDE,
     height: Math.min(LARGEST_SIDE, ...sides),
+    halfWidth: Math.max(1, ...steps.map((step) => entryOf(step).widestFilter?.(step) ?? 1)),
   });
   return roundUp(bytes);
 }

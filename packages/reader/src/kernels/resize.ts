@@ -49,6 +49,8 @@ export interface LargestResize {
   readonly sourceRows: number;
   readonly width: number;
   readonly height: number;
+  /** Half width of the widest filter, in source pixels. Default: 1, bilinear. */
+  readonly halfWidth?: number;
 }
 
 /** Number of bytes after the last source pixel that may be read. They must be inside the memory. */
@@ -97,8 +99,8 @@ function roundUp(value: number, step: number): number {
 }
 
 /** Size of the working memory in bytes, a multiple of 16, for this resize and for resizes of fewer source pixels to the same size. */
-export function scratchBytes({ sourceColumns, sourceRows, width, height }: LargestResize): number {
-  return 2 * TABLES_BYTES + placeBuffers(sourceColumns, sourceRows, width, maxTaps(sourceRows, height)).end;
+export function scratchBytes({ sourceColumns, sourceRows, width, height, halfWidth = 1 }: LargestResize): number {
+  return 2 * TABLES_BYTES + placeBuffers(sourceColumns, sourceRows, width, maxTaps(sourceRows, height, halfWidth)).end;
 }
 
 /** The functions of the compiled kernel. Each takes the address of a job. */

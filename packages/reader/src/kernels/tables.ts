@@ -1,4 +1,5 @@
 import { ShardtoolError } from '@shardtool/base';
+import { FILTERS, type Filter } from './filters.js';
 import type { KernelMemory } from './kernel-memory.js';
 import { type Axis, type AxisTaps, axisTaps, mirrored, NARROW_BITS, sourceRange } from './taps.js';
 
@@ -35,9 +36,9 @@ function tableBytes(count: number, taps: number, weightBytes: number): number {
   return HEADER_WORDS * 4 + padded(count) * (4 + taps * weightBytes);
 }
 
-/** Upper bound for the taps of `count` pixels that are computed from `range` source pixels. */
-export function maxTaps(range: number, count: number): number {
-  return Math.min(range + 1, 2 * Math.ceil(range / count) + 2);
+/** Upper bound for the taps of `count` pixels that are computed from `range` source pixels by a filter of this half width. */
+export function maxTaps(range: number, count: number, halfWidth: number): number {
+  return Math.min(range + 1, 2 * Math.ceil(halfWidth * Math.max(1, range / count)) + 2);
 }
 
 /** Makes a table for the horizontal pass. Its starts are in bytes of a block. */
@@ -81,7 +82,11 @@ export class TableCache {
   /** Checks the size before the table is made, because making it takes the same amount of memory. Narrow tables are never too large. */
   #checkSize(axis: Axis): void {
     const { lo, hi } = sourceRange(axis);
-    const bytes = tableBytes(axis.count, maxTaps(hi - lo, axis.count), WIDE_WEIGHT_BYTES);
+    const bytes = tableBytes(
+      axis.count,
+      maxTaps(hi - lo, axis.count, FILTERS[axis.filter ?? 'bilinear'].halfWidth),
+      WIDE_WEIGHT_BYTES,
+    );
     if (bytes <= this.#words.byteLength) return;
     throw new DecodeBufferError(
       {},
@@ -119,6 +124,8 @@ function doubled(weights: Int16Array): Int32Array {
   return result;
 }
 
+const FILTER_NUMBERS = Object.fromEntries(Object.keys(FILTERS).map((name, i) => [name, i])) as Record<Filter, number>;
+
 /** A hash of an axis: a small integer. */
 function hashAxis(axis: Axis): number {
   let hash = axis.source;
@@ -127,6 +134,7 @@ function hashAxis(axis: Axis): number {
   hash = Math.imul(hash, 31) + axis.count;
   hash = Math.imul(hash, 31) + Math.round((axis.boxStart ?? 0) * 8);
   hash = Math.imul(hash, 31) + Math.round((axis.boxLength ?? 0) * 8);
+  if (axis.filter !== undefined) hash = Math.imul(hash, 31) + FILTER_NUMBERS[axis.filter];
   return ((hash << 1) | (axis.flip ? 1 : 0)) & 0x3fffffff;
 }
 
@@ -138,6 +146,7 @@ function sameAxis(a: Axis, b: Axis): boolean {
     a.count === b.count &&
     a.flip === b.flip &&
     a.boxStart === b.boxStart &&
-    a.boxLength === b.boxLength
+    a.boxLength === b.boxLength &&
+    a.filter === b.filter
   );
 }

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { FILTERS, type Filter } from './filters.js';
 import { type Axis, axisTaps, mirrored, sourceRange } from './taps.js';
 
 const whole = (source: number, output: number): Axis => ({ source, output, first: 0, count: output, flip: false });
@@ -96,6 +97,22 @@ function apply({ taps, starts, weights }: ReturnType<typeof axisTaps>, source: F
     return sum;
   });
 }
+
+test('the weights of every filter fit 16 bits, add up to 1 << bits, and belong to pixels of the source', () => {
+  fc.assert(
+    fc.property(anyAxis, fc.constantFrom(...(Object.keys(FILTERS) as Filter[])), (axis, filter) => {
+      const { lo, hi, taps, bits, starts, weights } = axisTaps({ ...axis, filter });
+      expect(hi).toBeLessThanOrEqual(axis.source);
+      for (let i = 0; i < axis.count; i++) {
+        const own = [...weights.subarray(i * taps, (i + 1) * taps)];
+        expect(own.reduce((sum, weight) => sum + weight, 0)).toBe(1 << bits);
+        const used = own.findLastIndex((weight) => weight !== 0);
+        expect(starts[i]).toBeGreaterThanOrEqual(0);
+        expect(starts[i]! + used).toBeLessThan(hi - lo);
+      }
+    }),
+  );
+});
 
 test('the weights of the widest filters fit 16 bits', () => {
   for (const [source, output] of [

@@ -1,8 +1,9 @@
 /**
- * The coefficients of an antialiased resize along one axis, as in Pillow's `Image.resize(..., BILINEAR)` and torchvision's
- * `antialias=True`: a triangle filter whose half width is one source pixel, or the reduction factor if that is larger. The filter is
- * cut off at the edges of the source and normalized to a sum of 1 (Pillow, libImaging/Resample.c, precompute_coeffs).
+ * The coefficients of a resize along one axis. With an antialiased filter they are those of Pillow's `Image.resize` and torchvision's
+ * `antialias=True`: if the image shrinks, the filter is as many times wider. It is cut off at the edges of the source and normalized to
+ * a sum of 1 (Pillow, libImaging/Resample.c, precompute_coeffs). filters.ts lists the filters.
  */
+import { cubic, FILTERS, type Filter } from './filters.js';
 
 /**
  * One axis of a resize. Pixel `i` of the result is pixel `first + i` of the full resize from `source` to `output` pixels, for
@@ -26,6 +27,8 @@ export interface Axis {
   readonly boxStart?: number;
   /** Length of the part of the source that is resized. Default: `source`. */
   readonly boxLength?: number;
+  /** Default: bilinear. */
+  readonly filter?: Filter | undefined;
 }
 
 /** The source pixels from `lo` up to, but without, `hi`. */
@@ -63,11 +66,13 @@ interface Filters {
   /** Half width of a filter. */
   readonly support: number;
   readonly source: number;
+  readonly filter: Filter;
 }
 
-function filtersOf({ source, output, first, boxStart = 0, boxLength = source }: Axis): Filters {
+function filtersOf({ source, output, first, boxStart = 0, boxLength = source, filter = 'bilinear' }: Axis): Filters {
   const scale = boxLength / output;
-  return { boxStart, first, scale, support: Math.max(scale, 1), source };
+  const { halfWidth } = FILTERS[filter];
+  return { boxStart, first, scale, support: halfWidth * Math.max(scale, 1), source, filter };
 }
 
 /** The center of the filter of pixel `i` of the result. */
@@ -77,12 +82,51 @@ function centre({ boxStart, first, scale }: Filters, i: number): number {
 
 /** The first source pixel whose center is inside the filter of pixel `i`. */
 function firstTap(filters: Filters, i: number): number {
-  return Math.max(0, Math.floor(centre(filters, i) - filters.support + 0.5));
+  switch (filters.filter) {
+    case 'nearest':
+    case 'nearest-exact':
+      return nearestPixel(filters, i);
+    case 'bilinear-aliased':
+      return Math.min(filters.source - 1, Math.floor(aliasedPosition(filters, i)));
+    case 'bicubic-aliased':
+      return clamp(Math.floor(aliasedPosition(filters, i)) - 1, filters.source);
+    default:
+      return Math.max(0, Math.floor(centre(filters, i) - filters.support + 0.5));
+  }
 }
 
 /** The pixel after the last one whose center is inside the filter of pixel `i`. */
 function endOfTaps(filters: Filters, i: number): number {
-  return Math.min(filters.source, Math.ceil(centre(filters, i) + filters.support - 0.5));
+  switch (filters.filter) {
+    case 'nearest':
+    case 'nearest-exact':
+      return nearestPixel(filters, i) + 1;
+    case 'bilinear-aliased':
+      return clamp(Math.floor(aliasedPosition(filters, i)) + 1, filters.source) + 1;
+    case 'bicubic-aliased':
+      return clamp(Math.floor(aliasedPosition(filters, i)) + 2, filters.source) + 1;
+    case 'bilinear':
+      // A pixel right at the edge of the filter has no weight.
+      return Math.min(filters.source, Math.ceil(centre(filters, i) + filters.support - 0.5));
+    default:
+      return Math.min(filters.source, Math.floor(centre(filters, i) + filters.support + 0.5));
+  }
+}
+
+/** The source pixel of pixel `i`, in float32 as in PyTorch. */
+function nearestPixel({ filter, first, scale, source }: Filters, i: number): number {
+  const at = filter === 'nearest' ? first + i : first + i + 0.5;
+  return Math.min(source - 1, Math.floor(Math.fround(at * Math.fround(scale))));
+}
+
+/** The position of pixel `i` between the centers of source pixels, as in PyTorch with align_corners=False. */
+function aliasedPosition(filters: Filters, i: number): number {
+  const at = centre(filters, i) - 0.5;
+  return filters.filter === 'bilinear-aliased' ? Math.max(0, at) : at;
+}
+
+function clamp(pixel: number, source: number): number {
+  return Math.max(0, Math.min(source - 1, pixel));
 }
 
 /** The part of the source that the result needs. */
@@ -95,11 +139,10 @@ export function sourceRange(axis: Axis): SourceRange {
 export function axisTaps(axis: Axis): AxisTaps {
   const { lo, hi } = sourceRange(axis);
   const filters = filtersOf(axis);
-  const { support } = filters;
-  const narrow = support <= NARROW_SUPPORT;
+  const narrow = isNarrow(filters);
   const most = maxTaps(filters, axis.count);
   const taps = narrow ? most : most + (most & 1);
-  const bits = narrow ? NARROW_BITS : wideBits(support);
+  const bits = narrow ? NARROW_BITS : wideBits(filters);
   const starts = new Int32Array(axis.count);
   const weights = new Int16Array(axis.count * taps);
   const exact = new Float64Array(taps);
@@ -107,11 +150,27 @@ export function axisTaps(axis: Axis): AxisTaps {
     const target = axis.flip ? axis.count - 1 - i : i;
     const start = Math.max(lo, Math.min(firstTap(filters, i), hi - taps));
     starts[target] = start - lo;
-    fillTriangle(exact, start + 0.5 - centre(filters, i), support, hi - start, 1 << bits);
+    fillWeights(exact, filters, i, start, hi - start, 1 << bits);
     if (narrow) quantizeNarrow(exact, weights, target * taps, 1 << bits);
     else quantizeWide(exact, weights, target * taps);
   }
   return { lo, hi, taps, bits, starts, weights };
+}
+
+/** Whether a filter has at most 5 taps and no negative weights. */
+function isNarrow({ filter, support }: Filters): boolean {
+  switch (filter) {
+    case 'nearest':
+    case 'nearest-exact':
+      return true;
+    case 'bilinear':
+      return support <= NARROW_SUPPORT;
+    case 'box':
+    case 'hamming':
+      return support <= 2;
+    default:
+      return false;
+  }
 }
 
 /** The same filters for a reversed source and a reversed result. */
@@ -133,23 +192,54 @@ function maxTaps(filters: Filters, count: number): number {
 }
 
 /**
- * The largest number of bits for which weights fit 16 bits. The largest weight is less than 2 / support: the center is at least
- * support / 2 away from both edges, so the filter keeps at least three quarters of its area, which is `support`.
+ * The largest number of bits for which weights fit 16 bits. The largest weight of a triangle is less than 2 / support: the center is at
+ * least support / 2 away from both edges, so the filter keeps at least three quarters of its area, which is `support`. The weights of
+ * other filters are less than 1.5 / scale, even if an edge cuts off all that is on one side of the center.
  */
-function wideBits(support: number): number {
-  return Math.min(MAX_BITS, Math.floor(Math.log2((32767 * support) / 2)));
+function wideBits({ filter, support, scale }: Filters): number {
+  const isAliased = filter === 'bilinear-aliased' || filter === 'bicubic-aliased';
+  const inverse = filter === 'bilinear' ? support / 2 : (isAliased ? 1 : Math.max(scale, 1)) / 1.5;
+  return Math.min(MAX_BITS, Math.floor(Math.log2(32767 * inverse)));
 }
 
-/** Samples a triangle of half width `support` at `distance`, distance + 1, ... from its center, and scales it to the given sum. */
-function fillTriangle(exact: Float64Array, distance: number, support: number, inside: number, sum: number): void {
-  let total = 0;
-  for (let k = 0; k < exact.length; k++) {
-    const weight = k < inside ? Math.max(0, 1 - Math.abs(distance + k) / support) : 0;
-    exact[k] = weight;
-    total += weight;
+/** Computes the weights of pixel `i` for the source pixels from `start` on, of which `inside` exist, and scales them to the given sum. */
+function fillWeights(
+  exact: Float64Array,
+  filters: Filters,
+  i: number,
+  start: number,
+  inside: number,
+  sum: number,
+): void {
+  const { filter, support } = filters;
+  const { weight, halfWidth } = FILTERS[filter];
+  if (weight === undefined) fillFixed(exact, filters, i, start);
+  else {
+    const distance = start + 0.5 - centre(filters, i);
+    const stretch = support / halfWidth;
+    for (let k = 0; k < exact.length; k++) exact[k] = k < inside ? weight((distance + k) / stretch) : 0;
   }
+  let total = 0;
+  for (let k = 0; k < exact.length; k++) total += exact[k]!;
   const factor = sum / total;
   for (let k = 0; k < exact.length; k++) exact[k]! *= factor;
+}
+
+/** The weights of a filter that takes a fixed number of pixels. Pixels beyond an edge count as the pixel at the edge. */
+function fillFixed(exact: Float64Array, filters: Filters, i: number, start: number): void {
+  exact.fill(0);
+  const { filter, source } = filters;
+  if (filter === 'nearest' || filter === 'nearest-exact') {
+    exact[nearestPixel(filters, i) - start] = 1;
+    return;
+  }
+  const at = aliasedPosition(filters, i);
+  const [first, last] = filter === 'bilinear-aliased' ? [0, 1] : [-1, 2];
+  for (let offset = first; offset <= last; offset++) {
+    const pixel = Math.floor(at) + offset;
+    const weight = filter === 'bilinear-aliased' ? 1 - Math.abs(pixel - at) : cubic(pixel - at, -0.75);
+    exact[clamp(pixel, source) - start]! += weight;
+  }
 }
 
 /** Rounds down, then adds 1 to the weights with the largest remainders until the sum is right. This minimizes the error of each weight. */

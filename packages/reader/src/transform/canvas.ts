@@ -1,5 +1,6 @@
 import { SampleDecodeError } from '@shardtool/base';
 import type { Rect } from '../codec/codec.js';
+import type { Filter } from '../kernels/filters.js';
 import type { PixelLayout } from '../kernels/resize.js';
 import type { Axis } from '../kernels/taps.js';
 import type { Annotations } from './annotations.js';
@@ -67,10 +68,13 @@ export class Canvas {
     this.crop({ x: -left, y: -top, width: left + width + right, height: top + height + bottom }, fill, maskFill);
   }
 
-  resize(size: Size): void {
+  resize(size: Size, filter: Filter = 'bilinear'): void {
     this.annotations?.resize(this.size, size);
-    if (this.#draft.resized !== null) this.#finish(null);
-    resizeDraft(this.#draft, size);
+    const { resized, flipX, flipY } = this.#draft;
+    // The nearest pixel of a mirrored image is a different one, as its position is rounded down.
+    const isNearest = filter === 'nearest' || filter === 'nearest-exact';
+    if (resized !== null || (isNearest && (flipX || flipY))) this.#finish(null);
+    resizeDraft(this.#draft, size, filter);
   }
 
   /** Mirrors left and right (x), or top and bottom (y). */
@@ -150,6 +154,8 @@ export function borderedOf({ x, y, border }: Pass): Size {
 interface Draft {
   crop: Rect;
   resized: Size | null;
+  /** How the image is resized. Undefined: bilinear. */
+  filter: Filter | undefined;
   window: Rect;
   flipX: boolean;
   flipY: boolean;
@@ -159,7 +165,7 @@ interface Draft {
 
 function draftOf({ width, height }: Size): Draft {
   const all = { x: 0, y: 0, width, height };
-  return { crop: all, resized: null, window: all, flipX: false, flipY: false, flippedFirst: null };
+  return { crop: all, resized: null, filter: undefined, window: all, flipX: false, flipY: false, flippedFirst: null };
 }
 
 function isUntouched({ crop, resized, flipX, flipY }: Draft, input: Size): boolean {
@@ -170,8 +176,9 @@ function sizeOf(draft: Draft): Size {
   return draft.resized === null ? draft.crop : draft.window;
 }
 
-function resizeDraft(draft: Draft, size: Size): void {
+function resizeDraft(draft: Draft, size: Size, filter: Filter): void {
   draft.resized = size;
+  draft.filter = filter === 'bilinear' ? undefined : filter;
   if (draft.flipX || draft.flipY) draft.flippedFirst = { x: draft.flipX, y: draft.flipY };
   draft.window = { x: 0, y: 0, ...size };
 }
@@ -207,7 +214,7 @@ function clamp(value: number, size: number): number {
 }
 
 function passOf(draft: Draft, border: Border | null): Pass {
-  const { crop, resized, window, flipX, flipY, flippedFirst } = draft;
+  const { crop, resized, filter, window, flipX, flipY, flippedFirst } = draft;
   const part = resized === null ? { x: 0, y: 0, width: crop.width, height: crop.height } : window;
   // Written out, because spreading into new objects took as long as the rest of the plan.
   const pass: Pass = {
@@ -218,6 +225,7 @@ function passOf(draft: Draft, border: Border | null): Pass {
       first: part.x,
       count: part.width,
       flip: flipX,
+      filter,
     },
     y: {
       source: crop.height,
@@ -225,6 +233,7 @@ function passOf(draft: Draft, border: Border | null): Pass {
       first: part.y,
       count: part.height,
       flip: flipY,
+      filter,
     },
     border,
   };

@@ -1,4 +1,5 @@
 import type { Rect, Reduction } from '../codec/codec.js';
+import { FILTERS } from '../kernels/filters.js';
 import type { Axis } from '../kernels/taps.js';
 import { Annotations, type GivenAnnotations } from './annotations.js';
 import { Canvas, type Pass, resultOf } from './canvas.js';
@@ -78,6 +79,8 @@ export type DecodeMode = keyof typeof SMALLEST_RATIO;
 /** The reduction at which an image can be decoded. */
 export function reductionOf(plan: SamplePlan, mode: DecodeMode): Reduction {
   const { x, y } = plan.passes[0]!;
+  // These take single pixels of the full image.
+  if (x.filter !== undefined && FILTERS[x.filter].weight === undefined) return 1;
   const spare = Math.min(x.source / x.output, y.source / y.output) / SMALLEST_RATIO[mode];
   return spare >= 8 ? 8 : spare >= 4 ? 4 : spare >= 2 ? 2 : 1;
 }

@@ -27,9 +27,17 @@ test('omitted parameters have the defaults of torchvision', () => {
     { name: 'randomCrop', size: [3, 4] },
   ]);
   expect(steps).toEqual([
-    { name: 'randomResizedCrop', size: 224, scale: [0.08, 1], ratio: [3 / 4, 4 / 3] },
+    {
+      name: 'randomResizedCrop',
+      size: 224,
+      scale: [0.08, 1],
+      ratio: [3 / 4, 4 / 3],
+      interpolation: ['bilinear'],
+      antialias: true,
+      p: 1,
+    },
     { name: 'randomHorizontalFlip', p: 0.5 },
-    { name: 'randomCrop', size: [3, 4], padding: 0, padIfNeeded: false, fill: 0 },
+    { name: 'randomCrop', size: [3, 4], padding: 0, padIfNeeded: false, fill: 0, p: 1 },
   ]);
 });
 

@@ -70,7 +70,7 @@ export function coverTransforms(
   }
   return sizes.map(({ width, height }) => ({
     ...transform,
-    steps: [{ name: 'cover', size: [height, width], crop }, ...transform.steps],
+    steps: [...parseSteps([{ name: 'cover', size: [height, width], crop }]).filter(isPixelStep), ...transform.steps],
     outputShape: { width, height },
   }));
 }

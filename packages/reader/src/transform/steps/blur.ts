@@ -2,6 +2,7 @@ import { SampleDecodeError } from '@shardtool/base';
 import { blurScratchBytes } from '../../kernels/effects.js';
 import type { EffectEntry } from '../effects.js';
 import { uniform } from '../random.js';
+import { ALWAYS, applies } from './chance.js';
 import { ODD, SIGMA } from './kinds.js';
 import { defaulted, needed, step } from './step.js';
 
@@ -22,11 +23,13 @@ export const gaussianBlur = step(
     parameters: {
       kernelSize: needed(ODD, 'Kernel size in pixels.'),
       sigma: defaulted(SIGMA, [0.1, 2], 'Standard deviation in pixels, or the range to draw it from.'),
+      p: ALWAYS,
     },
   },
   {
     isEffect: true,
     draw: (step, canvas, random) => {
+      if (!applies(step.p, random)) return;
       const image = canvas.size;
       const [x, y] = step.kernelSize;
       const sigma = uniform(step.sigma, random);

@@ -1,6 +1,7 @@
 import type { Rect } from '../../codec/codec.js';
 import type { Canvas } from '../canvas.js';
 import { type Random, uniform } from '../random.js';
+import { ALWAYS, applies } from './chance.js';
 import { COUNT, NOT_NEGATIVE, PART, PARTS_LIST, POSITIVE } from './kinds.js';
 import { defaulted, step } from './step.js';
 
@@ -28,11 +29,13 @@ export const randomIoUCrop = step(
         'Minimum overlaps (IoU) to draw from. 1 leaves the image unchanged.',
       ),
       trials: defaulted(COUNT, 40, 'Number of crops to try before another overlap is drawn.'),
+      p: ALWAYS,
     },
   },
   {
     needsBoxes: true,
     draw: (step, canvas, random) => {
+      if (!applies(step.p, random)) return;
       // Without boxes, torchvision tries until it draws an overlap of 1, which leaves the image unchanged.
       if (canvas.annotations!.rows.length === 0) return;
       for (let tried = 0; tried < MAX_TRIALS; tried += step.trials) {

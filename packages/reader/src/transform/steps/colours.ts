@@ -1,5 +1,6 @@
 import type { EffectEntry } from '../effects.js';
 import { type Random, uniform } from '../random.js';
+import { ALWAYS, applies } from './chance.js';
 import { FACTOR, HUE, oneOf, PROBABILITY } from './kinds.js';
 import { defaulted, step } from './step.js';
 
@@ -26,11 +27,13 @@ export const colorJitter = step(
       contrast: defaulted(FACTOR, 0, 'Factor: up to this far from 1, or a range.'),
       saturation: defaulted(FACTOR, 0, 'Factor: up to this far from 1, or a range.'),
       hue: defaulted(HUE, 0, 'Shift as a fraction of the hue circle: up to this much in each direction, or a range.'),
+      p: ALWAYS,
     },
   },
   {
     isEffect: true,
-    draw: ({ brightness, contrast, saturation, hue }, canvas, random) => {
+    draw: ({ brightness, contrast, saturation, hue, p }, canvas, random) => {
+      if (!applies(p, random)) return;
       const order = drawOrder(random);
       const changes = [
         brightness && ({ kind: 'brightness', factor: uniform(brightness, random) } as const),

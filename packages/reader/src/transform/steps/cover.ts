@@ -1,4 +1,5 @@
 import { asSize, centerCropRect, coveringSize, randomCropRect } from '../crops.js';
+import { checkResizing, drawFilter, RESIZING, widestFilter } from './interpolation.js';
 import { CROP_PART, SIZE } from './kinds.js';
 import { defaulted, needed, step } from './step.js';
 
@@ -13,13 +14,17 @@ export const cover = step(
     parameters: {
       size: needed(SIZE, 'Size of the result.'),
       crop: defaulted(CROP_PART, 'center', 'Position of the crop.'),
+      ...RESIZING,
     },
   },
   {
-    draw: ({ size, crop }, canvas, random) => {
+    check: checkResizing,
+    widestFilter,
+    draw: (step, canvas, random) => {
+      const { size, crop } = step;
       const target = asSize(size);
       const covering = coveringSize(canvas.size, target);
-      canvas.resize(covering);
+      canvas.resize(covering, drawFilter(step, random));
       const part =
         crop === 'center'
           ? centerCropRect(covering, target)

@@ -1,5 +1,7 @@
 import { SampleDecodeError } from '@shardtool/base';
 import { asSize, centerCropRect, type Padding, randomCropRect, randomResizedCropRect } from '../crops.js';
+import { ALWAYS, applies, shapeWithChance } from './chance.js';
+import { checkResizing, drawFilter, RESIZING, widestFilter } from './interpolation.js';
 import { BYTE, PADDING, RANGE, SIZE, SWITCH } from './kinds.js';
 import { MASK_FILL } from './mask-fill.js';
 import { defaulted, needed, step } from './step.js';
@@ -37,10 +39,12 @@ export const randomCrop = step(
       ),
       fill: defaulted(BYTE, 0, 'Value of the added pixels.'),
       maskFill: MASK_FILL,
+      p: ALWAYS,
     },
   },
   {
-    draw: ({ size, padding, padIfNeeded, fill, maskFill }, canvas, random) => {
+    draw: ({ size, padding, padIfNeeded, fill, maskFill, p }, canvas, random) => {
+      if (!applies(p, random)) return;
       const image = canvas.size;
       const crop = asSize(size);
       const rect = randomCropRect(image, crop, asPadding(padding), padIfNeeded, random);
@@ -54,7 +58,7 @@ export const randomCrop = step(
           'set padIfNeeded of randomCrop',
       );
     },
-    shape: ({ size }) => asSize(size),
+    shape: ({ size, p }, before) => shapeWithChance(p, before, asSize(size)),
     largest: ({ size }) => asSize(size),
   },
 );
@@ -69,14 +73,19 @@ export const randomResizedCrop = step(
       size: needed(SIZE, SIZE_HELP),
       scale: defaulted(RANGE, [0.08, 1], 'Area of the crop as a fraction of the image area.'),
       ratio: defaulted(RANGE, [3 / 4, 4 / 3], 'Aspect ratio of the crop, width / height.'),
+      ...RESIZING,
+      p: ALWAYS,
     },
   },
   {
-    draw: ({ size, scale, ratio }, canvas, random) => {
-      canvas.crop(randomResizedCropRect(canvas.size, scale, ratio, random), 0);
-      canvas.resize(asSize(size));
+    check: checkResizing,
+    widestFilter,
+    draw: (step, canvas, random) => {
+      if (!applies(step.p, random)) return;
+      canvas.crop(randomResizedCropRect(canvas.size, step.scale, step.ratio, random), 0);
+      canvas.resize(asSize(step.size), drawFilter(step, random));
     },
-    shape: ({ size }) => asSize(size),
+    shape: ({ size, p }, before) => shapeWithChance(p, before, asSize(size)),
     largest: ({ size }) => asSize(size),
     resizesTo: ({ size }) => [size].flat(),
   },

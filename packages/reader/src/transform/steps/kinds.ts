@@ -79,6 +79,24 @@ export const PADDING = kind(
   `${PAIR} | readonly [number, number, number, number]`,
   'int | Sequence[int]',
 );
+/** The interpolations of steps that resize. */
+export const INTERPOLATIONS = ['nearest', 'nearest-exact', 'bilinear', 'bicubic', 'box', 'hamming', 'lanczos'] as const;
+export type Interpolation = (typeof INTERPOLATIONS)[number];
+const INTERPOLATION_WORDS = INTERPOLATIONS.map((word) => `'${word}'`).join(' | ');
+const RANDOM_INTERPOLATION: readonly Interpolation[] = ['bilinear', 'bicubic'];
+/** One interpolation, or several to draw from. */
+export const INTERPOLATION = kind(
+  (z) =>
+    z
+      .union([z.enum([...INTERPOLATIONS, 'random']), z.array(z.enum(INTERPOLATIONS)).min(1).readonly()])
+      .transform((given): readonly Interpolation[] => {
+        if (typeof given !== 'string') return given;
+        return given === 'random' ? RANDOM_INTERPOLATION : [given];
+      }),
+  'nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos, a list of these, or random',
+  `${INTERPOLATION_WORDS} | 'random' | readonly (${INTERPOLATION_WORDS})[]`,
+  'str | Sequence[str]',
+);
 export const PROBABILITY = kind(between0And1, 'a probability', 'number', 'float');
 export const BYTE = kind(byte, '0 to 255', 'number', 'int');
 /** One value for all channels, or red, green and blue. */

@@ -1,5 +1,7 @@
 import { asSize, LARGEST_SIDE, resizedSize, roundHalfEven } from '../crops.js';
 import { uniform } from '../random.js';
+import { ALWAYS, applies } from './chance.js';
+import { checkResizing, drawFilter, RESIZING, widestFilter } from './interpolation.js';
 import { COLOUR, RANGE, SIDE, SIZE, SWITCH } from './kinds.js';
 import { MASK_FILL } from './mask-fill.js';
 import { defaulted, needed, optional, step } from './step.js';
@@ -7,7 +9,7 @@ import { defaulted, needed, optional, step } from './step.js';
 export const resize = step(
   'resize',
   {
-    help: 'Resizes the image with antialiased bilinear interpolation.',
+    help: 'Resizes the image.',
     like: 'Resize',
     tolerance: 'within 2 levels of Pillow if JPEGs are decoded whole (see below)',
     parameters: {
@@ -16,17 +18,20 @@ export const resize = step(
         'Size of the result. If omitted, the longer side becomes maxSize.',
       ),
       maxSize: optional(SIDE, 'Limit for the longer side. Not allowed if size is [height, width].'),
+      ...RESIZING,
     },
   },
   {
-    check: ({ size, maxSize }) => {
+    check: (step) => {
+      const { size, maxSize } = step;
       if (size === undefined && maxSize === undefined)
         return { path: 'size', message: 'is missing, and so is maxSize: set at least one of them' };
       return maxSize === undefined || size === undefined || (typeof size === 'number' && maxSize > size)
-        ? undefined
+        ? checkResizing(step)
         : { path: 'maxSize', message: 'must be more than size, and size must be a single number' };
     },
-    draw: ({ size, maxSize }, canvas) => canvas.resize(resizedSize(canvas.size, size, maxSize)),
+    draw: (step, canvas, random) =>
+      canvas.resize(resizedSize(canvas.size, step.size, step.maxSize), drawFilter(step, random)),
     shape: ({ size, maxSize }, before) =>
       typeof size === 'object' ? asSize(size) : before && resizedSize(before, size, maxSize),
     largest: ({ size, maxSize }) => {
@@ -34,10 +39,11 @@ export const resize = step(
       return { height, width: LARGEST_SIDE };
     },
     resizesTo: ({ size, maxSize }) => [size ?? maxSize!, maxSize ?? size!].flat(),
+    widestFilter,
   },
 );
 
-/** Draws one random number: the scale (v2.ScaleJitter `make_params`). */
+/** Draws one random number for the scale, then the filter (v2.ScaleJitter `make_params`). */
 export const scaleJitter = step(
   'scaleJitter',
   {
@@ -50,14 +56,20 @@ export const scaleJitter = step(
         'Size that the image fits at a factor of 1. The order is that of torchvision, which compares the first number with the width.',
       ),
       scaleRange: defaulted(RANGE, [0.1, 2], 'Range of the factor.'),
+      ...RESIZING,
+      p: ALWAYS,
     },
   },
   {
-    draw: ({ targetSize, scaleRange }, canvas, random) => {
+    check: checkResizing,
+    widestFilter,
+    draw: (step, canvas, random) => {
+      if (!applies(step.p, random)) return;
+      const { targetSize, scaleRange } = step;
       const { width, height } = canvas.size;
       const [targetWidth, targetHeight] = typeof targetSize === 'number' ? [targetSize, targetSize] : targetSize;
       const factor = Math.min(targetHeight / height, targetWidth / width) * uniform(scaleRange, random);
-      canvas.resize({ width: wholeSide(width * factor), height: wholeSide(height * factor) });
+      canvas.resize({ width: wholeSide(width * factor), height: wholeSide(height * factor) }, drawFilter(step, random));
     },
     shape: () => null,
     largest: () => ({ width: LARGEST_SIDE, height: LARGEST_SIDE }),
@@ -75,17 +87,22 @@ export const letterbox = step(
       fill: defaulted(COLOUR, 114, 'Value of the border.'),
       maskFill: MASK_FILL,
       scaleUp: defaulted(SWITCH, true, 'If false, smaller images are not enlarged.'),
+      ...RESIZING,
     },
   },
   {
-    draw: ({ size, fill, maskFill, scaleUp }, canvas) => {
+    check: checkResizing,
+    widestFilter,
+    draw: (step, canvas, random) => {
+      const { size, fill, maskFill, scaleUp } = step;
       const image = canvas.size;
       const whole = asSize(size);
       const fits = Math.min(whole.width / image.width, whole.height / image.height);
       const factor = scaleUp ? fits : Math.min(1, fits);
       const width = Math.max(1, roundHalfEven(image.width * factor));
       const height = Math.max(1, roundHalfEven(image.height * factor));
-      if (width !== image.width || height !== image.height) canvas.resize({ width, height });
+      const filter = drawFilter(step, random);
+      if (width !== image.width || height !== image.height) canvas.resize({ width, height }, filter);
       const [left, top] = [Math.floor((whole.width - width) / 2), Math.floor((whole.height - height) / 2)];
       canvas.crop({ x: -left, y: -top, ...whole }, fill, maskFill);
     },

@@ -4,6 +4,7 @@ import { LARGEST_SIDE, type Size } from '../crops.js';
 import { type EffectEntry, type Rgb, rgb } from '../effects.js';
 import { uniform } from '../random.js';
 import { type Affine, rotatedSize, rotationOf } from '../rotation.js';
+import { ALWAYS, applies, shapeWithChance } from './chance.js';
 import { COLOUR, DEGREES, oneOf, POINT, SWITCH } from './kinds.js';
 import { MASK_FILL } from './mask-fill.js';
 import { defaulted, needed, optional, step } from './step.js';
@@ -38,11 +39,13 @@ export const randomRotation = step(
       center: optional(POINT, 'Center of rotation. Default: the center of the image.'),
       fill: defaulted(COLOUR, 0, 'Value of the pixels outside the image.'),
       maskFill: MASK_FILL,
+      p: ALWAYS,
     },
   },
   {
     isEffect: true,
     draw: (step, canvas, random) => {
+      if (!applies(step.p, random)) return;
       const image = canvas.size;
       const degrees = uniform(step.degrees, random);
       const { interpolation, fill } = step;
@@ -60,7 +63,7 @@ export const randomRotation = step(
         step.expand,
       );
     },
-    shape: ({ expand }, before) => (expand ? null : before),
+    shape: ({ expand, p }, before) => shapeWithChance(p, before, expand ? null : before),
     largest: ({ expand }) => (expand ? { width: LARGEST_SIDE, height: LARGEST_SIDE } : { width: 1, height: 1 }),
   },
 );

@@ -47,6 +47,8 @@ interface PixelParts<S> {
   readonly largest?: (step: S) => Size;
   /** The shorter sides that the step resizes to. */
   readonly resizesTo?: (step: S) => readonly number[];
+  /** The half width of the widest resize filter of the step, in source pixels. If omitted: 1, bilinear. */
+  readonly widestFilter?: (step: S) => number;
   /** The step changes pixel values in place, so cropping and resizing are not enough. */
   readonly isEffect?: boolean;
 }

@@ -1,5 +1,5 @@
-// Antialiased resize of 8-bit RGB: a triangle filter as wide as the reduction, rows first, columns second, rounded to bytes
-// between: the order and the rounding of Pillow's Image.resize(..., BILINEAR) and of torchvision's antialias=True.
+// Resize of 8-bit RGB with the filters of two tables, rows first, columns second, rounded to bytes between: the order and the rounding
+// of Pillow's Image.resize and of torchvision's antialias=True.
 //
 // 8 source rows at a time are transposed to [byte][8 rows], resized along the row, and transposed back into the band. Then every
 // output row whose last source row is in the band is computed and written to the target. There is no state between calls, and the
@@ -102,7 +102,8 @@ class Job {
 
   for (let y = 0; y < job.rows; y += BLOCK_ROWS) {
     if (y + BLOCK_ROWS - bandStart > job.bandRows) {
-      const needed = load<i32>(start);
+      // If source rows are skipped, the next needed row may not be in the band yet.
+      const needed = min(load<i32>(start), y);
       copy(job.band, job.band + <usize>(needed - bandStart) * pitch, <usize>(y - needed) * pitch);
       bandStart = needed;
     }

@@ -1,0 +1,20 @@
+/** The probability of steps that torchvision always applies. */
+import type { Size } from '../crops.js';
+import type { Random } from '../random.js';
+import { PROBABILITY } from './kinds.js';
+import { defaulted } from './step.js';
+
+/** The parameter `p` of a step that applies to every image unless the user sets it. */
+export const ALWAYS = defaulted(PROBABILITY, 1, 'Probability that the step applies.');
+
+/** Draws whether a step applies. Takes one random number, but none if `p` is 1, so that lists without `p` draw what they always drew. */
+export function applies(p: number, random: Random): boolean {
+  return p === 1 || random.next() < p;
+}
+
+/** The common size of all results of a step that makes images of size `after`, or leaves them at size `before`. */
+export function shapeWithChance(p: number, before: Size | null, after: Size | null): Size | null {
+  if (p === 1) return after;
+  const isSame = after !== null && before?.width === after.width && before.height === after.height;
+  return isSame || p === 0 ? before : null;
+}
