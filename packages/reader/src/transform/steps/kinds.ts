@@ -82,7 +82,6 @@ export const PADDING = kind(
 /** The interpolations of steps that resize. */
 export const INTERPOLATIONS = ['nearest', 'nearest-exact', 'bilinear', 'bicubic', 'box', 'hamming', 'lanczos'] as const;
 export type Interpolation = (typeof INTERPOLATIONS)[number];
-const INTERPOLATION_WORDS = INTERPOLATIONS.map((word) => `'${word}'`).join(' | ');
 const RANDOM_INTERPOLATION: readonly Interpolation[] = ['bilinear', 'bicubic'];
 /** One interpolation, or several to draw from. */
 export const INTERPOLATION = kind(
@@ -94,7 +93,7 @@ export const INTERPOLATION = kind(
         return given === 'random' ? RANDOM_INTERPOLATION : [given];
       }),
   'nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos, a list of these, or random',
-  `${INTERPOLATION_WORDS} | 'random' | readonly (${INTERPOLATION_WORDS})[]`,
+  "InterpolationName | 'random' | readonly InterpolationName[]",
   'str | Sequence[str]',
 );
 export const PROBABILITY = kind(between0And1, 'a probability', 'number', 'float');
