@@ -1,5 +1,6 @@
 import fs from 'node:fs';
 import http from 'node:http';
+import https from 'node:https';
 import net, { type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
@@ -12,7 +13,7 @@ let root: string;
 let server: FaultyServer;
 let bucket: string;
 let listed: string;
-/** What the machine on which this runs says of proxies and certificates does not count. */
+/** Proxies and certificates of the machine that runs this are ignored. */
 for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY']) {
   for (const variable of [name, name.toLowerCase()]) delete process.env[variable];
 }
@@ -35,13 +36,13 @@ const tlsFile = (name: string) => path.resolve('test/fixtures/tls', name);
 
 interface Proxy {
   readonly url: string;
-  /** What it was asked for, and with which password. */
+  /** Requests, and the passwords that came with them. */
   readonly asked: { readonly method: string; readonly target: string; readonly password: string | undefined }[];
   stop(): Promise<void>;
 }
 
-/** A proxy for http, and tunnels for all else; with `password`, only for those who know it. */
-async function startProxy(password?: string): Promise<Proxy> {
+/** A proxy that forwards http and makes tunnels. With `password`, it refuses requests without it; with `tls`, it is one of https. */
+async function startProxy(password?: string, tls?: https.ServerOptions): Promise<Proxy> {
   const asked: { method: string; target: string; password: string | undefined }[] = [];
   const sockets = new Set<net.Socket>();
   const isAllowed = ({ method = '', url = '', headers }: http.IncomingMessage): boolean => {
@@ -50,7 +51,8 @@ async function startProxy(password?: string): Promise<Proxy> {
     asked.push({ method, target: url, password: text });
     return password === undefined || text === password;
   };
-  const proxy = http.createServer((request, response) => {
+  const proxy = tls === undefined ? http.createServer() : https.createServer(tls);
+  proxy.on('request', (request, response) => {
     if (!isAllowed(request)) {
       response.writeHead(407, { 'proxy-authenticate': 'Basic' }).end();
       return;
@@ -92,7 +94,7 @@ async function lsAt(location: string, env: NodeJS.ProcessEnv = {}, ...flags: str
   return { ...outcome, listed: outcome.stdout.replaceAll(location, 'PLACE') };
 }
 
-test('HTTP_PROXY is asked for what lies behind http, but for the hosts of NO_PROXY', async () => {
+test('requests for http go through HTTP_PROXY, except those for hosts of NO_PROXY', async () => {
   const proxy = await startProxy();
   const location = `${server.url}/shards`;
   const env = { HTTP_PROXY: `http://${proxy.url}` };
@@ -104,7 +106,7 @@ test('HTTP_PROXY is asked for what lies behind http, but for the hosts of NO_PRO
   await proxy.stop();
 });
 
-test('a proxy that wants a password gets it, and no message shows it', async () => {
+test('a proxy gets the password of its URL, and no message shows it', async () => {
   const proxy = await startProxy('me:hidden word');
   const location = `${server.url}/shards`;
   expect(await lsAt(location, { HTTP_PROXY: `http://me:hidden%20word@${proxy.url}` })).toMatchObject({
@@ -119,7 +121,7 @@ test('a proxy that wants a password gets it, and no message shows it', async () 
   await proxy.stop();
 });
 
-test('an authority of the own house is trusted where AWS_CA_BUNDLE names it, also through HTTPS_PROXY', async () => {
+test('a custom authority is trusted if AWS_CA_BUNDLE names it, also through HTTPS_PROXY', async () => {
   const tls = { key: fs.readFileSync(tlsFile('server.key')), cert: fs.readFileSync(tlsFile('server.pem')) };
   const secure = await faultyServer(root, tls);
   const location = `${secure.url}/shards`;
@@ -129,18 +131,25 @@ test('an authority of the own house is trusted where AWS_CA_BUNDLE names it, als
   const env = { AWS_CA_BUNDLE: tlsFile('ca.pem') };
   expect(await lsAt(location, env)).toMatchObject({ code: 0, listed });
   expect(await lsAt(location, { NODE_EXTRA_CA_CERTS: tlsFile('ca.pem') })).toMatchObject({ code: 0, listed });
-  const proxy = await startProxy();
-  // The proxy knows where the host is; this machine does not.
-  const far = location.replace('127.0.0.1', 'shards.test');
-  expect(await lsAt(far, { ...env, HTTPS_PROXY: `http://${proxy.url}` })).toMatchObject({ code: 0, listed });
-  expect(proxy.asked[0]).toMatchObject({ method: 'CONNECT', target: new URL(far).host });
-  await proxy.stop();
+  // The proxy knows the address of this host; this machine does not.
+  const remote = location.replace('127.0.0.1', 'shards.test');
+  for (const scheme of ['http', 'https']) {
+    const proxy = await startProxy('me:hidden', scheme === 'https' ? tls : undefined);
+    const through = (user: string) => ({ ...env, HTTPS_PROXY: `${scheme}://${user}@${proxy.url}` });
+    expect(await lsAt(remote, through('me:hidden'))).toMatchObject({ code: 0, listed });
+    expect(proxy.asked[0]).toMatchObject({ method: 'CONNECT', target: new URL(remote).host, password: 'me:hidden' });
+    expect(await shardtoolWith(through('me:hidden'), 'verify', remote)).toMatchObject({ code: 0 });
+    const refused = await lsAt(remote, through('me:wrong'));
+    expect(refused.stderr).toMatch(/the proxy asks for a user and a password/);
+    expect(refused.stderr).not.toMatch(/wrong|hidden/);
+    await proxy.stop();
+  }
   const missing = await lsAt(location, { AWS_CA_BUNDLE: '/nowhere/ca.pem' });
   expect(missing.stderr).toMatch(/\/nowhere\/ca\.pem, which AWS_CA_BUNDLE names, cannot be read/);
   await secure.stop();
 });
 
-test('a presigned URL opens a shard, and its query is in nothing that is printed, whatever goes wrong', async () => {
+test('a presigned URL opens a shard, and its query is never printed, whatever goes wrong', async () => {
   const [tar] = fs.readdirSync(path.join(root, 'shards')).filter((name) => name.endsWith('.tar'));
   const signed = `${server.url}/shards/${tar}?X-Amz-Signature=abc123&X-Amz-Security-Token=token456`;
   const beside = emptyFolder();
@@ -184,7 +193,7 @@ test('a presigned URL opens a shard, and its query is in nothing that is printed
   vi.unstubAllEnvs();
 });
 
-/** Runs a command in this process with further variables in its environment: not proxies and certificates, which a process finds once. */
+/** Runs a command in this process with further environment variables, except certificates, which a process reads once. */
 async function hereWith(env: NodeJS.ProcessEnv, ...args: string[]) {
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
   try {
@@ -194,7 +203,7 @@ async function hereWith(env: NodeJS.ProcessEnv, ...args: string[]) {
   }
 }
 
-/** Refuses, as S3 does, what was signed with another key than the one that counts now. */
+/** Refuses requests that were signed with another key than the current one, as S3 does. */
 function onlyKey(key: () => string): FaultyServer['fault'] {
   return ({ headers }) =>
     headers.authorization?.includes(`Credential=${key()}/`)
@@ -202,7 +211,7 @@ function onlyKey(key: () => string): FaultyServer['fault'] {
       : { status: 400, body: '<Error><Code>ExpiredToken</Code></Error>' };
 }
 
-test('credentials that expire in the middle of an epoch are fetched anew where they came from', async () => {
+test('credentials that expire in the middle of an epoch are fetched again from their source', async () => {
   let current = 'key1';
   let given = 0;
   const credentials = http.createServer((_, response) => {
@@ -214,7 +223,7 @@ test('credentials that expire in the middle of an epoch are fetched anew where t
   const s3 = await faultyServer(path.dirname(root));
   let asked = 0;
   s3.fault = (request) => {
-    // In the middle of reading, the key that was given out does not count any more.
+    // In the middle of reading, the key expires.
     if (request.url.endsWith('.tar') && ++asked === 3) current = 'key2';
     return onlyKey(() => current)(request);
   };
@@ -231,7 +240,7 @@ test('credentials that expire in the middle of an epoch are fetched anew where t
   expect(JSON.parse(stdout)).toMatchObject({ images: 60, bad: 0 });
   expect(given).toBeGreaterThanOrEqual(2);
   expect(s3.asked.at(-1)!.headers['x-amz-security-token']).toBe('t-key2');
-  // Where there are no others, it is said at once.
+  // If there are no other credentials, the error comes at once.
   current = 'key1';
   s3.fault = onlyKey(() => 'key9');
   const refused = await hereWith(env, ...args);
@@ -241,7 +250,7 @@ test('credentials that expire in the middle of an epoch are fetched anew where t
   await new Promise((resolve) => credentials.close(resolve));
 });
 
-test('a file of credentials that somebody has written anew is read anew', async () => {
+test('a file of credentials that was rewritten is read again', async () => {
   const file = path.join(emptyFolder(), 'credentials');
   const write = (key: string) =>
     fs.writeFileSync(
@@ -270,7 +279,7 @@ test('a file of credentials that somebody has written anew is read anew', async 
   await s3.stop();
 });
 
-test('whoever reads pays where that is said: every request for a shard of such a bucket says so', async () => {
+test('with --requester-pays, every request for a shard says that the reader pays', async () => {
   const s3 = await faultyServer(path.dirname(root));
   s3.fault = ({ headers }) =>
     headers['x-amz-request-payer'] === 'requester'
@@ -281,7 +290,7 @@ test('whoever reads pays where that is said: every request for a shard of such a
   const refused = await shardtoolWith(env, ...args);
   expect(refused.stderr).toMatch(/access is denied/);
   expect(await shardtoolWith(env, ...args, '--requester-pays')).toMatchObject({ code: 0 });
-  // The header is a part of what is signed.
+  // The signature covers the header.
   expect(s3.asked.at(-1)!.headers.authorization).toMatch(/SignedHeaders=[^,]*x-amz-request-payer/);
   expect(refused.stderr).not.toContain('hidden');
   await s3.stop();

@@ -1,12 +1,12 @@
-/** Which bytes of a file an answer holds, and how long the file is. */
+/** Range of the bytes of an answer, and size of the file. */
 export interface ContentRange {
   readonly from: number;
-  /** Behind the last. */
+  /** End, exclusive. */
   readonly to: number;
   readonly size: number;
 }
 
-/** Reads a `Content-Range` (RFC 9110, 14.4): `bytes 0-99/1000`. Null where it is missing, or the size is not told. */
+/** Parses a `Content-Range` such as `bytes 0-99/1000` (RFC 9110, section 14.4). Null if it is missing or has no size. */
 export function parseContentRange(header: string | undefined): ContentRange | null {
   const match = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(header ?? '');
   if (match === null) return null;

@@ -3,9 +3,10 @@ import { isMainThread } from 'node:worker_threads';
 import { FileError } from '@shardtool/base';
 import { shownLocation } from '../location/location.js';
 import type { StorageCounts } from '../storage.js';
-import { isProxied } from './connecting.js';
+import { askHost } from './client/connections.js';
+import { BrokenError, type Place, Reception } from './client/reception.js';
+import { CONNECT_TIMEOUT, TUNNEL_FAILED } from './client/socket.js';
 import { LEAST_BYTES, WINDOW_MS, watchRate } from './least-rate.js';
-import { BrokenError, type Place, Reception } from './reception.js';
 import { TransientError } from './retry.js';
 
 export interface HttpRequest {
@@ -13,41 +14,41 @@ export interface HttpRequest {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | undefined;
-  /** Redirects within the same host and port keep the headers that say who asks. */
+  /** True if redirects within the same host and port keep the headers with credentials. */
   readonly credentialsOnOwnHost?: boolean;
-  /** Hears of a redirect to another host. */
+  /** Called for a redirect to another host. */
   readonly onOtherHost?: (to: URL) => void;
 }
 
-/** What came, and what was asked for last. `text` is the body of what no place was found for, cut at 8 MiB. */
+/** An answer, and the request that it belongs to: the last one, after redirects. */
 export interface Answer {
   readonly request: HttpRequest;
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** Bytes that went to the place that was found. */
+  /** Number of bytes of the body that were written to the memory that {@link Place} returned. */
   readonly received: number;
+  /** The body if it was not written to memory of a {@link Place}, cut at 8 MiB. */
   readonly text: string;
 }
 
 export interface ExchangeOptions {
   readonly counts: StorageCounts;
-  /** On a connection of its own. */
+  /** On a new connection, which is not used again. */
   readonly fresh?: boolean;
   readonly signal?: AbortSignal | undefined;
-  /** Where bytes are expected. */
   readonly place?: Place;
-  /** A redirect that says what is asked for, and is not followed. */
+  /** Returns true for a redirect that already answers the request, and is not followed. */
   readonly isAnswer?: ((answer: Answer) => boolean) | undefined;
 }
 
 const MOST_REDIRECTS = 5;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
-/** Headers that say who asks. */
+/** Headers with credentials. */
 const CREDENTIALS = /^(authorization|cookie|proxy-authorization|x-amz-security-token|x-amz-request-payer)$/;
 
 /**
- * Asks once, following redirects: without credentials on other hosts, at most five times, never from https to http. Rejects with
- * {@link TransientError} for what another try may mend: no connection, silence, a reset, a body that ends early.
+ * Sends a request once and follows redirects: without credentials to other hosts, at most five times, never from https to http.
+ * Rejects with {@link TransientError} if another try may succeed: no connection, silence, a reset, a body that ends early.
  */
 export async function exchange(request: HttpRequest, options: ExchangeOptions): Promise<Answer> {
   let current = request;
@@ -91,57 +92,46 @@ async function once(request: HttpRequest, options: ExchangeOptions): Promise<Ans
     );
     return place(status, headers);
   });
-  // What is fetched into memory that is there is the most of all, and goes the shortest way.
-  const isBytes = options.place !== undefined && request.method === 'GET';
-  const { ask } = isBytes && !isProxied(request.url) ? await direct() : await throughUndici();
+  const { origin } = request.url;
   try {
-    await ask(request, reception, { fresh, signal: stop.signal });
+    await askHost(request, reception, { fresh, signal: stop.signal });
   } catch (error) {
     if (!(error instanceof BrokenError)) throw error;
     const { cause } = error;
-    const wasNeverReached = isMainThread && !reached.has(request.url.origin) && UNREACHED.has(codeOf(cause));
+    const wasNeverReached = isMainThread && !reached.has(origin) && UNREACHED.has(codeOf(cause));
     throw refusedForGood(request.url, cause) ?? new TransientError(reasonOf(cause), { cause, wasNeverReached });
   } finally {
     endWatch();
     signal?.removeEventListener('abort', onAbort);
   }
-  reached.add(request.url.origin);
+  reached.add(origin);
   const { status, headers, received } = reception;
   return { request, status, headers, received, text: reception.end() };
 }
 
-/** Hosts that have answered this thread. Other threads begin when the main one has had answers. */
+/** Hosts that have answered this thread. Other threads start after the main thread has had answers. */
 const reached = new Set<string>();
 
-/** What is said of a host to which there is no connection. */
+/** Codes of errors of a host that cannot be connected to. */
 const UNREACHED = new Set([
   ...['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT', 'EAI_AGAIN'],
-  ...['CONNECT_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT'],
+  ...[CONNECT_TIMEOUT, TUNNEL_FAILED],
 ]);
 
-/** Each is loaded by who needs it: a thread that reads asks directly, and undici takes long. */
-const direct = () => import('./direct/connections.js').then(({ askDirectly: ask }) => ({ ask }));
-const throughUndici = () => import('./agents.js').then(({ askThroughUndici: ask }) => ({ ask }));
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'the connection was refused',
+  ECONNRESET: 'the connection was reset',
+  EAI_AGAIN: 'the name of the host cannot be looked up now',
+};
 
-/** What the system's error, or undici's, says, without the URL of a proxy or a server in it. */
+/** The reason that an error gives, without the URL of a proxy or server in it. */
 function reasonOf(error: Error & { code?: string }): string {
-  const inner = innerOf(error);
-  const known: Record<string, string> = {
-    CONNECT_TIMEOUT: 'no connection within 5 seconds',
-    UND_ERR_CONNECT_TIMEOUT: 'no connection within 5 seconds',
-    UND_ERR_HEADERS_TIMEOUT: 'no answer within 10 seconds',
-    UND_ERR_BODY_TIMEOUT: 'no byte for 10 seconds',
-    UND_ERR_SOCKET: 'the connection was closed',
-    UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'the answer ends early',
-    ECONNREFUSED: 'the connection was refused',
-    ECONNRESET: 'the connection was reset',
-    EAI_AGAIN: 'the name of the host cannot be looked up now',
-  };
   const code = codeOf(error);
-  return known[code] ?? (code === '' ? inner.message.replace(/https?:\/\/\S+/g, '') : code);
+  const isOurs = code === '' || code === CONNECT_TIMEOUT || code === TUNNEL_FAILED;
+  return REASONS[code] ?? (isOurs ? innerOf(error).message.replace(/https?:\/\/\S+/g, '') : code);
 }
 
-/** An address of several ends with an error for each of them. */
+/** A host with several addresses fails with an error for each of them. */
 function innerOf(error: Error & { code?: string }): Error & { code?: string } {
   return error instanceof AggregateError ? (error.errors[0] as Error & { code?: string }) : error;
 }
@@ -150,13 +140,10 @@ function codeOf(error: Error & { code?: string }): string {
   return innerOf(error).code ?? error.code ?? '';
 }
 
-/** What a system or TLS says of a certificate that is not to be trusted. */
+/** Codes of a certificate that is not trusted. */
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER/;
 
-/** What undici says where a proxy wants to know who asks. */
-const PROXY_REFUSED = /^Proxy .*\(407\)/;
-
-/** What no other try mends; null for all else. A name that cannot be looked up now (EAI_AGAIN) may be known later. */
+/** The error for a failure that another try cannot fix; null for others. A name that cannot be looked up now (EAI_AGAIN) may be later. */
 function refusedForGood(url: URL, cause: Error & { code?: string }): FileError | null {
   const path = shownLocation(url.href);
   const { code = '' } = cause;
@@ -165,20 +152,13 @@ function refusedForGood(url: URL, cause: Error & { code?: string }): FileError |
       cause,
     });
   }
-  if (CERTIFICATE.test(code)) {
-    const remedy =
-      'where an authority of your own has signed it, let AWS_CA_BUNDLE or NODE_EXTRA_CA_CERTS name its file';
-    const message = `${path} cannot be read: the certificate of its server is not trusted (${code}); ${remedy}.`;
-    return new FileError({ path }, message, { cause });
-  }
-  if (PROXY_REFUSED.test(cause.message)) {
-    const message = `${path} cannot be reached: the proxy asks for a user and a password; write them into HTTPS_PROXY or HTTP_PROXY.`;
-    return new FileError({ path }, message, { cause });
-  }
-  return null;
+  if (!CERTIFICATE.test(code)) return null;
+  const remedy = 'if your own authority has signed it, let AWS_CA_BUNDLE or NODE_EXTRA_CA_CERTS name its file';
+  const message = `${path} cannot be read: the certificate of its server is not trusted (${code}); ${remedy}.`;
+  return new FileError({ path }, message, { cause });
 }
 
 function refusedRedirect(url: URL, why: string): FileError {
   const path = shownLocation(url.href);
-  return new FileError({ path }, `${path} cannot be read: ${why}; give the location where it is.`);
+  return new FileError({ path }, `${path} cannot be read: ${why}; use the location that it leads to.`);
 }

@@ -1,16 +1,16 @@
 import { FileError } from '@shardtool/base';
 
-/** Reads of like size are compared: within a factor of 4. */
+/** Reads are compared with reads of similar size: within a factor of 4. */
 const CLASSES = 20;
 const KEPT = 300;
 const ENOUGH = 100;
 const MOST_SHARE = 0.05;
-/** A second request before this costs more than it can win. */
+/** A second request before this time costs more than it can gain. */
 const LEAST_MS = 20;
 
 /**
- * Says when a read is so late that it is better asked for once more: later than 99 of 100 of the last reads of its size,
- * and never more than one request in twenty.
+ * Decides when a read is late enough to be requested a second time: later than 99 of 100 of the last reads of its size. At most one
+ * request in twenty is hedged.
  */
 export class Hedging {
   readonly #durations: number[][] = Array.from({ length: CLASSES }, () => []);
@@ -19,14 +19,14 @@ export class Hedging {
   #reads = 0;
   #hedged = 0;
 
-  /** Milliseconds after which a read of so many bytes is asked for again; null where too little is known. */
+  /** Time after which a read of `bytes` bytes is requested again, in milliseconds; null if too few reads are known. */
   limitMs(bytes: number): number | null {
     this.#reads++;
     const limit = this.#limits[classOf(bytes)]!;
     return limit === 0 ? null : Math.max(LEAST_MS, limit);
   }
 
-  /** Whether one more may be asked for now; counts it. */
+  /** Returns true if one more request is allowed now, and counts it. */
   take(): boolean {
     if (this.#hedged + 1 > this.#reads * MOST_SHARE) return false;
     this.#hedged++;
@@ -43,8 +43,8 @@ export class Hedging {
 }
 
 /**
- * What `ask` resolves with, asked for once more where the first request is late: the first answer counts, and what is late is
- * stopped. `ask` has ended when this resolves, but for requests whose answer did not count.
+ * Returns the result of `ask`, which is called a second time if the first call is late: the first answer is used, and the other call
+ * is aborted. When this resolves, only a call whose answer is not used may still be running.
  */
 export async function hedged<Answer>(
   hedging: Hedging,
@@ -77,7 +77,7 @@ export async function hedged<Answer>(
         ask(second.signal, false).then(
           (copy) => resolve({ copy }),
           (error) => {
-            // The first request goes on; where it fails, too, its own error counts.
+            // The first request continues. If it fails as well, its error is reported.
             if (!(error instanceof FileError)) reject(error);
           },
         );

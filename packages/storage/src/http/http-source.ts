@@ -6,21 +6,21 @@ import { type Answer, exchange, type HttpRequest } from './exchange.js';
 import { type Hedging, hedged } from './hedge.js';
 import { retryAfterMs, TRANSIENT_STATUS, TransientError, withRetries } from './retry.js';
 
-/** How a file of a remote place is asked for. */
+/** How a remote file is requested. */
 export interface RemoteFile {
-  /** For messages. */
+  /** The location in messages. */
   readonly location: string;
   readonly counts: StorageCounts;
   readonly hedging: Hedging;
-  /** The commit that the file belongs to: it cannot be replaced, and its ETag need not be the same on every server that has it. */
+  /** Commit that the file belongs to. The file cannot change then, and its ETag may differ between servers. */
   readonly commit?: string;
-  /** The request for the file with these headers: signed, where that is needed. */
+  /** Returns the request for the file with these headers, signed if necessary. */
   request(method: 'GET' | 'HEAD', headers: Readonly<Record<string, string>>): Promise<HttpRequest>;
-  /** An answer that refuses: true where the request is now another one and may be made again; a sentence says more. */
+  /** Called for an answer that refuses. Returns true if the request has changed and may be sent again, or a reason to show. */
   refused?(answer: Answer): Promise<boolean | string>;
 }
 
-/** The end, or the start, that comes with the answer to what a file is: all of most indexes. */
+/** Number of bytes from the start or end of a file that come with its size: all of most indexes. */
 const FIRST_READ_BYTES = 64 << 10;
 
 interface Pinned {
@@ -28,7 +28,7 @@ interface Pinned {
   readonly version: string | undefined;
 }
 
-/** Bytes of a file from a position on. */
+/** Bytes of a file from an offset on. */
 interface Known {
   readonly from: number;
   readonly bytes: Uint8Array;
@@ -36,32 +36,32 @@ interface Known {
 
 /** One try of a request. */
 interface Attempt {
-  /** On a connection of its own. */
+  /** On a new connection, which is not used again. */
   readonly fresh: boolean;
-  /** The error for an answer that ignores the range: the first is tried again, since something on the way may have made it. */
+  /** The error for an answer that ignores the range. The first is tried again, because a proxy may have caused it. */
   rangeIgnored(): Error;
 }
 
-/** What changes when the content of a file does: its ETag, else its length and time; undefined where a server says neither. */
+/** The version of a file: its ETag, or else its length and time; undefined if the server sends neither. */
 export function versionOf(headers: IncomingHttpHeaders, size: number): string | undefined {
   const { etag, 'last-modified': modified } = headers;
   return etag ?? (modified === undefined ? undefined : `${size}-${modified}`);
 }
 
-/** Opens a file; where its size is expected nothing is asked until it is read. */
+/** Opens a file. If its size is expected, no request is sent until it is read. */
 export async function openRemote(file: RemoteFile, expected: Expected = {}): Promise<Source> {
   const source = new RemoteSource(file, expected);
   if (expected.size === undefined) await source.look(expected.first ?? 'start');
   return source;
 }
 
-/** A file behind HTTP, its version pinned by the first answer: a later one of another version is an error. */
+/** A file that is read by HTTP. The first answer pins its version: a later answer of another version is an error. */
 class RemoteSource implements Source {
   readonly location: string;
   readonly #file: RemoteFile;
   readonly #expected: Expected;
   #pinned: Pinned | null = null;
-  /** What came when the file was looked at. */
+  /** Bytes that came with the size. */
   #known: Known | null = null;
 
   constructor(file: RemoteFile, expected: Expected) {
@@ -78,7 +78,7 @@ class RemoteSource implements Source {
     return this.#pinned?.size ?? this.#expected.size!;
   }
 
-  /** Reads one end of the file, and with it size and version. */
+  /** Reads one end of the file, with its size and version. */
   async look(first: 'start' | 'end'): Promise<void> {
     const { firstBytes = FIRST_READ_BYTES } = this.#expected;
     this.#known = await this.#hedged(firstBytes, undefined, (signal) => this.#lookAt(first, firstBytes, signal));
@@ -94,7 +94,7 @@ class RemoteSource implements Source {
         let found = parseContentRange(headers['content-range']);
         const length = Number(headers['content-length'] ?? Number.NaN);
         if (found === null) {
-          // The whole file, which is fine where it is no longer than what was asked for.
+          // All of the file, which is accepted if it is not longer than the range.
           if (status === 206 || !(length <= firstBytes)) throw attempt.rangeIgnored();
           found = { from: 0, to: length, size: length };
         }
@@ -110,7 +110,7 @@ class RemoteSource implements Source {
         throw new TransientError('the server answers 416 for a range that is in the file');
       this.#pin(answer.headers, 0);
     });
-    // Some servers do not take it that the end is longer than the file.
+    // Some servers refuse an end that is longer than the file.
     return isTooShort && first === 'end' ? this.#lookAt('start', firstBytes, signal) : known;
   }
 
@@ -187,7 +187,7 @@ class RemoteSource implements Source {
     return etag !== undefined && /^"/.test(etag) ? { 'if-match': etag } : {};
   }
 
-  /** Takes up the version of the first answer, and compares every later one with it. */
+  /** Pins the version of the first answer, and compares the version of every later answer with it. */
   #pin(headers: IncomingHttpHeaders, size: number): void {
     const version = this.#file.commit !== undefined ? undefined : versionOf(headers, size);
     const { size: expectedSize, version: expected, modifiedMs } = this.#expected;
@@ -206,7 +206,7 @@ class RemoteSource implements Source {
       throw this.#changed('it was replaced since it was first read');
   }
 
-  /** Throws for what is not an answer with bytes. */
+  /** Throws if an answer does not have bytes. */
   async #check(answer: Answer): Promise<void> {
     const { status } = answer;
     if (status === 200 || status === 206) return;
@@ -250,7 +250,7 @@ class RemoteSource implements Source {
   }
 }
 
-/** `Last-Modified` has whole seconds. False where the server does not say. */
+/** Returns true if a file was modified in another second than expected. False without `Last-Modified`, which has whole seconds. */
 function isOtherSecond(modified: string | undefined, expectedMs: number): boolean {
   const found = Date.parse(modified ?? '');
   return !Number.isNaN(found) && found !== Math.floor(expectedMs / 1000) * 1000;
@@ -258,16 +258,16 @@ function isOtherSecond(modified: string | undefined, expectedMs: number): boolea
 
 const WHY: Readonly<Record<number, string>> = {
   400: 'the request was not understood',
-  401: 'the server asks for credentials, or does not take these',
-  403: 'access is denied: check the credentials, or read unsigned where it is public',
+  401: 'the server asks for credentials, or does not accept these',
+  403: 'access is denied: check the credentials, or read unsigned if it is public',
   404: 'there is no such file',
   405: 'the server does not allow it',
   409: 'it is being changed',
-  412: 'it is there already, or has changed',
+  412: 'it exists already, or has changed',
   501: 'the server cannot do it',
 };
 
-/** Throws for an answer that refuses: {@link TransientError} where another try may go well. */
+/** Throws the error for an answer that refuses: {@link TransientError} if another try may succeed. */
 export async function throwRefused(
   file: Pick<RemoteFile, 'location' | 'refused'>,
   answer: Answer,
@@ -294,7 +294,7 @@ export async function throwRefused(
   );
 }
 
-/** A 404 is a missing file first, whatever refused it. */
+/** A 404 is a missing file, whatever else the server says. */
 class RemoteFileNotFound extends FileNotFoundError {
   constructor({ path }: { readonly path: string; readonly status: number }, message: string) {
     super({ path }, message);

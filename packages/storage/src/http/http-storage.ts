@@ -6,7 +6,7 @@ import { Hedging } from './hedge.js';
 import { openRemote, type RemoteFile, throwRefused, versionOf } from './http-source.js';
 import { withRetries } from './retry.js';
 
-/** A folder on a web server. Names are known from elsewhere: plain HTTP has no lists. */
+/** Opens a folder on a web server. Plain HTTP has no lists, so the names have to be known. */
 export function openHttp(location: string): Storage {
   return new HttpStorage(location);
 }
@@ -57,7 +57,7 @@ class HttpStorage implements Storage {
     const path = this.location;
     throw new FileError(
       { path },
-      `${path} cannot be listed: plain HTTP has no lists. Give the shards themselves, or a folder that "shardtool pack" wrote.`,
+      `${path} cannot be listed: plain HTTP has no lists. Name the shards, or a folder that "shardtool pack" wrote.`,
     );
   }
 
@@ -96,7 +96,7 @@ class HttpStorage implements Storage {
   }
 }
 
-/** What stands in a URL already stays; what may not stand there is escaped. */
+/** Escapes characters that a URL must not have. Escapes that are already there stay. */
 function encodePath(name: string): string {
   return name.replace(/[^A-Za-z0-9\-._~!$&'()*+,;=:@/%]/g, (char) => encodeURIComponent(char));
 }

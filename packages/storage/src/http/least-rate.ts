@@ -1,9 +1,9 @@
-/** An answer of which less comes in this time is asked for again: a path that is stuck may let a byte through now and then. */
+/** Time in which an answer must bring {@link LEAST_BYTES}, or it is requested again: a stuck path may pass a byte now and then. */
 export const WINDOW_MS = 15_000;
-/** So little that a slow line is not taken for a stuck one, although it is shared by many reads. */
+/** Low enough for a slow line that many reads share. */
 export const LEAST_BYTES = 16 << 10;
 
-/** Calls `onSlow` when less than {@link LEAST_BYTES} have come in a window. Returns what ends the watch. */
+/** Calls `onSlow` when less than {@link LEAST_BYTES} have come in a window. Returns a function that ends the watch. */
 export function watchRate(received: () => number, onSlow: () => void): () => void {
   let before = received();
   const timer = setInterval(() => {

@@ -9,11 +9,11 @@ interface TransientOptions {
   readonly wasNeverReached?: boolean;
 }
 
-/** Something that may go well when it is tried again. */
+/** A failure that another try may not have. */
 export class TransientError extends Error {
-  /** What the server asked to wait, in milliseconds. */
+  /** Delay that the server asked for, in milliseconds. */
   readonly retryAfterMs: number | undefined;
-  /** There was no connection, and nothing was ever read from this host: it may be the wrong one. */
+  /** True if there was no connection and this host never answered: its address may be wrong. */
   readonly wasNeverReached: boolean;
 
   constructor(reason: string, options: TransientOptions = {}) {
@@ -25,7 +25,7 @@ export class TransientError extends Error {
 
 const MOST_TRIES = 10;
 const MOST_MS = 180_000;
-/** A host that was never reached is given up sooner: its address may be wrong, and a person waits for the first answer. */
+/** Limit for a host that never answered: its address may be wrong, and the user waits for the first answer. */
 const MOST_MS_UNREACHED = 6_000;
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 15_000;
@@ -33,15 +33,15 @@ const LONGEST_WAIT_MS = 15_000;
 export const TRANSIENT_STATUS = new Set([408, 429, 500, 502, 503, 504]);
 
 /**
- * Milliseconds before try number `tries` (the second is 2). Between half of the doubled wait and all of it: with a lower
- * bound of 0, ten tries are over within 20 seconds as often as not, and a server that restarts takes that long.
+ * Delay before try number `tries` (the second is 2), in milliseconds: between half of the doubled delay and all of it. With a lower
+ * bound of 0, half of the time ten tries would be over within 20 seconds, and a server may take that long to restart.
  */
 export function waitBefore(tries: number, random: number): number {
   const longest = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (tries - 2));
   return longest * (0.5 + random / 2);
 }
 
-/** What `Retry-After` asks for, in milliseconds; undefined where it is missing or not understood. */
+/** Delay that `Retry-After` asks for, in milliseconds; undefined if it is missing or not valid. */
 export function retryAfterMs(header: string | undefined, now = Date.now()): number | undefined {
   if (header === undefined) return undefined;
   if (/^\d+$/.test(header)) return Number(header) * 1000;
@@ -52,22 +52,22 @@ export function retryAfterMs(header: string | undefined, now = Date.now()): numb
 type RetryListener = (retry: Retry) => void;
 let listener: RetryListener = warnOfRetry;
 
-/** From now on this thread's retries go to `receive`; without it, the process warns of them. */
+/** Passes retries of this thread to `receive` instead of warning about them. */
 export function onRetry(receive: RetryListener): void {
   listener = receive;
 }
 
-/** Passes on a retry of another thread. */
+/** Reports a retry of another thread. */
 export function reportRetry(retry: Retry): void {
   listener(retry);
 }
 
-/** All threads of a process warn at most this often together: a host that is down fails many reads at once. */
+/** Minimum time between warnings of all threads of a process: a host that is down fails many reads at once. */
 const WARNING_EVERY_S = 60;
 const WARNED = 'shardtool.retry-warned';
 if (isMainThread) setEnvironmentData(WARNED, new Int32Array(new SharedArrayBuffer(4)));
 
-/** Warns of the first failure of an outage at once: else a process without a terminal waits for minutes without a word. */
+/** Warns about the first failure of an outage immediately, because a process without a terminal would wait for minutes silently. */
 function warnOfRetry({ location, reason }: Retry): void {
   const warned = getEnvironmentData(WARNED) as Int32Array;
   const now = Math.floor(Date.now() / 1000);
@@ -77,9 +77,8 @@ function warnOfRetry({ location, reason }: Retry): void {
 }
 
 /**
- * Tries until `attempt` resolves, or rejects with something else than {@link TransientError}: at most 10 times and for 180
- * seconds, or for some seconds if the host was never reached. Then it rejects with the last reason, and `gaveUp` says it in a
- * sentence.
+ * Calls `attempt` until it resolves, or rejects with another error than {@link TransientError}: at most 10 times and for 180
+ * seconds, or for 6 seconds if the host never answered. Then it rejects with the error that `gaveUp` makes of the last reason.
  */
 export async function withRetries<T>(
   attempt: (tries: number) => Promise<T>,

@@ -9,7 +9,7 @@ import { failed } from '../failed.js';
 type Request = Numbered<RemoteCall>;
 
 /** What asks servers is loaded before anything is to be read. */
-await Promise.all([import('../../http/http-storage.js'), import('../../http/direct/connections.js')]);
+await import('../../http/http-storage.js');
 post({ kind: 'ready' });
 
 const opened = new Map<string, Promise<Source>>();

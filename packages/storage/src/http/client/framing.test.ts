@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Reception } from '../reception.js';
 import { TransientError } from '../retry.js';
 import { type Framing, framingOf } from './framing.js';
 import { parseHead } from './head.js';
+import { Reception } from './reception.js';
 
 const head = (headers: Record<string, string>, status = 200) => ({ status, headers, isKept: true });
 
-/** What a body comes to that arrives in these pieces, and how many bytes of the last piece are not its own. */
+/** Returns the body that arrives in these pieces, and the number of bytes of the last piece that are not part of it. */
 function receive(framing: Framing, pieces: readonly Uint8Array[]): { body: Buffer; left: number } {
   const parts: Uint8Array[] = [];
   let left = 0;
@@ -26,31 +26,31 @@ function receive(framing: Framing, pieces: readonly Uint8Array[]): { body: Buffe
   return { body: Buffer.concat(parts), left };
 }
 
-/** The bytes cut at some of these places. */
+/** Cuts bytes at some of these offsets. */
 function cut(bytes: Uint8Array, places: readonly number[]): Uint8Array[] {
   const at = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b);
   return [0, ...at].map((from, i) => bytes.subarray(from, at[i] ?? bytes.length));
 }
 
-test('a length that is told twice is that length, and two lengths are none', () => {
+test('a length that is repeated is that length, and two different lengths are an error', () => {
   const lengths = (...all: string[]) =>
     parseHead(['HTTP/1.1 206 OK', ...all.map((one) => `Content-Length: ${one}`)].join('\r\n'));
-  expect(framingOf(lengths('5', '5')).run).toBe(5);
-  expect(framingOf(lengths('5, 5')).run).toBe(5);
-  expect(() => framingOf(lengths('5', '6'))).toThrow(TransientError);
-  expect(() => framingOf(lengths('5', ''))).toThrow(TransientError);
+  expect(framingOf(lengths('5', '5'), 'GET').run).toBe(5);
+  expect(framingOf(lengths('5, 5'), 'GET').run).toBe(5);
+  expect(() => framingOf(lengths('5', '6'), 'GET')).toThrow(TransientError);
+  expect(() => framingOf(lengths('5', ''), 'GET')).toThrow(TransientError);
 });
 
 const chunk = fc.uint8Array({ minLength: 1, maxLength: 300 });
 const places = fc.array(fc.nat(5000), { maxLength: 20 });
 
-test('a body in chunks is the same bytes, wherever chunks and reads are cut', () => {
+test('a body in chunks has the same bytes wherever chunks and reads are cut', () => {
   fc.assert(
     fc.property(fc.array(chunk, { maxLength: 8 }), places, fc.boolean(), (chunks, cuts, hasTrailer) => {
       const lines = chunks.flatMap((bytes) => [Buffer.from(`${bytes.length.toString(16)};a=b\r\n`), bytes, '\r\n']);
       const end = hasTrailer ? '0\r\nx-sum: 1\r\n\r\n' : '0\r\n\r\n';
       const sent = Buffer.concat([...lines, end].map((part) => Buffer.from(part)));
-      const framing = framingOf(head({ 'transfer-encoding': 'chunked' }));
+      const framing = framingOf(head({ 'transfer-encoding': 'chunked' }), 'GET');
       const { body, left } = receive(framing, cut(sent, cuts));
       expect(framing.isWhole).toBe(true);
       expect(left).toBe(0);
@@ -59,23 +59,24 @@ test('a body in chunks is the same bytes, wherever chunks and reads are cut', ()
   );
 });
 
-test('a counted body ends where its length says, and not by the end of the connection', () => {
+test('a body with a length ends there, and not at the end of the connection', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 500 }), fc.nat(500), places, (sent, length, cuts) => {
-      const framing = framingOf(head({ 'content-length': String(length) }));
+      const framing = framingOf(head({ 'content-length': String(length) }), 'GET');
       const { body } = receive(framing, cut(sent, cuts));
       expect(body).toEqual(Buffer.from(sent.subarray(0, length)));
       expect(framing.close()).toBe(sent.length >= length);
     }),
   );
-  expect(framingOf(head({})).close()).toBe(true);
-  expect(framingOf(head({}, 204)).isWhole).toBe(true);
+  expect(framingOf(head({}), 'GET').close()).toBe(true);
+  expect(framingOf(head({}, 204), 'GET').isWhole).toBe(true);
+  expect(framingOf(head({ 'content-length': '5' }), 'HEAD').isWhole).toBe(true);
 });
 
-test('damaged chunks are an error or lack their end, and nothing else', () => {
+test('damaged chunks are an error or never complete', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 400 }), places, (bytes, cuts) => {
-      const framing = framingOf(head({ 'transfer-encoding': 'chunked' }));
+      const framing = framingOf(head({ 'transfer-encoding': 'chunked' }), 'GET');
       try {
         receive(framing, cut(bytes, cuts));
       } catch (error) {
@@ -84,20 +85,20 @@ test('damaged chunks are an error or lack their end, and nothing else', () => {
     }),
   );
   for (const lines of ['x\r\n', '3\r\nabcd\r\n', '-1\r\n', '0x3\r\n', `${'1'.repeat(5000)}`]) {
-    const framing = framingOf(head({ 'transfer-encoding': 'chunked' }));
+    const framing = framingOf(head({ 'transfer-encoding': 'chunked' }), 'GET');
     expect(() => receive(framing, [Buffer.from(lines)])).toThrow(TransientError);
   }
 });
 
-test('a length that two readers may read in two ways is an error', () => {
+test('an ambiguous length is an error', () => {
   const both = { 'transfer-encoding': 'chunked', 'content-length': '3' };
   for (const headers of [both, { 'transfer-encoding': 'gzip, chunked' }, { 'content-length': '3, 4' }]) {
-    expect(() => framingOf(head(headers))).toThrow(TransientError);
+    expect(() => framingOf(head(headers), 'GET')).toThrow(TransientError);
   }
-  expect(() => framingOf(head({ 'content-length': '-3' }))).toThrow(TransientError);
+  expect(() => framingOf(head({ 'content-length': '-3' }), 'GET')).toThrow(TransientError);
 });
 
-test('the head of an answer has status and headers, or is an error of the kind that another try may mend', () => {
+test('a head is parsed into status and headers, or is an error that is tried again', () => {
   expect(parseHead('HTTP/1.1 206 Partial Content\r\nETag:  "a: b" \r\nVary: a\r\nvary: b\r\nX:')).toEqual({
     status: 206,
     headers: { etag: '"a: b"', vary: 'a, b', x: '' },
@@ -127,7 +128,7 @@ test('the head of an answer has status and headers, or is an error of the kind t
   );
 });
 
-test('what is received never leaves its place', () => {
+test('bytes that are received stay within their memory', () => {
   const counts = { requests: 0, bytes: 0, retries: 0, hedges: 0 };
   const reception = new Reception(counts, () => new Uint8Array(3));
   reception.begin(206, {});

@@ -1,20 +1,20 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { StorageCounts } from '../storage.js';
-import { TransientError } from './retry.js';
+import type { StorageCounts } from '../../storage.js';
+import { TransientError } from '../retry.js';
 
-/** Where the body of an answer goes; null: it is an error, or text. May throw. */
+/** Returns memory for the body of an answer; null if the body is an error or other text. May throw. */
 export type Place = (status: number, headers: IncomingHttpHeaders) => Uint8Array | null;
 
-/** Of a text no more is kept. */
+/** Limit of a text that is kept. */
 const MOST_TEXT = 8 << 20;
 
-/** What comes of one question: the bytes of the answer go to the place that is found for them, or are kept as text. */
+/** Takes the answer to one request: its body goes to the memory that a {@link Place} returns, or is kept as text. */
 export class Reception {
   status = 0;
   headers: IncomingHttpHeaders = {};
-  /** Bytes that went to the place. */
+  /** Number of bytes of the body that were written to that memory. */
   received = 0;
-  /** Bytes of the body, wherever they went. */
+  /** Number of bytes of the body. */
   bytes = 0;
   readonly #counts: StorageCounts;
   readonly #place: Place;
@@ -27,27 +27,27 @@ export class Reception {
     this.#place = place;
   }
 
-  /** The answer begins. Throws what finding a place throws. */
+  /** Called with the head of the answer. Throws the errors of {@link Place}. */
   begin(status: number, headers: IncomingHttpHeaders): void {
     this.status = status;
     this.headers = headers;
     this.#target = this.#place(status, headers);
   }
 
-  /** Where the next bytes of the body may be written without asking; null where they are to be given to {@link take}. */
+  /** Memory for the next bytes of the body; null if they have to be passed to {@link take}. */
   get room(): Uint8Array | null {
     if (this.#target === null || this.received === this.#target.length) return null;
     return this.#target.subarray(this.received);
   }
 
-  /** So many bytes were written to the beginning of {@link room}. */
+  /** Called when `bytes` bytes were written to the beginning of {@link room}. */
   wrote(bytes: number): void {
     this.#counts.bytes += bytes;
     this.bytes += bytes;
     this.received += bytes;
   }
 
-  /** The next bytes, which may lie in memory that is used again. Throws {@link TransientError} where they are too many. */
+  /** Takes the next bytes, from memory that may be reused. Throws {@link TransientError} if there are too many. */
   take(bytes: Uint8Array): void {
     if (this.#target === null) {
       this.#counts.bytes += bytes.length;
@@ -63,7 +63,7 @@ export class Reception {
     this.wrote(bytes.length);
   }
 
-  /** The body has ended: returns what was no place for. Throws {@link TransientError} where bytes lack. */
+  /** Called when the body has ended. Returns the text. Throws {@link TransientError} if bytes are missing. */
   end(): string {
     if (this.room !== null) {
       throw new TransientError(`the answer ends after ${this.received} of ${this.#target!.length} bytes`);
@@ -72,10 +72,10 @@ export class Reception {
   }
 }
 
-/** The connection failed: the system's error, TLS's or undici's is the cause. */
+/** The connection failed. The cause is the error of the system or of TLS. */
 export class BrokenError extends Error {
   override readonly cause: Error & { readonly code?: string };
-  /** Whether nothing of the answer had come. */
+  /** True if no byte of the answer had come. */
   readonly isUnanswered: boolean;
 
   constructor(cause: Error, isUnanswered = false) {

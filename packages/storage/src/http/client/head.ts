@@ -1,12 +1,16 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { TransientError } from '../retry.js';
 
-/** What stands in front of a body. */
+/** Limit of the length of a head. */
+export const HEAD_BYTES = 16 << 10;
+export const HEAD_END = Buffer.from('\r\n\r\n');
+
+/** The head of an answer. */
 export interface Head {
   readonly status: number;
-  /** Names in lower case; what comes several times is joined by commas. */
+  /** Names are in lower case. Values of a header that comes several times are joined by commas. */
   readonly headers: IncomingHttpHeaders;
-  /** Whether the server lets the connection be used again. */
+  /** True if the server keeps the connection open for another request. */
   readonly isKept: boolean;
 }
 
@@ -14,8 +18,8 @@ const STATUS_LINE = /^HTTP\/1\.([01]) (\d{3})(?: .*)?$/;
 const HEADER = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*(.*?)[ \t]*$/;
 
 /**
- * The head of an answer of HTTP/1.1 (RFC 9112, sections 4 and 5), without the empty line behind it. Throws
- * {@link TransientError} for what is none: somebody in between may have cut or mixed answers.
+ * Parses the head of an answer of HTTP/1.1 (RFC 9112, sections 4 and 5), without the empty line at its end. Throws
+ * {@link TransientError} if it is not valid: something between the server and this process may have cut or mixed answers.
  */
 export function parseHead(text: string): Head {
   const [first = '', ...lines] = text.split(/\r?\n/);
@@ -24,13 +28,13 @@ export function parseHead(text: string): Head {
   const headers: Record<string, string> = Object.create(null);
   for (const line of lines) {
     const header = HEADER.exec(line);
-    if (header === null) throw new TransientError('the answer has a header that is none');
+    if (header === null) throw new TransientError('the answer has a line that is not a header');
     const name = header[1]!.toLowerCase();
     const value = header[2]!;
     headers[name] = headers[name] === undefined ? value : `${headers[name]}, ${value}`;
   }
   const length = headers['content-length']?.split(/[ \t]*,[ \t]*/);
-  // The same length several times is that length (RFC 9110, 8.6).
+  // The same length several times is that length (RFC 9110, section 8.6).
   if (length?.every((one) => one === length[0])) headers['content-length'] = length[0]!;
   const isOld = status[1] === '0';
   const connection = (headers.connection ?? '').toLowerCase();

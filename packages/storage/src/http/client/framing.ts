@@ -1,37 +1,37 @@
 import { TransientError } from '../retry.js';
 import type { Head } from './head.js';
 
-/** How the bytes of a body lie on the connection (RFC 9112, section 6). */
+/** Tells bytes of a body from what frames them on a connection (RFC 9112, section 6). */
 export interface Framing {
-  /** So many bytes of the body come next, with nothing between them. */
+  /** Number of bytes of the body that come next, with nothing between them. */
   readonly run: number;
-  /** Whether the body has ended. */
+  /** True if the body has ended. */
   readonly isWhole: boolean;
-  /** So many bytes of the run have come. */
+  /** Called when `bytes` bytes of the run have come. */
   passed(bytes: number): void;
-  /** Takes what stands between two runs: returns how many of these bytes do. */
+  /** Reads what frames the next run at the beginning of `bytes`, and returns its length. */
   skip(bytes: Uint8Array): number;
-  /** The connection was closed: whether the body has ended by that. */
+  /** Called when the connection was closed. Returns true if the body is whole. */
   close(): boolean;
 }
 
-/** How the body behind this head lies. Throws {@link TransientError} where that cannot be told. */
-export function framingOf({ status, headers }: Head): Framing {
-  if (status === 204 || status === 304) return new Counted(0);
+/** Returns the framing of the body after this head. Throws {@link TransientError} if the head does not say how it is framed. */
+export function framingOf({ status, headers }: Head, method: string): Framing {
+  if (method === 'HEAD' || status === 204 || status === 304) return new Counted(0);
   const { 'transfer-encoding': encoding, 'content-length': length } = headers;
   if (encoding !== undefined) {
-    // Of both, a length is not to be believed: somebody in between may read another answer than this side does.
+    // A length as well is not reliable: a proxy may take the answer for another one than this side does.
     if (encoding.toLowerCase() !== 'chunked' || length !== undefined) {
-      throw new TransientError('the length of the answer cannot be told');
+      throw new TransientError('the answer does not say how long it is');
     }
     return new Chunked();
   }
   if (length === undefined) return new UntilClosed();
-  if (!/^\d{1,15}$/.test(length)) throw new TransientError('the length of the answer is no number');
+  if (!/^\d{1,15}$/.test(length)) throw new TransientError('the length of the answer is not a number');
   return new Counted(Number(length));
 }
 
-/** As many bytes as the head says. */
+/** A body whose length is in the head. */
 class Counted implements Framing {
   run: number;
 
@@ -56,7 +56,7 @@ class Counted implements Framing {
   }
 }
 
-/** All that comes until the connection is closed. */
+/** A body that ends when the connection is closed. */
 class UntilClosed implements Framing {
   readonly run = Number.POSITIVE_INFINITY;
   isWhole = false;
@@ -77,7 +77,7 @@ const NEWLINE = 10;
 const MOST_LINE = 4096;
 const SIZE = /^([0-9a-f]{1,12})[ \t]*(?:;.*)?$/i;
 
-/** Chunks with their sizes in front, and lines behind the last that nobody needs (RFC 9112, section 7.1). */
+/** A body in chunks, each after its size, with trailing headers that are ignored (RFC 9112, section 7.1). */
 class Chunked implements Framing {
   run = 0;
   isWhole = false;
@@ -110,7 +110,7 @@ class Chunked implements Framing {
     this.#line = '';
     if (this.#expects === 'trailer') this.isWhole = line === '';
     else if (this.#expects === 'end of chunk') {
-      if (line !== '') throw new TransientError('a chunk of the answer is longer than it says');
+      if (line !== '') throw new TransientError('a chunk of the answer is longer than its size');
       this.#expects = 'size';
     } else {
       const size = SIZE.exec(line);
