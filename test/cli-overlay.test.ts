@@ -26,7 +26,7 @@ test('an overlay is made, listed, used, verified and dropped', async () => {
   );
   expect(made).toMatchObject({ code: 0, stderr: '' });
   expect(made.stdout).toBe(
-    `Made ${shards}/overlays/clean.jsonl: 2 samples left out, 1 sample of another class, columns set of 1 sample; 7 classes.\n1 new class:\n  "ghost"\n`,
+    `Wrote ${shards}/overlays/clean.jsonl: 2 samples excluded, 1 sample with another class, 1 sample with other columns; 7 classes.\n1 new class:\n  "ghost"\n`,
   );
   const split = await shardtool('split', shards, '--val', '20%', '--by', 'class', '--parent', 'clean');
   expect(split.stdout).toBe(`Made ${shards}/overlays/split.jsonl: val 12 samples, train 46 samples.\n`);
@@ -120,7 +120,7 @@ test('a class that only the labels name is told, with the one that it may be mis
   writeFileSync(labels, 'key,class\ncat/cat_001,mooon\ncat/cat_002,moon\ncat/cat_003,zeppelin\n');
   const told = '2 new classes:\n  "mooon"; did you mean "moon"?\n  "zeppelin"\n';
   const added = await shardtool('overlay', 'add', shards, 'typed', '--labels', labels);
-  expect(added.stdout).toMatch(/: 0 samples left out, 3 samples of another class, .*; 8 classes\.\n/);
+  expect(added.stdout).toMatch(/: 0 samples excluded, 3 samples with another class, .*; 8 classes\.\n/);
   expect(added.stdout.slice(added.stdout.indexOf('\n') + 1)).toBe(told);
   const { stdout } = await shardtool('relabel', shards, '--labels', labels);
   expect(stdout.slice(stdout.indexOf('\n') + 1)).toBe(told);
@@ -138,7 +138,7 @@ function shardsIn(folder: string): string {
 }
 
 test.each([
-  [['overlay', 'add', 'SHARDS'], 'overlay add takes the name of an overlay behind the dataset.'],
+  [['overlay', 'add', 'SHARDS'], 'Missing argument: <name>. Usage: shardtool overlay add <dataset> <name> [options].'],
   [['overlay', 'add', 'SHARDS', 'x', '--rename', 'cat'], '--rename takes OLD=NEW, and not "cat".'],
   [['overlay', 'add', 'SHARDS', 'x', '--exclude-keys', 'none.txt'], '--exclude-keys: none.txt cannot be read'],
   [['split', 'SHARDS'], 'split takes --val or --test, as --val 0.1.'],

@@ -15,7 +15,7 @@ writeFileSync(archive, Buffer.from('377abcaf271c0004', 'hex'));
 test('help lists every command, and each command shows its flags and examples', async () => {
   const { code, stdout } = await shardtool('--help');
   expect(code).toBe(0);
-  for (const command of commands) expect(stdout).toMatch(new RegExp(`^  shardtool ${command} `, 'm'));
+  for (const command of commands) expect(stdout).toMatch(new RegExp(`^  ${command} +[A-Z]`, 'm'));
   for (const help of await Promise.all(commands.map((command) => shardtool(command, '--help')))) {
     expect(help).toMatchObject({ code: 0, stderr: '' });
     expect(help.stdout).toMatch(/^Examples:$/m);
@@ -24,7 +24,7 @@ test('help lists every command, and each command shows its flags and examples', 
 });
 
 test('the help of pack says what the writer does by default', async () => {
-  const { stdout } = await shardtool('pack', '-h');
+  const { stdout } = await shardtool('pack', '--help');
   const shown = (flag: string) => new RegExp(`--${flag} [^]*?\\[default: ([^\\]]*)\\]`).exec(stdout)![1];
   expect(shown('format')).toBe(PACK_DEFAULTS.format);
   expect(shown('max-shard-bytes')).toBe(`${PACK_DEFAULTS.maxShardBytes / 2 ** 20}MiB`);
@@ -51,11 +51,11 @@ test('--version is that of the package, and -V, too', async () => {
 });
 
 test.each([
-  [['pack', 'a', 'b', '--rezise', '256'], 'There is no option --rezise; did you mean "--resize"?'],
-  [['bench', shards, '--batchsize=8'], 'There is no option --batchsize; did you mean "--batch-size"?'],
-  [['ls', shards, '--frobnicate'], 'There is no option --frobnicate. "shardtool ls --help" says more.'],
+  [['pack', 'a', 'b', '--rezise', '256'], 'Unknown option --rezise; did you mean "--resize"?'],
+  [['bench', shards, '--batchsize=8'], 'Unknown option --batchsize; did you mean "--batch-size"?'],
+  [['ls', shards, '--frobnicate'], 'Unknown option --frobnicate. See "shardtool ls --help".'],
   [['ls', 'ftp://host/shards'], 'ftp://host/shards is of no kind that is read here'],
-  [['pack', 'a', 'b', '--format', 'zip'], '--format "zip"; it may be "tar", "lmdb", "msgpack"'],
+  [['pack', 'a', 'b', '--format', 'zip'], 'Invalid value "zip" for --format. Choose one of: tar, lmdb, msgpack.'],
   [
     ['ls', 'examples/photos/cat/cat_000.jpg'],
     'is a single image (jpeg), and no kind of shards that is read here: tar (.tar)',
@@ -68,7 +68,7 @@ test.each([
   [['pack', 'nowhere', 'x'], 'The source nowhere does not exist'],
   [['commit', 'nowhere'], 'nowhere does not exist'],
   [['overlay', 'ls', 'nowhere'], 'nowhere cannot be opened'],
-  [['frobnicate'], 'It does not take this: frobnicate. "shardtool --help" lists the commands.'],
+  [['frobnicate'], 'Unknown command "frobnicate". See "shardtool --help".'],
   [['pack', 'a', 'b', '--workers', 'x'], '--workers takes a whole number from 1 to 1,024.'],
   [
     ['pack', 'a', 'b', '--name', '../x'],
@@ -147,6 +147,8 @@ test('the stack of an error is shown with --verbose alone', async () => {
 });
 
 const ASKED = [
+  { words: ['overlay', 'r'], completed: ['rm'] },
+  { words: ['completion', 'f'], completed: ['fish'] },
   { words: ['un'], completed: ['unpack'] },
   { words: ['pack', '--max-shard'], completed: ['--max-shard-bytes', '--max-shard-samples'] },
   { words: ['bench', '--checksum', 'al'], completed: ['always'] },

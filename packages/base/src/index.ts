@@ -70,7 +70,14 @@ export { LruCache } from './lru-cache.js';
 export { nativeCalls } from './native-calls.js';
 export { CALL_OPTIONS, checkCallOptions, checkLocation, checkObject } from './options/call.js';
 export { allowed, checkGiven, defaultsOf, type OptionOwner, type OwnChecks } from './options/check.js';
-export type { CheckedValues, OptionDefaults, OptionEntry, OptionTable, OptionValue } from './options/entry.js';
+export type {
+  CheckedValues,
+  OptionDefaults,
+  OptionEntry,
+  OptionGroup,
+  OptionTable,
+  OptionValue,
+} from './options/entry.js';
 export { philox, shuffle } from './philox.js';
 export { Recent } from './recent.js';
 export { parseSize } from './size.js';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { runCli } from './cli.js';
 import { UsageError } from './terminal/outcome.js';
 
-/** The sentence with which a command line is turned down; it is turned down before anything is done. */
+/** The message with which a command line is rejected, before anything is done. */
 async function refusal(...words: string[]): Promise<string> {
   let refused: unknown;
   await runCli(words, async (error) => {
@@ -13,42 +13,68 @@ async function refusal(...words: string[]): Promise<string> {
 }
 
 test.each([
-  ['', 'Say what to do. "shardtool --help" lists the commands.'],
-  ['frobnicate', 'It does not take this: frobnicate. "shardtool --help" lists the commands.'],
-  ['pakc a b', 'There is no such command; did you mean "pack"? "shardtool --help" lists the commands.'],
-  ['pack a', 'Arguments given: 1, needed: 2. "shardtool pack --help" says more.'],
-  ['ls a b', 'It does not take this: b. "shardtool ls --help" says more.'],
-  ['ls a --sample', 'There is no option --sample; did you mean "--samples"? "shardtool ls --help" says more.'],
-  ['pack a b -j 2', 'There is no option -j. "shardtool pack --help" says more.'],
-  ['pack -x a b', 'There is no option -x. "shardtool pack --help" says more.'],
-  ['pack --quite a b', 'There is no option --quite; did you mean "--quiet"? "shardtool pack --help" says more.'],
+  ['frobnicate', 'Unknown command "frobnicate". See "shardtool --help".'],
+  ['pakc a b', 'Unknown command "pakc"; did you mean "pack"? See "shardtool --help".'],
+  ['help pakc', 'Unknown command "pakc"; did you mean "pack"? See "shardtool --help".'],
+  ['overlay lst a', 'Unknown command "overlay lst"; did you mean "ls"? See "shardtool overlay --help".'],
   [
-    'convert a b --fromat tar',
-    'There is no option --fromat; did you mean "--format"? "shardtool convert --help" says more.',
+    '--overwrite a',
+    'A command has to come first, such as "shardtool pack", and not --overwrite. See "shardtool --help".',
   ],
-  ['-v', 'There is no option -v. "shardtool --help" lists the commands.'],
-])('"shardtool %s" is turned down with a way on', async (line, sentence) => {
+  [
+    'pack a',
+    'Missing argument: <output>. Usage: shardtool pack <source> <output> [options]. See "shardtool pack --help".',
+  ],
+  [
+    'cat --json',
+    'Missing arguments: <dataset> <key>. Usage: shardtool cat <dataset> <key> [field] [options]. See "shardtool cat --help".',
+  ],
+  ['ls a b', 'Unexpected argument: b. Usage: shardtool ls <dataset> [options]. See "shardtool ls --help".'],
+  ['relabel a', 'Missing option: --labels <FILE>. See "shardtool relabel --help".'],
+  [
+    'completion tcsh',
+    'Invalid value "tcsh" for <shell>. Choose one of: bash, zsh, fish. See "shardtool completion --help".',
+  ],
+  ['ls a --sample', 'Unknown option --sample; did you mean "--samples"? See "shardtool ls --help".'],
+  ['pack a b -j 2', 'Unknown option -j. See "shardtool pack --help".'],
+  ['pack -x a b', 'Unknown option -x. See "shardtool pack --help".'],
+  ['pack --quite a b', 'Unknown option --quite; did you mean "--quiet"? See "shardtool pack --help".'],
+  ['convert a b --fromat tar', 'Unknown option --fromat; did you mean "--format"? See "shardtool convert --help".'],
+  ['-v', 'A command has to come first, such as "shardtool pack", and not -v. See "shardtool --help".'],
+])('"shardtool %s" is rejected with a way on', async (line, sentence) => {
   expect(await refusal(...line.split(' ').filter(Boolean))).toBe(sentence);
 });
 
 test.each([
-  ['pack a b --format zip', '--format "zip"; it may be "tar", "lmdb", "msgpack".'],
-  ['convert a b --format zip', '--format "zip"; it may be "tar", "lmdb", "msgpack", "mds", "tfrecord", "parquet".'],
-  ['convert a b --format=zip', '--format "zip"; it may be "tar", "lmdb", "msgpack", "mds", "tfrecord", "parquet".'],
-  ['convert a b --format zip', '--format "zip"; it may be "tar", "lmdb", "msgpack", "mds", "tfrecord", "parquet".'],
-  ['convert a b --format tar --links twice', '--links "twice"; it may be "skip", "follow".'],
+  ['pack a b --format zip', 'Invalid value "zip" for --format. Choose one of: tar, lmdb, msgpack.'],
+  [
+    'convert a b --format zip',
+    'Invalid value "zip" for --format. Choose one of: tar, lmdb, msgpack, mds, tfrecord, parquet.',
+  ],
+  [
+    'convert a b --format=zip',
+    'Invalid value "zip" for --format. Choose one of: tar, lmdb, msgpack, mds, tfrecord, parquet.',
+  ],
+  [
+    'convert a b --format zip',
+    'Invalid value "zip" for --format. Choose one of: tar, lmdb, msgpack, mds, tfrecord, parquet.',
+  ],
+  ['convert a b --format tar --links twice', 'Invalid value "twice" for --links. Choose one of: skip, follow.'],
   ['convert a b --format tar --max-shard-bytes lots', '--max-shard-bytes takes a size'],
-  ['convert a b -q --format lmdb --lmdb-values all', '--lmdb-values "all"; it may be "sample", "image".'],
+  [
+    'convert a b -q --format lmdb --lmdb-values all',
+    'Invalid value "all" for --lmdb-values. Choose one of: sample, image.',
+  ],
   ['pack a b --format tar --format lmdb', '--format is given more than once.'],
   [
     'pack a b --max-shard-bytes lots',
-    '--max-shard-bytes takes a size, as 256MB, 64MiB or a number of bytes, and not "lots".',
+    '--max-shard-bytes takes a size such as 256MB, 64MiB or a number of bytes, and not "lots".',
   ],
   ['pack a b --max-shard-bytes -5', '--max-shard-bytes takes a size'],
   ['pack a b --max-shard-bytes 0', '--max-shard-bytes takes a size'],
-  ['pack a b --max-shard-samples 0', '--max-shard-samples takes a whole number from 1 on.'],
-  ['pack a b --seed -1', '--seed takes a whole number from 0 on.'],
-  ['pack a b --seed 9007199254740992', '--seed takes a whole number from 0 on.'],
+  ['pack a b --max-shard-samples 0', '--max-shard-samples takes a whole number of 1 or more.'],
+  ['pack a b --seed -1', '--seed takes a whole number of 0 or more.'],
+  ['pack a b --seed 9007199254740992', '--seed takes a whole number of 0 or more.'],
   ['pack a b --resize 1.5', '--resize takes a whole number from 1 to 65,535.'],
   ['pack a b --quality 101', '--quality takes a whole number from 1 to 100.'],
   [
@@ -59,18 +85,18 @@ test.each([
   ['pack a b --max-bad -1%', '--max-bad takes a percentage'],
   ['pack a b --workers x', '--workers takes a whole number from 1 to 1,024.'],
   ['pack a b --workers 1 --workers 2', '--workers is given more than once.'],
-  ['pack a b --workers', '--workers takes a value.'],
+  ['pack a b --workers', '--workers needs a value.'],
   ['verify a --workers -1', '--workers takes a whole number from 1 to 1,024.'],
-  ['bench a --epochs 0', '--epochs takes a whole number from 1 on.'],
-  ['bench a --batch-size NaN', '--batch-size takes a whole number from 1 on.'],
-  ['bench a --batch-size Infinity', '--batch-size takes a whole number from 1 on.'],
-  ['bench a --step-ms -1', '--step-ms takes a number of milliseconds, 0 or more.'],
-  ['bench a --step-ms soon', '--step-ms takes a number of milliseconds, 0 or more.'],
+  ['bench a --epochs 0', '--epochs takes a whole number of 1 or more.'],
+  ['bench a --batch-size NaN', '--batch-size takes a whole number of 1 or more.'],
+  ['bench a --batch-size Infinity', '--batch-size takes a whole number of 1 or more.'],
+  ['bench a --step-ms -1', '--step-ms takes a number of milliseconds of 0 or more.'],
+  ['bench a --step-ms soon', '--step-ms takes a number of milliseconds of 0 or more.'],
   ['bench a --transform train256', '--transform takes train224, eval224 or a JSON file, and train256 cannot be read'],
-  ['bench a --prefetch-batches 0', '--prefetch-batches takes a whole number from 1 on.'],
-  ['plan a --world-size 0', '--world-size takes a whole number from 1 on.'],
+  ['bench a --prefetch-batches 0', '--prefetch-batches takes a whole number of 1 or more.'],
+  ['plan a --world-size 0', '--world-size takes a whole number of 1 or more.'],
   ['plan a --streams 65537', '--streams takes a whole number from 1 to 65,536.'],
-  ['plan a --shuffle-buffer-size 1e99', '--shuffle-buffer-size takes a whole number from 1 on.'],
-])('"shardtool %s" is turned down with what the flag takes', async (line, sentence) => {
+  ['plan a --shuffle-buffer-size 1e99', '--shuffle-buffer-size takes a whole number of 1 or more.'],
+])('"shardtool %s" is rejected with what the option takes', async (line, sentence) => {
   expect(await refusal(...line.split(' '))).toContain(sentence);
 });

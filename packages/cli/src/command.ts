@@ -1,23 +1,88 @@
-import type { ArgumentsCamelCase, Argv, CommandModule } from 'yargs';
+import type { OptionGroup } from '@shardtool/base/text';
+import type { ArgumentsCamelCase, InferredOptionTypes, Options } from 'yargs';
+import type { GeneralGiven } from './options/general-flags.js';
 
-/** A command of shardtool, as yargs takes it. */
-export interface Command extends CommandModule {
+/** Headings under which `shardtool --help` lists the commands, in this order. */
+export const COMMAND_GROUPS = ['Create', 'Look', 'Check', 'Change', 'Train', 'Other'] as const;
+
+/** A positional argument of a command. */
+export interface ArgumentSpec {
+  readonly type: 'string';
+  readonly describe: string;
+  /** Whether it must be given. */
+  readonly demandOption?: true;
+  /** Whether it takes all further words. Only the last argument can. */
+  readonly array?: true;
+  readonly choices?: readonly string[];
+}
+
+/** An option of a command: what yargs needs to parse it, and what help and docs say about it. */
+export interface FlagSpec extends Omit<Options, 'group'> {
+  readonly describe: string;
+  /** Heading in help and docs. Default: `General`. */
+  readonly group?: OptionGroup;
+  /** Placeholder of the value in help: `PX` gives `--resize <PX>`. Default: by type. */
+  readonly placeholder?: string;
+  /** Whether the short help (`-h`) lists the option. */
+  readonly isCommon?: boolean;
+}
+
+export type FlagTable = Readonly<Record<string, FlagSpec>>;
+
+/** A command line and what it does. */
+export type Example = readonly [line: string, effect: string];
+
+interface Described {
   /** The word to type. */
   readonly name: string;
+  /** One line for the list of commands. */
+  readonly summary: string;
+  /** Further sentences for the help of the command and its page in docs. */
+  readonly details?: string;
+  readonly examples: readonly Example[];
+}
+
+/** A command that does something. */
+export interface Command extends Described {
+  readonly arguments: Readonly<Record<string, ArgumentSpec>>;
+  readonly options: FlagTable;
+  /** Whether the command takes a location that may be remote, and with it the options of storage. Default: true. */
+  readonly isLocal?: boolean;
+  readonly handler: (given: never) => Promise<void>;
+}
+
+/** A command of several subcommands: `overlay add`. */
+export interface CommandFamily extends Described {
+  readonly commands: readonly Command[];
+}
+
+export type AnyCommand = Command | CommandFamily;
+
+export function isFamily(command: AnyCommand): command is CommandFamily {
+  return 'commands' in command;
 }
 
 /**
- * A command whose handler gets what its builder declares. What does the work is loaded when a handler runs, since listing
- * flags and completing words have to be quick.
+ * A command whose handler receives what `arguments` and `options` declare. Modules that do the work are loaded when a handler
+ * runs, because help and completion have to be quick.
  */
-export function command<Given>(parts: {
+export function command<
+  const Arguments extends Readonly<Record<string, ArgumentSpec>>,
+  const Flags extends FlagTable,
+>(parts: {
   readonly name: string;
-  /** Behind the name: `<dataset> <key> [field]`. */
-  readonly positionals: string;
-  readonly describe: string;
-  readonly builder: (yargs: Argv) => Argv<Given>;
-  readonly handler: (given: ArgumentsCamelCase<Given>) => Promise<void>;
+  readonly summary: string;
+  readonly details?: string;
+  readonly arguments: Arguments;
+  readonly options: Flags;
+  readonly examples: readonly Example[];
+  readonly isLocal?: boolean;
+  readonly handler: (
+    given: ArgumentsCamelCase<InferredOptionTypes<Writable<Arguments>> & InferredOptionTypes<Writable<Flags>>> &
+      GeneralGiven,
+  ) => Promise<void>;
 }): Command {
-  // Commands are listed together, whatever their arguments are.
-  return { ...parts, command: `${parts.name} ${parts.positionals}` } as unknown as Command;
+  return parts as unknown as Command;
 }
+
+type Writable<T> = { -readonly [Name in keyof T]: T[Name] };

@@ -9,6 +9,9 @@ type PackOption = OptionEntry & {
 /** Options of every command that writes shards. */
 export const OUTPUT_OPTIONS = {
   format: {
+    group: 'Output',
+    placeholder: 'FORMAT',
+    isCommon: true,
     kind: 'choice',
     values: ['tar', 'lmdb', 'msgpack'],
     default: 'tar',
@@ -16,6 +19,8 @@ export const OUTPUT_OPTIONS = {
     help: 'Format of the shards',
   },
   lmdbValues: {
+    group: 'Output',
+    placeholder: 'CONTENT',
     kind: 'choice',
     values: ['sample', 'image'],
     default: 'sample',
@@ -23,6 +28,8 @@ export const OUTPUT_OPTIONS = {
     help: 'What each LMDB value contains: all fields, or only the image, as torchvision expects',
   },
   index: {
+    group: 'Output',
+    placeholder: 'KINDS',
     kind: 'choices',
     values: ['wids', 'dali', 'crops'],
     default: [],
@@ -30,6 +37,8 @@ export const OUTPUT_OPTIONS = {
     help: 'Also write indexes for other loaders of tars: wids (webdataset), dali (NVIDIA DALI), or wids,dali',
   },
   maxShardBytes: {
+    group: 'Output',
+    isCommon: true,
     kind: 'bytes',
     from: 1,
     default: 256 * 2 ** 20,
@@ -37,6 +46,7 @@ export const OUTPUT_OPTIONS = {
     help: 'Maximum size of a shard, e.g. 256MB or 64MiB; if images are re-encoded, source bytes are counted',
   },
   maxShardSamples: {
+    group: 'Output',
     kind: 'whole',
     from: 1,
     default: Number.MAX_SAFE_INTEGER,
@@ -45,6 +55,7 @@ export const OUTPUT_OPTIONS = {
     help: 'Maximum number of samples in a shard',
   },
   maxSampleBytes: {
+    group: 'Output',
     kind: 'bytes',
     from: 1,
     default: 2 ** 30,
@@ -52,6 +63,8 @@ export const OUTPUT_OPTIONS = {
     help: 'Maximum size of a sample, all fields together, e.g. 4GiB; a larger sample is an error',
   },
   name: {
+    group: 'Output',
+    placeholder: 'PREFIX',
     kind: 'text',
     pattern: /^[A-Za-z0-9_][A-Za-z0-9_.-]*$|^$/,
     must: 'has only letters, digits, "_", "-" and "."',
@@ -60,6 +73,8 @@ export const OUTPUT_OPTIONS = {
     help: 'Prefix of the shard names: train gives train-000000.tar',
   },
   workers: {
+    group: 'Performance',
+    isCommon: true,
     kind: 'whole',
     from: 1,
     to: 1024,
@@ -68,12 +83,16 @@ export const OUTPUT_OPTIONS = {
     help: 'Number of worker threads',
   },
   staging: {
+    group: 'Storage',
+    placeholder: 'FOLDER',
     kind: 'path',
     shown: "the system's temporary folder",
     isRecorded: false,
     help: 'Local folder for shards that are being uploaded to a bucket',
   },
   overwrite: {
+    group: 'Output',
+    isCommon: true,
     kind: 'switch',
     default: false,
     isRecorded: false,
@@ -84,6 +103,8 @@ export const OUTPUT_OPTIONS = {
 /** Options of a pack, in addition to {@link OUTPUT_OPTIONS}. */
 export const PACK_OPTIONS = {
   seed: {
+    group: 'Output',
+    placeholder: 'N',
     kind: 'whole',
     from: 0,
     default: 0,
@@ -91,6 +112,7 @@ export const PACK_OPTIONS = {
     help: 'Seed of the order in which samples are packed',
   },
   shuffle: {
+    group: 'Output',
     kind: 'switch',
     default: true,
     isRecorded: true,
@@ -99,46 +121,62 @@ export const PACK_OPTIONS = {
   // The values of these options are not recorded. Their effect on the source is compared: its files, classes and
   // columns.
   classes: {
+    group: 'Classes and labels',
     kind: 'list',
     least: 1,
     isRecorded: false,
     help: 'Text file with the class names in the order of their numbers, one per line',
   },
   labels: {
+    group: 'Classes and labels',
+    isCommon: true,
     kind: 'path',
     isRecorded: false,
     help: 'CSV or JSON Lines: path, class, and further columns for the index',
   },
   requireLabels: {
+    group: 'Classes and labels',
     kind: 'switch',
     default: false,
     isRecorded: false,
     help: 'Stop if an image of the source has no row in --labels or --coco',
   },
   allowMissingFiles: {
+    group: 'Bad files',
     kind: 'switch',
     default: false,
     isRecorded: false,
     help: 'Skip rows of --labels or --coco whose file is missing, and list them in skipped.jsonl, instead of treating them as bad files',
   },
   splits: {
+    group: 'Input',
+    isCommon: true,
     kind: 'switch',
     default: false,
     isRecorded: false,
     help: 'Pack the folders train/, val/ and test/ of the source, each to its own dataset below the output, with one list of classes',
   },
   coco: {
+    group: 'Classes and labels',
     kind: 'path',
     isRecorded: false,
     help: 'JSON file of COCO annotations: boxes, labels, keypoints and polygons become the field json, categories become classes',
   },
   yolo: {
+    group: 'Classes and labels',
     kind: 'path',
     isRecorded: false,
     help: 'YOLO annotations from the label files in labels/, next to images/: data.yaml, or a text file with the class names',
   },
-  files: { kind: 'list', isRecorded: false, help: 'Text file with the paths to pack, instead of the whole folder' },
+  files: {
+    group: 'Input',
+    kind: 'list',
+    isRecorded: false,
+    help: 'Text file with the paths to pack, instead of the whole folder',
+  },
   fields: {
+    group: 'Input',
+    placeholder: 'EXTENSIONS',
     kind: 'texts',
     pattern: /^[_-]*[^._\-/\\][^/\\]*$/,
     must: 'is an extension without the leading dot',
@@ -148,6 +186,8 @@ export const PACK_OPTIONS = {
     help: 'Extensions of files that belong to the image with the same stem, separated by commas: seg.png, or _mask.png (field mask.png)',
   },
   pair: {
+    group: 'Input',
+    placeholder: 'FOLDER=FIELD',
     kind: 'texts',
     pattern: /^[^=/\\]+=[^=/\\]+$/,
     must: 'is a folder and a field, such as masks=seg.png',
@@ -157,6 +197,8 @@ export const PACK_OPTIONS = {
     help: 'masks=seg.png: masks/1.png becomes the field seg.png of the image in a folder next to it, images/1.jpg',
   },
   include: {
+    group: 'Input',
+    placeholder: 'PATTERN',
     kind: 'texts',
     default: ['**'],
     shown: null,
@@ -164,12 +206,18 @@ export const PACK_OPTIONS = {
     help: 'Glob pattern below the source: pack only matching files',
   },
   exclude: {
+    group: 'Input',
+    placeholder: 'PATTERN',
+    isCommon: true,
     kind: 'texts',
     default: [],
     isRecorded: true,
     help: 'Glob pattern below the source: skip matching files',
   },
   resize: {
+    group: 'Images',
+    placeholder: 'PX',
+    isCommon: true,
     kind: 'whole',
     from: 1,
     to: 65_535,
@@ -177,6 +225,8 @@ export const PACK_OPTIONS = {
     help: 'Shrink images so that the shorter side has this many pixels',
   },
   quality: {
+    group: 'Images',
+    isCommon: true,
     kind: 'whole',
     from: 1,
     to: 100,
@@ -185,12 +235,17 @@ export const PACK_OPTIONS = {
     help: 'Quality of re-encoded JPEG and WebP, 1 to 100',
   },
   imageFormat: {
+    group: 'Images',
+    placeholder: 'FORMAT',
     kind: 'choice',
     values: ['jpg', 'png', 'webp', 'npy'],
     isRecorded: true,
     help: 'Re-encode every image in this format; npy is uncompressed, the fastest for training',
   },
   check: {
+    group: 'Bad files',
+    placeholder: 'LEVEL',
+    isCommon: true,
     kind: 'choice',
     values: ['header', 'decode'],
     default: 'header',
@@ -198,6 +253,8 @@ export const PACK_OPTIONS = {
     help: 'header reads kind and size; decode also rejects images that cannot be fully decoded',
   },
   minSize: {
+    group: 'Bad files',
+    placeholder: 'PX',
     kind: 'whole',
     from: 1,
     to: 65_535,
@@ -207,6 +264,8 @@ export const PACK_OPTIONS = {
     help: 'Reject images with a side shorter than this many pixels',
   },
   maxPixels: {
+    group: 'Bad files',
+    placeholder: 'N',
     kind: 'whole',
     from: 1,
     default: 178_956_970,
@@ -214,18 +273,23 @@ export const PACK_OPTIONS = {
     help: 'Reject images with more pixels, by their header or once decoded',
   },
   stripMetadata: {
+    group: 'Images',
     kind: 'switch',
     default: false,
     isRecorded: true,
     help: 'Remove Exif, XMP, IPTC and comments; pixels and orientation stay. TIFF, AVIF and damaged images are not changed',
   },
   dedupe: {
+    group: 'Images',
     kind: 'switch',
     default: false,
     isRecorded: true,
     help: 'Pack images with the same bytes once, and list the others in duplicates.jsonl; with --append, also compare with the images in the dataset, unless packing changes bytes',
   },
   onBad: {
+    group: 'Bad files',
+    placeholder: 'ACTION',
+    isCommon: true,
     kind: 'choice',
     values: ['raise', 'quarantine'],
     default: 'raise',
@@ -233,12 +297,14 @@ export const PACK_OPTIONS = {
     help: 'What to do with files that cannot be packed: stop with an error (raise), or list them in quarantine.jsonl and continue',
   },
   maxBad: {
+    group: 'Bad files',
     kind: 'share',
     default: 0.01,
     isRecorded: false,
     help: 'Share of images that may be bad before the pack stops',
   },
   planMemory: {
+    group: 'Performance',
     kind: 'bytes',
     from: 1,
     to: 2 ** 30,
@@ -247,6 +313,7 @@ export const PACK_OPTIONS = {
     help: 'Memory limit for the paths of the source; beyond it they are written to disk',
   },
   inFlight: {
+    group: 'Performance',
     kind: 'whole',
     from: 1,
     to: 1024,
@@ -254,6 +321,7 @@ export const PACK_OPTIONS = {
     help: 'Number of concurrent file requests; by default adjusted to the source if it is slow',
   },
   ioTimeout: {
+    group: 'Performance',
     kind: 'seconds',
     to: 86_400,
     default: 120,
@@ -261,34 +329,53 @@ export const PACK_OPTIONS = {
     help: 'Seconds without an answer from a slow source after which the pack stops',
   },
   append: {
+    group: 'Resume and parts',
+    isCommon: true,
     kind: 'switch',
     default: false,
     isRecorded: false,
     help: 'Add shards for images that the dataset does not have yet',
   },
   part: {
+    group: 'Resume and parts',
+    placeholder: 'K/N',
     kind: 'text',
     isRecorded: false,
     help: 'Pack one part, e.g. 3/16 for the third of 16; detected in Slurm array jobs and Kubernetes Indexed Jobs',
   },
   restart: {
+    group: 'Resume and parts',
     kind: 'switch',
     default: false,
     isRecorded: false,
     help: 'Discard an unfinished pack and start again, instead of resuming',
   },
   recheck: {
+    group: 'Resume and parts',
     kind: 'switch',
     default: false,
     isRecorded: false,
     help: 'When resuming, read all finished shards again to check them',
   },
-  dryRun: { kind: 'switch', default: false, isRecorded: false, help: 'Only print what would be written' },
+  dryRun: {
+    group: 'Output',
+    isCommon: true,
+    kind: 'switch',
+    default: false,
+    isRecorded: false,
+    help: 'Only print what would be written',
+  },
 } as const satisfies Readonly<Record<string, PackOption>>;
 
 /** Options of a writer of samples, in addition to {@link OUTPUT_OPTIONS}. */
 export const WRITER_OPTIONS = {
-  part: { kind: 'text', isRecorded: false, help: 'Write one part of a dataset: 2/4 is the second of four' },
+  part: {
+    group: 'Resume and parts',
+    placeholder: 'K/N',
+    kind: 'text',
+    isRecorded: false,
+    help: 'Write one part of a dataset: 2/4 is the second of four',
+  },
 } as const satisfies Readonly<Record<string, PackOption>>;
 
 /** Options of a conversion, in addition to {@link OUTPUT_OPTIONS}. */
@@ -308,12 +395,16 @@ export const CONVERT_OPTIONS = {
     kind: 'texts',
     pattern: PACK_OPTIONS.fields.pattern,
     must: PACK_OPTIONS.fields.must,
+    group: 'Input',
+    placeholder: 'EXTENSIONS',
     isJoined: true,
     default: [],
     isRecorded: false,
     help: 'Name the files of one tar as pack does, with these extensions: seg.png',
   },
   links: {
+    group: 'Input',
+    placeholder: 'ACTION',
     kind: 'choice',
     values: ['skip', 'follow'],
     default: 'skip',
@@ -321,6 +412,9 @@ export const CONVERT_OPTIONS = {
     help: 'Links in tars: skip and count them, or use the file in the same tar that they point to',
   },
   where: {
+    group: 'Input',
+    placeholder: 'EXPRESSION',
+    isCommon: true,
     kind: 'text',
     isRecorded: false,
     help: 'Only samples that match this condition: \'width >= 256 and class == "cat"\'',

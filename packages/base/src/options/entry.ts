@@ -8,7 +8,35 @@ interface About {
   readonly help: string;
   /** What the help says holds where the option is left out; null: nothing. Without it: `default`. */
   readonly shown?: string | null;
+  /** Heading under which help and docs list the option. */
+  readonly group?: OptionGroup;
+  /** Placeholder of the value in help: `PX` gives `--resize <PX>`. Default: by kind. */
+  readonly placeholder?: string;
+  /** Whether the short help (`-h`) lists the option. */
+  readonly isCommon?: boolean;
 }
+
+/** Headings of options, in the order in which help and docs list them. */
+export const OPTION_GROUPS = [
+  'Input',
+  'Samples',
+  'Classes and labels',
+  'Images',
+  'Fields',
+  'Batches',
+  'Order and ranks',
+  'Output',
+  'Bad files',
+  'Bad samples',
+  'Resume and parts',
+  'Measurement',
+  'Performance',
+  'Input format',
+  'Storage',
+  'General',
+] as const;
+
+export type OptionGroup = (typeof OPTION_GROUPS)[number];
 
 /** What an option may be. */
 export type OptionEntry = About &

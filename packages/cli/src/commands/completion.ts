@@ -2,33 +2,46 @@ import { realpathSync } from 'node:fs';
 import { command } from '../command.js';
 import { print } from '../terminal/outcome.js';
 
-const SHELLS = ['bash', 'zsh'] as const;
+const SHELLS = ['bash', 'zsh', 'fish'] as const;
+type Shell = (typeof SHELLS)[number];
 
 export const completionCommand = command({
   name: 'completion',
-  positionals: '[shell]',
-  describe: 'Print what makes bash or zsh complete commands, flags and their values',
-  builder: (yargs) =>
-    yargs
-      .positional('shell', { choices: SHELLS, describe: 'By default the one that SHELL names' })
-      .example('source <($0 completion)', 'In ~/.bashrc or ~/.zshrc: also for "npx shardtool"'),
-  handler: async ({ shell }) => {
-    const isZsh = process.env.SHELL?.endsWith('zsh') === true || process.env.ZSH_NAME !== undefined;
-    await print((shell ?? (isZsh ? 'zsh' : 'bash')) === 'zsh' ? zshScript() : bashScript());
+  summary: 'Print a script that completes commands, options and their values',
+  details: 'It works for shardtool and for "npx shardtool".',
+  isLocal: true,
+  arguments: {
+    shell: { type: 'string', choices: SHELLS, describe: 'Shell of the script. Default: the shell that SHELL names' },
+  },
+  options: {},
+  examples: [
+    ['source <($0 completion bash)', 'In ~/.bashrc; zsh the same in ~/.zshrc'],
+    ['$0 completion fish > ~/.config/fish/completions/shardtool.fish', 'Once, for fish'],
+  ],
+  handler: async ({ shell, json }) => {
+    const name = (shell as Shell | undefined) ?? shellOf(process.env);
+    const script = SCRIPTS[name](callFor(name));
+    await print(json ? JSON.stringify({ shell: name, script }) : script);
   },
 });
 
-/** How the program that prints this is called again: what `npx` finds may be in no folder of PATH. */
-function asks(shell: (typeof SHELLS)[number]): string {
-  const quoted = [process.execPath, realpathSync(process.argv[1]!)].map((text) => `'${text.replaceAll("'", `'\\''`)}'`);
-  return `SHELL=${shell} ${quoted.join(' ')} --get-yargs-completions`;
+function shellOf({ SHELL = '', ZSH_NAME }: NodeJS.ProcessEnv): Shell {
+  if (SHELL.endsWith('fish')) return 'fish';
+  return SHELL.endsWith('zsh') || ZSH_NAME !== undefined ? 'zsh' : 'bash';
 }
 
-/** The words behind `npx` are completed where the first is shardtool; all others as before. */
-function bashScript(): string {
-  return `_shardtool() {
+/** How the script calls this program: what `npx` finds may be in no folder of PATH. */
+function callFor(shell: Shell): string {
+  const escaped = shell === 'fish' ? "\\'" : `'\\''`;
+  const quoted = [process.execPath, realpathSync(process.argv[1]!)].map((text) => `'${text.replaceAll("'", escaped)}'`);
+  return `${quoted.join(' ')} __complete ${shell}`;
+}
+
+/** Words after `npx` are completed if the first is shardtool; all other words as before. */
+const SCRIPTS: Readonly<Record<Shell, (call: string) => string>> = {
+  bash: (call) => `_shardtool() {
   local word="\${COMP_WORDS[COMP_CWORD]}" found
-  mapfile -t found < <(${asks('bash')} "\${COMP_WORDS[@]}" 2>/dev/null)
+  mapfile -t found < <(${call} "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
   mapfile -t COMPREPLY < <(compgen -W "$(printf '%q ' "\${found[@]}")" -- "$word")
 }
 _shardtool_npx() {
@@ -41,14 +54,12 @@ _shardtool_npx() {
   fi
 }
 complete -o bashdefault -o default -F _shardtool shardtool
-complete -p npx &>/dev/null || complete -o bashdefault -o default -F _shardtool_npx npx`;
-}
+complete -p npx &>/dev/null || complete -o bashdefault -o default -F _shardtool_npx npx`,
 
-function zshScript(): string {
-  return `#compdef shardtool npx
+  zsh: (call) => `#compdef shardtool npx
 _shardtool() {
   local -a found
-  found=("\${(@f)$(${asks('zsh')} "\${words[@]}" 2>/dev/null)}")
+  found=("\${(@f)$(${call} "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
   if [[ -n "\${found[*]}" ]]; then _describe 'values' found; else _default; fi
 }
 _shardtool_npx() {
@@ -59,5 +70,24 @@ _shardtool_npx() {
   elif (( $+functions[_npm] )); then _npm; else _default; fi
 }
 compdef _shardtool shardtool
-compdef _shardtool_npx npx`;
-}
+compdef _shardtool_npx npx`,
+
+  fish: (call) => `function __shardtool_complete
+  set -l words (commandline -opc) (commandline -ct)
+  if test "$words[1]" = npx
+    set -e words[1]
+    if test "$words[1]" != shardtool; or test (count $words) -lt 2
+      return
+    end
+  end
+  set -e words[1]
+  set -l found (${call} $words 2>/dev/null | string match -v '')
+  if test (count $found) -gt 0
+    printf '%s\\n' $found
+  else
+    __fish_complete_path (commandline -ct)
+  end
+end
+complete -c shardtool -f -a '(__shardtool_complete)'
+complete -c npx -n 'contains shardtool (commandline -opc)' -f -a '(__shardtool_complete)'`,
+};

@@ -1,52 +1,56 @@
 import { readFile } from 'node:fs/promises';
 import type { Dataset, OpenOptions, StoredDataset } from '@shardtool/reader';
+import type { FlagTable } from '../command.js';
 import { UsageError } from '../terminal/outcome.js';
 import { size } from './flags.js';
 
-/** The flags of every command that reads a dataset: how it is seen. */
+const INPUT = { type: 'string', requiresArg: true, group: 'Input' } as const;
+const FORMAT = { type: 'string', requiresArg: true, group: 'Input format' } as const;
+
+/** Options of every command that reads a dataset. */
 export const DATASET_FLAGS = {
   overlay: {
-    type: 'string',
-    requiresArg: true,
-    describe: 'Name of an overlay of the dataset, or its file: other classes, columns and splits, samples left out',
+    ...INPUT,
+    placeholder: 'NAME',
+    describe: 'Apply this overlay: other classes, columns and splits, excluded samples. A name, or a file',
   },
   split: {
-    type: 'string',
-    requiresArg: true,
-    describe:
-      'Only this split: one that the files themselves are of, or of the overlay "split" unless another is named',
-  },
-  'image-feature': {
-    type: 'string',
-    requiresArg: true,
-    describe:
-      'TFRecord, HDF5: the feature or dataset that is the image, where none of the usual names is (image/encoded, image)',
-  },
-  'label-feature': {
-    type: 'string',
-    requiresArg: true,
-    describe: 'TFRecord, HDF5: the one that is the class number (image/class/label, label)',
-  },
-  'key-feature': {
-    type: 'string',
-    requiresArg: true,
-    describe: 'TFRecord, HDF5: the one that is the key; without it keys are FILE/NUMBER',
-  },
-  layout: {
-    type: 'string',
-    requiresArg: true,
-    describe: 'What a place is taken for that could be read in several ways; ls says which',
+    ...INPUT,
+    placeholder: 'NAME',
+    describe: 'Read only this split, such as train. Splits come from the overlay "split", or from the files themselves',
   },
   'exclude-keys': {
-    type: 'string',
-    requiresArg: true,
-    describe: 'Leave out the samples whose keys stand in this file',
+    ...INPUT,
+    placeholder: 'FILE',
+    describe: 'Skip the samples whose keys are in this text file, one per line',
+  },
+  layout: {
+    ...FORMAT,
+    placeholder: 'FORMAT',
+    describe: 'Force the input format if a folder has files of several formats; "ls" lists them',
+  },
+  'image-feature': {
+    ...FORMAT,
+    placeholder: 'NAME',
+    describe:
+      'TFRecord, HDF5: feature or dataset with the image. Default: a usual name, such as image/encoded or image',
+  },
+  'label-feature': {
+    ...FORMAT,
+    placeholder: 'NAME',
+    describe: 'TFRecord, HDF5: feature or dataset with the class number. Default: image/class/label or label',
+  },
+  'key-feature': {
+    ...FORMAT,
+    placeholder: 'NAME',
+    describe: 'TFRecord, HDF5: feature or dataset with the key. Default: keys are FILE/NUMBER',
   },
   'max-sample-bytes': {
-    ...size('--max-sample-bytes', 'Largest sample that is read, all its fields together, as 4GiB'),
+    ...size('--max-sample-bytes', 'Maximum size of a sample, all fields together, such as 4GiB'),
+    group: 'Input format',
     defaultDescription: '1024MiB',
   },
-} as const;
+} as const satisfies FlagTable;
 
 interface DatasetGiven {
   readonly overlay?: string | undefined;
@@ -59,7 +63,7 @@ interface DatasetGiven {
   readonly maxSampleBytes?: number | undefined;
 }
 
-/** What the flags say, as `openDataset` takes it. */
+/** The options of `openDataset` that the command line gives. */
 export async function viewOf(given: DatasetGiven): Promise<OpenOptions> {
   const { overlay, split, layout, excludeKeys } = given;
   const { imageFeature: image, labelFeature: label, keyFeature: key } = given;
@@ -74,13 +78,13 @@ export async function viewOf(given: DatasetGiven): Promise<OpenOptions> {
   };
 }
 
-/** Opens a dataset as the flags say, to look at what is stored: without what makes loaders, which takes long to load. */
+/** Opens a dataset to look at what is stored. Modules for loaders, which take long to load, are left aside. */
 export async function openFilesGiven(location: string, given: DatasetGiven): Promise<StoredDataset> {
   const { openFiles } = await import('@shardtool/reader/open-files');
   return openFiles(location, await optionsOf(given));
 }
 
-/** Opens a dataset as the flags say. */
+/** Opens a dataset as the options say. */
 export async function openGiven(location: string, given: DatasetGiven): Promise<Dataset> {
   const { openDataset } = await import('@shardtool/reader');
   return openDataset(location, await optionsOf(given));
@@ -90,7 +94,7 @@ async function optionsOf(given: DatasetGiven): Promise<OpenOptions> {
   return { ...(await viewOf(given)), maxSampleBytes: given.maxSampleBytes };
 }
 
-/** The keys in a text file, one a line. */
+/** Keys of a text file, one per line. */
 export async function readKeys(flag: string, file: string): Promise<string[]> {
   const text = await readFile(file, 'utf8').catch((cause: Error) => {
     throw new UsageError(`${flag}: ${file} cannot be read (${cause.message}).`);

@@ -1,9 +1,9 @@
-import type { Options } from 'yargs';
+import type { FlagSpec } from '../command.js';
 import { UsageError } from '../terminal/outcome.js';
 import { formatCount, parseSize } from '../terminal/size.js';
 
-/** A flag whose value is held to what it may be. */
-export interface Flag<Type extends 'number' | 'string', Value> extends Options {
+/** An option whose value is checked. */
+export interface Flag<Type extends 'number' | 'string', Value> extends FlagSpec {
   readonly type: Type;
   readonly requiresArg: true;
   readonly coerce: (given: unknown) => Value;
@@ -14,7 +14,7 @@ interface Limits {
   readonly to?: number;
 }
 
-/** `--workers`, say: a whole number, from 1 on unless `limits` say otherwise. */
+/** An option that takes a whole number, from 1 unless `limits` differ. */
 export function wholeNumber(
   flag: string,
   describe: string,
@@ -27,7 +27,7 @@ export function wholeNumber(
   limits: Limits & { readonly default?: number } = {},
 ): Flag<'number', number> {
   const { from = 1, to = Number.MAX_SAFE_INTEGER, ...rest } = limits;
-  const range = to === Number.MAX_SAFE_INTEGER ? `from ${from} on` : `from ${from} to ${formatCount(to)}`;
+  const range = to === Number.MAX_SAFE_INTEGER ? `of ${from} or more` : `from ${from} to ${formatCount(to)}`;
   const coerce = (given: unknown): number => {
     const value = once(flag, given);
     if (Number.isSafeInteger(value) && (value as number) >= from && (value as number) <= to) return value as number;
@@ -36,27 +36,27 @@ export function wholeNumber(
   return { type: 'number', requiresArg: true, describe, ...rest, coerce };
 }
 
-/** A number of milliseconds, not below 0. */
+/** An option that takes a number of milliseconds, 0 or more. */
 export function milliseconds(flag: string, describe: string): Flag<'number', number> {
   const coerce = (given: unknown): number => {
     const value = once(flag, given);
     if (typeof value === 'number' && value >= 0 && value < Number.POSITIVE_INFINITY) return value;
-    throw new UsageError(`${flag} takes a number of milliseconds, 0 or more.`);
+    throw new UsageError(`${flag} takes a number of milliseconds of 0 or more.`);
   };
-  return { type: 'number', requiresArg: true, describe, coerce };
+  return { type: 'number', requiresArg: true, group: 'Measurement', placeholder: 'MS', describe, coerce };
 }
 
-/** A number of bytes, written as `256MB`, `64MiB` or plain. */
+/** An option that takes a number of bytes: `256MB`, `64MiB` or `1000`. */
 export function size(flag: string, describe: string): Flag<'string', number> {
   const coerce = (given: unknown): number => {
     const bytes = parseSize(String(once(flag, given)));
     if (bytes !== undefined && bytes > 0) return bytes;
-    throw new UsageError(`${flag} takes a size, as 256MB, 64MiB or a number of bytes, and not "${given}".`);
+    throw new UsageError(`${flag} takes a size such as 256MB, 64MiB or a number of bytes, and not "${given}".`);
   };
-  return { type: 'string', requiresArg: true, describe, coerce };
+  return { type: 'string', requiresArg: true, placeholder: 'SIZE', describe, coerce };
 }
 
-/** A share of a whole, written as `0.01` or `1%`. A bare 1 is rejected, since it could mean either 1 % or everything. */
+/** An option that takes a share of a whole: `0.01` or `1%`. A bare 1 is rejected, since it could mean either 1 % or everything. */
 export function share(flag: string, describe: string): Flag<'string', number> {
   const coerce = (given: unknown): number => {
     const match = /^(\d*\.?\d+)\s*(%?)$/.exec(String(once(flag, given)).trim());
@@ -67,11 +67,18 @@ export function share(flag: string, describe: string): Flag<'string', number> {
       `${flag} takes a percentage such as 1%, or a number below 1 such as 0.01, and not "${given}".`,
     );
   };
-  return { type: 'string', requiresArg: true, describe, coerce };
+  return { type: 'string', requiresArg: true, placeholder: 'PERCENT', describe, coerce };
 }
 
-/** What a flag was given; yargs makes an array of it where it is there more than once. */
+/** The value of an option. yargs makes an array of it if the option is given more than once. */
 function once(flag: string, given: unknown): unknown {
   if (Array.isArray(given)) throw new UsageError(`${flag} is given more than once.`);
   return given;
 }
+
+/** `--workers` of commands that only read. */
+export const WORKERS_FLAG = {
+  ...wholeNumber('--workers', 'Number of worker threads', { to: 1024 }),
+  group: 'Performance',
+  defaultDescription: 'one per core',
+} as const;

@@ -1,5 +1,5 @@
 import type { OptionEntry, OptionValue } from '@shardtool/base';
-import type { Options } from 'yargs';
+import type { FlagSpec } from '../command.js';
 import { UsageError } from '../terminal/outcome.js';
 import { share, size, wholeNumber } from './flags.js';
 
@@ -18,7 +18,7 @@ type FlagName<Name extends string, Entry> = Entry extends { readonly flag: infer
   : Kebab<Name>;
 type Flags<Entries> = {
   readonly [Name in keyof Entries & string as FlagName<Name, Entries[Name]>]: Entries[Name] extends OptionEntry
-    ? Options & { readonly coerce: (given: never) => Parsed<Entries[Name]> }
+    ? FlagSpec & { readonly coerce: (given: never) => Parsed<Entries[Name]> }
     : never;
 };
 type Entry = OptionEntry & { readonly flag?: string };
@@ -30,7 +30,7 @@ export function flagsOf<Entries>(entries: Entries & Readonly<Record<string, Entr
 }
 
 /** The flag of a command that has a default of its own. */
-export function withDefault<Given extends Options, Value>(flag: Given, value: Value) {
+export function withDefault<Given extends FlagSpec, Value>(flag: Given, value: Value) {
   return { ...flag, default: value, defaultDescription: String(value) };
 }
 
@@ -38,11 +38,15 @@ export function kebab(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-function flagOf(flag: string, entry: OptionEntry): Options {
+function flagOf(flag: string, entry: OptionEntry): FlagSpec {
   const shown = entry.shown === undefined ? shownDefault(entry) : entry.shown;
+  const { group = 'General', placeholder = PLACEHOLDERS[entry.kind], isCommon = false } = entry;
   return {
     ...parsing(flag, entry),
     describe: asTyped(entry.help),
+    group,
+    isCommon,
+    ...(placeholder !== undefined && { placeholder }),
     ...(shown !== null && { defaultDescription: asTyped(shown) }),
   };
 }
@@ -54,7 +58,21 @@ function asTyped(text: string): string {
   );
 }
 
-function parsing(flag: string, entry: OptionEntry): Options {
+/** Placeholders of values in help, by kind. */
+const PLACEHOLDERS: Partial<Record<OptionEntry['kind'], string>> = {
+  whole: 'N',
+  bytes: 'SIZE',
+  size: 'SIZE',
+  seconds: 'SECONDS',
+  share: 'PERCENT',
+  text: 'TEXT',
+  texts: 'TEXT',
+  classes: 'CLASSES',
+  list: 'FILE',
+  path: 'FILE',
+};
+
+function parsing(flag: string, entry: OptionEntry): Omit<FlagSpec, 'describe'> {
   switch (entry.kind) {
     case 'switch':
       return { type: 'boolean' };

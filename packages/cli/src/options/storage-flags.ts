@@ -1,13 +1,20 @@
 import type { Retry } from '@shardtool/storage';
+import type { FlagTable } from '../command.js';
 
-const group = 'Remote places (s3://, gs://, https://, hf://):';
+const group = 'Storage';
 
-/** The flags of every command, since each may be given a location. */
+/** Options of every command that takes a location, which may be remote. */
 export const STORAGE_FLAGS = {
-  'endpoint-url': { type: 'string', requiresArg: true, group, describe: "S3: another server than Amazon's" },
-  unsigned: { type: 'boolean', group, describe: 'S3: without credentials, as public buckets allow' },
-  'requester-pays': { type: 'boolean', group, describe: 'S3: whoever reads pays' },
-} as const;
+  'endpoint-url': {
+    type: 'string',
+    requiresArg: true,
+    group,
+    placeholder: 'URL',
+    describe: 'S3: server to use instead of Amazon',
+  },
+  unsigned: { type: 'boolean', group, describe: 'S3: send no credentials, for public buckets' },
+  'requester-pays': { type: 'boolean', group, describe: 'S3: use Requester Pays' },
+} as const satisfies FlagTable;
 
 interface StorageGiven {
   readonly endpointUrl?: string | undefined;
@@ -15,7 +22,7 @@ interface StorageGiven {
   readonly requesterPays?: boolean | undefined;
 }
 
-/** Takes up the flags for all that this process and its threads open, by the variables that say the same. */
+/** Applies the options to everything that this process and its threads open, by setting the environment variables of the same meaning. */
 export async function useStorageFlags({ endpointUrl, unsigned, requesterPays }: StorageGiven): Promise<void> {
   if (endpointUrl !== undefined) process.env.AWS_ENDPOINT_URL_S3 = endpointUrl;
   if (unsigned === true) process.env.SHARDTOOL_UNSIGNED = '1';

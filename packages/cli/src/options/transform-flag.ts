@@ -1,21 +1,28 @@
 import { readFile } from 'node:fs/promises';
 import type { AnnotationOptions, StepInput, TransformInput } from '@shardtool/reader';
+import type { FlagSpec } from '../command.js';
 import { UsageError } from '../terminal/outcome.js';
 
-/** `--transform` of the commands that transform: a preset by its name, or a file with a list. */
+/** `--transform` of commands that transform images: the name of a preset, or a file with a list of steps. */
 export const TRANSFORM_FLAG = {
   type: 'string',
   requiresArg: true,
+  group: 'Images',
+  placeholder: 'TRANSFORM',
+  isCommon: true,
   defaultDescription: 'train224; with --aspect-buckets none',
-  describe: 'train224, eval224, or a JSON file with a list of steps',
-} as const;
+  describe: 'train224, eval224, or a JSON file with a list of steps (docs/transforms.md)',
+} as const satisfies FlagSpec;
 
 /** `--annotations` of preview. */
 export const ANNOTATIONS_FLAG = {
   type: 'string',
   requiresArg: true,
-  describe: 'JSON file that says where boxes, labels, keypoints and polygons stand: they are drawn (docs/detection.md)',
-} as const;
+  group: 'Input',
+  placeholder: 'FILE',
+  describe:
+    'JSON file that describes the fields of boxes, labels, keypoints and polygons, which are drawn (docs/detection.md)',
+} as const satisfies FlagSpec;
 
 /** What the flag says, with boxes as corners. Throws {@link UsageError} for a file that cannot be read or is not JSON. */
 export async function readAnnotationsFlag(given: string | undefined): Promise<AnnotationOptions | undefined> {

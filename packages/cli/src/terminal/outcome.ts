@@ -42,8 +42,23 @@ export async function fail(thrown: unknown, words: readonly string[], flags: rea
     text += ' --exclude-keys leaves them out.';
   const isForeseen = isUsage || error instanceof ShardtoolError || error instanceof Interrupted;
   if (!isForeseen) text += ' (Nobody foresaw this: please report what the same command prints with --verbose.)';
-  console.error(`shardtool: ${toMessage(text.replace(/\s*\n\s*/g, ' '))}`);
+  const message = toMessage(text.replace(/\s*\n\s*/g, ' '));
+  if (words.includes('--json')) await print(JSON.stringify({ error: errorObject(error, message) }));
+  console.error(`shardtool: ${message}`);
   if (verbose) console.error(withColours(error));
+}
+
+/** An error for programs: the stable code, the sentence, and where the trouble is. */
+function errorObject(error: unknown, message: string): object {
+  const { shard, key, offset, path: file, status } = error as Record<string, unknown>;
+  return { code: codeOf(error), message, exitCode: process.exitCode, shard, key, offset, path: file, status };
+}
+
+function codeOf(error: unknown): string {
+  if (error instanceof UsageError) return 'ERR_SHARDTOOL_USAGE';
+  if (error instanceof Interrupted) return 'ERR_SHARDTOOL_INTERRUPTED';
+  const { code } = error as { readonly code?: unknown };
+  return typeof code === 'string' ? code : 'ERR_SHARDTOOL_INTERNAL';
 }
 
 /** Whether a word of the command line is the place of a source or dataset that is not there. */

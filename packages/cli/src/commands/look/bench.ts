@@ -2,6 +2,7 @@ import { escapeControls } from '@shardtool/base/text';
 import { answerOn } from '../../bench/advice.js';
 import type { BenchResult } from '../../bench/bench.js';
 import { command } from '../../command.js';
+import { DATASET_ARGUMENT } from '../../options/arguments.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { milliseconds, wholeNumber } from '../../options/flags.js';
 import { loaderFlags, loaderOptions } from '../../options/loader-flags.js';
@@ -14,26 +15,34 @@ const FLAGS = loaderFlags('bench');
 
 export const benchCommand = command({
   name: 'bench',
-  positionals: '<dataset>',
-  describe: 'Measure how fast batches come, and what bounds them',
-  builder: (yargs) =>
-    yargs
-      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
-      .options(DATASET_FLAGS)
-      .options(FLAGS)
-      .option('batch-size', withDefault(FLAGS['batch-size'], 256))
-      .option('epochs', wholeNumber('--epochs', 'Epochs to go through', { default: 1 }))
-      .option('transform', { ...TRANSFORM_FLAG, describe: `${TRANSFORM_FLAG.describe}; raw: images are not decoded` })
-      .option('step-ms', milliseconds('--step-ms', 'Stand for a training step of so many milliseconds a batch'))
-      .option('cold', {
-        type: 'boolean',
-        default: false,
-        describe: 'Drop the shards from the page cache first (Linux)',
-      })
-      .option('json', { type: 'boolean', default: false, describe: 'One JSON object' })
-      .example('$0 bench shards', 'Images a second, waiting, memory')
-      .example('$0 bench shards --step-ms 87', 'Does a step of 87 ms ever wait?')
-      .example('$0 bench shards --transform raw --cold', 'What the disk gives'),
+  summary: 'Measure how many images per second a loader delivers, and what limits it',
+  arguments: { dataset: DATASET_ARGUMENT },
+  options: {
+    ...FLAGS,
+    'batch-size': withDefault(FLAGS['batch-size'], 256),
+    transform: { ...TRANSFORM_FLAG, describe: `${TRANSFORM_FLAG.describe}; raw does not decode images` },
+    epochs: {
+      ...wholeNumber('--epochs', 'Number of epochs to read', { default: 1 }),
+      group: 'Measurement',
+      isCommon: true,
+    },
+    'step-ms': {
+      ...milliseconds('--step-ms', 'Simulate a training step of this many milliseconds per batch'),
+      isCommon: true,
+    },
+    cold: {
+      type: 'boolean',
+      default: false,
+      group: 'Measurement',
+      describe: 'Drop the shards from the page cache first (Linux)',
+    },
+    ...DATASET_FLAGS,
+  },
+  examples: [
+    ['$0 bench shards', 'Images per second, and what limits them'],
+    ['$0 bench shards --step-ms 87', 'Does a training step of 87 ms ever wait?'],
+    ['$0 bench shards --transform raw --cold', 'Raw disk throughput'],
+  ],
   handler: async ({ dataset: location, json, stepMs = 0, epochs, cold, transform, ...given }) => {
     const { benchDataset } = await import('../../bench/bench.js');
     const options = loaderOptions('bench', given);

@@ -1,22 +1,57 @@
-import { command } from '../../command.js';
+import { type CommandFamily, command } from '../../command.js';
 import { print } from '../../terminal/outcome.js';
 import { countOf, formatSize } from '../../terminal/size.js';
 
-export const cacheCommand = command({
-  name: 'cache',
-  positionals: '<action> <folder>',
-  describe: 'Say what a cache of fetched pieces holds, or empty it',
-  builder: (yargs) =>
-    yargs
-      .positional('action', { choices: ['ls', 'clear'] as const, demandOption: true, describe: 'What to do' })
-      .positional('folder', { type: 'string', demandOption: true, describe: 'Folder of the cache' })
-      .option('json', { type: 'boolean', default: false, describe: 'One JSON object' })
-      .example('$0 cache ls /nvme/cache', 'Pieces and bytes')
-      .example('$0 cache clear /nvme/cache', 'Removes all pieces that nobody is writing'),
-  handler: async ({ action, folder, json }) => {
+const FOLDER = {
+  type: 'string',
+  demandOption: true,
+  describe: 'Folder of the cache: the loader option "cache"',
+} as const;
+
+/** What a cache contains, or what was removed from it. */
+interface Contents {
+  readonly pieces: number;
+  readonly bytes: number;
+}
+
+const cacheLsCommand = command({
+  name: 'ls',
+  summary: 'Show how many pieces and bytes a cache contains',
+  isLocal: true,
+  arguments: { folder: FOLDER },
+  options: {},
+  examples: [['$0 cache ls /nvme/cache', '1,204 pieces, 38 GB']],
+  handler: async ({ folder, json }) => {
     const { CacheFolder } = await import('@shardtool/storage');
-    const contents = action === 'ls' ? CacheFolder.contents(folder) : await CacheFolder.clear(folder);
-    const said = `${countOf(contents.pieces, 'piece')}, ${formatSize(contents.bytes)}`;
-    await print(json ? JSON.stringify(contents) : action === 'ls' ? said : `removed ${said}`);
+    const contents = CacheFolder.contents(folder);
+    await print(json ? JSON.stringify(contents) : describe(contents));
   },
 });
+
+const cacheClearCommand = command({
+  name: 'clear',
+  summary: 'Remove all pieces of a cache, except those that are being written',
+  isLocal: true,
+  arguments: { folder: FOLDER },
+  options: {},
+  examples: [['$0 cache clear /nvme/cache', 'Loaders fetch the pieces again when they need them']],
+  handler: async ({ folder, json }) => {
+    const { CacheFolder } = await import('@shardtool/storage');
+    const removed = await CacheFolder.clear(folder);
+    await print(json ? JSON.stringify(removed) : `Removed ${describe(removed)}.`);
+  },
+});
+
+export const cacheCommand: CommandFamily = {
+  name: 'cache',
+  summary: 'Show or empty the cache of remote data',
+  commands: [cacheLsCommand, cacheClearCommand],
+  examples: [
+    ['$0 cache ls /nvme/cache', 'Number of pieces and bytes'],
+    ['$0 cache clear /nvme/cache', 'Remove all pieces'],
+  ],
+};
+
+function describe({ pieces, bytes }: Contents): string {
+  return `${countOf(pieces, 'piece')}, ${formatSize(bytes)}`;
+}

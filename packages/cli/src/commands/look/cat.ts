@@ -1,5 +1,6 @@
 import type { Sample } from '@shardtool/reader';
 import { command } from '../../command.js';
+import { DATASET_ARGUMENT } from '../../options/arguments.js';
 import { DATASET_FLAGS, openFilesGiven } from '../../options/dataset-flags.js';
 import { UsageError, write } from '../../terminal/outcome.js';
 
@@ -7,20 +8,17 @@ const WRITE_BYTES = 64 << 20;
 
 export const catCommand = command({
   name: 'cat',
-  positionals: '<dataset> <key> [field]',
-  describe: "Write one field of a sample to standard output; by default the sample's image",
-  builder: (yargs) =>
-    yargs
-      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
-      .positional('key', {
-        type: 'string',
-        demandOption: true,
-        describe: 'Key of the sample, as ls --samples shows it',
-      })
-      .options(DATASET_FLAGS)
-      .positional('field', { type: 'string', describe: 'Name of the field: jpg, cls, json ...' })
-      .example('$0 cat shards cat/cat_001 > cat.jpg', 'The image')
-      .example('$0 cat shards cat/cat_001 cls', 'Its class number'),
+  summary: 'Write one field of a sample to standard output, by default the image',
+  arguments: {
+    dataset: DATASET_ARGUMENT,
+    key: { type: 'string', demandOption: true, describe: 'Key of the sample, as "ls --samples" lists it' },
+    field: { type: 'string', describe: 'Name of the field, such as jpg, cls or json. Default: the image' },
+  },
+  options: DATASET_FLAGS,
+  examples: [
+    ['$0 cat shards cat/cat_001 > cat.jpg', 'The image'],
+    ['$0 cat shards cat/cat_001 cls', 'The class number'],
+  ],
   handler: async ({ dataset: location, key, field, ...seen }) => {
     const { imageFields } = await import('@shardtool/format');
     await using dataset = await openFilesGiven(location, seen);

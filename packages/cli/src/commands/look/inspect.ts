@@ -1,7 +1,8 @@
 import { escapeControls } from '@shardtool/base/text';
 import type { InspectFinding, InspectGroups, InspectReport } from '@shardtool/reader';
 import { command } from '../../command.js';
-import { wholeNumber } from '../../options/flags.js';
+import { DATASET_ARGUMENT } from '../../options/arguments.js';
+import { WORKERS_FLAG, wholeNumber } from '../../options/flags.js';
 import { print } from '../../terminal/outcome.js';
 import { ProgressView } from '../../terminal/progress-view.js';
 import { countOf, formatCount } from '../../terminal/size.js';
@@ -11,39 +12,47 @@ const PRINTED = 5;
 
 export const inspectCommand = command({
   name: 'inspect',
-  positionals: '<dataset>',
-  describe: 'Find copies, leaks, and dark, bright, blurry and empty images; mean and std for normalize',
-  builder: (yargs) =>
-    yargs
-      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
-      .option('against', {
-        type: 'string',
-        requiresArg: true,
-        describe: 'A second dataset: images that both have, or nearly, are listed (training in validation)',
-      })
-      .option(
-        'limit',
-        wholeNumber('--limit', 'How many samples of each finding, and groups of copies, are named', { default: 48 }),
-      )
-      .option('overwrite', {
-        type: 'boolean',
-        default: false,
-        describe: 'Measure anew what lies beside the shards already',
-      })
-      .option('report', {
-        type: 'string',
-        requiresArg: true,
-        describe: 'Writes what is found to this file, too: one page of HTML with the pictures',
-      })
-      .option('workers', wholeNumber('--workers', 'Threads; by default one a core', { to: 1024 }))
-      .option('json', { type: 'boolean', default: false, describe: 'The report as one JSON object' })
-      .example('$0 inspect shards', 'What is odd, ranked, and kept as columns for --where')
-      .example('$0 inspect shards --report report.html', 'The same as a page with pictures')
-      .example('$0 inspect shards/train --against shards/val', 'And which images of val are in train, too')
-      .example(
-        '$0 preview shards --where "inspect.sharpness < 20" --output odd.png',
-        'Afterwards: choose by what was measured',
-      ),
+  summary: 'Find duplicates, leaks, and dark, bright, blurry or empty images',
+  details:
+    'Also computes mean and standard deviation for normalize. The measurements are stored next to the shards, as columns for --where.',
+  arguments: { dataset: DATASET_ARGUMENT },
+  options: {
+    against: {
+      type: 'string',
+      requiresArg: true,
+      group: 'Input',
+      placeholder: 'DATASET',
+      isCommon: true,
+      describe: 'Second dataset: list images that are also in it, or similar (validation images in the training set)',
+    },
+    report: {
+      type: 'string',
+      requiresArg: true,
+      group: 'Output',
+      placeholder: 'FILE',
+      isCommon: true,
+      describe: 'Also write the results to this HTML page, with pictures',
+    },
+    limit: {
+      ...wholeNumber('--limit', 'Maximum number of samples, and of groups of duplicates, per finding', { default: 48 }),
+      group: 'Output',
+      isCommon: true,
+    },
+    overwrite: {
+      type: 'boolean',
+      default: false,
+      group: 'Output',
+      isCommon: true,
+      describe: 'Measure again even if results are stored',
+    },
+    workers: WORKERS_FLAG,
+  },
+  examples: [
+    ['$0 inspect shards', 'Ranked findings; the measurements become columns for --where'],
+    ['$0 inspect shards --report report.html', 'The same as a page with pictures'],
+    ['$0 inspect shards/train --against shards/val', 'Also which images of val are in train'],
+    ['$0 preview shards --where "inspect.sharpness < 20" --output odd.png', 'Afterwards: select by measurement'],
+  ],
   handler: async ({ dataset, against, limit, overwrite, report: page, workers, json }) => {
     const { inspect } = await import('@shardtool/reader');
     if (page !== undefined) await (await import('../../inspect/write-report.js')).checkReportPath(page);

@@ -1,6 +1,7 @@
 import { escapeControls } from '@shardtool/base/text';
 import type { StoredDataset } from '@shardtool/reader';
 import { command } from '../../command.js';
+import { DATASET_ARGUMENT } from '../../options/arguments.js';
 import { DATASET_FLAGS, openFilesGiven } from '../../options/dataset-flags.js';
 import { padded, widthOf } from '../../terminal/columns.js';
 import { print, write } from '../../terminal/outcome.js';
@@ -9,21 +10,23 @@ import { countOf, formatCount, formatSize } from '../../terminal/size.js';
 
 export const lsCommand = command({
   name: 'ls',
-  positionals: '<dataset>',
-  describe: 'List the shards, or the samples, of a dataset',
-  builder: (yargs) =>
-    yargs
-      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
-      .options(DATASET_FLAGS)
-      .option('samples', { type: 'boolean', default: false, describe: 'One line a sample instead of one a shard' })
-      .option('json', {
-        type: 'boolean',
-        default: false,
-        describe: 'JSON: one object, or one object a line for samples',
-      })
-      .example('$0 ls shards', 'Shards, classes and totals')
-      .example('$0 ls shards --samples | head', 'The first samples: key, class, size, fields')
-      .example('$0 ls shards --samples --json', 'The same for programs'),
+  summary: 'List the shards, or the samples, of a dataset',
+  arguments: { dataset: DATASET_ARGUMENT },
+  options: {
+    ...DATASET_FLAGS,
+    samples: {
+      type: 'boolean',
+      default: false,
+      group: 'Output',
+      isCommon: true,
+      describe: 'List samples instead of shards: key, class, size in pixels, fields with their bytes',
+    },
+  },
+  examples: [
+    ['$0 ls shards', 'Shards, classes and totals'],
+    ['$0 ls shards --samples | head', 'The first samples: key, class, size, fields'],
+    ['$0 ls shards --samples --json', 'The same for programs, one JSON object per line'],
+  ],
   handler: async ({ dataset: location, samples, json, ...seen }) => {
     await using dataset = await openFilesGiven(location, seen);
     if (samples) await listSamples(dataset, json);

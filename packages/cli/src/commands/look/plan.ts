@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import type { BucketsReport, MixtureReport, PlanReport, StorageEpoch } from '@shardtool/reader';
 import { adviceOnPlan } from '../../bench/plan-advice.js';
 import { command } from '../../command.js';
+import { DATASET_ARGUMENT } from '../../options/arguments.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { milliseconds, size, wholeNumber } from '../../options/flags.js';
 import { loaderFlags, loaderOptions } from '../../options/loader-flags.js';
@@ -14,27 +15,34 @@ const FLAGS = loaderFlags('plan');
 
 export const planCommand = command({
   name: 'plan',
-  positionals: '<dataset>',
-  describe: 'Say what an epoch costs and how well it is mixed, before anything is read',
-  builder: (yargs) =>
-    yargs
-      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
-      .options(DATASET_FLAGS)
-      .options(FLAGS)
-      // A plan is made before there are ranks.
-      .option('world-size', withDefault(FLAGS['world-size'], 1))
-      .option('transform', TRANSFORM_FLAG)
-      .option('step-ms', milliseconds('--step-ms', 'What a training step takes'))
-      .option('bandwidth', size('--bandwidth', 'Bytes a second that a machine gets from storage: does a step wait?'))
-      .option('cache-size', size('--cache-size', 'Bytes of the cache on each machine; without it there is none'))
-      .option('machines', wholeNumber('--machines', 'Machines among which the ranks are shared out', { default: 1 }))
-      .option('json', { type: 'boolean', default: false, describe: 'One JSON object' })
-      .example('$0 plan shards --world-size 8 --batch-size 128', 'Batches, memory and mixing of 8 GPUs')
-      .example('$0 plan shards --batch-size 256 --step-ms 87', 'What a step of 87 ms needs')
-      .example(
-        '$0 plan s3://bucket/shards --step-ms 87 --bandwidth 200MB --cache-size 500GB',
-        'Will it wait for storage?',
-      ),
+  summary: 'Predict batches, memory, shuffle quality and storage of an epoch, without reading images',
+  arguments: { dataset: DATASET_ARGUMENT },
+  options: {
+    ...FLAGS,
+    // There are no ranks yet when a plan is made.
+    'world-size': withDefault(FLAGS['world-size'], 1),
+    transform: TRANSFORM_FLAG,
+    'step-ms': { ...milliseconds('--step-ms', 'Duration of a training step'), isCommon: true },
+    bandwidth: {
+      ...size('--bandwidth', 'Bytes per second from storage to each machine; tells whether steps wait for storage'),
+      group: 'Measurement',
+      isCommon: true,
+    },
+    'cache-size': {
+      ...size('--cache-size', 'Size of the cache on each machine. Default: no cache'),
+      group: 'Measurement',
+    },
+    machines: {
+      ...wholeNumber('--machines', 'Number of machines that share the ranks', { default: 1 }),
+      group: 'Measurement',
+    },
+    ...DATASET_FLAGS,
+  },
+  examples: [
+    ['$0 plan shards --world-size 8 --batch-size 128', 'Batches, memory and shuffle quality on 8 GPUs'],
+    ['$0 plan shards --batch-size 256 --step-ms 87', 'What a step of 87 ms needs'],
+    ['$0 plan s3://bucket/shards --step-ms 87 --bandwidth 200MB --cache-size 500GB', 'Will it wait for storage?'],
+  ],
   handler: async ({ dataset: location, json, stepMs, bandwidth, cacheSize, machines, transform: named, ...given }) => {
     checkStorage({ stepMs, bandwidth, cacheSize, machines, worldSize: given.worldSize });
     const { planDataset, planAspectBuckets, planMixtureOf } = await import('@shardtool/reader');

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { escapeControls, toMessage } from '@shardtool/base/text';
 import { command } from '../../command.js';
+import { DATASET_ARGUMENT } from '../../options/arguments.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { loaderFlags, loaderOptions } from '../../options/loader-flags.js';
 import { ANNOTATIONS_FLAG, readAnnotationsFlag, readTransform, TRANSFORM_FLAG } from '../../options/transform-flag.js';
@@ -11,31 +12,38 @@ import { countOf } from '../../terminal/size.js';
 
 export const previewCommand = command({
   name: 'preview',
-  positionals: '<dataset>',
-  describe: 'Write a picture of a transformed batch with its classes: what the model sees',
-  builder: (yargs) =>
-    yargs
-      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
-      .options(DATASET_FLAGS)
-      .option('transform', TRANSFORM_FLAG)
-      .option('annotations', ANNOTATIONS_FLAG)
-      .options(loaderFlags('preview'))
-      .option('grid', {
-        type: 'string',
-        requiresArg: true,
-        default: '8x8',
-        describe: 'Columns x rows',
-        coerce: gridOf,
-      })
-      .option('output', {
-        type: 'string',
-        requiresArg: true,
-        demandOption: true,
-        describe: 'File to write: .png, .jpg or .webp',
-        coerce: outputOf,
-      })
-      .example('$0 preview shards --output grid.png', 'The first 64 samples of an epoch')
-      .example('$0 preview shards --transform list.json --grid 4x2 --output grid.png', 'Eight, by your own list'),
+  summary: 'Write a picture of transformed images with their classes: what the model sees',
+  arguments: { dataset: DATASET_ARGUMENT },
+  options: {
+    output: {
+      type: 'string',
+      requiresArg: true,
+      default: 'preview.png',
+      group: 'Output',
+      placeholder: 'FILE',
+      isCommon: true,
+      describe: 'File to write: .png, .jpg or .webp',
+      coerce: outputOf,
+    },
+    grid: {
+      type: 'string',
+      requiresArg: true,
+      default: '8x8',
+      group: 'Output',
+      placeholder: 'COLUMNSxROWS',
+      isCommon: true,
+      describe: 'Number of columns and rows',
+      coerce: gridOf,
+    },
+    transform: TRANSFORM_FLAG,
+    annotations: ANNOTATIONS_FLAG,
+    ...loaderFlags('preview'),
+    ...DATASET_FLAGS,
+  },
+  examples: [
+    ['$0 preview shards', 'The first 64 samples of an epoch, in preview.png'],
+    ['$0 preview shards --transform list.json --grid 4x2 --output grid.png', 'Eight images, by your own transform'],
+  ],
   handler: async ({ dataset: location, transform, annotations, grid, output, ...given }) => {
     const { writePreview } = await import('../../preview/preview.js');
     await using dataset = await openGiven(location, given);

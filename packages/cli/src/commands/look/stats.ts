@@ -1,6 +1,7 @@
 import { escapeControls } from '@shardtool/base/text';
 import type { DatasetStats, DistributionSummary, ObjectStats } from '@shardtool/reader';
 import { command } from '../../command.js';
+import { DATASET_ARGUMENT } from '../../options/arguments.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { wholeNumber } from '../../options/flags.js';
 import { ANNOTATIONS_FLAG, readAnnotationsFlag } from '../../options/transform-flag.js';
@@ -10,21 +11,25 @@ import { countOf, formatCount, formatSize } from '../../terminal/size.js';
 
 export const statsCommand = command({
   name: 'stats',
-  positionals: '<dataset>',
-  describe: 'Sum up what is in a dataset: classes, sizes, kinds, repeated keys',
-  builder: (yargs) =>
-    yargs
-      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
-      .options(DATASET_FLAGS)
-      .option('limit', wholeNumber('--limit', 'How many classes to list, the largest first', { default: 20 }))
-      .option('annotations', {
-        ...ANNOTATIONS_FLAG,
-        describe: 'JSON file that says where boxes and labels stand: counts them, too (docs/detection.md)',
-      })
-      .option('json', { type: 'boolean', default: false, describe: 'One JSON object, with every class' })
-      .example('$0 stats shards', 'Tables and small histograms')
-      .example('$0 stats shards --annotations a.json', 'With boxes: of each class, their sizes, images without any')
-      .example("$0 stats shards --json | jq '.classes | min_by(.samples)'", 'The smallest class'),
+  summary: 'Summarize a dataset: classes, image sizes, formats, duplicate keys',
+  arguments: { dataset: DATASET_ARGUMENT },
+  options: {
+    ...DATASET_FLAGS,
+    limit: {
+      ...wholeNumber('--limit', 'Maximum number of classes to list, the largest first', { default: 20 }),
+      group: 'Output',
+      isCommon: true,
+    },
+    annotations: {
+      ...ANNOTATIONS_FLAG,
+      describe: 'JSON file that describes the annotation fields; boxes and labels are counted too (docs/detection.md)',
+    },
+  },
+  examples: [
+    ['$0 stats shards', 'Tables and small histograms'],
+    ['$0 stats shards --annotations a.json', 'Also boxes per class, their sizes, and images without boxes'],
+    ["$0 stats shards --json | jq '.classes | min_by(.samples)'", 'The smallest class'],
+  ],
   handler: async ({ dataset: location, limit, annotations, json, ...seen }) => {
     const { countAnnotations, getStats } = await import('@shardtool/reader');
     const places = await readAnnotationsFlag(annotations);

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { ShardtoolError } from '@shardtool/base';
 import { escapeControls } from '@shardtool/base/text';
 import { command } from '../../command.js';
+import { DATASET_ARGUMENT } from '../../options/arguments.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { wholeNumber } from '../../options/flags.js';
 import { ANNOTATIONS_FLAG, readAnnotationsFlag } from '../../options/transform-flag.js';
@@ -12,20 +13,30 @@ import type { Marks } from '../../view/marks.js';
 
 export const viewCommand = command({
   name: 'view',
-  positionals: '<dataset>',
-  describe: 'Look at a dataset in the browser: filter, sort, zoom, see what the model sees, mark what is wrong',
-  builder: (yargs) =>
-    yargs
-      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
-      .options(DATASET_FLAGS)
-      .option('annotations', ANNOTATIONS_FLAG)
-      .option('port', {
-        ...wholeNumber('--port', 'Port on 127.0.0.1', { from: 0, to: 65_535, default: 0 }),
-        defaultDescription: 'one that is free',
-      })
-      .option('open', { type: 'boolean', default: false, describe: 'Open the page in the browser' })
-      .example('$0 view shards --open', 'Opens the page; Ctrl-C ends it')
-      .example('$0 view s3://bucket/shards --port 8080', 'Shards that lie elsewhere; print the address'),
+  summary: 'Browse a dataset in the browser: filter, sort, zoom, mark samples',
+  arguments: { dataset: DATASET_ARGUMENT },
+  options: {
+    open: {
+      type: 'boolean',
+      default: false,
+      group: 'Output',
+      isCommon: true,
+      describe: 'Open the page in the browser',
+    },
+    port: {
+      ...wholeNumber('--port', 'Port on 127.0.0.1', { from: 0, to: 65_535, default: 0 }),
+      group: 'Output',
+      placeholder: 'PORT',
+      isCommon: true,
+      defaultDescription: 'a free port',
+    },
+    annotations: ANNOTATIONS_FLAG,
+    ...DATASET_FLAGS,
+  },
+  examples: [
+    ['$0 view shards --open', 'Open the page; press Ctrl-C to stop'],
+    ['$0 view s3://bucket/shards --port 8080', 'Browse shards in a bucket, and print the address'],
+  ],
   handler: async ({ dataset: location, annotations, port, open, ...given }) => {
     const { startServer } = await import('../../view/server.js');
     await using dataset = await openGiven(location, given);

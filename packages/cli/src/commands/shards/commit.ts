@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { escapeControls } from '@shardtool/base/text';
 import type { CommitReport } from '@shardtool/writer';
 import { command } from '../../command.js';
+import { OUTPUT_ARGUMENT } from '../../options/arguments.js';
 import { share } from '../../options/flags.js';
 import { QUIET_FLAG } from '../../options/output-flags.js';
 import { print, UsageError } from '../../terminal/outcome.js';
@@ -10,18 +11,24 @@ import { countOf, formatSize } from '../../terminal/size.js';
 
 export const commitCommand = command({
   name: 'commit',
-  positionals: '<output>',
-  describe: 'Make a dataset of what parts have packed or written, where the last of them did not',
-  builder: (yargs) =>
-    yargs
-      .positional('output', { type: 'string', demandOption: true, describe: 'Folder of the shards; s3:// too' })
-      .option('max-bad', {
-        ...share('--max-bad', 'Share of bad images at which it is refused'),
-        defaultDescription: '1%',
-      })
-      .option('json', { type: 'boolean', default: false, describe: 'The report as one JSON object' })
-      .option('quiet', QUIET_FLAG)
-      .example('$0 commit shards', 'After the last of pack --part, or of Writer'),
+  summary: 'Finalize a dataset that was packed or written in parts',
+  details:
+    'The part that finishes last does this by itself. Use this command if that part was killed. If parts are missing, it lists them.',
+  arguments: {
+    output: {
+      ...OUTPUT_ARGUMENT,
+      describe: 'Folder with the shards of all parts, or a URL such as s3://bucket/shards',
+    },
+  },
+  options: {
+    'max-bad': {
+      ...share('--max-bad', 'Share of bad images at which the commit fails'),
+      group: 'Bad files',
+      defaultDescription: '1%',
+    },
+    quiet: QUIET_FLAG,
+  },
+  examples: [['$0 commit shards', 'After the last pack --part, or the last Writer with a part']],
   handler: async ({ output, maxBad, json, quiet }) => {
     const [{ commitParts }, { isRemote }] = await Promise.all([
       import('@shardtool/writer'),

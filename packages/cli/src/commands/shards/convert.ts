@@ -3,6 +3,7 @@ import type { OpenOptions } from '@shardtool/reader';
 import type { ConvertOptions, ConvertReport } from '@shardtool/writer';
 import { CONVERT_OPTIONS, OUTPUT_OPTIONS } from '@shardtool/writer/option-table';
 import { command } from '../../command.js';
+import { OUTPUT_ARGUMENT } from '../../options/arguments.js';
 import { DATASET_FLAGS, viewOf } from '../../options/dataset-flags.js';
 import { flagsOf } from '../../options/option-flags.js';
 import { OUTPUT_FLAGS } from '../../options/output-flags.js';
@@ -18,24 +19,26 @@ const STANDARD_INPUT: readonly string[] = ['-', ''];
 
 export const convertCommand = command({
   name: 'convert',
-  positionals: '<input> <output>',
-  describe: 'Convert shards to another layout, without decoding images',
-  builder: (yargs) =>
-    yargs
-      .positional('input', {
-        type: 'string',
-        demandOption: true,
-        describe: 'Folder of shards, one shard, a .tar.gz, or - for a tar on standard input',
-      })
-      .positional('output', { type: 'string', demandOption: true, describe: 'Folder for the new shards; s3:// too' })
-      .options(DATASET_FLAGS)
-      .options({ ...OUTPUT_FLAGS, ...flagsOf(CONVERT_OPTIONS) })
-      .example('$0 convert shards lmdb --format lmdb', 'Shards of the same names, samples in the same order')
-      .example('$0 convert shards streaming --format mds', "As MosaicML's StreamingDataset reads them")
-      .example('$0 convert imagenet.tar.gz shards --max-shard-bytes 256MiB', 'A stream is cut into shards')
-      .example('curl -s URL | $0 convert - shards', 'The same from standard input')
-      .example('$0 convert photos.tar.gz shards', 'photos.tar.gz has cat/1.jpg: of class cat, as pack has it')
-      .example('$0 convert shards tars --index wids,dali', 'With the indexes that other loaders want'),
+  summary: 'Convert shards to another format, without re-encoding images',
+  details:
+    'Reads every format that shardtool can open, and tars from a stream. An interrupted run resumes if you repeat the command.',
+  arguments: {
+    input: {
+      type: 'string',
+      demandOption: true,
+      describe: 'Folder of shards, one shard, a .tar.gz, a URL, or - for a tar on standard input',
+    },
+    output: OUTPUT_ARGUMENT,
+  },
+  options: { ...DATASET_FLAGS, ...OUTPUT_FLAGS, ...flagsOf(CONVERT_OPTIONS) },
+  examples: [
+    ['$0 convert shards lmdb --format lmdb', 'Shards with the same names, samples in the same order'],
+    ['$0 convert shards streaming --format mds', 'For StreamingDataset of MosaicML'],
+    ['$0 convert imagenet.tar.gz shards --max-shard-bytes 256MiB', 'Divide a large archive into shards'],
+    ['curl -s URL | $0 convert - shards', 'The same from standard input'],
+    ['$0 convert photos.tar.gz shards', 'cat/1.jpg in the archive gets the class cat, as with pack'],
+    ['$0 convert shards tars --index wids,dali', 'With the indexes that other loaders need'],
+  ],
   handler: async (given) => {
     const { convert } = await import('@shardtool/writer');
     const { input, output, json, quiet } = given;

@@ -7,44 +7,50 @@ import { countOf } from '../../terminal/size.js';
 
 export const indexCommand = command({
   name: 'index',
-  positionals: '<tars..>',
-  describe: 'Index WebDataset tars of other software, so that they open at once',
-  builder: (yargs) =>
-    yargs
-      .positional('tars', {
-        type: 'string',
-        array: true,
-        demandOption: true,
-        describe: 'Tar files, or folders of them',
-      })
-      .option('overwrite', {
-        type: 'boolean',
-        default: false,
-        describe: 'Also make indexes anew that are newer than their tars; those of --index always are',
-      })
-      .option('index', OUTPUT_FLAGS.index)
-      .option('columns', {
-        type: 'string',
-        array: true,
-        requiresArg: true,
-        coerce: (given: readonly string[]) => given.flatMap((text) => text.split(',')),
-        describe: 'Also make columns of values inside JSON fields, for --where: json.width, or json.width,json.size.0',
-      })
-      .option('labels', {
-        type: 'string',
-        array: true,
-        requiresArg: true,
-        describe:
-          'Also take columns by key from this file (Parquet as img2dataset writes it, CSV, JSON Lines), or all Parquet of a folder',
-      })
-      .option('json', { type: 'boolean', default: false, describe: 'The report as one JSON object' })
-      .option('quiet', QUIET_FLAG)
-      .example('$0 index imagenet-train-*.tar', 'NAME.parquet beside each tar')
-      .example('$0 index imagenet/', 'The same for all tars of a folder')
-      .example('$0 index imagenet/ --index wids,dali', 'And what other loaders want: shardindex.json, NAME.idx')
-      .example('$0 index laion/ --labels laion/', "Columns (caption, similarity ...) of img2dataset's 00000.parquet")
-      .example('$0 index shards/ --columns json.width', 'A column for --where "json.width > 100"')
-      .example('$0 index imagenet/ --index crops', 'And what makes random crops faster: NAME.crops'),
+  summary: 'Index WebDataset tars of other software, so that they open immediately',
+  details: 'Writes NAME.parquet next to each tar. The tars do not change.',
+  arguments: {
+    tars: { type: 'string', array: true, demandOption: true, describe: 'Tar files, or folders with tar files' },
+  },
+  options: {
+    overwrite: {
+      type: 'boolean',
+      default: false,
+      group: 'Output',
+      describe: 'Also rebuild indexes that are up to date',
+    },
+    index: {
+      ...OUTPUT_FLAGS.index,
+      describe: `${OUTPUT_FLAGS.index.describe}. These are always written again`,
+    },
+    columns: {
+      type: 'string',
+      array: true,
+      requiresArg: true,
+      group: 'Classes and labels',
+      placeholder: 'PATHS',
+      coerce: (given: readonly string[]) => given.flatMap((text) => text.split(',')),
+      describe: 'Turn values of JSON fields into columns for --where: json.width, or json.width,json.size.0',
+    },
+    labels: {
+      type: 'string',
+      array: true,
+      requiresArg: true,
+      group: 'Classes and labels',
+      placeholder: 'FILE',
+      describe:
+        'Add columns by key from a file (Parquet of img2dataset, CSV or JSON Lines), or from all Parquet files of a folder',
+    },
+    quiet: QUIET_FLAG,
+  },
+  examples: [
+    ['$0 index imagenet-train-*.tar', 'Writes NAME.parquet next to each tar'],
+    ['$0 index imagenet/', 'The same for all tars of a folder'],
+    ['$0 index imagenet/ --index wids,dali', 'Also write what other loaders need: shardindex.json, NAME.idx'],
+    ['$0 index imagenet/ --index crops', 'Also write NAME.crops, which makes random crops faster'],
+    ['$0 index laion/ --labels laion/', "Columns such as caption from img2dataset's 00000.parquet"],
+    ['$0 index shards/ --columns json.width', 'A column for --where "json.width > 100"'],
+  ],
   handler: async ({ tars, overwrite, index, columns, labels, json, quiet }) => {
     const { indexShards } = await import('@shardtool/writer');
     const report = await indexShards(tars, {

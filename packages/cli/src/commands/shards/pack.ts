@@ -2,6 +2,7 @@ import { escapeControls } from '@shardtool/base/text';
 import type { PackOptions, PackProgress, PackReport } from '@shardtool/writer';
 import { OUTPUT_OPTIONS, PACK_OPTIONS } from '@shardtool/writer/option-table';
 import { command } from '../../command.js';
+import { OUTPUT_ARGUMENT } from '../../options/arguments.js';
 import { flagsOf } from '../../options/option-flags.js';
 import { OUTPUT_FLAGS } from '../../options/output-flags.js';
 import { adviceOnClasses, adviceOnPatterns, tablesBelow } from '../../pack/source-advice.js';
@@ -26,37 +27,43 @@ import { WriteRate } from '../../terminal/write-rate.js';
 
 export const packCommand = command({
   name: 'pack',
-  positionals: '<source> <output>',
-  describe: 'Pack a folder of images into shards',
-  // What is left out here is filled in by the writer.
-  builder: (yargs) =>
-    yargs
-      .positional('source', {
-        type: 'string',
-        demandOption: true,
-        describe: 'Folder with a folder for each class; s3:// too',
-      })
-      .positional('output', { type: 'string', demandOption: true, describe: 'Folder for the shards; s3:// too' })
-      .options(OUTPUT_FLAGS)
-      .options(flagsOf(PACK_OPTIONS))
-      .option('split', {
-        type: 'string',
-        array: true,
-        requiresArg: true,
-        describe: 'Then split it by the hash of its keys: val=0.1 (see split)',
-        coerce: (given: readonly string[]) => new Map(given.map(shareOf)),
-      })
-      .example('$0 pack photos shards', 'photos/cat/1.jpg becomes sample cat/1 of class cat')
-      .example('$0 pack s3://bucket/photos shards', 'From a bucket, many objects at a time')
-      .example('$0 pack photos s3://bucket/shards', 'To a bucket, without room for all shards here')
-      .example('$0 pack photos shards --resize 256 --quality 90', 'Smaller images')
-      .example('$0 pack photos shards --labels labels.csv', 'Classes and columns from a table')
-      .example("$0 pack photos shards --exclude '**/raw/**' --exclude '*.tif'", 'Some of the files')
-      .example('$0 pack imagenet shards --splits', 'imagenet/train and imagenet/val to shards/train and shards/val')
-      .example('$0 pack photos shards --check decode --on-bad quarantine', 'Decode all, go on past damaged images')
-      .example('$0 pack photos shards --index crops', 'With what makes random crops faster')
-      .example('$0 pack photos shards --append', 'Add what is new since the last pack')
-      .example('$0 pack photos shards --part 3/16', 'What the third of 16 machines does'),
+  summary: 'Pack a folder of images into shards',
+  details:
+    'An interrupted pack resumes if you repeat the command. Options you omit have the defaults below; with --append, the values of the first pack.',
+  arguments: {
+    source: {
+      type: 'string',
+      demandOption: true,
+      describe: 'Folder with one folder per class, or a URL such as s3://bucket/photos',
+    },
+    output: OUTPUT_ARGUMENT,
+  },
+  options: {
+    ...OUTPUT_FLAGS,
+    ...flagsOf(PACK_OPTIONS),
+    split: {
+      type: 'string',
+      array: true,
+      requiresArg: true,
+      group: 'Output',
+      placeholder: 'NAME=SHARE',
+      describe: 'Split the dataset afterwards by the hash of its keys: val=10% (see "split")',
+      coerce: (given: readonly string[]) => new Map(given.map(shareOf)),
+    },
+  },
+  examples: [
+    ['$0 pack photos shards', 'photos/cat/1.jpg becomes the sample cat/1 of class cat'],
+    ['$0 pack photos shards --resize 256 --quality 90', 'Shrink the images'],
+    ['$0 pack photos shards --labels labels.csv', 'Classes and columns from a table'],
+    ['$0 pack photos shards --check decode --on-bad quarantine', 'Decode every image, and skip damaged ones'],
+    ['$0 pack s3://bucket/photos shards', 'From a bucket, many objects at a time'],
+    ['$0 pack photos s3://bucket/shards', 'To a bucket; not all shards need room on the local disk'],
+    ["$0 pack photos shards --exclude '**/raw/**' --exclude '*.tif'", 'Skip some of the files'],
+    ['$0 pack imagenet shards --splits', 'imagenet/train and imagenet/val become shards/train and shards/val'],
+    ['$0 pack photos shards --index crops', 'With crop indexes, which make random crops faster'],
+    ['$0 pack photos shards --append', 'Add images that are new since the last pack'],
+    ['$0 pack photos shards --part 3/16', 'Pack the third of 16 parts, on one of 16 machines'],
+  ],
   handler: async (given) => {
     const { changesBytes, pack, partOfEnvironment } = await import('@shardtool/writer');
     const { source, output, json, quiet, split, dryRun = false } = given;

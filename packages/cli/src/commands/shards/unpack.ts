@@ -1,5 +1,6 @@
 import { escapeControls } from '@shardtool/base/text';
 import { command } from '../../command.js';
+import { DATASET_ARGUMENT } from '../../options/arguments.js';
 import { DATASET_FLAGS, openFilesGiven } from '../../options/dataset-flags.js';
 import { QUIET_FLAG } from '../../options/output-flags.js';
 import { print, UsageError } from '../../terminal/outcome.js';
@@ -8,22 +9,33 @@ import { countOf } from '../../terminal/size.js';
 
 export const unpackCommand = command({
   name: 'unpack',
-  positionals: '<dataset> <folder>',
-  describe: 'Write every field of every sample to a file of its own, the image under the name that it was packed from',
-  builder: (yargs) =>
-    yargs
-      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
-      .positional('folder', {
-        type: 'string',
-        demandOption: true,
-        describe: 'Where the files go, and nowhere else; - for one tar on standard output',
-      })
-      .options(DATASET_FLAGS)
-      .option('fields', { type: 'string', array: true, requiresArg: true, describe: 'Only these fields' })
-      .option('quiet', QUIET_FLAG)
-      .example('$0 unpack shards photos', 'All files')
-      .example('$0 unpack shards photos --fields jpg --fields json', 'Images and their JSON')
-      .example('$0 unpack shards - | ssh host tar x', 'As a tar, onto another machine'),
+  summary: 'Write the fields of all samples to files, images under their original names',
+  arguments: {
+    dataset: DATASET_ARGUMENT,
+    folder: {
+      type: 'string',
+      demandOption: true,
+      describe: 'Folder for the files, or - for a tar on standard output',
+    },
+  },
+  options: {
+    ...DATASET_FLAGS,
+    fields: {
+      type: 'string',
+      array: true,
+      requiresArg: true,
+      group: 'Output',
+      placeholder: 'FIELD',
+      isCommon: true,
+      describe: 'Write only these fields',
+    },
+    quiet: QUIET_FLAG,
+  },
+  examples: [
+    ['$0 unpack shards photos', 'All files'],
+    ['$0 unpack shards photos --fields jpg --fields json', 'Images and their JSON'],
+    ['$0 unpack shards - | ssh host tar x', 'Send the files to another machine as a tar'],
+  ],
   handler: async ({ dataset: location, folder, fields, quiet, ...seen }) => {
     await using dataset = await openFilesGiven(location, seen);
     const unknown = fields?.find((field) => !dataset.fields.includes(field));

@@ -1,7 +1,8 @@
 import { escapeControls } from '@shardtool/base/text';
 import type { QuarantinedSample, RepairReport, VerifyProgress, VerifyReport } from '@shardtool/writer';
 import { command } from '../../command.js';
-import { size, wholeNumber } from '../../options/flags.js';
+import { DATASET_ARGUMENT } from '../../options/arguments.js';
+import { size, WORKERS_FLAG } from '../../options/flags.js';
 import { QUIET_FLAG } from '../../options/output-flags.js';
 import { foundFault, print, UsageError } from '../../terminal/outcome.js';
 import { ProgressView } from '../../terminal/progress-view.js';
@@ -10,41 +11,47 @@ import { countOf, formatCount, formatSize } from '../../terminal/size.js';
 
 export const verifyCommand = command({
   name: 'verify',
-  positionals: '<dataset>',
-  describe: 'Check headers, checksums and counts; exit 1 and a line for each damaged sample',
-  builder: (yargs) =>
-    yargs
-      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards, or one tar' })
-      .option('check', {
-        choices: ['checksums', 'decode'] as const,
-        default: 'checksums' as const,
-        requiresArg: true,
-        describe: 'checksums compares all bytes with their checksums; decode also decodes every image completely',
-      })
-      .option('fix', {
-        type: 'boolean',
-        default: false,
-        describe: 'Write damaged shards anew without the damaged samples; the folder "quarantine" keeps what was there',
-      })
-      .option('source', {
-        type: 'string',
-        requiresArg: true,
-        describe: 'With --fix: the folder that was packed, or s3:// and other places, to take damaged samples from',
-      })
-      .option('max-sample-bytes', {
-        ...size('--max-sample-bytes', 'With --fix: largest sample that is held in memory, as 4GiB'),
-        defaultDescription: '1024MiB',
-      })
-      .option('workers', wholeNumber('--workers', 'Threads; by default one a core', { to: 1024 }))
-      .option('json', {
-        type: 'boolean',
-        default: false,
-        describe: 'One JSON object a line: the faults, then the totals',
-      })
-      .option('quiet', QUIET_FLAG)
-      .example('$0 verify shards', 'Every byte against its checksum')
-      .example('$0 verify shards --check decode', 'And every image decoded whole')
-      .example('$0 verify shards --fix --source photos', 'Repair; damaged samples come back from photos'),
+  summary: 'Check all bytes against their checksums, and repair damaged shards',
+  details: 'Prints a line for each damaged sample, and exits with 1 if there is one.',
+  arguments: { dataset: DATASET_ARGUMENT },
+  options: {
+    check: {
+      choices: ['checksums', 'decode'] as const,
+      default: 'checksums' as const,
+      requiresArg: true,
+      group: 'Input',
+      placeholder: 'LEVEL',
+      isCommon: true,
+      describe: 'checksums compares all bytes with their checksums; decode also decodes every image completely',
+    },
+    fix: {
+      type: 'boolean',
+      default: false,
+      group: 'Output',
+      isCommon: true,
+      describe: 'Rebuild damaged shards without their damaged samples; the folder "quarantine" keeps the old files',
+    },
+    source: {
+      type: 'string',
+      requiresArg: true,
+      group: 'Output',
+      placeholder: 'FOLDER',
+      isCommon: true,
+      describe: 'With --fix: folder or URL that was packed; damaged samples are restored from it',
+    },
+    'max-sample-bytes': {
+      ...size('--max-sample-bytes', 'With --fix: maximum size of a sample that is held in memory, such as 4GiB'),
+      group: 'Performance',
+      defaultDescription: '1024MiB',
+    },
+    workers: WORKERS_FLAG,
+    quiet: QUIET_FLAG,
+  },
+  examples: [
+    ['$0 verify shards', 'Compare every byte with its checksum'],
+    ['$0 verify shards --check decode', 'Also decode every image completely'],
+    ['$0 verify shards --fix --source photos', 'Repair; damaged samples are restored from photos'],
+  ],
   handler: async (given) => {
     const { dataset, check, fix, source, maxSampleBytes, workers, json, quiet } = given;
     if (fix) return repairAndReport(given);

@@ -7,27 +7,37 @@ import { countOf } from '../../terminal/size.js';
 
 export const mergeCommand = command({
   name: 'merge',
-  positionals: '<datasets..>',
-  describe: 'Make one dataset of several: a file that every command takes in place of a folder',
-  builder: (yargs) =>
-    yargs
-      .positional('datasets', { type: 'string', array: true, demandOption: true, describe: 'Folders of shards' })
-      .option('output', {
-        type: 'string',
-        requiresArg: true,
-        demandOption: true,
-        describe: 'The file to write, as both.json',
-      })
-      .option('class-lists', {
-        choices: ['name', 'offset', 'apart'] as const,
-        default: 'name' as const,
-        requiresArg: true,
-        describe: 'Classes of one name are one (name), follow each other (offset), or keep their numbers (apart)',
-      })
-      .option('copy', COPY_FLAG)
-      .example('$0 merge photos paintings --output both.json', 'Nothing is copied; weights may be written into it')
-      .example('$0 bench both.json', 'In place of a folder')
-      .example('$0 merge photos paintings --output both.json --copy both', 'And as shards of its own'),
+  summary: 'Combine several datasets: a small file that every command takes like a folder',
+  arguments: {
+    datasets: { type: 'string', array: true, demandOption: true, describe: 'Folders of shards, or URLs' },
+  },
+  options: {
+    output: {
+      type: 'string',
+      requiresArg: true,
+      demandOption: true,
+      group: 'Output',
+      placeholder: 'FILE',
+      isCommon: true,
+      describe: 'File to write, such as both.json',
+    },
+    'class-lists': {
+      choices: ['name', 'offset', 'apart'] as const,
+      default: 'name' as const,
+      requiresArg: true,
+      group: 'Classes and labels',
+      placeholder: 'RULE',
+      isCommon: true,
+      describe:
+        'How to combine the classes: name joins classes of the same name, offset numbers the lists one after the other, apart keeps all numbers',
+    },
+    copy: COPY_FLAG,
+  },
+  examples: [
+    ['$0 merge photos paintings --output both.json', 'Nothing is copied; you can add weights to the file'],
+    ['$0 bench both.json', 'Use it like a folder'],
+    ['$0 merge photos paintings --output both.json --copy both', 'Also copy the samples into new shards'],
+  ],
   handler: async ({ datasets, output, classLists, copy }) => {
     if (!output.endsWith('.json'))
       throw new UsageError(`--output takes a file that ends with .json, and not "${output}".`);

@@ -1,100 +1,162 @@
 import { escapeControls } from '@shardtool/base/text';
 import type { AddOverlayOptions, OverlaySummary } from '@shardtool/reader';
-import { command } from '../../command.js';
+import { type CommandFamily, command } from '../../command.js';
+import { BASE_ARGUMENT } from '../../options/arguments.js';
 import { openGiven, readKeys } from '../../options/dataset-flags.js';
+import { PARENT_FLAG } from '../../options/overlay-flags.js';
 import { newClassLines } from '../../terminal/new-classes.js';
 import { print, UsageError } from '../../terminal/outcome.js';
 import { countOf } from '../../terminal/size.js';
 
-const ACTIONS = ['add', 'ls', 'show', 'log', 'rm'] as const;
+const NAME = { type: 'string', demandOption: true, describe: 'Name of the overlay' } as const;
 
-export const overlayCommand = command({
-  name: 'overlay',
-  positionals: '<action> <dataset> [name]',
-  describe: 'Other classes and labels, and samples left out, as a small file beside the shards',
-  builder: (yargs) =>
-    yargs
-      .positional('action', {
-        choices: ACTIONS,
-        demandOption: true,
-        describe: 'add: make one; ls: all of a dataset; show: its lines; log: what it lies on; rm: take it away',
-      })
-      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards' })
-      .positional('name', { type: 'string', describe: 'Name of the overlay' })
-      .option('exclude-keys', { type: 'string', requiresArg: true, describe: 'add: leave out the keys in this file' })
-      .option('exclude-where', {
-        type: 'string',
-        requiresArg: true,
-        describe: 'add: leave out the samples for which this holds: "width < 64"',
-      })
-      .option('labels', {
-        type: 'string',
-        requiresArg: true,
-        describe: 'add: classes and columns, CSV or JSON Lines: key,class,... or path,class,...',
-      })
-      .option('rename', {
-        type: 'string',
-        array: true,
-        requiresArg: true,
-        describe: 'add: OLD=NEW, a new name for a class; that of another class merges the two',
-      })
-      .option('classes', {
-        type: 'string',
-        requiresArg: true,
-        describe: 'add: a file with all classes in their new order, one a line',
-      })
-      .option('parent', { type: 'string', requiresArg: true, describe: 'add: the overlay that it lies on' })
-      .option('output', {
-        type: 'string',
-        requiresArg: true,
-        describe: 'add: another file than DATASET/overlays/NAME.jsonl',
-      })
-      .option('json', { type: 'boolean', default: false, describe: 'JSON' })
-      .example('$0 overlay add shards clean --exclude-keys bad.txt --labels fixed.csv', 'No shard changes')
-      .example(
-        '$0 overlay add shards fewer --parent clean --rename dog=animal --rename cat=animal',
-        'Two classes as one',
-      )
-      .example('$0 bench shards --overlay fewer', 'Every command and the loader take it'),
+const overlayAddCommand = command({
+  name: 'add',
+  summary: 'Write an overlay: exclude samples, change classes and columns',
+  details: 'It is the file DATASET/overlays/NAME.jsonl. Existing overlays are never overwritten.',
+  arguments: { dataset: BASE_ARGUMENT, name: { ...NAME, describe: 'Name of the overlay to write' } },
+  options: {
+    'exclude-keys': {
+      type: 'string',
+      requiresArg: true,
+      group: 'Samples',
+      placeholder: 'FILE',
+      isCommon: true,
+      describe: 'Exclude the samples whose keys are in this text file, one per line',
+    },
+    'exclude-where': {
+      type: 'string',
+      requiresArg: true,
+      group: 'Samples',
+      placeholder: 'EXPRESSION',
+      isCommon: true,
+      describe: 'Exclude the samples that match: "width < 64"',
+    },
+    labels: {
+      type: 'string',
+      requiresArg: true,
+      group: 'Classes and labels',
+      placeholder: 'FILE',
+      isCommon: true,
+      describe: 'Classes and columns, as CSV or JSON Lines: key,class,... or path,class,...',
+    },
+    rename: {
+      type: 'string',
+      array: true,
+      requiresArg: true,
+      group: 'Classes and labels',
+      placeholder: 'OLD=NEW',
+      isCommon: true,
+      describe: 'Rename a class. If the new name is that of another class, the two are merged',
+    },
+    classes: {
+      type: 'string',
+      requiresArg: true,
+      group: 'Classes and labels',
+      placeholder: 'FILE',
+      describe: 'Text file with all classes in their new order, one per line',
+    },
+    parent: PARENT_FLAG,
+    output: {
+      type: 'string',
+      requiresArg: true,
+      group: 'Output',
+      placeholder: 'FILE',
+      describe: 'File to write. Default: DATASET/overlays/NAME.jsonl',
+    },
+  },
+  examples: [
+    ['$0 overlay add shards clean --exclude-keys bad.txt --labels fixed.csv', 'The shards do not change'],
+    ['$0 overlay add shards fewer --parent clean --rename dog=animal --rename cat=animal', 'Merge two classes'],
+    ['$0 bench shards --overlay fewer', 'Every command and loader takes it'],
+  ],
   handler: async (given) => {
-    const { action, dataset: location, name, json } = given;
-    if (action === 'ls') return list(location, json);
-    if (name === undefined) throw new UsageError(`overlay ${action} takes the name of an overlay behind the dataset.`);
-    const { addOverlay, removeOverlay, overlayHistory, readOverlay } = await import('@shardtool/reader');
-    if (action === 'add') {
-      const report = await addOverlay(location, await optionsOf(name, given));
-      if (json) return print(JSON.stringify(report));
-      return print(
-        [
-          `Made ${escapeControls(report.file)}: ${countOf(report.excluded, 'sample')} left out, ${countOf(report.relabelled, 'sample')} of ` +
-            `another class, columns set of ${countOf(report.set, 'sample')}; ${countOf(report.classes, 'class', 'classes')}.`,
-          ...newClassLines(report),
-        ].join('\n'),
-      );
-    }
-    if (action === 'rm') {
-      const kept = await removeOverlay(location, name);
-      return print(json ? JSON.stringify({ kept }) : `Dropped; ${escapeControls(kept)} has it still.`);
-    }
-    if (action === 'log') {
-      const chain = await overlayHistory(location, name);
-      return print(json ? JSON.stringify(chain) : chain.map(line).join('\n'));
-    }
-    const { overlayLine } = await import('@shardtool/format');
+    const { addOverlay } = await import('@shardtool/reader');
+    const report = await addOverlay(given.dataset, await optionsOf(given.name, given));
+    if (given.json) return print(JSON.stringify(report));
+    const { file, excluded, relabelled, set, classes } = report;
+    await print(
+      [
+        `Wrote ${escapeControls(file)}: ${countOf(excluded, 'sample')} excluded, ${countOf(relabelled, 'sample')} with another ` +
+          `class, ${countOf(set, 'sample')} with other columns; ${countOf(classes, 'class', 'classes')}.`,
+        ...newClassLines(report),
+      ].join('\n'),
+    );
+  },
+});
+
+const overlayLsCommand = command({
+  name: 'ls',
+  summary: 'List the overlays of a dataset',
+  arguments: { dataset: BASE_ARGUMENT },
+  options: {},
+  examples: [['$0 overlay ls shards', 'Name, parent, hash and changes of each']],
+  handler: async ({ dataset: location, json }) => {
+    const { listOverlays } = await import('@shardtool/reader');
+    const overlays = await listOverlays(location);
+    // Without overlays it is not known yet whether there is a dataset.
+    if (overlays.length === 0) await (await openGiven(location, {})).close();
+    if (json) return print(JSON.stringify(overlays));
+    await print(overlays.length === 0 ? `${escapeControls(location)} has no overlays.` : overlays.map(line).join('\n'));
+  },
+});
+
+const overlayShowCommand = command({
+  name: 'show',
+  summary: 'Print an overlay: a header, then one JSON object per changed sample',
+  arguments: { dataset: BASE_ARGUMENT, name: NAME },
+  options: {},
+  examples: [['$0 overlay show shards clean', 'The lines are JSON, with or without --json']],
+  handler: async ({ dataset: location, name }) => {
+    const [{ readOverlay }, { overlayLine }] = await Promise.all([
+      import('@shardtool/reader'),
+      import('@shardtool/format'),
+    ]);
     const { entries, ...header } = await readOverlay(location, name);
     await print(JSON.stringify(header));
     for (const entry of entries) await print(overlayLine(entry));
   },
 });
 
-async function list(location: string, json: boolean): Promise<void> {
-  const { listOverlays } = await import('@shardtool/reader');
-  const overlays = await listOverlays(location);
-  // Of a place without overlays it is not known yet whether there is a dataset.
-  if (overlays.length === 0) await (await openGiven(location, {})).close();
-  if (json) return print(JSON.stringify(overlays));
-  await print(overlays.length === 0 ? `${escapeControls(location)} has no overlays.` : overlays.map(line).join('\n'));
-}
+const overlayLogCommand = command({
+  name: 'log',
+  summary: 'List an overlay and its chain of parents',
+  arguments: { dataset: BASE_ARGUMENT, name: NAME },
+  options: {},
+  examples: [['$0 overlay log shards fewer', 'The overlay first, then its parent, and so on']],
+  handler: async ({ dataset: location, name, json }) => {
+    const { overlayHistory } = await import('@shardtool/reader');
+    const chain = await overlayHistory(location, name);
+    await print(json ? JSON.stringify(chain) : chain.map(line).join('\n'));
+  },
+});
+
+const overlayRmCommand = command({
+  name: 'rm',
+  summary: 'Remove an overlay; a copy stays in overlays/dropped',
+  arguments: { dataset: BASE_ARGUMENT, name: NAME },
+  options: {},
+  examples: [['$0 overlay rm shards clean', 'Fails if another overlay has it as its parent']],
+  handler: async ({ dataset: location, name, json }) => {
+    const { removeOverlay } = await import('@shardtool/reader');
+    const kept = await removeOverlay(location, name);
+    await print(
+      json ? JSON.stringify({ kept }) : `Removed ${escapeControls(name)}; a copy is in ${escapeControls(kept)}.`,
+    );
+  },
+});
+
+export const overlayCommand: CommandFamily = {
+  name: 'overlay',
+  summary: 'Change classes and columns, or exclude samples, without touching shards',
+  details: 'An overlay is a small file next to the shards. Pass --overlay NAME to any command or loader to apply it.',
+  commands: [overlayAddCommand, overlayLsCommand, overlayShowCommand, overlayLogCommand, overlayRmCommand],
+  examples: [
+    ['$0 overlay add shards clean --exclude-keys bad.txt', 'Exclude the keys in bad.txt'],
+    ['$0 overlay ls shards', 'List the overlays'],
+    ['$0 bench shards --overlay clean', 'Every command and loader takes it'],
+  ],
+};
 
 function line({ name, parent, hash, excluded, relabelled, set, kept, splits, note }: OverlaySummary): string {
   const changes = [

@@ -1,33 +1,35 @@
 import { escapeControls } from '@shardtool/base/text';
 import { command } from '../../command.js';
+import { BASE_ARGUMENT } from '../../options/arguments.js';
 import { COPY_FLAG, copyView } from '../../options/output-flags.js';
+import { overlayNameFlag, PARENT_FLAG } from '../../options/overlay-flags.js';
 import { newClassLines } from '../../terminal/new-classes.js';
 import { print } from '../../terminal/outcome.js';
 import { countOf } from '../../terminal/size.js';
 
 export const relabelCommand = command({
   name: 'relabel',
-  positionals: '<dataset>',
-  describe: 'Give samples other classes and columns, as an overlay; no shard changes',
-  builder: (yargs) =>
-    yargs
-      .positional('dataset', { type: 'string', demandOption: true, describe: 'Folder of shards' })
-      .option('labels', {
-        type: 'string',
-        requiresArg: true,
-        demandOption: true,
-        describe: 'CSV or JSON Lines: key,class,... or path,class,...',
-      })
-      .option('name', {
-        type: 'string',
-        requiresArg: true,
-        default: 'relabel',
-        describe: 'Name of the overlay that it becomes',
-      })
-      .option('parent', { type: 'string', requiresArg: true, describe: 'The overlay that it lies on' })
-      .option('copy', COPY_FLAG)
-      .option('json', { type: 'boolean', default: false, describe: 'One JSON object' })
-      .example('$0 relabel shards --labels new.csv', 'Then: --overlay relabel'),
+  summary: 'Change classes and columns of samples with an overlay; shards do not change',
+  details: 'An overlay is a small file next to the shards. Pass --overlay NAME to any command or loader to apply it.',
+  arguments: { dataset: BASE_ARGUMENT },
+  options: {
+    labels: {
+      type: 'string',
+      requiresArg: true,
+      demandOption: true,
+      group: 'Classes and labels',
+      placeholder: 'FILE',
+      isCommon: true,
+      describe: 'CSV or JSON Lines: key,class,... or path,class,...',
+    },
+    name: overlayNameFlag('relabel'),
+    parent: PARENT_FLAG,
+    copy: COPY_FLAG,
+  },
+  examples: [
+    ['$0 relabel shards --labels new.csv', 'Writes the overlay "relabel"'],
+    ['$0 ls shards --overlay relabel', 'Every command and loader takes it'],
+  ],
   handler: async ({ dataset: location, labels, name, parent, copy, json }) => {
     const [{ addOverlay }, { readPackedLabels }] = await Promise.all([
       import('@shardtool/reader'),
