@@ -97,7 +97,7 @@ test('a part, new labels and two datasets are named, and copied where that is as
   const both = path.join(folder, 'both.json');
   expect((await shardtool('merge', shards, cats, '--output', both)).stdout).toEqual(
     expect.stringMatching(
-      /^Wrote .*both\.json: 70 samples of 2 datasets, 6 classes\.\n {2}10 samples with a key that came before, as cat\/cat_\d+: /,
+      /^Wrote .*both\.json: 70 samples of 2 datasets, 6 classes\.\n {2}10 duplicate keys, such as cat\/cat_\d+: /,
     ),
   );
   expect((await shardtool('merge', shards, cats, '--output', both)).stderr).toContain(

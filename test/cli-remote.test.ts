@@ -40,7 +40,7 @@ test('bench says what storage gave, and a cache is listed and cleared', async ()
   expect(first.hadBytesPerSecond).toBeGreaterThan(0);
   expect(await bench()).toMatchObject({ fetchedBytes: 0, retries: 0, samplesAgain: 0 });
   expect((await shardtool('cache', 'ls', cache)).stdout).toMatch(/^6 pieces, 2\.\d MB\n$/);
-  expect((await shardtool('cache', 'clear', cache)).stdout).toMatch(/^removed 6 pieces/);
+  expect((await shardtool('cache', 'clear', cache)).stdout).toMatch(/^Removed 6 pieces/);
   expect(CacheFolder.contents(cache).pieces).toBe(0);
   fs.writeFileSync(path.join(cache, '..', 'other'), '');
   expect(await shardtool('cache', 'clear', path.dirname(cache))).toMatchObject({ code: 2 });

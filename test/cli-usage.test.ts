@@ -88,21 +88,24 @@ test.each([
   [['overlay', 'add', shards, 'x', '--exclude-where', 'wide > 9'], 'shardtool: --exclude-where: '],
   [['plan', shards, '--where', 'width >'], '--where: expected a column or a value'],
   [['cat', shards, 'cat/cat_001', 'png'], 'Sample "cat/cat_001" has no field "png"; its fields are cls, jpg.'],
+  [['cat', shards, 'cat/none'], 'has no sample with the key "cat/none"'],
+  [['pack', emptyFolder(), 'x'], 'contains no file that can be packed'],
+  [['ls', shards, '--overlay', 'none'], 'There is no overlay'],
   [['unpack', shards, 'x', '--fields', 'png'], 'No sample has a field "png"; the fields are cls, jpg.'],
 ])('%j is not right, and one line says why: exit code 2', async (args, sentence) => {
   expectOneLine(await shardtool(...args), 2, sentence);
 });
 
-test.each([
-  [['pack', 'examples/photos', shards], 'holds a dataset already'],
-  [['cat', shards, 'cat/none'], 'has no sample with the key "cat/none"'],
-])('%j cannot be done, and one line says why: exit code 1', async (args, sentence) => {
-  expectOneLine(await shardtool(...args), 1, sentence);
-});
+test.each([[['pack', 'examples/photos', shards], 'holds a dataset already']])(
+  '%j cannot be done, and one line says why: exit code 1',
+  async (args, sentence) => {
+    expectOneLine(await shardtool(...args), 1, sentence);
+  },
+);
 
 test.each([
   [['help', 'ls'], 0],
-  [['cat', shards, 'cat/none'], 1],
+  [['pack', 'examples/photos', shards], 1],
   [['ls', 'nowhere'], 2],
 ] as const)('the process of %j ends with the code, and prints what the command does', async (args, exitCode) => {
   const { code, stdout, stderr } = await shardtool(...args);

@@ -273,7 +273,7 @@ test('an array job of Slurm and an Indexed Job say by themselves which part it i
   const first = await shardtoolWith(slurm, 'pack', source, output, '--max-shard-samples', '2');
   expect(first).toMatchObject({
     code: 0,
-    stderr: 'Part 1/2, as SLURM_ARRAY_TASK_ID and SLURM_ARRAY_TASK_COUNT say; --part 1/1 packs everything.\n',
+    stderr: 'Part 1/2, from SLURM_ARRAY_TASK_ID and SLURM_ARRAY_TASK_COUNT; --part 1/1 packs everything.\n',
     stdout: expect.stringContaining('  part 1/2: 2 shards of other parts are still to come\n'),
   });
   const early = await shardtool('commit', output);

@@ -5,6 +5,7 @@ import { commandHelp, type HelpLayout, toolHelp } from './help/render.js';
 import { allFlags } from './options/general-flags.js';
 import { useStorageFlags } from './options/storage-flags.js';
 import { namesOf, parseCommand } from './parse-command.js';
+import { setLogFormat } from './terminal/log.js';
 import { print, UsageError } from './terminal/outcome.js';
 import { paintFor } from './terminal/style.js';
 import { version } from './version.js';
@@ -37,6 +38,7 @@ export async function runCli(
       if (error instanceof UsageError) error.message += ` See "shardtool ${name} --help".`;
       throw error;
     });
+    setLogFormat(given['log-format'] as 'text' | 'json');
     await useStorageFlags(given);
     await command.handler(given as never);
   } catch (error) {

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { inspect } from 'node:util';
 import { escapeControls, toMessage } from '@shardtool/base/text';
+import { isJsonLog, log, setLogFormat } from './log.js';
 
 /** The command line itself is not right: exit code 2. */
 export class UsageError extends Error {}
@@ -26,6 +27,7 @@ export function foundFault(): void {
  */
 export async function fail(thrown: unknown, words: readonly string[], flags: readonly string[]): Promise<void> {
   const verbose = words.includes('--verbose');
+  setLogFormat(asksJsonLog(words) ? 'json' : 'text');
   const { asFileError, OptionError, ShardtoolError } = await import('@shardtool/base');
   const error = asFileError(thrown);
   const isUsage = error instanceof UsageError || error instanceof OptionError || namesNothing(error, words);
@@ -44,8 +46,14 @@ export async function fail(thrown: unknown, words: readonly string[], flags: rea
   if (!isForeseen) text += ' (Nobody foresaw this: please report what the same command prints with --verbose.)';
   const message = toMessage(text.replace(/\s*\n\s*/g, ' '));
   if (words.includes('--json')) await print(JSON.stringify({ error: errorObject(error, message) }));
-  console.error(`shardtool: ${message}`);
+  if (isJsonLog()) log('error', message, { event: 'error', ...errorObject(error, message) });
+  else console.error(`shardtool: ${message}`);
   if (verbose) console.error(withColours(error));
+}
+
+/** Whether the words ask for JSON on standard error. They may be words that could not be parsed. */
+function asksJsonLog(words: readonly string[]): boolean {
+  return words.includes('--log-format=json') || words[words.indexOf('--log-format') + 1] === 'json';
 }
 
 /** An error for programs: the stable code, the sentence, and where the trouble is. */
@@ -61,16 +69,19 @@ function codeOf(error: unknown): string {
   return typeof code === 'string' ? code : 'ERR_SHARDTOOL_INTERNAL';
 }
 
-/** Whether a word of the command line is the place of a source or dataset that is not there. */
+/** Whether the command line names something that does not exist: a source, a dataset, a key, an overlay. */
 function namesNothing(error: unknown, words: readonly string[]): boolean {
-  if (!(error instanceof Error) || !('path' in error) || typeof error.path !== 'string') return false;
-  if (!words.some((word) => path.resolve(word) === path.resolve(error.path as string))) return false;
-  const code = (error.cause as NodeJS.ErrnoException | undefined)?.code;
+  if (!(error instanceof Error)) return false;
+  const { path: place, key } = error as { readonly path?: unknown; readonly key?: unknown };
+  const { name, code } = (error.cause ?? {}) as NodeJS.ErrnoException;
+  if (error.name === 'SampleNotFoundError') return words.includes(String(key));
+  if (error.name === 'OverlayError') return name === 'FileNotFoundError';
+  if (typeof place !== 'string' || !words.some((word) => path.resolve(word) === path.resolve(place))) return false;
   return code === 'ENOENT' || NOTHING.includes(error.name);
 }
 
-/** Errors, of which some come by their class from a worker, of places without what the command asks for. */
-const NOTHING = ['FileNotFoundError', 'SourceError', 'UnfinishedPackError'];
+/** Names of errors about a place without what the command asks for. Some come from a worker, without their class. */
+const NOTHING = ['FileNotFoundError', 'SourceError', 'UnfinishedPackError', 'NoImagesError'];
 
 const ESCAPE = '\u001b';
 const COLOUR = new RegExp(`(${ESCAPE}\\[\\d+m)`);

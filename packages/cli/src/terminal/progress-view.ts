@@ -1,5 +1,6 @@
 import { escapeControls } from '@shardtool/base/text';
 import type { SingleBar } from 'cli-progress';
+import { isJsonLog, log } from './log.js';
 import { type Progress, progressLine } from './progress-line.js';
 
 type Bar = typeof SingleBar;
@@ -7,7 +8,7 @@ type Bar = typeof SingleBar;
 /** Without a terminal a line is printed this often. */
 const LINE_EVERY_MS = 5000;
 
-/** Shows how far some work is: a bar on a terminal, a line now and then elsewhere. Both go to standard error. */
+/** Shows how far some work is, on standard error: a bar on a terminal, elsewhere a line with the time every few seconds. */
 export class ProgressView {
   readonly #Bar: Bar | null;
   #bar: SingleBar | null = null;
@@ -19,7 +20,8 @@ export class ProgressView {
 
   /** What draws bars is loaded only where there is a terminal. */
   static async open(): Promise<ProgressView> {
-    return new ProgressView(process.stderr.isTTY ? (await import('cli-progress')).SingleBar : null);
+    const hasBar = process.stderr.isTTY && !isJsonLog();
+    return new ProgressView(hasBar ? (await import('cli-progress')).SingleBar : null);
   }
 
   show(progress: Progress): void {
@@ -30,7 +32,7 @@ export class ProgressView {
       this.#bar.update(done, { progress: { ...progress, parts: parts.map((part) => escapeControls(part)) } });
     } else if (performance.now() - this.#lastLine > LINE_EVERY_MS) {
       this.#lastLine = performance.now();
-      console.error(`${stage}: ${escapeControls(parts.join(', '))}`);
+      log('info', `${stage}: ${escapeControls(parts.join(', '))}`, { event: 'progress', stage, done, total }, true);
     }
   }
 

@@ -43,59 +43,90 @@ export const benchCommand = command({
     ['$0 bench shards --step-ms 87', 'Does a training step of 87 ms ever wait?'],
     ['$0 bench shards --transform raw --cold', 'Raw disk throughput'],
   ],
-  handler: async ({ dataset: location, json, stepMs = 0, epochs, cold, transform, ...given }) => {
+  handler: async ({ dataset: location, json, verbose, stepMs = 0, epochs, cold, transform, ...given }) => {
     const { benchDataset } = await import('../../bench/bench.js');
     const options = loaderOptions('bench', given);
     const steps = transform === 'raw' ? ('raw' as const) : await readTransform(transform, options.aspectBuckets);
     await using dataset = await openGiven(location, given);
     const loader = { ...options, transform: steps };
     const result = await benchDataset(dataset, { loader, epochs, cold, stepMs });
-    await print(json ? JSON.stringify(result) : describe(result));
+    await print(json ? JSON.stringify(result) : describe(result, verbose));
   },
 });
 
-/** What storage gave, and what was needed of it. */
+/** Achieved and required bandwidth of storage. */
 function storageLine(storage: NonNullable<BenchResult['storage']>): string {
   const { requests, fetchedBytes, retries, hedges, cacheHitBytes } = storage;
   const all = fetchedBytes + cacheHitBytes;
   const share = all === 0 ? 0 : Math.round((cacheHitBytes / all) * 100);
   return (
-    `storage: ${formatSize(storage.hadBytesPerSecond)}/s came, and ${formatSize(storage.neededBytesPerSecond)}/s were needed; ` +
-    `${Math.round(storage.waitShare * 100)} % of the waiting was for it; ${formatSize(fetchedBytes)} in ` +
+    `storage: ${formatSize(storage.hadBytesPerSecond)}/s achieved, ${formatSize(storage.neededBytesPerSecond)}/s required; ` +
+    `${Math.round(storage.waitShare * 100)} % of the waiting was for storage; ${formatSize(fetchedBytes)} in ` +
     `${countOf(requests, 'request')}, ${share} % of the bytes from the cache; ` +
-    `${countOf(retries, 'retry', 'retries')}, ${formatCount(hedges)} asked for twice`
+    `${countOf(retries, 'retry', 'retries')}, ${countOf(hedges, 'request')} sent twice`
   );
 }
 
-function describe(result: BenchResult): string {
+/** Fewer batches than this say little about a rate. */
+const FEW_BATCHES = 3;
+
+/** The conclusion and what to do about it; with `verbose` also the details. */
+function describe(result: BenchResult, verbose: boolean): string {
+  const { batches, images, advice, step, warnings } = result;
+  const rate = `${formatCount(Math.round(result.imagesPerSecond))} images/s`;
+  const first = result.isFirstInRate ? 'including the first batch' : 'excluding the first batch';
+  const lines = [
+    `${rate} (${first}): ${limitOf(result)}`,
+    ...(batches < FEW_BATCHES
+      ? [
+          `This figure means little, because there ${batches === 1 ? 'was' : 'were'} only ${countOf(batches, 'batch', 'batches')}: use a smaller --batch-size, or more --epochs.`,
+        ]
+      : []),
+    ...(step === null ? [] : [answerOn(step)]),
+    ...advice,
+    ...badLines(result),
+    ...(warnings > 0 ? [`${countOf(warnings, 'image')} decoded with warnings`] : []),
+    ...(verbose
+      ? detailLines(result)
+      : [
+          `${countOf(images, 'image')} in ${countOf(batches, 'batch', 'batches')} of ${formatCount(result.batchSize)}, ` +
+            `${countOf(result.workers, 'worker')}, ${formatSize(result.peakRssBytes)} of memory (--verbose shows details)`,
+        ]),
+  ];
+  return lines.join('\n');
+}
+
+/** What bounds the rate, in words. */
+function limitOf({ boundBy: { io, decode, consumer }, step }: BenchResult): string {
+  if (consumer >= Math.max(io, decode))
+    return step === null ? 'batches come as fast as they are taken' : 'the training step is the limit';
+  return decode >= io ? 'decoding is the limit' : 'reading is the limit';
+}
+
+function badLines({ bad, badKeys }: BenchResult): string[] {
+  if (bad === 0) return [];
+  const keys = badKeys.slice(0, 10).map((key) => escapeControls(key));
+  return [`${countOf(bad, 'bad sample')}: ${keys.join(', ')}${badKeys.length > 10 ? ' ...' : ''}`];
+}
+
+function detailLines(result: BenchResult): string[] {
   const ms = (value: number) => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
   const percent = (part: number) => `${Math.round(part * 100)} %`;
-  const { boundBy, batches, badKeys } = result;
-  const lines = [
-    `${formatCount(Math.round(result.imagesPerSecond))} images/s ${result.isFirstInRate ? 'with' : 'behind'} the first batch, over ${countOf(result.images, 'image')} in ` +
-      `${countOf(batches, 'batch', 'batches')} of ${formatCount(result.batchSize)}; ${countOf(result.workers, 'worker')}, ` +
-      `checksum ${result.checksum}`,
+  const { boundBy, batches, cropIndex } = result;
+  return [
+    `batches: ${countOf(result.images, 'image')} in ${countOf(batches, 'batch', 'batches')} of ${formatCount(result.batchSize)}; ` +
+      `${countOf(result.workers, 'worker')}, checksum ${result.checksum}`,
     `batch wait: p50 ${ms(result.batchWaitP50Ms)}, ${batches < 100 ? 'largest' : 'p99'} ${ms(result.batchWaitP99Ms)}; ` +
       `first batch ${ms(result.firstBatchMs)}`,
-    `memory: ${formatSize(result.peakRssBytes)} at most, of which read buffers ${formatSize(result.readBufferPeakBytes)}; ` +
-      `batch slots of ${formatSize(result.slotBytes)} are in it as far as they were filled`,
-    `main thread: ${result.mainThreadMicrosPerSample.toFixed(1)} microseconds a sample`,
+    `memory: peak ${formatSize(result.peakRssBytes)}, including read buffers of ${formatSize(result.readBufferPeakBytes)} and ` +
+      `the filled part of batch slots of ${formatSize(result.slotBytes)}`,
+    `main thread: ${result.mainThreadMicrosPerSample.toFixed(1)} microseconds per sample`,
     `time: ${percent(boundBy.io)} waiting for reads, ${percent(boundBy.decode)} for decoding, ` +
       `${percent(boundBy.consumer)} in the consumer`,
+    ...(result.storage === null ? [] : [storageLine(result.storage)]),
+    ...(result.codec === null ? [] : [`JPEG by ${result.codec.name}: ${result.codec.reason}`]),
+    ...(cropIndex.used
+      ? [`crop index: ${countOf(cropIndex.spliced, 'image')} decoded with it, ${formatCount(cropIndex.others)} without`]
+      : []),
   ];
-  if (result.storage !== null) lines.push(storageLine(result.storage));
-  if (result.codec !== null) lines.push(`JPEG by ${result.codec.name}: ${result.codec.reason}`);
-  const { used, spliced, others } = result.cropIndex;
-  if (used) {
-    lines.push(`crop index: ${countOf(spliced, 'image')} decoded by it, ${formatCount(others)} from their begin on`);
-  }
-  if (result.bad > 0) {
-    lines.push(
-      `${countOf(result.bad, 'bad sample')}: ${escapeControls(badKeys.slice(0, 10).join(', '))}${badKeys.length > 10 ? ' ...' : ''}`,
-    );
-  }
-  if (result.warnings > 0) lines.push(`${countOf(result.warnings, 'image')} decoded with warnings`);
-  if (result.step !== null) lines.push(answerOn(result.step));
-  lines.push(...result.advice);
-  return lines.join('\n');
 }

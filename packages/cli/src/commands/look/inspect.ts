@@ -7,7 +7,7 @@ import { print } from '../../terminal/outcome.js';
 import { ProgressView } from '../../terminal/progress-view.js';
 import { countOf, formatCount } from '../../terminal/size.js';
 
-/** So many samples of a finding are printed; the report has more. */
+/** Number of samples of a finding to print. The report has more. */
 const PRINTED = 5;
 
 export const inspectCommand = command({
@@ -73,17 +73,32 @@ function show(view: ProgressView, done: number, total: number): void {
 
 function describe(report: InspectReport): string[] {
   const { samples, known, isKept, bad, findings, duplicates, nearDuplicates, leaks, normalize } = report;
-  const before = known === 0 ? '' : `, ${known === samples ? 'all' : formatCount(known)} of them measured before`;
+  const groups: readonly (readonly [string, InspectGroups])[] = [
+    ['equal bytes', duplicates],
+    ['look alike', nearDuplicates],
+    ...(leaks === null ? [] : [['in both datasets', leaks] as const]),
+  ];
+  const none = [
+    ...groups.filter(([, { groups: count }]) => count === 0).map(([title]) => title),
+    ...findings.filter(({ count }) => count === 0).map(({ name }) => name),
+  ];
+  const before = known === 0 ? '' : `, ${known === samples ? 'all' : formatCount(known)} of them measured earlier`;
   return [
     `${countOf(samples, 'sample')} inspected${before}`,
-    ...(isKept ? [] : ['  nothing can lie beside these files, so --where does not know the columns: pack them first']),
+    ...(isKept
+      ? []
+      : [
+          '  the measurements cannot be stored next to these files, so --where does not have their columns: pack them first',
+        ]),
     ...(bad.count === 0 ? [] : ['', `${countOf(bad.count, 'sample')} that cannot be used`]),
     ...bad.samples.slice(0, PRINTED).map(({ key, reason }) => `  ${escapeControls(key)}: ${escapeControls(reason)}`),
-    ...groupLines('equal bytes', duplicates),
-    ...groupLines('look alike', nearDuplicates),
-    ...(leaks === null ? [] : groupLines('in both datasets', leaks)),
+    ...groups.flatMap(([title, group]) => groupLines(title, group)),
     ...findings.flatMap(findingLines),
-    ...(normalize === null ? [] : ['', 'mean and std of all images, as a step:', `  ${stepOf(normalize)}`]),
+    ...(none.length === 0 ? [] : ['', `none: ${none.join(', ')}`]),
+    ...(normalize === null ? [] : ['', 'mean and std of all images, as a transform step:', `  ${stepOf(normalize)}`]),
+    ...(isKept
+      ? ['', 'The measurements are stored: select with --where, for example --where "inspect.sharpness < 20".']
+      : []),
   ];
 }
 
@@ -92,7 +107,7 @@ function stepOf({ mean, std }: NonNullable<InspectReport['normalize']>): string 
 }
 
 function groupLines(title: string, { groups, acrossClasses, samples, first }: InspectGroups): string[] {
-  if (groups === 0) return ['', `${title}: none`];
+  if (groups === 0) return [];
   const across = acrossClasses === 0 ? '' : `, ${formatCount(acrossClasses)} across classes`;
   return [
     '',
@@ -106,7 +121,7 @@ function groupLines(title: string, { groups, acrossClasses, samples, first }: In
 }
 
 function findingLines({ name, help, count, samples }: InspectFinding): string[] {
-  if (count === 0) return ['', `${name}: none`];
+  if (count === 0) return [];
   return [
     '',
     `${name}: ${countOf(count, 'sample')} (${help})`,

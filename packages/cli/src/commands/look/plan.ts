@@ -43,7 +43,17 @@ export const planCommand = command({
     ['$0 plan shards --batch-size 256 --step-ms 87', 'What a step of 87 ms needs'],
     ['$0 plan s3://bucket/shards --step-ms 87 --bandwidth 200MB --cache-size 500GB', 'Will it wait for storage?'],
   ],
-  handler: async ({ dataset: location, json, stepMs, bandwidth, cacheSize, machines, transform: named, ...given }) => {
+  handler: async ({
+    dataset: location,
+    json,
+    verbose,
+    stepMs,
+    bandwidth,
+    cacheSize,
+    machines,
+    transform: named,
+    ...given
+  }) => {
     checkStorage({ stepMs, bandwidth, cacheSize, machines, worldSize: given.worldSize });
     const { planDataset, planAspectBuckets, planMixtureOf } = await import('@shardtool/reader');
     const { aspectBuckets: buckets, ...asked } = loaderOptions('plan', given);
@@ -65,7 +75,7 @@ export const planCommand = command({
     const report = await planDataset(dataset, { ...options, stepMs, bandwidth, cacheSize, machines });
     const { isRemote } = await import('@shardtool/storage');
     const advice = adviceOnPlan({ report, isRemote: isRemote(location), cores: availableParallelism() });
-    await print(json ? JSON.stringify({ ...report, advice }) : [describe(report), ...advice].join('\n'));
+    await print(json ? JSON.stringify({ ...report, advice }) : [describe(report, verbose), ...advice].join('\n'));
   },
 });
 
@@ -143,24 +153,39 @@ function describeMixture(report: MixtureReport): string {
   ].join('\n');
 }
 
-function describe(report: PlanReport): string {
+/** The conclusion in words of a user; with `verbose` also how the order is made. */
+function describe(report: PlanReport, verbose: boolean): string {
   const { order, reads, memory, shuffleQuality, step } = report;
   const score = (value: number | null) => (value === null ? 'unknown' : value.toFixed(2));
-  const lines = [
-    `${countOf(report.samples, 'sample')} in ${countOf(report.shards, 'shard')}; ${countOf(report.worldSize, 'rank')} with ` +
-      `${countOf(report.batches, 'batch', 'batches')} of ${formatCount(report.batchSize)}, ${countOf(report.paddedRows, 'row')} ` +
-      `padded, ${countOf(report.droppedSamples, 'sample')} dropped`,
-    `order: ${countOf(order.streams, 'stream')}, blocks of ${formatCount(order.blockSamples)}, units of a ${order.unit} (shuffle ` +
-      `buffer ${countOf(order.shuffleBufferSize, 'sample')})`,
-    `a rank reads ${countOf(reads.count, 'piece')} of ${formatSize(reads.meanBytes)} an epoch (the largest ${formatSize(reads.largestBytes)})`,
-    `a rank holds ${formatSize(memory.totalBytes)}: read buffers ${formatSize(memory.readBytes)}, batch slots ${formatSize(memory.slotBytes)}`,
-    `mixing, as a multiple of a perfect shuffle: shard ${score(shuffleQuality.shard)}, class ${score(shuffleQuality.class)}, repeat ` +
-      `${score(shuffleQuality.repeat)} (from ${countOf(shuffleQuality.sampledBatches, 'batch', 'batches')})`,
+  const { shard, class: cls, repeat, sampledBatches } = shuffleQuality;
+  const batches =
+    report.worldSize === 1
+      ? countOf(report.batches, 'batch', 'batches')
+      : `${countOf(report.batches, 'batch', 'batches')} on each of ${formatCount(report.worldSize)} ranks`;
+  const ends = [
+    ...(report.paddedRows > 0 ? [`${countOf(report.paddedRows, 'row')} of padding`] : []),
+    ...(report.droppedSamples > 0 ? [`${countOf(report.droppedSamples, 'sample')} dropped`] : []),
   ];
+  const lines = [
+    `An epoch has ${countOf(report.samples, 'sample')} from ${countOf(report.shards, 'shard')}: ${batches} of ${formatCount(report.batchSize)}` +
+      `${ends.length === 0 ? '' : `, ${ends.join(', ')}`}`,
+    `shuffle quality: ${verdictOf(cls ?? shard)}`,
+    `memory per rank: ${formatSize(memory.totalBytes)}`,
+  ];
+  if (verbose) {
+    lines.push(
+      `  shuffle quality (1.00 = perfect): across shards ${score(shard)}, across classes ${score(cls)}, between epochs ` +
+        `${score(repeat)}, from ${countOf(sampledBatches, 'batch', 'batches')}`,
+      `  order: ${countOf(order.streams, 'stream')}, blocks of ${formatCount(order.blockSamples)}, shuffle unit ${order.unit}, shuffle ` +
+        `buffer of ${countOf(order.shuffleBufferSize, 'sample')}`,
+      `  reads per rank and epoch: ${formatCount(reads.count)} of ${formatSize(reads.meanBytes)} (largest ${formatSize(reads.largestBytes)})`,
+      `  memory: read buffers ${formatSize(memory.readBytes)}, batch slots ${formatSize(memory.slotBytes)}`,
+    );
+  }
   if (step !== null) {
     lines.push(
       `a step of ${step.stepMs} ms needs ${formatCount(Math.round(step.images))} images/s and ${formatSize(step.bytes)}/s ` +
-        `${step.reads === 0 ? 'out of memory, where all lies once it is read' : `in ${readRate(step.reads)} reads/s`}; file by file it would be ${formatCount(Math.round(step.fileReads))} file reads/s`,
+        `${step.reads === 0 ? 'from memory, which holds everything after the first read' : `in ${readRate(step.reads)} reads/s`}; file by file it would be ${formatCount(Math.round(step.fileReads))} file reads/s`,
     );
   }
   if (report.storage !== null) {
@@ -171,7 +196,20 @@ function describe(report: PlanReport): string {
         `the first epoch ${epochLine(first)}; a later one ${epochLine(later)}`,
     );
   }
+  if (!verbose) lines.push('--verbose shows order, reads and scores.');
   return lines.join('\n');
+}
+
+/** Up to this multiple of a perfect shuffle, training does not notice a difference. */
+const GOOD = 1.25;
+const FAIR = 2;
+
+/** A score of shuffle quality in words; it is a multiple of that of a perfect shuffle. */
+function verdictOf(score: number | null): string {
+  if (score === null) return 'unknown';
+  if (score <= GOOD) return 'as good as a full shuffle';
+  const times = `two samples of a batch come ${score.toFixed(1)} times as often from the same class or shard as by chance`;
+  return `${score <= FAIR ? 'fair' : 'poor'}: ${times}`;
 }
 
 /** A rate below 0.1 has a figure, too: it is not 0. */

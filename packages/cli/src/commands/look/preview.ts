@@ -44,7 +44,7 @@ export const previewCommand = command({
     ['$0 preview shards', 'The first 64 samples of an epoch, in preview.png'],
     ['$0 preview shards --transform list.json --grid 4x2 --output grid.png', 'Eight images, by your own transform'],
   ],
-  handler: async ({ dataset: location, transform, annotations, grid, output, ...given }) => {
+  handler: async ({ dataset: location, transform, annotations, grid, output, json, ...given }) => {
     const { writePreview } = await import('../../preview/preview.js');
     await using dataset = await openGiven(location, given);
     if (dataset.size === 0) throw new UsageError(`There is no sample in ${location}, so there is nothing to show.`);
@@ -56,7 +56,7 @@ export const previewCommand = command({
       grid,
       output,
     });
-    await print(describe(shown, output));
+    await print(json ? JSON.stringify({ output, ...shown }) : describe(shown, output));
     if (shown.images === 0) foundFault();
   },
 });

@@ -37,7 +37,7 @@ export const viewCommand = command({
     ['$0 view shards --open', 'Open the page; press Ctrl-C to stop'],
     ['$0 view s3://bucket/shards --port 8080', 'Browse shards in a bucket, and print the address'],
   ],
-  handler: async ({ dataset: location, annotations, port, open, ...given }) => {
+  handler: async ({ dataset: location, annotations, port, open, json, ...given }) => {
     const { startServer } = await import('../../view/server.js');
     await using dataset = await openGiven(location, given);
     const progress = await ProgressView.open();
@@ -49,8 +49,13 @@ export const viewCommand = command({
         progress.show({ stage: 'read indexes', done, total: dataset.size, parts });
       },
     }).finally(() => progress.hide());
-    await print(`${server.address}\nWhoever has this address sees ${escapeControls(location)}. Ctrl-C ends it.`);
-    if (open) await openBrowser(server.address);
+    const { address } = server;
+    await print(
+      json
+        ? JSON.stringify({ address })
+        : `Serving ${escapeControls(location)} at ${address}\nAnyone on this machine who has the address can see it. Press Ctrl-C to stop.`,
+    );
+    if (open) await openBrowser(address);
     await new Promise((resolve) => process.once('SIGINT', resolve).once('SIGTERM', resolve));
     await server.close();
     await keepMarks(server.marks, location);

@@ -14,8 +14,8 @@ import { countLine, entriesLine, fieldsLine, metaLine } from '../../terminal/rep
 import { countOf, formatSize } from '../../terminal/size.js';
 import { WriteRate } from '../../terminal/write-rate.js';
 
-/** A tar on standard input. yargs makes an empty word of "-". */
-const STANDARD_INPUT: readonly string[] = ['-', ''];
+/** A tar on standard input. */
+const STANDARD_INPUT = '-';
 
 export const convertCommand = command({
   name: 'convert',
@@ -45,13 +45,14 @@ export const convertCommand = command({
     const bar = json || quiet ? null : await ProgressView.open();
     const view = await viewOf(given);
     const rate = new WriteRate();
-    const remedy = STANDARD_INPUT.includes(input)
-      ? ` What is in ${output} is not complete: convert again with --overwrite.`
-      : ` What is in ${output} is not complete: the same command goes on.`;
+    const remedy =
+      input === STANDARD_INPUT
+        ? ` What is in ${output} is not complete: convert again with --overwrite.`
+        : ` What is in ${output} is not complete: the same command goes on.`;
     let report: ConvertReport;
     try {
       report = await stoppable(remedy, (signal) =>
-        convert(STANDARD_INPUT.includes(input) ? process.stdin : input, output, {
+        convert(input === STANDARD_INPUT ? process.stdin : input, output, {
           ...optionsOf(given),
           ...view,
           signal,

@@ -7,6 +7,7 @@ import { flagsOf } from '../../options/option-flags.js';
 import { OUTPUT_FLAGS } from '../../options/output-flags.js';
 import { adviceOnClasses, adviceOnPatterns, tablesBelow } from '../../pack/source-advice.js';
 import { stoppable } from '../../terminal/interrupt.js';
+import { log } from '../../terminal/log.js';
 import { foundFault, print, UsageError } from '../../terminal/outcome.js';
 import { ProgressView } from '../../terminal/progress-view.js';
 import {
@@ -22,7 +23,7 @@ import {
   metaLine,
   skippedLine,
 } from '../../terminal/report-lines.js';
-import { countOf, formatSize } from '../../terminal/size.js';
+import { countOf, formatCount, formatSize } from '../../terminal/size.js';
 import { WriteRate } from '../../terminal/write-rate.js';
 
 export const packCommand = command({
@@ -72,7 +73,8 @@ export const packCommand = command({
     const found = options.part === undefined && !dryRun ? partOfEnvironment(process.env) : null;
     if (found !== null) {
       options.part = found.part;
-      if (!quiet) console.error(`Part ${found.part}, as ${found.variables} say; --part 1/1 packs everything.`);
+      if (!quiet)
+        log('info', `Part ${found.part}, from ${found.variables}; --part 1/1 packs everything.`, { event: 'part' });
     }
     const rate = new WriteRate();
     const onProgress = (progress: PackProgress) => view?.show(rate.describe(progress));
@@ -88,6 +90,7 @@ export const packCommand = command({
     const { isRemote } = await import('@shardtool/storage');
     if (split !== undefined && isRemote(output))
       throw new UsageError('--split is for shards in a folder: what says the split is made on this machine only.');
+    const startedAt = performance.now();
     let report: PackReport;
     try {
       report = await stoppable(remedy, (signal) => pack(source, output, { ...options, signal, onProgress }));
@@ -103,6 +106,8 @@ export const packCommand = command({
         const [from, to] = [source, output].map((place) => (name === '' ? place : `${place}/${name}`));
         await print(describe(part, from!, to!, { ...options, hasOtherBytes: changesBytes(options) }));
       }
+      const seconds = (performance.now() - startedAt) / 1000;
+      if (!dryRun && !report.wasCommitted) await print(timeLine(report, seconds, output));
       const beside = report.splitSidecars ?? [];
       if (beside.length > 0)
         await print(`Left out beside them: ${beside.map((name) => escapeControls(name)).join(', ')}.`);
@@ -116,6 +121,19 @@ export const packCommand = command({
     );
   },
 });
+
+/** How long the pack took, at which rate, and what to do next. */
+function timeLine(
+  { samples, sourceBytes, pendingShards, splits }: PackReport,
+  seconds: number,
+  output: string,
+): string {
+  const time = `${seconds < 10 ? seconds.toFixed(1) : formatCount(Math.round(seconds))} s`;
+  const rate = `${formatCount(Math.round(samples / Math.max(seconds, 1e-3)))} samples/s, ${formatSize(sourceBytes / Math.max(seconds, 1e-3))}/s`;
+  const first = splits?.[0] === undefined ? output : `${output}/${splits[0].name}`;
+  const next = pendingShards > 0 ? '' : ` Next: shardtool bench ${escapeControls(first)}`;
+  return `Took ${time} (${rate}).${next}`;
+}
 
 /** `val=0.1`. */
 function shareOf(given: string): [string, number] {

@@ -36,7 +36,9 @@ export const unpackCommand = command({
     ['$0 unpack shards photos --fields jpg --fields json', 'Images and their JSON'],
     ['$0 unpack shards - | ssh host tar x', 'Send the files to another machine as a tar'],
   ],
-  handler: async ({ dataset: location, folder, fields, quiet, ...seen }) => {
+  handler: async ({ dataset: location, folder, fields, json, quiet, ...seen }) => {
+    const isStream = folder === '-';
+    if (isStream && json) throw new UsageError('--json needs standard output, which takes the tar: give a folder.');
     await using dataset = await openFilesGiven(location, seen);
     const unknown = fields?.find((field) => !dataset.fields.includes(field));
     if (unknown !== undefined) {
@@ -47,8 +49,6 @@ export const unpackCommand = command({
     const { isRemote } = await import('@shardtool/storage');
     // The location that the dataset shows has no token in it.
     const isAsPacked = await areAsPacked(isRemote(location) ? location : dataset.location);
-    // yargs makes an empty word of "-".
-    const isStream = folder === '-' || folder === '';
     const stream = isStream ? new (await import('../../unpack/tar-output.js')).TarOutput() : null;
     const target = stream ?? new (await import('../../unpack/unpack-folder.js')).UnpackFolder(folder);
     let files = 0;
@@ -61,6 +61,10 @@ export const unpackCommand = command({
       }
     }
     await stream?.end();
+    if (json) {
+      const { size: samples, skippedEntries } = dataset;
+      return print(JSON.stringify({ folder, files, samples, skippedEntries }));
+    }
     if (quiet || isStream) return;
     await print(
       [

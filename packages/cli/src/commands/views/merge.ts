@@ -38,7 +38,7 @@ export const mergeCommand = command({
     ['$0 bench both.json', 'Use it like a folder'],
     ['$0 merge photos paintings --output both.json --copy both', 'Also copy the samples into new shards'],
   ],
-  handler: async ({ datasets, output, classLists, copy }) => {
+  handler: async ({ datasets, output, classLists, copy, json }) => {
     if (!output.endsWith('.json'))
       throw new UsageError(`--output takes a file that ends with .json, and not "${output}".`);
     const folder = path.dirname(path.resolve(output));
@@ -63,13 +63,18 @@ export const mergeCommand = command({
     });
     await flushFolder(folder);
     const copied = copy === undefined ? [] : [await copyView(output, {}, copy)];
+    if (json) {
+      const duplicateKeys = { count: repeated.count, examples: repeated.examples };
+      const facts = { samples: size, datasets: datasets.length, classes: classes.length };
+      return print(JSON.stringify({ output, ...facts, duplicateKeys, copy: copy ?? null }));
+    }
     const [first] = repeated.examples;
     const counts = `${countOf(size, 'sample')} of ${countOf(datasets.length, 'dataset')}, ${countOf(classes.length, 'class', 'classes')}`;
     const shared =
       first === undefined
         ? []
         : [
-            `  ${countOf(repeated.count, 'sample')} with a key that came before, as ${escapeControls(first)}: cat, and whoever asks by key, gets the first of each`,
+            `  ${countOf(repeated.count, 'duplicate key')}, such as ${escapeControls(first)}: a lookup by key returns the first sample`,
           ];
     await print([`Wrote ${escapeControls(output)}: ${counts}.`, ...shared, ...copied].join('\n'));
   },

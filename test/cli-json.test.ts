@@ -1,0 +1,101 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { RUNNABLE } from '#cli/commands';
+import { shardtool } from './cli-here.js';
+import { emptyFolder, packedPhotos } from './datasets.js';
+
+const shards = await packedPhotos();
+const folder = emptyFolder();
+const at = (name: string) => path.join(folder, name);
+
+/** A command line of each command that succeeds, in this order. `view` serves until it is stopped. */
+const SUCCESSES: Readonly<Record<string, readonly string[]>> = {
+  pack: ['examples/photos', at('packed'), '--include', 'cat/**'],
+  convert: [shards, at('lmdb'), '--format', 'lmdb'],
+  index: [at('packed')],
+  merge: [shards, at('packed'), '--output', at('both.json')],
+  commit: [at('packed')],
+  ls: [shards],
+  stats: [shards],
+  inspect: [at('packed'), '--workers', '1'],
+  preview: [at('packed'), '--grid', '2x2', '--output', at('grid.png')],
+  cat: [shards, 'cat/cat_001', 'cls'],
+  verify: [shards],
+  split: [at('packed'), '--val', '50%'],
+  subset: [at('packed'), 'half', '--share', '50%'],
+  relabel: [at('packed'), '--labels', at('labels.csv')],
+  'overlay add': [at('packed'), 'fewer', '--exclude-where', 'width > 0'],
+  'overlay ls': [at('packed')],
+  'overlay show': [at('packed'), 'fewer'],
+  'overlay log': [at('packed'), 'fewer'],
+  'overlay rm': [at('packed'), 'fewer'],
+  plan: [shards],
+  bench: [at('packed'), '--transform', 'raw', '--batch-size', '2'],
+  unpack: [at('packed'), at('files')],
+  'cache ls': [emptyFolder()],
+  'cache clear': [emptyFolder()],
+  completion: ['fish'],
+};
+
+/** Every line of standard output as JSON. */
+function parsed(stdout: string): unknown[] {
+  return stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+test('every command prints JSON with --json, and nothing else on standard output', async () => {
+  const { writeFileSync } = await import('node:fs');
+  writeFileSync(at('labels.csv'), 'key,class\ncat/cat_001,dog\n');
+  const names = RUNNABLE.map(({ name }) => name);
+  expect([...Object.keys(SUCCESSES), 'view'].sort()).toEqual([...names].sort());
+  for (const [name, words] of Object.entries(SUCCESSES)) {
+    const { code, stdout, stderr } = await shardtool(...name.split(' '), ...words, '--json');
+    expect([name, code, stderr]).toEqual([name, 0, '']);
+    expect(
+      parsed(stdout).every((value) => typeof value === 'object' && value !== null),
+      name,
+    ).toBe(true);
+  }
+});
+
+test('every command reports an error as JSON with --json: a stable code, a message and the exit code', async () => {
+  const page = readFileSync('docs/errors.md', 'utf8');
+  for (const { name, command } of RUNNABLE) {
+    const { code, stdout, stderr } = await shardtool(...name.split(' '), '--json', '--no-such-option');
+    const error = { code: 'ERR_SHARDTOOL_USAGE', message: expect.stringContaining('Unknown option'), exitCode: 2 };
+    expect([name, code, parsed(stdout)]).toEqual([name, 2, [{ error }]]);
+    expect(stderr).toMatch(/^shardtool: Unknown option --no-such-option/);
+    // A dataset, source or folder that is not there.
+    const first = Object.keys(command.arguments)[0];
+    if (first === undefined || command.isLocal === true) continue;
+    const missing = Object.keys(command.arguments).map((argument) => (argument === 'name' ? 'x' : at('nowhere')));
+    const needed = {
+      merge: ['--output', at('x.json')],
+      relabel: ['--labels', at('labels.csv')],
+      split: ['--val', '50%'],
+    };
+    const others = (needed as Readonly<Record<string, readonly string[]>>)[name] ?? [];
+    const absent = await shardtool(...name.split(' '), ...missing, ...others, '--json');
+    const [report] = parsed(absent.stdout) as { error: { code: string; exitCode: number } }[];
+    expect([name, absent.code, report!.error.exitCode]).toEqual([name, 2, 2]);
+    expect(report!.error.code, name).toMatch(/^ERR_SHARDTOOL_[A-Z_]+$/);
+  }
+  expect(page.length).toBeGreaterThan(0);
+});
+
+test('--log-format json writes errors to standard error as one object per line, with time and code', async () => {
+  const { code, stdout, stderr } = await shardtool('ls', at('nowhere'), '--log-format', 'json');
+  expect([code, stdout]).toEqual([2, '']);
+  expect(parsed(stderr)).toEqual([
+    expect.objectContaining({
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      level: 'error',
+      event: 'error',
+      exitCode: 2,
+      code: expect.stringMatching(/^ERR_SHARDTOOL_/),
+    }),
+  ]);
+});
