@@ -16,6 +16,8 @@ interface Case {
   readonly kind: string;
   readonly list?: readonly StepInput[];
   readonly effects?: readonly Effect[];
+  /** The random numbers of the list. */
+  readonly draws?: readonly number[];
   readonly levels: number;
   readonly mean: number;
   /** The share of values that may differ more. */
@@ -54,8 +56,12 @@ test.each(kinds)('%s give the pixels of Pillow, torchvision or timm', (kind) => 
   }
 });
 
-function run(picture: Picture, { list, effects }: Case): { width: number; height: number; bytes: Uint8Array } {
-  if (list !== undefined) return bench.list(picture, list, { next: () => 0.25 });
+function run(
+  picture: Picture,
+  { list, effects, draws = [0.25] }: Case,
+): { width: number; height: number; bytes: Uint8Array } {
+  let drawn = 0;
+  if (list !== undefined) return bench.list(picture, list, { next: () => draws[drawn++ % draws.length]! });
   const { pixels, ...size } = bench.effects(picture, effects!);
   return { ...size, bytes: pixels };
 }

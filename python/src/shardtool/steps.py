@@ -277,9 +277,9 @@ class RandomRotation(_RandomRotation, total=False):
     torchvision: v2.RandomRotation.
     """
 
-    #: Interpolation of the image. Masks always use the nearest pixel. Values: nearest or bilinear. Default:
-    #: "nearest".
-    interpolation: Literal["nearest", "bilinear"]
+    #: Interpolation of the image. bicubic is that of Pillow. Masks always use the nearest pixel. Values: nearest,
+    #: bilinear or bicubic. Default: "nearest".
+    interpolation: Literal["nearest", "bilinear", "bicubic"]
     #: Enlarges the result to hold the whole rotated image. Values: true or false. Default: false.
     expand: bool
     #: Center of rotation. Default: the center of the image. Values: [x, y] in pixels.
@@ -359,6 +359,190 @@ class RandomGrayscale(_RandomGrayscale, total=False):
     """
 
     #: Probability that the step applies. Values: a probability. Default: 0.1.
+    p: float
+
+
+class _RandomInvert(TypedDict):
+    name: Literal["random_invert", "randomInvert", "RandomInvert"]
+
+
+class RandomInvert(_RandomInvert, total=False):
+    """Inverts the colors of the image.
+
+    torchvision: v2.RandomInvert.
+    """
+
+    #: Probability that the step applies. Values: a probability. Default: 0.5.
+    p: float
+
+
+class _RandomPosterize(TypedDict):
+    name: Literal["random_posterize", "randomPosterize", "RandomPosterize"]
+    #: Number of bits to keep. Values: 0 to 8.
+    bits: int
+
+
+class RandomPosterize(_RandomPosterize, total=False):
+    """Keeps only the upper bits of each value.
+
+    torchvision: v2.RandomPosterize.
+    """
+
+    #: Probability that the step applies. Values: a probability. Default: 0.5.
+    p: float
+
+
+class _RandomSolarize(TypedDict):
+    name: Literal["random_solarize", "randomSolarize", "RandomSolarize"]
+    #: Smallest value to invert. Values: 0 to 255.
+    threshold: float
+
+
+class RandomSolarize(_RandomSolarize, total=False):
+    """Inverts all values of at least `threshold`.
+
+    torchvision: v2.RandomSolarize.
+    """
+
+    #: Probability that the step applies. Values: a probability. Default: 0.5.
+    p: float
+
+
+class _RandomAdjustSharpness(TypedDict):
+    name: Literal["random_adjust_sharpness", "randomAdjustSharpness", "RandomAdjustSharpness"]
+    #: 0 smooths, 1 changes nothing, 2 sharpens. Values: a number, at least 0.
+    sharpness_factor: float
+
+
+class RandomAdjustSharpness(_RandomAdjustSharpness, total=False):
+    """Smooths or sharpens the image.
+
+    torchvision: v2.RandomAdjustSharpness.
+    """
+
+    #: Probability that the step applies. Values: a probability. Default: 0.5.
+    p: float
+
+
+class _RandomAutocontrast(TypedDict):
+    name: Literal["random_autocontrast", "randomAutocontrast", "RandomAutocontrast"]
+
+
+class RandomAutocontrast(_RandomAutocontrast, total=False):
+    """Stretches the values of each channel to the range 0 to 255.
+
+    torchvision: v2.RandomAutocontrast.
+    """
+
+    #: Probability that the step applies. Values: a probability. Default: 0.5.
+    p: float
+
+
+class _RandomEqualize(TypedDict):
+    name: Literal["random_equalize", "randomEqualize", "RandomEqualize"]
+
+
+class RandomEqualize(_RandomEqualize, total=False):
+    """Equalizes the histogram of each channel.
+
+    torchvision: v2.RandomEqualize.
+    """
+
+    #: Probability that the step applies. Values: a probability. Default: 0.5.
+    p: float
+
+
+class _RandomChannelPermutation(TypedDict):
+    name: Literal["random_channel_permutation", "randomChannelPermutation", "RandomChannelPermutation"]
+
+
+class RandomChannelPermutation(_RandomChannelPermutation, total=False):
+    """Puts the channels in a random order.
+
+    torchvision: v2.RandomChannelPermutation.
+    """
+
+    #: Probability that the step applies. Values: a probability. Default: 1.
+    p: float
+
+
+class _RandAugment(TypedDict):
+    name: Literal["rand_augment", "randAugment", "RandAugment"]
+
+
+class RandAugment(_RandAugment, total=False):
+    """Applies random operations of equal magnitude.
+
+    torchvision: v2.RandAugment.
+    """
+
+    #: Number of operations. Values: 0 to 100. Default: 2.
+    num_ops: int
+    #: Bin of the magnitude, from 0. Values: 0 to 100. Default: 9.
+    magnitude: int
+    #: Number of bins of the magnitude. Values: 2 to 1000. Default: 31.
+    num_magnitude_bins: int
+    #: Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or
+    #: bicubic. Default: "nearest".
+    interpolation: Literal["nearest", "bilinear", "bicubic"]
+    #: Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue].
+    fill: int | Sequence[int]
+    #: Probability that the step applies. Values: a probability. Default: 1.
+    p: float
+
+
+class _TrivialAugmentWide(TypedDict):
+    name: Literal["trivial_augment_wide", "trivialAugmentWide", "TrivialAugmentWide"]
+
+
+class TrivialAugmentWide(_TrivialAugmentWide, total=False):
+    """Applies one random operation of random magnitude.
+
+    torchvision: v2.TrivialAugmentWide.
+    """
+
+    #: Number of bins of the magnitude. Values: 2 to 1000. Default: 31.
+    num_magnitude_bins: int
+    #: Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or
+    #: bicubic. Default: "nearest".
+    interpolation: Literal["nearest", "bilinear", "bicubic"]
+    #: Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue].
+    fill: int | Sequence[int]
+    #: Probability that the step applies. Values: a probability. Default: 1.
+    p: float
+
+
+class _AutoAugment(TypedDict):
+    name: Literal["auto_augment", "autoAugment", "AutoAugment"]
+
+
+class AutoAugment(_AutoAugment, total=False):
+    """Applies a random pair of operations of a learned policy.
+
+    torchvision: v2.AutoAugment.
+    """
+
+    #: The policy. Values: imagenet, cifar10 or svhn. Default: "imagenet".
+    policy: Literal["imagenet", "cifar10", "svhn"]
+    #: Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or
+    #: bicubic. Default: "nearest".
+    interpolation: Literal["nearest", "bilinear", "bicubic"]
+    #: Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue].
+    fill: int | Sequence[int]
+    #: Probability that the step applies. Values: a probability. Default: 1.
+    p: float
+
+
+class _ThreeAugment(TypedDict):
+    name: Literal["three_augment", "threeAugment"]
+
+
+class ThreeAugment(_ThreeAugment, total=False):
+    """Converts the image to grayscale, solarizes it at 128, or blurs it, each with the same probability (DeiT
+    III).
+    """
+
+    #: Probability that the step applies. Values: a probability. Default: 1.
     p: float
 
 
@@ -455,6 +639,17 @@ Step = Union[
     ColorJitter,
     Grayscale,
     RandomGrayscale,
+    RandomInvert,
+    RandomPosterize,
+    RandomSolarize,
+    RandomAdjustSharpness,
+    RandomAutocontrast,
+    RandomEqualize,
+    RandomChannelPermutation,
+    RandAugment,
+    TrivialAugmentWide,
+    AutoAugment,
+    ThreeAugment,
     RandomErasing,
     SanitizeBoundingBoxes,
     ToDtype,

@@ -30,9 +30,42 @@ type Rgb = readonly [number, number, number];
 /** An affine map: (x, y) becomes (a x + b y + c, d x + e y + f). */
 type Affine = readonly [number, number, number, number, number, number];
 
+/** A perspective map; see the method #warp. */
+type Perspective = readonly [number, number, number, number, number, number, number, number];
+
+/** The interpolations of maps: nearest and bilinear as in torchvision for tensors, the others as in Pillow. */
+export type WarpInterpolation = keyof typeof WARP_MODES;
+const WARP_MODES = { nearest: 0, bilinear: 1, 'pillow-bilinear': 2, bicubic: 3 } as const;
+
+/** A color with red in its lowest byte. A number above 0xffffff is none. */
+function colourOf(fill: Rgb | null): number {
+  return fill === null ? 0x1000000 : fill[0] | (fill[1] << 8) | (fill[2] << 16);
+}
+
+/** The box that Pillow blurs with three times for a Gaussian blur (libImaging/BoxBlur.c). Weights are in units of 2^-24. */
+function boxOf(sigma: number): { radius: number; whole: number; part: number } {
+  const variance = (sigma * sigma) / 3;
+  const half = Math.floor((Math.sqrt(12 * variance + 1) - 1) / 2);
+  const rest = ((2 * half + 1) * (half * (half + 1) - 3 * variance)) / (6 * (variance - (half + 1) ** 2));
+  const size = Math.fround(half + rest);
+  const radius = Math.trunc(size);
+  const whole = Math.trunc(2 ** 24 / (size * 2 + 1));
+  return { radius, whole, part: Math.trunc((2 ** 24 - (radius * 2 + 1) * whole) / 2) };
+}
+
 type Kernel = (...numbers: number[]) => number;
 type KernelExports = Record<
+  | 'addBytes'
   | 'blur'
+  | 'boxBlur'
+  | 'countBytes'
+  | 'invertBytes'
+  | 'lookUpBytes'
+  | 'maskBytes'
+  | 'permuteChannels'
+  | 'sharpen'
+  | 'solarizeBytes'
+  | 'warp'
   | 'scaleBytes'
   | 'graySum'
   | 'saturate'
@@ -64,11 +97,96 @@ export class EffectKernels {
     this.#memory = new Uint8Array(memory.buffer);
   }
 
-  /** Rotates. `matrix` maps a pixel of the target to its position in the source; both are relative to the center of their picture. */
-  rotate(source: Picture, target: Picture, matrix: Affine, interpolation: 'nearest' | 'bilinear', fill: Rgb): void {
-    const run = interpolation === 'nearest' ? this.#kernels.rotateNearest : this.#kernels.rotateBilinear;
-    const colour = fill[0] | (fill[1] << 8) | (fill[2] << 16);
-    run(source.address, source.width, source.height, target.address, target.width, target.height, ...matrix, colour);
+  /**
+   * Rotates, or applies another affine map. `matrix` maps a pixel of the target to its position in the source; both are relative to the
+   * center of their picture. Without a `fill`, what is outside is black, and bilinear pixels at the edge are blended with black once.
+   */
+  rotate(source: Picture, target: Picture, matrix: Affine, interpolation: WarpInterpolation, fill: Rgb | null): void {
+    if (interpolation === 'nearest' || interpolation === 'bilinear') {
+      const run = interpolation === 'nearest' ? this.#kernels.rotateNearest : this.#kernels.rotateBilinear;
+      run(
+        ...[source.address, source.width, source.height, target.address, target.width, target.height],
+        ...matrix,
+        colourOf(fill),
+      );
+      return;
+    }
+    const [a, b, c, d, e, f] = matrix;
+    const [x, y] = [target.width / 2, target.height / 2];
+    const corner = [
+      a,
+      b,
+      c - a * x - b * y + source.width / 2,
+      d,
+      e,
+      f - d * x - e * y + source.height / 2,
+      0,
+      0,
+    ] as const;
+    this.#warp(source, target, corner, interpolation, fill);
+  }
+
+  /**
+   * Applies a perspective map [a, b, c, d, e, f, g, h]: pixel (X, Y) of the target is at ((a X + b Y + c) / w, (d X + e Y + f) / w) of
+   * the source, where w = g X + h Y + 1. Positions are those of the centers of pixels, which are half a pixel from their corners.
+   */
+  #warp(source: Picture, target: Picture, map: Perspective, interpolation: WarpInterpolation, fill: Rgb | null): void {
+    const mode = WARP_MODES[interpolation];
+    this.#kernels.warp(
+      ...[source.address, source.width, source.height, target.address, target.width, target.height],
+      ...map,
+      ...[mode, colourOf(fill)],
+    );
+  }
+
+  /** Applies the Gaussian blur of Pillow, in place. `scratch` is the address of two bytes for each pixel of the longer side. */
+  boxBlur({ address, width, height }: Picture, sigma: number, scratch: number): void {
+    const { radius, whole, part } = boxOf(sigma);
+    this.#kernels.boxBlur(address, width, height, radius, whole, part, scratch);
+  }
+
+  /** Changes sharpness. A factor of 1 changes nothing, 0 smooths. */
+  sharpen(source: Picture, target: Picture, factor: number): void {
+    this.#kernels.sharpen(source.address, source.width, source.height, target.address, factor);
+  }
+
+  /** Replaces every value by 255 - value, in place, like the methods below. */
+  invert({ address, width, height }: Picture): void {
+    this.#kernels.invertBytes(address, width * height * 3);
+  }
+
+  /** Keeps the upper `bits` bits of every value. */
+  posterize({ address, width, height }: Picture, bits: number): void {
+    if (bits < 8) this.#kernels.maskBytes(address, width * height * 3, (0xff << (8 - bits)) & 0xff);
+  }
+
+  /** Inverts the values of at least `threshold`. */
+  solarize({ address, width, height }: Picture, threshold: number): void {
+    if (threshold <= 255) this.#kernels.solarizeBytes(address, width * height * 3, Math.max(0, Math.ceil(threshold)));
+  }
+
+  /** Adds `add`, 0 to 255, to the values below `threshold`, which is at most 255. */
+  solarizeAdd({ address, width, height }: Picture, add: number, threshold: number): void {
+    this.#kernels.addBytes(address, width * height * 3, add, threshold);
+  }
+
+  /** Counts the values of each channel: [3, 256]. `scratch` is the address of 3,072 bytes. */
+  histogram({ address, width, height }: Picture, scratch: number): Uint32Array {
+    const counts = new Uint32Array(this.#memory.buffer, scratch, 768);
+    counts.fill(0);
+    this.#kernels.countBytes(address, width * height, scratch);
+    return counts;
+  }
+
+  /** Replaces every value by its entry in a table [3, 256]. `scratch` is the address of 768 bytes. */
+  lookUpBytes({ address, width, height }: Picture, table: Uint8Array, scratch: number): void {
+    this.#memory.set(table, scratch);
+    this.#kernels.lookUpBytes(address, width * height, scratch);
+  }
+
+  /** Moves channels: channel c of the result is channel `order[c]`. */
+  permuteChannels({ address, width, height }: Picture, [red, green, blue]: Rgb): void {
+    this.#kernels.permuteChannels(address, width * height, red, green, blue);
   }
 
   /**
@@ -95,15 +213,16 @@ export class EffectKernels {
     this.#kernels.scaleBytes(address, width * height * 3, factor, 0);
   }
 
-  /** Changes contrast. A factor of 1 changes nothing. */
-  contrast({ address, width, height }: Picture, factor: number): void {
-    const mean = this.#kernels.graySum(address, width * height) / (width * height);
-    this.#kernels.scaleBytes(address, width * height * 3, factor, Math.fround(mean) * (1 - factor));
+  /** Changes contrast. A factor of 1 changes nothing. Pillow rounds the luma of pixels and their mean; torchvision truncates the luma. */
+  contrast({ address, width, height }: Picture, factor: number, isPillow = false): void {
+    const mean = this.#kernels.graySum(address, width * height, isPillow ? 1 : 0) / (width * height);
+    const gray = isPillow ? Math.floor(mean + 0.5) : Math.fround(mean);
+    this.#kernels.scaleBytes(address, width * height * 3, factor, gray * (1 - factor));
   }
 
-  /** Changes saturation. A factor of 0 gives gray. */
-  saturate({ address, width, height }: Picture, factor: number): void {
-    this.#kernels.saturate(address, width * height, factor);
+  /** Changes saturation. A factor of 0 gives gray. Pillow rounds the luma, torchvision truncates it. */
+  saturate({ address, width, height }: Picture, factor: number, isPillow = false): void {
+    this.#kernels.saturate(address, width * height, factor, isPillow ? 1 : 0);
   }
 
   /** Shifts hues. `turn` is a fraction of the hue circle, -0.5 to 0.5. */

@@ -73,16 +73,18 @@ export class Annotations {
     this.#polygons((x, y) => (side === 0 ? [length - x, y] : [x, length - y]));
   }
 
-  /** Rotates. A rotated box becomes the bounding box of its rotated corners. */
+  /** Rotates, or applies another affine map. A box becomes the bounding box of its moved corners. */
   rotate(
     { matrix: [a, b, c, d, e, f], size }: Pick<RotateEffect, 'matrix' | 'size'>,
     image: Size,
     expands: boolean,
   ): void {
     // The matrix maps the result back to the source. The inverse of a rotation is its transpose.
+    const area = a * e - b * d;
+    const [p, q, r, s] = a === e && b === -d ? [a, d, b, e] : [e / area, -b / area, -d / area, a / area];
     const turned = (x: number, y: number): readonly [number, number] => {
       const [fromX, fromY] = [x - image.width / 2 - c, y - image.height / 2 - f];
-      return [a * fromX + d * fromY + image.width / 2, b * fromX + e * fromY + image.height / 2];
+      return [p * fromX + q * fromY + image.width / 2, r * fromX + s * fromY + image.height / 2];
     };
     const corners = [turned(0, 0), turned(image.width, 0), turned(image.width, image.height), turned(0, image.height)];
     // torchvision counts from the smallest corner of the rotated image, before its size is rounded to integers.

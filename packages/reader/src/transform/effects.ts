@@ -3,13 +3,30 @@ import type { Values } from '../codec/png-values.js';
 import type { Scratch } from '../codec/scratch.js';
 import type { EffectKernels, Picture } from '../kernels/effects.js';
 import type { Size } from './crops.js';
-import type { BlurEffect } from './steps/blur.js';
+import type { BlurEffect, PillowBlurEffect } from './steps/blur.js';
 import type { FactorEffect, HueEffect } from './steps/colours.js';
+import type { AutocontrastEffect, EqualizeEffect, SharpnessEffect } from './steps/contrast-steps.js';
 import type { EraseEffect } from './steps/erasing.js';
+import type {
+  InvertEffect,
+  PermuteChannelsEffect,
+  PosterizeEffect,
+  SolarizeAddEffect,
+  SolarizeEffect,
+} from './steps/point-operations.js';
 import type { RotateEffect } from './steps/rotation.js';
 
 /** An effect with its random parameters drawn. The formulas are those of torchvision.transforms.v2.functional on uint8 tensors. */
 export type Effect =
+  | AutocontrastEffect
+  | EqualizeEffect
+  | InvertEffect
+  | PermuteChannelsEffect
+  | PillowBlurEffect
+  | PosterizeEffect
+  | SharpnessEffect
+  | SolarizeAddEffect
+  | SolarizeEffect
   | RotateEffect
   | BlurEffect
   | FactorEffect<'brightness'>

@@ -164,8 +164,8 @@ export interface RandomRotationInput {
   readonly name: 'randomRotation';
   /** Angle: up to this many degrees in each direction, or a range. Values: a number of at least 0, or [low, high]. */
   readonly degrees: number | readonly [number, number];
-  /** Interpolation of the image. Masks always use the nearest pixel. Values: nearest or bilinear. Default: "nearest". */
-  readonly interpolation?: 'nearest' | 'bilinear' | undefined;
+  /** Interpolation of the image. bicubic is that of Pillow. Masks always use the nearest pixel. Values: nearest, bilinear or bicubic. Default: "nearest". */
+  readonly interpolation?: 'nearest' | 'bilinear' | 'bicubic' | undefined;
   /** Enlarges the result to hold the whole rotated image. Values: true or false. Default: false. */
   readonly expand?: boolean | undefined;
   /** Center of rotation. Default: the center of the image. Values: [x, y] in pixels. */
@@ -215,6 +215,111 @@ export interface GrayscaleInput {
 export interface RandomGrayscaleInput {
   readonly name: 'randomGrayscale';
   /** Probability that the step applies. Values: a probability. Default: 0.1. */
+  readonly p?: number | undefined;
+}
+
+/** Inverts the colors of the image. torchvision: v2.RandomInvert. */
+export interface RandomInvertInput {
+  readonly name: 'randomInvert';
+  /** Probability that the step applies. Values: a probability. Default: 0.5. */
+  readonly p?: number | undefined;
+}
+
+/** Keeps only the upper bits of each value. torchvision: v2.RandomPosterize. */
+export interface RandomPosterizeInput {
+  readonly name: 'randomPosterize';
+  /** Number of bits to keep. Values: 0 to 8. */
+  readonly bits: number;
+  /** Probability that the step applies. Values: a probability. Default: 0.5. */
+  readonly p?: number | undefined;
+}
+
+/** Inverts all values of at least `threshold`. torchvision: v2.RandomSolarize. */
+export interface RandomSolarizeInput {
+  readonly name: 'randomSolarize';
+  /** Smallest value to invert. Values: 0 to 255. */
+  readonly threshold: number;
+  /** Probability that the step applies. Values: a probability. Default: 0.5. */
+  readonly p?: number | undefined;
+}
+
+/** Smooths or sharpens the image. torchvision: v2.RandomAdjustSharpness. */
+export interface RandomAdjustSharpnessInput {
+  readonly name: 'randomAdjustSharpness';
+  /** 0 smooths, 1 changes nothing, 2 sharpens. Values: a number, at least 0. */
+  readonly sharpnessFactor: number;
+  /** Probability that the step applies. Values: a probability. Default: 0.5. */
+  readonly p?: number | undefined;
+}
+
+/** Stretches the values of each channel to the range 0 to 255. torchvision: v2.RandomAutocontrast. */
+export interface RandomAutocontrastInput {
+  readonly name: 'randomAutocontrast';
+  /** Probability that the step applies. Values: a probability. Default: 0.5. */
+  readonly p?: number | undefined;
+}
+
+/** Equalizes the histogram of each channel. torchvision: v2.RandomEqualize. */
+export interface RandomEqualizeInput {
+  readonly name: 'randomEqualize';
+  /** Probability that the step applies. Values: a probability. Default: 0.5. */
+  readonly p?: number | undefined;
+}
+
+/** Puts the channels in a random order. torchvision: v2.RandomChannelPermutation. */
+export interface RandomChannelPermutationInput {
+  readonly name: 'randomChannelPermutation';
+  /** Probability that the step applies. Values: a probability. Default: 1. */
+  readonly p?: number | undefined;
+}
+
+/** Applies random operations of equal magnitude. torchvision: v2.RandAugment. */
+export interface RandAugmentInput {
+  readonly name: 'randAugment';
+  /** Number of operations. Values: 0 to 100. Default: 2. */
+  readonly numOps?: number | undefined;
+  /** Bin of the magnitude, from 0. Values: 0 to 100. Default: 9. */
+  readonly magnitude?: number | undefined;
+  /** Number of bins of the magnitude. Values: 2 to 1000. Default: 31. */
+  readonly numMagnitudeBins?: number | undefined;
+  /** Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or bicubic. Default: "nearest". */
+  readonly interpolation?: 'nearest' | 'bilinear' | 'bicubic' | undefined;
+  /** Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue]. */
+  readonly fill?: number | readonly [number, number, number] | undefined;
+  /** Probability that the step applies. Values: a probability. Default: 1. */
+  readonly p?: number | undefined;
+}
+
+/** Applies one random operation of random magnitude. torchvision: v2.TrivialAugmentWide. */
+export interface TrivialAugmentWideInput {
+  readonly name: 'trivialAugmentWide';
+  /** Number of bins of the magnitude. Values: 2 to 1000. Default: 31. */
+  readonly numMagnitudeBins?: number | undefined;
+  /** Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or bicubic. Default: "nearest". */
+  readonly interpolation?: 'nearest' | 'bilinear' | 'bicubic' | undefined;
+  /** Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue]. */
+  readonly fill?: number | readonly [number, number, number] | undefined;
+  /** Probability that the step applies. Values: a probability. Default: 1. */
+  readonly p?: number | undefined;
+}
+
+/** Applies a random pair of operations of a learned policy. torchvision: v2.AutoAugment. */
+export interface AutoAugmentInput {
+  readonly name: 'autoAugment';
+  /** The policy. Values: imagenet, cifar10 or svhn. Default: "imagenet". */
+  readonly policy?: 'imagenet' | 'cifar10' | 'svhn' | undefined;
+  /** Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or bicubic. Default: "nearest". */
+  readonly interpolation?: 'nearest' | 'bilinear' | 'bicubic' | undefined;
+  /** Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue]. */
+  readonly fill?: number | readonly [number, number, number] | undefined;
+  /** Probability that the step applies. Values: a probability. Default: 1. */
+  readonly p?: number | undefined;
+}
+
+/** Converts the image to grayscale, solarizes it at 128, or blurs it, each with the same probability (DeiT III). */
+export interface ThreeAugmentInput {
+  readonly name: 'threeAugment';
+  /** Probability that the step applies. Values: a probability. Default: 1. */
   readonly p?: number | undefined;
 }
 
@@ -284,6 +389,17 @@ export type StepInput =
   | ColorJitterInput
   | GrayscaleInput
   | RandomGrayscaleInput
+  | RandomInvertInput
+  | RandomPosterizeInput
+  | RandomSolarizeInput
+  | RandomAdjustSharpnessInput
+  | RandomAutocontrastInput
+  | RandomEqualizeInput
+  | RandomChannelPermutationInput
+  | RandAugmentInput
+  | TrivialAugmentWideInput
+  | AutoAugmentInput
+  | ThreeAugmentInput
   | RandomErasingInput
   | SanitizeBoundingBoxesInput
   | ToDtypeInput

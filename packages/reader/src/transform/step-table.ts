@@ -3,14 +3,34 @@
  * errors, docs/transforms.md, hover texts, Python types) comes from its entry.
  */
 import type { Effect, EffectEntry } from './effects.js';
-import { blur, gaussianBlur } from './steps/blur.js';
+import { blur, gaussianBlur, pillowBlur } from './steps/blur.js';
 import { randomIoUCrop, sanitizeBoundingBoxes } from './steps/boxes.js';
 import { brightness, colorJitter, contrast, grayscale, hue, randomGrayscale, saturation } from './steps/colours.js';
+import {
+  autocontrast,
+  equalize,
+  randomAdjustSharpness,
+  randomAutocontrast,
+  randomEqualize,
+  sharpness,
+} from './steps/contrast-steps.js';
 import { cover } from './steps/cover.js';
 import { centerCrop, randomCrop, randomResizedCrop } from './steps/crops.js';
 import { erase, randomErasing } from './steps/erasing.js';
 import { randomHorizontalFlip, randomVerticalFlip } from './steps/flips.js';
 import { pad, randomZoomOut } from './steps/padding.js';
+import {
+  invert,
+  permuteChannels,
+  posterize,
+  randomChannelPermutation,
+  randomInvert,
+  randomPosterize,
+  randomSolarize,
+  solarize,
+  solarizeAdd,
+} from './steps/point-operations.js';
+import { autoAugment, randAugment, threeAugment, trivialAugmentWide } from './steps/policies.js';
 import { letterbox, resize, scaleJitter } from './steps/resizes.js';
 import { randomRotation, rotate } from './steps/rotation.js';
 import { layout, normalize, toDtype } from './steps/values.js';
@@ -33,6 +53,17 @@ export const STEPS = {
   colorJitter,
   grayscale,
   randomGrayscale,
+  randomInvert,
+  randomPosterize,
+  randomSolarize,
+  randomAdjustSharpness,
+  randomAutocontrast,
+  randomEqualize,
+  randomChannelPermutation,
+  randAugment,
+  trivialAugmentWide,
+  autoAugment,
+  threeAugment,
   randomErasing,
   sanitizeBoundingBoxes,
   toDtype,
@@ -49,4 +80,13 @@ export const EFFECTS: { readonly [Kind in Effect['kind']]: EffectEntry<Extract<E
   saturation,
   hue,
   erase,
+  invert,
+  posterize,
+  solarize,
+  solarizeAdd,
+  permuteChannels,
+  autocontrast,
+  equalize,
+  sharpness,
+  pillowBlur,
 };

@@ -13,6 +13,12 @@ export interface BlurEffect {
   readonly sigma: number;
 }
 
+/** The blur of Pillow's ImageFilter.GaussianBlur, whose radius is `sigma`. */
+export interface PillowBlurEffect {
+  readonly kind: 'pillowBlur';
+  readonly sigma: number;
+}
+
 /** Draws one random number: sigma (v2.GaussianBlur `make_params`). */
 export const gaussianBlur = step(
   'gaussianBlur',
@@ -50,4 +56,9 @@ export const blur: EffectEntry<BlurEffect> = {
   makes: (picture) => picture,
   run: (from, to, { kernel, sigma }, { effects, scratch }) =>
     effects.blur(from, to, kernel, sigma, scratch.allocate(blurScratchBytes(from.width, kernel))),
+};
+
+export const pillowBlur: EffectEntry<PillowBlurEffect> = {
+  change: (picture, { sigma }, { effects, scratch }) =>
+    effects.boxBlur(picture, sigma, scratch.allocate(2 * Math.max(picture.width, picture.height))),
 };

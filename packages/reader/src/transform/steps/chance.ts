@@ -7,6 +7,9 @@ import { defaulted } from './step.js';
 /** The parameter `p` of a step that applies to every image unless the user sets it. */
 export const ALWAYS = defaulted(PROBABILITY, 1, 'Probability that the step applies.');
 
+/** The parameter `p` of steps that apply to half of all images by default. */
+export const HALF_THE_TIME = defaulted(PROBABILITY, 0.5, 'Probability that the step applies.');
+
 /** Draws whether a step applies. Takes one random number, but none if `p` is 1, so that lists without `p` draw what they always drew. */
 export function applies(p: number, random: Random): boolean {
   return p === 1 || random.next() < p;

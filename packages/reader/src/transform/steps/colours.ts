@@ -8,6 +8,8 @@ type Factor = 'brightness' | 'contrast' | 'saturation';
 export interface FactorEffect<Kind extends Factor> {
   readonly kind: Kind;
   readonly factor: number;
+  /** Computes gray as Pillow does. Default: as torchvision does for tensors. */
+  readonly isPillow?: boolean;
 }
 /** A hue shift. `turn` is a fraction of the hue circle, -0.5 to 0.5. */
 export interface HueEffect {
@@ -86,10 +88,10 @@ export const brightness: EffectEntry<FactorEffect<'brightness'>> = {
   change: (picture, { factor }, { effects }) => effects.brighten(picture, factor),
 };
 export const contrast: EffectEntry<FactorEffect<'contrast'>> = {
-  change: (picture, { factor }, { effects }) => effects.contrast(picture, factor),
+  change: (picture, { factor, isPillow }, { effects }) => effects.contrast(picture, factor, isPillow),
 };
 export const saturation: EffectEntry<FactorEffect<'saturation'>> = {
-  change: (picture, { factor }, { effects }) => effects.saturate(picture, factor),
+  change: (picture, { factor, isPillow }, { effects }) => effects.saturate(picture, factor, isPillow),
 };
 export const hue: EffectEntry<HueEffect> = {
   change: (picture, { turn }, { effects }) => effects.shiftHue(picture, turn),

@@ -97,6 +97,8 @@ export const INTERPOLATION = kind(
   'str | Sequence[str]',
 );
 export const PROBABILITY = kind(between0And1, 'a probability', 'number', 'float');
+export const BITS = kind((z) => z.number().int().min(0).max(8), '0 to 8', 'number', 'int');
+export const LEVEL = kind((z) => z.number().min(0).max(255), '0 to 255', 'number', 'float');
 export const BYTE = kind(byte, '0 to 255', 'number', 'int');
 /** One value for all channels, or red, green and blue. */
 export const COLOUR = kind(
@@ -128,6 +130,8 @@ export const PARTS_LIST = kind(
   'readonly number[]',
   'Sequence[float]',
 );
+export const UP_TO_100 = kind((z) => z.number().int().min(0).max(100), '0 to 100', 'number', 'int');
+export const BINS = kind((z) => z.number().int().min(2).max(1000), '2 to 1000', 'number', 'int');
 export const SWITCH = kind((z) => z.boolean(), 'true or false', 'boolean', 'bool');
 export const DEGREES = kind(
   (z) => z.union([notNegative(z), orderedPair(number)(z)]).transform(aroundZero),

@@ -1,5 +1,6 @@
 import { SampleDecodeError } from '@shardtool/base';
 import type { Values } from '../../codec/png-values.js';
+import type { WarpInterpolation } from '../../kernels/effects.js';
 import { LARGEST_SIDE, type Size } from '../crops.js';
 import { type EffectEntry, type Rgb, rgb } from '../effects.js';
 import { uniform } from '../random.js';
@@ -15,8 +16,9 @@ export interface RotateEffect {
   readonly matrix: Affine;
   /** Size of the result. */
   readonly size: Size;
-  readonly interpolation: 'nearest' | 'bilinear';
-  readonly fill: Rgb;
+  readonly interpolation: WarpInterpolation;
+  /** Null: black, with which torchvision blends the edge once instead of twice. */
+  readonly fill: Rgb | null;
   readonly maskFill: number;
 }
 
@@ -31,9 +33,9 @@ export const randomRotation = step(
     parameters: {
       degrees: needed(DEGREES, 'Angle: up to this many degrees in each direction, or a range.'),
       interpolation: defaulted(
-        oneOf('nearest', 'bilinear'),
+        oneOf('nearest', 'bilinear', 'bicubic'),
         'nearest',
-        'Interpolation of the image. Masks always use the nearest pixel.',
+        'Interpolation of the image. bicubic is that of Pillow. Masks always use the nearest pixel.',
       ),
       expand: defaulted(SWITCH, false, 'Enlarges the result to hold the whole rotated image.'),
       center: optional(POINT, 'Center of rotation. Default: the center of the image.'),

@@ -1,5 +1,5 @@
 // Brightness, contrast and saturation (torchvision.transforms.v2.functional, `adjust_*_image` and `_blend`), in place.
-import { blueOf, grayOf, greenOf, loadQuad, redOf, storeQuad } from './pixel-quads';
+import { blueOf, grayOf, greenOf, loadQuad, pillowGrayOf, redOf, storeQuad } from './pixel-quads';
 
 @inline function scaled(values: v128, scale: v128, bias: v128): v128 {
   return i32x4.trunc_sat_f32x4_s(f32x4.add(f32x4.mul(f32x4.convert_i32x4_u(values), scale), bias));
@@ -21,8 +21,8 @@ export function scaleBytes(address: usize, bytes: usize, scale: f32, bias: f32):
   }
 }
 
-/** The sum of the luma of all pixels. Clears 16 bytes after them. */
-export function graySum(address: usize, pixels: usize): f64 {
+/** The sum of the luma of all pixels, as torchvision computes it, or as Pillow does. Clears 16 bytes after them. */
+export function graySum(address: usize, pixels: usize, isPillow: bool): f64 {
   const end = address + pixels * 3;
   v128.store(end, i64x2.splat(0));
   let total: i64 = 0;
@@ -32,7 +32,11 @@ export function graySum(address: usize, pixels: usize): f64 {
     let sums = f32x4.splat(0);
     for (; address < stop; address += 12) {
       const quad = loadQuad(address);
-      sums = f32x4.add(sums, grayOf(redOf(quad), greenOf(quad), blueOf(quad)));
+      const red = redOf(quad);
+      const green = greenOf(quad);
+      const blue = blueOf(quad);
+      // A quad past the end is black, and has no luma in Pillow either: one half is rounded down.
+      sums = f32x4.add(sums, isPillow ? pillowGrayOf(red, green, blue) : grayOf(red, green, blue));
     }
     const whole = i32x4.trunc_sat_f32x4_s(sums);
     total += i32x4.extract_lane(whole, 0) + i32x4.extract_lane(whole, 1);
@@ -41,8 +45,8 @@ export function graySum(address: usize, pixels: usize): f64 {
   return <f64>total;
 }
 
-/** Replaces every value by value * ratio + luma * (1 - ratio). A ratio of 0 gives gray. */
-export function saturate(address: usize, pixels: usize, ratio: f32): void {
+/** Replaces every value by value * ratio + luma * (1 - ratio). A ratio of 0 gives gray. The luma is that of torchvision or Pillow. */
+export function saturate(address: usize, pixels: usize, ratio: f32, isPillow: bool): void {
   const ratios = f32x4.splat(ratio);
   const rests = f32x4.splat(1 - ratio);
   for (const end = address + pixels * 3; address < end; address += 12) {
@@ -50,7 +54,8 @@ export function saturate(address: usize, pixels: usize, ratio: f32): void {
     const red = redOf(quad);
     const green = greenOf(quad);
     const blue = blueOf(quad);
-    const gray = f32x4.mul(grayOf(red, green, blue), rests);
+    const luma = isPillow ? pillowGrayOf(red, green, blue) : grayOf(red, green, blue);
+    const gray = f32x4.mul(luma, rests);
     storeQuad(
       address,
       f32x4.add(f32x4.mul(red, ratios), gray),

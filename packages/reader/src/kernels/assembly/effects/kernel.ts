@@ -3,10 +3,16 @@
 //
 // Buffers are followed by slack that may be read and, in targets, written: see PICTURE_SLACK_BYTES of kernels/effects.ts.
 export { blur } from './blur';
+export { boxBlur } from './box-blur';
 export { scaleBytes, graySum, saturate } from './colour';
 export { fillRows } from './fill';
 export { makeFloats } from './floats';
 export { shiftHue } from './hue';
 export { lookUpWords } from './look-up';
 export { copyRows, mixBytes, mixFloats } from './mix';
+export {
+  addBytes, countBytes, invertBytes, lookUpBytes, maskBytes, permuteChannels, solarizeBytes
+} from './point';
 export { rotateBilinear, rotateNearest } from './rotate';
+export { sharpen } from './sharpness';
+export { warp } from './warp';

@@ -40,3 +40,12 @@
     )
   );
 }
+
+/** Luma as Pillow's mode L has it: in units of 1/65536, rounded. Exact in floats of 32 bits. */
+@inline export function pillowGrayOf(red: v128, green: v128, blue: v128): v128 {
+  const sum = f32x4.add(
+    f32x4.add(f32x4.mul(red, f32x4.splat(19595)), f32x4.mul(green, f32x4.splat(38470))),
+    f32x4.add(f32x4.mul(blue, f32x4.splat(7471)), f32x4.splat(32768))
+  );
+  return f32x4.floor(f32x4.mul(sum, f32x4.splat(1 / 65536)));
+}

@@ -87,7 +87,7 @@ export function rotateBilinear(
 
 /**
  * A pixel for which some of the four source pixels are outside. torchvision uses black for these, and then blends the result with `fill`
- * by the share of the image. So there is a darker line between the image and the fill.
+ * by the share of the image. So there is a darker line between the image and the fill. A `fill` above 0xffffff is none.
  */
 function edgePixel(
   source: usize, width: i32, height: i32, column: i32, line: i32, right: i32, lower: i32, fill: u32
@@ -107,7 +107,8 @@ function edgePixel(
     green += weight * <i32>load<u8>(at, 1);
     blue += weight * <i32>load<u8>(at, 2);
   }
-  const part = <f32>share / <f32>(WEIGHTS * WEIGHTS);
+  // Without a fill, the black that torchvision uses stays.
+  const part: f32 = fill > 0xffffff ? 1 : <f32>share / <f32>(WEIGHTS * WEIGHTS);
   return blend(red, part, fill & 255) | (blend(green, part, (fill >> 8) & 255) << 8) | (blend(blue, part, (fill >> 16) & 255) << 16);
 }
 

@@ -1,0 +1,119 @@
+/** Steps that change each value by itself: invert, posterize, solarize, permute channels. */
+import type { EffectEntry, Rgb } from '../effects.js';
+import type { Random } from '../random.js';
+import { ALWAYS, applies, HALF_THE_TIME } from './chance.js';
+import { BITS, LEVEL } from './kinds.js';
+import { needed, step } from './step.js';
+
+export interface InvertEffect {
+  readonly kind: 'invert';
+}
+/** Keeps the upper `bits` bits. */
+export interface PosterizeEffect {
+  readonly kind: 'posterize';
+  readonly bits: number;
+}
+/** Inverts the values of at least `threshold`. */
+export interface SolarizeEffect {
+  readonly kind: 'solarize';
+  readonly threshold: number;
+}
+/** Adds to the values below 128. */
+export interface SolarizeAddEffect {
+  readonly kind: 'solarizeAdd';
+  readonly add: number;
+}
+/** Channel c of the result is channel `order[c]`. */
+export interface PermuteChannelsEffect {
+  readonly kind: 'permuteChannels';
+  readonly order: Rgb;
+}
+
+export const randomInvert = step(
+  'randomInvert',
+  {
+    help: 'Inverts the colors of the image.',
+    like: 'RandomInvert',
+    tolerance: 'equal',
+    parameters: { p: HALF_THE_TIME },
+  },
+  {
+    isEffect: true,
+    draw: ({ p }, canvas, random) => {
+      if (random.next() < p) canvas.applyEffects([{ kind: 'invert' }]);
+    },
+  },
+);
+
+export const randomPosterize = step(
+  'randomPosterize',
+  {
+    help: 'Keeps only the upper bits of each value.',
+    like: 'RandomPosterize',
+    tolerance: 'equal',
+    parameters: { bits: needed(BITS, 'Number of bits to keep.'), p: HALF_THE_TIME },
+  },
+  {
+    isEffect: true,
+    draw: ({ bits, p }, canvas, random) => {
+      if (random.next() < p) canvas.applyEffects([{ kind: 'posterize', bits }]);
+    },
+  },
+);
+
+export const randomSolarize = step(
+  'randomSolarize',
+  {
+    help: 'Inverts all values of at least `threshold`.',
+    like: 'RandomSolarize',
+    tolerance: 'equal',
+    parameters: { threshold: needed(LEVEL, 'Smallest value to invert.'), p: HALF_THE_TIME },
+  },
+  {
+    isEffect: true,
+    draw: ({ threshold, p }, canvas, random) => {
+      if (random.next() < p) canvas.applyEffects([{ kind: 'solarize', threshold }]);
+    },
+  },
+);
+
+/** Draws two random numbers: the order of the channels. */
+export const randomChannelPermutation = step(
+  'randomChannelPermutation',
+  {
+    help: 'Puts the channels in a random order.',
+    like: 'RandomChannelPermutation',
+    tolerance: 'equal',
+    parameters: { p: ALWAYS },
+  },
+  {
+    isEffect: true,
+    draw: ({ p }, canvas, random) => {
+      if (applies(p, random)) canvas.applyEffects([{ kind: 'permuteChannels', order: drawChannels(random) }]);
+    },
+  },
+);
+
+/** Draws an order of the three channels, each with the same probability. */
+export function drawChannels(random: Random): Rgb {
+  const order: [number, number, number] = [0, 1, 2];
+  for (let last = 2; last > 0; last--) {
+    const other = Math.floor(random.next() * (last + 1));
+    [order[last], order[other]] = [order[other]!, order[last]!];
+  }
+  return order;
+}
+
+export const invert: EffectEntry<InvertEffect> = { change: (picture, _effect, { effects }) => effects.invert(picture) };
+export const posterize: EffectEntry<PosterizeEffect> = {
+  change: (picture, { bits }, { effects }) => effects.posterize(picture, bits),
+};
+export const solarize: EffectEntry<SolarizeEffect> = {
+  change: (picture, { threshold }, { effects }) => effects.solarize(picture, threshold),
+};
+export const solarizeAdd: EffectEntry<SolarizeAddEffect> = {
+  change: (picture, { add }, { effects }) => effects.solarizeAdd(picture, add, 128),
+};
+export const permuteChannels: EffectEntry<PermuteChannelsEffect> = {
+  change: (picture, { order }, { effects }) => effects.permuteChannels(picture, order),
+};

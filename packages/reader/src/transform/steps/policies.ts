@@ -1,0 +1,134 @@
+/** Policies: steps that draw which operations they apply. */
+import { POLICIES } from '../policies/auto-augment-policies.js';
+import {
+  applyOperation,
+  drawOne,
+  isSigned,
+  magnitudeOf,
+  NORMAL,
+  OPERATIONS,
+  type Operation,
+  WIDE,
+} from '../policies/operations.js';
+import type { Random } from '../random.js';
+import { ALWAYS, applies } from './chance.js';
+import { BINS, COLOUR, oneOf, UP_TO_100 } from './kinds.js';
+import { defaulted, optional, step } from './step.js';
+
+const LOOK = {
+  interpolation: defaulted(
+    oneOf('nearest', 'bilinear', 'bicubic'),
+    'nearest',
+    'Interpolation of shear, translation and rotation. bicubic is that of Pillow.',
+  ),
+  fill: optional(COLOUR, 'Value of the pixels outside the image. Default: black.'),
+  p: ALWAYS,
+};
+const BINS_HELP = 'Number of bins of the magnitude.';
+const TOLERANCE =
+  'each operation within 1 level of tensors; nearest: except for up to 0.2 % of pixels that are exactly between two';
+
+/** For each operation, draws which it is and, if it has a sign, the sign (v2.RandAugment `forward`). */
+export const randAugment = step(
+  'randAugment',
+  {
+    help: 'Applies random operations of equal magnitude.',
+    like: 'RandAugment',
+    tolerance: TOLERANCE,
+    parameters: {
+      numOps: defaulted(UP_TO_100, 2, 'Number of operations.'),
+      magnitude: defaulted(UP_TO_100, 9, 'Bin of the magnitude, from 0.'),
+      numMagnitudeBins: defaulted(BINS, 31, BINS_HELP),
+      ...LOOK,
+    },
+  },
+  {
+    isEffect: true,
+    check: ({ magnitude, numMagnitudeBins }) =>
+      magnitude < numMagnitudeBins ? undefined : { path: 'magnitude', message: 'must be less than numMagnitudeBins' },
+    draw: (step, canvas, random) => {
+      if (!applies(step.p, random)) return;
+      for (let i = 0; i < step.numOps; i++) {
+        const operation = drawOne(OPERATIONS, random);
+        const magnitude = magnitudeOf(operation, NORMAL, step.magnitude, step.numMagnitudeBins, canvas.size);
+        applyOperation(operation, withSign(operation, magnitude, random), canvas, step);
+      }
+    },
+  },
+);
+
+/** Draws the operation and, if it has them, its magnitude and its sign (v2.TrivialAugmentWide `forward`). */
+export const trivialAugmentWide = step(
+  'trivialAugmentWide',
+  {
+    help: 'Applies one random operation of random magnitude.',
+    like: 'TrivialAugmentWide',
+    tolerance: TOLERANCE,
+    parameters: { numMagnitudeBins: defaulted(BINS, 31, BINS_HELP), ...LOOK },
+  },
+  {
+    isEffect: true,
+    draw: (step, canvas, random) => {
+      if (!applies(step.p, random)) return;
+      const operation = drawOne(OPERATIONS, random);
+      const bin = hasMagnitude(operation) ? Math.floor(random.next() * step.numMagnitudeBins) : 0;
+      const magnitude = magnitudeOf(operation, WIDE, bin, step.numMagnitudeBins, canvas.size);
+      applyOperation(operation, withSign(operation, magnitude, random), canvas, step);
+    },
+  },
+);
+
+/** Draws five random numbers: the pair of operations, whether each of them applies, and their signs (v2.AutoAugment `forward`). */
+export const autoAugment = step(
+  'autoAugment',
+  {
+    help: 'Applies a random pair of operations of a learned policy.',
+    like: 'AutoAugment',
+    tolerance: TOLERANCE,
+    parameters: { policy: defaulted(oneOf('imagenet', 'cifar10', 'svhn'), 'imagenet', 'The policy.'), ...LOOK },
+  },
+  {
+    isEffect: true,
+    draw: (step, canvas, random) => {
+      if (!applies(step.p, random)) return;
+      const pair = drawOne(POLICIES[step.policy], random);
+      const chances = [random.next(), random.next()];
+      const signs = [random.next(), random.next()];
+      pair.forEach(([operation, probability, bin], i) => {
+        if (chances[i]! >= probability) return;
+        const magnitude = magnitudeOf(operation, NORMAL, bin, 10, canvas.size);
+        const isNegative = isSigned(operation) && signs[i]! < 0.5;
+        applyOperation(operation, isNegative ? -magnitude : magnitude, canvas, step);
+      });
+    },
+  },
+);
+
+/** Draws which of three effects applies, then the radius if it is a blur. The arithmetic is that of Pillow, as in DeiT. */
+export const threeAugment = step(
+  'threeAugment',
+  {
+    help: 'Converts the image to grayscale, solarizes it at 128, or blurs it, each with the same probability (DeiT III).',
+    like: null,
+    tolerance: 'within 1 level of Pillow',
+    parameters: { p: ALWAYS },
+  },
+  {
+    isEffect: true,
+    draw: ({ p }, canvas, random) => {
+      if (!applies(p, random)) return;
+      const which = Math.floor(random.next() * 3);
+      if (which === 0) canvas.applyEffects([{ kind: 'saturation', factor: 0, isPillow: true }]);
+      else if (which === 1) canvas.applyEffects([{ kind: 'solarize', threshold: 128 }]);
+      else canvas.applyEffects([{ kind: 'pillowBlur', sigma: 0.1 + 1.9 * random.next() }]);
+    },
+  },
+);
+
+function withSign(operation: Operation, magnitude: number, random: Random): number {
+  return isSigned(operation) && random.next() < 0.5 ? -magnitude : magnitude;
+}
+
+function hasMagnitude(operation: Operation): boolean {
+  return isSigned(operation) || operation === 'posterize' || operation === 'solarize';
+}
