@@ -25,8 +25,7 @@ const LOOK = {
   p: ALWAYS,
 };
 const BINS_HELP = 'Number of bins of the magnitude.';
-const TOLERANCE =
-  'each operation within 1 level of tensors; nearest: except for up to 0.2 % of pixels that are exactly between two';
+const TOLERANCE = 'each operation within 1 level of tensors; nearest: except for pixels exactly between two';
 
 /** For each operation, draws which it is and, if it has a sign, the sign (v2.RandAugment `forward`). */
 export const randAugment = step(
