@@ -28,6 +28,8 @@ export const PARTS = {
     'docs/other-formats.md',
   ],
   Reference: [
+    'docs/cli.md',
+    'docs/environment.md',
     'docs/loader-options.md',
     'docs/transforms.md',
     'docs/errors.md',

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { allowed, type OptionEntry } from '@shardtool/base';
+import { OPTION_GROUPS } from '@shardtool/base/text';
 import { LOADER_OPTIONS, type LoaderOption } from '@shardtool/reader/option-table';
 import { expect, test } from 'vitest';
 import { compile, userProject } from './guides/user-project.js';
@@ -111,7 +112,7 @@ test('docs/loader-options.md is made of the table', async () => {
 function page(): string {
   const code = (text: string) => `\`${text}\``;
   const cell = (text: string) => text.replaceAll('|', '\\|');
-  const rows = OPTIONS.map(([name, entry]) => {
+  const rowOf = ([name, entry]: (typeof OPTIONS)[number]) => {
     const inPython = entry.python === false ? '' : snake(name) === name ? 'the same' : code(snake(name));
     const commands = entry.commands?.map((command) => command) ?? [];
     const flag = commands.length === 0 ? '' : code(`--${entry.flag ?? snake(name).replaceAll('_', '-')}`);
@@ -125,17 +126,27 @@ function page(): string {
       [flag, commands.join(', ')].filter(Boolean).join(' of '),
     ];
     return `| ${cells.map(cell).join(' | ')} |`;
-  });
+  };
+  const groups = OPTION_GROUPS.map((group) => [group, OPTIONS.filter(([, entry]) => entry.group === group)] as const);
+  expect(groups.flatMap(([, options]) => options)).toHaveLength(OPTIONS.length);
   return [
     "# A loader's options",
     '',
     '`dataset.loader({ ... })` and `shardtool.Loader(location, ...)` take these options. In Python, use snake_case; `None` means the default.',
     'Unknown names and invalid values raise when the loader is created. The last column names the flag of `bench`, `plan` and `preview`. A test',
-    'generates this table from `packages/reader/src/loader/option-table.ts`.',
+    'generates these tables from `packages/reader/src/loader/option-table.ts`.',
     '',
-    '| option | in Python | value | default | meaning | flag |',
-    '|---|---|---|---|---|---|',
-    ...rows,
+    ...groups
+      .filter(([, options]) => options.length > 0)
+      .flatMap(([group, options]) => [
+        `## ${group}`,
+        '',
+        '| option | in Python | value | default | meaning | flag |',
+        '|---|---|---|---|---|---|',
+        ...options.map(rowOf),
+        '',
+      ]),
+    '## Not in the tables',
     '',
     'In Python, use `state_dict` and `load_state_dict` instead of `state`, and `close` instead of `signal`. The [Python guide](../python/README.md)',
     'describes further arguments (`output`, `with_keys`, `device` and others). `packages/cuda/README.md` describes `device` in TypeScript.',
