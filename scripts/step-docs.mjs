@@ -86,6 +86,9 @@ function typescript() {
     'export type StepInput =',
     ...steps.map(([name], i) => `  | ${capital(name)}Input${i === steps.length - 1 ? ';' : ''}`),
     '',
+    '/** A step, or a list of steps. */',
+    'export type StepsInput = StepInput | readonly StepsInput[];',
+    '',
   ];
   return lines.join('\n');
 }

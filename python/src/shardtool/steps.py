@@ -546,6 +546,55 @@ class ThreeAugment(_ThreeAugment, total=False):
     p: float
 
 
+class _RandomApply(TypedDict):
+    name: Literal["random_apply", "randomApply", "RandomApply"]
+    #: Steps, or lists of steps. Values: a list of steps or lists of steps.
+    transforms: Sequence[object]
+
+
+class RandomApply(_RandomApply, total=False):
+    """Applies all of its steps, or none of them.
+
+    torchvision: v2.RandomApply.
+    """
+
+    #: Probability that the step applies. Values: a probability. Default: 0.5.
+    p: float
+
+
+class _RandomChoice(TypedDict):
+    name: Literal["random_choice", "randomChoice", "RandomChoice"]
+    #: Steps or lists of steps to draw from. An empty list changes nothing. Values: a list of steps or lists of
+    #: steps.
+    transforms: Sequence[object]
+
+
+class RandomChoice(_RandomChoice, total=False):
+    """Applies one of its steps or lists of steps.
+
+    torchvision: v2.RandomChoice.
+    """
+
+    #: Weights, one for each item. Default: equal. Values: a list of numbers of at least 0.
+    p: Sequence[float]
+
+
+class _RandomOrder(TypedDict):
+    name: Literal["random_order", "randomOrder", "RandomOrder"]
+    #: Steps or lists of steps. Values: a list of steps or lists of steps.
+    transforms: Sequence[object]
+
+
+class RandomOrder(_RandomOrder, total=False):
+    """Applies all of its steps or lists of steps in a random order.
+
+    torchvision: v2.RandomOrder.
+    """
+
+    #: Probability that the step applies. Values: a probability. Default: 1.
+    p: float
+
+
 class _RandomErasing(TypedDict):
     name: Literal["random_erasing", "randomErasing", "RandomErasing"]
 
@@ -650,6 +699,9 @@ Step = Union[
     TrivialAugmentWide,
     AutoAugment,
     ThreeAugment,
+    RandomApply,
+    RandomChoice,
+    RandomOrder,
     RandomErasing,
     SanitizeBoundingBoxes,
     ToDtype,

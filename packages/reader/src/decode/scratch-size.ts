@@ -2,7 +2,7 @@ import { OptionError } from '@shardtool/base';
 import { CROP_STATE_BYTES } from '../kernels/crop-index.js';
 import { scratchBytes } from '../kernels/resize.js';
 import { LARGEST_SIDE } from '../transform/crops.js';
-import { entryOf } from '../transform/parse-steps.js';
+import { entryOf, everyStep, nestedSteps } from '../transform/parse-steps.js';
 import { becomesFloatsLast, type CompiledTransform } from '../transform/transform.js';
 import { effectBytes } from './run-effects.js';
 
@@ -42,7 +42,8 @@ export function kernelBytesWithin(bytes: number, transforms: readonly CompiledTr
 }
 
 /** The kernel's working memory for any image, in bytes. It depends on how much images are reduced. */
-function kernelBytes({ steps, outputShape }: CompiledTransform): number {
+function kernelBytes({ steps: list, outputShape }: CompiledTransform): number {
+  const steps = everyStep(list);
   const sides = steps.flatMap((step) => entryOf(step).resizesTo?.(step) ?? LARGEST_SIDE);
   const bytes = scratchBytes({
     sourceColumns: LONGEST_SIDE,
@@ -59,6 +60,12 @@ function intermediateBytes(transform: CompiledTransform, maxPixels: number): num
   let bytes = 0;
   let picture = maxPixels * 3;
   for (const step of transform.steps) {
+    for (const inner of everyStep(nestedSteps(step))) {
+      // Which of them run, and in which order, is drawn.
+      const size = entryOf(inner).largest?.(inner);
+      if (size !== undefined) picture = Math.max(picture, 3 * size.height * size.width);
+      bytes += entryOf(inner).isEffect === true ? effectBytes(picture) : size === undefined ? 0 : 2 * picture;
+    }
     const { largest, isEffect } = entryOf(step);
     const size = largest?.(step);
     const largestBytes = size === undefined ? 0 : 3 * size.height * size.width;

@@ -19,18 +19,48 @@ export function entryOf(step: Step): StepEntry<Step> {
   return STEPS[step.name] as unknown as StepEntry<Step>;
 }
 
+/** A list of steps and, after each step, the steps within it. */
+export function everyStep(steps: readonly Step[]): Step[] {
+  return steps.flatMap((step) => [step, ...everyStep(nestedSteps(step))]);
+}
+
+/** The steps within a step. */
+export function nestedSteps(step: Step): Step[] {
+  return (entryOf(step).nested?.(step).flat() ?? []) as Step[];
+}
+
 /** Checks a list of steps and fills in defaults. Throws {@link OptionError} that names the step and its parameters. */
-export function parseSteps(list: unknown): Step[] {
+export function parseSteps(list: unknown, place = 'the transform'): Step[] {
   if (!Array.isArray(list))
     throw new OptionError({}, `A transform is a list of steps: ${Object.keys(STEPS).join(', ')}.`);
   return list.map((given: unknown, index) => {
     const name = stepName(given);
-    if (name === null) throw unknownStep(given, index);
+    const where = `Step ${index + 1} of ${place}`;
+    if (name === null) throw unknownStep(given, where);
     const step = { ...withKnownNames(given as object, name), name };
-    return parseShape(schemaOf(name), step, ({ where, what }) => {
-      const message = `Step ${index + 1} of the transform, ${name}, is invalid (${where || 'it'} ${what}). Its parameters: ${parametersOf(name)}.`;
-      return new OptionError({}, message);
-    });
+    const isContainer = 'nested' in STEPS[name] && 'transforms' in step && Array.isArray(step.transforms);
+    return parseShape(
+      schemaOf(name),
+      isContainer
+        ? { ...step, transforms: parseLists(step.transforms as unknown[], `step ${index + 1} of ${place}`) }
+        : step,
+      ({ where: path, what }) =>
+        new OptionError(
+          {},
+          `${where}, ${name}, is invalid (${path || 'it'} ${what}). Its parameters: ${parametersOf(name)}.`,
+        ),
+    );
+  });
+}
+
+/** Checks the steps within a step. Each item becomes a list; lists within lists are joined. */
+function parseLists(items: readonly unknown[], place: string): readonly (readonly Step[])[] {
+  return items.map((item, i) => {
+    const list = Array.isArray(item) ? item.flat(Number.POSITIVE_INFINITY) : [item];
+    const steps = parseSteps(list, Array.isArray(item) ? `list ${i + 1} of ${place}` : `item ${i + 1} of ${place}`);
+    const last = steps.find((step) => entryOf(step).draw === undefined);
+    if (last === undefined) return steps;
+    throw new OptionError({}, `The step ${last.name} cannot be within ${place}: move it to the end of the transform.`);
   });
 }
 
@@ -49,6 +79,7 @@ const zod = (): Zod => ({
   strictObject: z.strictObject,
   tuple: z.tuple,
   union: z.union,
+  unknown: z.unknown,
 });
 
 /** The schema of a step. It is built on first use. */
@@ -94,9 +125,9 @@ function withKnownNames(step: object, name: StepName): object {
 /** Steps of torchvision that convert images to arrays or tensors. They are not needed here, because images already are arrays. */
 const NOT_NEEDED = ['ToTensor', 'ToImage', 'PILToTensor', 'ToPureTensor', 'ConvertImageDtype'].map(folded);
 
-function unknownStep(step: unknown, index: number): OptionError {
+function unknownStep(step: unknown, where: string): OptionError {
   const hint = NOT_NEEDED.includes(folded(givenName(step) ?? ''))
     ? 'is not needed: images already are arrays, and toDtype converts them to floats. Remove the step'
     : `is unknown. Known steps: ${Object.keys(STEPS).join(', ')}`;
-  return new OptionError({}, `Step ${index + 1} of the transform, ${JSON.stringify(step)}, ${hint}.`);
+  return new OptionError({}, `${where}, ${JSON.stringify(step)}, ${hint}.`);
 }

@@ -4,7 +4,7 @@ import type { Axis } from '../kernels/taps.js';
 import { Annotations, type GivenAnnotations } from './annotations.js';
 import { Canvas, type Pass, resultOf } from './canvas.js';
 import type { Size } from './crops.js';
-import { type ErasingStep, entryOf } from './parse-steps.js';
+import { type ErasingStep, entryOf, type Step } from './parse-steps.js';
 import type { Random } from './random.js';
 import { drawErasing } from './steps/erasing.js';
 import type { CompiledTransform } from './transform.js';
@@ -42,12 +42,16 @@ export function planSample(
 ): SamplePlan {
   const annotations = given && new Annotations(given, { width, height });
   const canvas = new Canvas({ width, height }, annotations);
-  for (const step of transform.steps) entryOf(step).draw!(step, canvas, random);
+  drawSteps(transform.steps, canvas, random);
   const passes = canvas.passes(transform.pixelLayout);
   const result = resultOf(passes.at(-1)!);
   const { width: outputWidth, height: outputHeight } = result;
   const erased = drawErased(transform, result, random);
   return { passes, width: outputWidth, height: outputHeight, erased, annotations };
+}
+
+function drawSteps(steps: readonly unknown[], canvas: Canvas, random: Random): void {
+  for (const step of steps as readonly Step[]) entryOf(step).draw!(step, canvas, random, drawSteps);
 }
 
 /** Draws the rectangles to erase. The value "random" draws two more numbers than {@link drawErasing}: the key of its noise. */

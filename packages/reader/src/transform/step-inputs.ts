@@ -323,6 +323,33 @@ export interface ThreeAugmentInput {
   readonly p?: number | undefined;
 }
 
+/** Applies all of its steps, or none of them. torchvision: v2.RandomApply. */
+export interface RandomApplyInput {
+  readonly name: 'randomApply';
+  /** Steps, or lists of steps. Values: a list of steps or lists of steps. */
+  readonly transforms: readonly StepsInput[];
+  /** Probability that the step applies. Values: a probability. Default: 0.5. */
+  readonly p?: number | undefined;
+}
+
+/** Applies one of its steps or lists of steps. torchvision: v2.RandomChoice. */
+export interface RandomChoiceInput {
+  readonly name: 'randomChoice';
+  /** Steps or lists of steps to draw from. An empty list changes nothing. Values: a list of steps or lists of steps. */
+  readonly transforms: readonly StepsInput[];
+  /** Weights, one for each item. Default: equal. Values: a list of numbers of at least 0. */
+  readonly p?: readonly number[] | undefined;
+}
+
+/** Applies all of its steps or lists of steps in a random order. torchvision: v2.RandomOrder. */
+export interface RandomOrderInput {
+  readonly name: 'randomOrder';
+  /** Steps or lists of steps. Values: a list of steps or lists of steps. */
+  readonly transforms: readonly StepsInput[];
+  /** Probability that the step applies. Values: a probability. Default: 1. */
+  readonly p?: number | undefined;
+}
+
 /** Overwrites a rectangle of random position and shape. torchvision: v2.RandomErasing. */
 export interface RandomErasingInput {
   readonly name: 'randomErasing';
@@ -400,8 +427,14 @@ export type StepInput =
   | TrivialAugmentWideInput
   | AutoAugmentInput
   | ThreeAugmentInput
+  | RandomApplyInput
+  | RandomChoiceInput
+  | RandomOrderInput
   | RandomErasingInput
   | SanitizeBoundingBoxesInput
   | ToDtypeInput
   | NormalizeInput
   | LayoutInput;
+
+/** A step, or a list of steps. */
+export type StepsInput = StepInput | readonly StepsInput[];

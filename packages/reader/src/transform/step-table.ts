@@ -6,6 +6,7 @@ import type { Effect, EffectEntry } from './effects.js';
 import { blur, gaussianBlur, pillowBlur } from './steps/blur.js';
 import { randomIoUCrop, sanitizeBoundingBoxes } from './steps/boxes.js';
 import { brightness, colorJitter, contrast, grayscale, hue, randomGrayscale, saturation } from './steps/colours.js';
+import { randomApply, randomChoice, randomOrder } from './steps/containers.js';
 import {
   autocontrast,
   equalize,
@@ -64,6 +65,9 @@ export const STEPS = {
   trivialAugmentWide,
   autoAugment,
   threeAugment,
+  randomApply,
+  randomChoice,
+  randomOrder,
   randomErasing,
   sanitizeBoundingBoxes,
   toDtype,

@@ -1,7 +1,7 @@
 import { OptionError } from '@shardtool/base';
 import type { Normalization, PixelLayout } from '../kernels/resize.js';
 import type { Size } from './crops.js';
-import { type ErasingStep, entryOf, type PixelStep, parseSteps, type Step } from './parse-steps.js';
+import { type ErasingStep, entryOf, everyStep, type PixelStep, parseSteps, type Step } from './parse-steps.js';
 import type { StepInput } from './step-inputs.js';
 import type { Dtype, ValueSettings } from './values.js';
 
@@ -43,8 +43,10 @@ export function compileTransform(input: TransformInput): CompiledTransform {
   const values = steps.findIndex((step) => !isPixelStep(step));
   const pixelSteps = steps.slice(0, values < 0 ? steps.length : values).filter(isPixelStep);
   pixelSteps.forEach((step, i) => {
-    const reason = entryOf(step).refusesBytes?.(step);
-    if (reason !== undefined) throw misplaced(step, i, reason);
+    for (const inner of everyStep([step])) {
+      const reason = entryOf(inner).refusesBytes?.(inner);
+      if (reason !== undefined) throw misplaced(inner, i, reason);
+    }
   });
   return { steps: pixelSteps, outputShape: shapeOf(pixelSteps), ...valuesOf(steps, pixelSteps.length) };
 }
@@ -58,10 +60,7 @@ export function coverTransforms(
   crop: 'center' | 'random',
 ): CompiledTransform[] {
   const any = { width: 1, height: 1 };
-  const sized = transform.steps.find((step) => {
-    const { shape } = entryOf(step);
-    return shape !== undefined && shape(step, any) !== any;
-  });
+  const sized = transform.steps.find((step) => shapeOf([step], any) !== any);
   if (sized !== undefined) {
     throw new OptionError(
       {},
@@ -78,7 +77,7 @@ export function coverTransforms(
 /** Whether a transform needs more than the resize kernel. */
 export function hasEffects(transform: CompiledTransform): boolean {
   return (
-    transform.steps.some((step) => entryOf(step).isEffect) ||
+    everyStep(transform.steps).some((step) => entryOf(step).isEffect) ||
     transform.erasing.length > 0 ||
     becomesFloatsLast(transform)
   );
@@ -106,11 +105,11 @@ function misplaced(step: Step, index: number, reason: string): OptionError {
 }
 
 /** The common size of all results. Null if sizes differ. */
-function shapeOf(steps: readonly PixelStep[]): Size | null {
-  return steps.reduce<Size | null>((shape, step) => {
+function shapeOf(steps: readonly unknown[], before: Size | null = null): Size | null {
+  return (steps as readonly Step[]).reduce<Size | null>((shape, step) => {
     const { shape: shapeAfter } = entryOf(step);
-    return shapeAfter === undefined ? shape : shapeAfter(step, shape);
-  }, null);
+    return shapeAfter === undefined ? shape : shapeAfter(step, shape, shapeOf);
+  }, before);
 }
 
 /** Dtype, layout and normalization of the results of a transform. */

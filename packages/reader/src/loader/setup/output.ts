@@ -10,7 +10,7 @@ import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { DecoderOptions } from '../../decode/decoder.js';
 import type { Size } from '../../transform/crops.js';
 import { checkMix, type Mixes } from '../../transform/mix.js';
-import { entryOf } from '../../transform/parse-steps.js';
+import { entryOf, everyStep } from '../../transform/parse-steps.js';
 import type { DecodeMode } from '../../transform/plan.js';
 import { type CompiledTransform, compileTransform, coverTransforms } from '../../transform/transform.js';
 import { valueBytes } from '../../transform/values.js';
@@ -174,7 +174,7 @@ function annotated(annotations: CheckedAnnotations, output: BatchOutput, { field
 
 /** Steps that go by boxes need some. */
 function refuseBoxSteps({ steps }: CompiledTransform): void {
-  const step = steps.find((step) => entryOf(step).needsBoxes);
+  const step = everyStep(steps).find((one) => entryOf(one).needsBoxes);
   if (step === undefined) return;
   throw new OptionError(
     {},

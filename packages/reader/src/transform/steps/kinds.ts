@@ -5,7 +5,7 @@ import { LARGEST_SIDE } from '../crops.js';
 /** The part of zod that builds checks. It is passed in only for checking: decode workers load the steps, and start faster without zod. */
 export type Zod = Pick<
   typeof z,
-  'array' | 'boolean' | 'enum' | 'literal' | 'number' | 'strictObject' | 'tuple' | 'union'
+  'array' | 'boolean' | 'enum' | 'literal' | 'number' | 'strictObject' | 'tuple' | 'union' | 'unknown'
 >;
 type BuildCheck<Check extends z.ZodType> = (z: Zod) => Check;
 
@@ -132,6 +132,19 @@ export const PARTS_LIST = kind(
 );
 export const UP_TO_100 = kind((z) => z.number().int().min(0).max(100), '0 to 100', 'number', 'int');
 export const BINS = kind((z) => z.number().int().min(2).max(1000), '2 to 1000', 'number', 'int');
+/** Nested steps. The parser has checked them before, and made each item a list. */
+export const STEP_LISTS = kind(
+  (z) => z.array(z.unknown()).readonly(),
+  'a list of steps or lists of steps',
+  'readonly StepsInput[]',
+  'Sequence[object]',
+);
+export const WEIGHTS = kind(
+  (z) => z.array(notNegative(z)).readonly(),
+  'a list of numbers of at least 0',
+  'readonly number[]',
+  'Sequence[float]',
+);
 export const SWITCH = kind((z) => z.boolean(), 'true or false', 'boolean', 'bool');
 export const DEGREES = kind(
   (z) => z.union([notNegative(z), orderedPair(number)(z)]).transform(aroundZero),

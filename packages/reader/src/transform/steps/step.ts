@@ -31,6 +31,13 @@ export interface About<P extends Parameters> {
   readonly parameters: P;
 }
 
+/** Checked steps within a step. Their type depends on the step table, and so on every step. */
+export type StepLists = readonly (readonly unknown[])[];
+/** Draws the random parameters of steps within a step, and applies them to the canvas. */
+export type DrawSteps = (steps: readonly unknown[], canvas: Canvas, random: Random) => void;
+/** The common size of all results of steps within a step. */
+export type ShapeAfter = (steps: readonly unknown[], before: Size | null) => Size | null;
+
 /** The functions of a step that crops, resizes or changes pixels while they are bytes. */
 interface PixelParts<S> {
   /** Why these parameters cannot be combined: the parameter to blame, and the message. */
@@ -40,9 +47,11 @@ interface PixelParts<S> {
   /** The step depends on boxes. It is an error to use it without `annotations.boxes`. */
   readonly needsBoxes?: boolean;
   /** Draws the random parameters of the step, and applies the step to the canvas. */
-  readonly draw: (step: S, canvas: Canvas, random: Random) => void;
+  readonly draw: (step: S, canvas: Canvas, random: Random, drawSteps: DrawSteps) => void;
+  /** The steps within the step, as lists. Its parameter `transforms` has them. */
+  readonly nested?: (step: S) => StepLists;
   /** The common size of all results, given the common size before the step. Null if sizes differ. If omitted, the step keeps the size. */
-  readonly shape?: (step: S, before: Size | null) => Size | null;
+  readonly shape?: (step: S, before: Size | null, shapeAfter: ShapeAfter) => Size | null;
   /** The largest picture that the step can make. If omitted, it is not larger than the picture before. */
   readonly largest?: (step: S) => Size;
   /** The shorter sides that the step resizes to. */
