@@ -2,6 +2,7 @@
 
 import multiprocessing
 import zlib
+from enum import Enum
 
 import pytest
 import torch
@@ -11,6 +12,12 @@ import shardtool
 from datasets import python_lines
 
 TRANSFORM = [{"name": "random_resized_crop", "size": 24}, {"name": "random_horizontal_flip"}]
+
+
+class InterpolationMode(Enum):
+    """As torchvision's, which these tests do not need."""
+
+    BICUBIC = "bicubic"
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +133,16 @@ def test_what_is_drawn_in_a_pool_of_processes_differs_from_sample_to_sample(data
     with multiprocessing.get_context("fork").Pool(1) as pool:
         images = pool.map(dataset.__getitem__, [0, 0, 0])
     assert len({*crcs(image for image, _ in images)}) == 3
+
+
+def test_steps_within_steps_take_the_names_of_python_and_of_torchvision(small):
+    resize = {"size": [20, 20], "interpolation": InterpolationMode.BICUBIC}
+    spelled = (
+        [{"name": "randomApply", "p": 1, "transforms": [[{"name": "resize", **resize}, {"name": "randomInvert", "p": 1}]]}],
+        [{"name": "random_apply", "p": 1, "transforms": ({"name": "Resize", **resize}, {"name": "RandomInvert", "p": 1})}],
+    )
+    images = []
+    for transform in spelled:
+        with shardtool.Dataset(small, transform=transform) as dataset:
+            images.append(crcs([dataset[i][0] for i in range(4)]))
+    assert images[0] == images[1]

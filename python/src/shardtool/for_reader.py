@@ -110,9 +110,13 @@ def _step(step: Mapping[str, Any]) -> Any:
 
 
 def _value(value: Any) -> Any:
-    """torchvision's own values as text: ``torch.float32``, ``InterpolationMode.BILINEAR``."""
+    """torchvision's own values as text: ``torch.float32``, ``InterpolationMode.BILINEAR``. Also those of steps within a step."""
     if isinstance(value, Enum):
         return value.value
+    if isinstance(value, Mapping):
+        return _step(value)
+    if isinstance(value, (list, tuple)):
+        return [_value(item) for item in value]
     return str(value).rsplit(".", 1)[-1] if type(value).__module__ == "torch" else value
 
 

@@ -80,7 +80,7 @@ test('the size of batches is known if all choices have it', () => {
 test.each([
   [
     [{ name: 'randomApply', transforms: [{ name: 'resise', size: 3 }] }],
-    /Step 1 of item 1 of step 1 of the transform.*unknown/,
+    /Step 1 of item 1 of step 1 of the transform.*unknown; did you mean "resize"\?/,
   ],
   [[{ name: 'randomApply', transforms: [[invert, { name: 'randomPosterize' }]] }], /Step 2 of list 1 of step 1.*bits/],
   [[{ name: 'randomApply', transforms: [{ name: 'toDtype', dtype: 'float32' }] }], /toDtype cannot be within step 1/],

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { didYouMean, OptionError } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import { STEPS } from './step-table.js';
@@ -126,8 +126,10 @@ function withKnownNames(step: object, name: StepName): object {
 const NOT_NEEDED = ['ToTensor', 'ToImage', 'PILToTensor', 'ToPureTensor', 'ConvertImageDtype'].map(folded);
 
 function unknownStep(step: unknown, where: string): OptionError {
-  const hint = NOT_NEEDED.includes(folded(givenName(step) ?? ''))
+  const name = givenName(step) ?? '';
+  const suggestion = didYouMean(name, Object.keys(STEPS));
+  const hint = NOT_NEEDED.includes(folded(name))
     ? 'is not needed: images already are arrays, and toDtype converts them to floats. Remove the step'
-    : `is unknown. Known steps: ${Object.keys(STEPS).join(', ')}`;
+    : `is unknown${suggestion === '' ? '.' : suggestion} Known steps: ${Object.keys(STEPS).join(', ')}`;
   return new OptionError({}, `${where}, ${JSON.stringify(step)}, ${hint}.`);
 }

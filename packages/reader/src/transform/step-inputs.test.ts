@@ -18,7 +18,10 @@ test('the type StepInput allows exactly what the step table checks', () => {
         >;
       }
     : never;
-  type Checked = { [Name in keyof Table]: Written<Name> }[keyof Table];
-  expectTypeOf<Checked>().toExtend<StepInput>();
-  expectTypeOf<StepInput>().toExtend<Checked>();
+  // The schema of a container does not know the type of the steps within it.
+  type Plain = { [Name in keyof Table]: Table[Name] extends { readonly nested: unknown } ? never : Name }[keyof Table];
+  type Checked = { [Name in Plain]: Written<Name> }[Plain];
+  type Input = Exclude<StepInput, { readonly transforms: unknown }>;
+  expectTypeOf<Checked>().toExtend<Input>();
+  expectTypeOf<Input>().toExtend<Checked>();
 });
