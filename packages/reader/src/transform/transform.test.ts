@@ -55,7 +55,7 @@ test("steps and parameters may be spelled as torchvision's classes and as in Pyt
     if (like !== null) expect(like.toLowerCase()).toBe(name.toLowerCase());
   }
   expect(() => compileJson([{ name: 'ToTensor' }])).toThrow('is not needed: images already are arrays');
-  expect(() => compileJson([{ name: 'resise' }])).toThrow('is unknown. Known steps: ');
+  expect(() => compileJson([{ name: 'resise' }])).toThrow('is unknown; did you mean "resize"? Known steps: ');
 });
 
 test('without a step that sets a size, images keep their sizes', () => {
