@@ -1,9 +1,10 @@
-import { readFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { RUNNABLE } from '#cli/commands';
 import { shardtool } from './cli-here.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
+import { faultsOf, JSON_SHAPES, schemaOf } from './json-shapes.js';
 
 const shards = await packedPhotos();
 const folder = emptyFolder();
@@ -46,23 +47,19 @@ function parsed(stdout: string): unknown[] {
     .map((line) => JSON.parse(line));
 }
 
-test('every command prints JSON with --json, and nothing else on standard output', async () => {
-  const { writeFileSync } = await import('node:fs');
+test('every command prints JSON of the published schema with --json, and nothing else on standard output', async () => {
   writeFileSync(at('labels.csv'), 'key,class\ncat/cat_001,dog\n');
   const names = RUNNABLE.map(({ name }) => name);
   expect([...Object.keys(SUCCESSES), 'view'].sort()).toEqual([...names].sort());
   for (const [name, words] of Object.entries(SUCCESSES)) {
     const { code, stdout, stderr } = await shardtool(...name.split(' '), ...words, '--json');
     expect([name, code, stderr]).toEqual([name, 0, '']);
-    expect(
-      parsed(stdout).every((value) => typeof value === 'object' && value !== null),
-      name,
-    ).toBe(true);
+    for (const value of parsed(stdout))
+      expect([name, faultsOf(value, schemaOf(JSON_SHAPES[name]!))]).toEqual([name, []]);
   }
 });
 
 test('every command reports an error as JSON with --json: a stable code, a message and the exit code', async () => {
-  const page = readFileSync('docs/errors.md', 'utf8');
   for (const { name, command } of RUNNABLE) {
     const { code, stdout, stderr } = await shardtool(...name.split(' '), '--json', '--no-such-option');
     const error = { code: 'ERR_SHARDTOOL_USAGE', message: expect.stringContaining('Unknown option'), exitCode: 2 };
@@ -81,9 +78,9 @@ test('every command reports an error as JSON with --json: a stable code, a messa
     const absent = await shardtool(...name.split(' '), ...missing, ...others, '--json');
     const [report] = parsed(absent.stdout) as { error: { code: string; exitCode: number } }[];
     expect([name, absent.code, report!.error.exitCode]).toEqual([name, 2, 2]);
+    expect(faultsOf(report, schemaOf(JSON_SHAPES.error!)), name).toEqual([]);
     expect(report!.error.code, name).toMatch(/^ERR_SHARDTOOL_[A-Z_]+$/);
   }
-  expect(page.length).toBeGreaterThan(0);
 });
 
 test('--log-format json writes errors to standard error as one object per line, with time and code', async () => {
@@ -98,4 +95,35 @@ test('--log-format json writes errors to standard error as one object per line, 
       code: expect.stringMatching(/^ERR_SHARDTOOL_/),
     }),
   ]);
+});
+
+test('lines of samples, faults and repairs are of the published schema', async () => {
+  const damaged = at('damaged');
+  cpSync(shards, damaged, { recursive: true });
+  const tar = path.join(damaged, readdirSync(damaged).find((file) => file.endsWith('.tar'))!);
+  const bytes = readFileSync(tar);
+  bytes[2000]! ^= 1;
+  writeFileSync(tar, bytes);
+  const lines = async (...words: string[]) => parsed((await shardtool(...words, '--json')).stdout);
+  const all: [shape: string, values: unknown[]][] = [['ls/samples', await lines('ls', shards, '--samples')]];
+  const verified = await lines('verify', damaged);
+  expect(verified.length).toBeGreaterThan(1);
+  all.push(['verify/fault', verified.slice(0, -1)], ['verify', verified.slice(-1)]);
+  const repaired = await lines('verify', damaged, '--fix');
+  all.push(['verify/fault', repaired.slice(0, -1)], ['verify/fix', repaired.slice(-1)]);
+  for (const [shape, values] of all) {
+    for (const value of values) expect([shape, faultsOf(value, schemaOf(JSON_SHAPES[shape]!))]).toEqual([shape, []]);
+  }
+});
+
+test('docs/json.schema.json has a schema for every command, by its name, and the validator finds what differs', async () => {
+  const $defs = Object.fromEntries(Object.entries(JSON_SHAPES).map(([name, shape]) => [name, schemaOf(shape)]));
+  expect(RUNNABLE.filter(({ name }) => !(name in $defs))).toEqual([]);
+  const $schema = 'https://json-schema.org/draft/2020-12/schema';
+  const description =
+    'What the commands of shardtool print with --json: one definition per command; names with a slash are other lines of a command.';
+  const text = `${JSON.stringify({ $schema, description, $defs }, null, 2)}\n`;
+  await expect(text).toMatchFileSnapshot('../docs/json.schema.json');
+  const differs = ['$.bytes is missing', '$.pieces: string instead of integer'];
+  expect(faultsOf({ pieces: 'x' }, $defs['cache ls']!)).toEqual(differs);
 });

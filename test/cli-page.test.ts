@@ -41,6 +41,7 @@ function page(): string {
     'fails, the last line is `{"error": {"code", "message", "exitCode", ...}}`, in which `code` is stable: `ERR_SHARDTOOL_USAGE` for an invalid',
     'command line, otherwise that of an [error class](errors.md). `shard`, `key`, `offset`, `path` and `status` are there if they are known.',
     'With `--log-format json`, each line on standard error is an object with `time`, `level`, `message` and `event` (`progress`, `retry`, `error`).',
+    'The schema of what each command prints is `docs/json.schema.json` (JSON Schema, a definition per command).',
     'FORCE_COLOR and NO_COLOR decide about colours; without them, only terminals get colours.',
     '',
     '| exit code | meaning |',
