@@ -35,17 +35,29 @@ const NAMES = steps
   .flatMap(([name, { parameters }]) => [name, ...Object.keys(parameters)])
   .filter((name) => snake(name) !== name);
 
+/** The groups of steps, by the first step of each. */
+const GROUPS = {
+  resize: 'Sizes and crops',
+  randomHorizontalFlip: 'Flips and rotation',
+  gaussianBlur: 'Blur and colors',
+  randAugment: 'Policies, which draw their operations',
+  randomApply: 'Steps that contain steps',
+  randomErasing: 'Erasing, boxes and values',
+};
+
+/** The head of the table of a group. */
+function tableOf(group) {
+  const head = ['| step | what it does | torchvision v2 | difference from torchvision |', '|---|---|---|---|'];
+  return ['', `**${group}**`, '', ...head];
+}
+
 function withTables(page) {
   const [before, rest] = page.split(BEGIN);
   const after = rest.slice(rest.indexOf(END));
-  const overview = [
-    '| step | what it does | torchvision v2 | difference from torchvision |',
-    '|---|---|---|---|',
-    ...steps.map(
-      ([name, { help, like, tolerance }]) =>
-        `| [\`${name}\`](#${name.toLowerCase()}) | ${help} | ${like ?? '-'} | ${tolerance} |`,
-    ),
-  ];
+  const overview = steps.flatMap(([name, { help, like, tolerance }]) => [
+    ...(GROUPS[name] === undefined ? [] : tableOf(GROUPS[name])),
+    `| [\`${name}\`](#${name.toLowerCase()}) | ${help} | ${like ?? '-'} | ${tolerance} |`,
+  ]);
   const each = steps.flatMap(([name, { parameters }]) => [
     `### ${name}`,
     '',
@@ -61,7 +73,7 @@ function withTables(page) {
         ]),
     '',
   ]);
-  return `${before}${BEGIN}\n\n${[...overview, '', ...each].join('\n')}\n${after}`;
+  return `${before}${BEGIN}\n\n${[...overview.slice(1), '', ...each].join('\n')}\n${after}`;
 }
 
 function typescript() {

@@ -4,6 +4,8 @@ import { expect, test } from 'vitest';
 import type { Effect } from '#reader/effects';
 import type { StepInput } from '#reader/transform';
 import type { Picture } from './kernels-memory.js';
+import { randomOf } from './random.js';
+import { TIMES } from './repetitions.js';
 import { TransformBench } from './transform-memory.js';
 
 interface Stored {
@@ -52,6 +54,47 @@ test.each(kinds)('%s give the pixels of Pillow, torchvision or timm', (kind) => 
       expect(differences.reduce((sum, value) => sum + value, 0) / differences.length, name).toBeLessThanOrEqual(
         one.mean,
       );
+    }
+  }
+});
+
+test('any list of these steps runs on any size of image, and writes nothing beside its result', () => {
+  const random = randomOf('lists of steps');
+  const filters = ['nearest', 'nearest-exact', 'box', 'hamming', 'bicubic', 'lanczos'] as const;
+  const steps: readonly StepInput[] = [
+    { name: 'randAugment', numOps: 4, magnitude: 30 },
+    { name: 'randAugment', interpolation: 'bicubic', fill: 7 },
+    { name: 'trivialAugmentWide', interpolation: 'bilinear' },
+    { name: 'autoAugment', policy: 'svhn' },
+    { name: 'randomAdjustSharpness', sharpnessFactor: 3 },
+    { name: 'randomRotation', degrees: 200, interpolation: 'bicubic' },
+    { name: 'resize', size: [7, 90], interpolation: filters },
+    { name: 'resize', size: [50, 3], antialias: false, interpolation: 'random' },
+    { name: 'randomResizedCrop', size: [33, 65], interpolation: 'lanczos', p: 0.5 },
+    { name: 'randomChoice', transforms: [[], { name: 'centerCrop', size: 9 }] },
+    {
+      name: 'randomOrder',
+      transforms: [{ name: 'randomInvert' }, [{ name: 'threeAugment' }, { name: 'randomVerticalFlip' }]],
+    },
+  ];
+  const sizes = [
+    [1, 1],
+    [1, 300],
+    [300, 1],
+    [2, 3],
+    [1500, 3],
+    [3, 1500],
+    [17, 16],
+  ] as const;
+  for (const [width, height] of sizes) {
+    for (let i = 0; i < 20 * TIMES; i++) {
+      const list = Array.from(
+        { length: 1 + Math.floor(random() * 4) },
+        () => steps[Math.floor(random() * steps.length)]!,
+      );
+      const pixels = Uint8Array.from({ length: width * height * 3 }, () => random() * 256);
+      const result = bench.list({ width, height, pixels }, list, { next: random });
+      expect(result.bytes.length, JSON.stringify(list)).toBe(result.width * result.height * 3);
     }
   }
 });

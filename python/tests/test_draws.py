@@ -138,8 +138,20 @@ def test_what_is_drawn_in_a_pool_of_processes_differs_from_sample_to_sample(data
 def test_steps_within_steps_take_the_names_of_python_and_of_torchvision(small):
     resize = {"size": [20, 20], "interpolation": InterpolationMode.BICUBIC}
     spelled = (
-        [{"name": "randomApply", "p": 1, "transforms": [[{"name": "resize", **resize}, {"name": "randomInvert", "p": 1}]]}],
-        [{"name": "random_apply", "p": 1, "transforms": ({"name": "Resize", **resize}, {"name": "RandomInvert", "p": 1})}],
+        [
+            {
+                "name": "randomApply",
+                "p": 1,
+                "transforms": [[{"name": "resize", **resize}, {"name": "randomInvert", "p": 1}]],
+            }
+        ],
+        [
+            {
+                "name": "random_apply",
+                "p": 1,
+                "transforms": ({"name": "Resize", **resize}, {"name": "RandomInvert", "p": 1}),
+            }
+        ],
     )
     images = []
     for transform in spelled:

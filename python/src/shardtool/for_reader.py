@@ -110,7 +110,7 @@ def _step(step: Mapping[str, Any]) -> Any:
 
 
 def _value(value: Any) -> Any:
-    """torchvision's own values as text: ``torch.float32``, ``InterpolationMode.BILINEAR``. Also those of steps within a step."""
+    """torchvision's own values as text: ``torch.float32``, ``InterpolationMode.BILINEAR``; also within containers."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
