@@ -37,7 +37,7 @@ type Perspective = readonly [number, number, number, number, number, number, num
 export type WarpInterpolation = keyof typeof WARP_MODES;
 const WARP_MODES = { nearest: 0, bilinear: 1, 'pillow-bilinear': 2, bicubic: 3 } as const;
 
-/** A color with red in its lowest byte. A number above 0xffffff is none. */
+/** A color with red in its lowest byte. A number above 0xffffff means no color. */
 function colourOf(fill: Rgb | null): number {
   return fill === null ? 0x1000000 : fill[0] | (fill[1] << 8) | (fill[2] << 16);
 }

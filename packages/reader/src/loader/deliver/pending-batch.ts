@@ -8,7 +8,7 @@ import type { ImageArray } from './batch.js';
 export interface Trouble {
   readonly row: number;
   readonly reason: string;
-  /** The person's own step left it out. */
+  /** A custom step dropped it. */
   readonly dropped?: boolean;
   /** It comes out of the transform in another size than the batch has. */
   readonly isOtherSize?: boolean;

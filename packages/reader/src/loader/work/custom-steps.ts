@@ -1,16 +1,16 @@
-/** A person's own code in the workers: on the fields of a sample, on its pixels, or on a whole batch. */
+/** Custom steps: the user's code in the workers, on the fields of a sample, on its pixels, or on a whole batch. */
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { OptionError } from '@shardtool/base';
 import type { Dtype } from '../../transform/values.js';
 
-/** Where the code is, as plain data. */
+/** Where a custom step is defined, as plain data. */
 export interface CustomStep {
-  /** Path of a JavaScript module, from the working directory on, or a file: URL. */
+  /** Path of a JavaScript module, relative to the working directory, or a file: URL. */
   readonly module: string;
-  /** Name of the function that it exports. Default `default`. */
+  /** Name of the exported function. Default: `default`. */
   readonly export?: string;
-  /** Goes to the function as it is: JSON. */
+  /** Passed to the function unchanged. Must be JSON. */
   readonly options?: unknown;
 }
 
@@ -23,19 +23,19 @@ export interface CustomSteps {
   readonly batch?: CustomStep;
 }
 
-/** What every step is told. */
+/** The context that every custom step receives. */
 export interface StepContext {
   readonly epoch: number;
-  /** The sample's number in the dataset; of a batch, that of its first sample. */
+  /** Index of the sample in the dataset. For a batch: that of its first sample. */
   readonly number: number;
-  /** The sample's next random number, 0 up to 1: the same whichever worker has it, and none that the transform draws. */
+  /** The sample's next random number, at least 0 and less than 1. It does not depend on the worker, and the transform does not use it. */
   random(): number;
   readonly options: unknown;
 }
 
 /**
- * Before decoding. `fields` has the encoded image as `image`, more images, masks and other fields by name; the bytes are
- * valid until the step returns. Returns those that are to be decoded instead (others stay), or null to drop the sample.
+ * Runs before decoding. `fields` has the encoded image as `image`, and further images, masks and other fields by name. The bytes are
+ * valid until the step returns. Returns the fields to replace, or null to drop the sample.
  */
 export type FieldsStep = (
   fields: Readonly<Record<string, Uint8Array>>,
@@ -43,21 +43,21 @@ export type FieldsStep = (
 ) => Fields | null | Promise<Fields | null>;
 type Fields = Readonly<Record<string, Uint8Array>>;
 
-/** What pixels are: `shape` [height, width, 3] or [3, height, width]. float16 comes as bytes. */
+/** The format of pixels. `shape` is [height, width, 3] or [3, height, width]. float16 values are passed as bytes. */
 export interface PixelsContext extends StepContext {
   readonly shape: readonly [number, number, number];
   readonly dtype: Dtype;
-  /** How often the codec found something odd in the encoded image, and went on: 0 for most. */
+  /** Number of warnings of the codec about the encoded image. */
   readonly warnings: number;
 }
 
-/** On the finished pixels of a sample, in place. Returns null to drop the sample. */
+/** Changes the finished pixels of a sample in place. Returns null to drop the sample. */
 export type PixelsStep = (
   pixels: Uint8Array | Float32Array,
   context: PixelsContext,
 ) => undefined | null | Promise<undefined | null>;
 
-/** A batch whose rows are all there; everything may be changed in place. */
+/** A complete batch. A step may change everything in place. */
 export interface StepBatch {
   readonly images: Uint8Array | Float32Array;
   /** [n, height, width, 3] or [n, 3, height, width]. */
@@ -68,7 +68,7 @@ export interface StepBatch {
   readonly extraImages: Readonly<Record<string, Uint8Array | Float32Array>>;
 }
 
-/** On a whole batch, in place, before it is mixed. */
+/** Changes a whole batch in place, before it is mixed. */
 export type BatchStep = (batch: StepBatch, context: StepContext) => undefined | Promise<undefined>;
 
 type Step = (...values: never[]) => unknown;
@@ -81,7 +81,7 @@ export interface LoadedStep<Kind extends Step> {
 const PLACES = ['fields', 'pixels', 'batch'];
 const PARTS = ['module', 'export', 'options'];
 
-/** Whether somebody's value is {@link CustomSteps}, without any other name in it. */
+/** Whether a value is {@link CustomSteps}, without other keys. */
 export function isCustomSteps(value: unknown): value is CustomSteps {
   return isRecord(value) && Object.entries(value).every(([place, step]) => PLACES.includes(place) && isStep(step));
 }
@@ -97,13 +97,13 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Makes paths whole: a worker may have another idea of what they are relative to. */
+/** Makes paths absolute, because a worker may have another working directory. */
 export function resolveStep(step: CustomStep): CustomStep {
   const { module } = step;
   return { ...step, module: module.startsWith('file:') ? module : pathToFileURL(path.resolve(module)).href };
 }
 
-/** Loads the function in this thread. Throws {@link OptionError} where there is none. */
+/** Loads the function in this thread. Throws {@link OptionError} if the module does not export it. */
 export async function loadStep<Kind extends Step>(
   kind: string,
   step: CustomStep | undefined,

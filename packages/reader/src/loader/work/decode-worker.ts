@@ -35,7 +35,7 @@ export interface DecodeWorkerData {
   readonly plan: MemoryPlan;
   /** Null: the bytes are checked and stay encoded. */
   readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch'> | null;
-  /** Images have no common size: each goes to the main thread as an array of its own. */
+  /** Images have no common size: each is sent to the main thread as a separate array. */
   readonly list: boolean;
   /** Rows of a full batch. */
   readonly rows: number;
@@ -88,7 +88,7 @@ const facts = new BatchFacts({ slots: data.plan.slots, rows: data.rows }, data.f
 const { annotations } = data;
 const record = annotations && layOutRecord(annotations);
 
-/** Counted first, so that the main thread, which may look at the slot before it hears the message, waits for it. */
+/** Counts the message before it is sent: the main thread may look at the slot first, and then waits for the message. */
 function post(message: BadRow | ListImage, transfer: ArrayBuffer[] = []): void {
   control.slots.countPosted(message.slot);
   parentPort!.postMessage(message, transfer);
@@ -123,7 +123,7 @@ async function run(): Promise<void> {
   shardImages.close();
 }
 
-/** Does a job. True where the batch as a whole is to be worked on now. Not async, so that nothing is awaited in vain. */
+/** Does a job. Returns true if the batch is complete and its batch step is next. Not async, to avoid needless awaits. */
 function doRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): boolean | Promise<boolean> {
   try {
     const pending = job.shard === IN_ARENA ? decodeRead(job, decoder, steps) : decodeStored(job, decoder!);
@@ -141,7 +141,7 @@ function doRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): bool
   }
 }
 
-/** Only plain rows of pixels come this way: without checksum, without steps on them, and with nothing beside the image. */
+/** Decodes uncompressed pixels directly from the shard. Used only without checksum, custom steps and further fields. */
 function decodeStored(job: Job, decoder: Decoder): void | Promise<void> {
   return decoder.decodeStored(shardImages.at(job), job, rowAddress(job));
 }
@@ -169,7 +169,7 @@ function decodeRead(job: Job, decoder: Decoder | null, steps: WorkSteps | null):
   writeObjects(job, decoder);
 }
 
-/** Puts what lies on the image into its row of the slot. */
+/** Writes the annotations of the image into its row of the slot. */
 function writeObjects({ slot, row, bucket }: Job, { annotations: placed }: Decoder): void {
   if (placed === null) return;
   const part = data.extraFields.length;
@@ -178,13 +178,13 @@ function writeObjects({ slot, row, bucket }: Job, { annotations: placed }: Decod
   writeRecord(placed, record!, annotations!.boxFormat, data.memory.buffer, address);
 }
 
-/** Null where it has changed: the image is decoded without it then, as all of them can be. */
+/** The crop index of an image. Null if it is damaged: then the image is decoded without it. */
 function cropIndexAt({ cropOffset, cropBytes, crc32: imageCrc32 }: Job): Uint8Array | null {
   const stored = arenaView(data.arena, cropOffset, cropBytes);
   return imageCrc32 === UNCHECKED ? cropIndexOf(stored) : checkedCropIndex(stored, imageCrc32);
 }
 
-/** Anything else than a trouble of the sample ends this worker, and with it the loop, with the error as the reason. */
+/** Reports a bad sample. Any other error ends this worker, and with it the loop, with the error as the reason. */
 function report(error: unknown, { slot, row }: Job): void {
   if (error instanceof OtherSize) post({ kind: 'bad', slot, row, reason: error.reason, isOtherSize: true });
   else if (error instanceof SampleDecodeError) post({ kind: 'bad', slot, row, reason: error.reason });
@@ -208,7 +208,7 @@ function finish(job: Job, decoder: Decoder | null): boolean {
   return control.slots.finish(job.slot);
 }
 
-/** What comes along with an image. */
+/** The extra fields and annotations of an image. */
 interface Accompanied {
   readonly images: readonly ExtraFieldImage[];
   /** The bytes of the fields that a step looks at. */
@@ -243,7 +243,7 @@ function extraFieldsOf(job: Job): Accompanied {
   return { images, fields, given: annotations && readAnnotations(annotations, annotated) };
 }
 
-/** The bytes of a companion as they were packed, checked where that is wanted. */
+/** The bytes of an extra field as they were packed. Checked, unless checks are off. */
 function payloadOf(part: Part, field: string): Uint8Array {
   const stored = arenaView(data.arena, part.offset, part.bytes);
   let payload: Uint8Array;

@@ -4,12 +4,12 @@ import { WorkerThread } from '@shardtool/base';
 /** MiB: nothing outlives a sample. */
 const YOUNG_GENERATION_MB = 4;
 
-/** Where one worker cannot start, the others have so long to do it: it takes a fraction of that, and see `WorkerThread.whenEnded`. */
+/** If one worker fails to start, the others have this much time to start. It usually takes a fraction of that; see `WorkerThread.whenEnded`. */
 const START_PATIENCE_MS = 5000;
 
 /**
- * Worker threads that live as long as the pool. They are ref'd only while the consumer waits for a batch, so that a
- * program that stops asking can end; a worker that ends by itself is a failure that the consumer hears of.
+ * Worker threads that live as long as the pool. They are ref'd only while the consumer waits for a batch, so that a program that stops
+ * reading can exit. A worker that ends on its own is a failure, which the consumer receives as an error.
  */
 export class DecodeWorkers<Message> {
   readonly #workers: WorkerThread<never>[] = [];
@@ -49,7 +49,7 @@ export class DecodeWorkers<Message> {
     return pool;
   }
 
-  /** Why the pool can go on no more, if so. */
+  /** Why the pool has failed. Undefined if it works. */
   get failure(): Error | undefined {
     return this.#failure;
   }

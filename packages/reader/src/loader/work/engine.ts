@@ -24,14 +24,14 @@ export interface EngineOptions {
   readonly heldBytes: number;
   readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch'> | null;
   readonly list: boolean;
-  /** What comes along with each image. */
+  /** The extra fields of each image. */
   readonly extraFields: readonly ExtraField[];
-  /** Where the objects on images stand; their rows of a slot lie behind those of all companions. */
+  /** How annotations are stored. Their rows are after those of all extra fields in a slot. */
   readonly annotations: CheckedAnnotations | null;
-  /** A person's own code, its paths whole. */
+  /** Custom steps, with absolute paths. */
   readonly steps: CustomSteps;
   readonly mixes: Mixes;
-  /** The files of the shards, where workers may read images themselves; else none. */
+  /** The files of the shards, if workers may read images directly. Otherwise empty. */
   readonly shardPaths: readonly string[];
   /** The file whose memory the slots are to be, if any. */
   readonly slotFile: number | undefined;
@@ -136,7 +136,7 @@ export class Engine {
     this.#pool = pool;
   }
 
-  /** Who hears the workers' messages from now on. */
+  /** Sets the function that receives the messages of the workers. */
   listen(onMessage: (message: WorkerMessage) => void): void {
     this.#onMessage = onMessage;
   }
@@ -169,7 +169,7 @@ export class Engine {
     return new Uint8Array(this.memory.buffer, slotAddress(this.plan, slot), rows * this.plan.rowBytes[bucket]!.image);
   }
 
-  /** The bytes of a slot that `rows` rows of a companion take. */
+  /** The bytes of a slot that hold `rows` rows of an extra field. */
   extraFieldBytes(slot: number, extraField: number, rows: number, bucket: number): Uint8Array {
     const offset = this.plan.extraFields[extraField]!;
     const rowBytes = this.plan.rowBytes[bucket]!.extraFields[extraField]!;

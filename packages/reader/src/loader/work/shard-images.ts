@@ -3,10 +3,10 @@ import { FileError, LruCache, SampleDecodeError } from '@shardtool/base';
 import type { StoredImage } from '../../codec/npy.js';
 import type { Job } from '../ring/job.js';
 
-/** Open files of one worker. */
+/** Largest number of open files per worker. */
 const OPEN_FILES = 64;
 
-/** The images that a worker reads itself, out of the shards: one at a time. Only reads that need no disk come this way. */
+/** Reads images directly from the shards, one at a time. Used only for files in the page cache. */
 export class ShardImages implements StoredImage {
   readonly #paths: readonly string[];
   readonly #files = new LruCache<number, number>(OPEN_FILES, (file) => closeSync(file));
@@ -20,7 +20,7 @@ export class ShardImages implements StoredImage {
     this.#paths = paths;
   }
 
-  /** This object from now on stands for the image of this job. Throws {@link FileError}. */
+  /** Selects the image of a job, and returns this object. Throws {@link FileError}. */
   at({ shard, offset, bytes }: Job): this {
     if (shard !== this.#shard) {
       this.#file = this.#open(shard);

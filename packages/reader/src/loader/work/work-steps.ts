@@ -1,4 +1,4 @@
-/** What a worker does besides decoding: a person's own steps, and mixing. */
+/** The work of a worker besides decoding: custom steps and mixing. */
 import { nameTable } from '@shardtool/format';
 import type { ExtraFieldImage } from '../../decode/decoded.js';
 import type { Decoder } from '../../decode/decoder.js';
@@ -21,10 +21,10 @@ import {
 import type { DecodeWorkerData } from './decode-worker.js';
 import { mixRows } from './mix-rows.js';
 
-/** A person's own step left the sample out. */
+/** A custom step dropped the sample. */
 export class DroppedSample extends Error {}
 
-/** A person's own step threw; the stack is of what it threw. */
+/** A custom step threw. The stack is that of the thrown error. */
 export class CustomStepFailure extends Error {
   override readonly stack: string;
 
@@ -34,21 +34,21 @@ export class CustomStepFailure extends Error {
   }
 }
 
-/** Which sample it is. */
+/** Identifies a sample. */
 type Identity = Pick<Job, 'epoch' | 'source' | 'number' | 'occurrence'>;
 
-/** An encoded image, its crop index, and what lies on it. */
+/** An encoded image, its crop index and its annotations. */
 interface StepImage {
   readonly bytes: Uint8Array;
   readonly cropIndex: Uint8Array | null;
   readonly given: GivenAnnotations | null;
 }
 
-/** The work of one worker beside decoding. */
+/** The work of one worker besides decoding. */
 export interface WorkSteps {
-  /** Whether there are steps on samples: then {@link row} takes the place of the decoder's `decode`. */
+  /** Whether there are steps on samples. If so, call {@link row} instead of the decoder's `decode`. */
   readonly hasRowSteps: boolean;
-  /** Decodes a row between the steps on its fields and on its pixels. Rejects with {@link DroppedSample} too. */
+  /** Runs the step on fields, decodes the row, and runs the step on pixels. Rejects with {@link DroppedSample} if a step drops the sample. */
   row(
     image: StepImage,
     extraFields: readonly ExtraFieldImage[],
@@ -56,11 +56,11 @@ export interface WorkSteps {
     job: Job,
     target: number,
   ): Promise<void>;
-  /** Works on a batch of which all rows are there. */
+  /** Runs the batch step on a complete batch, and mixes it. */
   wholeBatch(slot: number, rows: number, bucket: number): Promise<void>;
 }
 
-/** Loads the steps in this thread; null where there are none and nothing is mixed. */
+/** Loads the steps in this thread. Null if there are no steps and batches are not mixed. */
 export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): Promise<WorkSteps | null> {
   const fields = await loadStep<FieldsStep>('fields', data.steps.fields);
   const pixels = await loadStep<PixelsStep>('pixels', data.steps.pixels);

@@ -87,7 +87,7 @@ export function rotateBilinear(
 
 /**
  * A pixel for which some of the four source pixels are outside. torchvision uses black for these, and then blends the result with `fill`
- * by the share of the image. So there is a darker line between the image and the fill. A `fill` above 0xffffff is none.
+ * by the share of the image. So there is a darker line between the image and the fill. A `fill` above 0xffffff means no fill.
  */
 function edgePixel(
   source: usize, width: i32, height: i32, column: i32, line: i32, right: i32, lower: i32, fill: u32

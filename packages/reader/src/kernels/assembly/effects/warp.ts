@@ -46,13 +46,12 @@ function pillowBilinear(source: usize, width: i32, height: i32, x: f64, y: f64):
   return packed(mixed(above, below, down));
 }
 
-/** The four weights of Pillow's bicubic filter for a fraction of a pixel: p0 + x (p1 + x (p2 + x p3)), by value instead of by power. */
+/** Interpolates between b and c at fraction x with Pillow's BICUBIC macro: the cubic convolution with a = -1. */
 @inline function cubicSum(a: v128, b: v128, c: v128, d: v128, x: v128): v128 {
   const p1 = b;
   const p2 = f32x4.sub(c, a);
   const p3 = f32x4.sub(f32x4.add(f32x4.mul(f32x4.sub(a, b), f32x4.splat(2)), c), d);
   const p4 = f32x4.add(f32x4.sub(b, a), f32x4.sub(d, c));
-  // Pillow's BICUBIC macro: this is the cubic convolution with a = -1.
   return f32x4.add(p1, f32x4.mul(x, f32x4.add(p2, f32x4.mul(x, f32x4.add(p3, f32x4.mul(x, p4))))));
 }
 
@@ -106,7 +105,7 @@ function torchBilinear(source: usize, width: i32, height: i32, x: f64, y: f64, f
   return packed(f32x4.nearest(f32x4.add(f32x4.mul(f32x4.sub(sums, filled), share), filled)));
 }
 
-/** One pixel of a result, from position (x, y) of the source. `fill` has red in its lowest byte; above 0xffffff there is none. */
+/** One pixel of a result, from position (x, y) of the source. `fill` has red in its lowest byte; a number above 0xffffff means no fill. */
 @inline function sample(source: usize, width: i32, height: i32, x: f64, y: f64, mode: i32, fill: u32): u32 {
   if (mode == BILINEAR) {
     if (!(x > -0.5 && y > -0.5 && x < <f64>width + 0.5 && y < <f64>height + 0.5)) return fill & 0xffffff;
