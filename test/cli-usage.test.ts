@@ -194,6 +194,24 @@ test.skipIf(!zsh).each(ASKED)(
   },
 );
 
+const fish = spawnSync('fish', ['-c', 'true']).status === 0;
+const fishScript = path.join(emptyFolder(), 'script.fish');
+writeFileSync(fishScript, (await program('completion', 'fish')).stdout);
+
+test.skipIf(!fish).each(ASKED)(
+  'fish completes $words by the printed script, after npx too, with what a word means',
+  async ({ words, completed }) => {
+    for (const line of [
+      ['shardtool', ...words],
+      ['npx', 'shardtool', ...words],
+    ]) {
+      const { stdout } = await bash(`fish --no-config -c 'source ${fishScript}; complete -C "${line.join(' ')}"'`);
+      const found = stdout.trim().split('\n');
+      expect(found.map((one) => one.split('\t')[0])).toEqual(completed);
+    }
+  },
+);
+
 test('thousands of lines that nobody reads yet make no warning of Node', async () => {
   const program = `import { print } from '#cli/outcome';
     for (let i = 0; i < 20000; i++) void print('a line of some length, number ' + i);`;
