@@ -120,7 +120,7 @@ test('a bad file ends the pack, or goes to quarantine up to --max-bad', async ()
   const output = newFolder();
   const { code, stdout } = await shardtool('pack', source, output, '--on-bad', 'quarantine', '--max-bad', '34%');
   expect(code).toBe(0);
-  expect(stdout).toContain('1 file is bad and was left out: quarantine.jsonl says why');
+  expect(stdout).toContain('1 file is bad and was skipped: quarantine.jsonl says why');
   expect(JSON.parse(readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8'))).toMatchObject({ path: 'a/2.jpg' });
 });
 
@@ -168,9 +168,7 @@ test.each([
   while (!existsSync(path.join(output, '000001.tar'))) await sleep(5);
   child.kill(signal);
   expect(await once(child, 'close')).toEqual([exitCode, null]);
-  expect(stderr).toBe(
-    `shardtool: stopped by ${signal}. What is in ${output} is not complete: the same command goes on with it.\n`,
-  );
+  expect(stderr).toBe(`shardtool: stopped by ${signal}. ${output} is not complete: repeat the command to resume.\n`);
   expect(filesIn(output).filter((file) => /^dataset\.json$|\.lock$|\.part$/.test(file))).toEqual([]);
   await expect(openDataset(output)).rejects.toThrow('its pack did not end');
   const flags = ['--max-shard-samples', '8', '--workers', '1', '--json'];

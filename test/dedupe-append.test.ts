@@ -114,7 +114,7 @@ test('on the command line it says how many were left out, and where only new ima
   const { code, stdout } = await shardtool('pack', images, output, '--append', '--dedupe', '--workers', '1');
   expect(code).toBe(0);
   expect(stdout).toMatch(/^Added 1 file /);
-  expect(stdout).toContain('2 images have the bytes of others and were left out');
+  expect(stdout).toContain('2 images have the same bytes as others and were skipped');
   expect(stdout).not.toContain('each other only');
   const again = await shardtool('pack', images, output, '--append', '--dedupe', '--workers', '1');
   expect(again.stdout).toMatch(/^Added 0 files .*\n {2}2 images have the bytes/);
@@ -133,8 +133,8 @@ test('on the command line it says how many were left out, and where only new ima
     '1',
   );
   expect(resized.stdout).toMatch(/^Added 2 files /);
-  expect(resized.stdout).toContain('1 image has the bytes of another one and was left out');
+  expect(resized.stdout).toContain('1 image has the same bytes as another and was skipped');
   expect(resized.stdout).toContain(
-    'new images were compared with each other only: those in the shards have other bytes',
+    'new images were only compared with each other, because packing changes their bytes',
   );
 });

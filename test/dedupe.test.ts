@@ -221,6 +221,6 @@ test('pack --dedupe says how many were left out, and how many of another class',
   const source = tree({ 'a/1.jpg': jpeg(1), 'b/2.jpg': jpeg(1), 'b/3.jpg': jpeg(1) });
   const { code, stdout } = await shardtool('pack', source, newFolder(), '--dedupe');
   expect(code).toBe(0);
-  expect(stdout).toContain('  2 images have the bytes of others and were left out: duplicates.jsonl says of which\n');
-  expect(stdout).toContain('  2 of them are of other classes than the images that stand for them');
+  expect(stdout).toContain('  2 images have the same bytes as others and were skipped (duplicates.jsonl lists them)\n');
+  expect(stdout).toContain('  2 of them have other classes than the images that were packed');
 });

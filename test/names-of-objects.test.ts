@@ -98,7 +98,7 @@ test('commands name them, find them and count them', async () => {
   }
   for (const name of NAMES) {
     expect(await printed('cat', tar, `${name}/${name}`, name.toLowerCase())).toBe(`${name.toLowerCase()} of ${name}`);
-    expect(await shardtool('cat', tar, name)).toMatchObject({ code: 1, stderr: expect.stringContaining('no sample') });
+    expect(await shardtool('cat', tar, name)).toMatchObject({ code: 2, stderr: expect.stringContaining('no sample') });
   }
   expect(await shardtool('cat', tar, 'constructor/constructor', 'isprototypeof')).toMatchObject({ code: 2 });
   const stats = JSON.parse(await printed('stats', tar, '--json'));

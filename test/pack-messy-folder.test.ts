@@ -33,9 +33,9 @@ test('what was left out is counted by its reason, and listed', async () => {
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toBe(
     'Packed 10 files (124 kB), 9 samples of 2 classes, into 1 shard in OUT (144 kB).\n' +
-      '  2 images are of another kind than their names say; their fields are named by the content\n' +
+      '  2 images have another format than their extension; their fields have the name of the format\n' +
       SKIPPED +
-      '  2 files are bad and were left out: quarantine.jsonl says why\n' +
+      '  2 files are bad and were skipped: quarantine.jsonl says why\n' +
       `  the samples differ in their fields (of 9: jpeg in 1, jpg in 6, png in 2, txt in 1): ${FIELDS}`,
   );
   expect(listOf(output, 'skipped.jsonl')).toEqual([
@@ -59,10 +59,10 @@ test('a dry run says what would be made, and lists it where it is asked to look 
   const looked = await pack(SRC, ['--dry-run', '--check', 'header']);
   expect(looked.stdout).toMatch(/^Would pack 10 files \(.*\), 9 samples of 2 classes, into 1 shard in OUT\.\n/);
   expect(looked.stdout).toContain(
-    `${SKIPPED}  2 files are bad (quarantine.jsonl says why), and the pack would stop at the first: --on-bad quarantine leaves them out\n`,
+    `${SKIPPED}  2 files are bad (quarantine.jsonl says why), and the pack would stop at the first: --on-bad quarantine skips them\n`,
   );
   const lenient = await pack(SRC, ['--dry-run', '--check', 'header', '--on-bad', 'quarantine'], looked.output);
-  expect(lenient.stdout).toContain(`${SKIPPED}  2 files are bad and were left out: quarantine.jsonl says why\n`);
+  expect(lenient.stdout).toContain(`${SKIPPED}  2 files are bad and were skipped: quarantine.jsonl says why\n`);
   expect(readdirSync(looked.output).sort()).toEqual(['pack.json', 'quarantine.jsonl', 'skipped.jsonl']);
   expect(listOf(looked.output, 'quarantine.jsonl')).toHaveLength(2);
 
@@ -110,7 +110,7 @@ test('files at one key end the pack, or the later ones go to quarantine', async 
   );
   const { stdout, output } = await pack(source, ['--on-bad', 'quarantine', '--max-bad', '100%']);
   expect(stdout).toContain('3 samples of 2 classes');
-  expect(stdout).toContain('  2 files are bad and were left out: quarantine.jsonl says why\n');
+  expect(stdout).toContain('  2 files are bad and were skipped: quarantine.jsonl says why\n');
   expect(listOf(output, 'quarantine.jsonl')).toEqual([
     { path: 'cat/1.png', reason: 'cat/1.png would have the key of cat/1.jpg, which is packed; rename it.' },
     { path: 'cat/a_b.jpg', reason: 'cat/a_b.jpg would have the key of cat/a.b.jpg, which is packed; rename it.' },
@@ -200,7 +200,7 @@ test('train and val above class folders become two datasets with one list of cla
   const { stdout, stderr, output } = await pack(source, ['--splits']);
   expect(stderr).toBe('');
   expect(stdout).toMatch(
-    /^Packed 2 files \(\S+ k?B\), 2 samples of 2 classes, into 1 shard in OUT\/train \(\S+ kB\)\.\nPacked 1 file \(\S+ k?B\), 1 sample of 2 classes, into 1 shard in OUT\/val \(\S+ kB\)\.\nLeft out beside them: README\.md\.\n$/,
+    /^Packed 2 files \(\S+ k?B\), 2 samples of 2 classes, into 1 shard in OUT\/train \(\S+ kB\)\.\nPacked 1 file \(\S+ k?B\), 1 sample of 2 classes, into 1 shard in OUT\/val \(\S+ kB\)\.\nNot packed, next to them: README\.md\.\n$/,
   );
   expect((await samplesOf(path.join(output, 'val'))).map(({ key, cls }) => [key, cls])).toEqual([['dog/3', 1]]);
   const again = await pack(source, ['--splits'], output);
@@ -226,7 +226,7 @@ test('metadata.csv and metadata.jsonl with file_name are taken as labels, and th
     'metadata.csv': '\ufefffile_name,text,label\r\n1.jpg,"a ""cat"", sitting",cat\r\n2.jpg,,dog\r\n',
   });
   const dry = await pack(csv, ['--dry-run']);
-  expect(dry.stdout).toContain('  SRC/metadata.csv was taken as labels, for its column file_name\n');
+  expect(dry.stdout).toContain('  SRC/metadata.csv was used as labels, because it has a column file_name\n');
   expect(dry.stdout).toContain('  1 file skipped: 1 without a row (');
   const { output } = await pack(csv, []);
   const samples = (await samplesOf(output)).sort((a, b) => (a.key < b.key ? -1 : 1));
@@ -286,7 +286,7 @@ test('adding to a dataset keeps its options, and tells of files that have change
   rmSync(path.join(source, 'cat/3.jpg'));
   const { stdout } = await pack(source, ['--append'], output);
   expect(stdout).toMatch(
-    /^Added 4 files \(\S+ k?B\), 3 samples of 1 class, in 2 shards to OUT \(\S+ kB\)\.\n {2}1 image has the bytes of another one and was left out: duplicates\.jsonl says of which\n {2}with the options that the dataset was made with: --dedupe --fields seg\.png --max-shard-samples 2\n {2}2 files have changed since, and 1 file is gone: the dataset has what was packed \(changed\.jsonl lists them; the first: cat\/\d\.jpg\)\n$/,
+    /^Added 4 files \(\S+ k?B\), 3 samples of 1 class, in 2 shards to OUT \(\S+ kB\)\.\n {2}1 image has the same bytes as another and was skipped \(duplicates\.jsonl lists it\)\n {2}with the options that the dataset was made with: --dedupe --fields seg\.png --max-shard-samples 2\n {2}2 files have changed since, and 1 file is gone: the dataset has what was packed \(changed\.jsonl lists them; the first: cat\/\d\.jpg\)\n$/,
   );
   expect(
     listOf(output, 'changed.jsonl')

@@ -78,18 +78,18 @@ export const packCommand = command({
     }
     const rate = new WriteRate();
     const onProgress = (progress: PackProgress) => view?.show(rate.describe(progress));
-    const remedy = dryRun ? '' : ` What is in ${output} is not complete: the same command goes on with it.`;
+    const remedy = dryRun ? '' : ` ${output} is not complete: repeat the command to resume.`;
     if (split !== undefined && options.splits) {
       throw new UsageError(
-        '--split cuts one dataset by keys, and --splits takes the folders that are there: leave one out.',
+        '--split divides one dataset by keys, and --splits packs the folders of a source: use only one of them.',
       );
     }
     if (split !== undefined && (dryRun || options.part !== undefined)) {
-      throw new UsageError('--split is for a pack that is complete: run "shardtool split" when it is.');
+      throw new UsageError('--split needs a complete pack: run "shardtool split" afterwards.');
     }
     const { isRemote } = await import('@shardtool/storage');
     if (split !== undefined && isRemote(output))
-      throw new UsageError('--split is for shards in a folder: what says the split is made on this machine only.');
+      throw new UsageError('--split needs a local output folder: run "shardtool split" on the dataset afterwards.');
     const startedAt = performance.now();
     let report: PackReport;
     try {
@@ -107,10 +107,10 @@ export const packCommand = command({
         await print(describe(part, from!, to!, { ...options, hasOtherBytes: changesBytes(options) }));
       }
       const seconds = (performance.now() - startedAt) / 1000;
-      if (!dryRun && !report.wasCommitted) await print(timeLine(report, seconds, output));
+      if (!dryRun && report.samples > 0 && !report.wasCommitted) await print(timeLine(report, seconds, output));
       const beside = report.splitSidecars ?? [];
       if (beside.length > 0)
-        await print(`Left out beside them: ${beside.map((name) => escapeControls(name)).join(', ')}.`);
+        await print(`Not packed, next to them: ${beside.map((name) => escapeControls(name)).join(', ')}.`);
     }
     if (split === undefined) return;
     const { splitDataset } = await import('@shardtool/reader');
@@ -138,7 +138,7 @@ function timeLine(
 /** `val=0.1`. */
 function shareOf(given: string): [string, number] {
   const match = /^([A-Za-z0-9_-]+)=(0?\.\d+|\d+(?:\.\d+)?%)$/.exec(given);
-  if (match === null) throw new UsageError(`--split takes NAME=SHARE, as val=0.1 or val=10%, and not "${given}".`);
+  if (match === null) throw new UsageError(`--split takes NAME=SHARE such as val=0.1 or val=10%, and not "${given}".`);
   const [, name, text] = match as unknown as [string, string, string];
   return [name, text.endsWith('%') ? Number(text.slice(0, -1)) / 100 : Number(text)];
 }
@@ -209,24 +209,20 @@ function describe(
     ...(report.classes.length === 0 ? [] : adviceOnPatterns(exclude, source).map((line) => escapeControls(line))),
     ...(report.metadata === null
       ? []
-      : [`  ${escapeControls(report.metadata)} was taken as labels, for its column file_name`]),
-    ...countLine(keptShards, 'shard was finished already, and stayed', 'shards were finished already, and stayed'),
+      : [`  ${escapeControls(report.metadata)} was used as labels, because it has a column file_name`]),
+    ...countLine(keptShards, 'shard was already finished', 'shards were already finished'),
     ...(part === undefined ? [] : [`  part ${part}: ${partLine(pendingShards)}`]),
     ...countLine(
       renamed,
-      'image is of another kind than its name says; its field is named by the content',
-      'images are of another kind than their names say; their fields are named by the content',
+      'image has another format than its extension; its field has the name of the format',
+      'images have another format than their extension; their fields have the name of the format',
     ),
     ...countLine(
       orientationBaked,
-      'image was turned as its EXIF orientation says',
-      'images were turned as their EXIF orientation says',
+      'image was rotated by its EXIF orientation',
+      'images were rotated by their EXIF orientation',
     ),
-    ...countLine(
-      warnings,
-      'image was decoded although something in it is odd',
-      'images were decoded although something in them is odd',
-    ),
+    ...countLine(warnings, 'image was decoded with warnings', 'images were decoded with warnings'),
     ...countLine(
       metadataKept,
       'image keeps its metadata, since it is a TIFF or AVIF, or is damaged; --image-format encodes it again',
@@ -245,16 +241,16 @@ function describe(
     ...cropLines(crops),
     ...countLine(
       duplicates,
-      'image has the bytes of another one and was left out: duplicates.jsonl says of which',
-      'images have the bytes of others and were left out: duplicates.jsonl says of which',
+      'image has the same bytes as another and was skipped (duplicates.jsonl lists it)',
+      'images have the same bytes as others and were skipped (duplicates.jsonl lists them)',
     ),
     ...countLine(
       classConflicts,
-      'of them is of another class than the image that stands for it',
-      'of them are of other classes than the images that stand for them',
+      'of them has another class than the image that was packed',
+      'of them have other classes than the images that were packed',
     ),
     ...(append && dedupe && hasOtherBytes
-      ? ['  new images were compared with each other only: those in the shards have other bytes than their files']
+      ? ['  new images were only compared with each other, because packing changes their bytes']
       : []),
     ...keptLine(report),
     ...changesLine(report, overlay),
@@ -296,11 +292,11 @@ function badLine(bad: number, isEnd: boolean): string[] {
   if (isEnd) {
     return countLine(
       bad,
-      `file is bad (${list}), and the pack would stop there: --on-bad quarantine leaves it out`,
-      `files are bad (${list}), and the pack would stop at the first: --on-bad quarantine leaves them out`,
+      `file is bad (${list}), and the pack would stop there: --on-bad quarantine skips it`,
+      `files are bad (${list}), and the pack would stop at the first: --on-bad quarantine skips them`,
     );
   }
-  return countLine(bad, `file is bad and was left out: ${list}`, `files are bad and were left out: ${list}`);
+  return countLine(bad, `file is bad and was skipped: ${list}`, `files are bad and were skipped: ${list}`);
 }
 
 function partLine(pendingShards: number): string {

@@ -165,15 +165,17 @@ function describeRepair(report: RepairReport): string {
 
 function describe(report: VerifyReport, check: Given['check']): string {
   const { shards, samples, bytes, faults, damagedSamples, warnings, checksums } = report;
-  const whole = check === 'decode' ? ' and can be decoded whole' : '';
-  let outcome = checksums ? `all as it was packed${whole}` : `headers in order${whole}`;
+  const whole = check === 'decode' ? ' and all images decode' : '';
+  let outcome = checksums ? `OK, all checksums match${whole}` : `OK, all headers are valid${whole}`;
   if (faults > 0) {
     const others = faults - damagedSamples;
     const also = others > 0 ? ` and ${countOf(others, 'fault')} of whole shards` : '';
     outcome = `${countOf(damagedSamples, 'damaged sample')}${also}`;
   }
   const odd = warnings > 0 ? `; ${countOf(warnings, 'image')} decoded with warnings` : '';
-  const unknown = checksums ? '' : '; without an index there are no checksums to compare ("shardtool index" makes one)';
+  const unknown = checksums
+    ? ''
+    : '; without an index there are no checksums to compare ("shardtool index" writes one)';
   const size = `${countOf(shards, 'shard')}, ${countOf(samples, 'sample')}, ${formatSize(bytes)}`;
   return [`${size}: ${outcome}${odd}${unknown}`, ...entriesLine(report.skippedEntries)].join('\n');
 }
