@@ -58,9 +58,9 @@ test.each([
   [['pack', 'a', 'b', '--format', 'zip'], 'Invalid value "zip" for --format. Choose one of: tar, lmdb, msgpack.'],
   [
     ['ls', 'examples/photos/cat/cat_000.jpg'],
-    'is a single image (jpeg), and no kind of shards that is read here: tar (.tar)',
+    'is a single image (jpeg), which shardtool does not read. It reads tar (.tar)',
   ],
-  [['convert', archive, 'x'], 'is a 7z archive, and no kind of shards that is read here'],
+  [['convert', archive, 'x'], 'is a 7z archive, which shardtool does not read'],
   [['ls', 'nowhere'], 'nowhere cannot be opened'],
   [['ls', 'docs'], 'docs has no dataset.json'],
   [['verify', 'nowhere'], 'nowhere cannot be opened'],

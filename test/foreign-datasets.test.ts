@@ -248,7 +248,7 @@ test.each([
     'a key that comes back',
     Buffer.concat([entry({ name: 'b.jpg' }, 'x'), entry({ name: 'good.txt' }, 'x')]),
     'DuplicateKeyError',
-    'stood at byte 0 already',
+    'already occurred at byte 0',
   ],
 ])(
   '%s is refused with shard and offset when the dataset is opened, and listed by verify',

@@ -69,15 +69,15 @@ test('of a folder with several databases the folder of one is to be given, or a 
   for (const name of ['bedroom_train_lmdb', 'bedroom_val_lmdb']) database(path.join(folder, name, 'data.mdb'), IMAGES);
   expect(await keysOf(folder, { split: 'bedroom_val_lmdb' })).toEqual(['a', 'b']);
   await expect(openDataset(folder)).rejects.toThrow(
-    'has several datasets in it (bedroom_train_lmdb, bedroom_val_lmdb): give the folder of one of them',
+    'contains several datasets (bedroom_train_lmdb, bedroom_val_lmdb): give the folder of one of them',
   );
   const others = emptyFolder();
   for (const name of ['church', 'tower']) database(path.join(others, name, 'data.mdb'), IMAGES);
   await expect(openDataset(others)).rejects.toThrow(
-    'has several datasets in it (church, tower): give the folder of one of them',
+    'contains several datasets (church, tower): give the folder of one of them',
   );
   renameSync(path.join(others, 'church'), path.join(others, 'tower/church'));
-  await expect(openDataset(others)).rejects.toThrow('has a dataset in it (tower): give its folder');
+  await expect(openDataset(others)).rejects.toThrow('contains a dataset (tower): give the folder of that dataset');
 });
 
 test('a folder of files whose names say nothing is opened by the layout that is asked for, which the error names', async () => {
@@ -85,7 +85,7 @@ test('a folder of files whose names say nothing is opened by the layout that is 
   for (const key of ['x', 'y']) database(path.join(folder, `part-${key}`), { [key]: PNG });
   writeFileSync(path.join(folder, 'notes'), 'of somebody');
   await expect(openDataset(folder)).rejects.toThrow(
-    'but part-x begins as one of lmdb does: take them with "layout" (--layout lmdb).',
+    'but part-x begins like a shard of layout lmdb. To read it, set "layout" (--layout lmdb).',
   );
   expect(await keysOf(folder, { layout: 'lmdb' })).toEqual(['x', 'y']);
 });

@@ -79,7 +79,7 @@ test('a dry run that looks at the files refuses a name that the shards do not ta
   const long = Array(3).fill('x'.repeat(200)).join('/');
   const source = tree({ [`cat/${long}/1.jpg`]: jpeg(1) });
   const look = ['--dry-run', '--check', 'decode'];
-  const reason = 'is 608 bytes long, and this kind of shard takes 511; shorten it, or pack to tar.';
+  const reason = 'is 608 bytes long, but this layout allows at most 511; shorten it, or pack to tar.';
   const { code, stderr } = await pack(source, ['--format', 'lmdb']);
   expect(code).toBe(1);
   expect(stderr).toContain(reason);

@@ -47,7 +47,7 @@ test('split takes the files of one split alone, by any of its usual names', asyn
   await using train = await openDataset(path.join(fixtures, 'hub'), { split: 'training' });
   expect(await contents(train)).toEqual(expected.slice(0, 18));
   await expect(openDataset(path.join(fixtures, 'hub'), { split: 'val' })).rejects.toThrow(
-    'There is no split "val" here; the files are of test, train.',
+    'No split "val" here; the files belong to test, train.',
   );
   const { stdout } = await shardtool('ls', path.join(fixtures, 'hub'), '--split', 'test');
   expect(stdout).toContain('6 samples');

@@ -215,8 +215,8 @@ test('a conversion out of a bucket begins anew when its shards have changed', as
 });
 
 test('a place in a bucket with images alone, or with nothing, is said to be that', async () => {
-  expect((await shardtool('ls', 's3://b/images')).stderr).toContain('holds images as files of their own');
+  expect((await shardtool('ls', 's3://b/images')).stderr).toContain('holds images as single files');
   expect((await shardtool('ls', 's3://b/nowhere')).stderr).toBe(
-    'shardtool: There is nothing at s3://b/nowhere: check the location.\n',
+    'shardtool: Nothing found at s3://b/nowhere: check the location.\n',
   );
 });

@@ -47,7 +47,7 @@ test('it is read by nobody: by key, by number, front to back, by a loader, on th
     key: 'a',
     limit: 3000,
     message: expect.stringMatching(
-      /^000000\.tar: sample "a" has \d+ bytes, and at most 3000 are taken \(maxSampleBytes\); leave it out, or allow more\.$/,
+      /^000000\.tar: sample "a" has \d+ bytes, more than the limit of 3000 \(maxSampleBytes\); omit it, or raise the limit\.$/,
     ),
   };
   const all = async () => {

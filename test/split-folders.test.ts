@@ -34,10 +34,10 @@ test('a split names the dataset that is opened, also by another of the names tha
 });
 
 test('without a split, or with one that is not there, a sentence says what there is', async () => {
-  const several = 'has several datasets in it (train, val): give the folder of one of them, or its name as the split.';
+  const several = 'contains several datasets (train, val): give the folder of one of them, or its name as the split.';
   await expect(openDataset(folder)).rejects.toThrow(several);
   await expect(verify(folder, { workers: 1 })).rejects.toThrow(several);
-  await expect(openDataset(folder, { split: 'test' })).rejects.toThrow('There is no split "test" in ');
+  await expect(openDataset(folder, { split: 'test' })).rejects.toThrow('No split "test" in ');
 });
 
 test('a split is converted alone, also where other software made the folder', async () => {

@@ -68,7 +68,7 @@ test.each(['msgpack', 'lmdb'] as const)(
     const size = photo.length + 100_000;
     await expect(repair(folder, { workers: 1, maxSampleBytes: size - 1 })).rejects.toMatchObject({
       name: 'SampleSizeError',
-      message: `000000.${format}: sample "a" has ${size} bytes, and at most ${size - 1} are taken (maxSampleBytes); leave it out, or allow more.`,
+      message: `000000.${format}: sample "a" has ${size} bytes, more than the limit of ${size - 1} (maxSampleBytes); omit it, or raise the limit.`,
       key: 'a',
     });
     expect(digestsOf(folder)).toEqual(before);

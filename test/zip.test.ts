@@ -338,7 +338,7 @@ test('split takes the samples of one of the folders train and val in a zip, with
   for (const split of ['val', 'validation', 'dev']) expect(await found(file, { split }), split).toEqual(val);
   expect(await found(file, { split: 'train' })).toHaveLength(3);
   await expect(openDataset(file, { split: 'test' })).rejects.toThrow(
-    'There is no split "test" here; the files are of train, validation.',
+    'No split "test" here; the files belong to train, validation.',
   );
   const { stdout } = await shardtool('ls', file, '--split', 'val', '--samples');
   expect(stdout).toContain('set/val/dog/2');

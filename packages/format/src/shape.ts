@@ -1,15 +1,15 @@
 import type { z } from 'zod';
 
-/** What of a value does not fit a schema: where it stands (`boxes.count`; empty for the value itself), and what is wrong. */
+/** How a value does not match a schema: the path of the mismatch (`boxes.count`; empty for the value itself), and a description. */
 export interface Misfit {
   readonly where: string;
-  /** Behind the name of what is wrong: `must be a number, and is "x"`. */
+  /** Continues the name of the value: `must be a number, and is "x"`. */
   readonly what: string;
 }
 
 /**
- * Reads a value by a schema; where it does not fit, throws the error that `wrong` makes of the first thing that is wrong. The
- * words of the library that checks are no sentences for the person who gave the value.
+ * Parses a value by a schema. On a mismatch, throws the error that `wrong` builds from the first problem. The messages
+ * of the schema library are not meant for end users.
  */
 export function parseShape<Schema extends z.ZodType>(
   schema: Schema,
@@ -22,7 +22,7 @@ export function parseShape<Schema extends z.ZodType>(
   throw wrong({ where: path.join('.'), what: message }, result.error);
 }
 
-/** What zod 4 says of a value, as far as it is used here. */
+/** A zod 4 issue, as far as it is used here. */
 interface Issue {
   readonly code: string;
   readonly path: readonly PropertyKey[];
@@ -38,12 +38,12 @@ interface Issue {
   readonly errors?: readonly (readonly Issue[])[];
 }
 
-/** A name that is not known says more than that another lacks, which it may have been meant for. */
+/** Picks the issue to report: an unknown name comes before a missing one, because it may be a misspelling of it. */
 function foremost(issues: readonly Issue[]): Issue {
   return issues.find(({ code, path }) => code === 'unrecognized_keys' && path.length === 0) ?? issues[0]!;
 }
 
-/** Of several things that a value may be, the one of which the most fits: its fault lies furthest inside. */
+/** For a union, the issue of the alternative that matches best: the one whose mismatch is deepest. */
 function deepest(issue: Issue): Pick<Issue, 'path' | 'message'> {
   const inner = (issue.errors ?? []).flatMap(([first]) => (first === undefined ? [] : [deepest(first)]));
   const [best] = inner.filter(({ path }) => path.length > 0).sort((a, b) => b.path.length - a.path.length);
@@ -73,7 +73,7 @@ function wordsOf({ code, input, expected, origin, minimum, maximum, inclusive, v
   }
 }
 
-/** What a value of a union may be, as one of its members says it. */
+/** The values that a union allows, as described by one of its members. */
 function choicesOf([first]: readonly Issue[]): string[] {
   const said = first === undefined ? null : /^(?:is missing; it )?must be (.*?)(?:, and is .*)?$/s.exec(first.message);
   return said === null ? [] : said[1]!.split(' or ');
@@ -101,7 +101,7 @@ function either(choices: readonly string[]): string {
 
 const SHOWN_LENGTH = 40;
 
-/** A value in a message, in a few words; JSON has none for some of them. */
+/** A short form of a value for a message. Some values have no JSON. */
 export function shownValue(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object' && value !== null) return 'an object';

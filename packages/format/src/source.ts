@@ -2,12 +2,12 @@ import { joinLocation, openSource, type Source, splitLocation } from '@shardtool
 
 export { openSource, type Source } from '@shardtool/storage';
 
-/** Opens another file of the folder that a file lies in. */
+/** Opens another file in the folder of a file. */
 export function openSibling({ location, sibling }: Source, name: string): Promise<Source> {
   return sibling === undefined ? openSource(joinLocation(splitLocation(location).folder, name)) : sibling(name);
 }
 
-/** The part of a file from `start` on, as if it were one. */
+/** The part of a file from `start` on, as a source of its own. */
 export function shiftedSource(source: Source, start: number): Source {
   const { location, size } = source;
   return {

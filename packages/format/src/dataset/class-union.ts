@@ -1,11 +1,11 @@
-/** The classes of several shards as one list, and what number each class of each shard has in it. */
+/** The class lists of several shards merged into one list, and the number that each class of each shard gets in it. */
 export interface ClassUnion {
   readonly classes: readonly string[];
-  /** By shard; null where its numbers stay. */
+  /** New class numbers by shard; null for a shard whose numbers stay the same. */
   readonly numbers: readonly (readonly number[] | null)[];
 }
 
-/** Equal lists stay as they are; others are joined by name, in the order of their code points. */
+/** Merges class lists. Equal lists stay unchanged; different lists are joined by name, in code point order. */
 export function uniteClasses(lists: readonly (readonly string[])[]): ClassUnion {
   const [first = []] = lists;
   const isSame = (a: readonly string[], b: readonly string[]) =>
@@ -19,7 +19,7 @@ export function uniteClasses(lists: readonly (readonly string[])[]): ClassUnion 
   };
 }
 
-/** Class numbers of a shard as the union has them; those that its list does not name are none. */
+/** Maps the class numbers of a shard to those of the union. Numbers that the shard's list does not name become -1. */
 export function renumberClasses(cls: Int32Array, numbers: readonly number[] | null): Int32Array {
   return numbers === null ? cls : cls.map((number) => numbers[number] ?? -1);
 }

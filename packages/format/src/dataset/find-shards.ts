@@ -38,26 +38,27 @@ import { foldersOfShards, innerLayoutAmong, shardsAmong, splitFolders, withoutIn
 import { sidecarPath } from './sidecars.js';
 import { canonicalSplit, datasetFolderOf } from './split-name.js';
 
-/** The note of a pack that is under way, was interrupted, or has made what lies beside it. */
+/** The file that notes a pack: it is running, was interrupted, or has written the files named in it. */
 export const PACK_NOTE_FILE = 'pack.json';
 
-/** What is looked for at a place. */
+/** What {@link findShards} looks for. */
 export interface FindOptions {
-  /** Which shards, where a folder has those of several layouts. */
+  /** The layout to take if a folder has shards of several layouts. */
   readonly layout?: LayoutName | undefined;
-  /** Whether images may lie there as files of their own: then there are no shards, and the layout is `folder`. */
+  /** Whether the folder may hold images as single files. If it does and has no shards, the layout is `folder`. */
   readonly folders?: boolean;
-  /** How a remote place is asked. What is omitted comes from the environment. */
+  /** How to access a remote location. Options that are not given come from the environment. */
   readonly storage?: StorageOptions | undefined;
-  /** Which dataset is taken of a folder that has one for each split, as `pack` makes it with `splits`. */
+  /** The split to open if the folder has one dataset per split, as `pack` writes them with `splits`. */
   readonly split?: string | undefined;
 }
 
 /**
- * Finds the shards of a place: what a manifest in it names, else all shards of one layout by their names, or the one shard that it is. A file
- * whose name says nothing is what its first bytes say, or a tar. Throws OptionError where they say that it is none of the layouts,
- * {@link FileError} where there is nothing, UnfinishedPackError for a folder without shards, ManifestError for a dataset.json that has
- * changed, and VersionError for one of a newer version.
+ * Finds the shards at a location: those that its manifest names, else all shards of one layout by name, or the single
+ * shard at that path. A file whose name does not tell its layout is recognised by its first bytes, or else read as a
+ * tar. Throws OptionError if the bytes belong to no known layout, {@link FileError} if nothing is found,
+ * UnfinishedPackError for a folder without shards, ManifestError for a dataset.json that has changed, and VersionError
+ * if a newer version wrote it.
  */
 export async function findShards(at: string, options: FindOptions = {}): Promise<FoundDataset> {
   const found = await findAt(at, options);
@@ -68,7 +69,7 @@ export async function findShards(at: string, options: FindOptions = {}): Promise
 async function findAt(at: string, options: FindOptions): Promise<FoundDataset> {
   const { layout, folders = false } = options;
   if (layout !== undefined && !layoutNames().includes(layout)) {
-    const message = `There is no layout "${layout}"${didYouMean(layout, layoutNames()) || '.'} There are ${layoutNames().join(', ')}.`;
+    const message = `Unknown layout "${layout}"${didYouMean(layout, layoutNames()) || '.'} Choose one of ${layoutNames().join(', ')}.`;
     throw new OptionError({ path: at }, message);
   }
   const location = localPathOf(at);
@@ -122,17 +123,18 @@ async function findAt(at: string, options: FindOptions): Promise<FoundDataset> {
 }
 
 function imagesAlone(path: string): FileError {
-  const message = `${shownLocation(path)} holds images as files of their own and no shards, so there is nothing to work on: pack it first, with "shardtool pack".`;
+  const message = `${shownLocation(path)} holds images as single files and no shards. Pack it first, with "shardtool pack".`;
   return new FileError({ path: shownLocation(path) }, message);
 }
 
-/** The index of a shard of a pack. */
+/** The path of the index of a packed shard. */
 export function indexPathOf(shardPath: string): string {
   return sidecarPath('index', shardPath);
 }
 
 /**
- * What there is at a remote place: the shard that its name says it is, what a manifest in it names, or all shards that a list of it has.
+ * Finds the shards of a remote location: the shard that the name points to, those that its manifest names, or all
+ * shards in its listing.
  */
 async function findRemote(location: string, options: FindOptions): Promise<FoundDataset> {
   const { layout } = options;
@@ -152,7 +154,7 @@ async function findRemote(location: string, options: FindOptions): Promise<Found
     try {
       for await (const { name } of storage.list('')) names.push(name);
     } catch (cause) {
-      // What is known then is that there is no manifest.
+      // Without a listing, the only thing known is that there is no manifest.
       if (!canBeListed(location)) throw error;
       throw cause;
     }
@@ -181,7 +183,7 @@ async function findRemote(location: string, options: FindOptions): Promise<Found
   }
 }
 
-/** Shards that are folders: a store lists only the files in them. */
+/** Shards that are folders. An object store lists only the files inside them. */
 function shardFolders(names: readonly string[]): string[] {
   const inner = layoutNames().flatMap((name) => entryOf(name).innerFile ?? []);
   const folders = names.filter((name) => inner.includes(name.split('/')[1]!) && name.split('/').length === 2);
@@ -190,16 +192,16 @@ function shardFolders(names: readonly string[]): string[] {
 
 function nothingThere(location: string): FileError {
   const path = shownLocation(location);
-  return new FileError({ path }, `There is nothing at ${path}: check the location.`);
+  return new FileError({ path }, `Nothing found at ${path}: check the location.`);
 }
 
-/** How far below a place shards are looked for: `CONFIG/train/0000.parquet`. */
+/** How many folders deep to look for shards: `CONFIG/train/0000.parquet`. */
 const DEEPEST = 3;
 const MOST_NAMES = 100_000;
 
 /**
- * The shards in folders below: of the split that is asked for where each has a dataset of its own, else of layouts that lie so.
- * Throws {@link OptionError} where they are of several datasets.
+ * Finds the shards in subfolders: those of the requested split if each split has its own dataset, else those of layouts
+ * that use subfolders. Throws {@link OptionError} if they belong to several datasets.
  */
 async function findBelow(
   location: string,
@@ -233,7 +235,7 @@ async function findBelow(
   return null;
 }
 
-/** Throws {@link OptionError} where no split is named, or one that is not there. */
+/** The folder of the requested split. Throws {@link OptionError} if no split is requested, or if it does not exist. */
 function folderOfSplit(location: string, folders: readonly string[], split: string | undefined): string {
   if (split === undefined) {
     throw severalDatasets(location, folders, 'give the folder of one of them, or its name as the split');
@@ -242,7 +244,7 @@ function folderOfSplit(location: string, folders: readonly string[], split: stri
     ? split
     : folders.find((name) => canonicalSplit(name) === canonicalSplit(split));
   if (folder !== undefined) return folder;
-  const message = `There is no split "${split}" in ${location}; it has ${folders.join(', ')}.`;
+  const message = `No split "${split}" in ${location}; it has ${folders.join(', ')}.`;
   throw new OptionError({ path: location }, message);
 }
 
@@ -250,12 +252,12 @@ function severalDatasets(location: string, folders: readonly string[], remedy: s
   const shown = `${folders.slice(0, 5).join(', ')}${folders.length > 5 ? ', ...' : ''}`;
   const message =
     folders.length === 1
-      ? `${location} has a dataset in it (${shown}): give its folder.`
-      : `${location} has several datasets in it (${shown}): ${remedy}.`;
+      ? `${location} contains a dataset (${shown}): give the folder of that dataset.`
+      : `${location} contains several datasets (${shown}): ${remedy}.`;
   return new OptionError({ path: location }, message);
 }
 
-/** Files below a folder, those in folders whose names begin with a dot left out. */
+/** The files below a folder, without those in folders whose names begin with a dot. */
 async function namesBelow(location: string): Promise<string[]> {
   const names: string[] = [];
   const open = [''];
@@ -271,7 +273,7 @@ async function namesBelow(location: string): Promise<string[]> {
   return names;
 }
 
-/** The shards in the order of the list that lies beside them, if there is one. Throws {@link FileError} where one that it names is not there. */
+/** The shards in the order of the list file next to them, if there is one. Throws {@link FileError} if a listed shard is missing. */
 async function listedOf(
   folder: string,
   { listFile, listed }: LayoutEntry,
@@ -284,17 +286,17 @@ async function listedOf(
   try {
     shards = await listed(await readFile(file, 'utf8'));
   } catch (cause) {
-    const message = `${file} cannot be read as the list of the shards beside it; fetch it again, or move it away to take all shards by their names.`;
+    const message = `${file} cannot be read as the list of its shards. Fetch it again, or move it away to take all shards by name.`;
     throw new FileError({ path: file }, message, { cause });
   }
   const missing = shards.filter((name) => !there.includes(name));
   if (missing.length === 0) return shards;
   const more = missing.length === 1 ? '' : ` and ${missing.length - 1} more`;
-  const message = `${file} names ${missing[0]}${more}, which ${missing.length === 1 ? 'is' : 'are'} not there; fetch all shards, or move the list away to take those that are there.`;
+  const message = `${file} names ${missing[0]}${more}, which ${missing.length === 1 ? 'does' : 'do'} not exist. Fetch all shards, or move the list away to take those that exist.`;
   throw new FileError({ path: file }, message);
 }
 
-/** The locations that are meant: each `{000..146}` stands for its numbers, unless there is a file of that very name. */
+/** The locations that a pattern means: each `{000..146}` is expanded to its numbers, unless a file has exactly that name. */
 export async function meantLocations(location: string): Promise<string[]> {
   const choices = expandBraces(location);
   if (choices.length === 1 || (!isRemote(location) && (await stat(location).catch(() => null)) !== null))

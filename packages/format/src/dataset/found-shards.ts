@@ -14,38 +14,38 @@ import type { Manifest, ManifestShard } from './manifest.js';
 import { isContentOf } from './other-files.js';
 import { innerLayoutAmong } from './shard-names.js';
 
-/** One shard at a place. */
+/** One shard at a location. */
 export interface FoundShard {
-  /** As messages name it: `000000.tar`, `000000.lmdb`. */
+  /** The name that messages show: `000000.tar`, `000000.lmdb`. */
   readonly name: string;
-  /** The file to read: for LMDB the one inside the shard's folder. */
+  /** The file to read. For LMDB: the file inside the shard's folder. */
   readonly path: string;
-  /** What the manifest says; null for a shard of other software. */
+  /** The shard's entry in the manifest; null for a shard of other software. */
   readonly record: ManifestShard | null;
-  /** How it is asked for, where it is remote. */
+  /** How to access the shard if it is remote. */
   readonly storage?: StorageOptions | undefined;
-  /** The split that its name, or the folder that it lies in, says it is of; absent where they say none. */
+  /** The split that the shard's name or folder tells; absent if they tell none. */
   readonly split?: string | undefined;
 }
 
-/** What there is at a place. */
+/** The dataset found at a location. */
 export interface FoundDataset {
   readonly location: string;
   readonly layout: LayoutName;
-  /** Null where other software wrote the shards. */
+  /** Null if other software wrote the shards. */
   readonly manifest: Manifest | null;
-  /** In the order of the dataset: that of the manifest, or of their names. */
+  /** The shards in the order of the dataset: that of the manifest, or of their names. */
   readonly shards: readonly FoundShard[];
-  /** Layouts of further shards that lie in the folder and were not taken; `folder` where images lie there as files of their own. */
+  /** Layouts of further shards in the folder that were not taken; `folder` if it also has images as single files. */
   readonly others: readonly LayoutName[];
-  /** The folders of splits that there are, where one of them was taken, and that one's name as it was asked for. */
+  /** If one split was taken: the splits that exist, and the requested one as the caller spelled it. */
   readonly ofSplit?: { readonly split: string; readonly splits: readonly string[] };
 }
 
-/** Files that are looked at at a time. */
+/** How many files are examined concurrently. */
 const LOOKED_AT_ONCE = 32;
 
-/** The shards that a manifest in the folder `location` names. */
+/** The shards that the manifest of the folder `location` names. */
 export function manifestShards(location: string, { shards }: Pick<Manifest, 'shards'>): FoundShard[] {
   const names = shards.map(({ file }) => file);
   const paths = joinLocations(location, names);
@@ -60,7 +60,7 @@ export async function foundShards(
   return inLanes(names, LOOKED_AT_ONCE, async (name) => {
     const split = entryOf(layout).splitOf?.(name);
     const place = joinLocation(location, name);
-    // Of remote places the files are listed. A database of LMDB may be a file, too.
+    // Remote locations list only files. An LMDB database may also be a file.
     const isFolder =
       entryOf(layout).innerFile !== undefined && !isRemote(place) && (await isInnerFolder(place, layout));
     const shard = isFolder ? foundShard(place, layout) : { path: place, record: null };
@@ -68,7 +68,7 @@ export async function foundShards(
   });
 }
 
-/** The splits that shards have in them, as zip files of `train/` and `val/` have; none where their layout has none. */
+/** The splits inside shards, such as the `train/` and `val/` folders of zip files; an empty list if the layout has none. */
 export async function splitsInside(
   shards: readonly Pick<FoundShard, 'path' | 'storage'>[],
   layout: LayoutName,
@@ -83,7 +83,7 @@ export async function splitsInside(
   return [...new Set(found.flat())].sort();
 }
 
-/** A file that is a shard. One that is the inside of a folder is called as that. */
+/** A single file as a dataset. If the file is the inside of a shard that is a folder, the folder's name is used. */
 export function oneFile(location: string, layout: LayoutName): FoundDataset {
   const { folder, name } = splitLocation(isRemote(location) ? location : path.resolve(location));
   const shown = name === entryOf(layout).innerFile ? splitLocation(folder).name : name;
@@ -100,7 +100,7 @@ export function foundShard(location: string, layout: LayoutName): FoundShard {
   return { name: splitLocation(location).name, path: file, record: null };
 }
 
-/** The layout of which a folder with these files is a shard, by the names of its files and by what the shard's file begins with. */
+/** The layout of a folder that is itself a shard, by the names of its files and the first bytes of the shard's file. */
 export async function innerLayout(
   location: string,
   names: readonly string[],

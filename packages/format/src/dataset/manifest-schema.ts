@@ -7,8 +7,8 @@ import { MANIFEST_VERSION, type Manifest } from './manifest.js';
 const count = z.int().nonnegative();
 
 /**
- * A name, or a folder and a name: never a way out of the dataset's folder. No segment begins with a dot, none has a
- * backslash or a colon, which mean something in Windows.
+ * A file name, or a folder and a file name: never a path out of the dataset's folder. No segment begins with a dot or
+ * has a backslash or colon, which have a meaning on Windows.
  */
 const FILE_BELOW = /^[^./\\:\0][^/\\:\0]*(\/[^./\\:\0][^/\\:\0]*)?$/;
 
@@ -33,7 +33,7 @@ const MANIFEST = z.object({
   ),
 }) satisfies z.ZodType<Manifest>;
 
-/** The manifest that the content of dataset.json is, or the first thing that is wrong with it. */
+/** Returns the manifest in the content of dataset.json, or a description of the first problem. */
 export function checkManifest(json: unknown): Manifest | string {
   try {
     return parseShape(MANIFEST, json, ({ where, what }) => new Error(`${where || 'its content'} ${what}`));

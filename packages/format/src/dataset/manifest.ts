@@ -17,40 +17,40 @@ import { isRemote, joinLocation, readAgainIf, readWhole, type StorageOptions, sh
 import type { OutputLayoutName } from '../layouts/registry.js';
 import type { ColumnType } from '../shard-index/shard-index.js';
 
-/** The newest version of dataset.json that is read, and the one that is written. */
+/** The version of dataset.json that is written, and the newest version that can be read. */
 export const MANIFEST_VERSION = 1;
 export const MANIFEST_FILE = 'dataset.json';
 
-/** One shard of a dataset, in the order of the dataset. */
+/** One shard of a dataset. Shards are in the order of the dataset. */
 export interface ManifestShard {
-  /** Below the dataset's folder: `000000.tar`, or `000000.lmdb/data.mdb` where a shard is a folder of its own. */
+  /** Path relative to the dataset's folder: `000000.tar`, or `000000.lmdb/data.mdb` if a shard is a folder. */
   readonly file: string;
-  /** Size of the file. */
+  /** Size of the file, in bytes. */
   readonly bytes: number;
   readonly samples: number;
-  /** crc32 of the file, eight hexadecimal digits. */
+  /** crc32 of the file, as eight hexadecimal digits. */
   readonly crc32: string;
-  /** Length of the longest span of a sample in it: what a reader must have room for. */
+  /** Length of the longest sample in the shard, in bytes. A reader needs a buffer of this size. */
   readonly maxSampleBytes: number;
 }
 
-/** What a dataset is: the content of dataset.json, which is written last and so says that the pack is whole. */
+/** A dataset: the content of dataset.json. It is written last, so its presence means that the pack is complete. */
 export interface Manifest {
   readonly version: typeof MANIFEST_VERSION;
   readonly format: OutputLayoutName;
   /** See {@link identityOf}. */
   readonly identity: string;
   readonly samples: number;
-  /** Of all shards. */
+  /** Total size of all shards, in bytes. */
   readonly bytes: number;
-  /** In the order of their numbers. */
+  /** In the order of the class numbers. */
   readonly classes: readonly { readonly name: string; readonly samples: number }[];
-  /** Sorted by name; `samples` is how many have the field. */
+  /** Sorted by name; `samples` is the number of samples that have the field. */
   readonly fields: readonly { readonly name: string; readonly samples: number }[];
-  /** Columns that came with the labels, as they stand in every index. */
+  /** The label columns, in the order in which every index has them. */
   readonly columns: readonly ManifestColumn[];
   readonly shards: readonly ManifestShard[];
-  /** Of a dataset that was made from a part of another: the identity of what was read, with overlay, its hash and split. */
+  /** For a dataset made from part of another one: the identity of the source, with overlay, its hash and split. */
   readonly madeFrom?: string | undefined;
 }
 
@@ -58,11 +58,11 @@ export interface Manifest {
 export interface ManifestColumn {
   readonly name: string;
   readonly type: ColumnType;
-  /** Of the column `boxes` that annotations made: its largest value, the most objects of an image. */
+  /** For the column `boxes` made from annotations: its largest value, the highest number of objects in an image. */
   readonly most?: number | undefined;
 }
 
-/** The manifest of these shards, with its totals and its identity. */
+/** Builds the manifest of these shards, with its totals and its identity. */
 export function createManifest(
   parts: Pick<Manifest, 'format' | 'classes' | 'fields' | 'columns' | 'shards' | 'madeFrom'>,
 ): Manifest {
@@ -74,9 +74,9 @@ export function createManifest(
 }
 
 /**
- * What makes a dataset the same: sha256 over name, number of samples and crc32 of each shard, in their order. It says
- * nothing of when or where the dataset was packed. For shards without a manifest, `crc32` may be any text that changes
- * when the shard does.
+ * The identity of a dataset: sha256 over name, number of samples and crc32 of each shard, in order. It does not depend
+ * on when or where the dataset was packed. For shards without a manifest, `crc32` may be any text that changes when the
+ * shard does.
  */
 export function identityOf(shards: readonly Pick<ManifestShard, 'file' | 'samples' | 'crc32'>[]): string {
   const hash = createHash('sha256');
@@ -95,8 +95,8 @@ function totalsOf(shards: readonly ManifestShard[]): { samples: number; bytes: n
 }
 
 /**
- * Commits a pack: writes dataset.json under a temporary name, flushes it, renames it and flushes the folder, and with it
- * the names of the shards. Throws {@link FileError}.
+ * Commits a pack: writes dataset.json under a temporary name, flushes it, renames it and flushes the folder, which also
+ * makes the names of the shards durable. Throws {@link FileError}.
  */
 export async function writeManifest(folder: string, manifest: Manifest): Promise<void> {
   await writeAtomically(join(folder, MANIFEST_FILE), Buffer.from(manifestText(manifest)));
@@ -104,8 +104,8 @@ export async function writeManifest(folder: string, manifest: Manifest): Promise
 }
 
 /**
- * JSON with one line for each class, field, column and shard, so that it can be read and searched line by line. The last
- * line is the crc32 of the text, taken with zeros in its place.
+ * JSON with one line for each class, field, column and shard, so that tools can search it line by line. The last line
+ * is the crc32 of the text, computed with zeros in place of its digits.
  */
 function manifestText(manifest: Manifest): string {
   const lines = Object.entries(manifest).map(([name, value]) => {
@@ -125,20 +125,20 @@ function sealed(text: string, digits: string): string {
   return text.replace(SEAL, `  "crc32": "${digits}"`);
 }
 
-/** Whether the text of a dataset.json has the line of its checksum. */
+/** Whether the text of a dataset.json has a checksum line. */
 export function hasChecksum(text: string): boolean {
   return SEAL.test(text);
 }
 
-/** Whether the text of a dataset.json is as it was written. One without the line of the checksum was written by hand, and may be. */
+/** Whether the text of a dataset.json matches its checksum. A text without the checksum line was written by hand, and is accepted. */
 export function isManifestAsWritten(text: string): boolean {
   const digits = SEAL.exec(text)?.[1];
   return digits === undefined || crc32Hex(crc32(sealed(text, OPEN_SEAL))) === digits;
 }
 
 /**
- * Whether the text `written` has every value that a text had which has changed since: it has the same checksum. Two of the
- * eight digits may be what has changed; by chance six agree once in 700,000 times.
+ * Whether the original text `written` and a damaged text hold the same values: they have the same checksum. Up to two
+ * of the eight digits may themselves be damaged; six digits agree by chance once in 700,000 times.
  */
 export function hasSameValues(written: string, changed: string): boolean {
   const [here, there] = [SEAL.exec(written)?.[1] ?? '', /"crc32": "(.{8})"/.exec(changed)?.[1] ?? ''];
@@ -146,8 +146,8 @@ export function hasSameValues(written: string, changed: string): boolean {
 }
 
 /**
- * Reads dataset.json. Throws {@link UnfinishedPackError} where the folder has none, {@link VersionError} where a newer
- * version wrote it, {@link ManifestError} where it is not as it was written, {@link FileError}.
+ * Reads dataset.json. Throws {@link UnfinishedPackError} if the folder has none, {@link VersionError} if a newer
+ * version wrote it, {@link ManifestError} if it has changed since it was written, and {@link FileError}.
  */
 export async function readManifest(folder: string, storage?: StorageOptions): Promise<Manifest> {
   const path = shownLocation(joinLocation(folder, MANIFEST_FILE));
@@ -156,19 +156,16 @@ export async function readManifest(folder: string, storage?: StorageOptions): Pr
   );
 }
 
-/** {@link readManifest} of a text; `path` is for messages. */
+/** {@link readManifest} for a text. `path` is for messages. */
 export async function parseManifest(text: string, path: string): Promise<Manifest> {
   const json = parseJson(text, path);
   checkVersion(json, path);
-  // Writers and workers, which read no manifest, do not wait for zod.
+  // Loaded on demand: writers and worker threads read no manifest and need no zod.
   const { checkManifest } = await import('./manifest-schema.js');
   const manifest = checkManifest(json);
   if (typeof manifest === 'string') throw damaged(path, manifest);
   if (!isManifestAsWritten(text))
-    throw damaged(
-      path,
-      'it has changed since it was written (one that is edited by hand has to leave out its line "crc32")',
-    );
+    throw damaged(path, 'it has changed since it was written (if you edit it by hand, remove its line "crc32")');
   const { samples, bytes } = totalsOf(manifest.shards);
   if (manifest.samples !== samples || manifest.bytes !== bytes || manifest.identity !== identityOf(manifest.shards)) {
     throw damaged(path, 'its list of shards does not agree with its totals and identity');
@@ -186,19 +183,19 @@ async function readText(folder: string, storage: StorageOptions | undefined): Pr
     if (!isRemote(folder) && (await isSavedToDisk(folder))) {
       throw new UnsupportedShardError(
         { path: shown },
-        `${shown} is what save_to_disk of Hugging Face's datasets wrote, in Arrow, which is not read here: write each ` +
-          `split as Parquet, datasets.load_from_disk(...).to_parquet("train.parquet"), and give that.`,
+        `${shown} was written by save_to_disk of Hugging Face datasets, as Arrow files, which shardtool does not read. Save each ` +
+          `split as Parquet with datasets.load_from_disk(...).to_parquet("train.parquet"), and give that file.`,
         { cause },
       );
     }
     const message =
-      `${shown} has no ${MANIFEST_FILE}: it is no dataset, or its pack did not end; run "shardtool pack" again, or ` +
+      `${shown} has no ${MANIFEST_FILE}: it is not a dataset, or its pack did not finish. Run "shardtool pack" again, or ` +
       'give the shards themselves.';
     throw new UnfinishedPackError({ path: shown }, message, { cause });
   }
 }
 
-/** Whether `datasets` has saved a dataset, or one for each split, in this folder. */
+/** Whether this folder holds a dataset, or one dataset per split, saved by `save_to_disk` of Hugging Face datasets. */
 async function isSavedToDisk(folder: string): Promise<boolean> {
   const names = await readdir(folder);
   return names.includes('dataset_dict.json') || (names.includes('state.json') && names.includes('dataset_info.json'));
@@ -219,14 +216,14 @@ function parseJson(text: string, path: string): unknown {
 function checkVersion(json: unknown, path: string): void {
   const found = (json as { version?: unknown } | null)?.version;
   if (typeof found !== 'number' || !(found > MANIFEST_VERSION)) return;
-  const message = `${path} is of version ${found}, this shardtool reads up to version ${MANIFEST_VERSION}; update shardtool.`;
+  const message = `${path} has version ${found}, but this shardtool reads versions up to ${MANIFEST_VERSION}; update shardtool.`;
   throw new VersionError({ path, found, known: MANIFEST_VERSION }, message);
 }
 
 function damaged(path: string, what: string, cause?: unknown): ManifestError {
   return new ManifestError(
     { path },
-    `${path} is damaged: ${what}; restore it, or have "shardtool verify --fix" make it anew.`,
+    `${path} is damaged: ${what}; restore it, or run "shardtool verify --fix" to rebuild it.`,
     { cause },
   );
 }

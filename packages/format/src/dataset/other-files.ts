@@ -5,10 +5,10 @@ import { imageKindOf, SIGNATURE_BYTES } from '../image/kinds.js';
 import { compressedWhole, compressionOf } from '../layouts/compressed.js';
 import { entryOf, type LayoutName, layoutNames } from '../layouts/registry.js';
 
-/** Files that are looked at at a time, and of a folder at most. */
+/** How many files are examined concurrently, and at most per folder. */
 const LOOKED_AT_ONCE = 32;
 
-/** What people take for a dataset and is none that is read here, by the bytes with which it begins (latin1). */
+/** Files that users may take for a dataset but that cannot be read, by their first bytes (latin1). */
 const BEGINNINGS: readonly (readonly [begin: string, kind: string])[] = [
   ['7z\xbc\xaf\x27\x1c', 'a 7z archive'],
   ['Rar!\x1a\x07', 'a RAR archive'],
@@ -19,8 +19,8 @@ const BEGINNINGS: readonly (readonly [begin: string, kind: string])[] = [
 ];
 
 /**
- * The layout of a local file that no layout knows by its name: what its first bytes say it is, else a tar. Throws
- * {@link OptionError} that says what it is, where it is known to be something else, and UnsupportedShardError for a file that is
+ * The layout of a local file whose name tells no layout: the one that its first bytes show, else tar. Throws {@link
+ * OptionError} if the bytes belong to another known kind of file, and UnsupportedShardError for a file that is
  * compressed as a whole.
  */
 export async function layoutOfContent(location: string): Promise<LayoutName> {
@@ -35,11 +35,11 @@ export async function layoutOfContent(location: string): Promise<LayoutName> {
   const known = layouts.filter((name) => !name.endsWith('()')).join(', ');
   throw new OptionError(
     { path: location },
-    `${location} is ${kind}, and no kind of shards that is read here: ${known}.`,
+    `${location} is ${kind}, which shardtool does not read. It reads ${known}.`,
   );
 }
 
-/** Files of a folder that begin as shards of a layout do, for a person who says that they are. */
+/** The files of a folder whose first bytes are those of a layout that the caller named. */
 export async function filesOfContent(
   folder: string,
   names: readonly string[],
@@ -52,13 +52,13 @@ export async function filesOfContent(
   return found.flat();
 }
 
-/** The error for a folder without shards by their names, in which some file begins as a shard does; null if none is found. */
+/** The error for a folder that has no shards by name but a file that begins like a shard; null if there is no such file. */
 export async function hintAtContent(folder: string, names: readonly string[]): Promise<FileError | null> {
   for (const name of names.slice(0, LOOKED_AT_ONCE)) {
     const begin = await beginOf(path.join(folder, name)).catch(() => Buffer.alloc(0));
     const layout = layoutNames().find((one) => entryOf(one).isBegin?.(begin));
     if (layout === undefined) continue;
-    const message = `${folder} has no shards by the names of its files, but ${name} begins as one of ${layout} does: take them with "layout" (--layout ${layout}).`;
+    const message = `No file in ${folder} has the name of a shard, but ${name} begins like a shard of layout ${layout}. To read it, set "layout" (--layout ${layout}).`;
     return new FileError({ path: folder }, message);
   }
   return null;
@@ -73,7 +73,7 @@ function kindOf(location: string, begin: Buffer): string | null {
   return location.endsWith('.beton') ? "a file of FFCV's" : null;
 }
 
-/** Whether a local file begins as one of this layout does. */
+/** Whether the first bytes of a local file are those of this layout. */
 export async function isContentOf(layout: LayoutName, location: string): Promise<boolean> {
   return entryOf(layout).isBegin?.(await beginOf(location)) ?? false;
 }

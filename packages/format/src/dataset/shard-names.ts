@@ -1,10 +1,10 @@
-/** What names say of the shards that a place has, before anything is opened. */
+/** Recognises shards by name, before any file is opened. */
 import { isImageExtension } from '../image/kinds.js';
 import { entryOf, isShardName, type LayoutName, layoutNames, layoutOfName, stemOfShard } from '../layouts/registry.js';
 import { MANIFEST_FILE } from './manifest.js';
 import { saysSplit } from './split-name.js';
 
-/** Which of these names are shards, of which layout, and which other layouts have shards among them. */
+/** Which of these names are shards, in which layout, and which other layouts have shards among them. */
 export function shardsAmong(names: readonly string[], layout: LayoutName | undefined) {
   const ofLayout = (name: LayoutName) => {
     const entry = entryOf(name);
@@ -16,7 +16,7 @@ export function shardsAmong(names: readonly string[], layout: LayoutName | undef
   return { taken, there: taken === undefined ? [] : ofLayout(taken), others };
 }
 
-/** The layout of which a folder with these files is a shard, by their names. */
+/** The layout of a folder that is itself a shard, by the names of its files. */
 export function innerLayoutAmong(names: readonly string[], layout: LayoutName | undefined): LayoutName | undefined {
   return layoutNames().find((name) => {
     const { innerFile } = entryOf(name);
@@ -24,7 +24,7 @@ export function innerLayoutAmong(names: readonly string[], layout: LayoutName | 
   });
 }
 
-/** The folders below, of any name, that are shards each, as LSUN's are: `bedroom_train_lmdb/data.mdb`. */
+/** Folders of any name that are each one shard, as LSUN has them: `bedroom_train_lmdb/data.mdb`. */
 export function foldersOfShards(names: readonly string[], layout: LayoutName | undefined): string[] {
   const folders = names.flatMap((name) => {
     const parts = name.split('/');
@@ -40,8 +40,8 @@ export function withoutIndexes(shards: readonly string[], layout: LayoutName, na
 }
 
 /**
- * The folders that have a dataset each, as `pack --splits`, MosaicML and LitData make them: with a manifest in it, or named as a
- * split and with shards in it. None where there are images besides.
+ * The folders that hold one dataset each, as `pack --splits`, MosaicML and LitData write them: with a manifest, or
+ * named like a split and with shards. Empty if there are also images.
  */
 export function splitFolders(names: readonly string[]): string[] {
   const deepLayouts = layoutNames().filter((name) => entryOf(name).isDeep);
@@ -69,7 +69,7 @@ export function splitFolders(names: readonly string[]): string[] {
   return others.some((name) => isImageExtension(name.slice(name.lastIndexOf('.') + 1))) ? [] : datasets.sort();
 }
 
-/** Those beside which no shard of another layout with the same stem lies: such a file is its index, or what its writer said of it. */
+/** The files that are shards. A file next to a shard of another layout with the same stem is its index or its metadata, not a shard. */
 function withoutSidecars(files: readonly string[], layout: LayoutName, names: readonly string[]): string[] {
   const stems = new Set<string>();
   for (const name of names) {

@@ -167,6 +167,6 @@ test('the index of a remote shard is kept in a folder of this machine, by the ve
 test('what other software writes too is ours only where the note of the pack says so', async () => {
   writeFileSync(at('0.idx'), 'v1.2 0\n');
   expect(await ownerOf('dali', at('0.idx'))).toBe('other');
-  await expect(placeSidecar('dali', at('0.tar'))).rejects.toThrow('0.idx was not written by shardtool, so it stays');
+  await expect(placeSidecar('dali', at('0.tar'))).rejects.toThrow('0.idx was not written by shardtool, so it is kept');
   expect(await placeSidecar('dali', at('0.tar'), true)).toBe(at('0.idx'));
 });

@@ -15,61 +15,61 @@ import {
 } from '../layouts/registry.js';
 import { MANIFEST_FILE } from './manifest.js';
 
-/** One kind of file that lies beside shards: its name, which shards have it, and how ours is told. */
+/** One kind of sidecar file: its name, which shards have it, and how a file written by shardtool is recognised. */
 export interface SidecarKind {
-  /** One a shard, or one for all shards of a folder. */
+  /** Whether there is one per shard, or one for all shards of a folder. */
   readonly of: 'shard' | 'folder';
-  /** Only tars have one. */
+  /** Only tar shards have one. */
   readonly isOfTars?: true;
-  /** Found out about shards that are there: no pack is asked for it, and none notes it. */
+  /** Measured from finished shards: no pack writes it, and no pack notes it. */
   readonly isFoundOut?: true;
-  /** Its name, from the name of the shard (`000000.tar`, `000000.lmdb`); that of a folder is always the same. */
+  /** The file name, from the name of the shard (`000000.tar`, `000000.lmdb`). The name for a folder is constant. */
   fileName(shard: string): string;
-  /** Where ours lies when something of other software has that name. Absent: it has to have the one name, or is not made. */
+  /** The name to use if a file of other software has the usual name. Absent: only the usual name will do. */
   otherName?(shard: string): string;
   /**
-   * Text near the end of every such file that shardtool wrote. Absent where other software writes the very same kind:
-   * then ours are those that the pack's note names.
+   * A text near the end of every such file that shardtool wrote. Absent if other software writes identical files; then
+   * the pack's note tells which ones shardtool wrote.
    */
   readonly mark?: string;
 }
 
 /**
- * Every kind of file beside shards. The index is written always, each other kind where it is asked for, which pack.json
- * notes. For all of them: a pack does not begin where such a name is taken; `--overwrite` and `--restart` remove only what
- * shardtool wrote; `verify --fix` makes those of a repaired shard anew, and keeps the old ones in quarantine; and `convert`
- * takes none over, but makes those of the new shards. What is found out of shards later on is in the way of nothing, goes with its
- * shard, and counts only as long as it is of the bytes that lie there.
+ * Every kind of sidecar file. The index is always written, and each other kind on request, which pack.json notes. For
+ * all kinds: a pack does not start if such a name is taken; `--overwrite` and `--restart` remove only files that
+ * shardtool wrote; `verify --fix` rebuilds those of a repaired shard and keeps the old ones in quarantine; `convert`
+ * does not copy them but makes those of the new shards. A sidecar that was measured later (`isFoundOut`) never blocks a
+ * pack, is removed with its shard, and is valid only for the shard bytes that it was measured from.
  */
 export const SIDECARS = {
-  /** Our index. */
+  /** The index of shardtool. */
   index: {
     of: 'shard',
-    // An index is Parquet itself, so beside a Parquet shard it has another extension.
+    // An index is itself a Parquet file, so next to a Parquet shard it has another extension.
     fileName: (shard) => `${stemOfShard(shard)}.${isReadByFolder(shard) ? 'shardtool' : 'parquet'}`,
     otherName: (shard) => `${shard}.shardtool`,
     mark: 'shardtool.index',
   },
-  /** For webdataset's wids, whose own tool (`widsindex create`) writes the same. */
+  /** For wids of webdataset, whose own tool (`widsindex create`) writes the same file. */
   wids: {
     of: 'folder',
     isOfTars: true,
     fileName: () => 'shardindex.json',
   },
-  /** For `fn.readers.webdataset` of NVIDIA DALI, whose own tool (`wds2idx`) writes the same. */
+  /** For `fn.readers.webdataset` of NVIDIA DALI, whose own tool (`wds2idx`) writes the same file. */
   dali: {
     of: 'shard',
     isOfTars: true,
     fileName: (shard) => `${stemOfShard(shard)}.idx`,
   },
-  /** Where the MCUs of baseline JPEGs begin, so that crops are decoded alone. */
+  /** Where the MCUs of baseline JPEGs begin, so that a crop can be decoded without the rest. */
   crops: {
     of: 'shard',
     fileName: (shard) => `${stemOfShard(shard)}.crops`,
     otherName: (shard) => `${shard}.crops`,
     mark: 'shardtool.crops',
   },
-  /** What `shardtool inspect` found out about the samples. */
+  /** What `shardtool inspect` measured of the samples. */
   inspection: {
     of: 'shard',
     isFoundOut: true,
@@ -81,13 +81,13 @@ export const SIDECARS = {
 
 export type SidecarName = keyof typeof SIDECARS;
 
-/** Those that are made with a shard, or of it when `shardtool index` is asked: a pack notes them. */
+/** Sidecars that are made with a shard, or from it by `shardtool index`. A pack notes them. */
 export type DerivedSidecar = Exclude<SidecarName, 'inspection'>;
 
-/** All of them, in the order of the table. */
+/** All kinds, in the order of the table. */
 export const SIDECAR_NAMES = Object.keys(SIDECARS) as SidecarName[];
 
-/** Those of {@link DerivedSidecar}. */
+/** All kinds of {@link DerivedSidecar}. */
 export const DERIVED_SIDECARS = SIDECAR_NAMES.filter(
   (name): name is DerivedSidecar => kindOf(name).isFoundOut !== true,
 );
@@ -95,33 +95,34 @@ export const DERIVED_SIDECARS = SIDECAR_NAMES.filter(
 /** Who wrote the file at a path. */
 export type Owner = 'nobody' | 'shardtool' | 'other';
 
-/** Where the pieces of a mark stand: the footer of an index is a few KiB. */
+/** How far from the end of a file its mark may be, in bytes. The footer of an index is a few KiB. */
 const MARK_BYTES = 1 << 20;
 
 function kindOf(name: SidecarName): SidecarKind {
   return SIDECARS[name];
 }
 
-/** Whether shards of this layout can have such a file. */
+/** Whether shards of this layout can have this kind of sidecar. */
 export function isOfLayout(kind: SidecarName, layout: LayoutName): boolean {
   return layout === 'tar' || kindOf(kind).isOfTars !== true;
 }
 
-/** Those of these kinds that a shard has for itself: their paths, as {@link sidecarPath} gives them. */
+/** The paths of the per-shard sidecars among `kinds`, as {@link sidecarPath} gives them. */
 export function sidecarOfShard(shardPath: string, kinds: readonly SidecarName[] = SIDECAR_NAMES): string[] {
   return kinds.filter((kind) => kindOf(kind).of === 'shard').map((kind) => sidecarPath(kind, shardPath));
 }
 
-/** Those of these kinds that all shards of a folder have together: their names. */
+/** The names of the per-folder sidecars among `kinds`. */
 export function sidecarPaths(kinds: readonly SidecarName[]): string[] {
   return kinds.filter((kind) => kindOf(kind).of === 'folder').map((kind) => kindOf(kind).fileName(''));
 }
 
 /**
- * The path of a file beside a shard, as `pack` writes it: `shards/000000.parquet` for `shards/000000.tar` and for
- * `shards/000000.lmdb/data.mdb`. If shards have a folder to themselves, the file is in the folder above, that of the
- * dataset: `train.shardtool` for `data/train.parquet`. In the folder of a pack the file is ours, since a pack does not begin
- * where the name is taken. For shards of other software, {@link findSidecars} and {@link placeSidecar} give the path of ours.
+ * The path of a sidecar, as `pack` writes it: `shards/000000.parquet` for `shards/000000.tar` and for
+ * `shards/000000.lmdb/data.mdb`. If shards have a folder to themselves, the sidecar is in the folder above, that of the
+ * dataset: `train.shardtool` for `data/train.parquet`. In the folder of a pack, the file always belongs to shardtool,
+ * because a pack does not start if the name is taken. For shards of other software, {@link findSidecars} and {@link
+ * placeSidecar} give the path.
  */
 export function sidecarPath(kind: SidecarName, shardPath: string): string {
   const { folder, shard } = splitShardPath(shardPath);
@@ -129,8 +130,8 @@ export function sidecarPath(kind: SidecarName, shardPath: string): string {
 }
 
 /**
- * The path where earlier builds wrote a file beside a shard of a pack: among the shards, even if these have a folder to
- * themselves. Null if that is where the file is written today.
+ * The path where earlier versions wrote a sidecar of a packed shard: among the shards, even if these have a folder to
+ * themselves. Null if that is also today's path.
  */
 export function earlierSidecarPath(kind: SidecarName, shardPath: string): string | null {
   const { folder, shard } = splitShardPath(shardPath);
@@ -138,7 +139,7 @@ export function earlierSidecarPath(kind: SidecarName, shardPath: string): string
   return earlier === sidecarPath(kind, shardPath) ? null : earlier;
 }
 
-/** The path of a file beside a shard of a pack: {@link sidecarPath}, or the earlier path if the file is there. */
+/** The path of a sidecar of a packed shard: {@link sidecarPath}, or the earlier path if the file is there. */
 export async function packedSidecarPath(
   kind: SidecarName,
   shardPath: string,
@@ -150,14 +151,14 @@ export async function packedSidecarPath(
   return earlier === null || (await exists(place)) || !(await exists(earlier)) ? place : earlier;
 }
 
-/** A file of ours beside a shard of other software; null where there is none, or where the shard is newer and may be another one. */
+/** Finds our sidecar of a shard of other software. Returns null if there is none, or if the shard is newer and may be a different one. */
 export async function findSidecars(
   kind: SidecarName,
   shardPath: string,
   storage?: StorageOptions,
 ): Promise<string | null> {
   const { folder, shard } = splitShardPath(shardPath);
-  // Nothing of ours lies beside what is remote: where this machine keeps nothing for its folder, no request is made.
+  // Sidecars of remote shards are kept on this machine. If there is no folder for them here, no request is needed.
   const side = sideFolder(folder);
   if (isRemote(shardPath) && (side === null || (await stat(side).catch(() => null)) === null)) return null;
   const packed = isRemote(shardPath) ? null : await stat(shardPath).catch(() => null);
@@ -170,10 +171,10 @@ export async function findSidecars(
 }
 
 /**
- * Where a file of ours is to be written beside a shard of other software: under its name, under its other name where
- * something else has that, or in {@link sideFolder} (which is made) where nothing can be written beside the shard. Throws
- * {@link FileError} if both names are taken, if no other name would do, or if neither folder can be written. `isNoted`:
- * pack.json names it.
+ * Decides where to write a sidecar of a shard of other software: under its usual name; under its other name if the
+ * usual one is taken; or in {@link sideFolder} (which is created) if the shard's folder cannot be written. Throws
+ * {@link FileError} if both names are taken, if only the usual name would do, or if neither folder can be written.
+ * `isNoted`: pack.json names the file.
  */
 export async function placeSidecar(
   kind: SidecarName,
@@ -196,16 +197,16 @@ export async function placeSidecar(
   if (!isTaken) {
     throw new FileError(
       { path: first },
-      `${shownLocation(first)} cannot be written, and there is no folder on this machine to keep it in; set SHARDTOOL_SIDECARS to a folder that can be written.`,
+      `${shownLocation(first)} cannot be written, and this machine has no folder to keep it in. Set SHARDTOOL_SIDECARS to a writable folder.`,
     );
   }
   throw new FileError(
     { path: first },
-    `${first} was not written by shardtool, so it stays, and there is no other place for what was to be there; move it away.`,
+    `${first} was not written by shardtool, so it is kept, but shardtool needs this name. Move the file away.`,
   );
 }
 
-/** Removes what processes that were killed left unfinished where files of ours go that belong to these shards. */
+/** Removes unfinished sidecars that killed processes left for these shards. */
 export function removeAbandonedSidecars(shardPaths: readonly string[]): void {
   for (const folder of new Set(shardPaths.map((shard) => splitShardPath(shard).folder))) {
     if (!isRemote(folder)) removeAbandoned(folder);
@@ -215,15 +216,15 @@ export function removeAbandonedSidecars(shardPaths: readonly string[]): void {
 }
 
 /**
- * The folder on this machine that keeps what cannot lie beside shards, since their folder is read-only or remote:
- * one for each folder of shards, below `SHARDTOOL_SIDECARS`, or else below the user's cache folder. Null for a user without a
- * home folder, as a container may have one that is only a number.
+ * The folder on this machine for sidecars that cannot be stored next to their shards because the shards' folder is
+ * read-only or remote: one per folder of shards, below `SHARDTOOL_SIDECARS`, or else below the user's cache folder.
+ * Null for a user without a home folder, for example a numeric uid in a container.
  */
 export function sideFolder(folder: string): string | null {
   const cache = process.env.XDG_CACHE_HOME || homeCache();
   const base = process.env.SHARDTOOL_SIDECARS || (cache && path.join(cache, 'shardtool', 'beside'));
   if (base === null) return null;
-  // What follows "?" in an address may be a secret, and is not what tells one place from another.
+  // The query of a URL may be a secret, and does not identify the location.
   const place = isRemote(folder) ? folder.replace(/\?.*$/s, '') : path.resolve(folder);
   return path.join(base, createHash('sha256').update(place).digest('hex').slice(0, 32));
 }
@@ -236,7 +237,7 @@ function homeCache(): string | null {
   }
 }
 
-/** Who wrote what lies at `file`: the file itself says so, or, for kinds without a mark, the pack's note (`isNoted`). */
+/** Who wrote `file`: the file's mark tells, or, for kinds without a mark, the pack's note (`isNoted`). */
 export async function ownerOf(kind: SidecarName, file: string, isNoted = false): Promise<Owner> {
   const handle = await open(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
@@ -257,14 +258,14 @@ export async function ownerOf(kind: SidecarName, file: string, isNoted = false):
   }
 }
 
-/** What tells a remote shard from another one of its name; '' for one on this machine, whose time does. */
+/** What identifies the version of a remote shard; '' for a local one, which is identified by its time. */
 async function versionOf(shardPath: string, storage: StorageOptions | undefined): Promise<string> {
   if (!isRemote(shardPath)) return '';
   const entry = await entryAt(shardPath, storage);
   return `${createHash('sha256').update(`${entry?.size} ${entry?.version}`).digest('hex').slice(0, 16)}-`;
 }
 
-/** Where a file of ours may be, in the order in which the places are looked at. */
+/** The paths where our sidecar may be, in the order in which they are tried. */
 async function placesOf(kind: SidecarName, shardPath: string, storage: StorageOptions | undefined): Promise<string[]> {
   const { folder, shard } = splitShardPath(shardPath);
   const { fileName, otherName } = kindOf(kind);
@@ -279,7 +280,7 @@ async function placesOf(kind: SidecarName, shardPath: string, storage: StorageOp
   return side === null ? beside : [...beside, path.join(side, (await versionOf(shardPath, storage)) + names[0]!)];
 }
 
-/** Where earlier builds wrote a file of ours: among the shards, under a name that other software does not skip. */
+/** The paths where earlier versions wrote our sidecars: among the shards, under a name that other software does not skip. */
 function earlierPlaces(kind: SidecarName, folder: string, shard: string): string[] {
   if (isRemote(folder) || !isReadByFolder(shard)) return [];
   const { fileName, otherName } = kindOf(kind);
@@ -289,7 +290,7 @@ function earlierPlaces(kind: SidecarName, folder: string, shard: string): string
 }
 
 /**
- * The name of a file of ours in a folder of shards. Spark, pyarrow and Hugging Face's `datasets` take every file of a folder
+ * The name of our sidecar in a folder of shards. Spark, pyarrow and Hugging Face datasets take every file of a folder
  * for a shard unless its name begins with a dot.
  */
 function nameAmong(shard: string, name: string): string {
@@ -301,7 +302,7 @@ function isReadByFolder(shard: string): boolean {
   return entryOfShard(shard)?.isReadByFolder === true;
 }
 
-/** The folder of the dataset that a shard of a pack is of: the one above `folder` if that is for shards alone. */
+/** The folder of the dataset that a packed shard belongs to: the parent of `folder` if `folder` is for shards only. */
 function datasetFolder(folder: string, shard: string): string {
   const shardFolder = entryOfShard(shard)?.shardFolder;
   if (shardFolder === undefined) return folder;
@@ -309,7 +310,7 @@ function datasetFolder(folder: string, shard: string): string {
   return name === shardFolder || name === hiddenFolder(shardFolder) ? above : folder;
 }
 
-/** The name of the folder in which a pack writes shards, so that other software does not take those for all that there are. */
+/** The hidden folder in which a pack writes shards, so that other software does not take an incomplete set for all shards. */
 export function hiddenFolder(shardFolder: string): string {
   return `.${shardFolder}`;
 }

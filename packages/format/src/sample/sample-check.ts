@@ -3,25 +3,25 @@ import type { FieldSize } from '../layouts/layout.js';
 import { KEY_ENTRY } from './sample-codec.js';
 import { whyUnsafe } from './sample-name.js';
 
-/** What one kind of shard asks of names, beside what all do. Reasons go on after "the key ... ". */
+/** Rules for names that one layout adds to the common ones. Reasons continue "the key ... ". */
 export interface SampleRules {
   readonly maxKeyBytes: number;
   readonly maxFields: number;
-  /** Of one payload; absent where it may have any length. */
+  /** Maximum length of one payload, in bytes; absent if there is no limit. */
   readonly maxFieldBytes?: number;
   whyNotKey(key: string): string | null;
   whyNotField(name: string): string | null;
-  /** Throws {@link SampleSizeError} where all of a sample together, with names and headers, is longer than the layout takes. */
+  /** Throws {@link SampleSizeError} if a whole sample, with names and headers, exceeds the limit of the layout. */
   checkStored?(shard: string, key: string, fields: readonly FieldSize[]): void;
 }
 
-/** As many as the readers of msgpack take; far more than any sample has. */
+/** The limit of msgpack readers; far more than any sample has. */
 const MAX_MAP_FIELDS = 1000;
 const MAX_FIELD_NAME_BYTES = 1024;
 /** msgpack specification, "bin format family": bin 32. */
 const MAX_BIN_BYTES = 0xffffffff;
 
-/** Of shards whose samples are maps of msgpack. */
+/** Rules for shards whose samples are msgpack maps. */
 export function mapRules(maxKeyBytes: number): SampleRules {
   return {
     maxKeyBytes,
@@ -34,7 +34,7 @@ export function mapRules(maxKeyBytes: number): SampleRules {
   };
 }
 
-/** Of shards whose samples are rows of other software's tables: names are theirs to choose, payloads have at most so many bytes. */
+/** Rules for shards whose samples are table rows of other software: any name is valid, payloads have at most `maxFieldBytes` bytes. */
 export function tableRules(maxFieldBytes?: number): SampleRules {
   return {
     maxKeyBytes: Number.POSITIVE_INFINITY,
@@ -58,19 +58,25 @@ export class SampleCheck {
     this.#maxSampleBytes = maxSampleBytes;
   }
 
-  /** `fields` are sorted by name. Throws {@link EntryNameError}, {@link KeyLengthError}, {@link SampleSizeError} or {@link OptionError}. */
+  /**
+   * `fields` are sorted by name. Throws {@link EntryNameError}, {@link KeyLengthError}, {@link SampleSizeError} or
+   * {@link OptionError}.
+   */
   check(key: string, fields: readonly FieldSize[]): void {
     const shard = this.#shard;
     const { maxKeyBytes, maxFields } = this.#rules;
     const reason = whyUnsafe(key) ?? whyNotText(key) ?? this.#rules.whyNotKey(key);
     if (reason !== null) {
-      throw new EntryNameError({ shard, key }, `${shard}: the key ${JSON.stringify(key)} ${reason}; choose another.`);
+      throw new EntryNameError(
+        { shard, key },
+        `${shard}: the key ${JSON.stringify(key)} ${reason}; choose another key.`,
+      );
     }
-    // A UTF-16 unit has three bytes at most.
+    // A UTF-16 code unit takes at most three bytes.
     if (key.length * 3 > maxKeyBytes) this.#checkKeyBytes(key, maxKeyBytes);
-    if (fields.length === 0) throw new OptionError({ shard, key }, `${shard}: sample "${key}" has no field to write.`);
+    if (fields.length === 0) throw new OptionError({ shard, key }, `${shard}: sample "${key}" has no fields to write.`);
     if (fields.length > maxFields) {
-      const message = `${shard}: sample "${key}" has ${fields.length} fields, more than ${maxFields}; put them into fewer.`;
+      const message = `${shard}: sample "${key}" has ${fields.length} fields, more than ${maxFields}; combine them into fewer fields.`;
       throw new OptionError({ shard, key }, message);
     }
     let last: string | undefined;
@@ -89,7 +95,7 @@ export class SampleCheck {
 
   #fieldTooLarge(key: string, name: string, bytes: number): SampleSizeError {
     const [shard, limit] = [this.#shard, this.#rules.maxFieldBytes!];
-    const message = `${shard}: field "${name}" of sample "${key}" has ${bytes} bytes, and this kind of shard takes ${limit}; leave it out, or write tars.`;
+    const message = `${shard}: field "${name}" of sample "${key}" has ${bytes} bytes, but this layout allows at most ${limit}; omit it, or write tar shards.`;
     return new SampleSizeError({ shard, key, bytes, limit }, message);
   }
 
@@ -114,7 +120,7 @@ export class SampleCheck {
   }
 }
 
-/** UTF-16 that is no text: it would become U+FFFD, and two names could become one. */
+/** Invalid UTF-16: it would become U+FFFD, and two names could become the same. */
 const loneSurrogate = /\p{Surrogate}/u;
 
 function whyNotText(name: string): string | null {
@@ -122,17 +128,17 @@ function whyNotText(name: string): string | null {
 }
 
 function keyTooLong(shard: string, key: string, bytes: number, most: number): KeyLengthError {
-  const message = `${shard}: the key "${key}" is ${bytes} bytes long, and this kind of shard takes ${most}; shorten it, or pack to tar.`;
+  const message = `${shard}: the key "${key}" is ${bytes} bytes long, but this layout allows at most ${most}; shorten it, or pack to tar.`;
   return new KeyLengthError({ shard, key }, message);
 }
 
-/** Of all commands that read or write samples, unless they are told otherwise: 1 GiB. */
+/** The default sample size limit of all commands that read or write samples: 1 GiB. */
 export const MAX_SAMPLE_BYTES = 2 ** 30;
 
-/** `bytes` are those of all fields of the sample together. */
+/** `bytes` is the total of all fields of the sample. */
 export function sampleTooLarge(shard: string, key: string, bytes: number, limit: number): SampleSizeError {
   const message =
-    `${shard}: sample "${key}" has ${bytes} bytes, and at most ${limit} are taken (maxSampleBytes); ` +
-    'leave it out, or allow more.';
+    `${shard}: sample "${key}" has ${bytes} bytes, more than the limit of ${limit} (maxSampleBytes); ` +
+    'omit it, or raise the limit.';
   return new SampleSizeError({ shard, key, bytes, limit }, message);
 }

@@ -6,29 +6,29 @@ import { binHeadBytes, encodeBinHead, encodeMapHead, encodeStrHead, mapHeadBytes
 import type { SummedBytes } from '../layouts/write-buffer.js';
 import { type FieldType, fieldType } from './field-type.js';
 
-/** The entry of a map that has the sample's key, where the layout itself has no keys. */
+/** The map entry with the sample's key, for layouts that do not store keys themselves. */
 export const KEY_ENTRY = '__key__';
 
-/** Where the encoder has put one field, counted from the start of the sample's value. */
+/** Where the encoder put one field, as an offset from the start of the sample's value. */
 export interface PlacedField {
   offset: number;
   bytes: number;
-  /** The bytes are a msgpack value whose text is the payload: see `fieldPayload`. */
+  /** Whether the bytes are a msgpack value whose text is the payload: see `fieldPayload`. */
   msgpack: boolean;
 }
 
-/** Lays a sample out as one value, around payloads that the caller reads into their places. */
+/** Encodes a sample as one value, around payloads that the caller reads into the places given. */
 export interface ValueEncoder {
-  /** Takes up a sample and returns how many bytes its value takes at most. */
+  /** Starts a sample and returns an upper bound for the size of its value, in bytes. */
   plan(key: string, fields: readonly FieldSize[]): number;
-  /** Writes what is known before the payloads to `target` and returns the payloads' places, in the order of the fields. */
+  /** Writes what is known before the payloads to `target` and returns a view for each payload, in the order of the fields. */
   layOut(target: Buffer): readonly Uint8Array[];
   /**
-   * Completes the value, now that the payloads are there, and returns its length. Throws {@link WriteCheckError} where a payload
-   * that becomes another value does not have its checksum of `payloadCrc32`.
+   * Completes the value once the payloads are in place, and returns its length. Throws {@link WriteCheckError} if a
+   * payload that is converted to another value does not match its checksum in `payloadCrc32`.
    */
   settle(payloadCrc32?: readonly number[]): number;
-  /** Where the fields lie once the value is settled, in the order in which they were given. */
+  /** The positions of the fields in the completed value, in the order in which they were given. */
   readonly placed: readonly PlacedField[];
 }
 
@@ -36,9 +36,9 @@ const packr = new Packr({ useRecords: false });
 const keyEntryName = Uint8Array.from(packr.pack(KEY_ENTRY));
 
 /**
- * A sample as a msgpack map: its key where `withKey` says so, then its fields. A field whose name promises text or an
- * integer is written as `str` or `int`, but only where that gives the same bytes back; anything else is `bin`. Typed
- * fields come last, since an integer is shorter than its digits, and the images before them then stay where they are.
+ * Encodes a sample as a msgpack map: its key if `withKey` is set, then its fields. A field whose name implies text or
+ * an integer is written as `str` or `int` if that gives the same bytes back; anything else is `bin`. Typed fields come
+ * last: an integer is shorter than its digits, and the images before it then do not move.
  */
 export class MapEncoder implements ValueEncoder {
   readonly placed: PlacedField[] = [];
@@ -48,7 +48,7 @@ export class MapEncoder implements ValueEncoder {
   #shape: MapShape = mapShape([]);
   #packedKey: Uint8Array = new Uint8Array(0);
   #target: Buffer = Buffer.alloc(0);
-  /** Where the entries of typed fields begin. */
+  /** Offset of the entries of typed fields. */
   #typedAt = 0;
 
   constructor(withKey: boolean) {
@@ -95,7 +95,7 @@ export class MapEncoder implements ValueEncoder {
     return at;
   }
 
-  /** Writes the value of a typed field at `at`, which is never behind where its payload lies, and returns its end. */
+  /** Writes the value of a typed field at `at`, which is never after its payload, and returns the end of the value. */
   #settleField(field: number, at: number, expected: number | undefined): number {
     const target = this.#target;
     const placed = this.placed[field]!;
@@ -124,16 +124,16 @@ function changedInPlace(key: string, field: string): WriteCheckError {
   return new WriteCheckError({ key }, message);
 }
 
-/** What the names of a sample's fields decide; the next sample mostly has the same. */
+/** Facts that depend only on the names of a sample's fields; the next sample usually has the same names. */
 interface MapShape {
   readonly names: readonly string[];
   readonly types: readonly FieldType[];
-  /** The names as they stand in the map. */
+  /** The names as encoded in the map. */
   readonly packed: readonly Uint8Array[];
   readonly packedBytes: number;
   /**
-   * Fields in the order of the map: first what stays where it is laid out (the first `untyped`), then texts, which move
-   * by a few bytes at most, then integers.
+   * The order of fields in the map: first those that do not move (the first `untyped`), then texts, which move by a few
+   * bytes at most, then integers.
    */
   readonly order: readonly number[];
   readonly untyped: number;
@@ -158,13 +158,16 @@ function hasNames(shape: MapShape, fields: readonly FieldSize[]): boolean {
   return fields.length === shape.names.length && fields.every(({ name }, i) => name === shape.names[i]);
 }
 
-/** A sample as its image alone, as torchvision's LSUN has it in LMDB. Throws {@link OptionError} where it has other fields. */
+/**
+ * Encodes a sample as its image alone, as torchvision's LSUN stores it in LMDB. Throws {@link OptionError} if the
+ * sample has other fields.
+ */
 export class ImageEncoder implements ValueEncoder {
   readonly placed: [PlacedField] = [{ offset: 0, bytes: 0, msgpack: false }];
 
   plan(key: string, fields: readonly FieldSize[]): number {
     if (fields.length !== 1) {
-      const message = `Sample "${key}" has ${fields.length} fields, and this kind of shard stores its image alone; leave the others out.`;
+      const message = `Sample "${key}" has ${fields.length} fields, but this layout stores only the image; omit the others.`;
       throw new OptionError({ key }, message);
     }
     this.placed[0].bytes = fields[0]!.bytes;
@@ -181,8 +184,8 @@ export class ImageEncoder implements ValueEncoder {
 }
 
 /**
- * The payloads that are in a settled value as they were given, with their checksums. In the order of the value, which begins
- * at `start` of the room.
+ * The payloads that are stored unchanged in a completed value, with their checksums, in the order of the value. The
+ * value begins at `start` of the room.
  */
 export function summedPayloads(
   placed: readonly PlacedField[],
@@ -197,7 +200,7 @@ export function summedPayloads(
   return summed.length > 1 ? summed.sort((a, b) => a.offset - b.offset) : summed;
 }
 
-/** The integer that these digits are, where writing it gives the same digits and msgpack can hold it; otherwise null. */
+/** The integer that these digits denote, if writing it gives the same digits and msgpack can hold it; otherwise null. */
 function canonicalInteger(digits: Buffer): number | bigint | null {
   if (digits.length === 0 || digits.length > 20) return null;
   const text = digits.toString('latin1');

@@ -1,13 +1,13 @@
-/** What an entry's name says: which sample it belongs to, and which field of it it is. */
+/** The sample and the field that the name of an entry denotes. */
 export interface SampleName {
-  /** With '/' between folders: `train/cat_1`. */
+  /** The key, with '/' between folders: `train/cat_1`. */
   readonly key: string;
-  /** Without the dot in front: `jpg`, `seg.png`. */
+  /** The field, without the leading dot: `jpg`, `seg.png`. */
   readonly field: string;
 }
 
 /**
- * Reads the name of an archive's entry as WebDataset does (`base_plus_ext`): the folder and the base name up to its
+ * Splits the name of an archive entry as WebDataset does (`base_plus_ext`): the folder and the base name up to its
  * first dot are the key, the rest in lower case is the field. Null for dotfiles and for names without a dot.
  */
 export function splitEntryName(path: string): SampleName | null {
@@ -18,8 +18,8 @@ export function splitEntryName(path: string): SampleName | null {
 }
 
 /**
- * Names the entry for a file that is to be packed, so that two photos never merge: the field is what follows the last
- * dot, in lower case, or one of `compoundFields` (`seg.png`; the longest that fits); dots left in the stem become `_`.
+ * Names the entry of a file to pack, so that two photos never merge: the field is the part after the last dot, in lower
+ * case, or one of `compoundFields` (`seg.png`; the longest match); dots that remain in the stem become `_`.
  * `relativePath` has '/' between its folders, which stay in the key. Null for dotfiles and for names without a dot.
  */
 export function packedName(relativePath: string, compoundFields: readonly string[] = []): SampleName | null {
@@ -31,13 +31,13 @@ export function packedName(relativePath: string, compoundFields: readonly string
   return { key: relativePath.slice(0, base) + stem, field: name.slice(dot + 1).toLowerCase() };
 }
 
-/** True where `key.field` reads back as this key and this field, so that nothing merges or changes its name. */
+/** Whether `key.field` reads back as this key and this field. */
 export function readsBack(key: string, field: string): boolean {
   const name = splitEntryName(`${key}.${field}`);
   return name !== null && name.key === key && name.field === field && !field.includes('/');
 }
 
-/** Why a name must not be joined to a folder, as the end of "a name that ...". Null where it stays inside. */
+/** Why a name must not be joined to a folder, to continue "a name that ..."; null if it stays inside the folder. */
 export function whyUnsafe(path: string): string | null {
   if (path === '') return 'is empty';
   if (path.includes('\0')) return 'holds a NUL';
@@ -46,7 +46,7 @@ export function whyUnsafe(path: string): string | null {
   return null;
 }
 
-/** Where the dot before the field stands in a base name. */
+/** The index of the dot before the field in a base name. */
 function fieldDot(name: string, compoundFields: readonly string[]): number {
   let dot = name.lastIndexOf('.');
   for (const field of compoundFields) {

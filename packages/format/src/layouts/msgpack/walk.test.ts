@@ -119,7 +119,7 @@ test('everything that is no sample is refused by name', () => {
     [pack({ __key__: '' }), 'is empty'],
     [pack({ __key__: 'k', 'a/b': 1 }), 'holds a slash'],
     [Buffer.from([0x81, 0xa1, 0xff, 1]), 'is not UTF-8'],
-    [Buffer.concat([maps[0]!, maps[3]!, maps[0]!].map((map) => pack(map))), 'stood at byte 0 already'],
+    [Buffer.concat([maps[0]!, maps[3]!, maps[0]!].map((map) => pack(map))), 'already occurred at byte 0'],
     [Buffer.from([0x82, 0xa1, 0x78, 1, 0xa1, 0x78, 2]), 'has the field "x" twice, at bytes 3 and 6'],
     [Buffer.from([0xdf, 0xff, 0xff, 0xff, 0xff]), 'is a map of 4294967295 entries'],
     [Buffer.from([0x81, 0xdb, 0xff, 0xff, 0xff, 0xff]), 'has a name of 4294967295 bytes'],

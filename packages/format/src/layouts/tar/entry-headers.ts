@@ -1,18 +1,18 @@
 import { BLOCK_BYTES, EntryType, encodeHeader, padded } from './header.js';
 import { encodePaxRecord } from './pax.js';
 
-/** The name that Python's tarfile gives to pax headers; readers ignore it. */
+/** The name that Python's tarfile gives to pax headers. Readers ignore it. */
 const PAX_NAME = '././@PaxHeader';
 
-/** Room that suffices for the headers of a file with this name: a pax header, its records, and the file's own. */
+/** An upper bound for the size of the headers of a file with this name, in bytes: a pax header, its records, and the file's own header. */
 export function maxHeaderBytes(name: string): number {
   return 4 * BLOCK_BYTES + 3 * name.length;
 }
 
 /**
- * Writes the headers of a file at `at` and returns where its payload begins. A ustar header alone where name and size
- * fit one; otherwise pax records for what does not (POSIX.1-2017 pax) and then a header that stands in for it. Names
- * that are not ASCII are such a case too, since ustar does not say how they are encoded.
+ * Writes the headers of a file at `at` and returns the offset of its payload. A ustar header is enough if name and size
+ * fit; otherwise pax records carry what does not fit (POSIX.1-2017 pax), followed by a header for readers without pax.
+ * Names that are not ASCII also need pax, because ustar does not define their encoding.
  */
 export function encodeEntryHeaders(target: Uint8Array, at: number, name: string, bytes: number): number {
   if (encodeHeader(target, at, name, bytes)) return at + BLOCK_BYTES;
@@ -31,7 +31,7 @@ export function encodeEntryHeaders(target: Uint8Array, at: number, name: string,
   return headerAt + BLOCK_BYTES;
 }
 
-/** A name that fits, for readers that do not know pax. */
+/** A shortened name for readers that do not know pax. */
 function standIn(name: string): string {
   const base = name.slice(name.lastIndexOf('/') + 1);
   return base.replace(/[^ -~]/g, '_').slice(0, 100);

@@ -62,7 +62,7 @@ test('a key that comes back later is an error that names both places', () => {
   const error = failure('a.jpg', 'b.jpg', 'a.cls');
   expect(error).toBeInstanceOf(DuplicateKeyError);
   expect(error).toMatchObject({ shard: 'a.tar', key: 'a', path: 'a.cls', offset: 2048, otherOffset: 0 });
-  expect((error as Error).message).toContain('at byte 2048 stood at byte 0 already');
+  expect((error as Error).message).toContain('at byte 2048 already occurred at byte 0');
   expect((error as Error).message).toMatch(/tar --sort=name.*unpack it/);
 });
 

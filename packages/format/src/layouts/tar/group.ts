@@ -5,15 +5,15 @@ import { BLOCK_BYTES } from './header.js';
 import type { TarEntry } from './walk.js';
 
 /**
- * Puts the files of a shard together to samples: neighbours with one key are one sample, as WebDataset has it. Unlike
- * there, a key that comes back later in the shard is an error, since one of the two would be lost.
+ * Groups the files of a shard into samples: consecutive files with the same key are one sample, as in WebDataset.
+ * Unlike there, a key that occurs again later in the shard is an error, because one of the two samples would be lost.
  */
 export class SampleGrouper {
   readonly #shard: string;
   readonly #onSkipped: OnSkipped | undefined;
-  /** Where each key stood first. */
+  /** Offset of the first file of each key. */
   readonly #seen = new Map<string, number>();
-  /** The sample whose files are coming. */
+  /** The sample whose files are being read. */
   #open: OpenSample | null = null;
 
   constructor(shard: string, onSkipped?: OnSkipped) {
@@ -21,7 +21,7 @@ export class SampleGrouper {
     this.#onSkipped = onSkipped;
   }
 
-  /** Takes the next files and adds the samples that they complete to `samples`. */
+  /** Takes the next files and appends the samples that they complete to `samples`. */
   push(entries: readonly TarEntry[], samples: SamplePosition[]): void {
     for (const entry of entries) {
       if (entry.link !== undefined) {
@@ -41,7 +41,7 @@ export class SampleGrouper {
     }
   }
 
-  /** Adds the last sample, after which nothing comes. */
+  /** Appends the last sample, at the end of the shard. */
   finish(samples: SamplePosition[]): void {
     if (this.#open !== null) samples.push(this.#open);
     this.#open = null;
@@ -53,9 +53,9 @@ export class SampleGrouper {
     if (first !== undefined) {
       throw new DuplicateKeyError(
         { shard: this.#shard, key, path: entry.name, offset: start, otherOffset: first },
-        `${this.#shard}: the key ${JSON.stringify(key)} at byte ${start} stood at byte ${first} already, ` +
-          `with others in between; a sample's files must follow each other, and each key must come once in a shard. ` +
-          'Make the tar anew with its files in order (tar --sort=name), or unpack it and pack the folder.',
+        `${this.#shard}: the key ${JSON.stringify(key)} at byte ${start} already occurred at byte ${first}, ` +
+          `with other keys in between. The files of a sample must follow each other, and each key may occur once per shard. ` +
+          'Create the tar again with sorted files (tar --sort=name), or unpack it and pack the folder.',
       );
     }
     this.#seen.set(key, start);
@@ -70,7 +70,7 @@ export class SampleGrouper {
       throw new DuplicateKeyError(
         { shard: this.#shard, key: sample.key, path: entry.name, offset, otherOffset },
         `${this.#shard}: sample ${JSON.stringify(sample.key)} has the field "${field}" twice, ` +
-          `at bytes ${otherOffset} and ${offset}; write the shard anew with one of them.`,
+          `at bytes ${otherOffset} and ${offset}; write the shard again with one of them.`,
       );
     }
     sample.fields.push({ name: field, offset: entry.offset, bytes: entry.bytes });

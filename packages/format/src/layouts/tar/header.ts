@@ -5,7 +5,7 @@ import type { Window } from './window.js';
 /** Headers and payloads fill whole blocks. */
 export const BLOCK_BYTES = 512;
 
-/** The kinds of entries that have a part of their own in reading. All others go by their letter. */
+/** The entry types that reading treats specially. All others are known by their letter. */
 export const EntryType = {
   File: '0',
   Directory: '5',
@@ -19,21 +19,21 @@ export const EntryType = {
 
 /**
  * One tar header block. POSIX.1-2017 pax, "ustar Interchange Format"; the older v7 and GNU formats differ in the prefix
- * and in numbers. `bytes` is the payload without the padding to the next 512; `type` the type flag, `0` for all files.
+ * and in numbers. `bytes` is the length of the payload without padding; `type` the type flag, `0` for all files.
  */
 export interface TarHeader {
   /**
-   * Prefix and name. Null if they are not UTF-8: where a long name or a pax record gives the whole name, they may be cut
-   * within a character.
+   * Prefix and name. Null if they are not UTF-8: if a long name or a pax record gives the whole name, this one may be
+   * cut within a character.
    */
   readonly name: string | null;
   readonly bytes: number;
   readonly type: string;
-  /** Of a link: what it leads to; '' if that is not UTF-8. Of anything else ''. */
+  /** The target of a link; '' if it is not UTF-8, or if the entry is not a link. */
   readonly linkTarget: string;
 }
 
-// Where the fields stand in a block, and how long they are.
+// Offsets and lengths of the fields in a block.
 const NAME_BYTES = 100;
 const SIZE_AT = 124;
 const SIZE_DIGITS = 11;
@@ -54,15 +54,15 @@ const LETTER_U = 0x75;
 const DIGIT_7 = 0x37;
 const MAX_OCTAL_SIZE = 8 ** SIZE_DIGITS - 1;
 
-/** Rounds a payload up to whole blocks. Any size up to 2^53, so no bit operations. */
+/** Rounds a payload up to whole blocks. Sizes go up to 2^53, so bit operations cannot be used. */
 export function padded(bytes: number): number {
   const over = bytes % BLOCK_BYTES;
   return over === 0 ? bytes : bytes + BLOCK_BYTES - over;
 }
 
 /**
- * Decodes the block at `at`, a multiple of 4; `shard` and `offset` are for messages. Null for a block of zeros,
- * which ends an archive. Throws a `DamagedShardError` where checksum or size are wrong.
+ * Decodes the block at `at`, a multiple of 4. `shard` and `offset` are for messages. Returns null for a block of zeros,
+ * which ends an archive. Throws a `DamagedShardError` if the checksum or the size is wrong.
  */
 export function decodeHeader(window: Window, at: number, shard: string, offset: number): TarHeader | null {
   const block = window.bytes;
@@ -73,7 +73,7 @@ export function decodeHeader(window: Window, at: number, shard: string, offset: 
   if (Number.isNaN(bytes)) throw damaged(shard, offset, 'has a size that is not a number');
   if (bytes < 0) throw damaged(shard, offset, `has a negative size (${bytes})`);
   const flag = block[at + TYPE_AT]!;
-  // v7 has NUL for a file; 7 is a file that some old system wished to lie in one piece.
+  // v7 has NUL for a file; 7 is a file that should be stored contiguously.
   const type = flag === 0 || flag === DIGIT_7 ? EntryType.File : String.fromCharCode(flag);
   const linkTarget = isLink(type) ? (decodeText(block, at + LINK_AT, at + LINK_AT + NAME_BYTES) ?? '') : '';
   return { name: decodeName(block, at), bytes, type, linkTarget };
@@ -83,7 +83,7 @@ export function isLink(type: string): boolean {
   return type === EntryType.HardLink || type === EntryType.SymbolicLink;
 }
 
-/** The sum of a block's 512 bytes, two in each step in the halves of a word, where 128 of 255 have room. */
+/** The sum of the 512 bytes of a block. Each step adds two bytes in the two halves of a word, which have room for 128 times 255. */
 function sumOfBytes(words: Int32Array, from: number): number {
   let even = 0;
   let odd = 0;
@@ -95,14 +95,14 @@ function sumOfBytes(words: Int32Array, from: number): number {
   return (even & 0xffff) + (even >>> 16) + (odd & 0xffff) + (odd >>> 16);
 }
 
-/** Throws where the checksum is neither the unsigned nor the signed one of old tars. */
+/** Throws if the checksum is neither the unsigned sum nor the signed sum of old tars. */
 function checkSum(block: Buffer, at: number, unsigned: number, shard: string, offset: number): void {
-  // Its own bytes count as spaces.
+  // The checksum's own bytes count as spaces.
   let sum = unsigned;
   for (let i = at + CHECKSUM_AT; i < at + CHECKSUM_AT + CHECKSUM_BYTES; i++) sum += SPACE - block[i]!;
   const stored = decodeOctal(block, at + CHECKSUM_AT, CHECKSUM_BYTES);
   if (stored === sum || stored === signedSum(block, at, sum)) return;
-  throw damaged(shard, offset, 'has a wrong checksum, or is no tar header');
+  throw damaged(shard, offset, 'has a wrong checksum, or is not a tar header');
 }
 
 function signedSum(block: Buffer, at: number, unsigned: number): number {
@@ -114,7 +114,7 @@ function signedSum(block: Buffer, at: number, unsigned: number): number {
   return sum;
 }
 
-/** GNU base-256 where the first bit is set (GNU tar manual, "Basic Tar Format"), else octal. NaN for anything else. */
+/** GNU base-256 if the first bit is set (GNU tar manual, "Basic Tar Format"), else octal. NaN for anything else. */
 function decodeNumber(block: Buffer, at: number, length: number): number {
   const first = block[at]!;
   if (first < 0x80) return decodeOctal(block, at, length);
@@ -124,7 +124,7 @@ function decodeNumber(block: Buffer, at: number, length: number): number {
   return value;
 }
 
-/** Digits after any spaces, up to a space, a NUL or the field's end. An empty field is 0; anything else is NaN. */
+/** Parses digits after any spaces, up to a space, a NUL or the field's end. An empty field is 0; anything else is NaN. */
 function decodeOctal(block: Buffer, at: number, length: number): number {
   const end = at + length;
   let i = at;
@@ -148,20 +148,23 @@ function decodeName(block: Buffer, at: number): string | null {
   return prefix === '' ? name : `${prefix}/${name}`;
 }
 
-/** Only POSIX ustar has a prefix ("ustar" and a NUL); GNU ("ustar" and spaces) keeps times there, v7 nothing. */
+/**
+ * Whether the block has a prefix. Only POSIX ustar has one ("ustar" and a NUL); GNU ("ustar" and spaces) keeps times
+ * there, v7 nothing.
+ */
 function hasPrefix(block: Buffer, at: number): boolean {
   return block[at + PREFIX_AT] !== 0 && block[at + MAGIC_AT] === LETTER_U && block[at + MAGIC_AT + 5] === 0;
 }
 
-/** star keeps times behind a shorter prefix, and says so at the end of the block. */
+/** Whether star wrote the block: star keeps times after a shorter prefix, and marks the end of the block. */
 function isOfStar(block: Buffer, at: number): boolean {
   return block.toString('latin1', at + STAR_MAGIC_AT, at + BLOCK_BYTES) === STAR_MAGIC;
 }
 
 /**
  * Writes the header of a file (or of a pax record) into the block at `at`, checksum included: mode 0644, and no time,
- * owner or device, so that equal input gives equal bytes. False where name or size do not fit a ustar header: then the
- * block's content is undefined and a pax record has to carry them. `name` holds no NUL.
+ * owner or device, so that equal input gives equal bytes. Returns false if the name or the size does not fit a ustar
+ * header: the block's content is then undefined, and a pax record has to carry them. `name` contains no NUL.
  */
 export function encodeHeader(
   target: Uint8Array,
@@ -185,14 +188,14 @@ export function encodeHeader(
   return true;
 }
 
-/** The slash that splits a long name into prefix and name, or -1 where none does. */
+/** The index of the slash that splits a long name into prefix and name; -1 if none does. */
 function prefixEnd(name: string): number {
   const slash = name.lastIndexOf('/', PREFIX_BYTES);
   const rest = name.length - slash - 1;
   return slash > 0 && rest > 0 && rest <= NAME_BYTES ? slash : -1;
 }
 
-/** Copies ASCII text and returns the sum of its codes; NaN where it is not ASCII. */
+/** Copies ASCII text and returns the sum of its codes; NaN if it is not ASCII. */
 function putAscii(target: Uint8Array, at: number, text: string, from: number, to: number): number {
   let sum = 0;
   for (let i = from; i < to; i++) {
@@ -204,7 +207,7 @@ function putAscii(target: Uint8Array, at: number, text: string, from: number, to
   return sum;
 }
 
-/** Writes exactly `digits` octal digits and returns the sum of the digits beyond what '0' counts for. */
+/** Writes exactly `digits` octal digits. Returns the sum of the digits minus that of as many '0' characters. */
 function putOctal(target: Uint8Array, at: number, digits: number, value: number): number {
   let rest = value;
   let sum = 0;
@@ -220,7 +223,7 @@ function putOctal(target: Uint8Array, at: number, digits: number, value: number)
 const TEMPLATE = template();
 const TEMPLATE_SUM = TEMPLATE.reduce((sum, byte) => sum + byte, 0);
 
-/** A header with all that does not change. Its checksum stands as spaces, its size as zeros, its type as NUL. */
+/** A header with all constant fields. Its checksum field holds spaces, its size zeros, its type NUL. */
 function template(): Uint8Array {
   const block = Buffer.alloc(BLOCK_BYTES);
   block.write('0000644\0', 100, 'latin1'); // mode

@@ -14,7 +14,7 @@ export { scanEntries } from './scan.js';
 export { type StreamedFile, streamFiles } from './stream.js';
 
 /**
- * Shards as tar archives, one entry a field, named `key.field`. Written as ustar with pax records; read in every format
+ * Shards as tar archives, one entry per field, named `key.field`. Written as ustar with pax records. Reads every format
  * that GNU tar, Python's tarfile and WebDataset write: v7, ustar, GNU, pax.
  */
 export const tar: WrittenLayout = {
@@ -52,7 +52,7 @@ async function* samplesOf(
     }
     grouper.finish(complete);
   } catch (error) {
-    // What stands before the damage is whole.
+    // The samples before the damage are complete.
     if (complete.length > 0) yield complete;
     throw error;
   }

@@ -9,30 +9,30 @@ import { unsafeName } from './faults.js';
 import { scanEntries } from './scan.js';
 import type { TarEntry } from './walk.js';
 
-/** Reads that are under way at once for one read. */
+/** Concurrent reads for one read of this source. */
 const READS_AT_ONCE = 8;
-/** Links to links that are followed, as Linux does. */
+/** How many links to links are followed; the limit of Linux. */
 const MOST_STEPS = 40;
 const YIELDED = 256;
 
-/** A file of the archive, under its own name or under that of a link. */
+/** A file of the archive, under its own name or that of a link. */
 interface NamedFile {
   readonly entry: TarEntry;
   readonly file: TarEntry;
 }
 
 /**
- * The files of a tar one behind the other, without headers, where a link is the file in the archive that it leads to. So the
- * files of a sample are next to each other, wherever their payloads are. Owns `source`.
+ * The files of a tar in sequence, without headers. A link is replaced by the file in the archive that it points to, so
+ * the files of a sample are next to each other wherever their payloads are. Owns `source`.
  */
 export class LinkedTar implements Source {
   readonly location: string;
   readonly size: number;
   readonly #source: Source;
   readonly #files: readonly NamedFile[];
-  /** Links that lead to no file of the archive. */
+  /** Links whose target is not a file in the archive. */
   readonly #skipped: readonly TarEntry[];
-  /** Where each file begins here, and the last one ends. */
+  /** The offset of each file in this source, and the end of the last one. */
   readonly #starts: Float64Array;
 
   private constructor(source: Source, files: readonly NamedFile[], skipped: readonly TarEntry[]) {
@@ -45,7 +45,7 @@ export class LinkedTar implements Source {
     this.size = this.#starts.at(-1)!;
   }
 
-  /** Walks the whole archive, since a link may lead to what comes behind it. Throws the errors of {@link scanEntries}. */
+  /** Walks the whole archive, because a link may point to a later entry. Throws the errors of {@link scanEntries}. */
   static async open(source: Source): Promise<LinkedTar> {
     const entries: TarEntry[] = [];
     for await (const found of scanEntries(source)) entries.push(...found);
@@ -62,7 +62,7 @@ export class LinkedTar implements Source {
     return new LinkedTar(source, files, skipped);
   }
 
-  /** The files with their places here, some hundreds at a time. */
+  /** Yields the files with their offsets in this source, some hundreds at a time. */
   *entries(onSkipped?: OnSkipped): Generator<readonly TarEntry[]> {
     for (const { name, start } of this.#skipped) onSkipped?.(name, start, 'link');
     for (let first = 0; first < this.#files.length; first += YIELDED) {
@@ -99,7 +99,7 @@ export class LinkedTar implements Source {
   }
 }
 
-/** The file that an entry is, or leads to; null for a link that leads out of the archive, to a folder, nowhere, or round and round. */
+/** The file that an entry is or points to; null for a link out of the archive, to a folder, to nothing, or in a circle. */
 function fileOf(entry: TarEntry, byName: ReadonlyMap<string | null, TarEntry>): TarEntry | null {
   let found: TarEntry | undefined = entry;
   for (let step = 0; found?.link !== undefined; step++) {
@@ -109,13 +109,13 @@ function fileOf(entry: TarEntry, byName: ReadonlyMap<string | null, TarEntry>): 
   return found ?? null;
 }
 
-/** The path in the archive that a link leads to; null where it leads out of it. */
+/** The path in the archive that a link points to; null if it leads out of the archive. */
 function targetOf({ name, link }: TarEntry): string | null {
   const { target, isSymbolic } = link!;
   return plainPath(isSymbolic && !target.startsWith('/') ? `${name}/../${target}` : target);
 }
 
-/** A path without what leads nowhere; null for one that leads out of the archive. */
+/** Normalises a path; null if it leads out of the archive. */
 function plainPath(path: string): string | null {
   if (path.startsWith('/')) return null;
   const parts: string[] = [];

@@ -73,7 +73,7 @@ test('a size that is negative or no number is an error', () => {
 
 test('a path with a NUL or bytes that are not UTF-8 is an error, each with a sentence of its own', () => {
   expect(() => decode('12 path=a\0b\n')).toThrowError(EntryNameError);
-  expect(() => decode('12 path=a\0b\n')).toThrowError('the name in the record at byte 512 has a NUL in it');
+  expect(() => decode('12 path=a\0b\n')).toThrowError('the name in the record at byte 512 contains a NUL');
   expect(() => decode(Buffer.from('9 path=\xe9\n', 'latin1'))).toThrowError(EntryNameError);
   expect(() => decode(Buffer.from('9 path=\xe9\n', 'latin1'))).toThrowError('is not UTF-8');
 });

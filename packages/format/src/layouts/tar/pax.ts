@@ -1,13 +1,13 @@
 import { damaged, holdsNul, notText } from './faults.js';
 import { decodeText } from './text.js';
 
-/** What pax records say about an entry, as far as reading needs it. An empty path takes an earlier one back. */
+/** The pax records of an entry that reading needs. An empty path cancels an earlier one. */
 export interface PaxOverrides {
   readonly path?: string;
   readonly bytes?: number;
-  /** What a link leads to; '' if that is not UTF-8. */
+  /** The target of a link; '' if it is not UTF-8. */
   readonly linkTarget?: string;
-  /** One of GNU tar's records for sparse files is among them. */
+  /** Whether the records include one of GNU tar's for sparse files. */
   readonly sparse?: true;
 }
 
@@ -16,9 +16,9 @@ const EQUALS = 0x3d;
 const NEWLINE = 0x0a;
 
 /**
- * Decodes the records of a pax header, `"%d %s=%s\n"` each with its whole length in front (POSIX.1-2017 pax, "pax
- * Extended Header"). `shard` and `offset` are for messages. Throws a `DamagedShardError` where a record or its
- * length is malformed, an `EntryNameError` where a path is not UTF-8 or holds a NUL.
+ * Decodes the records of a pax header: `"%d %s=%s\n"` each, where the number is the length of the whole record
+ * (POSIX.1-2017 pax, "pax Extended Header"). `shard` and `offset` are for messages. Throws a `DamagedShardError` if a
+ * record or its length is malformed, and an `EntryNameError` if a path is not UTF-8 or contains a NUL.
  */
 export function decodePax(payload: Buffer, shard: string, offset: number): PaxOverrides {
   const overrides: { path?: string; bytes?: number; linkTarget?: string; sparse?: true } = {};
@@ -28,8 +28,8 @@ export function decodePax(payload: Buffer, shard: string, offset: number): PaxOv
     const length = space < 0 ? '' : payload.toString('latin1', at, space);
     const end = at + Number(length);
     const equals = payload.indexOf(EQUALS, space);
-    // The shortest record is "5 a=\n"; a length of more digits than a block counts cannot be right either. Some writers put
-    // zeros in front.
+    // The shortest record is "5 a=\n". A length with more digits than a block counts cannot be right either. Some writers add leading
+    // zeros.
     const sound = /^0*[1-9]\d{0,8}$/.test(length) && end <= payload.length && equals > space + 1 && equals < end - 1;
     if (!sound || payload[end - 1] !== NEWLINE) throw damaged(shard, offset, 'has a malformed pax record');
     const keyword = payload.toString('latin1', space + 1, equals);

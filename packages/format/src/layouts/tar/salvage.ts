@@ -9,7 +9,7 @@ import { windowOn } from './window.js';
 
 const READ_BLOCKS = 512;
 
-/** Walks from header to header, and where one is damaged goes on at the next block that is one: headers carry checksums. */
+/** Walks from header to header. After a damaged header it continues at the next block with a valid header checksum. */
 export async function* salvage(source: Source): AsyncGenerator<SamplePosition> {
   for (let start = await nextHeader(source, 0); start !== -1; ) {
     let end = start;
@@ -23,12 +23,12 @@ export async function* salvage(source: Source): AsyncGenerator<SamplePosition> {
     } catch (error) {
       if (!(error instanceof ShardtoolError)) throw error;
     }
-    // The header at `end` is the damaged one, unless a walk could not even begin at `start`.
+    // The header at `end` is the damaged one, unless the walk failed at its first header, at `start`.
     start = await nextHeader(source, end + BLOCK_BYTES);
   }
 }
 
-/** One key may be in several batches of entries: its fields then come apart. */
+/** Groups entries into samples. If a key is in several batches of entries, its fields end up in several samples. */
 function grouped(shard: string, entries: readonly TarEntry[]): SamplePosition[] {
   const samples: SamplePosition[] = [];
   for (const entry of entries) {
@@ -43,7 +43,7 @@ function shifted(entry: TarEntry, by: number): TarEntry {
   return { ...entry, start: entry.start + by, offset: entry.offset + by };
 }
 
-/** The first block from `from` on that is a header with a right checksum; -1 where none is. */
+/** The offset of the first block at or after `from` that is a header with a valid checksum; -1 if there is none. */
 async function nextHeader(source: Source, from: number): Promise<number> {
   const window = windowOn(Buffer.allocUnsafeSlow(READ_BLOCKS * BLOCK_BYTES), READ_BLOCKS * BLOCK_BYTES);
   for (let at = from; at < source.size; at += window.bytes.length) {

@@ -4,9 +4,10 @@ import { walkFile } from '../walk-file.js';
 import { type TarEntry, TarWalk } from './walk.js';
 
 /**
- * Yields the files of an archive in their order, some hundreds at a time, without reading payloads where that is
- * avoidable. Throws DamagedShardError for a header that is not right, TruncatedShardError, UnsupportedEntryError for devices, UnsupportedShardError for
- * one that is compressed, EntryNameError for names that lead out of their folder, FileError.
+ * Yields the files of an archive in order, some hundreds at a time, without reading payloads if that is avoidable.
+ * Throws DamagedShardError for an invalid header, TruncatedShardError, UnsupportedEntryError for devices,
+ * UnsupportedShardError for a compressed archive, EntryNameError for names that lead out of their folder, and
+ * FileError.
  */
 export async function* scanEntries(source: Source): AsyncGenerator<readonly TarEntry[]> {
   let isBegun = false;

@@ -3,27 +3,27 @@ import { cutBeforeEnd, cutInPayload } from './faults.js';
 import { BLOCK_BYTES } from './header.js';
 import { type TarEntry, TarWalk } from './walk.js';
 
-/** A file out of an archive that comes as a stream. */
+/** A file from an archive that is read as a stream. */
 export interface StreamedFile extends TarEntry {
   /**
-   * Its payload as it comes: to be taken before the next file is asked for, which passes over what was not taken. Of a
-   * stream that ends too early fewer bytes come, and asking for the next file throws.
+   * The payload as it arrives. Consume it before you request the next file, which skips the rest. If the stream ends
+   * early, fewer bytes arrive, and the request for the next file throws.
    */
   readonly pieces: AsyncIterable<Uint8Array>;
 }
 
 /**
- * Yields the files of an archive that can only be read from its beginning to its end, by the same rules as one that lies
- * on a disk. Holds one piece. Throws DamagedShardError for a header that is not right, UnsupportedEntryError for
- * devices, UnsupportedShardError for one that is compressed, EntryNameError for names that lead out of their folder,
- * TruncatedShardError where the stream ends too early.
+ * Yields the files of an archive that can only be read sequentially, by the same rules as {@link scanEntries}. Holds
+ * one piece in memory. Throws DamagedShardError for an invalid header, UnsupportedEntryError for devices,
+ * UnsupportedShardError for a compressed archive, EntryNameError for names that lead out of their folder, and
+ * TruncatedShardError if the stream ends early.
  */
 export async function* streamFiles(chunks: AsyncIterable<Uint8Array>, shard: string): AsyncGenerator<StreamedFile> {
   const walk = new TarWalk(shard, Number.POSITIVE_INFINITY);
   const input = new Incoming(chunks);
   const found: TarEntry[] = [];
   for (;;) {
-    // Behind the zeros that end the archive, whatever comes is looked at; before them, one header at a time.
+    // After the zeros that end the archive, all data is checked as it arrives; before them, one header at a time.
     const isFirst = walk.position === 0;
     const window = walk.ended ? await input.next() : await input.take(walk.needed);
     if (walk.ended && window.length === 0) return;
@@ -41,7 +41,7 @@ export async function* streamFiles(chunks: AsyncIterable<Uint8Array>, shard: str
       const left = input.position - file.offset;
       if (left < file.bytes) throw cutInPayload(shard, file.offset - BLOCK_BYTES, file.name, file.bytes, left);
     } else if (walk.position < input.position) {
-      // A record that is longer than the window: it comes once more, whole.
+      // The record is longer than the window: put the bytes back and read all of it.
       input.putBack(window);
     }
     for await (const _ of input.upTo(walk.position));
@@ -49,9 +49,9 @@ export async function* streamFiles(chunks: AsyncIterable<Uint8Array>, shard: str
   }
 }
 
-/** The bytes of a stream, in whatever pieces they come. */
+/** Reads the bytes of a stream, whatever the sizes of its chunks. */
 class Incoming {
-  /** Of the next byte. */
+  /** Offset of the next byte. */
   position = 0;
   readonly #chunks: AsyncIterator<Uint8Array>;
   #rest: Uint8Array = Buffer.alloc(0);
@@ -60,7 +60,7 @@ class Incoming {
     this.#chunks = chunks[Symbol.asyncIterator]();
   }
 
-  /** The next bytes as they come, `most` at most; none at the end. */
+  /** The next bytes as they arrive, at most `most`; an empty buffer at the end. */
   async next(most = Number.POSITIVE_INFINITY): Promise<Buffer> {
     while (this.#rest.length === 0) {
       const next = await this.#chunks.next();
@@ -74,7 +74,7 @@ class Incoming {
     return Buffer.from(buffer, byteOffset, taken);
   }
 
-  /** What stands before `end`, or is left, as it comes. */
+  /** Yields the bytes before `end`, or the rest of the stream, as they arrive. */
   async *upTo(end: number): AsyncGenerator<Uint8Array> {
     while (this.position < end) {
       const piece = await this.next(end - this.position);
@@ -83,7 +83,7 @@ class Incoming {
     }
   }
 
-  /** The next `bytes`, or what is left, in one piece, which begins on a multiple of 4 in memory. */
+  /** The next `bytes` bytes, or the rest of the stream, in one buffer that is aligned to 4 bytes. */
   async take(bytes: number): Promise<Buffer> {
     const pieces: Uint8Array[] = [];
     for await (const piece of this.upTo(this.position + bytes)) pieces.push(piece);
@@ -96,7 +96,7 @@ class Incoming {
     return whole;
   }
 
-  /** What was taken last comes again. */
+  /** Puts back the bytes that were taken last. */
   putBack(bytes: Uint8Array): void {
     this.position -= bytes.length;
     this.#rest = this.#rest.length === 0 ? bytes : Buffer.concat([bytes, this.#rest]);

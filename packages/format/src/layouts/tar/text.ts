@@ -1,6 +1,6 @@
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Text up to the first NUL or to `to`. Null where it is not UTF-8: guessing another encoding could merge two names. */
+/** Text up to the first NUL or to `to`. Null if it is not UTF-8: guessing another encoding could merge two names. */
 export function decodeText(bytes: Buffer, from: number, to: number): string | null {
   let end = from;
   let all = 0;

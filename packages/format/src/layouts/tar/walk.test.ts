@@ -96,7 +96,7 @@ test('a long name ends with its NUL, and text behind one is an error that says s
   expect(names(archive(long('a.jpg'), entry({}, 'x')))).toEqual(['a.jpg']);
   const error = failure(archive(long('a.jpg\0b'), entry({}, 'x')));
   expect(error).toBeInstanceOf(EntryNameError);
-  expect(error.message).toContain('the name in the record at byte 0 has a NUL in it');
+  expect(error.message).toContain('the name in the record at byte 0 contains a NUL');
 });
 
 test('folders and volume labels are skipped, also old folders, which are files with a slash at the end', () => {

@@ -14,27 +14,27 @@ import { decodePax, type PaxOverrides } from './pax.js';
 import { decodeText } from './text.js';
 import { type Window, windowOn } from './window.js';
 
-/** A file in an archive. Places are in bytes from the start of the archive. */
+/** A file in an archive. Offsets are in bytes from the start of the archive. */
 export interface TarEntry {
   readonly name: string;
-  /** Where its first header begins, long name and pax records included. */
+  /** Offset of its first header, including long names and pax records. */
   readonly start: number;
-  /** Where its payload begins. */
+  /** Offset of its payload. */
   readonly offset: number;
-  /** Length of the payload. */
+  /** Length of the payload, in bytes. */
   readonly bytes: number;
   /** Absent for a file. A link has no payload. */
   readonly link?: TarLink;
 }
 
-/** What a link leads to, as the archive says it. */
+/** The target of a link, as stored in the archive. */
 export interface TarLink {
-  /** A path in the archive of a hard link; of a symbolic one a path from the folder that the link is in. */
+  /** For a hard link, a path in the archive; for a symbolic link, a path relative to the link's folder. */
   readonly target: string;
   readonly isSymbolic: boolean;
 }
 
-/** Long names and pax records that wait for their entry. `start` is where the first of them stands. */
+/** Long names and pax records that precede their entry. `start` is the offset of the first one. */
 interface Records {
   readonly start: number;
   readonly longName?: string;
@@ -42,7 +42,7 @@ interface Records {
   readonly pax?: PaxOverrides;
 }
 
-/** Far more than any name; what announces more is damaged or means harm. */
+/** Far longer than any name; a longer record is damage or an attack. */
 const MAX_RECORD_BYTES = 1 << 20;
 
 const SPARSE = 'a sparse file';
@@ -54,26 +54,26 @@ const REFUSED: Readonly<Record<string, string>> = {
   S: SPARSE,
 };
 
-/** GNU tar's list of a folder's files, and its label of a volume. */
+/** GNU tar's list of the files in a folder, and its volume label. */
 const GNU_FOLDER_LIST = 'D';
 const GNU_VOLUME_LABEL = 'V';
 
 /**
- * The walk over an archive's headers, without I/O: it says what it needs next and takes it from windows of the file, in
- * whatever sizes they come. Payloads are neither looked at nor copied.
+ * The walk over the headers of an archive, without I/O: it reports what it needs next and takes it from windows of the
+ * file, whatever their sizes. It neither reads nor copies payloads.
  *
- * An archive ends with a block of zeros, and nothing but zeros may follow. An archive without one counts as cut off
- * even between two entries, and one behind another is an error: either way samples would be lost without a word.
+ * An archive ends with a block of zeros, and only zeros may follow. An archive without that block counts as truncated
+ * even if it ends between two entries, and data after it is an error: in both cases samples would be lost silently.
  */
 export class TarWalk {
-  /** Where the next window has to begin. */
+  /** Offset at which the next window has to begin. */
   position = 0;
-  /** How many bytes it has to hold at least. */
+  /** The minimum length of that window, in bytes. */
   needed = BLOCK_BYTES;
-  /** The whole archive has been walked. */
+  /** Whether the whole archive has been walked. */
   done = false;
 
-  /** The block of zeros has been seen that ends an archive. */
+  /** Whether the block of zeros that ends an archive has been seen. */
   ended = false;
 
   readonly #shard: string;
@@ -82,7 +82,7 @@ export class TarWalk {
   #records: Records | null = null;
   #global: PaxOverrides | null = null;
 
-  /** `shard` is for messages; `size` is that of the whole file in bytes, Infinity where only its end will tell. */
+  /** `shard` is for messages. `size` is that of the whole file in bytes; Infinity if it is not known in advance. */
   constructor(shard: string, size: number) {
     this.#shard = shard;
     this.#size = size;
@@ -90,13 +90,14 @@ export class TarWalk {
   }
 
   /**
-   * Walks as far as `bytes` go, which begin at `position` and in memory on a multiple of 4, and adds the files whose headers it saw to `entries`.
-   * Throws a tagged error with the offset of the first header that is not right; `entries` then has what stands before.
+   * Walks as far as `bytes` reach. They begin at `position`, and in memory at a multiple of 4. Appends the files whose
+   * headers it saw to `entries`. Throws an error with the offset of the first invalid header; `entries` then has the
+   * files before it.
    */
   advance(bytes: Buffer, entries: TarEntry[]): void {
     const windowStart = this.position;
     const windowEnd = windowStart + bytes.length;
-    // What stands behind the end is looked at byte by byte, wherever it lies in memory.
+    // The data after the end is checked byte by byte, whatever its alignment.
     if (!this.ended && this.#window.bytes !== bytes) this.#window = windowOn(bytes, bytes.length);
     while (!this.done && this.position + this.needed <= windowEnd) {
       const at = this.position - windowStart;
@@ -125,7 +126,7 @@ export class TarWalk {
     this.#move(this.position + window.length - at, 1);
   }
 
-  /** A long name or pax records, once the window holds all of it. */
+  /** Reads a long name or pax records, once the window holds all of it. */
   #record(header: TarHeader, window: Buffer, at: number): void {
     const start = this.position;
     if (header.bytes > MAX_RECORD_BYTES) throw damaged(this.#shard, start, `has a record of ${header.bytes} bytes`);
@@ -178,19 +179,19 @@ export class TarWalk {
     this.#move(offset + padded(end - offset), BLOCK_BYTES);
   }
 
-  /** False for what is skipped: folders and labels. Throws for what is refused. */
+  /** False for entries that are skipped: folders and labels. Throws for entries that are not supported. */
   #isFile(type: string, name: string, offset: number, sparse: boolean): boolean {
     if (type === EntryType.Directory || type === GNU_FOLDER_LIST || type === GNU_VOLUME_LABEL) return false;
     const kind = sparse ? SPARSE : (REFUSED[type] ?? `of the unknown type ${JSON.stringify(type)}`);
-    // A hard link that has its payload with it is a file.
+    // A hard link that carries its payload is a file.
     if (sparse || (type !== EntryType.File && !isLink(type))) throw unsupported(this.#shard, offset, name, kind);
     const reason = whyUnsafe(name);
     if (reason !== null) throw unsafeName(this.#shard, offset, name, reason);
-    // Old tars write folders as files with a slash at the end.
+    // Old tars store folders as files whose name ends with a slash.
     return !name.endsWith('/');
   }
 
-  /** Goes on at `position`. Throws where the file ends before what is needed there. */
+  /** Continues at `position`. Throws if the file ends before what is needed there. */
   #move(position: number, needed: number): void {
     this.position = position;
     this.needed = needed;
@@ -199,7 +200,7 @@ export class TarWalk {
   }
 }
 
-/** A NUL ends it, and more may follow that. Text behind one would be a name that is cut, and two names could become one. */
+/** Decodes a long name, which a NUL ends. Text after a NUL would mean a cut name, and two names could become the same. */
 function decodeLongName(payload: Buffer, shard: string, offset: number): string {
   const end = payload.indexOf(0);
   if (end >= 0 && payload.subarray(end).some((byte) => byte !== 0)) throw holdsNul(shard, offset);
@@ -209,8 +210,9 @@ function decodeLongName(payload: Buffer, shard: string, offset: number): string 
 }
 
 /**
- * Whether what the size of an entry says follows it. A folder's does not (POSIX.1-2017 pax, "ustar Interchange Format", typeflag 5),
- * nor that of a symbolic link. Older formats give hard links the size of the file that they lead to; in pax it is their own.
+ * Whether a payload of the given size follows the entry. None follows a folder (POSIX.1-2017 pax, "ustar Interchange
+ * Format", typeflag 5) or a symbolic link. Older formats give hard links the size of their target; in pax the size is
+ * their own.
  */
 function hasPayloadOf(type: string, hasPax: boolean): boolean {
   if (type === EntryType.Directory || type === EntryType.SymbolicLink) return false;

@@ -6,31 +6,31 @@ import { WriteBuffer } from '../write-buffer.js';
 import { encodeEntryHeaders, maxHeaderBytes } from './entry-headers.js';
 import { BLOCK_BYTES, padded } from './header.js';
 
-/** Two blocks of zeros (POSIX.1-2017 pax, "ustar Interchange Format"). tar pads to 10,240; no reader asks for it. */
+/** Two blocks of zeros (POSIX.1-2017 pax, "ustar Interchange Format"). tar pads to 10,240 bytes, which no reader requires. */
 const END_BYTES = 2 * BLOCK_BYTES;
 
-/** An entry is called `key.field`, which has to come apart again where it was put together. */
+/** An entry is named `key.field`, and the name must split again at the same dot. */
 export const RULES: SampleRules = {
   maxKeyBytes: Number.POSITIVE_INFINITY,
   maxFields: Number.POSITIVE_INFINITY,
-  whyNotKey: (key) => (readsBack(key, 'x') ? null : 'would not read back as it is (its last part has no dot)'),
-  whyNotField: (name) => (readsBack('x', name) ? null : 'would not read back as it is (it is lower case)'),
+  whyNotKey: (key) => (readsBack(key, 'x') ? null : 'would read back under another name (its last part has no dot)'),
+  whyNotField: (name) => (readsBack('x', name) ? null : 'would read back under another name (in lower case)'),
 };
 
 /**
- * Writes a tar shard: ustar headers with pax records only where a name or a size needs them. The same samples give the
- * same bytes. Payloads go from the caller's hand straight into the buffer that is written.
+ * Writes a tar shard: ustar headers, with pax records only if a name or a size needs them. The same samples give the
+ * same bytes. Payloads are read directly into the write buffer.
  */
 export class TarWriter implements ShardWriter {
   readonly #output: WriteBuffer;
   readonly #check: SampleCheck;
-  /** How many payloads the sample has that was begun; where each lies, from the start of its room, and how long it is. */
+  /** The number of payloads of the sample being written; the offset of each from the start of its room, and its length. */
   #begun = 0;
   readonly #offsets: number[] = [];
   readonly #lengths: number[] = [];
   readonly #places = new SamplePlaces();
 
-  /** `fd` is open on a new, empty file; `shard` is its final name, for messages. */
+  /** `fd` is open on a new, empty file. `shard` is its final name, for messages. */
   constructor(fd: number, shard: string, maxSampleBytes?: number) {
     this.#output = new WriteBuffer(fd, shard);
     this.#check = new SampleCheck(shard, RULES, maxSampleBytes);
@@ -113,7 +113,7 @@ export class TarWriter implements ShardWriter {
   }
 }
 
-/** Bytes that suffice for a sample. */
+/** An upper bound for the size of a sample, in bytes. */
 function roomOf(key: string, fields: readonly FieldSize[]): number {
   const headerBytes = maxHeaderBytes(key);
   let sum = 0;
