@@ -53,7 +53,7 @@ test('a name with white space has no place in an index for DALI: nothing is comm
   const [spaced, output] = [newFolder(), newFolder()];
   const source = tree({ 'a cat/1.jpg': JPEG });
   await expect(pack(source, output, { workers: 1, index: ['dali'] })).rejects.toThrow(
-    '000000.tar: the name "a cat/1.cls" has white space',
+    '000000.tar: the name "a cat/1.cls" contains white space',
   );
   expect(filesIn(output)).toEqual(['pack.json', 'pack.state/plan']);
   await pack(source, spaced, { workers: 1, index: ['wids'] });

@@ -21,7 +21,7 @@ const REASONS: Readonly<Record<string, string>> = {
   'empty file': 'empty file',
   'BMP is not supported; the message says how to convert': 'BMP is not supported; convert it first',
   'not an image': 'is not an image',
-  'header cut': 'cut off in its header',
+  'header cut': 'has a truncated header',
 };
 
 let samples: ReadonlyMap<string, PackedSample>;

@@ -61,7 +61,7 @@ test('what lies in a bucket is opened by its split, too', async () => {
     const storage = { endpointUrl: server.endpoint, unsigned: true };
     await using dataset = await openDataset('s3://data', { split: 'train', storage });
     expect(dataset.size).toBe(30);
-    await expect(openDataset('s3://data', { storage })).rejects.toThrow('several datasets in it (train, val)');
+    await expect(openDataset('s3://data', { storage })).rejects.toThrow('several datasets (train, val)');
   } finally {
     await server.stop();
   }

@@ -12,7 +12,7 @@ import { AtomicFile, CropIndexError, crc32, FileError, VersionError } from '@sha
 import { readAgainIf, type StorageOptions } from '@shardtool/storage';
 import { openSource, type Source } from '../source.js';
 
-/** Near the end of every such file. */
+/** A text near the end of every such file. */
 export const CROP_INDEX_MARK = 'shardtool.crops';
 
 const VERSION = 1;
@@ -20,23 +20,23 @@ const RECORD_BYTES = 24;
 const END_BYTES = 32;
 const CHECK_BYTES = 4;
 const MARK_BYTES = 16;
-/** Written at once. */
+/** Size of one write, in bytes. */
 const BUFFER_BYTES = 1 << 20;
 
-/** An image of the shard, as its index has it. */
+/** An image of the shard, as in the shard's index. */
 export interface IndexedImage {
   readonly offset: number;
   readonly bytes: number;
   readonly crc32: number;
 }
 
-/** What a crop index says of each row. An image belongs to it if place, length and crc32 are those of the shard's index. */
+/** The entries of a crop index, one per row. A row is valid for an image if offset, length and crc32 match those in the shard's index. */
 export interface CropIndexTable {
   readonly rows: number;
   readonly imageOffset: Float64Array;
   readonly imageBytes: Uint32Array;
   readonly imageCrc32: Uint32Array;
-  /** Where in the file the row's packed index lies with its crc32, and how long it is; 0 bytes where there is none. */
+  /** Offset of the row's packed index with its crc32 in the file, and its length; 0 bytes if there is none. */
   readonly offset: Float64Array;
   readonly bytes: Uint32Array;
   /** Why there is none. */
@@ -62,7 +62,7 @@ export class CropIndexWriter {
     return new CropIndexWriter(file);
   }
 
-  /** The next row: its image, and the packed index or the code of why there is none. */
+  /** Adds the next row: its image, and the packed index or the code of the reason for its absence. */
   add({ offset, bytes, crc32: imageCrc32 }: IndexedImage, index: Uint8Array | number): void {
     const packed = typeof index === 'number' ? null : index;
     this.#record(
@@ -79,12 +79,12 @@ export class CropIndexWriter {
     this.#write(packed);
   }
 
-  /** The next row has no image. */
+  /** Adds a row without an image. */
   addNone(): void {
     this.#record(-1, 0, 0, 0, 0);
   }
 
-  /** Writes the end, flushes the file and gives it its name. */
+  /** Writes the end, flushes the file and renames it to its final name. */
   async finish(): Promise<void> {
     const records = this.#records.subarray(0, this.#rows * RECORD_BYTES);
     const end = Buffer.alloc(END_BYTES);
@@ -100,7 +100,7 @@ export class CropIndexWriter {
     });
   }
 
-  /** Nothing of it is left. */
+  /** Removes the unfinished file. */
   abandon(): Promise<void> {
     return this.#file.abandon();
   }
@@ -153,8 +153,8 @@ export interface CropIndexFile {
 }
 
 /**
- * Opens a crop index and reads its table. Throws {@link FileError}, {@link CropIndexError} where its end or its table is not as it
- * was written, and {@link VersionError} where a newer version wrote it.
+ * Opens a crop index and reads its table. Throws {@link FileError}, {@link CropIndexError} if its end or its table has
+ * changed since it was written, and {@link VersionError} if a newer version wrote it.
  */
 export async function openCropIndex(path: string, storage?: StorageOptions): Promise<CropIndexFile> {
   return readAgainIf([CropIndexError, VersionError], path, () => openOnce(path, storage));
@@ -175,10 +175,10 @@ async function readTable(source: Source): Promise<CropIndexTable> {
   const end = Buffer.alloc(Math.min(size, END_BYTES));
   await source.readAt(size - end.length, end);
   const mark = end.toString('latin1', END_BYTES - MARK_BYTES, END_BYTES - MARK_BYTES + CROP_INDEX_MARK.length);
-  if (mark !== CROP_INDEX_MARK) throw unusable(location, 'is no crop index, or its end is cut off');
+  if (mark !== CROP_INDEX_MARK) throw unusable(location, 'is not a crop index, or its end is missing');
   const version = end.readUInt32LE(0);
   if (version > VERSION) {
-    const message = `${location} is a crop index of version ${version}, this shardtool reads version ${VERSION}; update shardtool.`;
+    const message = `${location} is a crop index of version ${version}, but this shardtool reads version ${VERSION}; update shardtool.`;
     throw new VersionError({ path: location, found: version, known: VERSION }, message);
   }
   const rows = end.readUInt32LE(4);
@@ -216,7 +216,7 @@ function tableOf(records: Buffer, rows: number, begin: number, location: string)
   return table;
 }
 
-/** The packed index in what the file has of a row, whose image has this crc32; null where either has changed. */
+/** The packed index in the stored bytes of a row whose image has this crc32; null if either has changed. */
 export function checkedCropIndex(stored: Uint8Array, imageCrc32: number): Uint8Array | null {
   if (stored.length <= CHECK_BYTES) return null;
   const packed = cropIndexOf(stored);
@@ -224,11 +224,11 @@ export function checkedCropIndex(stored: Uint8Array, imageCrc32: number): Uint8A
   return crc32(packed, imageCrc32) === check ? packed : null;
 }
 
-/** The same where nothing is to be checked. */
+/** {@link checkedCropIndex} without the check. */
 export function cropIndexOf(stored: Uint8Array): Uint8Array {
   return stored.subarray(CHECK_BYTES);
 }
 
 function unusable(path: string, what: string): CropIndexError {
-  return new CropIndexError({ path }, `${path} ${what}; have "shardtool index --index crops" make it anew.`);
+  return new CropIndexError({ path }, `${path} ${what}; rebuild it with "shardtool index --index crops".`);
 }

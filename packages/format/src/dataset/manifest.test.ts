@@ -103,7 +103,9 @@ test('the identity is the one of version 1 and changes with name, samples, conte
 test('a folder without a manifest is an unfinished pack, and says so', async () => {
   const own = await mkdtemp(join(folder, 'd-'));
   await expect(readManifest(own)).rejects.toThrow(UnfinishedPackError);
-  await expect(readManifest(own)).rejects.toThrow(/has no dataset\.json: it is not a dataset, or its pack did not finish/);
+  await expect(readManifest(own)).rejects.toThrow(
+    /has no dataset\.json: it is not a dataset, or its pack did not finish/,
+  );
 });
 
 test.each([[['dataset_dict.json']], [['state.json', 'dataset_info.json', 'data-00000-of-00001.arrow']]])(

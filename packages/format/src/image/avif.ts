@@ -8,25 +8,25 @@ const IPCO = fourCC('ipco');
 const ISPE = fourCC('ispe');
 const IROT = fourCC('irot');
 const AV1C = fourCC('av1C');
-/** Of the third byte of an AV1 configuration (AV1 in ISOBMFF, 2.3.3): more than 8 bits a channel. */
+/** A bit of the third byte of an AV1 configuration (AV1 in ISOBMFF, 2.3.3): more than 8 bits per channel. */
 const HIGH_BIT_DEPTH = 0x40;
 const AVIF_BRANDS = new Set(['avif', 'avis'].map(fourCC));
 const HEIF_BRANDS = new Set(['heic', 'heix', 'heim', 'heis', 'hevc', 'hevx', 'mif1', 'msf1'].map(fourCC));
 
 interface Box {
   readonly type: number;
-  /** Of its content. */
+  /** Offset of its content. */
   readonly start: number;
   readonly end: number;
 }
 
-/** What the file type box says: AV1 pictures, other HEIF pictures (HEVC), or something else (undefined). */
+/** The brand in the file type box: AV1 images, other HEIF images (HEVC), or another kind of file (undefined). */
 export function heifBrand(bytes: Uint8Array): 'avif' | 'heif' | undefined {
   if (bytes.length < 12 || u32be(bytes, 4) !== FTYP) return undefined;
   const end = Math.min(u32be(bytes, 0), bytes.length);
   let heif = false;
   for (let at = 8; at + 4 <= end; at += 4) {
-    // The minor version stands between the major brand and the compatible ones.
+    // The minor version is between the major brand and the compatible brands.
     if (at === 12) continue;
     const brand = u32be(bytes, at);
     if (AVIF_BRANDS.has(brand)) return 'avif';
@@ -36,14 +36,14 @@ export function heifBrand(bytes: Uint8Array): 'avif' | 'heif' | undefined {
 }
 
 /**
- * The size of the largest picture in the file, which is the one that is shown: tiles and thumbnails are smaller. A
- * rotation is a property of the picture, which decoders (libheif and with it sharp) apply always: the size is the one
- * behind it, and the orientation 1.
+ * The size of the largest image in the file, which is the one that is shown: tiles and thumbnails are smaller. A
+ * rotation is a property of the image that decoders (libheif, and with it sharp) always apply. So the size is the one
+ * after rotation, and the orientation is 1.
  */
 export function readAvifHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
   const meta = findBox(bytes, 0, bytes.length, META);
   if (meta === null) return 'cut';
-  // "meta" begins with a version and flags.
+  // The content of "meta" begins with a version and flags.
   const properties = findBox(bytes, meta.start + 4, meta.end, IPRP);
   const container = properties && findBox(bytes, properties.start, properties.end, IPCO);
   if (container === null) return meta.end > bytes.length ? 'cut' : 'no-size';
@@ -68,12 +68,12 @@ export function readAvifHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
   return { kind: 'avif', ...size, orientation: 1, ...(isDeep && { precision: 'narrowed' }) };
 }
 
-/** Pixels that an "ispe" box announces. */
+/** The number of pixels in an "ispe" box. */
 function pixelsOf(bytes: Uint8Array, ispe: Box): number {
   return u32be(bytes, ispe.start + 4) * u32be(bytes, ispe.start + 8);
 }
 
-/** The first box of a type in a range; its end may lie beyond the file. */
+/** The first box of a type in a range. Its end may be past the end of the file. */
 function findBox(bytes: Uint8Array, start: number, end: number, type: number): Box | null {
   for (let at = start; at < end; ) {
     const box = boxAt(bytes, at, end);

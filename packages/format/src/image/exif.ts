@@ -11,15 +11,15 @@ const LONG = 4;
 const UNDEFINED = 7;
 const ENTRY_BYTES = 12;
 
-/** The first directory of a TIFF structure: `start` is where the structure begins, `end` the first byte behind it. */
+/** The first directory of a TIFF structure. `start` is the offset of the structure, `end` the offset after it. */
 export interface Directory {
   readonly littleEndian: boolean;
-  /** Of the first entry. */
+  /** Offset of the first entry. */
   readonly at: number;
   readonly entries: number;
 }
 
-/** Null where the bytes are no TIFF structure, or end before the directory does. TIFF 6.0, section 2. */
+/** Null if the bytes are not a TIFF structure, or end within the directory. TIFF 6.0, section 2. */
 export function firstDirectory(bytes: Uint8Array, start: number, end: number): Directory | null {
   if (end - start < 8) return null;
   const order = u16be(bytes, start);
@@ -32,7 +32,7 @@ export function firstDirectory(bytes: Uint8Array, start: number, end: number): D
   return count + 2 + entries * ENTRY_BYTES > end ? null : { littleEndian, at: count + 2, entries };
 }
 
-/** The value of a tag that holds one SHORT or LONG; -1 where the directory has no such tag. */
+/** The value of a tag that holds one SHORT or LONG; -1 if the directory has no such tag. */
 export function tagValue(bytes: Uint8Array, directory: Directory, tag: number): number {
   const { littleEndian, at, entries } = directory;
   for (let entry = at; entry < at + entries * ENTRY_BYTES; entry += ENTRY_BYTES) {
@@ -45,7 +45,7 @@ export function tagValue(bytes: Uint8Array, directory: Directory, tag: number): 
   return -1;
 }
 
-/** The values of a tag that holds SHORTs, as far as `most`; none where the directory has no such tag, or it leads out of the bytes. */
+/** The values of a tag that holds SHORTs, at most `most` of them; empty if the directory has no such tag or its offset is out of range. */
 export function tagShorts(
   bytes: Uint8Array,
   { littleEndian, at, entries }: Directory,
@@ -63,7 +63,7 @@ export function tagShorts(
   return [];
 }
 
-/** The bytes of a tag that holds more than four of them; null where the directory has no such tag. */
+/** The bytes of a tag that holds more than four bytes; null if the directory has no such tag. */
 export function tagBytes(bytes: Uint8Array, { littleEndian, at, entries }: Directory, tag: number): Uint8Array | null {
   const u16 = littleEndian ? u16le : u16be;
   const u32 = littleEndian ? u32le : u32be;
@@ -75,19 +75,19 @@ export function tagBytes(bytes: Uint8Array, { littleEndian, at, entries }: Direc
   return null;
 }
 
-/** The value of the orientation tag of a directory; -1 where it has none. */
+/** The value of the orientation tag of a directory; -1 if it has none. */
 export function orientationTag(bytes: Uint8Array, directory: Directory | null): number {
   return directory === null ? -1 : tagValue(bytes, directory, ORIENTATION);
 }
 
-/** Length of `Exif\0\0`, which stands before the TIFF structure in a JPEG, and in some WebP files. */
+/** Length of `Exif\0\0`, which precedes the TIFF structure in a JPEG and in some WebP files. */
 const PREFIX_BYTES = 6;
 
 export function hasExifPrefix(bytes: Uint8Array, start: number, end: number): boolean {
   return end - start >= PREFIX_BYTES && u32be(bytes, start) === 0x45786966 && u16be(bytes, start + 4) === 0;
 }
 
-/** The value of the orientation tag of Exif data, with or without the prefix; -1 where they have none. */
+/** The value of the orientation tag of Exif data, with or without the prefix; -1 if there is none. */
 export function exifOrientation(bytes: Uint8Array, start: number, end: number): number {
   const tiff = hasExifPrefix(bytes, start, end) ? start + PREFIX_BYTES : start;
   return orientationTag(bytes, firstDirectory(bytes, tiff, end));

@@ -8,22 +8,22 @@ const FRAME_BYTES = 10;
 
 /** The first picture of a GIF. */
 export interface GifFrame {
-  /** Its place on the canvas. */
+  /** Its position on the canvas. */
   readonly left: number;
   readonly top: number;
   readonly width: number;
   readonly height: number;
   readonly isInterlaced: boolean;
-  /** Its colours, three bytes each; null where neither it nor the file has any. */
+  /** Its colours, three bytes each; null if neither the image nor the file has any. */
   readonly colours: Uint8Array | null;
-  /** The number of the colour that is transparent; -1 for none. */
+  /** The index of the transparent colour; -1 for none. */
   readonly transparent: number;
-  /** Where its data begin: the code size, then blocks. */
+  /** Offset of its data: the code size, then blocks. */
   readonly dataAt: number;
 }
 
 /**
- * The first picture of a GIF; null where the file ends before it does, or has none. GIF89a specification, sections 18 to 24.
+ * The first image of a GIF; null if the file ends within it, or has none. GIF89a specification, sections 18 to 24.
  * `bytes` has at least the 13 bytes of the screen.
  */
 export function firstGifFrame(bytes: Uint8Array): GifFrame | null {
@@ -61,7 +61,7 @@ function coloursAt(bytes: Uint8Array, at: number, flags: number): Uint8Array | n
 }
 
 /**
- * The size of a GIF is that of its screen, or what its first picture needs if that is more, as in Pillow. GIF89a
+ * The size of a GIF is that of its screen, or what its first image needs if that is larger, as in Pillow. GIF89a
  * specification, section 18, "Logical Screen Descriptor".
  */
 export function readGifHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {

@@ -1,27 +1,27 @@
 import type { ImageKind } from './kinds.js';
 
-/** What the header of an image says. */
+/** The facts in the header of an image. */
 export interface ImageHeader {
   readonly kind: ImageKind;
-  /** In pixels, as stored: an orientation of 5 to 8 turns the picture on its side. */
+  /** In pixels, as stored: with an orientation of 5 to 8, width and height are swapped for display. */
   readonly width: number;
   readonly height: number;
-  /** EXIF orientation 1..8; 1 where the image names none. */
+  /** EXIF orientation, 1..8; 1 if the image has none. */
   readonly orientation: number;
-  /** What pixels of 8 bits a channel do not hold of its values. Absent if they hold all. */
+  /** What is lost if the image is decoded to 8 bits per channel. Absent if nothing is lost. */
   readonly precision?: Precision;
 }
 
 /**
- * `narrowed`: values of more than 8 bits, of which a decoder keeps the upper 8. `refused`: floating-point, signed or longer values,
- * of which it cannot make pixels.
+ * `narrowed`: values of more than 8 bits, of which a decoder keeps the upper 8. `refused`: floating-point, signed or
+ * longer values, which cannot be decoded to pixels.
  */
 export type Precision = 'narrowed' | 'refused';
 
-/** Why a header of a known kind gives no size: it ends before it does, or it says none. */
+/** Why the header of a known kind gives no size: it is truncated, or has no size. */
 export type HeaderTrouble = 'cut' | 'no-size';
 
-/** Reads the header of one kind of image from the bytes of the whole file, whose first bytes are known to be right. */
+/** Reads the header of one kind of image from the bytes of the whole file. The caller has checked the first bytes. */
 export type HeaderReader = (bytes: Uint8Array) => ImageHeader | HeaderTrouble;
 
 /** Big-endian numbers. The caller has checked that the bytes are there. */
@@ -42,7 +42,7 @@ export function u32le(bytes: Uint8Array, at: number): number {
   return u16le(bytes, at + 2) * 0x10000 + u16le(bytes, at);
 }
 
-/** The number that four ASCII letters make, for comparing with {@link u32be}. */
+/** The number whose bytes are four ASCII letters, to compare with {@link u32be}. */
 export function fourCC(letters: string): number {
   return u32be(Buffer.from(letters, 'latin1'), 0);
 }

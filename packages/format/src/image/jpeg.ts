@@ -8,12 +8,12 @@ const EOI = 0xd9;
 const SOS = 0xda;
 const APP1 = 0xe1;
 
-/** In front of XMP. XMP specification, part 3, 1.1.3. */
+/** The prefix of XMP data. XMP specification, part 3, 1.1.3. */
 const XMP = Buffer.from('http://ns.adobe.com/xap/1.0/\0', 'latin1');
 
 /**
- * Walks the segments up to the start of the first scan. ITU-T T.81, B.1.1 and B.2.2; as libjpeg does, bytes between two
- * segments are skipped. A file that is cut behind the frame header still has its size.
+ * Walks the segments up to the start of the first scan. ITU-T T.81, B.1.1 and B.2.2; like libjpeg, it skips bytes
+ * between two segments. A file that is truncated after the frame header still has its size.
  */
 export function readJpegHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
   let width = -1;
@@ -53,12 +53,12 @@ export function readJpegHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
   return { kind: 'jpeg', width, height, orientation, ...(precision > 8 && { precision: 'refused' }) };
 }
 
-/** False for a stuffed zero, TEM, RST0 to RST7 and SOI, which stand alone. */
+/** False for a stuffed zero, TEM, RST0 to RST7 and SOI, which have no length. */
 function hasLength(marker: number): boolean {
   return marker > 1 && (marker < 0xd0 || marker > SOI);
 }
 
-/** Whether this is one of SOF0 to SOF15; DHT, JPG and DAC stand between them. */
+/** Whether this is one of SOF0 to SOF15; DHT, JPG and DAC are between them. */
 function isFrame(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc;
 }

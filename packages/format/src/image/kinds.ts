@@ -10,14 +10,14 @@ import { stripWebp } from './strip/webp.js';
 import { readTiffHeader } from './tiff.js';
 import { readWebpHeader } from './webp.js';
 
-/** What is known of one kind of image. Decoding is the codecs' matter: sharp takes all of these. */
+/** The properties of one kind of image. Decoding belongs to the codecs: sharp decodes all of these. */
 interface ImageKindEntry {
-  /** Names under which files and archives hold such images; the first is the field that one is stored under. */
+  /** Extensions and field names of such images. The first one is the canonical field name. */
   readonly names: readonly string[];
-  /** Whether a file that begins with these bytes, four or more of them, is such an image. */
+  /** Whether a file that begins with these bytes (four or more) is such an image. */
   begins(bytes: Uint8Array): boolean;
   readonly readHeader: HeaderReader;
-  /** The image without metadata except `exif`; null if it is damaged. Absent if the kind would have to be encoded again. */
+  /** The image without metadata except `exif`; null if it is damaged. Absent if the image would have to be encoded again. */
   strip?(bytes: Uint8Array, exif: Uint8Array | null): Uint8Array | null;
 }
 
@@ -29,7 +29,7 @@ const WEBP = fourCC('WEBP');
 const TIFF_LITTLE = fourCC('II*\0');
 const TIFF_BIG = fourCC('MM\0*');
 
-/** The kinds of images that are packed and decoded, in the order in which a file is held against them. */
+/** The kinds of images that are packed and decoded, in the order in which a file is checked against them. */
 const KINDS = {
   jpeg: {
     names: ['jpg', 'jpeg', 'jpe', 'jfif', 'mpo'],
@@ -76,10 +76,10 @@ const KIND_OF_FIELD: ReadonlyMap<string, ImageKind> = new Map(
   BY_KIND.flatMap(([kind, { names }]) => names.map((name) => [name, kind] as const)),
 );
 
-/** So many bytes of a file tell its kind: a file type box of AVIF names its brand within them. */
+/** The number of bytes that suffice to recognise a file: an AVIF file has its brand within them. */
 export const SIGNATURE_BYTES = 64;
 
-/** The kind of image that begins with these bytes; undefined where it is none that is packed and decoded. */
+/** The kind of image that begins with these bytes; undefined if it is not a supported kind. */
 export function imageKindOf(bytes: Uint8Array): ImageKind | undefined {
   if (bytes.length < 4) return undefined;
   for (let i = 0; i < BY_KIND.length; i++) if (BY_KIND[i]![1].begins(bytes)) return BY_KIND[i]![0];
@@ -96,7 +96,7 @@ export function stripOf(kind: ImageKind, bytes: Uint8Array, exif: Uint8Array | n
   return ENTRIES[kind].strip?.(bytes, exif) ?? null;
 }
 
-/** Extensions of images that are refused by name, so that such a file is an error and not something to skip. */
+/** Extensions of images that are rejected with an error that names the kind, instead of being skipped. */
 const REFUSED_EXTENSIONS: ReadonlySet<string> = new Set(
   'bmp dib heic heif hif ico j2k jp2 jxl pbm pgm pnm ppm psd qoi'.split(' '),
 );
@@ -106,19 +106,19 @@ export function fieldOfKind(kind: ImageKind): string {
   return ENTRIES[kind].names[0]!;
 }
 
-/** The kind that a field's name promises; undefined where it names no image. `seg.png` is a field of its own. */
+/** The image kind that a field's name implies; undefined for other fields. `seg.png` is not an image field. */
 export function kindOfField(field: string): ImageKind | undefined {
   return KIND_OF_FIELD.get(field);
 }
 
-/** Whether a field of this name holds the image of its sample. `seg.png` is no such name: it belongs to an image. */
+/** Whether a field of this name holds the image of its sample. `seg.png` does not: it belongs to an image. */
 export function isImageField(field: string): boolean {
   return KIND_OF_FIELD.has(field);
 }
 
 /**
- * Which of a sample's fields may be its image, in the order in which they are looked for: those of an image kind; where there
- * is none, `npy`, an uncompressed image.
+ * The fields of a sample that may be its image, in the order in which they are tried: those of an image kind, or else
+ * `npy`, an uncompressed image.
  */
 export function imageFields(fields: Iterable<string>): string[] {
   const names = [...fields];
@@ -126,7 +126,7 @@ export function imageFields(fields: Iterable<string>): string[] {
   return images.length > 0 ? images : names.filter((name) => name === 'npy');
 }
 
-/** Whether a file of this extension (lower case, without the dot) is an image, be it one that is refused. */
+/** Whether a file with this extension (lower case, without the dot) is an image, supported or not. */
 export function isImageExtension(extension: string): boolean {
   return KIND_OF_FIELD.has(extension) || REFUSED_EXTENSIONS.has(extension);
 }

@@ -1,8 +1,8 @@
-/** How `tiff:Orientation` is written in XMP (XMP specification, part 2, 2.5): as an attribute or as an element. */
+/** How XMP stores `tiff:Orientation` (XMP specification, part 2, 2.5): as an attribute or as an element. */
 const NAME = Buffer.from('tiff:Orientation', 'latin1');
 const SETS = ['="', '>'];
 
-/** The orientation that XMP has; -1 where it has none. */
+/** The orientation in XMP data; -1 if there is none. */
 export function xmpOrientation(xmp: Uint8Array): number {
   const text = Buffer.from(xmp.buffer, xmp.byteOffset, xmp.byteLength);
   for (let at = text.indexOf(NAME); at !== -1; at = text.indexOf(NAME, at + 1)) {
@@ -17,8 +17,8 @@ export function xmpOrientation(xmp: Uint8Array): number {
 }
 
 /**
- * The orientation of an image, 1..8, from the tag of its Exif data and from its XMP; -1 stands for none. XMP counts only if
- * Exif says nothing, as in Pillow. 1 where neither has one, or one out of range.
+ * The orientation of an image, 1..8, from the tag in its Exif data and from its XMP; -1 means absent. XMP counts only
+ * if Exif has none, as in Pillow. 1 if neither has one, or if it is out of range.
  */
 export function orientationOf(exif: number, xmp: number): number {
   const said = exif === -1 ? xmp : exif;

@@ -10,22 +10,22 @@ const TEXT_CHUNKS: ReadonlySet<number> = new Set(['tEXt', 'zTXt', 'iTXt'].map(fo
 const DEFLATED_TEXT = fourCC('zTXt');
 const INTERNATIONAL_TEXT = fourCC('iTXt');
 
-/** What ImageMagick wrote before there was eXIf: Exif in hexadecimal digits. */
+/** How ImageMagick stored Exif before the eXIf chunk existed: as hexadecimal digits. */
 const RAW_PROFILE = 'Raw profile type exif';
 /** XMP specification, part 3, 1.1.5. */
 const XMP = 'XML:com.adobe.xmp';
-/** Keywords are no longer. PNG (third edition), 11.3.3.1. */
+/** Maximum length of a keyword. PNG (third edition), 11.3.3.1. */
 const KEYWORD_BYTES = 79;
-/** Pillow takes no longer texts. */
+/** Maximum length of a text; the limit of Pillow. */
 const MOST_TEXT_BYTES = 1 << 20;
 
 const SIGNATURE_BYTES = 8;
-/** In IHDR, the first chunk. PNG (third edition), 11.2.1. */
+/** Offset of the bit depth in IHDR, the first chunk. PNG (third edition), 11.2.1. */
 const BIT_DEPTH_AT = 24;
 /** Length, type and crc of a chunk. */
 const FRAME_BYTES = 12;
 
-/** PNG (third edition), 5.3 "Chunk layout", 11.2.1 IHDR, 11.3.3 texts and 11.3.4.5 eXIf, which may also stand behind the pixels. */
+/** PNG (third edition), 5.3 "Chunk layout", 11.2.1 IHDR, 11.3.3 texts and 11.3.4.5 eXIf, which may also follow the pixels. */
 export function readPngHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
   if (bytes.length <= BIT_DEPTH_AT) return 'cut';
   const width = u32be(bytes, 16);
@@ -61,13 +61,13 @@ function keywordOf(bytes: Uint8Array, start: number, end: number): string {
   return stop < 0 ? '' : Buffer.from(bytes.subarray(start, start + stop)).toString('latin1');
 }
 
-/** The text of a chunk, which begins with its type; empty where it cannot be inflated. */
+/** The text of a chunk, which begins with its type; empty if it cannot be inflated. */
 function textOf(chunk: Uint8Array): Uint8Array {
   const type = u32be(chunk, 0);
   const content = chunk.subarray(chunk.indexOf(0, 4) + 1);
   if (type === DEFLATED_TEXT) return inflated(content.subarray(1));
   if (type !== INTERNATIONAL_TEXT) return content;
-  // Whether it is compressed, and how; then a language and a translated keyword, which end with a zero.
+  // A compression flag and method; then a language and a translated keyword, which end with a zero.
   const text = content.subarray(content.indexOf(0, content.indexOf(0, 2) + 1) + 1);
   return content[0] === 1 ? inflated(text) : text;
 }
@@ -80,7 +80,7 @@ function inflated(data: Uint8Array): Uint8Array {
   }
 }
 
-/** Behind a name and a length, each on a line of its own, come the digits. */
+/** The digits follow a name and a length, each on a separate line. */
 function rawProfileOrientation(text: Uint8Array): number {
   const digits = Buffer.from(text).toString('latin1').split('\n').slice(3).join('').replace(/\s/g, '');
   const exif = Buffer.from(digits, 'hex');

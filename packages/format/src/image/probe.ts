@@ -6,22 +6,22 @@ import { refusedKind } from './refused.js';
 export type { ImageHeader, Precision };
 
 /**
- * The most pixels that an image may claim, 178,956,970: beyond twice MAX_IMAGE_PIXELS (1 GiB / 4 / 3) Pillow raises
- * DecompressionBombError.
+ * Maximum number of pixels of an image, 178,956,970: Pillow raises DecompressionBombError beyond twice MAX_IMAGE_PIXELS
+ * (1 GiB / 4 / 3).
  */
 export const MAX_PIXELS = 2 * 89_478_485;
 
 /**
- * Kind, size and orientation of an image by its content, whatever its name says. `bytes` is the whole file; only the
- * header of it is read, in a time that its length bounds. `path` is its name, for messages. Throws {@link ImageError}
- * for what cannot be packed: an empty file, something that is no image, a header that is cut off or gives no size, more
- * than `maxPixels` pixels, a kind that is not supported.
+ * Kind, size and orientation of an image by its content, whatever its name says. `bytes` is the whole file. Only its
+ * header is read, in a time bounded by its length. `path` is its name, for messages. Throws {@link ImageError} for a
+ * file that cannot be packed: an empty file, a file that is not an image, a header that is truncated or has no size,
+ * more than `maxPixels` pixels, or an unsupported kind.
  */
 export function probeImage(bytes: Uint8Array, path?: string, maxPixels = MAX_PIXELS): ImageHeader {
   const kind = imageKindOf(bytes);
   if (kind === undefined) throw unknown(bytes, path);
   const header = readHeaderOf(kind, bytes);
-  if (header === 'cut') throw refuse(path, 'cut', 'is cut off in its header; restore it from where it came from');
+  if (header === 'cut') throw refuse(path, 'cut', 'has a truncated header; restore it from its source');
   if (header === 'no-size') throw refuse(path, 'no-size', 'has no width or no height in its header; it is damaged');
   if (header.width * header.height > maxPixels) throw tooLarge(header, path, maxPixels);
   return header;

@@ -4,7 +4,7 @@ import { u16be, u32be, u32le } from './header.js';
 /** Lengths of the second header of a BMP file, by version. */
 const BMP_HEADERS = new Set([12, 40, 52, 56, 64, 108, 124]);
 
-/** The name of a kind of image that is recognised in order to be refused by name; undefined for anything else. */
+/** The name of an unsupported kind of image, so that the error can name it; undefined for anything else. */
 export function refusedKind(bytes: Uint8Array): string | undefined {
   if (bytes.length < 12) return undefined;
   const first = u32be(bytes, 0);

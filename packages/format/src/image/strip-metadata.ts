@@ -2,18 +2,17 @@ import type { ImageHeader } from './header.js';
 import { stripOf } from './kinds.js';
 
 /**
- * The same image, pixel for pixel, without what a camera, a program or a person wrote beside the picture: Exif with the
- * place, XMP, IPTC, thumbnails, comments, and bytes behind the image. Its colours stay (ICC profile), and how it is to be
- * turned (an Exif of 26 bytes that says nothing else). Null if it cannot be done without encoding the image again, since TIFF
- * and AVIF keep metadata among the data of the pixels, and if the image is damaged, so that its end is not found. `header` is
- * what `probeImage` says of these bytes.
+ * Removes metadata without changing a pixel: Exif with the location, XMP, IPTC, thumbnails, comments, and bytes after
+ * the image. The colours (ICC profile) and the orientation (a 26-byte Exif with nothing else) stay. Returns null if the
+ * image would have to be encoded again, because TIFF and AVIF mix metadata with pixel data, or if the image is damaged,
+ * so that its end cannot be found. `header` is the result of `probeImage` for these bytes.
  */
 export function stripMetadata(bytes: Uint8Array, { kind, orientation }: ImageHeader): Uint8Array | null {
   const exif = orientation === 1 ? null : orientationExif(orientation);
   return stripOf(kind, bytes, exif);
 }
 
-/** Exif with the one tag 0x112, a SHORT. TIFF 6.0, section 2: header, directory of one entry, no next directory. */
+/** Exif with the single tag 0x112, a SHORT. TIFF 6.0, section 2: header, directory of one entry, no next directory. */
 function orientationExif(orientation: number): Uint8Array {
   const tiff = Buffer.alloc(26);
   tiff.write('MM\0*', 'latin1');

@@ -17,21 +17,21 @@ const XMP = 700;
 const BITS_PER_SAMPLE = 258;
 const PHOTOMETRIC = 262;
 const SAMPLE_FORMAT = 339;
-/** Of SampleFormat: unsigned integers, and what is not said. */
+/** Values of SampleFormat for unsigned integers and for unspecified ones. */
 const PIXEL_FORMATS: ReadonlySet<number> = new Set([1, 4]);
-/** Of an image with more channels the first tell. */
+/** If an image has more channels, only the first ones are checked. */
 const MOST_CHANNELS = 8;
 const COMPRESSION = 259;
 
-/** How the values of a TIFF are to be understood. */
+/** How to interpret the values of a TIFF. */
 export interface TiffCoding {
-  /** What the channels are: 2 for RGB, 6 for YCbCr; -1 if the file does not say. */
+  /** The meaning of the channels: 2 for RGB, 6 for YCbCr; -1 if the file does not specify it. */
   readonly photometric: number;
   /** 1 for none. */
   readonly compression: number;
 }
 
-/** Of the first image; null if that cannot be read. TIFF 6.0, section 8. */
+/** The coding of the first image; null if it cannot be read. TIFF 6.0, section 8. */
 export function tiffCoding(bytes: Uint8Array): TiffCoding | null {
   const directory = firstDirectory(bytes, 0, bytes.length);
   if (directory === null) return null;
@@ -42,7 +42,7 @@ export function tiffCoding(bytes: Uint8Array): TiffCoding | null {
   };
 }
 
-/** The first image of a TIFF file. TIFF 6.0, sections 2 and 8. Its directory may stand anywhere, even at the end. */
+/** Reads the header of the first image of a TIFF file. TIFF 6.0, sections 2 and 8. Its directory may be anywhere, even at the end. */
 export function readTiffHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
   const directory = firstDirectory(bytes, 0, bytes.length);
   if (directory === null) return 'cut';

@@ -11,7 +11,7 @@ const XMP = fourCC('XMP ');
 /** `RIFF`, the file's length, `WEBP`. */
 const RIFF_BYTES = 12;
 const CHUNK_HEADER_BYTES = 8;
-/** Bytes of the file that hold the size, by kind of its first chunk. */
+/** Number of bytes that hold the size, by kind of the first chunk. */
 const LOSSY_BYTES = 30;
 const LOSSLESS_BYTES = 25;
 const EXTENDED_BYTES = 30;

@@ -1,6 +1,6 @@
 /**
- * What an inspection found out about the samples of a shard, `000000.inspect`: a sealed Parquet file as the index is, a row a
- * sample, so that pandas and DuckDB open it.
+ * The results of an inspection of a shard's samples, `000000.inspect`: a sealed Parquet file like the index, with one
+ * row per sample, so that pandas and DuckDB can open it.
  */
 import { readFileSync } from 'node:fs';
 import { crc32, writeAtomically } from '@shardtool/base';
@@ -10,7 +10,7 @@ import { labelColumn, takeLabels } from '../shard-index/columns.js';
 import { imageColumn } from '../shard-index/image-column.js';
 import type { ColumnType, ColumnValue, ShardIndex } from '../shard-index/shard-index.js';
 
-/** Near the end of every such file. */
+/** A text near the end of every such file. */
 export const INSPECTION_MARK = 'shardtool.inspect';
 const VERSION = 1;
 
@@ -21,14 +21,14 @@ export interface InspectionColumn {
 }
 
 export interface InspectionFile {
-  /** Of the images that were looked at: {@link contentOf}. */
+  /** The identity of the inspected images: {@link contentOf}. */
   readonly content: string;
-  /** Sums over the shard's images, for whoever made it: plain numbers. */
+  /** Sums over the shard's images, defined by the code that made them: plain numbers. */
   readonly totals: readonly number[];
   readonly columns: ReadonlyMap<string, InspectionColumn>;
 }
 
-/** What tells the images of a shard from others: places, lengths and, where they are known, checksums. */
+/** Identifies the images of a shard: offsets, lengths and, if known, checksums. */
 export function contentOf(index: Pick<ShardIndex, 'samples' | 'fields'>): string {
   const { offset, bytes, crc32: sums } = imageColumn(index);
   const bytesOf = (list: Float64Array | Uint32Array) => new Uint8Array(list.buffer, list.byteOffset, list.byteLength);
@@ -37,7 +37,7 @@ export function contentOf(index: Pick<ShardIndex, 'samples' | 'fields'>): string
   return `${index.samples}-${sum}`;
 }
 
-/** Writes it under a temporary name, flushes it and renames it. Throws FileError. */
+/** Writes the file under a temporary name, flushes it and renames it. Throws FileError. */
 export async function writeInspection(path: string, { content, totals, columns }: InspectionFile): Promise<void> {
   const rows = [...columns.values()][0]?.values.length ?? 0;
   const description = JSON.stringify({ version: VERSION, content, totals, columns: [...columns.keys()] });
@@ -46,8 +46,8 @@ export async function writeInspection(path: string, { content, totals, columns }
 }
 
 /**
- * Reads it; null where it is damaged, of another version, or of other images than those of `content`: what can be computed
- * anew is never an error. `wanted`: only these columns.
+ * Reads the file. Returns null if it is damaged, of another version, or about other images than those of `content`:
+ * data that can be recomputed never causes an error. `wanted`: the columns to read.
  */
 export function readInspection(path: string, content: string, wanted?: ReadonlySet<string>): InspectionFile | null {
   let bytes: Uint8Array;

@@ -4,7 +4,7 @@ export interface CsvRecord {
   readonly cells: readonly string[];
 }
 
-/** A quote is opened and never closed, or closed in the middle of a cell. */
+/** A quote that is opened and never closed, or closed in the middle of a cell. */
 export class CsvSyntaxError extends Error {
   readonly line: number;
 
@@ -15,9 +15,9 @@ export class CsvSyntaxError extends Error {
 }
 
 /**
- * Reads CSV as RFC 4180 has it: cells in quotes may hold commas, line breaks and doubled quotes; lines end with CRLF or
- * LF. Cells are apart by tabs or semicolons where the first line has those and no comma. Empty lines are left out. Throws
- * {@link CsvSyntaxError} with the line.
+ * Parses CSV as in RFC 4180: quoted cells may contain commas, line breaks and doubled quotes; lines end with CRLF or
+ * LF. Cells are separated by tabs or semicolons if the first line has those and no comma. Empty lines are skipped.
+ * Throws {@link CsvSyntaxError} with the line.
  */
 export function* parseCsv(text: string): Generator<CsvRecord> {
   const separator = separatorOf(text);
@@ -43,7 +43,7 @@ export function* parseCsv(text: string): Generator<CsvRecord> {
 
 type Separator = ',' | '\t' | ';';
 
-/** What is between the cells of the first line, but for what stands in quotes. */
+/** The separator between the cells of the first line, ignoring quoted text. */
 function separatorOf(text: string): Separator {
   const header = (/[^\r\n]+/.exec(text)?.[0] ?? '').replace(/"[^"]*"/g, '');
   return ([',', '\t', ';'] as const).find((separator) => header.includes(separator)) ?? ',';
@@ -51,7 +51,7 @@ function separatorOf(text: string): Separator {
 
 interface Cell {
   readonly value: string;
-  /** Position of the separator or line break behind the cell, or the end of the text. */
+  /** Offset of the separator or line break after the cell, or the end of the text. */
   readonly end: number;
   readonly lineBreaks: number;
 }

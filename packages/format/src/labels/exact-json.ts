@@ -3,23 +3,23 @@
  * what is infinite.
  */
 
-/** The beginning of an integer that a number may not hold. Inside a string it costs time, and nothing else. */
+/** Matches the beginning of an integer that may exceed the range of a number. A match inside a string only costs time. */
 const LONG_INTEGER = /(?:^|[:[,\s])-?\d{16,}(?![\d.eE])/;
 
-/** As `JSON.parse`, but integers beyond 2^53 are bigints: numbers hold some of them exactly, and print none of them so. */
+/** Like `JSON.parse`, but integers beyond 2^53 become bigints: a number holds only some of them exactly. */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text);
   if (!LONG_INTEGER.test(text)) return value;
   try {
     return new ExactReader(text).value();
   } catch (cause) {
-    // A call for each level; `JSON.parse` needs none.
+    // The reader recurses once per level; `JSON.parse` does not.
     if (cause instanceof RangeError) throw new SyntaxError('it is nested too deep', { cause });
     throw cause;
   }
 }
 
-/** Reads a text that is JSON. */
+/** A parser for JSON with large integers. */
 class ExactReader {
   readonly #text: string;
   readonly #token = /[\s,:]*("(?:[^"\\]|\\.)*"|[[\]{}]|[^\s,:[\]{}"]+)/y;
@@ -48,7 +48,10 @@ class ExactReader {
   }
 }
 
-/** As `JSON.stringify`, but bigints are their digits, and infinite numbers are `1e999`, which every reader takes for infinite. */
+/**
+ * Like `JSON.stringify`, but bigints become their digits, and infinite numbers become `1e999`, which every JSON parser
+ * reads as infinity.
+ */
 export function jsonText(value: unknown): string {
   if (typeof value === 'bigint') return String(value);
   if (value === Number.POSITIVE_INFINITY) return '1e999';
@@ -63,7 +66,7 @@ export function jsonText(value: unknown): string {
   return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${jsonText(member)}`).join(',')}}`;
 }
 
-/** Lists of labels are long: those of plain values are left to the engine. */
+/** Whether all values are plain. Lists of labels are long, so those of plain values go to the engine's own serializer. */
 function isPlain(value: unknown): boolean {
   return typeof value === 'number'
     ? Math.abs(value) !== Number.POSITIVE_INFINITY

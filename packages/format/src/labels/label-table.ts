@@ -3,16 +3,16 @@ import type { ColumnValue } from '../shard-index/label-column.js';
 import { CsvSyntaxError, parseCsv } from './csv.js';
 import { jsonText, parseJson } from './exact-json.js';
 
-/** What a labels file says, one row a sample. */
+/** The content of a labels file, one row per sample. */
 export interface LabelTable<Name extends string> {
-  /** Which of the columns that were looked for says what a row is about, and what it says. */
+  /** Which of the candidate columns identifies the sample of a row, and its values. */
   readonly by: Name;
   readonly id: readonly string[];
   /** Line of each row, from 1. */
   readonly line: Uint32Array;
-  /** Class of each row, '' for none; null where the file has no column "class". */
+  /** Class of each row, '' for none; null if the file has no column "class". */
   readonly cls: readonly string[] | null;
-  /** Further columns, for the index; each holds values of one type, and null. */
+  /** The other columns, for the index. Each holds values of one type, and nulls. */
   readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
 }
 
@@ -22,8 +22,8 @@ interface Row {
 }
 
 /**
- * The rows of a labels file: CSV with a header row (commas, tabs or semicolons), or JSON Lines. The first of the `named` columns that it has says which
- * sample a row is about. Throws {@link LabelsError} with the line.
+ * Reads the rows of a labels file: CSV with a header row (commas, tabs or semicolons), or JSON Lines. The first of the
+ * `named` columns that the file has identifies the sample of each row. Throws {@link LabelsError} with the line.
  */
 export function readLabelTable<Name extends string>(
   location: string,
@@ -61,10 +61,13 @@ export function readLabelTable<Name extends string>(
   return { by, id, line: Uint32Array.from(line), cls, columns };
 }
 
-/** A whole number as it is written where a column has gaps: pandas writes class 3 as 3.0 there, and the gap as nothing or as nan. */
+/**
+ * Matches a whole number as it appears in a column with gaps: pandas writes class 3 as 3.0 there, and a gap as an empty
+ * cell or as nan.
+ */
 const WHOLE = /^((?:0|[1-9]\d*)\.0+|nan)$/i;
 
-/** Classes that are whole numbers, without the `.0` behind them; others as they are. */
+/** Removes the `.0` of classes that are whole numbers. Other values stay unchanged. */
 function asWhole(classes: readonly ColumnValue[]): readonly ColumnValue[] {
   const texts = classes.filter((value) => value !== null).map(String);
   const isWhole =
@@ -77,7 +80,7 @@ function isNaNText(value: ColumnValue): boolean {
   return String(value).toLowerCase() === 'nan';
 }
 
-/** The class of each row; a name is one string however many rows have it. */
+/** The class of each row. Equal names share one string, however many rows have them. */
 function namesOf(classes: readonly ColumnValue[], rows: number): string[] {
   const names = new Map<ColumnValue, string>();
   return Array.from({ length: rows }, (_, row) => {
@@ -101,7 +104,7 @@ function* csvRows(location: string, text: string, named: readonly string[]): Gen
           fault(
             location,
             line,
-            `has the columns ${header.join(', ')}, but none of the name ${names}; call the one that names the images so`,
+            `has the columns ${header.join(', ')}, but none of the name ${names}; rename the column that identifies the images`,
           );
         }
         if (new Set(header).size < header.length) fault(location, line, 'names a column twice');
@@ -142,7 +145,7 @@ function jsonValue(value: unknown, location: string, line: number): ColumnValue 
   try {
     return jsonText(value);
   } catch (cause) {
-    // Writing JSON takes a call for each level; `JSON.parse` does not.
+    // Writing JSON recurses once per level; `JSON.parse` does not.
     if (cause instanceof RangeError) fault(location, line, 'is nested too deep', cause);
     throw cause;
   }
@@ -151,12 +154,12 @@ function jsonValue(value: unknown, location: string, line: number): ColumnValue 
 /** A number of any length. A leading zero marks an identifier. */
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 const INTEGER = /^-?\d+$/;
-/** What stands among numbers for one that is missing, or that is infinite. */
+/** Matches a missing or infinite value among numbers. */
 const NO_NUMBER = /^(nan|[+-]?inf(inity)?)$/i;
 
 /**
- * The column, filled up to `rows`, with values of one type: numbers or booleans where all are, else strings. In CSV, `nan`
- * among numbers is a missing value, and `inf` is infinite.
+ * Converts the column, extended to `rows`, to values of one type: numbers or booleans if all values are, else strings.
+ * In CSV, `nan` among numbers is a missing value, and `inf` is infinite.
  */
 function ofOneType(values: readonly ColumnValue[], rows: number, typed: boolean): ColumnValue[] {
   const filled = Array.from({ length: rows }, (_, i) => values[i] ?? null);
@@ -173,7 +176,7 @@ function areNumbers(cells: readonly ColumnValue[]): boolean {
   return texts.every((text) => isNumber(text) || NO_NUMBER.test(text)) && texts.some((text) => NUMBER.test(text));
 }
 
-/** Whether a number of JavaScript holds what the cell says: integers must be exact, others must not overflow. */
+/** Whether a JavaScript number represents the cell: integers must be exact, others must not overflow. */
 function isNumber(text: string): boolean {
   if (!NUMBER.test(text)) return false;
   return INTEGER.test(text) ? Number.isSafeInteger(Number(text)) : Number.isFinite(Number(text));

@@ -9,10 +9,10 @@ import { openSource } from '../source.js';
 import type { LabelTable } from './label-table.js';
 
 /**
- * The rows of a Parquet file of other software as labels (img2dataset writes one beside each tar): the first of the `named`
- * columns that it has says which sample a row is about, all others but those of bytes are columns, named as label columns are.
- * Its columns are never classes. Throws {@link LabelsError} where it has no such column, or a row has none, and what is
- * wrong with the file.
+ * Reads the rows of a Parquet file of other software as labels (img2dataset writes one next to each tar). The first of
+ * the `named` columns that the file has identifies the sample of each row. All other columns except those of bytes
+ * become label columns. No column is read as the class. Throws {@link LabelsError} if no such column exists or a row
+ * has no value in it, and the errors of a damaged file.
  */
 export async function readParquetLabels<Name extends string>(
   location: string,
@@ -23,7 +23,7 @@ export async function readParquetLabels<Name extends string>(
   try {
     const footer = parseFooter(await readFooterBytes(source), location, source.size);
     await loadCodecs(codecsOf(footer));
-    // None of its columns is the class of an image here.
+    // No column of the file is the class of an image here.
     const columns = { ...columnsOf(footer, location), cls: undefined };
     const values = new Map<string, ColumnValue[]>();
     let rows = 0;
@@ -51,7 +51,7 @@ export async function readParquetLabels<Name extends string>(
   }
 }
 
-/** `key` is the name of a column of the index, so the label column is called otherwise. */
+/** `key` is the name of a column in the index, so the label column gets another name. */
 function idColumn(name: string): string {
   return name === 'key' ? 'key_' : name;
 }
@@ -60,6 +60,6 @@ function noId(location: string, named: readonly string[], values: ReadonlyMap<st
   const [names, there] = [named.map((name) => `"${name}"`).join(' or '), [...values.keys()].join(', ')];
   return new LabelsError(
     { path: location },
-    `${location} has the columns ${there}, but none of the name ${names}; call the one that names the images so.`,
+    `${location} has the columns ${there}, but none of the name ${names}; rename the column that identifies the images.`,
   );
 }

@@ -1,7 +1,7 @@
 import { NpyError } from '@shardtool/base';
 import { readNpyHeader } from './header.js';
 
-/** Values that JavaScript has an array for; the bytes of all others. */
+/** Typed arrays for the values that JavaScript supports; bytes for all others. */
 export type NpyData =
   | Uint8Array
   | Int8Array
@@ -14,9 +14,9 @@ export type NpyData =
   | Float32Array
   | Float64Array;
 
-/** An array of NumPy. */
+/** A NumPy array. */
 export interface NpyArray {
-  /** As NumPy writes it, in this machine's order of bytes where `data` is of numbers: `|u1`, `<f4`. */
+  /** In NumPy's notation, and in this machine's byte order if `data` holds numbers: `|u1`, `<f4`. */
   readonly dtype: string;
   readonly shape: readonly number[];
   /** True: the first index changes fastest. */
@@ -39,14 +39,14 @@ const ARRAYS = {
   f8: Float64Array,
 } as const;
 
-/** Bytes of a value of other simple types: `f2`, `c16`, `S5`, `U5` (4 bytes a letter), `V7`, `M8[ns]`. */
+/** Size in bytes of a value of other simple types: `f2`, `c16`, `S5`, `U5` (4 bytes per letter), `V7`, `M8[ns]`. */
 function plainBytes(type: string): number | null {
   const match = /^([fcSaUVmM])(\d+)(\[.*\])?$/.exec(type);
   if (match === null) return null;
   return Number(match[2]) * (match[1] === 'U' ? 4 : 1);
 }
 
-/** Reads an array; its values are its own. Throws {@link NpyError} for pickled objects, and where values are missing. */
+/** Reads an array. The returned values are a copy. Throws {@link NpyError} for pickled objects, and if values are missing. */
 export function readNpy(bytes: Uint8Array): NpyArray {
   const { dtype, shape, fortranOrder, offset } = readNpyHeader(bytes);
   const count = shape.reduce((product, size) => product * size, 1);
@@ -64,8 +64,8 @@ export function readNpy(bytes: Uint8Array): NpyArray {
   if (values.length !== count * valueBytes || bytes.length !== offset + values.length) {
     throw new NpyError(
       {},
-      `it says ${shape.join('x')} values of ${dtype}, which are ${count * valueBytes} bytes, and has ${bytes.length - offset}: ` +
-        'restore it from where it came from',
+      `its header promises ${shape.join('x')} values of ${dtype}, which need ${count * valueBytes} bytes, but it has ${bytes.length - offset}: ` +
+        'restore it from its source',
     );
   }
   if (kind === null) return { dtype, shape, fortranOrder, data: values };
@@ -74,13 +74,13 @@ export function readNpy(bytes: Uint8Array): NpyArray {
   return { dtype: valueBytes === 1 ? `|${type}` : `<${type}`, shape, fortranOrder, data };
 }
 
-/** Of a structure: what the bytes that are there give each. */
+/** Size of one value of a structured array, computed from the bytes present. */
 function restBytes(bytes: number, count: number, dtype: string): number {
   if (dtype.startsWith('[')) return count === 0 ? 0 : bytes / count;
-  throw new NpyError({}, `its values are of the dtype ${dtype}, which is not known: save it as an array of numbers`);
+  throw new NpyError({}, `its values have the unknown dtype ${dtype}: save it as an array of numbers`);
 }
 
-/** Turns the bytes of each value round. */
+/** Reverses the byte order of each value. */
 function swap(bytes: Uint8Array, valueBytes: number): void {
   for (let at = 0; at < bytes.length; at += valueBytes) bytes.subarray(at, at + valueBytes).reverse();
 }

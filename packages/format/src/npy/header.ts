@@ -1,14 +1,14 @@
 import { NpyError } from '@shardtool/base';
 
-/** What the header of a `.npy` file says (NumPy, "The .npy format", NEP 1). */
+/** The header of a `.npy` file (NumPy, "The .npy format", NEP 1). */
 export interface NpyHeader {
-  /** As NumPy writes it: `|u1`, `<f4`; of a structured array the list, as text. */
+  /** In NumPy's notation: `|u1`, `<f4`; for a structured array the list, as text. */
   readonly dtype: string;
   /** Columns first: the first index changes fastest. */
   readonly fortranOrder: boolean;
   /** Empty for a single value. */
   readonly shape: readonly number[];
-  /** Where the values begin. */
+  /** Offset of the values. */
   readonly offset: number;
 }
 
@@ -16,40 +16,39 @@ const MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59] as const;
 /** Version 1.0: magic, two bytes of version, two of length. Versions 2.0 and 3.0 have four of length. */
 const SHORT_PREAMBLE = 10;
 const LONG_PREAMBLE = 12;
-/** Values begin at a multiple of this. */
+/** The offset of the values is a multiple of this. */
 const ALIGNMENT = 64;
 
 const ENTRY = /^\s*,?\s*'(descr|fortran_order|shape)'\s*:\s*/;
 
-/** Whether these are the first bytes of a `.npy` file. Asked of every image: a closure would cost as much as its crop. */
+/** Whether these are the first bytes of a `.npy` file. Called for every image: a closure would cost as much as the crop. */
 export function isNpy(bytes: Uint8Array): boolean {
   if (bytes.length < SHORT_PREAMBLE) return false;
   for (let i = 0; i < MAGIC.length; i++) if (bytes[i] !== MAGIC[i]) return false;
   return true;
 }
 
-/** Where the values begin, of bytes that {@link isNpy}. */
+/** The offset of the values, for bytes that are {@link isNpy}. */
 export function npyValuesOffset(bytes: Uint8Array): number {
   const short = bytes[8]! | (bytes[9]! << 8);
   if (bytes[6] === 1) return SHORT_PREAMBLE + short;
   return LONG_PREAMBLE + short + (bytes[10]! | (bytes[11]! << 8)) * 0x10000;
 }
 
-/** Reads the header. Throws {@link NpyError} where it is none, is cut off, or is not what NumPy writes. */
+/** Reads the header. Throws {@link NpyError} if it is not a `.npy` header, is truncated, or was not written by NumPy's rules. */
 export function readNpyHeader(bytes: Uint8Array): NpyHeader {
-  if (!isNpy(bytes)) throw new NpyError({}, 'it is no .npy file: save it again with numpy.save');
+  if (!isNpy(bytes)) throw new NpyError({}, 'it is not a .npy file: save it again with numpy.save');
   const version = bytes[6]!;
   if (version < 1 || version > 3) {
     throw new NpyError(
       {},
-      `it is a .npy file of version ${version}, and versions 1 to 3 are known: save it again with numpy.save`,
+      `it is a .npy file of version ${version}, but only versions 1 to 3 are supported: save it again with numpy.save`,
     );
   }
   const start = version === 1 ? SHORT_PREAMBLE : LONG_PREAMBLE;
   const offset = npyValuesOffset(bytes);
   const length = offset - start;
-  if (!(offset <= bytes.length))
-    throw new NpyError({}, 'its .npy header is cut off: restore it from where it came from');
+  if (!(offset <= bytes.length)) throw new NpyError({}, 'its .npy header is truncated: restore it from its source');
   const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, length).toString(version === 3 ? 'utf8' : 'latin1');
   return { ...parseDictionary(text), offset };
 }
@@ -67,7 +66,7 @@ export function encodeNpyHeader(dtype: string, shape: readonly number[]): Uint8A
   return header;
 }
 
-/** A Python dictionary of exactly three entries; nothing of it is evaluated. */
+/** Parses a Python dictionary of exactly three entries. Nothing is evaluated. */
 function parseDictionary(text: string): Omit<NpyHeader, 'offset'> {
   const body = /^\{(.*)\}\s*$/s.exec(text.trim())?.[1];
   if (body === undefined) throw malformed(text);
@@ -93,7 +92,7 @@ function parseDictionary(text: string): Omit<NpyHeader, 'offset'> {
   };
 }
 
-/** The Python literal that a text begins with: a string, a word, or brackets with all that is in them. */
+/** The Python literal at the start of a text: a string, a word, or brackets with their content. */
 function literalAt(text: string): string | null {
   const simple = /^('[^']*'|"[^"]*"|\w+)/.exec(text);
   if (simple !== null) return simple[1]!;
@@ -121,6 +120,6 @@ function parseShape(shape: string, header: string): number[] {
 function malformed(header: string): NpyError {
   return new NpyError(
     {},
-    `its .npy header is not what NumPy writes (${header.trim().slice(0, 80)}): save it again with numpy.save`,
+    `its .npy header does not follow NumPy's format (${header.trim().slice(0, 80)}): save it again with numpy.save`,
   );
 }

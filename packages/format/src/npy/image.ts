@@ -1,26 +1,26 @@
 import { NpyError } from '@shardtool/base';
 import { encodeNpyHeader, type NpyHeader, readNpyHeader } from './header.js';
 
-/** Where the pixels of an uncompressed image lie: uint8 [height, width, 3] in C order. */
+/** The location of the pixels of an uncompressed image: uint8 [height, width, 3] in C order. */
 export interface NpyImage {
   readonly width: number;
   readonly height: number;
-  /** Of the first pixel, in bytes. */
+  /** Offset of the first pixel, in bytes. */
   readonly offset: number;
 }
 
-/** The field that an uncompressed image is stored under. */
+/** The field name of an uncompressed image. */
 export const NPY_FIELD = 'npy';
 
-/** Reads the header of an array that is an image. Throws {@link NpyError} for any other array, and where pixels are missing. */
+/** Reads the header of an array that is an image. Throws {@link NpyError} for any other array, and if pixels are missing. */
 export function readNpyImage(bytes: Uint8Array): NpyImage {
   const image = probeNpyImage(bytes);
   const missing = image.offset + image.width * image.height * 3 - bytes.length;
   if (missing <= 0) return image;
-  throw new NpyError({}, `it ends ${missing} bytes before its last pixel: restore it from where it came from`);
+  throw new NpyError({}, `it ends ${missing} bytes before its last pixel: restore it from its source`);
 }
 
-/** The same of the beginning of a file. */
+/** Like {@link readNpyImage}, for the first bytes of a file. */
 export function probeNpyImage(bytes: Uint8Array): NpyImage {
   const header = readNpyHeader(bytes);
   const [height = 0, width = 0, channels = 0] = header.shape;
@@ -29,7 +29,7 @@ export function probeNpyImage(bytes: Uint8Array): NpyImage {
     throw new NpyError(
       {},
       `it is an array of ${header.dtype} of the shape (${header.shape.join(', ')})${header.fortranOrder ? ' in Fortran order' : ''}, ` +
-        'and an image is uint8 (height, width, 3)',
+        'but an image must be uint8 (height, width, 3)',
     );
   }
   return { width, height, offset: header.offset };
@@ -40,7 +40,7 @@ export function encodeNpyImage(pixels: Uint8Array, width: number, height: number
   return Buffer.concat([encodeNpyHeader('|u1', [height, width, 3]), pixels]);
 }
 
-/** Single bytes, one row after the other. */
+/** Whether the values are single bytes in C order. */
 export function isBytes({ dtype, fortranOrder }: NpyHeader): boolean {
   return !fortranOrder && (dtype === '|u1' || dtype === 'u1' || dtype === '<u1' || dtype === '|b1');
 }

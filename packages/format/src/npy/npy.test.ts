@@ -55,8 +55,8 @@ test.each([
 test.each([
   ["{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", [1], /pickled/],
   ["{'descr': [('a', '|O')], 'fortran_order': False, 'shape': (1,)}", [1], /pickled/],
-  ["{'descr': '|u1', 'fortran_order': False, 'shape': (2,)}", [1], /2 bytes, and has 1/],
-  ["{'descr': '|u1', 'fortran_order': False, 'shape': (1,)}", [1, 2], /1 bytes, and has 2/],
+  ["{'descr': '|u1', 'fortran_order': False, 'shape': (2,)}", [1], /2 bytes, but it has 1/],
+  ["{'descr': '|u1', 'fortran_order': False, 'shape': (1,)}", [1, 2], /1 bytes, but it has 2/],
   ["{'descr': '|q3', 'fortran_order': False, 'shape': (1,)}", [1], /not known/],
   ["{'descr': '|u1', 'shape': (1,)}", [1], /not what NumPy writes/],
   ["{'descr': '|u1', 'fortran_order': False, 'shape': (1,), 'more': 1}", [1], /not what NumPy writes/],
@@ -106,7 +106,7 @@ test('an image goes to bytes and back; its values begin at a multiple of 64', ()
 test('only uint8 height x width x 3 is an image', () => {
   const image = (dtype: string, shape: readonly number[], bytes: number) =>
     Buffer.concat([encodeNpyHeader(dtype, shape), new Uint8Array(bytes)]);
-  expect(() => readNpyImage(image('|u1', [2, 2], 4))).toThrow('(2, 2), and an image is uint8 (height, width, 3)');
+  expect(() => readNpyImage(image('|u1', [2, 2], 4))).toThrow('(2, 2), but an image must be uint8 (height, width, 3)');
   expect(() => readNpyImage(image('<f4', [1, 1, 3], 12))).toThrow('array of <f4');
   expect(() => readNpyImage(image('|u1', [2, 2, 3], 11))).toThrow('ends 1 bytes before its last pixel');
 });

@@ -45,7 +45,7 @@ test("what DALI's index cannot hold is an error that names it", () => {
   const place = { jpg: columns([512, 1]) };
   for (const key of ['a b', 'a\tb', 'a\nb']) {
     expect(() => daliIndex(indexOf([key], place), 's.tar')).toThrow(
-      `s.tar: the name ${JSON.stringify(`${key}.jpg`)} has white space`,
+      `s.tar: the name ${JSON.stringify(`${key}.jpg`)} contains white space`,
     );
   }
   expect(() => daliIndex(indexOf([], {}), 's.tar')).toThrow('no shard without samples');
@@ -75,7 +75,7 @@ test('what wids would read wrongly is an error that names it', () => {
     () =>
       checkWidsNames(indexOf([key], place(at)), 's.tar');
   expect(check('a'.repeat(96))).not.toThrow();
-  expect(check('a'.repeat(97))).toThrow(/^s\.tar: the name "a{97}\.jpg" is longer than 100 bytes, and wids would/);
+  expect(check('a'.repeat(97))).toThrow(/^s\.tar: the name "a{97}\.jpg" is longer than 100 bytes, so wids would/);
   // Such a name may stand in the header itself, or in a record in front of it.
   expect(check('größe')).not.toThrow();
   expect(check('größe', 1536)).toThrow('the name "größe.jpg" has letters beyond ASCII');

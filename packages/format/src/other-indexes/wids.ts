@@ -1,7 +1,7 @@
 import { EntryNameError, OptionError } from '@shardtool/base';
 import type { ShardIndex } from '../shard-index/shard-index.js';
 
-/** What the index says of one shard. */
+/** The index entry of one shard. */
 export interface WidsShard {
   /** The tar, relative to the folder of the index. */
   readonly file: string;
@@ -12,32 +12,32 @@ export interface WidsShard {
 }
 
 /**
- * The index with which `wids.ShardListDataset` of webdataset opens tars for access by number: JSON of the kind
- * `wids-shard-index-v1` (webdataset, wids/wids_index.py and wids/wids_specs.py). Shards of no samples are left out, since
- * wids cannot open them. Throws {@link OptionError} where no sample is left, and for shards that are no tars.
+ * The index with which `wids.ShardListDataset` of webdataset opens tars for random access: JSON of the kind
+ * `wids-shard-index-v1` (webdataset, wids/wids_index.py and wids/wids_specs.py). It omits shards without samples,
+ * because wids cannot open them. Throws {@link OptionError} if no sample remains, and for shards that are not tars.
  */
 export function widsIndex(shards: readonly WidsShard[]): string {
   const other = shards.find(({ file }) => !file.endsWith('.tar'));
   if (other !== undefined) {
     throw new OptionError(
       { shard: other.file },
-      `${other.file} is no tar, and wids reads no others; pack to tar for it.`,
+      `${other.file} is not a tar, and wids reads only tars; pack to tar to use wids.`,
     );
   }
   const shardlist = shards
     .filter(({ samples }) => samples > 0)
     .map(({ file, md5, samples, bytes }) => ({ url: file, md5sum: md5, nsamples: samples, filesize: bytes }));
-  if (shardlist.length === 0) throw new OptionError({}, 'wids takes no dataset without samples; leave its index out.');
+  if (shardlist.length === 0) throw new OptionError({}, 'wids does not read datasets without samples; omit its index.');
   return `${JSON.stringify({ __kind__: 'wids-shard-index-v1', wids_version: 1, shardlist }, null, 2)}\n`;
 }
 
-/** What of a name the header of an entry holds, and wids reads: it knows neither prefixes nor pax records. */
+/** Length of the name field of a header. wids reads only this field, neither prefixes nor pax records. */
 const NAME_BYTES = 100;
 const BLOCK_BYTES = 512;
 
 /**
- * Throws {@link EntryNameError} for a file of a tar whose name wids would read in part: one of more than 100 bytes, or one
- * that stands in a record of its own in front of the header. Its samples would be mixed up without a word.
+ * Throws {@link EntryNameError} for a file of a tar whose name wids would read only in part: one of more than 100
+ * bytes, or one stored in a separate record before the header. wids would mix up such samples silently.
  */
 export function checkWidsNames(
   { key, offset, fields }: Pick<ShardIndex, 'key' | 'offset' | 'fields'>,
@@ -58,8 +58,8 @@ export function checkWidsNames(
 }
 
 /**
- * The same for a file that is yet to be written: a name that is not ASCII gets such a record from our writer of tars.
- * `entry` is its name, `key.field`.
+ * {@link checkWidsNames} for a file that is not written yet: our tar writer stores a name that is not ASCII in a
+ * separate record. `entry` is its name, `key.field`.
  */
 export function checkWidsName(shard: string, key: string, entry: string): void {
   const bytes = Buffer.byteLength(entry);
@@ -69,6 +69,6 @@ export function checkWidsName(shard: string, key: string, entry: string): void {
 function unread(shard: string, key: string, entry: string): EntryNameError {
   const why = Buffer.byteLength(entry) > NAME_BYTES ? `is longer than ${NAME_BYTES} bytes` : 'has letters beyond ASCII';
   const shown = entry.length > 200 ? `${entry.slice(0, 200)}...` : entry;
-  const message = `${shard}: the name ${JSON.stringify(shown)} ${why}, and wids would read it wrongly; rename it, or leave the index for wids out.`;
+  const message = `${shard}: the name ${JSON.stringify(shown)} ${why}, so wids would read it wrongly; rename it, or omit the index for wids.`;
   return new EntryNameError({ shard, key }, message);
 }

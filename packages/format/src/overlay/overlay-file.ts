@@ -12,21 +12,21 @@ export class OverlayError extends ShardtoolError {
 export const OVERLAYS_FOLDER = 'overlays';
 export const OVERLAY_VERSION = 1;
 
-/** A sample by its place: number of the shard in the dataset, and row of that shard's index. */
+/** The position of a sample: the number of its shard in the dataset, and its row in that shard's index. */
 export type RowPlace = readonly [shard: number, row: number];
 
-/** A class of an overlay, and the numbers that the classes had below the overlay which are this one now. */
+/** A class of an overlay, and the numbers of the classes below the overlay that are merged into it. */
 export interface OverlayClass {
   readonly name: string;
   readonly from: readonly number[];
 }
 
 /**
- * One change. Classes are numbered as the overlay's own list has them, but `was`, which is the class below the overlay
- * (-1: none): so the samples of each class are known without an index.
+ * One change. Class numbers refer to the overlay's own list, except `was`: the class below the overlay (-1: none), so
+ * that the samples of each class are known without an index.
  */
 export type OverlayEntry =
-  /** All classes of the dataset from now on; the first entry where there is one. */
+  /** The new list of all classes of the dataset. If present, it is the first entry. */
   | { readonly classes: readonly OverlayClass[] }
   | { readonly exclude: RowPlace; readonly key: string; readonly was: number }
   | { readonly cls: number; readonly at: RowPlace; readonly key: string; readonly was: number }
@@ -35,19 +35,19 @@ export type OverlayEntry =
       readonly at: RowPlace;
       readonly key: string;
     }
-  /** Nothing but the rows of the shards that follow stays: those that {@link KeptRowsEntry} names. */
+  /** Only the rows named by the {@link KeptRowsEntry} entries that follow are kept. */
   | { readonly kept: number; readonly classSamples: readonly number[] }
   | KeptRowsEntry
   | SplitEntry
   | SplitRowsEntry;
 
-/** The rows of one shard that stay: bits as in {@link SplitRowsEntry}. */
+/** The kept rows of one shard, as bits like those of {@link SplitRowsEntry}. */
 export interface KeptRowsEntry {
   readonly keep: number;
   readonly rows: string;
 }
 
-/** How a split was drawn; its rows follow. */
+/** How a split was drawn. Its rows follow. */
 export interface SplitEntry {
   readonly split: string;
   readonly samples: number;
@@ -55,11 +55,11 @@ export interface SplitEntry {
   readonly rule: SplitRule;
 }
 
-/** A sample is in the split where the hash of its key, or of the value of a column, is `from` or more and below `below`. */
+/** A sample is in the split if the hash of its key, or of the value of a column, is at least `from` and less than `below`. */
 export interface SplitRule {
-  /** The column whose values stay together; null: each key for itself. */
+  /** The column whose equal values stay in one split; null: each key is drawn alone. */
   readonly group: string | null;
-  /** For every class its own borders, or one pair for all. Of 2^32. */
+  /** Bounds for every class, or one pair for all. As fractions of 2^32. */
   readonly byClass: boolean;
   readonly borders: readonly (readonly [name: string | null, from: number, below: number])[];
 }
@@ -73,20 +73,20 @@ export interface SplitRowsEntry {
 
 export interface OverlayHeader {
   readonly name: string;
-  /** The overlay below, by name and hash; null: the dataset itself. */
+  /** The overlay below this one, by name and hash; null: the dataset itself. */
   readonly parent: { readonly name: string; readonly hash: string } | null;
-  /** Identity of the first `shards` shards of the dataset: those that the overlay knows. */
+  /** Identity of the first `shards` shards of the dataset, those that existed when the overlay was made. */
   readonly dataset: string;
   readonly shards: number;
-  /** What was asked for, for people. */
+  /** A description of the change, for people. */
   readonly note: string;
 }
 
 /** A whole overlay. */
 export interface Overlay extends OverlayHeader {
-  /** Parsed anew each time they are gone through, so that a million of them need little memory. */
+  /** Parsed again on each iteration, so that a million entries need little memory. */
   readonly entries: Iterable<OverlayEntry>;
-  /** sha256 of the file's lines but the last; since they name the parent's hash, of the whole chain. */
+  /** sha256 of all lines of the file except the last. Because the header names the parent's hash, this covers the whole chain. */
   readonly hash: string;
 }
 
@@ -111,8 +111,8 @@ export function encodeOverlay(
 }
 
 /**
- * The inverse of {@link encodeOverlay}; `path` is for messages. Throws {@link OverlayError} where a byte has changed since
- * it was written, {@link VersionError} where a newer version wrote it.
+ * The inverse of {@link encodeOverlay}. `path` is for messages. Throws {@link OverlayError} if a byte has changed since
+ * it was written, and {@link VersionError} if a newer version wrote it.
  */
 export function parseOverlay(bytes: Uint8Array, path: string): Overlay {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -121,7 +121,7 @@ export function parseOverlay(bytes: Uint8Array, path: string): Overlay {
   if (text.toString('utf8', lastLine) !== `${JSON.stringify({ sha256: hash })}\n`) {
     throw new OverlayError(
       { path },
-      `${path} is no overlay, or has changed since it was written; restore it, or make it anew with "shardtool overlay add".`,
+      `${path} is not an overlay, or has changed since it was written; restore it, or create it again with "shardtool overlay add".`,
     );
   }
   const headerEnd = text.indexOf(10);
@@ -129,7 +129,7 @@ export function parseOverlay(bytes: Uint8Array, path: string): Overlay {
   if (version > OVERLAY_VERSION) {
     throw new VersionError(
       { path, found: version, known: OVERLAY_VERSION },
-      `${path} is an overlay of version ${version}, this shardtool reads version ${OVERLAY_VERSION}; update shardtool.`,
+      `${path} is an overlay of version ${version}, but this shardtool reads version ${OVERLAY_VERSION}; update shardtool.`,
     );
   }
   const entries = { [Symbol.iterator]: () => linesOf(text.subarray(headerEnd + 1, lastLine)) };

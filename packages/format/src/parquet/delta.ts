@@ -1,23 +1,23 @@
 import { type Cursor, getVarint, putVarint, unzigzag, zigzag } from './varint.js';
 
 /**
- * Integers as differences, bit-packed. Apache Parquet format, Encodings.md, "Delta encoding (DELTA_BINARY_PACKED = 5)":
- * a header (values in a block, miniblocks in a block, number of values, first value), then blocks of 128 differences:
- * the smallest of them, the bit widths of four miniblocks, and the miniblocks of 32 differences less the smallest.
+ * Integers as bit-packed differences. Apache Parquet format, Encodings.md, "Delta encoding (DELTA_BINARY_PACKED = 5)":
+ * a header (values per block, miniblocks per block, number of values, first value), then blocks of 128 differences: the
+ * smallest of them, the bit widths of four miniblocks, and the miniblocks of 32 differences minus the smallest.
  */
 const BLOCK = 128;
 const MINIBLOCKS = 4;
 const MINIBLOCK = BLOCK / MINIBLOCKS;
 
-/** Differences beyond this are left to the PLAIN encoding, so that 32 bits hold every packed number. */
+/** Larger differences use the PLAIN encoding, so that 32 bits hold every packed number. */
 const MAX_DIFFERENCE = 2 ** 31 - 1;
 const MAX_FIRST = 2 ** 52;
 const MAX_HEADER_BYTES = 16;
 const MAX_BLOCK_BYTES = 5 + MINIBLOCKS + BLOCK * 4;
 
 /**
- * Null where a difference of neighbours does not fit 32 bits: such a column is stored plain. One kind of array both
- * ways, here and in {@link decodeDelta}: with two the same loops take twice the time.
+ * Returns null if a difference between neighbours does not fit 32 bits: such a column is stored plain. Both this
+ * function and {@link decodeDelta} use one kind of array; with two kinds the same loops take twice the time.
  */
 export function encodeDelta(values: Float64Array): Uint8Array | null {
   const first = values.length > 0 ? values[0]! : 0;
@@ -37,7 +37,7 @@ export function encodeDelta(values: Float64Array): Uint8Array | null {
   return target.subarray(0, at);
 }
 
-/** Fills `differences` with a block's differences and returns the least of them; NaN where one is too large. */
+/** Fills `differences` with a block's differences and returns the smallest; NaN if one is too large. */
 function subtractNeighbours(values: Float64Array, start: number, count: number, differences: Float64Array): number {
   let least = Number.POSITIVE_INFINITY;
   for (let i = 0; i < count; i++) {
@@ -90,8 +90,8 @@ function packBits(target: Uint8Array, at: number, numbers: Uint32Array, width: n
 }
 
 /**
- * The inverse of {@link encodeDelta}; leaves the cursor behind the numbers. Throws RangeError where there are not
- * `count` of them, or the bytes are something else than what encodeDelta writes.
+ * The inverse of {@link encodeDelta}. Moves the cursor to the end of the numbers. Throws RangeError if there are not
+ * `count` of them, or if the bytes were not written by encodeDelta.
  */
 export function decodeDelta(cursor: Cursor, count: number): Float64Array {
   if (getVarint(cursor) !== BLOCK || getVarint(cursor) !== MINIBLOCKS) throw new RangeError('blocks of another size');

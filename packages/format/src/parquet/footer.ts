@@ -5,8 +5,8 @@ import { VALUE_ENCODINGS, type ValueEncoding, type ValueType } from './values.js
 
 /**
  * The structures of a Parquet file (apache/parquet-format, parquet.thrift; field_N is the field of that number). Only
- * the Thrift coding comes from hyparquet and hyparquet-writer: their own code for footers brings in all of the format,
- * which costs each process and each worker thread some 50 ms at its start.
+ * the Thrift coding comes from hyparquet and hyparquet-writer: their footer code pulls in the whole format, which costs
+ * each process and each worker thread about 50 ms at its start.
  */
 
 /** One column of the file: a chunk of one page. */
@@ -16,9 +16,9 @@ export interface Chunk {
   readonly nullable: boolean;
   readonly encoding: ValueEncoding;
   readonly compressed: boolean;
-  /** Of its page header in the file. */
+  /** Offset of its page header in the file. */
   readonly offset: number;
-  /** Bytes with the page header, as they are stored and before they were compressed. */
+  /** Size with the page header, as stored and before compression. */
   readonly bytes: number;
   readonly plainBytes: number;
 }
@@ -34,14 +34,14 @@ export interface PageHeader {
   readonly nulls: number;
   readonly encoding: ValueEncoding;
   readonly levelBytes: number;
-  /** Levels and values, as they are stored and before the values were compressed. */
+  /** Size of levels and values, as stored and before the values were compressed. */
   readonly bytes: number;
   readonly plainBytes: number;
-  /** Of levels and values as they are stored. */
+  /** crc32 of levels and values as stored. */
   readonly crc32: number;
 }
 
-/** Numbers of the enumerations Type and ConvertedType; a column's two say which of ours it is. */
+/** Numbers of the enumerations Type and ConvertedType. Together they determine our value type. */
 const TYPE: Readonly<Record<ValueType, { readonly type: number; readonly converted?: number }>> = {
   string: { type: 6, converted: 0 },
   int64: { type: 2 },
@@ -62,10 +62,10 @@ const SNAPPY = 1;
 const DATA_PAGE_V2 = 3;
 const FORMAT_VERSION = 2;
 const TYPE_ORDER = { field_1: {} };
-/** Stands at both ends of a file. */
+/** The magic number at both ends of a file. */
 export const MAGIC = Buffer.from('PAR1');
 
-/** Everything behind the last column, the length and the magic number included. */
+/** Encodes everything after the last column, including the length and the magic number. */
 export function encodeFooter({ rows, chunks, metadata }: Footer): Uint8Array {
   const stored = chunks.reduce((sum, chunk) => sum + chunk.bytes, 0);
   const plain = chunks.reduce((sum, chunk) => sum + chunk.plainBytes, 0);
@@ -114,7 +114,7 @@ function columnChunk(chunk: Chunk, rows: number): object {
   return { field_2: BigInt(chunk.offset), field_3: metadata };
 }
 
-/** The inverse of {@link encodeFooter}, for a whole file whose seal was found intact. */
+/** The inverse of {@link encodeFooter}, for a whole file whose seal was verified. */
 export function decodeFooter(file: Uint8Array): Footer {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
   const end = file.length - 8;
@@ -128,7 +128,7 @@ export function decodeFooter(file: Uint8Array): Footer {
   };
 }
 
-/** What hyparquet makes of a Thrift structure. */
+/** A Thrift structure as decoded by hyparquet. */
 type Thrift = ReturnType<typeof deserializeTCompactProtocol>;
 
 function chunkOf(element: Thrift, metadata: Thrift): Chunk {
@@ -167,7 +167,7 @@ export function encodePageHeader(page: PageHeader): Uint8Array {
     field_1: DATA_PAGE_V2,
     field_2: page.plainBytes,
     field_3: page.bytes,
-    // Signed, as all integers of Thrift are.
+    // Signed, like all Thrift integers.
     field_4: page.crc32 | 0,
     field_8: {
       field_1: page.rows,
@@ -181,7 +181,7 @@ export function encodePageHeader(page: PageHeader): Uint8Array {
   return writer.getBytes();
 }
 
-/** The inverse of {@link encodePageHeader}; `end` is the position behind it. */
+/** The inverse of {@link encodePageHeader}. `end` is the offset after it. */
 export function decodePageHeader(bytes: Uint8Array): PageHeader & { readonly end: number } {
   const reader = { view: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), offset: 0 };
   const header = deserializeTCompactProtocol(reader);

@@ -1,12 +1,12 @@
 import { type Cursor, getVarint, putVarint } from './varint.js';
 
 /**
- * Which rows of a column have a value: definition levels of an optional column, one bit a row. Apache Parquet format,
- * Encodings.md, "Run Length Encoding / Bit-Packing Hybrid (RLE = 3)": one run for the whole page, repeated where every
- * row has a value and bit-packed otherwise.
+ * Which rows of a column have a value: definition levels of an optional column, one bit per row. Apache Parquet format,
+ * Encodings.md, "Run Length Encoding / Bit-Packing Hybrid (RLE = 3)": one run for the whole page, repeated if every row
+ * has a value and bit-packed otherwise.
  */
 
-/** `present[row]` is 1 or 0; null where every row has a value. */
+/** `present[row]` is 1 or 0; null if every row has a value. */
 export function encodeLevels(present: Uint8Array | null, rows: number): Uint8Array {
   if (present === null) {
     const run = new Uint8Array(8);
@@ -21,7 +21,7 @@ export function encodeLevels(present: Uint8Array | null, rows: number): Uint8Arr
   return packed.subarray(0, at + groups);
 }
 
-/** The inverse of {@link encodeLevels}. Throws RangeError where the bytes are something else than what it writes. */
+/** The inverse of {@link encodeLevels}. Throws RangeError if the bytes were not written by it. */
 export function decodeLevels(bytes: Uint8Array, rows: number): Uint8Array | null {
   const cursor: Cursor = { bytes, at: 0 };
   const head = getVarint(cursor);

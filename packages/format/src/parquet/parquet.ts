@@ -18,7 +18,7 @@ export interface Column {
   readonly name: string;
   /** Whether the schema allows rows without a value. */
   readonly nullable: boolean;
-  /** 1 or 0 for each row; null where every row has a value. Rows without one have no place in `data`. */
+  /** 1 or 0 for each row; null if every row has a value. Rows without a value take no space in `data`. */
   readonly present: Uint8Array | null;
   readonly data: ColumnValues;
 }
@@ -26,8 +26,9 @@ export interface Column {
 const NO_LEVELS = new Uint8Array(0);
 
 /**
- * A Parquet file of one row group with one page a column, sealed; the same bytes for the same columns always. The pages
- * are coded here and not by hyparquet-writer, which takes some ten times as long and makes a BigInt of every position.
+ * Encodes a sealed Parquet file with one row group and one page per column. The same columns always give the same
+ * bytes. The pages are not encoded by hyparquet-writer, which takes about ten times as long and creates a BigInt for
+ * every offset.
  */
 export function encodeParquet(
   rows: number,
@@ -49,7 +50,7 @@ export function encodeParquet(
   return file;
 }
 
-/** In memory of its own, which a Buffer might share: a worker can hand it over. */
+/** Joins the parts in a separate ArrayBuffer (a Buffer may share one), so that a worker can transfer it. */
 function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
@@ -84,26 +85,26 @@ function encodeColumn(column: Column, rows: number, offset: number): { chunk: Ch
   };
 }
 
-/** A file that {@link encodeParquet} wrote, its seal found intact by the caller. */
+/** A file written by {@link encodeParquet}, whose seal the caller has verified. */
 export interface ParquetFile {
   readonly rows: number;
   readonly metadata: ReadonlyMap<string, string>;
-  /** Undefined where there is no column of that name. */
+  /** Undefined if there is no column of that name. */
   typeOf(name: string): ValueType | undefined;
-  /** Where the column lies in the file; undefined where there is none of that name. */
+  /** The byte range of the column in the file; undefined if there is no column of that name. */
   spanOf(name: string): { readonly offset: number; readonly bytes: number } | undefined;
-  /** Decodes one column; undefined where there is none of that name. Throws RangeError where it is not as written. */
+  /** Decodes one column; undefined if there is no column of that name. Throws RangeError if it has changed. */
   read(name: string): Column | undefined;
-  /** The same where the file as a whole has changed: undefined also unless the column's own page is as it was written. */
+  /** Like `read`, for a file that has changed: also undefined unless the column's own page is unchanged. */
   readProven(name: string): Column | undefined;
   /**
-   * The columns of the file, in its order; null where the footer is not one that {@link encodeParquet} writes. It says
-   * nearly everything twice, so that one that has changed shows.
+   * The columns of the file, in order; null if {@link encodeParquet} did not write this footer. The footer stores
+   * nearly everything twice, so a change is detected.
    */
   provenColumns(): readonly ColumnShape[] | null;
 }
 
-/** What the footer says of a column. */
+/** A column as described by the footer. */
 export type ColumnShape = Pick<Chunk, 'name' | 'type' | 'nullable'>;
 
 export function openParquet(bytes: Uint8Array): ParquetFile {
@@ -128,8 +129,8 @@ export function openParquet(bytes: Uint8Array): ParquetFile {
 }
 
 /**
- * Whether the footer is the one that would be written of what was read from it, and the pages lie one behind the other
- * up to it.
+ * Whether the footer equals the one that would be written for the values read from it, and the pages fill the file up
+ * to it without gaps.
  */
 function isFooterProven(file: Uint8Array, footer: Footer): boolean {
   const encoded = encodeFooter(footer);
@@ -144,8 +145,8 @@ function isFooterProven(file: Uint8Array, footer: Footer): boolean {
 }
 
 /**
- * Whether a page is as it was written. Its crc32 covers levels and values; each number of its header stands a second
- * time in the footer, or shows in the levels. Throws RangeError for what is no page.
+ * Whether a page is unchanged. Its crc32 covers levels and values; each number in its header is also in the footer, or
+ * follows from the levels. Throws RangeError if the bytes are not a page.
  */
 function isProven(bytes: Uint8Array, chunk: Chunk, rows: number): boolean {
   const page = decodePageHeader(bytes);

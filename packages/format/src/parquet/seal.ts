@@ -1,16 +1,16 @@
 import { crc32, crc32Hex } from '@shardtool/base';
 
 /**
- * The last entry of the footer's key-value metadata: crc32 of the whole file, taken with zeros in place of its own
- * eight digits. Parquet has checksums for pages alone, so a damaged footer could say anything.
+ * The last entry of the footer's key-value metadata: crc32 of the whole file, computed with zeros in place of its own
+ * eight digits. Parquet has checksums only for pages, so a damaged footer would go unnoticed.
  */
 export const SEAL_KEY = 'shardtool.crc32';
 export const OPEN_SEAL = '00000000';
 
-/** Between key and value: the field header and the length of the value in Thrift's compact protocol. */
+/** Bytes between key and value: the field header and the length of the value in Thrift's compact protocol. */
 const GAP_BYTES = 2;
 
-/** Writes the checksum of a file that holds {@link OPEN_SEAL} into it. */
+/** Replaces {@link OPEN_SEAL} in a file by the file's checksum. */
 export function seal(file: Uint8Array): void {
   const at = sealOffset(file);
   Buffer.from(file.buffer, file.byteOffset, file.byteLength).write(crc32Hex(crc32(file)), at, 'latin1');
@@ -27,7 +27,7 @@ export function sealState(file: Uint8Array): SealState {
   return found === crc32Hex(crc32(file.subarray(end), head)) ? 'whole' : 'damaged';
 }
 
-/** Where the digits stand; negative where there are none. */
+/** The offset of the digits; negative if there are none. */
 function sealOffset(file: Uint8Array): number {
   const key = Buffer.from(file.buffer, file.byteOffset, file.byteLength).lastIndexOf(SEAL_KEY, undefined, 'latin1');
   return key < 0 ? -1 : key + SEAL_KEY.length + GAP_BYTES;

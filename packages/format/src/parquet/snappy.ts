@@ -2,20 +2,21 @@ import { type Cursor, getVarint, putVarint } from './varint.js';
 
 /**
  * The Snappy block format (google/snappy, format_description.txt): the length, then literals and copies of what came up
- * to 65,535 bytes before. Our own, since it must give the same bytes for the same input for ever, must not run away on
- * damaged input, and is in the way of packing: it takes a third of the time of the one in hyparquet-writer.
+ * to 65,535 bytes before. This is our own code because it must give the same bytes for the same input forever, must
+ * stay bounded on damaged input, and is on the critical path of packing: it takes a third of the time of the one in
+ * hyparquet-writer.
  */
 const TABLE_BITS = 14;
 const MIN_MATCH = 4;
 const MAX_OFFSET = 65_535;
-/** What a copy element of three bytes makes, so no input can announce more than this many times its own length. */
+/** The most bytes that a three-byte copy element makes. No input can announce more than this many times its own length. */
 const MAX_COPY = 64;
-/** Longer literals are copied as a whole: images, which do not compress, are nothing but such. */
+/** Longer literals are copied as a whole: images, which do not compress, consist of them. */
 const SHORT_LITERAL = 64;
 
 export function compressSnappy(input: Uint8Array): Uint8Array {
   const target = new Uint8Array(16 + input.length + Math.ceil(input.length / 6));
-  /** By hash of four bytes: one more than where they were last seen. */
+  /** By hash of four bytes: one more than the offset of the last occurrence. */
   const seen = new Int32Array(1 << TABLE_BITS);
   const last = input.length - MIN_MATCH;
   let at = putVarint(target, 0, input.length);
@@ -26,7 +27,7 @@ export function compressSnappy(input: Uint8Array): Uint8Array {
     const match = seen[hash]! - 1;
     seen[hash] = i + 1;
     if (match < 0 || i - match > MAX_OFFSET || load32(input, match) !== load32(input, i)) {
-      // Steps grow where nothing is found, so that incompressible input costs little.
+      // Steps grow while nothing is found, so that incompressible input costs little.
       i += 1 + (misses++ >> 5);
       continue;
     }
@@ -79,7 +80,7 @@ function putCopy(target: Uint8Array, at: number, offset: number, length: number)
   return next;
 }
 
-/** The inverse of {@link compressSnappy}, for any Snappy block. Throws RangeError where it does not make `length` bytes. */
+/** The inverse of {@link compressSnappy}, for any Snappy block. Throws RangeError if the result is not `length` bytes long. */
 export function decompressSnappy(input: Uint8Array, length: number): Uint8Array {
   const cursor: Cursor = { bytes: input, at: 0 };
   if (getVarint(cursor) !== length || length > input.length * MAX_COPY) throw damaged();

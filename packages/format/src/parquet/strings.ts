@@ -16,7 +16,7 @@ export function encodeStrings(values: readonly string[]): Uint8Array {
   return Buffer.concat([head, text]);
 }
 
-/** The inverse of {@link encodeStrings}. Throws RangeError where the bytes are something else than what it writes. */
+/** The inverse of {@link encodeStrings}. Throws RangeError if the bytes were not written by it. */
 export function decodeStrings(bytes: Uint8Array, count: number): string[] {
   const cursor: Cursor = { bytes, at: 0 };
   const lengths = decodeDelta(cursor, count);

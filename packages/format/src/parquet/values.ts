@@ -1,7 +1,7 @@
 import { decodeDelta, encodeDelta } from './delta.js';
 import { decodeStrings, encodeStrings } from './strings.js';
 
-/** The values of one column, those of rows without a value left out. A bool is 1 or 0. */
+/** The values of one column, without rows that have no value. A bool is 1 or 0. */
 export type ColumnValues =
   | { readonly type: 'string'; readonly values: readonly string[] }
   | { readonly type: 'int64'; readonly values: Float64Array }
@@ -12,7 +12,7 @@ export type ColumnValues =
 
 export type ValueType = ColumnValues['type'];
 
-/** Encodings of Apache Parquet that stand in an index; the reader takes no others. */
+/** The Apache Parquet encodings in an index. The reader accepts no others. */
 export const VALUE_ENCODINGS = ['PLAIN', 'DELTA_BINARY_PACKED', 'DELTA_LENGTH_BYTE_ARRAY'] as const;
 export type ValueEncoding = (typeof VALUE_ENCODINGS)[number];
 
@@ -21,7 +21,7 @@ export interface EncodedValues {
   readonly bytes: Uint8Array;
 }
 
-/** 64-bit integers are given and come back as numbers, which must be safe integers: no BigInt is ever made. */
+/** 64-bit integers are passed as numbers, which must be safe integers: no BigInt is ever created. */
 export function encodeValues(column: ColumnValues): EncodedValues {
   switch (column.type) {
     case 'string':
@@ -39,7 +39,7 @@ export function encodeValues(column: ColumnValues): EncodedValues {
   }
 }
 
-/** The inverse of {@link encodeValues}. Throws RangeError where the bytes are something else than what it writes. */
+/** The inverse of {@link encodeValues}. Throws RangeError if the bytes were not written by it. */
 export function decodeValues(type: ValueType, encoded: EncodedValues, count: number): ColumnValues {
   const { encoding, bytes } = encoded;
   const delta = encoding === 'DELTA_BINARY_PACKED';
@@ -69,7 +69,7 @@ function decodeDelta32(bytes: Uint8Array, count: number): Int32Array {
   return new Int32Array(decodeDelta({ bytes, at: 0 }, count));
 }
 
-/** Parquet is little-endian, and so are the typed arrays of every machine that Node 20 is built for but s390x. */
+/** Parquet is little-endian, and so are the typed arrays of every machine that Node 20 supports except s390x. */
 function encodeInt32(values: Int32Array | Uint32Array): Uint8Array {
   return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
 }
@@ -94,7 +94,7 @@ function decodeInt64(bytes: Uint8Array, count: number): Float64Array {
   return values;
 }
 
-/** Eight values a byte, the first in the lowest bit. */
+/** Eight values per byte, the first in the lowest bit. */
 function encodeBool(values: Uint8Array): Uint8Array {
   const packed = new Uint8Array(Math.ceil(values.length / 8));
   for (let i = 0; i < values.length; i++) packed[i >> 3]! |= values[i]! << (i & 7);
@@ -106,7 +106,7 @@ function decodeBool(bytes: Uint8Array, count: number): Uint8Array {
   return Uint8Array.from({ length: count }, (_, i) => (bytes[i >> 3]! >> (i & 7)) & 1);
 }
 
-/** A copy of the bytes of `count` values, which may lie unaligned. */
+/** A copy of the bytes of `count` values, which may be unaligned. */
 function plain(bytes: Uint8Array, count: number, width: number): ArrayBuffer {
   if (bytes.length !== count * width) throw new RangeError('another number of values');
   return new Uint8Array(bytes).buffer;

@@ -1,13 +1,13 @@
-/** A place in bytes that are read front to back. */
+/** An offset in bytes that are read front to back. */
 export interface Cursor {
   readonly bytes: Uint8Array;
   at: number;
 }
 
-/** Bytes that the longest varint of this file takes: 53 bits in groups of seven. */
+/** Length of the longest varint of this file: 53 bits in groups of seven. */
 const MAX_VARINT_BYTES = 8;
 
-/** Writes an unsigned LEB128 number (0 to 2^53 - 1) and returns the position behind it. */
+/** Writes an unsigned LEB128 number (0 to 2^53 - 1) and returns the offset after it. */
 export function putVarint(target: Uint8Array, at: number, value: number): number {
   let rest = value;
   while (rest >= 128) {
@@ -18,7 +18,7 @@ export function putVarint(target: Uint8Array, at: number, value: number): number
   return at;
 }
 
-/** The inverse of {@link putVarint}. Throws RangeError where the bytes end or the number does not. */
+/** The inverse of {@link putVarint}. Throws RangeError if the bytes end within the number. */
 export function getVarint(cursor: Cursor): number {
   let value = 0;
   let unit = 1;
@@ -32,7 +32,7 @@ export function getVarint(cursor: Cursor): number {
   throw new RangeError('a number is too long');
 }
 
-/** Folds a signed number (magnitude at most 2^52) into an unsigned one: 0, -1, 1, -2 become 0, 1, 2, 3. */
+/** Maps a signed number (magnitude at most 2^52) to an unsigned one: 0, -1, 1, -2 become 0, 1, 2, 3. */
 export function zigzag(value: number): number {
   return value < 0 ? -2 * value - 1 : 2 * value;
 }

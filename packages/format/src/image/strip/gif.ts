@@ -5,7 +5,7 @@ const IMAGE = 0x2c;
 const TRAILER = 0x3b;
 const COMMENT = 0xfe;
 const APPLICATION = 0xff;
-/** Extensions of applications that animation and colours need. */
+/** Application extensions that animation and colours need. */
 const KEPT: ReadonlySet<string> = new Set(['NETSCAPE2.0', 'ANIMEXTS1.0', 'ICCRGBG1012']);
 
 /**
@@ -26,7 +26,7 @@ export function stripGif(bytes: Uint8Array): Uint8Array | null {
   return null;
 }
 
-/** The position behind a block; `at` itself for what is no block. */
+/** The offset after a block; `at` itself if there is no block. */
 function endOfBlock(bytes: Uint8Array, at: number): number {
   if (bytes[at] === TRAILER) return at + 1;
   if (bytes[at] === EXTENSION) return endOfData(bytes, at + 2);
@@ -35,7 +35,7 @@ function endOfBlock(bytes: Uint8Array, at: number): number {
   return at;
 }
 
-/** The position behind sub-blocks, the last of which is empty. */
+/** The offset after the sub-blocks, the last of which is empty. */
 function endOfData(bytes: Uint8Array, from: number): number {
   let at = from;
   while (at < bytes.length && bytes[at] !== 0) at += bytes[at]! + 1;

@@ -21,10 +21,11 @@ const ICC = fourCC('ICC_');
 const ADOBE = fourCC('Adob');
 
 /**
- * Keeps what the pixels and their colours need: the segments of the coding itself, JFIF, ICC profile and Adobe's colour
- * transform, and from the first scan to the end marker every byte. Removes Exif, XMP, IPTC, thumbnails, comments, bytes
- * between segments and everything behind the end marker. ITU-T T.81, annex B. `exif` takes the place of the Exif data; null
- * for none. Returns null if the segments do not lead to the end marker, so that no coded data can be taken for metadata.
+ * Keeps everything that pixels and colours need: the segments of the coding itself, JFIF, ICC profile and Adobe's
+ * colour transform, and every byte from the first scan to the end marker. Removes Exif, XMP, IPTC, thumbnails,
+ * comments, bytes between segments and everything after the end marker. ITU-T T.81, annex B. `exif` replaces the Exif
+ * data; null removes it. Returns null if the segments do not lead to the end marker, so that coded data is never taken
+ * for metadata.
  */
 export function stripJpeg(bytes: Uint8Array, exif: Uint8Array | null): Uint8Array | null {
   const kept = new Pieces(bytes);
@@ -67,7 +68,7 @@ function isMetadata(bytes: Uint8Array, at: number, marker: number): boolean {
   return marker !== APP14 || name !== ADOBE;
 }
 
-/** The position behind the end marker, from the first scan on. Null if another marker, or none, is met before it. */
+/** The offset after the end marker, searched from the first scan on. Null if another marker, or none, comes before it. */
 function endOfImage(bytes: Uint8Array, scan: number): number | null {
   for (let at = scan; ; ) {
     const marker = bytes[at + 1]!;
@@ -85,8 +86,8 @@ function mayFollowScan(marker: number): boolean {
 }
 
 /**
- * Whether an end marker is that of the image. A damaged byte among the coded data can look like one: then what is behind
- * it is no other image, and has an end marker, too.
+ * Whether an end marker is that of the image. A damaged byte in the coded data can look like one; then the bytes after
+ * it are not another image, and contain another end marker.
  */
 function isEnd(bytes: Uint8Array, end: number): boolean {
   let rest = end;
@@ -97,7 +98,7 @@ function isEnd(bytes: Uint8Array, end: number): boolean {
   return true;
 }
 
-/** The position of the marker behind the coded data that begin at `from`; a zero behind 0xff, RSTn and fill bytes belong to them. */
+/** The offset of the marker after the coded data that begin at `from`. A zero after 0xff, RSTn and fill bytes belong to the data. */
 function endOfScan(bytes: Uint8Array, from: number): number {
   for (let at = bytes.indexOf(0xff, from); at !== -1; at = bytes.indexOf(0xff, at + 1)) {
     const next = bytes[at + 1];

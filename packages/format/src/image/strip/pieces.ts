@@ -1,8 +1,8 @@
-/** Parts of a file that stay, one behind the other; neighbours become one. */
+/** The parts of a file to keep, in order; adjacent parts are merged. */
 export class Pieces {
   readonly #file: Uint8Array;
   readonly #pieces: Uint8Array[] = [];
-  /** The last piece, as far as it is a part of the file. */
+  /** The last part, if it is a range of the file. */
   #from = 0;
   #to = 0;
 
@@ -10,7 +10,7 @@ export class Pieces {
     this.#file = file;
   }
 
-  /** Bytes `from` to `to - 1` of the file stay. */
+  /** Keeps bytes `from` to `to - 1` of the file. */
   keep(from: number, to: number): void {
     if (from !== this.#to) {
       this.#close();
@@ -19,7 +19,7 @@ export class Pieces {
     this.#to = Math.min(to, this.#file.length);
   }
 
-  /** Bytes that were not in the file. */
+  /** Adds bytes that were not in the file. */
   add(bytes: Uint8Array): void {
     this.#close();
     this.#pieces.push(bytes);

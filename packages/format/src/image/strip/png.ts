@@ -11,12 +11,13 @@ const KEPT: ReadonlySet<string> = new Set(
   'IHDR PLTE IDAT IEND tRNS cHRM gAMA iCCP sBIT sRGB cICP mDCV cLLI bKGD hIST pHYs sPLT acTL fcTL fdAT'.split(' '),
 );
 
-/** The bit of a chunk's first letter that says that an image can be decoded without it. PNG (third edition), 5.4. */
+/** The bit in the first letter of a chunk type that marks it as not needed for decoding. PNG (third edition), 5.4. */
 const ANCILLARY = 0x20;
 
 /**
- * Removes texts, times, Exif, unknown chunks that decoders skip, and everything behind IEND. `exif` takes the place of the Exif
- * data. Returns null if the chunks do not lead to IEND, or one is unknown that decoders do not skip: it may be damaged pixels.
+ * Removes texts, times, Exif, unknown chunks that decoders skip, and everything after IEND. `exif` replaces the Exif
+ * data. Returns null if the chunks do not lead to IEND, or if there is an unknown chunk that decoders do not skip: it
+ * may be damaged pixels.
  */
 export function stripPng(bytes: Uint8Array, exif: Uint8Array | null): Uint8Array | null {
   const kept = new Pieces(bytes);

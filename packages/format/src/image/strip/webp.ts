@@ -10,12 +10,12 @@ const KEPT: ReadonlySet<string> = new Set(['VP8X', 'ICCP', 'ANIM', 'ANMF', 'ALPH
 const EXIF_FLAG = 0x08;
 const XMP_FLAG = 0x04;
 
-/** Chunks of which an image has at least one. */
+/** An image has at least one of these chunks. */
 const PIXELS: ReadonlySet<string> = new Set(['ANMF', 'VP8 ', 'VP8L']);
 
 /**
- * Removes Exif, XMP, unknown chunks, and everything behind the RIFF. `exif` takes the place of the Exif data. Returns null if
- * the file ends before its RIFF or a chunk does, or has no pixels.
+ * Removes Exif, XMP, unknown chunks, and everything after the RIFF container. `exif` replaces the Exif data. Returns
+ * null if the file ends within its RIFF container or a chunk, or has no pixels.
  */
 export function stripWebp(bytes: Uint8Array, exif: Uint8Array | null): Uint8Array | null {
   const kept = new Pieces(bytes);
@@ -29,7 +29,7 @@ export function stripWebp(bytes: Uint8Array, exif: Uint8Array | null): Uint8Arra
     const length = u32le(bytes, at + 4);
     const end = at + CHUNK_HEADER_BYTES + length + (length % 2);
     if (end - (length % 2) > riffEnd) return null;
-    // Only the extended form, whose first chunk this is, has others.
+    // Only the extended form, which starts with this chunk, has flags.
     if (type === 'VP8X' && at === RIFF_BYTES) flagsAt = at + CHUNK_HEADER_BYTES;
     if (KEPT.has(type)) kept.keep(at, end);
     hasPixels ||= PIXELS.has(type);
