@@ -4,34 +4,34 @@ import type { Source } from '../source.js';
 import type { PartedShard, PartReader, SamplePosition } from './layout.js';
 import { PieceSource } from './piece-source.js';
 
-/** Images of one size that lie in a file as pixels alone. */
+/** Images of one size, stored in a file as raw pixels. */
 export interface ArrayImages {
   readonly count: number;
   readonly width: number;
   readonly height: number;
-  /** By image; -1, or nothing, for none. */
+  /** Class number by image; -1 or missing for none. */
   readonly cls: ArrayLike<number>;
   readonly classes: readonly string[];
   /** Label columns, by image. */
   readonly columns: ReadonlyMap<string, ArrayLike<ColumnValue>>;
-  /** Absent: keys are the file's name and a number. */
+  /** Absent: the keys are the file's name and a number. */
   readonly keys?: readonly string[];
-  /** Pixels of `count` images from `first` on, [count, height, width, 3]. */
+  /** Reads the pixels of `count` images from `first` on, [count, height, width, 3]. */
   pixels(first: number, count: number): Promise<Uint8Array>;
 }
 
-/** So many bytes of images are made at once. */
+/** How many bytes of images are produced at once. */
 const PIECE_BYTES = 1 << 20;
 const YIELDED = 1024;
 
-/** A file of images as if each lay there by itself. */
+/** A file of images, presented as if each were stored by itself. */
 export interface ImageSource extends Source {
   readonly classes: readonly string[];
   readonly count: number;
   samples(): AsyncGenerator<readonly SamplePosition[]>;
 }
 
-/** What is known of one image but where it lies. */
+/** Everything about one image except its position. */
 export function sampleRow(
   { cls, columns, keys }: Pick<ArrayImages, 'cls' | 'columns' | 'keys'>,
   stem: string,
@@ -43,7 +43,7 @@ export function sampleRow(
   return { key, cls: cls[number] ?? -1, labels };
 }
 
-/** A file of {@link ArrayImages} as if each image lay there as a `.npy` file, which is what the field `npy` is. */
+/** A file of {@link ArrayImages}, presented as if each image were stored as a `.npy` file, which is the content of the field `npy`. */
 export class ArraySource extends PieceSource implements ImageSource {
   readonly #images: ArrayImages;
   readonly #bytes: number;
@@ -98,7 +98,7 @@ export class ArraySource extends PieceSource implements ImageSource {
   }
 }
 
-/** Such a file as one part, so that its class names are known. */
+/** Such a file as a single part, so that its class names are known. */
 export function arrayReader(read: (source: Source) => Promise<ImageSource>): PartReader {
   return async (open): Promise<PartedShard> => {
     const whole = await read(await open());

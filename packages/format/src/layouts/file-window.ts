@@ -1,25 +1,25 @@
 import { TruncatedShardError } from '@shardtool/base';
 import type { Source } from '../source.js';
 
-/** One large read. Larger ones gain nothing from the page cache, and fall out of the processor's. */
+/** Size of one large read. Larger ones gain nothing from the page cache, and exceed the processor's cache. */
 const LARGE_BYTES = 2 << 20;
-/** A hop over a payload reads this much: enough for the heads of a sample. */
+/** Size of a short read that jumps over a payload: enough for the headers of a sample. */
 const HOP_BYTES = 2048;
-/** What is needed next lies further on than this: then a hop is cheaper than reading everything in between. */
+/** If the next needed bytes are further away than this, a jump is cheaper than reading everything in between. */
 const HOP_GAP_BYTES = 12 << 10;
-/** A hop that takes longer did not come from the page cache: then a large read gets the disk to read ahead. */
+/** A short read that takes longer did not come from the page cache. A large read then makes the disk read ahead. */
 const SLOW_HOP_MS = 0.1;
-/** After so many hops there is a turn of the event loop, some milliseconds later. */
+/** After this many short reads, the walk yields to the event loop; that is every few milliseconds. */
 const HOPS_A_TURN = 1024;
 
 /**
- * Shows a file a window at a time to a walk that looks at a few bytes here and there, mostly further on: by large reads
- * where these bytes lie close together or the file is not cached, otherwise by short ones without a turn of the event loop.
+ * Shows a file window by window to a walk that reads a few bytes here and there, mostly forward. It uses large reads if
+ * these bytes are close together or the file is not cached, otherwise short synchronous reads.
  */
 export class FileWindow {
   readonly #source: Source;
   readonly #buffer: Buffer;
-  /** What the buffer holds: a range of the file. */
+  /** The range of the file that the buffer holds. */
   #start = 0;
   #end = 0;
   #hops = 0;
@@ -32,9 +32,9 @@ export class FileWindow {
   }
 
   /**
-   * The bytes of the file from `position` on: at least `needed`, which are few and lie inside the file. Valid until the
-   * next call. They come at once where that needs no turn of the event loop, since a walk makes a hundred thousand hops a
-   * second. Throws {@link TruncatedShardError} where the file has become shorter, and {@link FileError}.
+   * The bytes of the file from `position` on: at least `needed`, which is small and inside the file. Valid until the
+   * next call. The result is synchronous if possible, because a walk makes a hundred thousand short reads per second.
+   * Throws {@link TruncatedShardError} if the file has become shorter, and {@link FileError}.
    */
   at(position: number, needed: number): Buffer | Promise<Buffer> {
     if (position >= this.#start && position + needed <= this.#end) {
@@ -44,10 +44,10 @@ export class FileWindow {
     const isNear = gap >= 0 && gap < (this.#slow ? LARGE_BYTES : HOP_GAP_BYTES);
     const isHop = this.#source.readNow !== undefined && !isNear;
     const length = Math.min(Math.max(isHop ? HOP_BYTES : LARGE_BYTES, needed), this.#source.size - position);
-    // Hops are of one length, and making a view of it takes longer than reading so little.
+    // All short reads have the same length, and creating a view takes longer than reading so few bytes.
     if (this.#target.length !== length) this.#target = this.#buffer.subarray(0, length);
     const target = this.#target;
-    // Until the bytes are there, the buffer holds nothing.
+    // Until the bytes arrive, the buffer holds nothing.
     this.#start = position;
     this.#end = position;
     if (!isHop || ++this.#hops % HOPS_A_TURN === 0) return this.#readLater(position, target);
@@ -69,7 +69,7 @@ export class FileWindow {
   }
 }
 
-/** A file was cut while it was open. */
+/** The error for a file that was truncated while it was open. */
 export function becameShorter(shard: string, offset: number): TruncatedShardError {
   const message = `${shard}: it became shorter while it was read, at byte ${offset}; wait until it is written, and try again.`;
   return new TruncatedShardError({ shard, offset }, message);

@@ -6,8 +6,9 @@ import { becameShorter } from '../file-window.js';
 import type { ShardLayout } from '../layout.js';
 
 /**
- * CIFAR's binary form (cs.toronto.edu/~kriz/cifar.html): records of one label (CIFAR-10) or a coarse and a fine one (CIFAR-100), and
- * 3,072 bytes of pixels, red, green and blue one behind the other. Class names come from the text file beside it.
+ * The binary form of CIFAR (cs.toronto.edu/~kriz/cifar.html): records of one label (CIFAR-10) or of a coarse and a fine
+ * label (CIFAR-100), then 3,072 bytes of pixels: all red, then all green, then all blue values. Class names come from
+ * the text file next to it.
  */
 export const cifar: ShardLayout = {
   name: 'cifar',
@@ -20,11 +21,11 @@ export const cifar: ShardLayout = {
 
 const SIDE = 32;
 const PLANE = SIDE * SIDE;
-/** Of CIFAR-10, and of CIFAR-100. */
+/** Class counts of CIFAR-10 and of CIFAR-100. */
 const CLASSES = 10;
 const FINE_CLASSES = 100;
 const COARSE_CLASSES = 20;
-/** Files of names are short. */
+/** Maximum size of a file of class names. */
 const MOST_NAMES_BYTES = 1 << 20;
 
 async function open(source: Source): Promise<ArraySource> {
@@ -43,7 +44,7 @@ async function opened(source: Source): Promise<ArraySource> {
   const labels = isFine ? 2 : 1;
   const record = labels + 3 * PLANE;
   if (size === 0 || size % record !== 0) {
-    const message = `${shard}: it has ${size} bytes, which is no number of records of ${record} bytes as CIFAR-${isFine ? 100 : 10} has them; fetch it again.`;
+    const message = `${shard}: its ${size} bytes are not a multiple of ${record}, the record size of CIFAR-${isFine ? 100 : 10}; fetch it again.`;
     throw new TruncatedShardError({ shard, offset: size }, message);
   }
   const count = size / record;
@@ -66,7 +67,7 @@ async function opened(source: Source): Promise<ArraySource> {
   const checkLabels = (found: Uint8Array, what: string, classes: number): void => {
     const wrong = found.findIndex((label) => label >= classes);
     if (wrong === -1) return;
-    const message = `${shard}: record ${wrong} (at byte ${wrong * record}) has the ${what} ${found[wrong]}, and there are ${classes} classes, 0 to ${classes - 1}; it is damaged, or of another data set: fetch it again.`;
+    const message = `${shard}: record ${wrong} (at byte ${wrong * record}) has the ${what} ${found[wrong]}, but the classes are 0 to ${classes - 1}; it is damaged, or belongs to another data set: fetch it again.`;
     throw new DamagedShardError({ shard, offset: wrong * record }, message);
   };
   checkLabels(cls, 'label', names.length > 0 ? names.length : isFine ? FINE_CLASSES : CLASSES);
@@ -88,7 +89,7 @@ async function opened(source: Source): Promise<ArraySource> {
   });
 }
 
-/** One name a line; none where there is no such file. */
+/** Reads one name per line; an empty list if there is no such file. */
 async function sidecarNames(shard: Source, name: string): Promise<readonly string[]> {
   const source = await openSibling(shard, name).catch((error) => {
     if (error instanceof FileNotFoundError) return null;

@@ -1,6 +1,6 @@
 import type { ShardLayout } from '../layout.js';
 
-/** Images as files of their own: no name tells such a shard, a place without shards of any other layout is taken for it. */
+/** Images as single files. No name identifies such a shard: a location without shards of any other layout is read as one. */
 export const FOLDER = {
   extension: '/',
   isWritten: false,

@@ -4,23 +4,23 @@ import { FileError } from '@shardtool/base';
 import type { Source } from '../../source.js';
 import { partAt } from '../part-at.js';
 
-/** Files of one read that are open at once. */
+/** How many files of one read are open at once. */
 const FILES_AT_ONCE = 16;
-/** A file that took longer did not come from the page cache: then many are opened at once, off this thread. */
+/** A read that took longer did not come from the page cache. Then many files are opened concurrently, off this thread. */
 const SLOW_MS = 0.4;
-/** After so many files that were waited for, one is tried again without. */
+/** After this many asynchronous reads, one synchronous read is tried again. */
 const TRY_AGAIN = 256;
 
-/** Files one behind the other, as if they were one. */
+/** Files in sequence, presented as one file. */
 export class FilesSource implements Source {
   readonly location: string;
   readonly size: number;
   readonly #paths: readonly string[];
   readonly #starts: Float64Array;
-  /** Files that are read off this thread before one is read on it again. */
+  /** How many files are still read off this thread before a synchronous read is tried again. */
   #slow = 0;
 
-  /** `starts`: where each file begins, and behind the last where it ends. */
+  /** `starts`: the offset of each file, and the end of the last one. */
   constructor(location: string, paths: readonly string[], starts: Float64Array) {
     this.location = location;
     this.size = starts.at(-1)!;
@@ -28,12 +28,12 @@ export class FilesSource implements Source {
     this.#starts = starts;
   }
 
-  /** Throws {@link FileError} where a file is gone, or has another length than it had when it was looked at. */
+  /** Throws {@link FileError} if a file is gone, or has another length than when it was listed. */
   async readAt(offset: number, target: Uint8Array): Promise<number> {
     const end = Math.min(offset + target.length, this.size);
     if (offset >= end) return 0;
     let next = partAt(this.#starts, offset);
-    // Files of the page cache are read here and now, which costs a tenth of asking for them.
+    // Files in the page cache are read synchronously, which costs a tenth of an asynchronous read.
     while (this.#slow <= 0 && this.#starts[next]! < end) {
       const began = performance.now();
       this.#readNow(next++, offset, end, target);
@@ -89,7 +89,7 @@ export class FilesSource implements Source {
     }
   }
 
-  /** What of a file is wanted: so many bytes of it from `from` on, at `at` of the target. */
+  /** The part of a file to read: its length, its offset `from`, and the offset `at` in the target. */
   #part(file: number, offset: number, end: number) {
     const [start, stop] = [this.#starts[file]!, this.#starts[file + 1]!];
     const from = Math.max(offset, start);

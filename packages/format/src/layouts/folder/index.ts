@@ -4,14 +4,14 @@ import type { ShardLayout } from '../layout.js';
 export { FilesSource } from './files-source.js';
 export { holdsImages, type ListedSamples, listSamples } from './list.js';
 
-/** Images as files of their own. There is no file to walk: whoever opens a folder lists it, by {@link listSamples}. */
+/** Images as single files. There is no file to walk: the code that opens a folder lists it with {@link listSamples}. */
 export const folder: ShardLayout = {
   name: 'folder',
   extension: '/',
   samples({ location }) {
     throw new OptionError(
       { path: location },
-      `${location} is a folder of images and no shard: pack it first, with "shardtool pack".`,
+      `${location} is a folder of images, not a shard: pack it first, with "shardtool pack".`,
     );
   },
 };

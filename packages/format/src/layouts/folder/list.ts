@@ -4,9 +4,9 @@ import { DuplicateKeyError, FileError } from '@shardtool/base';
 import { isImageExtension, isImageField } from '../../image/kinds.js';
 import { packedName } from '../../sample/sample-name.js';
 
-/** The samples of a folder tree in the order of their images' paths, as `pack` groups them. */
+/** The samples of a folder tree in the order of their images' paths, grouped as by `pack`. */
 export interface ListedSamples {
-  /** Paths below the folder, with "/" between folders: of sample s those from `first[s]` to `first[s + 1] - 1`, the image first. */
+  /** Paths relative to the folder, with "/" between folders: sample s has those from `first[s]` to `first[s + 1] - 1`, the image first. */
   readonly paths: readonly string[];
   readonly first: readonly number[];
   readonly keys: readonly string[];
@@ -14,9 +14,9 @@ export interface ListedSamples {
 }
 
 /**
- * Lists the images below a folder and the files beside them with the same stem. Names that begin with a dot are left out;
- * links are followed, each folder once. An image of a kind that is not decoded is a sample too, so that it is met as a bad one.
- * Throws {@link DuplicateKeyError} for two images of one name, and {@link FileError}.
+ * Lists the images below a folder, and the files next to them with the same stem. Skips names that begin with a dot,
+ * and follows links, each folder once. An image of an unsupported kind is a sample too, so that it is reported as a bad
+ * one. Throws {@link DuplicateKeyError} for two images of one name, and {@link FileError}.
  */
 export async function listSamples(root: string): Promise<ListedSamples> {
   const found = { paths: [] as string[], first: [0], keys: [] as string[], fields: [] as string[] };
@@ -43,7 +43,7 @@ export async function listSamples(root: string): Promise<ListedSamples> {
 interface OpenFolder {
   /** Its path below the root, with a "/" at its end; '' for the root itself. */
   readonly folder: string;
-  /** Of its images and, with "/" at the end, of its folders. */
+  /** The names of its images and, with "/" at the end, of its folders. */
   readonly names: readonly string[];
   /** By the image's name: the files of its sample, the image first. */
   readonly samples: ReadonlyMap<string, readonly Member[]>;
@@ -90,7 +90,7 @@ function twice(key: string, folder: string, [one, other]: readonly Member[]): Du
   return new DuplicateKeyError({ key }, message);
 }
 
-/** Sorted by code point; folders with "/" at the end, so that the paths below them come where they belong. */
+/** Sorted by code point. Folders have "/" at the end, so that the paths below them sort correctly. */
 async function namesIn(root: string, folder: string, seen: Set<string>): Promise<string[]> {
   const place = path.join(root, folder);
   const entries = await readdir(place, { withFileTypes: true }).catch((cause: Error) => {
@@ -114,13 +114,13 @@ async function namesIn(root: string, folder: string, seen: Set<string>): Promise
 }
 
 /**
- * What a link that leads nowhere passes for: a file where its name has an ending, which is bad when it is read. Without one
- * it may be a class, on a disk that is not mounted: throws {@link FileError}.
+ * How to treat a broken link: as a file if its name has an extension, which then is bad when it is read. A name without
+ * an extension may be a class on a disk that is not mounted: throws {@link FileError}.
  */
 async function leadsNowhere(folder: string, name: string): Promise<string> {
   if (name.includes('.')) return name;
   const link = path.join(folder, name);
-  const message = `The link ${link} leads to ${await readlink(link)}, which is not there; mount what it leads to, or remove the link.`;
+  const message = `The link ${link} leads to ${await readlink(link)}, which does not exist; mount its target, or remove the link.`;
   throw new FileError({ path: link }, message);
 }
 
@@ -128,7 +128,10 @@ function byCodePoint(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-/** Whether a folder, or one of the first below it, has an image in it; what `isLeftOut` names in the folder itself does not count. */
+/**
+ * Whether a folder, or one of the first folders below it, contains an image. Names for which `isLeftOut` returns true
+ * are ignored in the folder itself.
+ */
 export async function holdsImages(root: string, isLeftOut?: (name: string) => boolean): Promise<boolean> {
   const open = [root];
   for (let looked = 0; looked < MOST_FOLDERS && open.length > 0; looked++) {
@@ -144,5 +147,5 @@ export async function holdsImages(root: string, isLeftOut?: (name: string) => bo
   return false;
 }
 
-/** Whoever has no image in so many folders has none. */
+/** The search ends after this many folders without an image. */
 const MOST_FOLDERS = 100;

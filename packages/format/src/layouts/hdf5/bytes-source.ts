@@ -7,22 +7,23 @@ import { NumberList } from '../number-list.js';
 import { PieceSource } from '../piece-source.js';
 import type { HdfDataset } from './file.js';
 
-/** What is known of the images of a file, by row. */
+/** Keys, classes and labels of the images of a file, by row. */
 export interface ImageRows {
-  /** Class numbers; without any, no image has one. */
+  /** Class numbers; if empty, no image has a class. */
   readonly cls: ArrayLike<number>;
   readonly columns: ReadonlyMap<string, ArrayLike<ColumnValue>>;
   readonly keys?: readonly string[];
 }
 
-/** So many bytes are read at once, or one value. */
+/** How many bytes are read at once; or one value if it is larger. */
 const PIECE_BYTES = 1 << 20;
 const MOST_ROWS = 1024;
 const YIELDED = 1024;
 
 /**
- * A dataset of values of variable length as if they lay one behind the other. How long they are is in each place that refers to one,
- * which the library does not give without the value: they are read once for that when the file is opened. Owns `source`.
+ * A dataset of values of variable length, presented as a contiguous file. A value's length is stored in the reference
+ * to it, and the library gives it only together with the value, so all values are read once when the file is opened.
+ * Owns `source`.
  */
 export class BytesSource extends PieceSource implements ImageSource {
   readonly classes: readonly string[] = [];
@@ -40,7 +41,7 @@ export class BytesSource extends PieceSource implements ImageSource {
     const fieldOf = new Uint8Array(count);
     let end = 0;
     for (let first = 0; first < count; ) {
-      // As many as have taken so many bytes before.
+      // As many values as took this many bytes before.
       const most = first === 0 ? 1 : Math.max(1, Math.floor((PIECE_BYTES * first) / Math.max(1, end)));
       const here = Math.min(most, MOST_ROWS, count - first);
       const values = (await image.read(first, here)) as readonly Uint8Array[];

@@ -3,35 +3,36 @@ import { CLASS_NAMES, IMAGE_NAMES } from '../column-names.js';
 import type { ChosenColumns } from '../layout.js';
 import type { HdfDataset } from './file.js';
 
-/** Which datasets of a file are what. */
+/** The roles of a file's datasets. */
 export interface HdfColumns {
   readonly image: HdfDataset;
   readonly cls: HdfDataset | null;
   readonly key: HdfDataset | null;
-  /** Label columns, by name: further values of each image. */
+  /** Label columns by name: further values of each image. */
   readonly labels: ReadonlyMap<string, HdfDataset>;
 }
 
-/** Names of images that arrays have beside the usual ones, the surest first. */
+/** Names of images that arrays have in addition to the usual ones, the most certain first. */
 const ARRAY_NAMES = [...IMAGE_NAMES, 'x', 'data', 'imgs', 'photos'];
-/** Longer rows are no labels. */
+/** Longer rows are not labels. */
 const MOST_NUMBERS = 1024;
 
 /**
- * Chooses by name and shape. Images are arrays of bytes [n, height, width, 3] (or 1, or none for grey), or values of variable length;
- * what else has n rows in the same group, or in the file where the group has nothing, belongs to them. Throws
- * {@link UnsupportedShardError} where nothing is such an array, or several are.
+ * Chooses datasets by name and shape. Images are arrays of bytes [n, height, width, 3] (or 1 channel, or no channel
+ * axis for grey), or values of variable length. Other datasets with n rows in the same group belong to them, or those
+ * in the root if the group has none. Throws {@link UnsupportedShardError} if no dataset is such an array, or if several
+ * are.
  */
 export function chooseColumns(shard: string, datasets: readonly HdfDataset[], chosen: ChosenColumns): HdfColumns {
   const named = (role: string, given: string): HdfDataset => {
     const path = given.replace(/^\/+/, '');
     const found = datasets.find((dataset) => dataset.path === path);
     if (found !== undefined) return found;
-    throw unsupported(shard, `it has no dataset "${path}" for the ${role}; it has ${listed(datasets)}`);
+    throw unsupported(shard, `it has no dataset "${path}" for the ${role}; its datasets are ${listed(datasets)}`);
   };
   const image = chosen.image === undefined ? imageAmong(shard, datasets) : named('image', chosen.image);
   if (!isImages(image)) {
-    const what = `its dataset "${image.path}" has the shape [${image.shape.join(', ')}]${image.kind === 'byte' ? '' : ' and no bytes (uint8)'}`;
+    const what = `its dataset "${image.path}" has the shape [${image.shape.join(', ')}]${image.kind === 'byte' ? '' : ' and does not hold bytes (uint8)'}`;
     throw unsupported(shard, `${what}; images are uint8 [n, height, width, 3], or bytes of variable length`);
   }
   const rows = image.shape[0]!;
@@ -40,15 +41,15 @@ export function chooseColumns(shard: string, datasets: readonly HdfDataset[], ch
   const columns = near.length > 0 ? near : datasets.filter((dataset) => isColumn(dataset) && groupOf(dataset) === '');
   const key = chosen.key === undefined ? null : named('key', chosen.key);
   if (key !== null && (key.kind !== 'text' || key.shape[0] !== rows))
-    throw unsupported(shard, `its dataset "${key.path}" is not one text for each of ${rows} images, as keys are`);
+    throw unsupported(shard, `its dataset "${key.path}" does not hold one text for each of ${rows} images, so it cannot be the keys`);
   const cls = chosen.label === undefined ? usual(columns.filter(isClass), CLASS_NAMES) : named('class', chosen.label);
   if (cls !== null && (!isClass(cls) || rowLength(cls, rows) !== 1))
-    throw unsupported(shard, `its dataset "${cls.path}" is not one whole number for each of ${rows} images`);
+    throw unsupported(shard, `its dataset "${cls.path}" does not hold one integer for each of ${rows} images`);
   const labels = columns.filter((dataset) => dataset !== cls && dataset !== key);
   return { image, cls, key, labels: new Map(labels.map((dataset) => [nameOf(dataset), dataset])) };
 }
 
-/** How many values a row has; null for what is no column of so many rows. */
+/** How many values each row has; null if this is not a column of that many rows. */
 export function rowLength({ kind, shape }: HdfDataset, rows: number): number | null {
   if (kind === 'other' || kind === 'bytes' || shape[0] !== rows) return null;
   const length = shape.slice(1).reduce((product, side) => product * side, 1);
@@ -60,27 +61,27 @@ function imageAmong(shard: string, datasets: readonly HdfDataset[]): HdfDataset 
   if (images.length === 0) {
     throw unsupported(
       shard,
-      `no dataset in it holds images (uint8 [n, height, width, 3], or bytes of variable length); it has ${listed(datasets)}`,
+      `none of its datasets holds images (uint8 [n, height, width, 3], or bytes of variable length); its datasets are ${listed(datasets)}`,
     );
   }
   const taken = images.length === 1 ? images[0]! : usual(images, ARRAY_NAMES);
-  // Another one of as many rows, as masks are, is not to be lost unseen.
+  // Another dataset with as many rows, such as masks, must not be lost silently.
   const other = images.find(
     (one) => one !== taken && (taken === null || one.shape[0] === taken.shape[0] || nameOf(one) === nameOf(taken)),
   );
   if (taken !== null && other === undefined) return taken;
   throw unsupported(
     shard,
-    `several datasets in it hold images (${listed(images)}), and one is read at a time: choose it by its path, with --image-feature`,
+    `several of its datasets hold images (${listed(images)}), but only one can be read: choose it by its path, with --image-feature`,
   );
 }
 
 function isImages({ kind, shape }: HdfDataset): boolean {
-  // Of a file without images the first side is 0.
+  // In a file without images the first side is 0.
   if (shape.length === 0 || shape.slice(1).some((side) => side < 1)) return false;
   if (kind === 'bytes') return shape.length === 1;
   const [, , width, channels] = shape;
-  // One image alone has 3 or 4 for a last side.
+  // A single image has 3 or 4 as its last side.
   if (shape.length === 3) return kind === 'byte' && width! > 4;
   return kind === 'byte' && shape.length === 4 && (channels === 3 || channels === 1);
 }

@@ -1,6 +1,6 @@
 import type { ShardLayout } from '../layout.js';
 
-/** HDF5 as h5py and Keras name it. */
+/** The extensions that h5py and Keras use for HDF5. */
 const SHARD_NAME = /\.(h5|hdf5|hdf|he5)$/;
 
 export const HDF5 = {

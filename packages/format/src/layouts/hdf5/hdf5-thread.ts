@@ -20,14 +20,14 @@ const FLOAT = 1;
 const STRING = 3;
 const VARIABLE = 9;
 
-/** Groups in groups that are looked into. */
+/** How many levels of groups are searched. */
 const DEEPEST = 6;
 const MOST_DATASETS = 10_000;
-/** Files that stay open, with what the library keeps of each. */
+/** How many files stay open, with the library's data for each. */
 const MOST_OPEN = 8;
-/** The most that deflate makes of a byte; other filters make less. */
+/** The highest expansion by deflate, in bytes per byte; other filters expand less. */
 const MOST_OF_A_BYTE = 1032;
-/** Filters that h5wasm has (H5Zpublic.h): deflate, shuffle, fletcher32, szip, nbit, scaleoffset. */
+/** Filters that h5wasm supports (H5Zpublic.h): deflate, shuffle, fletcher32, szip, nbit, scaleoffset. */
 const FILTERS = new Set([1, 2, 3, 4, 5, 6]);
 
 interface OpenFile {
@@ -38,7 +38,7 @@ interface OpenFile {
 }
 
 const { reads } = workerData as HdfThreadData;
-/** By location and version. */
+/** Open files by location and version. */
 const opened = new LruCache<string, OpenFile>(MOST_OPEN, (file) => file.close());
 let library: Hdf5Library;
 
@@ -68,8 +68,8 @@ async function answerTo({ location, rows }: HdfRequest): Promise<HdfAnswer> {
 }
 
 /**
- * The file of this version; null: the one that is there now. A file that is open stays the one that it was when it is
- * replaced, so that its rows are those of its list. Throws {@link FileChangedError} if another file is there by now.
+ * The file with this version; null: the current file. An open file stays the same when it is replaced, so its rows
+ * match its list. Throws {@link FileChangedError} if another file is there by now.
  */
 function fileAt(shard: string, version: string | null): OpenFile {
   const wanted = version ?? trying(shard, () => versionOf(statSync(shard, { bigint: true })));
@@ -77,7 +77,7 @@ function fileAt(shard: string, version: string | null): OpenFile {
   const file = known ?? openFile(shard);
   if (known === undefined) opened.set(`${file.version} ${shard}`, file);
   if (version === null || file.version === version) return file;
-  const message = `${shard} has changed: it was replaced since it was first read. Open the dataset again, or restore the file.`;
+  const message = `${shard} was replaced while it was read. Open the dataset again, or restore the file.`;
   throw new FileChangedError({ path: shard }, message);
 }
 
@@ -89,7 +89,7 @@ function trying<T>(shard: string, action: () => T): T {
   }
 }
 
-/** What tells a file from one that replaces it. */
+/** Identifies a version of a file. */
 function versionOf({ dev, ino, size, mtimeNs }: BigIntStats): string {
   return [dev, ino, size, mtimeNs].join('-');
 }
@@ -109,9 +109,9 @@ function openFile(shard: string): OpenFile {
   try {
     const file = guarded(shard, 'this HDF5 file', () => {
       const found = new library.File(place.path, 'r');
-      // What could not be opened has an identifier that is none, and no error.
+      // A file that could not be opened has an invalid identifier, and no error.
       if (found.file_id > 0n) return found;
-      throw new Error('the library does not open it');
+      throw new Error('the library cannot open it');
     });
     return {
       file,
@@ -132,12 +132,12 @@ function listed(shard: string, size: number, file: File): readonly ListedDataset
   return guarded(shard, 'its list of datasets', () => {
     const datasets = [...datasetsIn(file)].map(([path, dataset]) => describe(size, path, dataset));
     if (datasets.length <= MOST_DATASETS) return datasets;
-    const message = `${shard}: it has more than ${MOST_DATASETS} datasets, as files with one dataset an image have; these are not read: write the images into one dataset.`;
+    const message = `${shard}: it has more than ${MOST_DATASETS} datasets, as in files with one dataset per image, which shardtool does not read. Write the images into one dataset.`;
     throw new UnsupportedShardError({ shard }, message);
   });
 }
 
-/** The datasets below a group by their paths, one more than are read at most. Links to other files are not followed. */
+/** The datasets below a group by their paths, at most one more than the limit. Links to other files are not followed. */
 function* datasetsIn(root: Group): Generator<readonly [path: string, dataset: Dataset]> {
   const open = [{ group: root, folder: '', depth: 0 }];
   let found = 0;
@@ -167,7 +167,7 @@ function describe(size: number, path: string, dataset: Dataset): ListedDataset {
       ? { what: `is compressed by ${unknown.join(', ')}`, isDamage: false }
       : bytes <= most
         ? null
-        : { what: `says that it has ${bytes} bytes, more than the file can hold`, isDamage: true };
+        : { what: `claims ${bytes} bytes, more than the file can hold`, isDamage: true };
   return { path, shape, kind: kindOf(metadata), fault };
 }
 
@@ -178,14 +178,14 @@ function kindOf({ type, size, signed, vlen_type: inner }: Dataset['metadata']): 
   return type === VARIABLE && inner?.type === INTEGER && inner.size === 1 ? 'bytes' : 'other';
 }
 
-/** Whatever the library throws means that the file is not what it should be. */
+/** Runs `work`. Any error of the library means that the file is damaged. */
 function guarded<T>(shard: string, what: string, work: () => T): T {
   try {
     return work();
   } catch (cause) {
     if (cause instanceof ShardtoolError) throw cause;
     const said = cause instanceof Error ? cause.message : String(cause);
-    // The library says what happened in one line a function, the innermost last.
+    // The library reports an error with one line per function, the innermost last.
     const reason = [...said.matchAll(/^\s*#\d+: .* in \w+\(\): (.+)$/gm)].at(-1)?.[1] ?? said;
     const message = `${shard}: ${what} cannot be read (${reason}); it is damaged: fetch or write it again.`;
     throw new DamagedShardError({ shard }, message, { cause });

@@ -10,14 +10,15 @@ import { chooseColumns, type HdfColumns, rowLength } from './columns.js';
 import { type HdfDataset, openHdf5 } from './file.js';
 
 /**
- * HDF5 files with a dataset of images (uint8 [n, height, width, 3], or grey) or of files of variable length, and datasets of as many
- * labels. h5wasm reads them, with room for a few rows at a time. Without a dataset of keys, keys are the file's name and a number.
+ * HDF5 files with a dataset of images (uint8 [n, height, width, 3], or grey) or of files of variable length, and
+ * datasets with as many labels. h5wasm reads them, a few rows at a time. Without a dataset of keys, the keys are the
+ * file's name and a number.
  */
 export const hdf5: ShardLayout = layoutWith({});
 
-/** Rows of labels that are read at once. */
+/** How many rows of labels are read at once. */
 const ROWS_AT_ONCE = 1 << 16;
-/** Larger images are none. */
+/** Maximum size of an image, in bytes. */
 const MOST_IMAGE_BYTES = 1 << 30;
 const MOST_CLASS = 0x7fffffff;
 
@@ -74,7 +75,7 @@ function arraysOf(source: Source, image: HdfDataset, rows: ImageRows): ArraySour
       const read = (await image.read(first, images)) as Uint8Array;
       const bytes = images * plane * channels;
       if (read.length !== bytes)
-        throw damaged(source.location, `its dataset "${image.path}" has fewer bytes than its shape says`);
+        throw damaged(source.location, `its dataset "${image.path}" has fewer bytes than its shape implies`);
       if (channels === 3) return read;
       const pixels = new Uint8Array(3 * bytes);
       for (let i = 0; i < bytes; i++) pixels.fill(read[i]!, 3 * i, 3 * i + 3);
@@ -88,7 +89,7 @@ async function rowsOf(shard: string, { image, cls, key, labels }: HdfColumns): P
   for (const dataset of [image, cls, key, ...labels.values()]) dataset?.check();
   const columns = new Map<string, ArrayLike<ColumnValue>>();
   let numbers: ArrayLike<number> | null = cls === null ? null : await classNumbers(cls, count);
-  // What is no number of a class stays what it is.
+  // Values that are not class numbers become a label column.
   if (cls !== null && numbers === null) columns.set(labelOfColumn(cls.path), await valuesOf(cls, count));
   numbers ??= { length: 0 };
   for (const [name, dataset] of labels) columns.set(labelOfColumn(name), await valuesOf(dataset, count));
@@ -113,7 +114,7 @@ async function classNumbers(dataset: HdfDataset, count: number): Promise<Int32Ar
   return numbers;
 }
 
-/** Single values, and rows of several as JSON text. */
+/** Single values, and rows of several values as JSON text. */
 async function valuesOf(dataset: HdfDataset, count: number): Promise<ColumnValue[]> {
   const length = rowLength(dataset, count) ?? 1;
   const values: ColumnValue[] = [];

@@ -2,23 +2,26 @@ import { UnsupportedShardError } from '@shardtool/base';
 
 export type Hdf5Library = typeof import('h5wasm');
 
-/** The package is 15 MB and few need it, so people install it themselves. Throws {@link UnsupportedShardError} where it is not there. */
+/**
+ * Loads h5wasm. The package has 15 MB and few users need it, so they install it themselves. Throws {@link
+ * UnsupportedShardError} if it is missing.
+ */
 export async function loadHdf5(shard: string): Promise<Hdf5Library> {
   try {
-    // The build for browsers has a file system of its own: no link in a file leads to another file of this machine.
+    // The build for browsers has its own file system: a link in a file cannot lead to another file of this machine.
     const library = await import('h5wasm');
     const { activate_throwing_error_handler: throwErrors } = await library.ready;
-    // It prints them otherwise.
+    // By default it prints errors.
     throwErrors();
     return library;
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause;
-    const message = `${shard}: HDF5 is read by the package h5wasm, which is not there; install it beside shardtool: npm install h5wasm`;
+    const message = `${shard}: reading HDF5 needs the package h5wasm, which is not installed. Install it next to shardtool: npm install h5wasm`;
     throw new UnsupportedShardError({ shard }, message, { cause });
   }
 }
 
-/** What of Emscripten's file system is used here: a file whose bytes come from elsewhere. */
+/** The parts of Emscripten's file system that are used here: a file whose bytes come from elsewhere. */
 interface FileNode {
   stream_ops: object;
 }
@@ -31,7 +34,7 @@ interface FileSystem {
   readonly ErrnoError: new (errno: number) => Error;
 }
 
-/** Numbers of WASI: invalid argument, and input or output. */
+/** WASI error numbers: invalid argument, and input/output error. */
 const EINVAL = 28;
 const EIO = 29;
 const FROM_POSITION = 1;
@@ -39,7 +42,7 @@ const FROM_END = 2;
 
 let files = 0;
 
-/** Puts a file of `size` bytes into the library's file system, which holds nothing but what is put there. */
+/** Puts a file of `size` bytes into the library's file system, which contains no other files. */
 export function putFile(
   library: Hdf5Library,
   size: number,

@@ -1,29 +1,29 @@
 import { DamagedShardError, type ErrorRecord, reviveError, WorkerThread } from '@shardtool/base';
 
-/** What a dataset is, as the thread lists it. */
+/** A dataset as the thread lists it. */
 export interface ListedDataset {
   readonly path: string;
   readonly shape: readonly number[];
   readonly kind: HdfKind;
-  /** Why it cannot be read, as the end of "its dataset ..."; and whether another writer could help. */
+  /** Why it cannot be read, to continue "its dataset ..."; and whether the cause is damage. */
   readonly fault: { readonly what: string; readonly isDamage: boolean } | null;
 }
 
-/** What the values of a dataset are, as far as they are read here. `bytes`: of variable length, uint8. */
+/** The value types of a dataset. `bytes`: uint8 of variable length. */
 export type HdfKind = 'byte' | 'integer' | 'float' | 'text' | 'bytes' | 'other';
 
-/** Numbers of all rows one behind the other; or one value a row. */
+/** The numbers of all rows in sequence; or one value per row. */
 export type HdfValues = ArrayLike<number | bigint> | readonly string[] | readonly Uint8Array[];
 
-/** What the thread is asked: for the datasets of a file, or for `count` rows of one from `first` on. */
+/** A request to the thread: list the datasets of a file, or read `count` rows of one from `first` on. */
 export interface HdfRequest {
   readonly location: string;
-  /** Absent: all datasets of the file that is there now are listed. */
+  /** Absent: list all datasets of the current file. */
   readonly rows?: HdfRows;
 }
 
 interface HdfRows {
-  /** Of the file whose datasets were listed. */
+  /** The version of the file whose datasets were listed. */
   readonly version: string;
   readonly path: string;
   readonly first: number;
@@ -36,19 +36,19 @@ export type HdfAnswer =
   | { readonly kind: 'failed'; readonly error: ErrorRecord };
 
 export interface HdfThreadData {
-  /** One word, which the thread counts up with each read of a file. */
+  /** A counter of one word, which the thread increments with each read of a file. */
   readonly reads: Int32Array;
 }
 
-/** In a damaged file the library may go round for ever: so long without an answer, or a read of the file, and it is ended. */
+/** In a damaged file the library may loop forever: the thread is ended after this time without an answer or a read of the file. */
 export const PATIENCE = { ms: 60_000 };
-/** It takes a moment to start, and a file is often opened again soon. */
+/** The thread stays for this time after the last file was closed: it takes a moment to start, and a file is often opened again soon. */
 const IDLE_MS = 10_000;
 const YOUNG_GENERATION_MB = 16;
 
 /**
- * The HDF5 library in a thread of its own, one for all files of this process and one request at a time. Whoever asks gets an answer
- * or an error: the thread that met a fault goes, and the next request starts another.
+ * The HDF5 library in its own thread: one for all files of this process, one request at a time. Every request gets an
+ * answer or an error. After a fault the thread is ended, and the next request starts another one.
  */
 class HdfThread {
   #thread: WorkerThread<HdfAnswer> | null = null;
@@ -58,20 +58,20 @@ class HdfThread {
   #users = 0;
   #leaving: NodeJS.Timeout | undefined;
 
-  /** Throws {@link DamagedShardError}, also where the thread has to be ended, UnsupportedShardError, FileError. */
+  /** Throws {@link DamagedShardError}, also if the thread has to be ended, UnsupportedShardError, and FileError. */
   ask(request: HdfRequest): Promise<Exclude<HdfAnswer, { kind: 'failed' }>> {
     const asked = this.#last.then(() => this.#answerTo(request));
     this.#last = asked.catch(() => undefined);
     return asked;
   }
 
-  /** A file was opened. */
+  /** Counts an opened file. */
   use(): void {
     this.#users++;
     clearTimeout(this.#leaving);
   }
 
-  /** A file was closed; where no other is open for some time, the thread goes. It keeps no process alive. */
+  /** Counts a closed file. If none is open for some time, the thread is ended. It does not keep the process alive. */
   leave(): void {
     this.#users--;
     if (this.#users === 0) this.#leaving = setTimeout(() => void this.#end(), IDLE_MS).unref();
@@ -86,7 +86,7 @@ class HdfThread {
     const watch = setInterval(() => {
       const reads = Atomics.load(this.#reads, 0);
       if (reads === last) {
-        const message = `${shard}: the HDF5 library does not come to an end with it; it is damaged: fetch or write it again.`;
+        const message = `${shard}: the HDF5 library does not finish reading it; it is damaged: fetch or write it again.`;
         this.#settle?.(new DamagedShardError({ shard }, message));
         void this.#end();
       }
@@ -130,5 +130,5 @@ class HdfThread {
   }
 }
 
-/** Of this process, or of the worker thread that converts. */
+/** The thread of this process, or of the worker thread that converts. */
 export const hdfThread = new HdfThread();

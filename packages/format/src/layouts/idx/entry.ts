@@ -1,6 +1,6 @@
 import type { ShardLayout } from '../layout.js';
 
-/** The form of MNIST and its kin: `train-images-idx3-ubyte`, `t10k-images.idx3-ubyte.gz`; labels lie beside the images. */
+/** Names of MNIST and similar files: `train-images-idx3-ubyte`, `t10k-images.idx3-ubyte.gz`. Labels are in a file next to the images. */
 const SHARD_NAME = /images[-.]idx3-ubyte(\.gz)?$/;
 
 export const IDX = {

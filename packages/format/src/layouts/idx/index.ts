@@ -7,9 +7,9 @@ import type { ShardLayout } from '../layout.js';
 import { unpacked } from '../unpacked.js';
 
 /**
- * IDX files of grey images, as MNIST has them (yann.lecun.com/exdb/mnist): 0x00000803, number, height and width (big-endian), and a
- * byte a pixel; labels in a file beside, 0x00000801 and their number. Grey becomes three equal channels. By gzip they are unpacked
- * into a file without a name when they are opened.
+ * IDX files of grey images, like MNIST (yann.lecun.com/exdb/mnist): 0x00000803, number, height and width (big-endian),
+ * and one byte per pixel; labels in a file next to it, 0x00000801 and their number. Grey becomes three equal channels.
+ * Files compressed with gzip are decompressed into an unnamed temporary file when they are opened.
  */
 export const idx: ShardLayout = {
   name: 'idx',
@@ -24,7 +24,7 @@ const IMAGES = 0x00000803;
 const LABELS = 0x00000801;
 const IMAGES_HEAD = 16;
 const LABELS_HEAD = 8;
-/** Larger ones are no digits. */
+/** Maximum side length in pixels. */
 const MOST_SIDE = 1 << 14;
 
 async function open(packed: Source): Promise<ArraySource> {
@@ -48,7 +48,7 @@ async function opened(source: Source, packed: Source): Promise<ArraySource> {
     number,
   ];
   if (magic !== IMAGES || width === 0 || height === 0 || width > MOST_SIDE || height > MOST_SIDE)
-    throw damaged(location, 'it does not begin as an IDX file of images does');
+    throw damaged(location, 'it does not begin like an IDX file of images');
   const plane = width * height;
   if (IMAGES_HEAD + count * plane !== size) throw cut(location, size, `${count} images of ${width} x ${height}`);
   return new ArraySource(
@@ -65,7 +65,7 @@ async function opened(source: Source, packed: Source): Promise<ArraySource> {
   );
 }
 
-/** From the file beside: `train-labels-idx1-ubyte` for `train-images-idx3-ubyte`. Throws {@link FileError} where there is none. */
+/** Reads the labels file: `train-labels-idx1-ubyte` for `train-images-idx3-ubyte`. Throws {@link FileError} if it is missing. */
 async function readLabels(shard: Source, count: number): Promise<Uint8Array> {
   const images = shard.location;
   const name = splitLocation(images).name.replace('images', 'labels').replace('idx3', 'idx1');
@@ -80,7 +80,7 @@ async function readLabels(shard: Source, count: number): Promise<Uint8Array> {
     const source = await plain(packed);
     try {
       const head = await read(source, 0, LABELS_HEAD);
-      if (head.readUInt32BE(0) !== LABELS) throw damaged(location, 'it does not begin as an IDX file of labels does');
+      if (head.readUInt32BE(0) !== LABELS) throw damaged(location, 'it does not begin like an IDX file of labels');
       if (head.readUInt32BE(4) !== count)
         throw damaged(location, `it has ${head.readUInt32BE(4)} labels for ${count} images`);
       return await read(source, LABELS_HEAD, count);
@@ -88,7 +88,7 @@ async function readLabels(shard: Source, count: number): Promise<Uint8Array> {
       await source.close();
     }
   }
-  throw new FileError({ path: images }, `${images} has no labels beside it: ${names[0]} is not there; fetch it, too.`);
+  throw new FileError({ path: images }, `${images} has no labels file next to it: ${names[0]} is missing; fetch it, too.`);
 }
 
 async function plain(source: Source): Promise<Source> {
@@ -108,7 +108,7 @@ async function read(source: Source, offset: number, bytes: number): Promise<Buff
 function cut(shard: string, size: number, what: string): TruncatedShardError {
   return new TruncatedShardError(
     { shard, offset: size },
-    `${shard}: it has ${size} bytes, and says that it holds ${what}; fetch it again.`,
+    `${shard}: it has ${size} bytes, but its header says that it holds ${what}; fetch it again.`,
   );
 }
 

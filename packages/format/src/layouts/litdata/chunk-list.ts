@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { labelValue } from '../column-names.js';
 import type { ColumnRole, ValueColumn } from '../value-columns.js';
 
-/** What `index.json` of a LitData dataset says (litdata, streaming/writer.py). */
+/** The content of `index.json` of a LitData dataset (litdata, streaming/writer.py). */
 const LIST = z.object({
   chunks: z.array(z.object({ filename: z.string(), chunk_bytes: z.int(), chunk_size: z.int() })),
   config: z.object({
@@ -17,17 +17,17 @@ const LIST = z.object({
 
 export type ChunkList = z.infer<typeof LIST>;
 
-/** Throws where the text is no such list. */
+/** Throws if the text is not such a list. */
 export function parseChunkList(text: string): ChunkList {
   return LIST.parse(JSON.parse(text));
 }
 
-/** Names of the chunks in their order. */
+/** Names of the chunks, in order. */
 export function listedChunks(text: string): readonly string[] {
   return parseChunkList(text).chunks.map(({ filename }) => filename);
 }
 
-/** What its samples are made of: a tree of dicts, lists and tuples, as the text of JSON in JSON (litdata, utilities/_pytree.py). */
+/** The structure of its samples: a tree of dicts, lists and tuples, as JSON text inside JSON (litdata, utilities/_pytree.py). */
 interface TreeSpec {
   readonly type: string | null;
   readonly context: string | null;
@@ -38,16 +38,16 @@ const TREE: z.ZodType<TreeSpec> = z.lazy(() =>
   z.object({ type: z.string().nullable(), context: z.string().nullable(), children_spec: z.array(TREE) }),
 );
 const NAMES = z.array(z.union([z.string(), z.number()]));
-/** A tree of more levels is none of a sample's. */
+/** Maximum depth of a tree. */
 const DEEPEST = 32;
 
-/** The columns in the order in which their values lie, and which one is the class where names do not say it. */
+/** The columns in the order of their values, and which one is the class if names do not tell. */
 export interface ChunkColumns {
   readonly columns: readonly ValueColumn[];
   readonly cls?: string;
 }
 
-/** `refuse` makes the error for a column whose values are not read. Throws what is no tree of so many values. */
+/** `refuse` builds the error for a column whose values cannot be read. Throws if the tree does not have that many values. */
 export function columnsOf(
   { data_format, data_spec }: ChunkList['config'],
   refuse: (column: string, serializer: string) => Error,
@@ -56,7 +56,7 @@ export function columnsOf(
     data_spec == null ? null : TREE.parse(z.tuple([z.literal(1), z.unknown()]).parse(JSON.parse(data_spec))[1]);
   const names = tree === null ? data_format.map((_, i) => placeName(i)) : leavesOf(tree, '', 0);
   if (names.length !== data_format.length || new Set(names).size !== names.length)
-    throw new RangeError('its names are not those of its values');
+    throw new RangeError('its names do not match its values');
   const columns = data_format.map((serializer, i) => {
     const name = names[i]!;
     const role = roleOf(serializer);
@@ -74,7 +74,7 @@ function leavesOf({ type, context, children_spec }: TreeSpec, name: string, dept
   if (depth > DEEPEST) throw new RangeError('it is too deep');
   if (type === null) return [name === '' ? placeName(0) : name];
   const keys = /[dD]ict$/.test(type) ? NAMES.parse(JSON.parse(context ?? '')) : children_spec.map((_, i) => i);
-  if (keys.length !== children_spec.length) throw new RangeError('a dict of it has other keys than values');
+  if (keys.length !== children_spec.length) throw new RangeError('one of its dicts has keys that do not match its values');
   return children_spec.flatMap((child, i) => {
     const key = typeof keys[i] === 'number' && name === '' ? placeName(keys[i]) : String(keys[i]);
     return leavesOf(child, name === '' ? key : `${name}/${key}`, depth + 1);
@@ -90,7 +90,7 @@ const exactly = (bytes: DataView, length: number) => {
   return bytes;
 };
 
-/** Serializers by name (litdata, streaming/serializers.py); numbers are little-endian. */
+/** Serializers by name (litdata, streaming/serializers.py). Numbers are little-endian. */
 const ROLES: Readonly<Record<string, ColumnRole>> = {
   jpeg: { kind: 'bytes', extension: 'bin' },
   bytes: { kind: 'bytes', extension: 'bin' },
@@ -106,7 +106,7 @@ const ROLES: Readonly<Record<string, ColumnRole>> = {
   bool: { kind: 'value', value: (bytes) => exactly(bytes, 1).getUint8(0) !== 0 },
 };
 
-/** What values become; null for those that are not read. Behind ":" stands the ending of the file that a value was: `image:png`. */
+/** What values become; null for those that cannot be read. After ":" follows the extension of the original file: `image:png`. */
 function roleOf(serializer: string): ColumnRole | null {
   const [name] = serializer.split(':');
   return Object.hasOwn(ROLES, name!) ? ROLES[name!]! : null;

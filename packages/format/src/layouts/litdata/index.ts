@@ -9,10 +9,10 @@ import { ColumnReader, damaged, type StoredValue, unsupported } from '../value-c
 import { type ChunkColumns, type ChunkList, columnsOf, parseChunkList } from './chunk-list.js';
 
 /**
- * Chunks of Lightning's LitData, read as they are. A chunk is a number of samples, the place of each and of the end (uint32,
- * little-endian), and the samples: the length of each value, then all values (litdata, streaming/writer.py). What the values are
- * stands in `index.json` beside. Samples have no keys there: theirs are the chunk's name and their number. Pickled values are refused: to read them
- * is to run what is in them.
+ * Chunks of Lightning's LitData, read in place. A chunk is a number of samples, the offset of each and of the end
+ * (uint32, little-endian), and the samples: the length of each value, then all values (litdata, streaming/writer.py).
+ * `index.json` next to it describes the values. Samples have no keys there: here the key is the chunk's name and the
+ * sample's number. Pickled values are rejected: reading them means running their content.
  */
 export const litdata: ShardLayout = { name: 'litdata', extension: '.bin', isOpenedByWalk: true, samples, unpack };
 
@@ -20,10 +20,10 @@ const WORD = 4;
 const LIST_FILE = 'index.json';
 const MOST_LIST_BYTES = 1 << 28;
 const YIELDED = 256;
-/** How a chunk begins that is compressed as a whole, and one whose samples are, some at a time. */
+/** The first bytes of a chunk that is compressed as a whole, and of one with groups of compressed samples. */
 const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 const FRAMED = Buffer.from('LDFZ01\0\0', 'latin1');
-/** How one ends that has its rows in a table of Arrow. */
+/** The last bytes of a chunk with its rows in an Arrow table. */
 const ARROW = Buffer.from('LDARW01\0', 'latin1');
 
 async function unpack(source: Source): Promise<Source> {
@@ -40,7 +40,7 @@ async function* samples(source: Source): AsyncGenerator<readonly SamplePosition[
   const places = await readPlaces(source, window);
   const listed = list.chunks.find(({ filename }) => filename === named);
   if (listed !== undefined && listed.chunk_size !== places.length - 1)
-    throw damaged(shard, 0, `it has ${places.length - 1} samples, and ${LIST_FILE} says ${listed.chunk_size}`);
+    throw damaged(shard, 0, `it has ${places.length - 1} samples, but ${LIST_FILE} says ${listed.chunk_size}`);
   const { columns, cls } = columnsIn(shard, list.config);
   const reader = new ColumnReader(window, shard, columns, cls);
   const stem = named.replace(/(\.\w+(:\d+)?)?\.bin$/, '');
@@ -57,23 +57,23 @@ async function* samples(source: Source): AsyncGenerator<readonly SamplePosition[
   if (found.length > 0) yield found;
 }
 
-/** Throws for chunks whose samples do not lie in them one by one. */
+/** Throws for chunks whose samples are not stored one by one. */
 async function checkKind(source: Source): Promise<void> {
   const { location: shard } = source;
   const head = await edge(source, 0);
   if (head.subarray(0, ZSTD.length).equals(ZSTD)) {
     const what =
-      'it is compressed, so no sample of it can be read by itself: "shardtool convert" reads it, or write it anew without compression';
+      'it is compressed, so its samples cannot be read individually. Convert it with "shardtool convert", or write it again without compression';
     throw unsupported(shard, what);
   }
   if (head.equals(FRAMED))
     throw unsupported(
       shard,
-      'its samples are compressed some at a time, which is not read; write it anew without compression',
+      'its samples are compressed in groups, which shardtool does not read; write it again without compression',
     );
   if ((await edge(source, source.size - ARROW.length)).equals(ARROW)) {
     const what =
-      'its rows lie in a table of Arrow, as newer versions of litdata keep dicts of plain values, which is not read; write images as litdata.types.Jpeg, or samples as tuples';
+      'its rows are in an Arrow table, which newer versions of litdata use for dicts of plain values and which shardtool does not read. Write images as litdata.types.Jpeg, or samples as tuples';
     throw unsupported(shard, what);
   }
 }
@@ -88,7 +88,7 @@ async function readList(chunk: Source): Promise<ChunkList> {
   const { location: shard } = chunk;
   const location = joinLocation(splitLocation(shard).folder, LIST_FILE);
   const source = await openSibling(chunk, LIST_FILE).catch((cause: Error) => {
-    const message = `${shard} cannot be read without ${LIST_FILE}, which says what its values are and is not beside it (${cause.message}); fetch it, too.`;
+    const message = `${shard} cannot be read without ${LIST_FILE}, which describes its values and is not next to it (${cause.message}); fetch it, too.`;
     throw new FileError({ path: location }, message, { cause });
   });
   try {
@@ -97,7 +97,7 @@ async function readList(chunk: Source): Promise<ChunkList> {
     return parseChunkList(bytes.toString('utf8', 0, read));
   } catch (cause) {
     if (cause instanceof FileError) throw cause;
-    const message = `${location} cannot be read as what LitData says of its chunks; fetch it again.`;
+    const message = `${location} cannot be read as LitData's list of chunks; fetch it again.`;
     throw new FileError({ path: location }, message, { cause });
   } finally {
     await source.close();
@@ -106,27 +106,27 @@ async function readList(chunk: Source): Promise<ChunkList> {
 
 function columnsIn(shard: string, config: ChunkList['config']): ChunkColumns {
   if (config.encryption != null)
-    throw unsupported(shard, 'it is encrypted, which is not read; write it anew without encryption');
+    throw unsupported(shard, 'it is encrypted, which shardtool does not read; write it again without encryption');
   const loader = config.item_loader ?? 'PyTreeLoader';
   if (loader !== 'PyTreeLoader')
-    throw unsupported(shard, `it was written for ${JSON.stringify(loader)}, and only chunks for PyTreeLoader are read`);
+    throw unsupported(shard, `it was written for ${JSON.stringify(loader)}, but shardtool reads only chunks for PyTreeLoader`);
   if (config.compression != null && (config.compression_level ?? 'chunk') !== 'chunk')
     throw unsupported(
       shard,
-      'its samples are compressed one by one, which is not read; write it anew without compression',
+      'its samples are compressed one by one, which shardtool does not read; write it again without compression',
     );
   const refuse = (column: string, serializer: string) =>
     unsupported(
       shard,
       serializer === 'pickle'
-        ? `its value "${column}" is pickled, and to read that is to run what is in it; write it anew without that value`
-        : `its value "${column}" was written by the serializer ${JSON.stringify(serializer)}, which is not read; write it anew as bytes`,
+        ? `its value "${column}" is pickled, and reading it would mean running its content; write it again without that value`
+        : `its value "${column}" was written by the serializer ${JSON.stringify(serializer)}, which shardtool does not read; write it again as bytes`,
     );
   try {
     return columnsOf(config, refuse);
   } catch (cause) {
     if (cause instanceof Error && cause.name === 'UnsupportedShardError') throw cause;
-    throw damaged(shard, 0, `what ${LIST_FILE} says of its values cannot be read`);
+    throw damaged(shard, 0, `the description of its values in ${LIST_FILE} cannot be read`);
   }
 }
 
@@ -151,7 +151,7 @@ async function valuesAt(
     throw damaged(
       shard,
       offset,
-      `the values of sample ${key} take ${at - offset} bytes, and there are ${end - offset}`,
+      `the values of sample ${key} take ${at - offset} bytes, but it has ${end - offset}`,
     );
   return values;
 }

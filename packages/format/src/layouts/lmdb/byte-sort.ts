@@ -1,13 +1,13 @@
-/** Below so many, insertion is quicker. */
+/** For fewer strings, insertion sort is faster. */
 const FEW = 12;
 
 /**
- * Sorts the numbers of distinct byte strings by their bytes, shorter ones first where one goes on after the other.
- * String i is `bytes` from `starts[i]` to `starts[i + 1]`. In place; multikey quicksort (Bentley and Sedgewick, "Fast
- * Algorithms for Sorting and Searching Strings", 1997), which looks at each byte about once.
+ * Sorts the numbers of distinct byte strings by their bytes, a prefix before longer strings. String i is `bytes` from
+ * `starts[i]` to `starts[i + 1]`. In place; multikey quicksort (Bentley and Sedgewick, "Fast Algorithms for Sorting and
+ * Searching Strings", 1997), which looks at each byte about once.
  */
 export function sortByBytes(order: Uint32Array, bytes: Uint8Array, starts: Float64Array): Uint32Array {
-  /** Byte `depth` of string `index`, from 1 to 256; 0 behind its end. */
+  /** Byte `depth` of string `index`, from 1 to 256; 0 after its end. */
   const byteAt = (index: number, depth: number): number => {
     const at = starts[index]! + depth;
     return at < starts[index + 1]! ? bytes[at]! + 1 : 0;
@@ -27,7 +27,7 @@ export function sortByBytes(order: Uint32Array, bytes: Uint8Array, starts: Float
       order[at] = index;
     }
   };
-  /** Ranges that are still to be sorted, and how many bytes their strings have in common. */
+  /** Ranges that still have to be sorted, and how many bytes their strings have in common. */
   const ranges = [{ low: 0, high: order.length, depth: 0 }];
   for (let range = ranges.pop(); range !== undefined; range = ranges.pop()) {
     const { low, high, depth } = range;

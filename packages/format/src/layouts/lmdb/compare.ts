@@ -1,6 +1,6 @@
 /**
- * Below 0 where the bytes from `start` to `end` come before `key`, 0 where they are equal; a key comes before those that
- * go on after it. Keys are short, and for those this is several times as quick as a call of `Buffer.compare`.
+ * Negative if the bytes from `start` to `end` sort before `key`, 0 if they are equal. A prefix sorts before longer
+ * keys. Keys are short, and for short keys this is several times as fast as `Buffer.compare`.
  */
 export function compareKey(bytes: Uint8Array, start: number, end: number, key: Uint8Array): number {
   const length = Math.min(end - start, key.length);

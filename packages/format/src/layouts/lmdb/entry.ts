@@ -1,6 +1,6 @@
 import type { WrittenLayout } from '../layout.js';
 
-/** Where the magic number is: on 64 bits, on 32 bits, and in version 1.0. Opening says which of these are read. */
+/** Offsets of the magic number: on 64 bits, on 32 bits, and in version 1.0. Opening checks which of these can be read. */
 const MAGIC_AT = [16, 12, 24];
 
 function isMagic(word: Buffer): boolean {

@@ -10,7 +10,7 @@ export { LmdbDatabase, type LmdbEntry } from './read.js';
 
 /**
  * Shards as LMDB databases: a folder with `data.mdb` in it, in the data format of liblmdb 0.9, which Python's lmdb and
- * `mdb_stat` open. The value of a key is a msgpack map of the sample's fields. Reading takes {@link lmdbImages} as well.
+ * `mdb_stat` open. The value of a key is a msgpack map of the sample's fields. Reading also accepts {@link lmdbImages}.
  */
 export const lmdb: WrittenLayout = {
   name: 'lmdb',
@@ -22,7 +22,7 @@ export const lmdb: WrittenLayout = {
   salvage,
 };
 
-/** The same with the encoded image alone as the value, and nothing else in the database, as torchvision's LSUN reads it. */
+/** LMDB databases with the encoded image alone as the value, and nothing else, as torchvision's LSUN reads them. */
 export const lmdbImages: WrittenLayout = {
   ...lmdb,
   imageOnly: true,
@@ -30,7 +30,7 @@ export const lmdbImages: WrittenLayout = {
   createWriter: (fd, shard, most) => new LmdbWriter(fd, shard, new ImageEncoder(), most),
 };
 
-/** With LMDB's own limit, for those who want to know before there is a shard. */
+/** The rules with LMDB's own size limit, to check samples before there is a shard. */
 function rulesOf(encoder: ValueEncoder, rules: SampleRules): SampleRules {
   return { ...rules, checkStored: (shard, key, fields) => void plannedBytes(encoder, shard, key, fields) };
 }

@@ -1,9 +1,9 @@
 import { DamagedShardError, UnsupportedShardError } from '@shardtool/base';
 import { encodePageHeader, FIRST_DATA_PAGE, PageType, pageType, readU64, writeU64 } from './page.js';
 
-/** The two meta pages (mdb.c: MDB_meta, MDB_db). The one with the higher transaction counts. */
+/** The two meta pages (mdb.c: MDB_meta, MDB_db). The one with the higher transaction number is valid. */
 
-/** What is read of a meta page. */
+/** How many bytes of a meta page are read. */
 export const META_BYTES = 152;
 const MAGIC = 0xbeefc0de;
 const DATA_VERSION = 1;
@@ -11,20 +11,20 @@ const DATA_VERSION = 1;
 const MAX_DEPTH = 32;
 const MIN_PAGE_BYTES = 256;
 const MAX_PAGE_BYTES = 32768;
-/** Room that the memory map of other readers has behind the data. */
+/** Room that the memory map of other readers has after the data. */
 const MAP_SLACK_BYTES = 1 << 20;
 
-/** Places in a meta page, its header included. */
+/** Offsets in a meta page, its header included. */
 const MAGIC_AT = 16;
 const VERSION_AT = 20;
 const MAP_SIZE_AT = 32;
-/** Record of the database of free pages; its first word is the page size. */
+/** The record of the database of free pages. Its first word is the page size. */
 const FREE_AT = 40;
 const MAIN_AT = 88;
 const LAST_PAGE_AT = 136;
 const TRANSACTION_AT = 144;
 
-/** Places in a database's record. */
+/** Offsets in a database's record. */
 const FLAGS = 4;
 const DEPTH = 6;
 const BRANCH_PAGES = 8;
@@ -35,18 +35,18 @@ const ROOT = 40;
 const NO_ROOT = 0xffffffffffffffffn;
 
 const REFUSED_FLAGS: readonly (readonly [flag: number, name: string])[] = [
-  [0x04, 'keys that may come more than once (MDB_DUPSORT)'],
+  [0x04, 'duplicate keys (MDB_DUPSORT)'],
   [0x02, 'reversed keys (MDB_REVERSEKEY)'],
   [0x08, 'integer keys (MDB_INTEGERKEY)'],
 ];
 const INTEGER_KEYS = 0x08;
 
-/** The tree of a database, and how many pages it has. */
+/** The tree of a database, and its page counts. */
 export interface Tree {
-  /** Levels of pages; 0 when empty. */
+  /** Levels of pages; 0 if empty. */
   readonly depth: number;
   readonly entries: number;
-  /** Page number; null when empty. */
+  /** Page number; null if empty. */
   readonly root: number | null;
   readonly branchPages: number;
   readonly leafPages: number;
@@ -61,7 +61,7 @@ export interface Meta {
   readonly main: Tree;
 }
 
-/** The page size, from the first bytes of a file. Throws for everything that is no LMDB file of this kind, by name. */
+/** The page size, from the first bytes of a file. Throws an error that names the kind of any other file. */
 export function pageBytesOf(head: Buffer, shard: string): number {
   if (head.readUInt32LE(MAGIC_AT) !== MAGIC) throw notThisKind(head, shard);
   const version = head.readUInt32LE(VERSION_AT);
@@ -73,7 +73,7 @@ export function pageBytesOf(head: Buffer, shard: string): number {
   return pageBytes;
 }
 
-/** Reads meta page 0 or 1. Both of a file must be whole, or liblmdb does not open it either. */
+/** Reads meta page 0 or 1. Both pages of a file must be valid; liblmdb requires this too. */
 export function decodeMeta(page: Buffer, index: number, pageBytes: number, shard: string): Meta {
   const transaction = page.readBigUInt64LE(TRANSACTION_AT);
   const meta = { pageBytes, lastPage: readU64(page, LAST_PAGE_AT), transaction, main: decodeTree(page) };
@@ -94,7 +94,7 @@ export function decodeMeta(page: Buffer, index: number, pageBytes: number, shard
   return meta;
 }
 
-/** The newer of the two, whose main database is one that can be read. Throws for flags that change the order of keys. */
+/** The newer of the two, if its main database can be read. Throws for flags that change the order of keys. */
 export function newestMeta(metas: readonly [Meta, Meta], pages: readonly [Buffer, Buffer], shard: string): Meta {
   const newest = metas[1].transaction > metas[0].transaction ? 1 : 0;
   const flags = pages[newest].readUInt16LE(MAIN_AT + FLAGS);
@@ -103,7 +103,7 @@ export function newestMeta(metas: readonly [Meta, Meta], pages: readonly [Buffer
   return metas[newest];
 }
 
-/** Both meta pages of a new file: an empty one, and behind it one with the tree, as `mdb_copy -c` writes them. */
+/** Both meta pages of a new file: an empty one, then one with the tree, as `mdb_copy -c` writes them. */
 export function encodeMetas(tree: Tree, lastPage: number, pageBytes: number): Buffer {
   const pages = Buffer.alloc(2 * pageBytes);
   const mapBytes = (lastPage + 1) * pageBytes + MAP_SLACK_BYTES;
@@ -154,7 +154,7 @@ function decodeTree(page: Buffer): Tree {
   };
 }
 
-/** Other machines and versions have their magic number elsewhere. */
+/** The error for a file of another machine or version, which has its magic number at another offset. */
 function notThisKind(head: Buffer, shard: string): Error {
   if (head.readUInt32BE(MAGIC_AT) === MAGIC || head.readUInt32BE(12) === MAGIC) {
     return unsupported(shard, 'was written by LMDB on a big-endian machine');
@@ -172,6 +172,6 @@ function unsupported(shard: string, trouble: string): UnsupportedShardError {
 }
 
 function damaged(shard: string, offset: number, trouble: string): DamagedShardError {
-  const message = `${shard}: the meta page at byte ${offset} ${trouble}; the shard is damaged or no shard: fetch or write it again.`;
+  const message = `${shard}: the meta page at byte ${offset} ${trouble}; the shard is damaged, or this is not a shard: fetch or write it again.`;
   return new DamagedShardError({ shard, offset }, message);
 }

@@ -23,7 +23,7 @@ export class PageBuilder {
     return even(nodeBytes) + POINTER_BYTES <= this.#upper - this.#lower;
   }
 
-  /** Gives the next node its place in the page. Nodes come in the order of their keys. */
+  /** Allocates the next node in the page. Nodes are added in the order of their keys. */
   place(nodeBytes: number): number {
     this.#upper -= even(nodeBytes);
     this.page[this.#upper + even(nodeBytes) - 1] = 0;
@@ -32,7 +32,7 @@ export class PageBuilder {
     return this.#upper;
   }
 
-  /** A value that is in the node that was placed last, with the checksum that it should have. */
+  /** Records a value of the last node, with the checksum that it should have. */
   take(value: SummedBytes): void {
     this.#summed.push(value);
   }

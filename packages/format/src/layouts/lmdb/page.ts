@@ -1,6 +1,6 @@
 /**
  * Pages of the LMDB data format, version 1, on a 64-bit little-endian machine (liblmdb 0.9, mdb.c: MDB_page, MDB_node).
- * Page n is at n times the page's size in the file. Offsets in a page count from its start.
+ * Page n is at n times the page size in the file. Offsets in a page count from its start.
  */
 
 /** The page size that is written. */
@@ -13,24 +13,24 @@ export const MAX_VALUE_BYTES = 0xffffffff;
 
 export const PAGE_HEADER_BYTES = 16;
 export const NODE_HEADER_BYTES = 8;
-/** A tree page has a list of 16-bit node offsets behind its header. */
+/** A tree page has a list of 16-bit node offsets after its header. */
 export const POINTER_BYTES = 2;
-/** What stands in a leaf in place of a large value: the number of its first page. */
+/** A leaf stores this in place of a large value: the number of its first page. */
 export const PAGE_NUMBER_BYTES = 8;
 
-/** mp_flags. Other bits live in memory only. */
+/** mp_flags. Other bits exist only in memory. */
 export const PageType = { branch: 0x01, leaf: 0x02, overflow: 0x04, meta: 0x08 } as const;
-/** The bits that say what a page is, those for duplicate keys included. */
+/** The bits that identify the type of a page, including those for duplicate keys. */
 const TYPE_BITS = 0x6f;
 
-/** mn_flags: the value is on pages of its own; it is a named database; it is a set of duplicates. */
+/** mn_flags: the value is on overflow pages; it is a named database; it is a set of duplicates. */
 export const NodeFlag = { bigData: 1, subDatabase: 2, duplicates: 4 } as const;
 
-/** Places in a node's header; the length of the value, or the low half of a branch's page number, comes first. */
+/** Offsets in a node's header. The length of the value, or the low half of a branch's page number, comes first. */
 export const NODE_FLAGS_AT = 4;
 export const NODE_KEY_BYTES_AT = 6;
 
-/** Places in a page's header. */
+/** Offsets in a page's header. */
 const TYPE_AT = 10;
 const LOWER_AT = 12;
 const UPPER_AT = 14;
@@ -46,7 +46,7 @@ export function fitsLeaf(keyBytes: number, valueBytes: number, pageBytes: number
   return NODE_HEADER_BYTES + keyBytes + valueBytes <= maxNodeBytes(pageBytes);
 }
 
-/** How many pages a value takes that does not stay in its leaf: a run with one header (mdb.c, OVPAGES). */
+/** How many pages a value outside its leaf takes: a run with one header (mdb.c, OVPAGES). */
 export function runPages(valueBytes: number, pageBytes: number): number {
   return Math.floor((PAGE_HEADER_BYTES - 1 + valueBytes) / pageBytes) + 1;
 }
@@ -56,7 +56,7 @@ export function even(bytes: number): number {
   return bytes + (bytes & 1);
 }
 
-/** An unsigned 64-bit number; -1 above 2^53, where every check of a range refuses it. */
+/** An unsigned 64-bit number; -1 above 2^53, which every range check rejects. */
 export function readU64(bytes: Buffer, at: number): number {
   const high = bytes.readUInt32LE(at + 4);
   return high > 0x1fffff ? -1 : high * 2 ** 32 + bytes.readUInt32LE(at);
@@ -75,12 +75,12 @@ export function pageType(page: Buffer): number {
   return page.readUInt16LE(TYPE_AT) & TYPE_BITS;
 }
 
-/** Where the list of node offsets ends, and where the first node begins. */
+/** The end of the list of node offsets, and the offset of the first node. */
 export function pageBounds(page: Buffer): { lower: number; upper: number } {
   return { lower: page.readUInt16LE(LOWER_AT), upper: page.readUInt16LE(UPPER_AT) };
 }
 
-/** How many pages the run has that begins with this one. */
+/** The number of pages in the run that begins with this page. */
 export function pagesOfRun(page: Buffer): number {
   return page.readUInt32LE(OVERFLOW_PAGES_AT);
 }
@@ -96,20 +96,20 @@ export function encodePageBounds(page: Buffer, lower: number, upper: number): vo
   page.writeUInt16LE(upper, UPPER_AT);
 }
 
-/** The header in front of a value on pages of its own. */
+/** Writes the header before a value on overflow pages. */
 export function encodeRunHeader(page: Buffer, number: number, pages: number): void {
   encodePageHeader(page, number, PageType.overflow);
   page.writeUInt32LE(pages, OVERFLOW_PAGES_AT);
 }
 
-/** A leaf's node: the value itself, or the page number of a large one, goes behind the key. */
+/** Writes a leaf's node: the value itself, or the page number of a large one, follows the key. */
 export function encodeLeafNode(page: Buffer, at: number, valueBytes: number, flags: number, keyBytes: number): void {
   page.writeUInt32LE(valueBytes, at);
   page.writeUInt16LE(flags, at + NODE_FLAGS_AT);
   page.writeUInt16LE(keyBytes, at + NODE_KEY_BYTES_AT);
 }
 
-/** A branch's node: all keys of `child` are at least the key that goes behind it. */
+/** Writes a branch's node: all keys of `child` are at least the key that follows it. */
 export function encodeBranchNode(page: Buffer, at: number, child: number, keyBytes: number): void {
   page.writeUInt32LE(child % 2 ** 32, at);
   page.writeUInt16LE(Math.floor(child / 2 ** 32), at + NODE_FLAGS_AT);

@@ -5,28 +5,28 @@ import { decodeMeta, META_BYTES, type Meta, newestMeta, pageBytesOf, type Tree }
 import { FIRST_DATA_PAGE, PAGE_HEADER_BYTES, PageType, pageNumber, pagesOfRun, pageType, runPages } from './page.js';
 import { TreePage } from './tree-page.js';
 
-/** Pages that are kept once they were read. Branches are few and needed for every look-up. */
+/** How many branch pages are cached. Branches are few and needed for every look-up. */
 const KEPT_BRANCHES = 4096;
 const KEPT_LEAVES = 256;
 const AT_ONCE_BYTES = 64 << 10;
-/** After so many pages there is a turn of the event loop, some milliseconds later. */
+/** After this many pages the walk yields to the event loop; that is every few milliseconds. */
 const PAGES_A_TURN = 1024;
 
 /** One entry of a database. */
 export interface LmdbEntry {
   readonly key: Buffer;
-  /** Where in the file its value lies. */
+  /** Offset of its value in the file. */
   readonly offset: number;
   readonly bytes: number;
-  /** The value, where it is small and lies in the leaf; null where it has pages of its own, which begin with `page`. */
+  /** The value if it is small and stored in the leaf; null if it is on overflow pages, which begin with `page`. */
   readonly inline: Buffer | null;
   readonly page: number;
 }
 
 /**
- * An LMDB file of data format 1 (liblmdb 0.9, 64 bits, little endian), read by position and not by a memory map, so that
- * damage ends in an error and not in the end of the process. No page or value outside the file is ever asked for, and no
- * memory is taken for one. The file must not be written to meanwhile.
+ * An LMDB file of data format 1 (liblmdb 0.9, 64 bits, little endian), read with positioned reads instead of a memory
+ * map, so that damage ends in an error and not in a crash of the process. No page or value outside the file is ever
+ * requested, and no memory is allocated for one. The file must not be written to meanwhile.
  */
 export class LmdbDatabase {
   /** Number of entries. */
@@ -48,8 +48,8 @@ export class LmdbDatabase {
   }
 
   /**
-   * Opens a database; the source stays the caller's to close. Throws {@link UnsupportedShardError} for files of other
-   * versions, machines and kinds of database, {@link DamagedShardError} for anything that is not whole.
+   * Opens a database. The caller closes the source. Throws {@link UnsupportedShardError} for files of other versions,
+   * machines and kinds of database, and {@link DamagedShardError} for any damage.
    */
   static async open(source: Source): Promise<LmdbDatabase> {
     const { location } = source;
@@ -60,13 +60,13 @@ export class LmdbDatabase {
     return new LmdbDatabase(source, newestMeta(metas, [first, second], location));
   }
 
-  /** The value of a key, a string as UTF-8; undefined where there is none. */
+  /** The value of a key, a string as UTF-8; undefined if there is none. */
   async get(key: string | Uint8Array): Promise<Buffer | undefined> {
     const entry = await this.find(key);
     return entry && this.value(entry);
   }
 
-  /** Where the value of a key lies; undefined where there is none. */
+  /** The position of the value of a key; undefined if there is none. */
   async find(key: string | Uint8Array): Promise<LmdbEntry | undefined> {
     if (this.tree.root === null) return undefined;
     const bytes = Buffer.from(key as string);
@@ -90,8 +90,8 @@ export class LmdbDatabase {
   }
 
   /**
-   * All entries in the order of their keys (by byte), or those from `from` on, a leaf at a time. Keys that do not rise
-   * and a count that is not the recorded one are errors, so that no damage makes it go round.
+   * All entries in the order of their keys (by byte), or those from `from` on, one leaf at a time. Keys out of order
+   * and a count that is not the recorded one are errors, so that no damage causes an endless loop.
    */
   async *scan(from?: string | Uint8Array): AsyncGenerator<readonly LmdbEntry[]> {
     const start = from === undefined ? null : Buffer.from(from as string);
@@ -100,7 +100,7 @@ export class LmdbDatabase {
     for await (const { leaf, page } of this.#leavesFrom(start)) {
       const entries: LmdbEntry[] = [];
       for (let index = 0; index < leaf.count; index++) {
-        if (last !== null && leaf.compare(index, last) <= 0) throw this.#damaged(page, 'has keys that do not rise');
+        if (last !== null && leaf.compare(index, last) <= 0) throw this.#damaged(page, 'has keys out of order');
         last = leaf.key(index);
         if (start === null || leaf.compare(index, start) >= 0) entries.push(this.#entry(leaf, index, page));
       }
@@ -111,20 +111,20 @@ export class LmdbDatabase {
     if (start === null && count !== this.entries) throw this.#wrongCount(`${count} and not`);
   }
 
-  /** Checks the header in front of a value that has pages of its own. The run may be longer than the value needs. */
+  /** Checks the header before a value on overflow pages. The run may be longer than the value needs. */
   checkRun(header: Buffer, { page, bytes }: LmdbEntry): void {
     if (pageNumber(header) !== page || pageType(header) !== PageType.overflow) {
-      throw this.#damaged(page, 'does not begin a value');
+      throw this.#damaged(page, 'is not the first page of a value');
     }
     const needed = runPages(bytes, this.pageBytes);
-    if (pagesOfRun(header) < needed) throw this.#damaged(page, `begins ${pagesOfRun(header)} pages, not ${needed}`);
+    if (pagesOfRun(header) < needed) throw this.#damaged(page, `begins ${pagesOfRun(header)} pages instead of ${needed}`);
   }
 
   /** Leaves from left to right, beginning with the one where `start` is or would be. Never deeper than the tree. */
   async *#leavesFrom(start: Buffer | null): AsyncGenerator<{ leaf: TreePage; page: number }> {
     if (this.tree.root === null) return;
     const { depth } = this.tree;
-    /** The branches above the present leaf, and the node taken in each. */
+    /** The branches above the current leaf, and the node taken in each. */
     const path: { branch: TreePage; index: number }[] = [];
     let page = this.tree.root;
     let seek = start;
@@ -185,7 +185,7 @@ export class LmdbDatabase {
 
   #cut(page: number): TruncatedShardError {
     const { location: shard, size } = this.#source;
-    const message = `${shard}: page ${page} lies behind the end of the shard, at byte ${size}; it has been cut off: fetch or write it again.`;
+    const message = `${shard}: page ${page} is after the end of the shard, at byte ${size}. The shard is truncated: fetch or write it again.`;
     return new TruncatedShardError({ shard, offset: size }, message);
   }
 
@@ -198,12 +198,12 @@ export class LmdbDatabase {
 
   #wrongCount(found: string): DamagedShardError {
     const shard = this.#source.location;
-    const message = `${shard}: it has ${found} the ${this.entries} entries that it names; the shard is damaged: fetch or write it again.`;
+    const message = `${shard}: it has ${found} the ${this.entries} entries that its header records; the shard is damaged: fetch or write it again.`;
     return new DamagedShardError({ shard, offset: 0 }, message);
   }
 }
 
-/** Exactly these bytes of the file, in memory of their own. Short reads happen at once, without a turn of the event loop. */
+/** Reads exactly these bytes of the file into a new buffer. Short reads are synchronous. */
 async function readWhole(
   source: Source,
   offset: number,
@@ -218,6 +218,6 @@ async function readWhole(
 }
 
 function tooShort({ location, size }: Source): TruncatedShardError {
-  const message = `${location}: it has ${size} bytes, too few for a database of LMDB; it is damaged or no shard: fetch or write it again.`;
+  const message = `${location}: it has ${size} bytes, too few for an LMDB database. It is damaged, or not a shard: fetch or write it again.`;
   return new TruncatedShardError({ shard: location, offset: size }, message);
 }

@@ -26,14 +26,14 @@ import { imageOf, isSampleMap } from './samples.js';
 
 const READ_PAGES = 256;
 
-/** A key, and where its value lies in the file. */
+/** A key, and the position of its value in the file. */
 interface Entry {
   readonly key: string;
   readonly offset: number;
   readonly bytes: number;
 }
 
-/** Looks at every page of the file and takes the entries of those that are leaves, each entry by itself. */
+/** Looks at every page of the file and takes the entries of all leaves, each entry separately. */
 export async function* salvage(source: Source): AsyncGenerator<SamplePosition> {
   const pages = Buffer.allocUnsafeSlow(READ_PAGES * PAGE_BYTES);
   const file = new FileWindow(source);
@@ -58,7 +58,7 @@ function* leafEntries(page: Buffer, number: number): Generator<Entry> {
   }
 }
 
-/** One entry of a leaf; null where it leads out of the page or its key is none. mdb.c, MDB_node. */
+/** One entry of a leaf; null if it leads out of the page or its key is invalid. mdb.c, MDB_node. */
 function entryAt(page: Buffer, node: number, number: number): Entry | null {
   if (node + NODE_HEADER_BYTES > PAGE_BYTES) return null;
   const bytes = page.readUInt32LE(node);
@@ -72,7 +72,7 @@ function entryAt(page: Buffer, node: number, number: number): Entry | null {
   return { key, bytes, offset: first * PAGE_BYTES + (hasPages ? PAGE_HEADER_BYTES : value) };
 }
 
-/** Null where the value lies outside the file, or is a map that is damaged. */
+/** Null if the value is outside the file, or is a damaged map. */
 async function sampleOf(
   { key, offset, bytes }: Entry,
   source: Source,

@@ -13,8 +13,9 @@ import { PAGE_HEADER_BYTES } from './page.js';
 import { LmdbDatabase, type LmdbEntry } from './read.js';
 
 /**
- * Yields the samples of an LMDB shard in the order of their keys. The first entry says how all of them are stored: as a
- * msgpack map of the fields, or as an image alone. What stands before damage comes before the error about it.
+ * Yields the samples of an LMDB shard in the order of their keys. The first entry determines how all of them are
+ * stored: as a msgpack map of the fields, or as an image alone. Samples before damage are yielded before the error is
+ * thrown.
  */
 export function samples(source: Source): AsyncGenerator<readonly SamplePosition[]> {
   return inBatches(BATCH, async function* (found) {
@@ -27,7 +28,7 @@ export function samples(source: Source): AsyncGenerator<readonly SamplePosition[
   });
 }
 
-/** Finds the fields in values. Small ones are at hand; of others only the few bytes between the payloads are read. */
+/** Finds the fields in values. Small values are in memory; of large ones only the few bytes between the payloads are read. */
 class ValueReader {
   readonly #source: Source;
   readonly #database: LmdbDatabase;
@@ -48,7 +49,7 @@ class ValueReader {
     if (this.#areMaps) return this.#walk(key, entry);
     const { offset, bytes } = entry;
     const image = imageOf(head, offset, bytes);
-    // All values of a foreign database have one form. A later value that looks like it is an image of an unknown kind.
+    // All values of a foreign database have one form. A later value that looks different is an image of an unknown kind.
     const foreign = isFirst && image.name === UNKNOWN ? whyForeign(head, bytes) : null;
     if (foreign !== null) {
       const shard = this.#source.location;
@@ -60,7 +61,7 @@ class ValueReader {
     return { key, offset, bytes, fields: [image] };
   }
 
-  /** The first bytes of the value. Where it has pages of its own, their header is checked on the way. */
+  /** The first bytes of the value. If it is on overflow pages, this also checks their header. */
   async #head(entry: LmdbEntry): Promise<Buffer> {
     if (entry.inline !== null) return entry.inline;
     const wanted = PAGE_HEADER_BYTES + Math.min(entry.bytes, SIGNATURE_BYTES);
@@ -82,16 +83,19 @@ class ValueReader {
 
 const UNKNOWN = 'bin';
 
-/** The field of a value that is an image alone and begins with `head`; `bin` where it is none that is known. */
+/** The field of a value that is an image alone and begins with `head`; `bin` if its kind is unknown. */
 export function imageOf(head: Buffer, offset: number, bytes: number): FieldPosition {
   const kind = imageKindOf(head);
   return { name: kind === undefined ? UNKNOWN : fieldOfKind(kind), offset, bytes };
 }
 
-/** Whose records values are that begin with `head`, and what can be done, as the end of "the value ..."; null where they are not known. */
+/**
+ * Identifies records of other software by their first bytes `head`, with a remedy, to continue "the value ..."; null if
+ * they are unknown.
+ */
 function whyForeign(head: Buffer, bytes: number): string | null {
   if (isPickle(head, bytes))
-    return 'is a pickled object of Python, and to read it is to run what is in it: read the database in Python, and write the samples with shardtool.Writer';
+    return 'is a pickled Python object, and reading it would mean running its content. Read the database in Python, and write the samples with shardtool.Writer';
   if (isDatum(head, bytes))
     return "is a Datum, a record of Caffe's, which is not read: read the database in Python, and write the images with shardtool.Writer";
   return null;
@@ -104,7 +108,10 @@ const FIRST_OPCODES = new Set([')', '(', ']', 'c', '}'].map((opcode) => opcode.c
 const STOP = 0x2e;
 const FRAME_BYTES = 11;
 
-/** Whether a value is pickled: from protocol 4 on a frame of its length follows, before that what containers and objects begin with. */
+/**
+ * Whether a value is pickled: from protocol 4 on a frame of its length follows, before that the opcodes that begin
+ * containers and objects.
+ */
 function isPickle(head: Buffer, bytes: number): boolean {
   if (head.length < FRAME_BYTES || head[0] !== PROTO) return false;
   const protocol = head[1]!;
@@ -114,12 +121,12 @@ function isPickle(head: Buffer, bytes: number): boolean {
   return (protocol === 2 || protocol === 3) && FIRST_OPCODES.has(head[2]!) && (!isWhole || head.at(-1) === STOP);
 }
 
-/** Tags of a Datum (caffe.proto): channels, height and width, which are numbers, and data. Behind these are label and a flag. */
+/** Tags of a Datum (caffe.proto): channels, height and width, which are numbers, and data. Then follow label and a flag. */
 const DATUM_NUMBERS = [0x08, 0x10, 0x18];
 const DATUM_DATA = 0x22;
 const DATUM_REST_BYTES = 16;
 
-/** Whether a value is a Datum of Caffe's, with pixels or an encoded image. */
+/** Whether a value is a Caffe Datum, with pixels or an encoded image. */
 function isDatum(head: Buffer, bytes: number): boolean {
   const reader = { bytes: head, at: 0 };
   try {
@@ -133,18 +140,18 @@ function isDatum(head: Buffer, bytes: number): boolean {
     if (head[reader.at++] !== DATUM_DATA) return false;
     const length = getVarint(reader);
     const rest = bytes - reader.at - length;
-    // Without its size a Datum is an encoded image.
+    // A Datum without a size is an encoded image.
     const isSaid = numbers === DATUM_NUMBERS.length || imageKindOf(head.subarray(reader.at)) !== undefined;
     return isSaid && length > 0 && rest >= 0 && rest <= DATUM_REST_BYTES;
   } catch {
-    // A number that is cut is none.
+    // A truncated number is not a Datum.
     return false;
   }
 }
 
 /**
- * Whether a value that begins with `head` is a map: its first key is a string, or it is empty and all of the value. No image
- * begins like that: the 0x89 of PNG is a map too, but its P is no string.
+ * Whether a value that begins with `head` is a map: its first key is a string, or it is empty and spans the whole
+ * value. No image begins like that: the 0x89 of PNG is a map too, but its P is not a string.
  */
 export function isSampleMap(head: Buffer): boolean {
   if (head.length === 0) return false;
@@ -154,13 +161,13 @@ export function isSampleMap(head: Buffer): boolean {
   return head.length > map.bytes && decodeHead(head, map.bytes)?.kind === 'str';
 }
 
-/** Keys are text here. They may not lead out of the folder into which samples are unpacked. */
+/** Decodes a key as text. It must not lead out of the folder into which samples are unpacked. */
 function keyText(entry: LmdbEntry, shard: string): string {
   const { key, offset } = entry;
   const text = isUtf8(key) ? key.toString('utf8') : null;
   const reason = text === null ? 'is not UTF-8' : whyUnsafe(text);
   if (text !== null && reason === null) return text;
   const name = text === null ? `0x${key.toString('hex')}` : JSON.stringify(text);
-  const message = `${shard}: the key ${name} ${reason}, so it cannot be a sample's; write the shard anew with another.`;
+  const message = `${shard}: the key ${name} ${reason}, so it cannot be the key of a sample; write the shard again with another key.`;
   throw new EntryNameError({ shard, offset }, message);
 }

@@ -4,24 +4,24 @@ import { compareKey } from './compare.js';
 
 const FIRST_BYTES = 1 << 16;
 
-/** Any number of distinct keys, numbered as they come, in about 20 bytes each besides their own. */
+/** Any number of distinct keys, numbered in order of arrival, in about 20 bytes each plus their own length. */
 export class ShardKeys {
   /** All keys, one after the other. */
   bytes = Buffer.allocUnsafeSlow(FIRST_BYTES);
   count = 0;
   #starts = new Float64Array(1024);
-  /** Numbers of keys plus one. */
+  /** Key numbers plus one. */
   readonly #numbers = new HashTable(Uint32Array, (entry) =>
     hashOfBytes(this.bytes, this.start(entry - 1), this.end(entry - 1)),
   );
   #rising = true;
 
-  /** Where key `index` begins in `bytes`. */
+  /** Offset of key `index` in `bytes`. */
   start(index: number): number {
     return this.#starts[index]!;
   }
 
-  /** Where it ends. */
+  /** Its end. */
   end(index: number): number {
     return this.#starts[index + 1]!;
   }
@@ -34,7 +34,7 @@ export class ShardKeys {
     return this.#numbers.find(hashOfBytes(key, 0, key.length), (entry) => this.#isKey(entry - 1, key)) !== 0;
   }
 
-  /** Takes a key that is not there yet; its number is `count` before that. */
+  /** Adds a new key; its number is the `count` before the call. */
   add(key: Buffer): void {
     const start = this.#starts[this.count]!;
     this.#grow(start + key.length);
@@ -45,13 +45,13 @@ export class ShardKeys {
     this.#numbers.place(this.count, hashOfBytes(key, 0, key.length), () => false);
   }
 
-  /** The numbers of the keys in the order of their bytes; a key comes before those that go on after it. */
+  /** The numbers of the keys in the order of their bytes; a prefix sorts before longer keys. */
   sorted(): Uint32Array {
     const order = Uint32Array.from({ length: this.count }, (_, i) => i);
     return this.#rising ? order : sortByBytes(order, this.bytes, this.#starts);
   }
 
-  /** How many bytes two keys have in common at their start. */
+  /** The length of the common prefix of two keys, in bytes. */
   commonBytes(a: number, b: number): number {
     const length = Math.min(this.length(a), this.length(b));
     let same = 0;

@@ -1,11 +1,11 @@
 const CHUNK_BYTES = 1 << 20;
-/** In front of each value: its checksum. */
+/** Before each value: its checksum. */
 const SUM_BYTES = 4;
 
-/** Values that are too small for pages of their own, kept until the tree is written. Each is far shorter than one chunk. */
+/** Values that stay in their leaves, kept until the tree is written. Each is far shorter than one chunk. */
 export class SmallValues {
   readonly #chunks: Buffer[] = [Buffer.allocUnsafeSlow(CHUNK_BYTES)];
-  /** How much of the last chunk is taken, never all of it. */
+  /** How much of the last chunk is used; never all of it. */
   #used = 0;
 
   /** Copies a value, and the checksum that it should have, and returns its place. */

@@ -16,22 +16,22 @@ import {
   readU64,
 } from './page.js';
 
-/** Where a leaf's value is. */
+/** The position of a leaf's value. */
 export interface LeafValue {
   readonly bytes: number;
-  /** Offset in the leaf; null where the value has pages of its own. */
+  /** Offset in the leaf; null if the value is on overflow pages. */
   readonly at: number | null;
-  /** The first of its own pages, as it is named; null where it is in the leaf. */
+  /** The number of its first overflow page; null if it is in the leaf. */
   readonly page: number | null;
 }
 
-/** Why a page cannot be read, as the end of "page N ...". `unsupported` where it is whole, but of a kind that is not read. */
+/** Why a page cannot be read, to continue "page N ...". `unsupported` if it is intact but of an unsupported kind. */
 export interface PageTrouble {
   readonly trouble: string;
   readonly unsupported?: boolean;
 }
 
-/** A branch or a leaf. Everything in it was checked when it was made, so nothing it says leads out of it. */
+/** A branch or a leaf. All its contents were checked when it was decoded, so none of its offsets leads out of it. */
 export class TreePage {
   readonly count: number;
   readonly #page: Buffer;
@@ -41,9 +41,9 @@ export class TreePage {
     this.count = count;
   }
 
-  /** Checks the page whole. `number` is its own, `type` what it has to be. */
+  /** Checks and decodes a page. `number` is its expected number, `type` its expected type. */
   static decode(page: Buffer, number: number, type: number): TreePage | PageTrouble {
-    if (pageNumber(page) !== number) return { trouble: `says that it is page ${pageNumber(page)}` };
+    if (pageNumber(page) !== number) return { trouble: `claims to be page ${pageNumber(page)}` };
     if (pageType(page) !== type) {
       return { trouble: `is not a ${type === PageType.leaf ? 'leaf' : 'branch'} (type ${pageType(page)})` };
     }
@@ -89,7 +89,7 @@ export class TreePage {
     return partitionPoint(low, this.count, (index) => this.compare(index, key) < 0);
   }
 
-  /** Below 0 where the node's key comes before `key`, 0 where they are equal. */
+  /** Negative if the node's key sorts before `key`, 0 if they are equal. */
   compare(index: number, key: Buffer): number {
     const node = this.#node(index);
     const start = node + NODE_HEADER_BYTES;
@@ -129,7 +129,7 @@ export class TreePage {
     return { trouble: 'has a named database', unsupported: true };
   }
 
-  /** Whether a node with its key and `more` bytes does not lie between `upper` and the page's end. */
+  /** Whether a node with its key and `more` bytes does not fit between `upper` and the page's end. */
   #isOutside(node: number, upper: number, more: number): boolean {
     const size = this.#page.length;
     if (node < upper || node + NODE_HEADER_BYTES > size) return true;
@@ -137,7 +137,7 @@ export class TreePage {
   }
 }
 
-/** Without the checks of `readUInt16LE`: a page has a hundred nodes, and all are looked at. */
+/** Without the checks of `readUInt16LE`: a page has a hundred nodes, and all are examined. */
 function u16(page: Uint8Array, at: number): number {
   return page[at]! | (page[at + 1]! << 8);
 }
