@@ -2,27 +2,27 @@ import { inLanes, LruCache } from '@shardtool/base';
 import type { Source } from '../source.js';
 import { partAt } from './part-at.js';
 
-/** What a shard looks like from outside whose payloads do not lie in it as they are. */
+/** The view of a shard whose payloads are not stored plainly. */
 export interface Pieces {
-  /** Where each piece begins in the view, rising, and behind the last one where the view ends: one more than there are pieces. */
+  /** The start of each piece in the view, ascending, and the end of the view: one more than the number of pieces. */
   readonly starts: Float64Array;
-  /** The bytes of one piece, of exactly its length. */
+  /** Loads the bytes of one piece, of exactly its length. */
   load(piece: number): Promise<Uint8Array>;
 }
 
-/** Pieces are kept up to so many bytes, or one: neighbouring samples are read one after the other. */
+/** Pieces are cached up to this size, at least one: neighbouring samples are read one after the other. */
 const KEPT_BYTES = 32 << 20;
 interface KeptPiece {
   readonly size: number;
   readonly loaded: Promise<Uint8Array>;
 }
 
-/** Pieces of one read that are loaded at once. */
+/** How many pieces of one read are loaded concurrently. */
 const LOADS_AT_ONCE = 8;
 
 /**
- * A view of a shard that is made of pieces, each loaded (read, decompressed) when somebody reads in it: the stage between
- * a shard and the arena for layouts whose payloads are deflated or lie in pages. Owns `source`.
+ * A view of a shard that consists of pieces, each loaded (read, decompressed) on demand: the stage between a shard and
+ * the arena for layouts whose payloads are deflated or encoded in pages. Owns `source`.
  */
 export class PieceSource implements Source {
   readonly location: string;

@@ -6,8 +6,9 @@ import { damaged } from './value-columns.js';
 const WORD = 4;
 
 /**
- * How shards of MDS and of LitData begin: a number of samples, then the place of each and of the end (uint32, little-endian). Where each
- * sample begins, and the last one ends. Throws {@link TruncatedShardError} and DamagedShardError.
+ * Reads the beginning of an MDS or LitData shard: a number of samples, then the offset of each and of the end (uint32,
+ * little-endian). Returns the start of each sample, and the end of the last one. Throws {@link TruncatedShardError} and
+ * DamagedShardError.
  */
 export async function readPlaces(source: Source, window: FileWindow): Promise<Uint32Array> {
   const { location: shard, size } = source;
@@ -21,7 +22,8 @@ export async function readPlaces(source: Source, window: FileWindow): Promise<Ui
   const places = Uint32Array.from({ length: count + 1 }, (_, i) => view.getUint32(i * WORD, true));
   if (places.at(-1)! > size) throw cut(shard, size);
   const wrong = places.findIndex((place, i) => place < (places[i - 1] ?? end));
-  if (wrong !== -1) throw damaged(shard, WORD * (1 + wrong), `sample ${wrong} begins before what comes before it`);
+  if (wrong !== -1)
+    throw damaged(shard, WORD * (1 + wrong), `sample ${wrong} begins before the end of the one before it`);
   return places;
 }
 

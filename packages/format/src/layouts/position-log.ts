@@ -2,7 +2,7 @@ import type { PlacedField } from '../sample/sample-codec.js';
 import type { FinishedShard } from './layout.js';
 import { NumberList } from './number-list.js';
 
-/** Keeps where the fields of each sample lie in its value, until it is known where the values lie in the file. */
+/** Keeps the positions of the fields in each sample's value until the offsets of the values in the file are known. */
 export class PositionLog {
   readonly #sampleBytes = new NumberList();
   readonly #sampleFields = new NumberList();
@@ -11,7 +11,7 @@ export class PositionLog {
   readonly #msgpack = new NumberList();
   #anyMsgpack = false;
 
-  /** Adds the next sample: the length of its value, and its fields' places in it. */
+  /** Adds the next sample: the length of its value, and the positions of its fields in it. */
   add(sampleBytes: number, placed: readonly PlacedField[]): void {
     this.#sampleBytes.push(sampleBytes);
     this.#sampleFields.push(placed.length);
@@ -23,7 +23,7 @@ export class PositionLog {
     }
   }
 
-  /** `sampleOffset`: where in the file the value of each sample begins. */
+  /** `sampleOffset`: the offset of each sample's value in the file. */
   positions(sampleOffset: Float64Array): Omit<FinishedShard, 'bytes' | 'crc32'> {
     const fields = this.#sampleFields.toArray();
     const payloadOffset = this.#offset.toArray();

@@ -15,37 +15,43 @@ import { TAR } from './tar/entry.js';
 import { TFRECORD } from './tfrecord/entry.js';
 import { ZIP } from './zip/entry.js';
 
-/** How shards of a layout are told and opened. Each layout's folder has one, in a file that loads nothing else of it. */
+/**
+ * How shards of a layout are recognised and opened. Each layout's folder has one entry, in a file that loads nothing
+ * else of the layout.
+ */
 export interface LayoutEntry {
-  /** The ending of its shards' names, with the dot: `.tar`. */
+  /** The extension of its shards' names, with the dot: `.tar`. */
   readonly extension: string;
-  /** A shard is a folder of that ending, and this is the file in it: `data.mdb`. Absent where the shard is the file. */
+  /** A shard is a folder with that extension, and this is the file in it: `data.mdb`. Absent if the shard is a file. */
   readonly innerFile?: string;
-  /** Whether a file of this name is such a shard. Absent: its name has the ending. */
+  /** Whether a file of this name is such a shard. Absent: if its name has the extension. */
   isShard?(name: string): boolean;
-  /** Whether a file that begins like this is such a shard, whatever its name. Absent: the bytes do not tell it. */
+  /** Whether a file with these first bytes is such a shard, whatever its name. Absent: the bytes do not tell. */
   isBegin?(begin: Buffer): boolean;
-  /** The file beside its shards that lists them, and what it says: their names in their order. Throws where it says nothing of the kind. */
+  /**
+   * The file next to its shards that lists them, and a parser that returns their names in order and throws if the text
+   * is not such a list.
+   */
   readonly listFile?: string;
   listed?(text: string): Promise<readonly string[]>;
-  /** Files of this name beside a shard of another layout with the same stem belong to that: our index is one. */
+  /** Files of this name next to a shard of another layout with the same stem belong to that shard: our index is one. */
   readonly maybeSidecar?: true;
   /** Other software reads a dataset by its folder, and takes all files in it for shards. */
   readonly isReadByFolder?: true;
-  /** Its shards may lie in folders below, by split. */
+  /** Its shards may be in subfolders, by split. */
   readonly isDeep?: true;
-  /** The split that a shard is of, by its name and the folders that it lies in; undefined where they say none. */
+  /** The split of a shard, by its name and its folders; undefined if they tell none. */
   splitOf?(name: string): string | undefined;
-  /** Shards that are written lie in this folder below that of their dataset. Absent: in the dataset's own. */
+  /** New shards are written to this subfolder of their dataset's folder. Absent: to the dataset's folder itself. */
   readonly shardFolder?: string;
-  /** What new shards are called, without their ending, where other software wants to know split and number by it. Absent: as what they are made of. */
+  /** The names of new shards, without extension, if other software expects split and number in them. Absent: named like their source. */
   stemOf?(split: string, number: number, count: number): string;
-  /** Who writes it: everything that writes shards, or `convert` alone, since all columns are to be known first. */
+  /** Which commands can write it: all that write shards, or only `convert`, because all columns must be known first. */
   readonly isWritten: boolean | 'by convert';
   load(): Promise<ShardLayout>;
 }
 
-/** Every kind of shard. A place that has shards of several is taken for the first of them. */
+/** Every kind of shard. A location with shards of several kinds is opened as the first of them. */
 export const LAYOUTS = {
   tar: TAR,
   lmdb: LMDB,
@@ -77,7 +83,7 @@ export type TableLayoutName = {
 /** All kinds that are written. */
 export type OutputLayoutName = WrittenLayoutName | TableLayoutName;
 
-/** Loads a layout when it is first asked for. */
+/** Loads a layout on first use. */
 export function layoutOf(name: WrittenLayoutName): Promise<WrittenLayout>;
 export function layoutOf(name: TableLayoutName): Promise<TableLayout>;
 export function layoutOf(name: LayoutName): Promise<ShardLayout>;
@@ -85,31 +91,31 @@ export function layoutOf(name: LayoutName): Promise<ShardLayout> {
   return entryOf(name).load();
 }
 
-/** The layout as a person has chosen that it is read. Throws {@link OptionError} where there is nothing to choose. */
+/** The layout with the caller's choices for reading it. Throws {@link OptionError} if the layout has no such choice. */
 export async function layoutWith(name: LayoutName, choice: ReadChoice = {}): Promise<ShardLayout> {
   const { links, split, ...columns } = choice;
   const whole = await layoutOf(name);
   const all = split === undefined ? whole : (whole.ofSplit?.(split) ?? whole);
   const layout = links === 'follow' ? all.following : all;
   if (layout === undefined) {
-    const message = `Links are followed in tars alone, and shards of the layout ${name} have none: leave "links" (--links) out.`;
+    const message = `Only tars have links to follow, and these shards have the layout ${name}: omit "links" (--links).`;
     throw new OptionError({}, message);
   }
   if (Object.values(columns).every((column) => column === undefined)) return layout;
   if (layout.choosing !== undefined) return layout.choosing(columns);
   throw new OptionError(
     {},
-    `Features are chosen of TFRecord and HDF5 alone; shards of the layout ${name} are read as they say.`,
+    `Features can be chosen only for TFRecord and HDF5; shards of the layout ${name} describe themselves.`,
   );
 }
 
-/** The layout that shards were written with. Throws {@link OptionError} for one that is only read. */
+/** The layout that shards were written with. Throws {@link OptionError} for a read-only layout. */
 export async function writtenLayoutOf(name: LayoutName): Promise<WrittenLayout> {
   const written = WRITTEN_LAYOUTS.find((one) => one === name);
   if (written === undefined)
     throw new OptionError(
       {},
-      `Shards of the layout ${name} are not written sample by sample; convert them to tar first.`,
+      `shardtool cannot write single samples to shards of the layout ${name}; convert them to tar first.`,
     );
   return layoutOf(written);
 }
@@ -123,12 +129,12 @@ export function layoutNames(): LayoutName[] {
   return Object.keys(LAYOUTS) as LayoutName[];
 }
 
-/** The names of those that are written. */
+/** The names of the layouts that `pack` writes. */
 export const WRITTEN_LAYOUTS: readonly WrittenLayoutName[] = layoutNames().filter(
   (name): name is WrittenLayoutName => entryOf(name).isWritten === true,
 );
 
-/** The names of those that `convert` writes. */
+/** The names of the layouts that `convert` writes. */
 export const OUTPUT_LAYOUTS: readonly OutputLayoutName[] = layoutNames().filter(
   (name): name is OutputLayoutName => entryOf(name).isWritten !== false,
 );
@@ -137,7 +143,7 @@ export function isTableLayout(name: LayoutName): name is TableLayoutName {
   return entryOf(name).isWritten === 'by convert';
 }
 
-/** The layout of a shard of this name, which is a file's or, for LMDB, a folder's; null where no layout has such names. */
+/** The layout of a shard of this name, which is a file's or, for LMDB, a folder's; null if no layout uses such names. */
 export function layoutOfName(name: string): LayoutName | null {
   return layoutNames().find((layout) => isShardName(entryOf(layout), name)) ?? null;
 }
@@ -146,7 +152,7 @@ export function isShardName(entry: LayoutEntry, name: string): boolean {
   return entry.isShard?.(name) ?? (name.endsWith(entry.extension) && name.length > entry.extension.length);
 }
 
-/** What a shard is called without its ending: `000000` for `000000.tar`. A name that no layout knows stays as it is. */
+/** The name of a shard without its extension: `000000` for `000000.tar`. A name that no layout knows stays unchanged. */
 export function stemOfShard(name: string): string {
   const entry = layoutNames()
     .map(entryOf)
@@ -154,14 +160,14 @@ export function stemOfShard(name: string): string {
   return entry === undefined ? name : name.slice(0, -entry.extension.length);
 }
 
-/** What a shard is called whose file a manifest names: for LMDB the folder in which the file lies, else the file without a folder. */
+/** The name of a shard from the file in a manifest: for LMDB that of the folder, else the file's name without its folder. */
 export function shardNameOf(file: string): string {
   const [folder, inner] = file.split('/');
   const isInner = layoutNames().some((layout) => inner !== undefined && entryOf(layout).innerFile === inner);
   return isInner ? folder! : (inner ?? file);
 }
 
-/** The same for conversion: a shard that is compressed as a whole is unpacked first. */
+/** Like {@link openShard}, for conversion: a shard that is compressed as a whole is decompressed first. */
 export async function openToConvert(
   name: LayoutName,
   path: string,
@@ -173,8 +179,8 @@ export async function openToConvert(
 }
 
 /**
- * Opens the file of a shard so that payloads lie where its index says. Throws {@link FileError}; of layouts that look into it also
- * DamagedShardError and UnsupportedShardError.
+ * Opens the file of a shard so that payloads are where its index says. Throws {@link FileError}; for layouts with a
+ * view also DamagedShardError and UnsupportedShardError.
  */
 export async function openShard(
   name: LayoutName,

@@ -12,12 +12,12 @@ export class SamplePlaces {
     this.#sampleBytes.push(bytes);
   }
 
-  /** Payloads come in the order of the samples, and of the fields of each. */
+  /** Payloads are added in the order of the samples, and of the fields of each. */
   addPayload(offset: number): void {
     this.#payloadOffset.push(offset);
   }
 
-  /** As {@link FinishedShard} has them. */
+  /** In the form of {@link FinishedShard}. */
   toArrays(): Pick<FinishedShard, 'sampleOffset' | 'sampleBytes' | 'payloadOffset'> {
     return {
       sampleOffset: this.#sampleOffset.toArray(),

@@ -3,51 +3,51 @@ import type { ColumnType, ColumnValue } from '../shard-index/label-column.js';
 import type { FieldPosition, FieldSize, SamplePosition } from './layout.js';
 
 /**
- * Shards for software that knows columns and not files: every sample has a value in every column, or none. Which column has
- * what of a sample is settled before the first shard is written and stands in each shard, so that keys, fields and label columns
- * come back as they were, also where nothing but the shard is left.
+ * The columns of shards for software that works with tables: every sample has a value, or null, in every column. The
+ * role of each column is fixed before the first shard and stored in each shard, so that keys, fields and label columns
+ * can be restored from the shard alone.
  */
 export interface Table {
   readonly columns: readonly TableColumn[];
-  /** Names of the classes in the order of their numbers; none where nobody knows any. */
+  /** Names of the classes in the order of their numbers; empty if they are unknown. */
   readonly classes: readonly string[];
 }
 
 export interface TableColumn {
   readonly name: string;
   readonly holds: ColumnContent;
-  /** The field or the label column that it has. Of the image '' where samples have it under several names: see `ending`. */
+  /** The field or the label column that it stores. '' for the image if samples store it under several names: see `ending`. */
   readonly of: string;
-  /** Some samples have nothing there. */
+  /** Whether some samples have no value in it. */
   readonly isOptional: boolean;
 }
 
 /**
- * What a column has: the key; the class number; the image of a sample, or a further one; bytes, text or JSON of a field; the name
- * of the field that is the image (`ending`); which fields a sample lacks, where nothing else says that (`missing`, JSON); or the
- * values of a label column.
+ * The content of a column: the key; the class number; the image of a sample, or a further one; bytes, text or JSON of a
+ * field; the name of the field that is the image (`ending`); which fields a sample lacks, if nothing else tells
+ * (`missing`, JSON); or the values of a label column.
  */
 export type ColumnContent = (typeof FIELD_CONTENTS)[number] | (typeof VALUE_CONTENTS)[number];
 
 const FIELD_CONTENTS = ['image', 'bytes', 'text', 'json'] as const;
 const VALUE_CONTENTS = ['key', 'class', 'ending', 'missing', 'string', 'int', 'double', 'bool'] as const;
 
-/** The names that a layout gives to the columns that everything has. */
+/** The names that a layout gives to the standard columns. */
 export interface TableNames {
   readonly image: string;
   readonly cls: string;
 }
 
-/** As webdataset has it in its samples. */
+/** The name that webdataset uses in its samples. */
 export const KEY_COLUMN = '__key__';
-/** The field that is the image, where samples have it under several names. */
+/** The field that is the image, if samples store it under several names. */
 export const EXTENSION_COLUMN = '__ending__';
-/** Under which shards keep what {@link encodeTable} gives. */
+/** The key under which shards store the result of {@link encodeTable}. */
 export const TABLE_MARK = 'shardtool';
 
-/** What a sample has beside its payloads. */
+/** The values of a sample other than its payloads. */
 export interface SampleValues {
-  /** -1 where it has none. */
+  /** -1 for none. */
   readonly cls: number;
   label(name: string): ColumnValue;
 }
@@ -56,12 +56,12 @@ export function isField({ holds }: TableColumn): boolean {
   return (FIELD_CONTENTS as readonly string[]).includes(holds);
 }
 
-/** The type of a label column; undefined for what is none. */
+/** The type of a label column; undefined for other columns. */
 function labelTypeOf({ holds }: TableColumn): ColumnType | undefined {
   return holds === 'string' || holds === 'int' || holds === 'double' || holds === 'bool' ? holds : undefined;
 }
 
-/** What a sample has in a column: a payload, by its number among the fields; a value; or nothing. */
+/** The content of a sample in a column: a payload, by its number among the fields; a value; or nothing. */
 export type Cell = { readonly field: number } | { readonly value: Exclude<ColumnValue, null> } | null;
 
 /** Lays samples out in the columns of a table. */
@@ -100,12 +100,15 @@ function valueIn(column: TableColumn, key: string, values: SampleValues): Cell {
   return value === null ? null : { value };
 }
 
-/** The columns as shards keep them, without the classes. */
+/** The columns in the form that shards store, without the classes. */
 export function encodeTable({ columns }: Table): string {
   return JSON.stringify({ version: 1, columns });
 }
 
-/** The inverse of {@link encodeTable}, by the names of the columns; null for anything else, also where names would lead out of a folder. */
+/**
+ * The inverse of {@link encodeTable}, by the names of the columns; null for anything else, including names that would
+ * lead out of a folder.
+ */
 export function decodeTable(text: unknown): ReadonlyMap<string, TableColumn> | null {
   try {
     const { version, columns } =
@@ -125,7 +128,7 @@ function isColumn(column: Partial<TableColumn>): column is TableColumn {
   return of === '' || !isField(column as TableColumn) || (whyUnsafe(of) === null && !of.includes('/'));
 }
 
-/** A sample of a shard of ours, as its columns are read. */
+/** A sample of a shard of ours, assembled from its columns. */
 export class SampleOfTable {
   #key: string | null = null;
   #cls = -1;
@@ -134,12 +137,12 @@ export class SampleOfTable {
   readonly #labels = new Map<string, ColumnValue>();
   readonly #fields: { readonly column: TableColumn; readonly offset: number; readonly bytes: number }[] = [];
 
-  /** The payload of a field, where it lies. */
+  /** Sets the payload of a field, by its position. */
   field(column: TableColumn, place: { readonly offset: number; readonly bytes: number }): void {
     this.#fields.push({ column, ...place });
   }
 
-  /** What any other column has; null for nothing. */
+  /** Sets the value of any other column; null for none. */
   value({ holds, of }: TableColumn, value: ColumnValue): void {
     if (holds === 'key') this.#key = String(value);
     else if (holds === 'ending') this.#ending = value === null ? null : String(value);
@@ -148,7 +151,7 @@ export class SampleOfTable {
     else this.#labels.set(of, holds === 'bool' && typeof value === 'number' ? value !== 0 : value);
   }
 
-  /** `refuse` makes an error of what is wrong with it. */
+  /** `refuse` builds the error for a problem. */
   read(refuse: (why: string) => Error): Omit<SamplePosition, 'offset' | 'bytes'> {
     const key = this.#key;
     if (key === null) throw refuse('has no key');

@@ -11,12 +11,12 @@ import type { Source } from '../source.js';
 import { becameShorter } from './file-window.js';
 import { decompressZstdPieces, loadZstd } from './zstd.js';
 
-/** Read at once. */
+/** Size of one read. */
 const PIECE_BYTES = 1 << 20;
-/** What has no pieces of its own is held as a whole. */
+/** Maximum size of data that has to be decompressed as a whole. */
 const MOST_WHOLE_BYTES = 1 << 30;
 
-/** How a file as a whole may be compressed, by the ending of its name. */
+/** Compressions of whole files, by the extension of the name. */
 const WHOLE_CODECS: Readonly<Record<string, (source: Source) => AsyncIterable<Uint8Array>>> = {
   gz: (source) => through(source, createGunzip()),
   br: (source) => through(source, createBrotliDecompress()),
@@ -24,25 +24,25 @@ const WHOLE_CODECS: Readonly<Record<string, (source: Source) => AsyncIterable<Ui
   snappy: unsnappy,
 };
 
-/** The endings of {@link unpacked}, with the level that mosaicml-streaming may write behind one: `.zstd:7`. */
+/** The extensions of {@link unpacked}, with the level that mosaicml-streaming may append: `.zstd:7`. */
 const ENDING = /\.(gz|br|zstd|snappy|bz2)(?::\d+)?$/;
 
-/** The name of a file without the ending that says how it is compressed. */
+/** The name of a file without its compression extension. */
 export function plainName(name: string): string {
   return name.replace(ENDING, '');
 }
 
 /**
- * A file as it was before it was compressed, in a file without a name in the system's folder for temporary ones: memory is bounded,
- * whatever the file makes. `codec`: where the name does not say it. Owns `source`, which is closed. Throws
- * {@link UnsupportedShardError} for codecs that are not known, {@link DamagedShardError}.
+ * Decompresses a file into an unnamed file in the system's temporary folder, so memory stays bounded whatever the size.
+ * `codec`: if the name does not tell it. Owns `source`, which is closed. Throws {@link UnsupportedShardError} for
+ * unknown codecs, {@link DamagedShardError}.
  */
 export async function unpacked(source: Source, codec = ENDING.exec(source.location)?.[1]): Promise<Source> {
   const { location: shard } = source;
   const decompress = codec === undefined ? undefined : WHOLE_CODECS[codec];
   if (decompress === undefined) {
     await source.close();
-    const message = `${shard}: it is compressed by ${codec}, which is not read; decompress it first.`;
+    const message = `${shard}: it is compressed with ${codec}, which shardtool does not read; decompress it first.`;
     throw new UnsupportedShardError({ shard }, message);
   }
   try {
@@ -56,12 +56,12 @@ export async function unpacked(source: Source, codec = ENDING.exec(source.locati
   }
 }
 
-/** The system has no room for a file. */
+/** Error codes that mean that the system has no room for a temporary file. */
 const NO_ROOM = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EACCES', 'ENOENT']);
 
 /**
- * A file that is far, in a file without a name on this machine, for who goes through it more than once: it is fetched once.
- * Where there is no room for it, `source` itself is given, which else is closed.
+ * Copies a remote file into an unnamed local file, for callers that read it more than once: it is fetched once. If
+ * there is no room for it, returns `source` itself, which is otherwise closed.
  */
 export async function fetched(source: Source): Promise<Source> {
   let here: Source;
@@ -81,7 +81,7 @@ function copied(source: Source): Promise<Source> {
   return spooled(source, source.location, () => pieces(source));
 }
 
-/** What comes, in a file without a name, as if it lay at `location`. It is asked for when somebody is there to hear of its errors. */
+/** Writes a stream into an unnamed file, presented at `location`. The stream is started only when its errors can be handled. */
 async function spooled(
   { sibling }: Source,
   location: string,
@@ -115,10 +115,10 @@ async function spooled(
   };
 }
 
-/** A new file that nobody else sees, and that is gone when it is closed. */
+/** A new unnamed file that is gone when it is closed. */
 async function nameless() {
   const folder = await mkdtemp(path.join(tmpdir(), 'shardtool-')).catch((cause: Error) => {
-    const message = `No temporary file can be made (${cause.message}); set TMPDIR to a folder that can be written.`;
+    const message = `shardtool cannot create a temporary file (${cause.message}); set TMPDIR to a writable folder.`;
     throw new FileError({ path: tmpdir() }, message, { cause });
   });
   const name = path.join(folder, 'unpacked');
@@ -138,11 +138,11 @@ async function* pieces(source: Source): AsyncGenerator<Buffer> {
 }
 
 function through(source: Source, codec: Transform): AsyncIterable<Uint8Array> {
-  // Its error is met by whoever reads what comes out.
+  // The reader of the output receives the error.
   return pipeline(Readable.from(pieces(source)), codec, () => undefined);
 }
 
-/** The decoder takes what is there at once: a file that is far comes into a file without a name first. */
+/** The decoder needs all input synchronously, so a remote file is first copied to an unnamed local file. */
 async function* unzstd(source: Source): AsyncGenerator<Uint8Array> {
   await loadZstd();
   const near = source.readNow === undefined ? await copied(source) : source;
@@ -163,7 +163,7 @@ function* piecesNow(source: Source): Generator<Uint8Array> {
   }
 }
 
-/** One block: it says how long it is, and has no pieces. */
+/** Decodes one block. It has a length and no pieces. */
 async function* unsnappy(source: Source): AsyncGenerator<Uint8Array> {
   const { location: shard, size } = source;
   const whole = new Uint8Array(Math.min(size, MOST_WHOLE_BYTES));
@@ -172,7 +172,7 @@ async function* unsnappy(source: Source): AsyncGenerator<Uint8Array> {
   if (bytes < 0 || bytes > MOST_WHOLE_BYTES) {
     throw new UnsupportedShardError(
       { shard },
-      `${shard}: it is a block of snappy of more than 1 GiB; decompress it first.`,
+      `${shard}: it is a single snappy block of more than 1 GiB; decompress it first.`,
     );
   }
   yield decompressSnappy(whole, bytes);

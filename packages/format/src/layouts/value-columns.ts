@@ -5,28 +5,28 @@ import { classColumnOf, fieldOfColumn, imageColumnOf, labelOfColumn } from './co
 import type { FileWindow } from './file-window.js';
 import type { FieldPosition, SamplePosition } from './layout.js';
 
-/** A column of shards in which a sample is the values of all columns, one behind the other. */
+/** A column of shards in which a sample consists of the values of all columns, in sequence. */
 export interface ValueColumn {
   readonly name: string;
   readonly role: ColumnRole;
 }
 
-/** Bytes of a field with an extension; or a single value. */
+/** The bytes of a field with an extension; or a single value. */
 export type ColumnRole =
   | { readonly kind: 'bytes'; readonly extension: string }
   | { readonly kind: 'value'; value(bytes: DataView): ColumnValue };
 
-/** A value of a column, by where it lies. */
+/** A value of a column, by its position. */
 export interface StoredValue<Column extends ValueColumn = ValueColumn> {
   readonly column: Column;
   readonly offset: number;
   readonly bytes: number;
 }
 
-/** A single value that is written as text is a number. */
+/** Maximum length of a number that is stored as text. */
 const MOST_VALUE_BYTES = 1 << 16;
 
-/** Makes samples of the values of their columns, by the names of these and what is in them. */
+/** Builds samples from the values of their columns, by the names and contents of the columns. */
 export class ColumnReader {
   readonly #window: FileWindow;
   readonly #shard: string;
@@ -35,7 +35,7 @@ export class ColumnReader {
   readonly #fields = new Map<string, string>();
   readonly #columnOf = new Map<string, string>();
 
-  /** `cls` is the column that is the class; left out, its name says it. */
+  /** `cls` is the class column; if omitted, it is found by its name. */
   constructor(window: FileWindow, shard: string, columns: readonly ValueColumn[], cls?: string) {
     this.#window = window;
     this.#shard = shard;

@@ -1,23 +1,23 @@
 import type { Source } from '../source.js';
 import { FileWindow } from './file-window.js';
 
-/** A walk over the headers of a shard, without I/O: it says what it needs next, and takes it in whatever pieces it comes. */
+/** A walk over the headers of a shard, without I/O: it reports what it needs next, and takes it in pieces of any size. */
 export interface HeaderWalk<Found> {
-  /** Where the next window has to begin. */
+  /** Offset at which the next window has to begin. */
   readonly position: number;
-  /** How many bytes it has to hold at least. */
+  /** The minimum length of that window, in bytes. */
   readonly needed: number;
   readonly done: boolean;
-  /** Walks as far as `window` goes and adds what it found. Throws at the first thing that is not right. */
+  /** Walks as far as `window` reaches and appends what it found. Throws at the first error. */
   advance(window: Buffer, found: Found[]): void;
 }
 
-/** So many come at a time, or a few more. */
+/** How many items are yielded at once, or slightly more. */
 export const BATCH = 256;
 
-/** Yields what a walk finds in a file, in order, some hundreds at a time. Throws what the walk throws, and `FileError`. */
+/** Yields what a walk finds in a file, in order, some hundreds at a time. Throws the errors of the walk, and `FileError`. */
 export function walkFile<Found>(source: Source, walk: HeaderWalk<Found>): AsyncGenerator<readonly Found[]> {
-  // Whoever reads payloads of what is fetched from afar wants them before they are forgotten again.
+  // If bytes are fetched remotely, a caller that reads payloads needs them before they leave the cache.
   const most = source.readNow === undefined ? 1 : BATCH;
   return inBatches(most, async function* (found) {
     const file = new FileWindow(source);
@@ -30,8 +30,8 @@ export function walkFile<Found>(source: Source, walk: HeaderWalk<Found>): AsyncG
 }
 
 /**
- * Yields what `fill` adds to an array, `most` at a time or a few more; it yields now and then itself. What was found before an
- * error comes before it.
+ * Yields what `fill` adds to an array, `most` at a time or slightly more; `fill` itself yields now and then. Items
+ * found before an error are yielded before it is thrown.
  */
 export async function* inBatches<Found>(
   most: number,

@@ -41,7 +41,10 @@ export function chooseColumns(shard: string, datasets: readonly HdfDataset[], ch
   const columns = near.length > 0 ? near : datasets.filter((dataset) => isColumn(dataset) && groupOf(dataset) === '');
   const key = chosen.key === undefined ? null : named('key', chosen.key);
   if (key !== null && (key.kind !== 'text' || key.shape[0] !== rows))
-    throw unsupported(shard, `its dataset "${key.path}" does not hold one text for each of ${rows} images, so it cannot be the keys`);
+    throw unsupported(
+      shard,
+      `its dataset "${key.path}" does not hold one text for each of ${rows} images, so it cannot be the keys`,
+    );
   const cls = chosen.label === undefined ? usual(columns.filter(isClass), CLASS_NAMES) : named('class', chosen.label);
   if (cls !== null && (!isClass(cls) || rowLength(cls, rows) !== 1))
     throw unsupported(shard, `its dataset "${cls.path}" does not hold one integer for each of ${rows} images`);

@@ -88,7 +88,10 @@ async function readLabels(shard: Source, count: number): Promise<Uint8Array> {
       await source.close();
     }
   }
-  throw new FileError({ path: images }, `${images} has no labels file next to it: ${names[0]} is missing; fetch it, too.`);
+  throw new FileError(
+    { path: images },
+    `${images} has no labels file next to it: ${names[0]} is missing; fetch it, too.`,
+  );
 }
 
 async function plain(source: Source): Promise<Source> {

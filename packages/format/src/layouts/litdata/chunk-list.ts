@@ -74,7 +74,8 @@ function leavesOf({ type, context, children_spec }: TreeSpec, name: string, dept
   if (depth > DEEPEST) throw new RangeError('it is too deep');
   if (type === null) return [name === '' ? placeName(0) : name];
   const keys = /[dD]ict$/.test(type) ? NAMES.parse(JSON.parse(context ?? '')) : children_spec.map((_, i) => i);
-  if (keys.length !== children_spec.length) throw new RangeError('one of its dicts has keys that do not match its values');
+  if (keys.length !== children_spec.length)
+    throw new RangeError('one of its dicts has keys that do not match its values');
   return children_spec.flatMap((child, i) => {
     const key = typeof keys[i] === 'number' && name === '' ? placeName(keys[i]) : String(keys[i]);
     return leavesOf(child, name === '' ? key : `${name}/${key}`, depth + 1);

@@ -109,7 +109,10 @@ function columnsIn(shard: string, config: ChunkList['config']): ChunkColumns {
     throw unsupported(shard, 'it is encrypted, which shardtool does not read; write it again without encryption');
   const loader = config.item_loader ?? 'PyTreeLoader';
   if (loader !== 'PyTreeLoader')
-    throw unsupported(shard, `it was written for ${JSON.stringify(loader)}, but shardtool reads only chunks for PyTreeLoader`);
+    throw unsupported(
+      shard,
+      `it was written for ${JSON.stringify(loader)}, but shardtool reads only chunks for PyTreeLoader`,
+    );
   if (config.compression != null && (config.compression_level ?? 'chunk') !== 'chunk')
     throw unsupported(
       shard,
@@ -148,11 +151,7 @@ async function valuesAt(
     return { column, offset: start, bytes: at - start };
   });
   if (at !== end)
-    throw damaged(
-      shard,
-      offset,
-      `the values of sample ${key} take ${at - offset} bytes, but it has ${end - offset}`,
-    );
+    throw damaged(shard, offset, `the values of sample ${key} take ${at - offset} bytes, but it has ${end - offset}`);
   return values;
 }
 

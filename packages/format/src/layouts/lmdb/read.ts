@@ -117,7 +117,8 @@ export class LmdbDatabase {
       throw this.#damaged(page, 'is not the first page of a value');
     }
     const needed = runPages(bytes, this.pageBytes);
-    if (pagesOfRun(header) < needed) throw this.#damaged(page, `begins ${pagesOfRun(header)} pages instead of ${needed}`);
+    if (pagesOfRun(header) < needed)
+      throw this.#damaged(page, `begins ${pagesOfRun(header)} pages instead of ${needed}`);
   }
 
   /** Leaves from left to right, beginning with the one where `start` is or would be. Never deeper than the tree. */

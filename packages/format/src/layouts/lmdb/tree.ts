@@ -17,27 +17,27 @@ import { PageBuilder } from './page-builder.js';
 import type { ShardKeys } from './shard-keys.js';
 import type { SmallValues } from './small-values.js';
 
-/** The entries of a database, numbered as they came. */
+/** The entries of a database, numbered in order of arrival. */
 export interface Entries {
   readonly keys: ShardKeys;
   /** Their numbers in the order of their keys. */
   readonly order: Uint32Array;
   readonly valueBytes: Float64Array;
-  /** The first page of a value that has pages of its own; the place in `small` of any other. */
+  /** The first page of a value on overflow pages; for any other value, its place in `small`. */
   readonly valuePlace: Float64Array;
   readonly small: SmallValues;
-  /** To be filled: where in the file each value lies. */
+  /** Output: the offset of each value in the file. */
   readonly valueOffset: Float64Array;
 }
 
-/** Pages of one level, one behind the other in the file. */
+/** Pages of one level, contiguous in the file. */
 interface Level {
   readonly firstPage: number;
-  /** For each page: where in the order the first key of its leftmost leaf stands. */
+  /** For each page: the position in the order of the first key of its leftmost leaf. */
   readonly firsts: readonly number[];
 }
 
-/** Writes leaves and branches behind the values, the root last. Pages are filled as far as they go. */
+/** Writes leaves and branches after the values, the root last. Pages are filled as far as possible. */
 export function writeTree(output: WriteBuffer, entries: Entries) {
   if (entries.order.length === 0) return { depth: 0, root: null, leafPages: 0, branchPages: 0 };
   let level = writeLeaves(output, entries);
@@ -112,8 +112,8 @@ function writeBranches(output: WriteBuffer, children: Level, entries: Entries): 
 }
 
 /**
- * Cuts the children of a level into branch pages and returns the first of each. A page takes as many as fit, but none
- * is left with a single child: liblmdb ends the process where it finds such a page.
+ * Splits the children of a level into branch pages and returns the first child of each. A page takes as many as fit,
+ * but no page gets a single child: liblmdb ends the process if it finds such a page.
  */
 export function branchStarts(children: number, separatorBytes: (child: number) => number): number[] {
   const starts: number[] = [];
@@ -132,7 +132,7 @@ export function branchStarts(children: number, separatorBytes: (child: number) =
   return starts;
 }
 
-/** How much of the key at this place in the order tells it from the key before it. */
+/** The length of the prefix that distinguishes the key at this position in the order from the key before it. */
 function shortestSeparator(keys: ShardKeys, order: Uint32Array, at: number): number {
   return keys.commonBytes(order[at - 1]!, order[at]!) + 1;
 }

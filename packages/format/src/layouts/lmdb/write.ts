@@ -24,9 +24,9 @@ import { writeTree } from './tree.js';
 export const RULES = mapRules(MAX_KEY_BYTES);
 
 /**
- * Writes an LMDB shard in one pass: values that have pages of their own go out as they come, small ones are kept until
- * the tree is written behind them, and the meta pages at the front come last. So memory holds the keys and the small
- * values. A file that was not finished has no meta pages, and nothing takes it for a database. The same samples give the
+ * Writes an LMDB shard in one pass: large values are written to overflow pages as they arrive, small ones are kept
+ * until the tree is written after them, and the meta pages at the front come last. So memory holds the keys and the
+ * small values. An unfinished file has no meta pages, so nothing takes it for a database. The same samples give the
  * same bytes.
  */
 export class LmdbWriter implements ShardWriter {
@@ -41,7 +41,7 @@ export class LmdbWriter implements ShardWriter {
   readonly #valuePlace = new NumberList();
   readonly #log = new PositionLog();
   #runPages = 0;
-  /** The sample that was begun: its key, and its room in the output with the page header in front. */
+  /** The current sample: its key, and its room in the output with the page header first. */
   #begun: { key: Buffer; room: Buffer } | null = null;
 
   /** `fd` is open on a new, empty file; `shard` is its final name, for messages. */
@@ -106,8 +106,8 @@ export class LmdbWriter implements ShardWriter {
   }
 
   /**
-   * Completes the pages of a value, which lies in its room already, and returns the number of the first. `summed` counts
-   * from the start of the room.
+   * Completes the pages of a value that is already in its room, and returns the number of the first page. `summed`
+   * counts from the start of the room.
    */
   #appendRun(room: Buffer, bytes: number, summed: readonly SummedBytes[]): number {
     const pages = runPages(bytes, PAGE_BYTES);
@@ -130,15 +130,15 @@ export class LmdbWriter implements ShardWriter {
 
   #duplicate(key: string): DuplicateKeyError {
     const shard = this.#shard;
-    const message = `${shard}: the key "${key}" comes a second time; each key must come once in a shard.`;
+    const message = `${shard}: the key "${key}" occurs twice; each key may occur once per shard.`;
     return new DuplicateKeyError({ shard, key }, message);
   }
 }
 
-/** How many bytes the value of a sample takes at most. Throws {@link SampleSizeError} for more than LMDB itself holds. */
+/** An upper bound for the size of a sample's value, in bytes. Throws {@link SampleSizeError} if it exceeds LMDB's own limit. */
 export function plannedBytes(encoder: ValueEncoder, shard: string, key: string, fields: readonly FieldSize[]): number {
   const bytes = encoder.plan(key, fields);
   if (bytes <= MAX_VALUE_BYTES) return bytes;
-  const message = `${shard}: sample "${key}" takes ${bytes} bytes, and LMDB holds ${MAX_VALUE_BYTES} at most; leave it out, or pack to tar.`;
+  const message = `${shard}: sample "${key}" takes ${bytes} bytes, but LMDB holds at most ${MAX_VALUE_BYTES}; omit it, or pack to tar.`;
   throw new SampleSizeError({ shard, key, bytes, limit: MAX_VALUE_BYTES }, message);
 }

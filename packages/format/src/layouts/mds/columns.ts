@@ -3,16 +3,16 @@ import { labelValue } from '../column-names.js';
 import type { TableColumn } from '../table.js';
 import type { ColumnRole, ValueColumn } from '../value-columns.js';
 
-/** One column of an MDS shard: how long its values are, null where each says it, and what they are. */
+/** One column of an MDS shard: the length of its values (null if each value stores it), and their meaning. */
 export interface MdsColumn extends ValueColumn {
   readonly bytes: number | null;
-  /** What it holds of a sample, where shardtool wrote it. */
+  /** Its role in a sample, if shardtool wrote the shard. */
   readonly of?: TableColumn;
 }
 
 const text = (bytes: DataView) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
 
-/** Encodings by name (mosaicml-streaming, base/format/mds/encodings.py); numbers are little-endian. */
+/** Encodings by name (mosaicml-streaming, base/format/mds/encodings.py). Numbers are little-endian. */
 const ENCODINGS: ReadonlyMap<string, ColumnRole> = new Map<string, ColumnRole>([
   ...(['bytes', 'jpeg', 'png'] as const).map((name) => [name, { kind: 'bytes', extension: 'bin' }] as const),
   ['str', { kind: 'bytes', extension: 'txt' }],
@@ -38,7 +38,10 @@ const ENCODINGS: ReadonlyMap<string, ColumnRole> = new Map<string, ColumnRole>([
   }).map(([name, value]) => [name, { kind: 'value', value }] as const),
 ]);
 
-/** The same of a column of ours that is no field: text and JSON are single values there. Null where no value has this encoding. */
+/**
+ * Like {@link roleOf}, for a column of ours that is not a field: text and JSON are single values there. Null if no
+ * value has this encoding.
+ */
 export function valueRoleOf(encoding: string): ColumnRole | null {
   if (encoding === 'str') return { kind: 'value', value: text };
   if (encoding === 'json') return { kind: 'value', value: (bytes) => singleValue(JSON.parse(text(bytes))) };
@@ -52,7 +55,7 @@ function singleValue(value: unknown): ColumnValue {
   throw new RangeError('no single value');
 }
 
-/** What values of an encoding become; null for one that is not known. `float16` and arrays stay the bytes that they are. */
+/** The meaning of values with this encoding; null for an unknown one. `float16` and arrays stay raw bytes. */
 export function roleOf(encoding: string): ColumnRole | null {
   const known = ENCODINGS.get(encoding);
   if (known !== undefined) return known;

@@ -1,6 +1,6 @@
 import type { TableLayout } from '../layout.js';
 
-/** MosaicML's shards, plain or compressed; the compressed ones are told so that they can be named. */
+/** MosaicML's shards, plain or compressed. Compressed ones are recognised so that errors can name them. */
 const SHARD_NAME = /\.mds(\.(zstd|gz|bz2|br|snappy)(:\d+)?)?$/;
 
 export const MDS = {

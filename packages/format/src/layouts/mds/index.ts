@@ -11,10 +11,10 @@ import { type MdsColumn, roleOf, valueRoleOf } from './columns.js';
 import { listOf, MdsWriter } from './write.js';
 
 /**
- * Shards of MosaicML's StreamingDataset, read as they are. A shard is a number of samples, the place of each and of the
- * end (uint32, little-endian), JSON that names the columns, and the samples: the lengths of those values whose length
- * differs, then all values (mosaicml-streaming, base/format/mds/writer.py). Samples have no keys there: theirs are the
- * shard's name and their number. Pickled columns are refused: to read them is to run what is in them.
+ * Shards of MosaicML's StreamingDataset, read in place. A shard is a number of samples, the offset of each and of the
+ * end (uint32, little-endian), JSON that names the columns, and the samples: the lengths of values of variable length,
+ * then all values (mosaicml-streaming, base/format/mds/writer.py). Samples have no keys there: here the key is the
+ * shard's name and the sample's number. Pickled columns are rejected: reading them means running their content.
  */
 export const mds: TableLayout = {
   name: 'mds',
@@ -35,13 +35,13 @@ async function unpack(source: Source): Promise<Source> {
   return IS_PLAIN.test(source.location) ? source : unpacked(source);
 }
 
-/** What follows "?" in an address is no part of a name. */
+/** The query of a URL is not part of the name. */
 const IS_PLAIN = /\.mds(\?.*)?$/s;
 
 const WORD = 4;
 /** A shard holds less than 4 GiB, and its JSON a few names. */
 const MOST_CONFIG_BYTES = 1 << 20;
-/** In shards of ours a single value may be a label that is a text. */
+/** In our shards a single value may be a label that is a text. */
 const MOST_TEXT_BYTES = 1 << 28;
 const YIELDED = 256;
 
@@ -77,7 +77,7 @@ async function readColumns(source: Source, window: FileWindow, places: Uint32Arr
   const { location: shard } = source;
   const at = (places.length + 1) * WORD;
   const bytes = places[0]! - at;
-  if (bytes > MOST_CONFIG_BYTES) throw damaged(shard, at, 'its list of columns is longer than any is');
+  if (bytes > MOST_CONFIG_BYTES) throw damaged(shard, at, 'its list of columns exceeds the size limit');
   const text = (await window.at(at, bytes)).subarray(0, bytes).toString('utf8');
   const config = parseConfig(text);
   if (config === null) throw damaged(shard, at, 'its list of columns cannot be read');
@@ -89,13 +89,13 @@ async function readColumns(source: Source, window: FileWindow, places: Uint32Arr
     if (encoding === 'pkl') {
       throw unsupported(
         shard,
-        `its column "${name}" is pickled, and to read that is to run what is in it; write it anew without that column`,
+        `its column "${name}" is pickled, and reading it would mean running its content; write it again without that column`,
       );
     }
     if (role === null) {
       throw unsupported(
         shard,
-        `its column "${name}" has the encoding ${JSON.stringify(encoding)}, which is not known; write it anew with another`,
+        `its column "${name}" has the unknown encoding ${JSON.stringify(encoding)}; write it again with another encoding`,
       );
     }
     const column = { name, bytes: config.column_sizes[i] || null, role };
@@ -103,7 +103,7 @@ async function readColumns(source: Source, window: FileWindow, places: Uint32Arr
     const of = ours.get(name)!;
     const own = isField(of) ? role : valueRoleOf(encoding);
     if (own === null || (isField(of) && role.kind !== 'bytes'))
-      throw damaged(shard, at, `its column "${name}" is not what it says of itself`);
+      throw damaged(shard, at, `its column "${name}" does not match its description`);
     return { ...column, role: own, of };
   });
 }
@@ -138,7 +138,7 @@ async function readSample(
     return { column, offset: start, bytes: at - start };
   });
   if (at !== end)
-    throw damaged(shard, offset, `the values of sample ${key} take ${at - offset} bytes, and there are ${bytes}`);
+    throw damaged(shard, offset, `the values of sample ${key} take ${at - offset} bytes, but it has ${bytes}`);
   if (columns.some(({ of }) => of !== undefined)) {
     const sample = new SampleOfTable();
     for (const { column, ...place } of values) {
@@ -153,6 +153,6 @@ async function readSample(
 function compressed(shard: string): UnsupportedShardError {
   return unsupported(
     shard,
-    'it is compressed, so no sample of it can be read by itself: "shardtool convert" reads it, or write it anew without compression',
+    'it is compressed, so its samples cannot be read individually. Convert it with "shardtool convert", or write it again without compression',
   );
 }

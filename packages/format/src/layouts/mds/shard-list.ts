@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What `index.json` of an MDS dataset says of its shards (mosaicml-streaming, base/format/base/reader.py). */
+/** The list of shards in `index.json` of an MDS dataset (mosaicml-streaming, base/format/base/reader.py). */
 const LIST = z.object({
   version: z.literal(2),
   shards: z.array(
@@ -8,7 +8,7 @@ const LIST = z.object({
   ),
 });
 
-/** Names of the shards in their order, of the compressed file where there is one. Throws where the text is no such list. */
+/** Names of the shards, in order; for a compressed shard that of the compressed file. Throws if the text is not such a list. */
 export function listedShards(text: string): readonly string[] {
   return LIST.parse(JSON.parse(text)).shards.map(({ raw_data, zip_data }) => (zip_data ?? raw_data).basename);
 }

@@ -23,7 +23,7 @@ const MOST_SHARD_BYTES = 0xffffffff;
 
 const RULES = tableRules();
 
-/** A column as MosaicML's reader wants it: the name of its encoding, and how long each value is where all have one length. */
+/** A column as MosaicML's reader expects it: the name of its encoding, and the length of its values if all have the same length. */
 interface Encoding {
   readonly name: string;
   readonly bytes: number | null;
@@ -38,14 +38,17 @@ const JSON_TEXT: Encoding = { name: 'json', bytes: null, encode: json };
 const INT: Encoding = { name: 'int', bytes: 8, encode: int64 };
 const FLOAT: Encoding = { name: 'float64', bytes: 8, encode: float64 };
 
-/** MDS has no missing values: a label column that lacks some is JSON, where `null` is one. A field that a sample lacks is empty. */
+/**
+ * MDS has no missing values: a label column with missing values becomes JSON, where they are `null`. A field that a
+ * sample lacks is empty.
+ */
 function encodingOf({ holds, of, isOptional }: TableColumn): Encoding {
   switch (holds) {
     case 'image':
       return imageEncoding(of, isOptional);
     case 'bytes':
       return BYTES;
-    // Nothing is no JSON.
+    // An empty text is not JSON.
     case 'json':
       return isOptional ? STR : JSON_TEXT;
     case 'text':
@@ -66,7 +69,7 @@ function encodingOf({ holds, of, isOptional }: TableColumn): Encoding {
   }
 }
 
-/** Their reader makes pictures of `jpeg` and `png`, as long as every sample has one. */
+/** MosaicML's reader decodes `jpeg` and `png` columns to images if every sample has one. */
 function imageEncoding(field: string, isOptional: boolean): Encoding {
   const kind = kindOfField(field.slice(field.lastIndexOf('.') + 1));
   return !isOptional && (kind === 'jpeg' || kind === 'png') ? { name: kind, bytes: null } : BYTES;
@@ -86,13 +89,16 @@ function float64(value: Exclude<ColumnValue, null>): Uint8Array {
 
 const MISSING: TableColumn = { name: '__missing__', holds: 'missing', of: '', isOptional: false };
 
-/** The table with a column that says which fields a sample lacks, where some lack any: an empty value could be one that is empty. */
+/**
+ * The table with a column that lists the fields that a sample lacks, if any sample lacks one: an empty value could also
+ * be an empty field.
+ */
 function withMissing(table: Table): Table {
   const isSparse = table.columns.some((column) => isField(column) && column.isOptional);
   return isSparse ? { ...table, columns: [...table.columns, MISSING] } : table;
 }
 
-/** What shards and their list say of the columns, by its names there (mosaicml-streaming, base/format/mds/writer.py). */
+/** The description of the columns in shards and in their list, by MosaicML's names (mosaicml-streaming, base/format/mds/writer.py). */
 function configOf(table: Table) {
   const encodings = table.columns.map(encodingOf);
   return {
@@ -107,7 +113,7 @@ function configOf(table: Table) {
   };
 }
 
-/** The file `index.json`, by which StreamingDataset knows the shards. */
+/** The file `index.json`, in which StreamingDataset finds the shards. */
 export function listOf(table: Table, shards: readonly ListedShard[]): string {
   const config = configOf(withMissing(table));
   const listed = shards.map(({ file, bytes, samples }) => ({
@@ -119,17 +125,17 @@ export function listOf(table: Table, shards: readonly ListedShard[]): string {
   return JSON.stringify({ shards: listed, version: 2 });
 }
 
-/** A sample that was begun. */
+/** The sample being written. */
 interface Begun {
   readonly key: string;
   readonly bytes: number;
-  /** In the order in which the fields were given: from the start of the sample. */
+  /** Offsets from the start of the sample, in the order in which the fields were given. */
   readonly places: readonly { readonly offset: number; readonly bytes: number }[];
   readonly payloads: readonly Uint8Array[];
   readonly cells: readonly Cell[];
 }
 
-/** Writes an MDS shard: the samples behind room for what says where they lie, which is written last. */
+/** Writes an MDS shard: the samples after room for the list of their offsets, which is written last. */
 export class MdsWriter implements ShardWriter {
   readonly #fd: number;
   readonly #shard: string;
@@ -146,7 +152,7 @@ export class MdsWriter implements ShardWriter {
   #values: SampleValues = { cls: -1, label: () => null };
   #begun: Begun | null = null;
 
-  /** `fd` is open on a new, empty file, which will have exactly `samples`; `shard` is its final name, for messages. */
+  /** `fd` is open on a new, empty file that will have exactly `samples` samples. `shard` is its final name, for messages. */
   constructor(fd: number, shard: string, table: Table, samples: number, maxSampleBytes?: number) {
     this.#fd = fd;
     this.#shard = shard;
@@ -223,7 +229,7 @@ export class MdsWriter implements ShardWriter {
     const places = this.#places.toArrays();
     const { sampleOffset } = places;
     if (sampleOffset.length !== this.#samples)
-      throw new Error(`${this.#shard} was to have ${this.#samples} samples, and got ${sampleOffset.length}.`);
+      throw new Error(`${this.#shard} was announced with ${this.#samples} samples, but got ${sampleOffset.length}.`);
     this.#output.flush();
     const head = Buffer.alloc(this.#start);
     let at = head.writeUInt32LE(this.#samples, 0);
@@ -243,7 +249,7 @@ export class MdsWriter implements ShardWriter {
     };
   }
 
-  /** What their reader takes for text or JSON has to be some, or it fails there. */
+  /** Columns that MosaicML's reader decodes as text or JSON must be valid, or it fails there. */
   #checkTexts({ key, cells, payloads }: Begun): void {
     for (const [i, cell] of cells.entries()) {
       const { name } = this.#encodings[i]!;
@@ -256,13 +262,13 @@ export class MdsWriter implements ShardWriter {
 
   #notText(key: string, field: string, what: string): UnsupportedEntryError {
     const shard = this.#shard;
-    const message = `${shard}: field "${field}" of sample "${key}" is not ${what}, which its column is to hold; give it another ending, or leave the sample out with "where" (--where).`;
+    const message = `${shard}: field "${field}" of sample "${key}" is not ${what}, which its column requires; give it another extension, or exclude the sample with "where" (--where).`;
     return new UnsupportedEntryError({ shard, key }, message);
   }
 
   #tooLarge(): OptionError {
     const shard = this.#shard;
-    const message = `${shard}: it would have more than 4 GiB, and MDS cannot say where what lies behind that; pack smaller shards first (maxShardBytes).`;
+    const message = `${shard}: it would exceed 4 GiB, the largest offset that MDS can store; pack smaller shards first (maxShardBytes).`;
     return new OptionError({ shard }, message);
   }
 }

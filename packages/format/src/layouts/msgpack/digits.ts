@@ -4,8 +4,8 @@ const UINT16 = 0xcd;
 const ZERO = 0x30;
 
 /**
- * The decimal digits of the msgpack integer that fills `bytes`, where it is one of 0 to 65535: class numbers mostly are,
- * and every sample has one. Null for anything else.
+ * The decimal digits of the msgpack integer that fills `bytes`, if it is between 0 and 65535: a fast path for class
+ * numbers, which every sample has. Null for anything else.
  */
 export function digitsOf(bytes: Uint8Array): Uint8Array | null {
   const first = bytes[0]!;

@@ -5,8 +5,8 @@ import { samples } from './samples.js';
 import { MsgpackWriter, RULES } from './write.js';
 
 /**
- * Shards as a stream of msgpack maps, one a sample: `{"__key__": str, "jpg": bin, "cls": int, ...}`, without extension
- * types, as Python's `msgpack.Unpacker(file)` reads them.
+ * Shards as a stream of msgpack maps, one per sample: `{"__key__": str, "jpg": bin, "cls": int, ...}`, without
+ * extension types, as Python's `msgpack.Unpacker(file)` reads them.
  */
 export const msgpack: WrittenLayout = {
   name: 'msgpack',

@@ -1,11 +1,12 @@
 import { decodeHead, headBytes, type ObjectHead } from './object.js';
 
-/** Deeper than any label, and far from the end of the stack. */
+/** Deeper than any label, and far from a stack overflow. */
 const MAX_DEPTH = 100;
 
 /**
- * The JSON text of the msgpack value that fills `bytes`: `7` for the integer 7, whatever its size; `[1,2]` for an array.
- * Throws a SyntaxError for what JSON has no words for: binary data, NaN, a key that is no string, extension types.
+ * The JSON text of the msgpack value that fills `bytes`: `7` for the integer 7, whatever its size; `[1,2]` for an
+ * array. Throws a SyntaxError for values that JSON cannot express: binary data, NaN, a key that is not a string,
+ * extension types.
  */
 export function jsonText(bytes: Uint8Array): string {
   const reader = new JsonReader(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
@@ -51,7 +52,7 @@ class JsonReader {
     }
     for (let i = 0; i < head.children; i += 2) {
       const name = this.#head();
-      if (name.kind !== 'str') throw new SyntaxError(`a key that is no string (${name.kind})`);
+      if (name.kind !== 'str') throw new SyntaxError(`a key that is not a string (${name.kind})`);
       const key = JSON.stringify(this.#take(name.payload).toString('utf8'));
       parts.push(`${key}:${this.value(depth)}`);
     }

@@ -1,14 +1,14 @@
-/** What an object in msgpack is. Extension types are not read, so they have no kind. */
+/** The kind of a msgpack object. Extension types are not read, so they have no kind. */
 export type ObjectKind = 'nil' | 'boolean' | 'integer' | 'float' | 'str' | 'bin' | 'array' | 'map';
 
-/** What the head of an object says: its first byte and the length that follows it. */
+/** The decoded head of an object: its first byte and the length that follows it. */
 export interface ObjectHead {
   readonly kind: ObjectKind;
   /** Length of the head itself. */
   readonly bytes: number;
-  /** Bytes behind the head that belong to the object: a number's, a string's. */
+  /** Bytes after the head that belong to the object, such as those of a string. */
   readonly payload: number;
-  /** Objects that follow inside an array or a map (two for each entry). */
+  /** Number of objects that follow inside an array or a map (two for each entry). */
   readonly children: number;
 }
 
@@ -22,7 +22,7 @@ const BIN8 = 0xc4;
 const STR8 = 0xd9;
 const MAP16 = 0xde;
 
-/** What a first byte of 0xc0 to 0xdf stands for: the kind, bytes of length behind it, and bytes of payload where fixed. */
+/** The meaning of the first bytes 0xc0 to 0xdf: the kind, the size of the length field, and the payload size if fixed. */
 const LONG: readonly (readonly [kind: ObjectKind, lengthBytes: number, payload: number] | null)[] = [
   ['nil', 0, 0],
   null, // never used
@@ -58,12 +58,12 @@ const LONG: readonly (readonly [kind: ObjectKind, lengthBytes: number, payload: 
   ['map', 4, 0],
 ];
 
-/** How long the head is that begins with this byte. */
+/** Length of the head that begins with this byte. */
 export function headBytes(first: number): number {
   return 1 + (first < NIL || first >= NEGATIVE_FIXINT ? 0 : (LONG[first - NIL]?.[1] ?? 0));
 }
 
-/** Reads the head at `at`, which `bytes` holds whole. Null for an extension type and for the byte that is never used. */
+/** Decodes the head at `at`, which is complete in `bytes`. Null for an extension type and for the unused byte. */
 export function decodeHead(bytes: Uint8Array, at: number): ObjectHead | null {
   const first = bytes[at]!;
   if (first < FIXMAP || first >= NEGATIVE_FIXINT) return { kind: 'integer', bytes: 1, payload: 0, children: 0 };
@@ -90,19 +90,22 @@ export function binHeadBytes(length: number): number {
   return length < 0x100 ? 2 : length < 0x10000 ? 3 : 5;
 }
 
-/** Writes the shortest head for a map and returns where it ends. */
+/** Writes the shortest head for a map and returns the offset after it. */
 export function encodeMapHead(target: Uint8Array, at: number, entries: number): number {
   if (entries < 16) return putLength(target, at, FIXMAP + entries, 0, 0);
   return entries < 0x10000 ? putLength(target, at, MAP16, entries, 2) : putLength(target, at, MAP16 + 1, entries, 4);
 }
 
-/** Writes the shortest head for binary data and returns where it ends. */
+/** Writes the shortest head for binary data and returns the offset after it. */
 export function encodeBinHead(target: Uint8Array, at: number, length: number): number {
   if (length < 0x100) return putLength(target, at, BIN8, length, 1);
   return length < 0x10000 ? putLength(target, at, BIN8 + 1, length, 2) : putLength(target, at, BIN8 + 2, length, 4);
 }
 
-/** Writes the shortest head for a string of `length` bytes of UTF-8, never longer than that of binary data. */
+/**
+ * Writes the shortest head for a string of `length` bytes of UTF-8 and returns the offset after it. Never longer than
+ * that of binary data.
+ */
 export function encodeStrHead(target: Uint8Array, at: number, length: number): number {
   if (length < 32) return putLength(target, at, FIXSTR + length, 0, 0);
   if (length < 0x100) return putLength(target, at, STR8, length, 1);

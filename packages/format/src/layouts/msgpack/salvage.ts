@@ -7,15 +7,15 @@ import { headBytes } from './object.js';
 import { SampleWalk } from './walk.js';
 
 const READ_BYTES = 1 << 20;
-/** How a map goes on behind its head: `__key__` comes first in what is written here. */
+/** The bytes after a map's head: in our shards `__key__` comes first. */
 const FIRST_NAME = Buffer.from([0xa0 + KEY_ENTRY.length, ...Buffer.from(KEY_ENTRY)]);
 /** Heads of maps of up to 15, up to 65,535 and more entries. */
 const MAP_HEADS = { fixed: 0x80, map16: 0xde, map32: 0xdf } as const;
 const LONGEST_HEAD = 5;
 
 /**
- * Looks for beginnings of samples in the whole file and walks from each. A sample whose lengths lead into the midst of a
- * later one is damaged, and left out.
+ * Searches the whole file for beginnings of samples and walks from each. A sample whose lengths lead into a later
+ * sample is damaged, and skipped.
  */
 export async function* salvage(source: Source): AsyncGenerator<SamplePosition> {
   const starts = await findStarts(source);
@@ -23,7 +23,7 @@ export async function* salvage(source: Source): AsyncGenerator<SamplePosition> {
   const file = new FileWindow(source);
   let end = 0;
   for (const [i, start] of starts.entries()) {
-    // A payload may hold what looks like a beginning.
+    // A payload may contain bytes that look like a beginning.
     if (start < end) continue;
     const sample = await walkOne(source, file, start);
     if (sample === null) continue;
@@ -49,10 +49,10 @@ async function walkOne(source: Source, file: FileWindow, start: number): Promise
   return samples[0] ?? null;
 }
 
-/** A walk goes on behind the sample as far as its window does: a short one keeps it from doing so for long. */
+/** A walk continues after the sample as far as its window reaches: a short window limits that. */
 const WALKED_BYTES = 4096;
 
-/** The positions of all maps whose first entry is the key. */
+/** The offsets of all maps whose first entry is the key. */
 async function findStarts(source: Source): Promise<number[]> {
   const starts: number[] = [];
   const overlap = LONGEST_HEAD + FIRST_NAME.length;
@@ -68,7 +68,7 @@ async function findStarts(source: Source): Promise<number[]> {
   return starts;
 }
 
-/** Where the map's head begins that ends at `end`; -1 where there is none. */
+/** The offset of the map head that ends at `end`; -1 if there is none. */
 function mapHeadBefore(bytes: Buffer, end: number): number {
   if (end >= 1 && bytes[end - 1]! >> 4 === MAP_HEADS.fixed >> 4) return end - 1;
   for (const first of [MAP_HEADS.map16, MAP_HEADS.map32]) {

@@ -11,18 +11,18 @@ import { whyUnsafe } from '../../sample/sample-name.js';
 import type { FieldPosition, SamplePosition } from '../layout.js';
 import { decodeHead, headBytes, type ObjectHead } from './object.js';
 
-/** What announces more is damaged: names and keys are short, and samples have a handful of fields. */
+/** Larger lengths are damage: names and keys are short, and samples have a handful of fields. */
 const MAX_NAME_BYTES = 1024;
 const MAX_KEY_BYTES = 0xffff;
 const MAX_FIELDS = 1000;
 
-/** What is walked: a range of a file. */
+/** The range of a file to walk. */
 export interface WalkedRange {
   /** The file's name, for messages. */
   readonly shard: string;
   readonly start: number;
   readonly end: number;
-  /** The range is one sample with this key, as in LMDB. Without it, it is sample after sample, each with its `__key__`. */
+  /** The range is one sample with this key, as in LMDB. If absent, it is a sequence of samples, each with its `__key__`. */
   readonly key?: string;
 }
 
@@ -30,30 +30,30 @@ interface OpenSample {
   readonly offset: number;
   key: string | null;
   entriesLeft: number;
-  /** The entry whose value comes next. */
+  /** The name of the entry whose value comes next. */
   name: string | null;
   readonly fields: FieldPosition[];
 }
 
 /**
- * The walk over samples in msgpack, without I/O: it says what it needs next and takes it from windows of the file, in
- * whatever sizes they come. Payloads are neither looked at nor copied. A damaged length leads out of the range or to
- * something that is no sample, and both end the walk with an error; nothing is taken into memory for it.
+ * The walk over samples in msgpack, without I/O: it reports what it needs next and takes it from windows of the file,
+ * whatever their sizes. It neither reads nor copies payloads. A damaged length leads out of the range or to something
+ * that is not a sample, and both end the walk with an error; no memory is allocated for it.
  */
 export class SampleWalk {
-  /** Where the next window has to begin. */
+  /** Offset at which the next window has to begin. */
   position: number;
-  /** How many bytes it has to hold at least. */
+  /** The minimum length of that window, in bytes. */
   needed = 1;
-  /** The whole range has been walked. */
+  /** Whether the whole range has been walked. */
   done: boolean;
 
   readonly #range: WalkedRange;
   #open: OpenSample | null = null;
-  /** Inside a value that is an array or a map: where it began, and how many objects of it are still to come. */
+  /** Inside a value that is an array or a map: its offset, and how many of its objects remain. */
   #nestedStart = 0;
   #nestedLeft = 0;
-  /** Where each key stood. */
+  /** Offset of each key. */
   readonly #seen = new Map<string, number>();
 
   constructor(range: WalkedRange) {
@@ -63,13 +63,13 @@ export class SampleWalk {
     if (range.start === range.end && !this.done) throw this.#damaged('is empty');
   }
 
-  /** Walks as far as `window` goes, which begins at `position`, and adds the samples that end in it to `samples`. */
+  /** Walks as far as `window` reaches, which begins at `position`, and appends the samples that end in it to `samples`. */
   advance(window: Buffer, samples: SamplePosition[]): void {
     const windowStart = this.position;
     while (!this.done && this.#step(window, this.position - windowStart, samples));
   }
 
-  /** Takes one object. False where the window has too little of it. */
+  /** Takes one object. Returns false if the window does not contain enough of it. */
   #step(window: Buffer, at: number, samples: SamplePosition[]): boolean {
     if (!this.#has(window, at, 1) || !this.#has(window, at, headBytes(window[at]!))) return false;
     const head = decodeHead(window, at);
@@ -81,14 +81,14 @@ export class SampleWalk {
     return true;
   }
 
-  /** The next object is a name or a key, which is looked at as well as passed. */
+  /** Whether the next object is a name or a key, which has to be read. */
   #isText(head: ObjectHead): boolean {
     if (this.#open === null || this.#nestedLeft > 0) return false;
     const { name } = this.#open;
     if (name !== null && !this.#isKey(name)) return false;
     const limit = name === null ? MAX_NAME_BYTES : MAX_KEY_BYTES;
     if (head.kind !== 'str' && !(name !== null && head.kind === 'bin')) {
-      throw this.#damaged(`has ${name === null ? 'a name' : 'a key'} that is no string (${head.kind})`);
+      throw this.#damaged(`has ${name === null ? 'a name' : 'a key'} that is not a string (${head.kind})`);
     }
     if (head.payload > limit) throw this.#damaged(`has a name of ${head.payload} bytes`);
     return true;
@@ -111,7 +111,7 @@ export class SampleWalk {
   }
 
   #begin(head: ObjectHead, offset: number): void {
-    if (head.kind !== 'map') throw this.#damaged(`is no map (${head.kind})`, offset);
+    if (head.kind !== 'map') throw this.#damaged(`is not a map (${head.kind})`, offset);
     const entriesLeft = head.children / 2;
     if (entriesLeft > MAX_FIELDS) throw this.#damaged(`is a map of ${entriesLeft} entries`, offset);
     this.#open = { offset, key: this.#range.key ?? null, entriesLeft, name: null, fields: [] };
@@ -132,7 +132,7 @@ export class SampleWalk {
     this.#endEntry(open);
   }
 
-  /** The value of the open entry lies from `offset` to the present position. */
+  /** Adds the value of the open entry, from `offset` to the current position. */
   #addField(offset: number, msgpack: boolean): void {
     const open = this.#open!;
     const name = open.name!;
@@ -154,14 +154,14 @@ export class SampleWalk {
     samples.push({ key, offset, bytes: this.position - offset, fields });
     this.#open = null;
     this.done = this.position === this.#range.end;
-    if (!this.done && this.#range.key !== undefined) throw this.#damaged('goes on behind its map');
+    if (!this.done && this.#range.key !== undefined) throw this.#damaged('continues after its map');
   }
 
   #isKey(name: string): boolean {
     return name === KEY_ENTRY && this.#range.key === undefined;
   }
 
-  /** Whether the window has `length` bytes from `at` on. Throws where the range ends before them. */
+  /** Whether the window has `length` bytes from `at` on. Throws if the range ends before them. */
   #has(window: Buffer, at: number, length: number): boolean {
     if (this.position + length > this.#range.end) throw this.#cut();
     this.needed = length;
@@ -173,19 +173,19 @@ export class SampleWalk {
     this.position += bytes;
   }
 
-  /** A key or a field's name. Neither may lead out of the folder into which it is unpacked. */
+  /** Decodes a key or a field's name. Neither may lead out of the folder into which it is unpacked. */
   #decodeText(text: Buffer, offset: number): string {
     const { shard } = this.#range;
     const isName = this.#open!.name === null;
     const what = isName ? 'name of a field' : 'key';
     if (!isUtf8(text)) {
-      const message = `${shard}: the ${what} at byte ${offset} is not UTF-8; write the shard anew with UTF-8 names.`;
+      const message = `${shard}: the ${what} at byte ${offset} is not UTF-8; write the shard again with UTF-8 names.`;
       throw new EntryNameError({ shard, offset }, message);
     }
     const name = text.toString('utf8');
     const reason = whyUnsafe(name) ?? (isName && name.includes('/') ? 'holds a slash' : null);
     if (reason !== null) {
-      const message = `${shard}: the ${what} at byte ${offset} ${reason} (${JSON.stringify(name)}); write the shard anew with another.`;
+      const message = `${shard}: the ${what} at byte ${offset} ${reason} (${JSON.stringify(name)}); write the shard again with another name.`;
       throw new EntryNameError({ shard, offset }, message);
     }
     return name;
@@ -195,9 +195,9 @@ export class SampleWalk {
     return { shard: this.#range.shard, key: this.#open?.key ?? this.#range.key, offset };
   }
 
-  /** `trouble` goes on after "the sample at byte N". */
+  /** `trouble` continues "the sample at byte N". */
   #damaged(trouble: string, offset = this.#open?.offset ?? this.position): DamagedShardError {
-    const message = `${this.#range.shard}: the sample at byte ${offset} ${trouble}; the shard is damaged or no shard: fetch or write it again.`;
+    const message = `${this.#range.shard}: the sample at byte ${offset} ${trouble}. The shard is damaged, or this is not a shard: fetch or write it again.`;
     return new DamagedShardError(this.#where(offset), message);
   }
 
@@ -206,16 +206,16 @@ export class SampleWalk {
       return this.#damaged(`leads beyond its ${this.#range.end - this.#range.start} bytes`);
     const offset = this.#open?.offset ?? this.position;
     const message =
-      `${this.#range.shard}: the sample at byte ${offset} is longer than what is left of the shard, which ends at byte ` +
-      `${this.#range.end}; it has been cut off: fetch or write it again.`;
+      `${this.#range.shard}: the sample at byte ${offset} is longer than the rest of the shard, which ends at byte ` +
+      `${this.#range.end}. It is truncated: fetch or write it again.`;
     return new TruncatedShardError(this.#where(offset), message);
   }
 
   #unsupported(first: number): Error {
-    if (first === 0xc1) return this.#damaged('holds the byte 0xc1, which msgpack never uses');
+    if (first === 0xc1) return this.#damaged('contains the byte 0xc1, which msgpack never uses');
     const message =
-      `${this.#range.shard}: there is an extension type at byte ${this.position}, and shards hold plain values only; ` +
-      `write the shard anew without it.`;
+      `${this.#range.shard}: there is an extension type at byte ${this.position}, but shards may contain plain values only; ` +
+      `write the shard again without it.`;
     return new UnsupportedEntryError(this.#where(this.position), message);
   }
 
@@ -223,14 +223,14 @@ export class SampleWalk {
     const { key } = this.#where(offset);
     const message =
       `${this.#range.shard}: sample "${key ?? ''}" has the field "${name}" twice, at bytes ${otherOffset} and ${offset}; ` +
-      `write the shard anew with one of them.`;
+      `write the shard again with one of them.`;
     return new DuplicateKeyError({ shard: this.#range.shard, key, offset, otherOffset }, message);
   }
 }
 
 function duplicateKey(shard: string, key: string, offset: number, otherOffset: number): DuplicateKeyError {
   const message =
-    `${shard}: the key "${key}" at byte ${offset} stood at byte ${otherOffset} already; ` +
-    `each key must come once in a shard: write it anew without the repetition.`;
+    `${shard}: the key "${key}" at byte ${offset} already occurred at byte ${otherOffset}; ` +
+    `each key may occur once per shard: write it again without the repetition.`;
   return new DuplicateKeyError({ shard, key, offset, otherOffset }, message);
 }

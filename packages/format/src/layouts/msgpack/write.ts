@@ -5,10 +5,10 @@ import { NumberList } from '../number-list.js';
 import { PositionLog } from '../position-log.js';
 import { WriteBuffer } from '../write-buffer.js';
 
-/** Keys are as long as the reader takes them. */
+/** The maximum key length is that of the reader. */
 export const RULES = mapRules(0xffff);
 
-/** Writes a msgpack shard: one map a sample, one after the other. The same samples give the same bytes. */
+/** Writes a msgpack shard: one map per sample. The same samples give the same bytes. */
 export class MsgpackWriter implements ShardWriter {
   readonly #output: WriteBuffer;
   readonly #check: SampleCheck;

@@ -2,12 +2,12 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { decompressSnappy } from '../../parquet/snappy.js';
 import { decompressZstd, loadZstd } from '../zstd.js';
 
-/** Gives exactly `length` bytes, or throws. */
+/** Returns exactly `length` bytes, or throws. */
 export type Decompress = (stored: Uint8Array, length: number) => Uint8Array;
 
 const ZSTD = 'ZSTD';
 
-/** Codecs of pages by their names in a footer (Apache Parquet format, Compression.md). LZ4 and LZO are not read. */
+/** Page codecs by their names in a footer (Apache Parquet format, Compression.md). LZ4 and LZO are not supported. */
 const CODECS: Readonly<Record<string, Decompress>> = {
   UNCOMPRESSED: (stored) => stored,
   SNAPPY: decompressSnappy,
@@ -19,12 +19,15 @@ const CODECS: Readonly<Record<string, Decompress>> = {
 export const UNCOMPRESSED = 'UNCOMPRESSED';
 export const CODEC_NAMES: readonly string[] = Object.keys(CODECS);
 
-/** To be awaited before pages of these codecs are decompressed. */
+/** Must be awaited before pages of these codecs are decompressed. */
 export async function loadCodecs(codecs: ReadonlySet<string>): Promise<void> {
   if (codecs.has(ZSTD)) await loadZstd();
 }
 
-/** The bytes of a page. Throws RangeError where they are not as many as its header says, and an Error of the codec for bytes that are none of its own. */
+/**
+ * Decompresses a page. Throws RangeError if the result does not have the length in its header, and an Error of the
+ * codec for invalid bytes.
+ */
 export function decompressed(codec: string, stored: Uint8Array, length: number): Uint8Array {
   const bytes = CODECS[codec]!(stored, length);
   if (bytes.length !== length) throw new RangeError('it has another length than its header says');

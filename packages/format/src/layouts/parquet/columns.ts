@@ -4,17 +4,17 @@ import { classColumnOf, imageColumnOf } from '../column-names.js';
 import { decodeTable, isField, TABLE_MARK, type TableColumn } from '../table.js';
 import type { Footer } from './footer.js';
 
-/** What the columns of a file become. */
+/** The roles of a file's columns. */
 export interface Columns {
-  /** Columns of bytes, in the order of the file: images, and what else is as it is. */
+  /** Columns of bytes, in the order of the file: images and other fields. */
   readonly bytes: readonly BytesColumn[];
-  /** Which of {@link bytes} is the image of a sample. */
+  /** The column of {@link bytes} that is the image of a sample. */
   readonly image: string | undefined;
   /** The column that is the class. */
   readonly cls: string | undefined;
-  /** Names of the classes, where the file says them. */
+  /** Names of the classes, if the file has them. */
   readonly classes: readonly string[];
-  /** What each column at the top is, and how long each row group is as it is seen, where shardtool wrote the file. */
+  /** If shardtool wrote the file: the role of each top-level column, and the length of each row group's view. */
   readonly ours?: OwnColumns | undefined;
 }
 
@@ -24,23 +24,23 @@ export interface OwnColumns {
 }
 
 export interface BytesColumn {
-  /** Of the column at the top: `image` for `image.bytes`. */
+  /** The name of the top-level column: `image` for `image.bytes`. */
   readonly name: string;
-  /** Its place among the columns of a row group. */
+  /** Its index among the columns of a row group. */
   readonly leaf: number;
-  /** How many of it and what it is in may be absent. */
+  /** How many levels, of it and its parents, may be absent. */
   readonly maxLevel: number;
 }
 
-/** What the Hub's `datasets` keeps of its features, under the key `huggingface`. */
+/** The features that Hugging Face datasets stores under the key `huggingface`. */
 interface Features {
   readonly [name: string]: { readonly _type?: unknown; readonly names?: unknown } | undefined;
 }
 
 /**
- * Which columns hold bytes, the image among them, and which is the class: by what `datasets` says in the file's metadata, else by their
- * names. A column of bytes is a binary one, or a struct of `bytes` and `path`. Throws {@link UnsupportedShardError} for
- * bytes that lie deeper, in lists: a sample has one value of each field.
+ * Determines which columns hold bytes, which of them is the image, and which column is the class: from the metadata of
+ * Hugging Face datasets, else from their names. A column of bytes is a binary column, or a struct of `bytes` and
+ * `path`. Throws {@link UnsupportedShardError} for bytes nested in lists: a sample has one value per field.
  */
 export function columnsOf(footer: Footer, shard: string): Columns {
   const features = featuresOf(footer);
@@ -56,7 +56,7 @@ export function columnsOf(footer: Footer, shard: string): Columns {
       const maxLevel = levels.filter(({ element }) => element.repetition_type === 'OPTIONAL').length;
       bytes.push({ name: column.element.name, leaf: leaf + leavesOf(column).indexOf(found), maxLevel });
     } else if (own === undefined && leavesOf(column).some(isBytes)) {
-      const message = `${shard}: its column "${column.element.name}" holds bytes in lists or deeper, and a sample has one value of each field; write it anew without that column.`;
+      const message = `${shard}: its column "${column.element.name}" holds bytes in lists or deeper, but a sample has one value per field; write it again without that column.`;
       throw new UnsupportedShardError({ shard }, message);
     } else if (column.children.length === 0) values.push(column.element.name);
     leaf += leavesOf(column).length;
@@ -76,7 +76,7 @@ export function columnsOf(footer: Footer, shard: string): Columns {
   };
 }
 
-/** The column of bytes that a column is, or is a struct of. */
+/** The column of bytes that a column is, or that its struct contains. */
 function bytesIn(column: SchemaTree): SchemaTree | undefined {
   if (column.element.repetition_type === 'REPEATED') return undefined;
   if (column.children.length === 0) return isBytes(column) ? column : undefined;
@@ -87,14 +87,14 @@ function bytesIn(column: SchemaTree): SchemaTree | undefined {
   return bytes.children.length === 0 && isBytes(bytes) ? bytes : undefined;
 }
 
-/** The same of a field in a file of ours, where text is one, too. */
+/** Like {@link bytesIn}, for a field in a file of ours, where text counts too. */
 function ownBytesIn(column: SchemaTree): SchemaTree | undefined {
   const [bytes] = column.children;
   const found = bytes === undefined ? column : bytes;
   return found.element.type === 'BYTE_ARRAY' && found.element.repetition_type !== 'REPEATED' ? found : undefined;
 }
 
-/** Null where another software wrote the file, or has changed it. */
+/** Null if other software wrote the file, or changed it. */
 function ownColumns({ key_value_metadata, row_groups, schema }: Footer): OwnColumns | undefined {
   const text = key_value_metadata?.find(({ key }) => key === TABLE_MARK)?.value;
   const of = decodeTable(text);
@@ -110,7 +110,7 @@ function isLength(bytes: unknown): boolean {
   return Number.isSafeInteger(bytes) && (bytes as number) >= 0;
 }
 
-/** Whether a column holds bytes that nobody calls text or a number. */
+/** Whether a column holds bytes that are not marked as text or a number. */
 function isBytes({ element: { type, converted_type, logical_type } }: SchemaTree): boolean {
   return type === 'BYTE_ARRAY' && converted_type === undefined && (logical_type === undefined || logical_type === null);
 }

@@ -1,7 +1,7 @@
 import { splitOf } from '../../dataset/split-name.js';
 import type { TableLayout } from '../layout.js';
 
-/** `train-00000-of-00002.parquet`. Our indexes have such names, too, and lie beside the shards that they are of: see `findShards`. */
+/** `train-00000-of-00002.parquet`. Our indexes also have such names, and are next to their shards: see `findShards`. */
 export const PARQUET = {
   extension: '.parquet',
   isWritten: 'by convert',
@@ -11,7 +11,7 @@ export const PARQUET = {
   isBegin: (begin: Buffer) => begin.toString('latin1', 0, 4) === 'PAR1',
   isDeep: true,
   splitOf,
-  /** As `push_to_hub` has it. */
+  /** The naming scheme of `push_to_hub`. */
   stemOf: (split: string, number: number, count: number) =>
     `${split.replaceAll(/[^\w.]/g, '_')}-${fiveDigits(number)}-of-${fiveDigits(count)}`,
   load: async (): Promise<TableLayout> => (await import('./index.js')).parquet,

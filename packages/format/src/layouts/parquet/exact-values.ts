@@ -3,11 +3,11 @@ import { DEFAULT_PARSERS } from 'hyparquet/src/convert.js';
 import { parseJson } from '../../labels/exact-json.js';
 
 /**
- * Values that hyparquet rounds or refuses: decimals become products of floating-point numbers, timestamps lose what is below a
- * millisecond, JSON its large integers, and an interval ends the reading of a file.
+ * Values that hyparquet rounds or rejects: decimals become products of floating-point numbers, timestamps lose
+ * everything below a millisecond, JSON loses large integers, and an interval ends the reading of a file.
  */
 
-/** Timestamps as text with all digits of their unit, so that texts of a column sort by time. */
+/** Timestamps as text with all digits of their unit, so that the texts of a column sort by time. */
 export const EXACT_PARSERS = {
   ...DEFAULT_PARSERS,
   timestampFromMicroseconds: (micros: bigint) => isoTime(micros, 6),
@@ -17,14 +17,14 @@ export const EXACT_PARSERS = {
 
 export type StoredValue = number | bigint | Uint8Array;
 
-/** How a column is decoded whose values hyparquet is to leave as they are stored. */
+/** How to decode a column whose values hyparquet should return as stored. */
 export interface StoredColumn {
-  /** The column without the type that hyparquet would look at. */
+  /** The column without the type that hyparquet would interpret. */
   readonly element: SchemaElement;
   readonly convert: (stored: StoredValue) => unknown;
 }
 
-/** Undefined where hyparquet decodes the column exactly. */
+/** Undefined if hyparquet decodes the column exactly. */
 export function storedColumn(element: SchemaElement): StoredColumn | undefined {
   const { converted_type: converted, logical_type: logical, ...bare } = element;
   if (converted === 'DECIMAL' || logical?.type === 'DECIMAL') {
@@ -36,10 +36,10 @@ export function storedColumn(element: SchemaElement): StoredColumn | undefined {
   return undefined;
 }
 
-/** What a number holds to the last of its decimal digits. */
+/** How many decimal digits a number represents exactly. */
 const EXACT_DIGITS = 15;
 
-/** Whole numbers as a bigint, others as a number, or as text if a number has not enough digits. */
+/** Integers as a bigint, others as a number, or as text if a number has too few digits. */
 function decimal(stored: StoredValue, scale: number): bigint | number | string {
   const unscaled = stored instanceof Uint8Array ? bigEndian(stored) : BigInt(stored);
   if (scale === 0) return unscaled;
@@ -56,13 +56,13 @@ function bigEndian(bytes: Uint8Array): bigint {
   return bytes.length === 0 ? 0n : BigInt.asIntN(8 * bytes.length, BigInt(`0x${Buffer.from(bytes).toString('hex')}`));
 }
 
-/** Months, days and milliseconds, as ISO 8601 writes them. */
+/** Months, days and milliseconds in the notation of ISO 8601. */
 function interval(stored: Uint8Array): string {
   const [months, days, milliseconds] = [0, 4, 8].map((at) => Buffer.from(stored).readUInt32LE(at));
   return `P${months}M${days}DT${milliseconds! / 1000}S`;
 }
 
-/** Null for a time that no calendar of JavaScript has, such as that for infinity. */
+/** Null for a time out of JavaScript's range, such as an infinite one. */
 function isoTime(value: bigint, digits: number): string | null {
   const unit = 10n ** BigInt(digits);
   const below = ((value % unit) + unit) % unit;

@@ -4,25 +4,25 @@ import { MAGIC } from '../../parquet/footer.js';
 import { encodeTable, TABLE_MARK, type Table, type TableColumn } from '../table.js';
 
 /**
- * What a file of ours says of itself: its columns as Arrow and the Hub's `datasets` write them, and where they lie. Apache Parquet format,
- * parquet.thrift; field_N is the field of that number.
+ * The self-description of a file of ours: its columns as Arrow and Hugging Face datasets write them, and their
+ * positions. Apache Parquet format, parquet.thrift; field_N is the field of that number.
  */
 
 /** One column of values in the file: a column of the table, or one half of an image. */
 export interface Leaf {
-  /** Which column of the table. */
+  /** The index of its column in the table. */
   readonly column: number;
   readonly path: readonly string[];
   readonly type: 'bytes' | 'text' | 'int64' | 'double' | 'bool';
-  /** The level of a row that has a value; 0 is one without, and 1, of an image, one that has the image and no path. */
+  /** The level of a row that has a value. 0 is a row without one; for an image, 1 is a row with the image but no path. */
   readonly maxLevel: number;
 }
 
-/** Where the values of a leaf lie in a row group. */
+/** Where the values of a leaf are in a row group. */
 export interface LeafChunk {
-  /** Of its first page. */
+  /** Offset of its first page. */
   readonly offset: number;
-  /** With the headers of pages. */
+  /** Size with the page headers. */
   readonly bytes: number;
 }
 
@@ -30,7 +30,7 @@ export interface WrittenGroup {
   readonly rows: number;
   /** One for each leaf. */
   readonly chunks: readonly LeafChunk[];
-  /** Of all payloads. */
+  /** Total size of all payloads. */
   readonly payloadBytes: number;
 }
 
@@ -43,7 +43,7 @@ const RLE = 3;
 const DATA_PAGE = 0;
 const UNCOMPRESSED = 0;
 
-/** The columns of values, in the order of the file. An image is a struct of bytes and path, of which nobody has the path. */
+/** The columns of values, in the order of the file. An image is a struct of bytes and path; the path is always absent. */
 export function leavesOf({ columns }: Table): Leaf[] {
   return columns.flatMap(({ name, holds }, column): Leaf[] => {
     if (holds !== 'image') return [{ column, path: [name], type: typeOf(holds), maxLevel: 1 }];
@@ -59,7 +59,7 @@ function typeOf(holds: TableColumn['holds']): Leaf['type'] {
   return holds === 'class' || holds === 'int' ? 'int64' : 'text';
 }
 
-/** What `datasets` keeps of its features (datasets, features/features.py: `Features.to_dict`). */
+/** The features in the form of Hugging Face datasets (datasets, features/features.py: `Features.to_dict`). */
 function featuresOf({ columns, classes }: Table): object {
   const value = (dtype: string) => ({ dtype, _type: 'Value' });
   const dtypes = { bytes: 'binary', text: 'string', int64: 'int64', double: 'float64', bool: 'bool' } as const;
@@ -71,7 +71,7 @@ function featuresOf({ columns, classes }: Table): object {
   return { info: { features: Object.fromEntries(features) } };
 }
 
-/** The header of a page of version 1: levels and plain values, not compressed. */
+/** The header of a version 1 page: levels and plain values, not compressed. */
 export function encodeDataPage(rows: number, bytes: number): Uint8Array {
   const writer = new ByteWriter();
   serializeTCompactProtocol(writer, {
@@ -83,12 +83,12 @@ export function encodeDataPage(rows: number, bytes: number): Uint8Array {
   return writer.getBytes();
 }
 
-/** Everything behind the last row group. */
+/** Encodes everything after the last row group. */
 export function encodeFileFooter(table: Table, leaves: readonly Leaf[], groups: readonly WrittenGroup[]): Uint8Array {
   const own = JSON.parse(encodeTable(table));
   const metadata = {
     huggingface: JSON.stringify(featuresOf(table)),
-    // How long each row group is as it is read, which nobody could tell without its lengths.
+    // The length of each row group's view, which cannot be known without reading its lengths.
     [TABLE_MARK]: JSON.stringify({ ...own, groups: groups.map(({ payloadBytes }) => payloadBytes) }),
   };
   const writer = new ByteWriter();

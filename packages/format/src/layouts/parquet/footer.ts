@@ -2,30 +2,33 @@ import { DamagedShardError, TruncatedShardError, UnsupportedShardError } from '@
 import { type FileMetaData, parquetMetadata } from 'hyparquet';
 import type { Source } from '../../source.js';
 
-/** What a file ends with: the length of its footer, and "PAR1". */
+/** The end of a file: the length of its footer, and "PAR1". */
 const TAIL_BYTES = 8;
 const MAGIC = 'PAR1';
-/** Read at once: nearly every footer is shorter. */
+/** Size of the first read: nearly every footer is shorter. */
 const FIRST_BYTES = 64 << 10;
-/** Some million columns of row groups. */
+/** Room for some million columns of row groups. */
 const MOST_FOOTER_BYTES = 256 << 20;
-/** Rows of one row group: places of all of them are held at once. */
+/** Maximum rows of one row group: the positions of all of them are held in memory. */
 const MOST_GROUP_ROWS = 1 << 26;
 
 export type Footer = FileMetaData;
 
-/** One column of one row group, as the footer says. Offsets and lengths are those of the file. */
+/** One column of one row group, from the footer. Offsets and lengths are those of the file. */
 export interface Chunk {
-  /** Of its first page. */
+  /** Offset of its first page. */
   readonly offset: number;
   readonly bytes: number;
-  /** Of its pages before they were compressed, headers included. */
+  /** Size of its pages before compression, headers included. */
   readonly plainBytes: number;
   readonly codec: string;
   readonly values: number;
 }
 
-/** The bytes of the footer, without what follows it: one read, two where it is longer than most are. Throws {@link TruncatedShardError} and {@link DamagedShardError}. */
+/**
+ * The bytes of the footer, without the bytes after it: one read, or two if the footer is long. Throws {@link
+ * TruncatedShardError} and {@link DamagedShardError}.
+ */
 export async function readFooterBytes(source: Source): Promise<Uint8Array> {
   const { location: shard, size } = source;
   if (size < 2 * TAIL_BYTES) throw notParquet(shard, size);
@@ -35,7 +38,7 @@ export async function readFooterBytes(source: Source): Promise<Uint8Array> {
   if (tail.toString('latin1', 4) !== MAGIC) throw notParquet(shard, size);
   const bytes = tail.readUInt32LE(0);
   if (bytes > Math.min(size - TAIL_BYTES - MAGIC.length, MOST_FOOTER_BYTES))
-    throw damaged(shard, size - TAIL_BYTES, 'its footer would be longer than there is room for');
+    throw damaged(shard, size - TAIL_BYTES, 'its footer exceeds the size limit');
   if (bytes + TAIL_BYTES <= end.length) return end.slice(end.length - TAIL_BYTES - bytes);
   const footer = new Uint8Array(bytes + TAIL_BYTES);
   footer.set(end, footer.length - end.length);
@@ -43,7 +46,7 @@ export async function readFooterBytes(source: Source): Promise<Uint8Array> {
   return footer;
 }
 
-/** What the bytes of {@link readFooterBytes} say. Throws {@link DamagedShardError} where that cannot be. */
+/** Decodes the bytes of {@link readFooterBytes}. Throws {@link DamagedShardError} if they are invalid. */
 export function parseFooter(bytes: Uint8Array, shard: string, size: number): Footer {
   let footer: Footer;
   try {
@@ -54,11 +57,14 @@ export function parseFooter(bytes: Uint8Array, shard: string, size: number): Foo
   }
   const encrypted = footer.row_groups.some(({ columns }) => columns.some(({ crypto_metadata }) => crypto_metadata));
   if (encrypted)
-    throw new UnsupportedShardError({ shard }, `${shard}: its columns are encrypted; write it anew without.`);
+    throw new UnsupportedShardError(
+      { shard },
+      `${shard}: its columns are encrypted; write it again without encryption.`,
+    );
   return footer;
 }
 
-/** `end`: where the footer begins. Throws RangeError. */
+/** `end`: the offset of the footer. Throws RangeError. */
 function checkFooter({ num_rows, row_groups, schema }: Footer, end: number): void {
   const leaves = schema.filter(({ type }) => type !== undefined).length;
   let rows = 0;
@@ -66,30 +72,30 @@ function checkFooter({ num_rows, row_groups, schema }: Footer, end: number): voi
     const inGroup = Number(group.num_rows);
     if (!(inGroup >= 0 && inGroup <= MOST_GROUP_ROWS)) throw new RangeError(`a row group of ${inGroup} rows`);
     rows += inGroup;
-    if (group.columns.length !== leaves) throw new RangeError('a row group with other columns than the schema');
-    // A row group of no rows, which writers make of an empty table, may say anything of columns that it does not have.
+    if (group.columns.length !== leaves) throw new RangeError('a row group with columns that do not match the schema');
+    // A row group without rows, which writers make of an empty table, may describe its columns arbitrarily.
     for (const column of inGroup === 0 ? [] : group.columns) {
       const { offset, bytes, plainBytes, values } = chunkOf(column);
       const isInside = offset >= MAGIC.length && bytes >= 0 && offset + bytes <= end;
-      if (!isInside || !(plainBytes >= 0) || !(values >= inGroup)) throw new RangeError('a column that lies outside');
+      if (!isInside || !(plainBytes >= 0) || !(values >= inGroup)) throw new RangeError('a column outside the file');
     }
   }
-  if (rows !== Number(num_rows)) throw new RangeError(`${num_rows} rows, and its row groups have ${rows}`);
+  if (rows !== Number(num_rows)) throw new RangeError(`${num_rows} rows, but its row groups have ${rows}`);
 }
 
-/** The names of the codecs that pages of the file are compressed by. */
+/** The codecs that compress the pages of the file. */
 export function codecsOf({ row_groups }: Footer): ReadonlySet<string> {
   return new Set(row_groups.flatMap(({ columns }) => columns.map(({ meta_data }) => meta_data?.codec ?? '')));
 }
 
-/** Throws RangeError where the footer says nothing of it. */
+/** Throws RangeError if the footer does not describe it. */
 export function chunkOf({ meta_data }: Footer['row_groups'][number]['columns'][number]): Chunk {
-  if (meta_data === undefined) throw new RangeError('a column that lies in another file');
+  if (meta_data === undefined) throw new RangeError('a column in another file');
   const { data_page_offset, dictionary_page_offset, total_compressed_size, total_uncompressed_size } = meta_data;
   const data = Number(data_page_offset);
   const dictionary = Number(dictionary_page_offset ?? 0);
   return {
-    // Some writers say 0 for a dictionary that is not there.
+    // Some writers store 0 for a missing dictionary.
     offset: dictionary > 0 && dictionary < data ? dictionary : data,
     bytes: Number(total_compressed_size),
     plainBytes: Number(total_uncompressed_size),
@@ -98,7 +104,7 @@ export function chunkOf({ meta_data }: Footer['row_groups'][number]['columns'][n
   };
 }
 
-/** Throws {@link TruncatedShardError} where the file ends before. */
+/** Throws {@link TruncatedShardError} if the file ends before `target` is full. */
 export async function fill(source: Source, offset: number, target: Uint8Array): Promise<void> {
   const read = await source.readAt(offset, target);
   if (read === target.length) return;
@@ -108,7 +114,7 @@ export async function fill(source: Source, offset: number, target: Uint8Array): 
 }
 
 function notParquet(shard: string, size: number): TruncatedShardError {
-  const message = `${shard}: it does not end as a Parquet file does, so it is none, or was cut at byte ${size}; fetch or write it again.`;
+  const message = `${shard}: it does not end like a Parquet file, so it is not one, or was truncated at byte ${size}; fetch or write it again.`;
   return new TruncatedShardError({ shard, offset: size }, message);
 }
 

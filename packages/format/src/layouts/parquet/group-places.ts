@@ -8,34 +8,34 @@ import { type Chunk, chunkOf, damaged, type Footer } from './footer.js';
 import type { PageCache } from './pages.js';
 import { type ColumnPlaces, findPlaces } from './places.js';
 
-/** Of a file that is far, at once, while places are found. */
+/** How much of a remote file is fetched at once while positions are searched. */
 const FETCHED_BYTES = 2 << 20;
 
-/** Where everything of a row group lies, seen as if the values of each row lay one behind the other, and the rows, too. */
+/** Where everything of a row group is, in a view with the values of each row in sequence, and the rows in sequence. */
 export interface GroupPlaces {
-  /** Where each row begins, and the last one ends. */
+  /** The offset of each row in the view, and the end of the last one. */
   readonly starts: Float64Array;
   readonly columns: readonly ColumnPlaces[];
 }
 
-/** Memory that one value's place takes, and one row's. */
+/** Memory for the position of one value, and of one row. */
 const PLACE_BYTES = 13;
 const ROW_BYTES = 8;
 
-/** Memory that the places of so many rows take, with so many columns of bytes. */
+/** Memory for the positions of that many rows, with that many columns of bytes. */
 export function bytesOfPlaces(rows: number, columns: number): number {
   return rows * (ROW_BYTES + PLACE_BYTES * columns);
 }
 
-/** A file's columns, and where it is, for messages. */
+/** A file's columns, and its location, for messages. */
 export interface FileColumns {
   readonly location: string;
   readonly columns: Columns;
 }
 
 /**
- * Where everything of row group `group` lies. Reads the headers of its pages, and those pages that say lengths; they are kept in
- * `cache`. Throws DamagedShardError and UnsupportedShardError.
+ * Finds everything of row group `group`. Reads the headers of its pages, and the pages that contain lengths, which stay
+ * in `cache`. Throws DamagedShardError and UnsupportedShardError.
  */
 export async function findGroupPlaces(
   source: Source,
@@ -72,7 +72,7 @@ export async function findGroupPlaces(
   const known = ours?.groupBytes[group];
   const isWhole = columns.every(({ lost }) => lost.size === 0);
   if (known !== undefined && isWhole && known !== starts[rows])
-    throw damaged(location, 0, `row group ${group} has ${starts[rows]} bytes of fields, and its footer says ${known}`);
+    throw damaged(location, 0, `row group ${group} has ${starts[rows]} bytes of fields, but its footer says ${known}`);
   return { starts, columns };
 }
 
@@ -93,7 +93,7 @@ function checkFields(
   }
 }
 
-/** A chunk of a file that is far, fetched once from front to back and not beyond its end; a file of this machine as it is. */
+/** A chunk of a remote file, fetched once from front to back and not beyond its end; a local file is returned unchanged. */
 function frontToBack(source: Source, { offset, bytes }: Chunk): Source {
   if (source.readNow !== undefined) return source;
   const { location } = source;

@@ -6,10 +6,10 @@ import { ParquetMemory } from './parquet-memory.js';
 import { ParquetWriter } from './write.js';
 
 /**
- * Parquet as the Hub's `datasets` writes it, and other files with columns of bytes, read as they are. Opening reads the
- * footer alone. What is seen of a row group are the values of its columns of bytes, row by row: where they lie, in pages that
- * may be compressed, is found when the row group's turn comes. Samples have no keys there: theirs are the file's name and
- * their number. Apache Parquet format, README.md and parquet.thrift.
+ * Parquet files of Hugging Face datasets, and other files with columns of bytes, read in place. Opening reads only the
+ * footer. The view of a row group consists of the values of its columns of bytes, row by row. Their positions, in pages
+ * that may be compressed, are found when the row group is read. Samples have no keys there: here the key is the file's
+ * name and the row number. Apache Parquet format, README.md and parquet.thrift.
  */
 export const parquet: TableLayout = {
   name: 'parquet',
@@ -27,7 +27,7 @@ export const parquet: TableLayout = {
   }),
 };
 
-/** The row groups of files, each opened by itself. They share memory for pages. */
+/** Opens the row groups of files one by one. They share memory for pages. */
 function partReader(): PartReader {
   const memory = new ParquetMemory();
   return async (open): Promise<PartedShard> => {
@@ -65,7 +65,7 @@ class GroupSource implements Source {
 
   constructor(source: Source, file: ParquetFile, group: number) {
     this.location = source.location;
-    // Who reads here knows from the index how long it is.
+    // Readers know the length from the index.
     this.size = Number.MAX_SAFE_INTEGER;
     this.#source = source;
     this.#file = file;
@@ -81,13 +81,13 @@ class GroupSource implements Source {
   }
 }
 
-/** All row groups, one behind the other. Owns `source`. */
+/** All row groups in sequence. Owns `source`. */
 class WholeFile implements Source {
   readonly location: string;
   readonly size: number;
   readonly #source: Source;
   readonly #file: ParquetFile;
-  /** Where each row group begins, as far as that is known: of how many bytes one is shows when its places are found. */
+  /** The offset of each row group, as far as known: the length of a row group's view is known once its positions are found. */
   readonly #starts = [0];
 
   constructor(source: Source, file: ParquetFile) {
@@ -120,13 +120,13 @@ class WholeFile implements Source {
     while (this.#starts.length <= group) {
       const last = this.#starts.length - 1;
       const bytes = await this.#file.bytesOf(this.#source, last);
-      // Another read may have come to know it.
+      // A concurrent read may have added it.
       if (this.#starts.length === last + 1) this.#starts.push(this.#starts[last]! + bytes);
     }
     return this.#starts[group]!;
   }
 
-  /** The row group that has the byte at `offset`; how many there are where none has. */
+  /** The row group that contains the byte at `offset`; the number of row groups if none does. */
   async #groupAt(offset: number): Promise<number> {
     const starts = this.#starts;
     while (starts.length <= this.#file.groups.length && starts.at(-1)! <= offset) await this.#startOf(starts.length);

@@ -3,7 +3,7 @@ import { getMaxDefinitionLevel, getMaxRepetitionLevel } from 'hyparquet/src/sche
 import { type Page, PLAIN_DICTIONARY, RLE, RLE_DICTIONARY } from './pages.js';
 import { refuseLongRuns } from './runs.js';
 
-/** How often a value of a column may be repeated and be absent, at most. */
+/** The maximum repetition and definition levels of a column. */
 export interface Levels {
   readonly repetition: number;
   readonly definition: number;
@@ -16,8 +16,8 @@ export function levelsOf(schemaPath: SchemaTree[]): Levels {
 }
 
 /**
- * Checks the runs of a page of labels before hyparquet decodes it: those of its levels, and of positions in a dictionary. `plain` are its bytes
- * when they are decompressed. Throws RangeError.
+ * Checks the runs of a page of labels before hyparquet decodes it: those of its levels, and of dictionary positions.
+ * `plain` are its decompressed bytes. Throws RangeError.
  */
 export function checkPage(page: Page, plain: Uint8Array, { repetition, definition }: Levels): void {
   if (page.kind === 'dictionary') return;
@@ -31,7 +31,7 @@ export function checkPage(page: Page, plain: Uint8Array, { repetition, definitio
     if (most === 0) continue;
     const from = kind === 'data' ? at + LENGTH_BYTES : at;
     at = from + (kind === 'data' ? lengthAt(plain, at) : stated[name]);
-    if (at > plain.length) throw new RangeError('its levels are longer than it is');
+    if (at > plain.length) throw new RangeError('its levels are longer than the page');
     refuseLongRuns(plain.subarray(from, at), 32 - Math.clz32(most), values);
   }
   if (encoding === RLE) refuseLongRuns(plain.subarray(at + LENGTH_BYTES), 1, values);

@@ -17,9 +17,9 @@ import { chunkOf, damaged, type Footer, fill } from './footer.js';
 import { checkPage, levelsOf } from './label-pages.js';
 import { isDamage, type Page, plainPage, readPages } from './pages.js';
 
-/** What the other columns say of the rows of a row group. */
+/** The values of the other columns for the rows of a row group. */
 export interface Labels {
-  /** Class numbers; null where no column is the class. */
+  /** Class numbers; null if no column is the class. */
   readonly cls: Int32Array | null;
   readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
   /** In files of ours: the key of each row, and the name of the field that is its image. */
@@ -29,7 +29,7 @@ export interface Labels {
 
 type DecodedArray = ReturnType<typeof readColumn>['data'][number];
 
-/** Such columns are held whole, a row group at a time. */
+/** Such columns are held in memory as a whole, one row group at a time. */
 const MOST_COLUMN_BYTES = 256 << 20;
 const MOST_VALUES = 1 << 26;
 
@@ -38,9 +38,9 @@ const COMPRESSORS = Object.fromEntries(
 );
 
 /**
- * Reads all columns of a row group but those of bytes: values as label columns have them; lists and structs as JSON text.
- * The path in a struct of bytes and path is the column `NAME_path`. They are few bytes, so hyparquet decodes them. Throws DamagedShardError
- * and UnsupportedShardError.
+ * Reads all columns of a row group except those of bytes: values in the form of label columns; lists and structs as
+ * JSON text. The path in a struct of bytes and path becomes the column `NAME_path`. These are few bytes, so hyparquet
+ * decodes them. Throws DamagedShardError and UnsupportedShardError.
  */
 export async function readLabels(source: Source, footer: Footer, group: number, columns: Columns): Promise<Labels> {
   const { location: shard } = source;
@@ -67,7 +67,7 @@ export async function readLabels(source: Source, footer: Footer, group: number, 
   }
   for (const [name, { length }] of found) {
     if (length !== rows)
-      throw damaged(shard, 0, `its column "${name}" has ${length} rows, and its footer says ${rows}`);
+      throw damaged(shard, 0, `its column "${name}" has ${length} rows, but its footer says ${rows}`);
   }
   return labelsOf(found, columns);
 }
@@ -87,8 +87,8 @@ async function readChunks(source: Source, { row_groups: [group] }: Footer): Prom
 }
 
 /**
- * The columns at the top, by name. hyparquet's own reading of row groups decodes columns side by side, and where several are damaged
- * the errors of all but one are nobody's: one after the other there is one error.
+ * The top-level columns, by name. hyparquet's own reader decodes columns concurrently; if several are damaged, all
+ * errors but one become unhandled rejections. Decoding them one after the other gives one error.
  */
 function decodeColumns(metadata: Footer, chunks: readonly Uint8Array[], rows: number): Map<string, DecodedArray> {
   const schema = parquetSchema(metadata);
@@ -112,7 +112,7 @@ function decodeColumns(metadata: Footer, chunks: readonly Uint8Array[], rows: nu
       utf8: stored === undefined,
     };
     const values = flatten(readColumn(reader, select, decoder).data);
-    // A value that is missing is null.
+    // A missing value is null.
     if (hasGap(values)) throw new RangeError('a value is not in its dictionary');
     leaves.set(pathInSchema.join('.'), stored === undefined ? values : mapLeaves(values, stored.convert));
   }
@@ -122,14 +122,14 @@ function decodeColumns(metadata: Footer, chunks: readonly Uint8Array[], rows: nu
   return leaves;
 }
 
-/** Whether a page names a value that its dictionary does not have. */
+/** Whether a page refers to a value that its dictionary does not have. */
 function hasGap(values: DecodedArray): boolean {
   return (
     Array.isArray(values) && values.some((value) => value === undefined || (Array.isArray(value) && hasGap(value)))
   );
 }
 
-/** Values of a column, those in lists included. */
+/** Converts the values of a column, including those in lists. */
 function mapLeaves(values: DecodedArray, convert: StoredColumn['convert']): unknown[] {
   const map = (value: unknown): unknown => {
     if (value === null || value === undefined) return value;
@@ -156,7 +156,7 @@ function labelsOf(found: ReadonlyMap<string, DecodedArray>, columns: Columns): L
   return { cls: classes, columns: labels };
 }
 
-/** What each column has, as its writer was told. */
+/** The content of each column, as recorded by its writer. */
 function ownLabels(found: ReadonlyMap<string, DecodedArray>, { of }: OwnColumns): Labels {
   let cls: Int32Array | null = null;
   const columns = new Map<string, readonly ColumnValue[]>();
@@ -184,13 +184,13 @@ function columnValue(value: unknown): ColumnValue {
   return jsonText(value);
 }
 
-/** The row group alone, as a file that has only the other columns. */
+/** The row group as a file that has only the other columns. */
 function withoutBytes(footer: Footer, group: number, { bytes }: Columns): Footer {
   const left = new Set(bytes.map(({ leaf }) => leaf));
   const { columns, ...row } = footer.row_groups[group]!;
   const schema = [{ ...footer.schema[0]! }];
   let leaf = 0;
-  // Columns of bytes are at the top, or in a struct of theirs that may have a path.
+  // Columns of bytes are at the top level, or in a struct that may also have a path.
   const take = (at: number): { next: number; kept: Footer['schema'] } => {
     const element = footer.schema[at]!;
     if (element.type !== undefined) return { next: at + 1, kept: left.has(leaf++) ? [] : [element] };
@@ -217,7 +217,7 @@ function withoutBytes(footer: Footer, group: number, { bytes }: Columns): Footer
   return { ...footer, schema, num_rows: row.num_rows, row_groups: [{ ...row, columns: others }] };
 }
 
-/** Checks what the pages say of themselves against the footer, before memory is taken for what they say. Returns those of each column. */
+/** Checks the page headers against the footer before memory is allocated for the sizes in them. Returns the pages of each column. */
 async function checkPages(source: Source, metadata: Footer): Promise<(readonly Page[])[]> {
   const { location: shard } = source;
   const window = new FileWindow(source);
@@ -226,7 +226,7 @@ async function checkPages(source: Source, metadata: Footer): Promise<(readonly P
     const chunk = chunkOf(column);
     const name = column.meta_data!.path_in_schema.join('.');
     if (chunk.plainBytes > MOST_COLUMN_BYTES || chunk.values > MOST_VALUES) {
-      const message = `${shard}: its column "${name}" takes ${chunk.plainBytes} bytes in one row group, more than is held as labels; write it anew without that column, or with smaller row groups.`;
+      const message = `${shard}: its column "${name}" takes ${chunk.plainBytes} bytes in one row group, more than the limit for labels; write it again without that column, or with smaller row groups.`;
       throw new UnsupportedShardError({ shard }, message);
     }
     pages.push(await readPages(window, shard, chunk));

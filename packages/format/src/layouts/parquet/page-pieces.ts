@@ -4,17 +4,17 @@ import type { Source } from '../../source.js';
 import { fill } from './footer.js';
 import { liesOpen, type Page, type PageCache, plainPage } from './pages.js';
 
-/** Reads that are under way at once for one read. */
+/** Concurrent reads for one read of this source. */
 const READS_AT_ONCE = 8;
 
-/** Bytes of a page that are wanted, and where they go. */
+/** A range of a page to read, and its destination. */
 export interface Piece {
   readonly at: number;
   readonly bytes: number;
   readonly to: number;
 }
 
-/** What of a page is read, and what of that is wanted. */
+/** The range of a page that is read, and the requested pieces in it. */
 interface PageSpan {
   readonly page: Page;
   readonly pieces: readonly Piece[];
@@ -23,8 +23,8 @@ interface PageSpan {
 }
 
 /**
- * Reads what is wanted of pages into `target`, several runs of them at a time: bytes of a page that lies open go where they are
- * wanted, any other page is unpacked whole and kept in `cache`.
+ * Reads the requested pieces of pages into `target`, several runs of pages concurrently. Bytes of a plain page go
+ * directly to their destination; any other page is decompressed as a whole and kept in `cache`.
  */
 export async function readPieces(
   source: Source,
@@ -60,7 +60,7 @@ async function readRun(source: Source, run: ReadRun<PageSpan>, target: Uint8Arra
     const bytes = stored.subarray(offset - run.offset, offset - run.offset + length);
     if (liesOpen(page, source)) copy(bytes, offset - page.offset, pieces, target);
     else {
-      // Pages of a run share its memory, and are kept one by one.
+      // The pages of a run share its memory, and are cached one by one.
       const plain = plainPage(page, run.spans.length === 1 ? bytes : bytes.slice(), source.location);
       cache.set(page, plain);
       copy(plain, 0, pieces, target);
@@ -68,12 +68,12 @@ async function readRun(source: Source, run: ReadRun<PageSpan>, target: Uint8Arra
   }
 }
 
-/** `from`: where in the page `bytes` begin. */
+/** `from`: the offset in the page of the first byte of `bytes`. */
 function copy(bytes: Uint8Array, from: number, pieces: readonly Piece[], target: Uint8Array): void {
   for (const piece of pieces) target.set(bytes.subarray(piece.at - from, piece.at - from + piece.bytes), piece.to);
 }
 
-/** Adds to what is wanted of a page. */
+/** Adds a piece to those requested of a page. */
 export function addPiece(wanted: Map<Page, Piece[]>, page: Page, piece: Piece): void {
   const pieces = wanted.get(page);
   if (pieces === undefined) wanted.set(page, [piece]);

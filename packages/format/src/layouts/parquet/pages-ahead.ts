@@ -4,21 +4,21 @@ import type { ColumnValue } from '../../shard-index/label-column.js';
 import type { WriteBuffer } from '../write-buffer.js';
 import { encodeDataPage, type Leaf, type LeafChunk } from './file-schema.js';
 
-/** As Arrow has them; a longer value has a page of its own. */
+/** Arrow's page size. A longer value gets its own page. */
 const PAGE_BYTES = 1 << 20;
 const LENGTH_BYTES = 4;
-/** Pages that stay for the next row group. */
+/** How many pages are kept for the next row group. */
 const MOST_SPARE = 64;
 
 interface PageAhead {
   readonly memory: Buffer;
   bytes: number;
-  /** That its bytes should have. */
+  /** The checksum that its bytes should have. */
   crc32: number;
   readonly levels: number[];
 }
 
-/** Memory for pages, used again and again: new memory costs more than the copy into it. */
+/** Memory for pages, reused: new memory costs more than the copy into it. */
 export class SparePages {
   readonly #spare: Buffer[] = [];
 
@@ -31,7 +31,7 @@ export class SparePages {
   }
 }
 
-/** The values of one leaf until their row group is written, as they stand in its pages. */
+/** The values of one leaf, encoded in pages, until their row group is written. */
 export class PagesAhead {
   readonly #leaf: Leaf;
   readonly #spare: SparePages;
@@ -42,14 +42,14 @@ export class PagesAhead {
     this.#spare = spare;
   }
 
-  /** Room for a value of so many bytes, which counts once {@link keep} is called. */
+  /** Room for a value of that many bytes. The value counts once {@link keep} is called. */
   room(bytes: number): Uint8Array {
     const page = this.#pageFor(LENGTH_BYTES + bytes);
     page.memory.writeUInt32LE(bytes, page.bytes);
     return page.memory.subarray(page.bytes + LENGTH_BYTES, page.bytes + LENGTH_BYTES + bytes);
   }
 
-  /** The value that {@link room} was for is the one of the next row. `sum` is the checksum that it had where it came from. */
+  /** Commits the value in {@link room} as the next row. `sum` is its checksum at the source. */
   keep(bytes: number, sum: number): void {
     const page = this.#pages.at(-1)!;
     const length = page.memory.subarray(page.bytes, page.bytes + LENGTH_BYTES);
@@ -58,12 +58,12 @@ export class PagesAhead {
     page.levels.push(this.#leaf.maxLevel);
   }
 
-  /** The next row has no value, but what is up to `level` of what it lies in. */
+  /** Adds a row without a value; its parents are present up to `level`. */
   skip(level: number): void {
     this.#pageFor(0).levels.push(level);
   }
 
-  /** A single value for the next row. */
+  /** Adds a single value for the next row. */
   add(value: Exclude<ColumnValue, null>): void {
     const { type, maxLevel } = this.#leaf;
     if (type === 'text') {
@@ -82,7 +82,7 @@ export class PagesAhead {
     page.levels.push(maxLevel);
   }
 
-  /** Writes the pages and forgets them. */
+  /** Writes the pages and clears them. */
   write(output: WriteBuffer): LeafChunk {
     const offset = output.position;
     if (this.#pages.length === 0) this.#pages.push({ memory: this.#spare.take(0), bytes: 0, crc32: 0, levels: [] });
@@ -106,7 +106,7 @@ export class PagesAhead {
   #pageFor(bytes: number): PageAhead {
     const last = this.#pages.at(-1);
     if (last !== undefined && last.bytes + bytes <= last.memory.length) return last;
-    // Made for a value that was not kept.
+    // The page was made for a value that was not kept.
     if (last?.levels.length === 0) this.#pages.pop();
     const page = { memory: this.#spare.take(bytes), bytes: 0, crc32: 0, levels: [] };
     this.#pages.push(page);
@@ -114,14 +114,14 @@ export class PagesAhead {
   }
 }
 
-/** A bit for each, the lowest first. */
+/** One bit per value, the lowest bit first. */
 function packed(values: Uint8Array): Uint8Array {
   const bits = new Uint8Array(Math.ceil(values.length / 8));
   for (const [i, value] of values.entries()) bits[i >> 3]! |= value << (i & 7);
   return bits;
 }
 
-/** Levels in runs of equal ones. Apache Parquet format, Encodings.md, "Run Length Encoding / Bit-Packing Hybrid (RLE = 3)". */
+/** Levels as runs of equal ones. Apache Parquet format, Encodings.md, "Run Length Encoding / Bit-Packing Hybrid (RLE = 3)". */
 function encodeRuns(levels: readonly number[]): Uint8Array {
   const runs = new Uint8Array(levels.length * 6 + 8);
   let at = 0;

@@ -8,19 +8,19 @@ import { type Chunk, damaged } from './footer.js';
 /** One page of a column chunk. Apache Parquet format, parquet.thrift, PageHeader. */
 export interface Page {
   readonly kind: 'data' | 'data v2' | 'dictionary';
-  /** Where its bytes lie in the file, behind its header, and how many they are. */
+  /** Offset of its bytes in the file, after its header, and their length. */
   readonly offset: number;
   readonly bytes: number;
-  /** Of its bytes when they are decompressed; levels included. */
+  /** Size after decompression, levels included. */
   readonly plainBytes: number;
   readonly codec: string;
-  /** Of the values in front of which levels lie uncompressed, of pages of version 2. */
+  /** For version 2 pages: the size of the uncompressed levels before the values. */
   readonly levelBytes: number;
-  /** Of these, those of repetition levels, which come first. */
+  /** The part of it that belongs to repetition levels, which come first. */
   readonly repetitionBytes: number;
   readonly values: number;
   readonly encoding: number;
-  /** Of its bytes as they are stored; null where the writer kept none. */
+  /** crc32 of its bytes as stored; null if the writer stored none. */
   readonly crc32: number | null;
 }
 
@@ -35,24 +35,22 @@ export const RLE = 3;
 export const DELTA_LENGTH = 6;
 export const RLE_DICTIONARY = 8;
 
-/** A header is tried in so many bytes at first; statistics can make it longer. */
+/** How many bytes of a header are read first; statistics can make it longer. */
 const HEADER_BYTES = 256;
 const MOST_HEADER_BYTES = 1 << 20;
-/** A page is held in memory as a whole. */
+/** Maximum page size: a page is held in memory as a whole. */
 const MOST_PAGE_BYTES = 1 << 30;
 
 type Thrift = ReturnType<typeof deserializeTCompactProtocol>;
 
-/** The pages of a chunk as far as their headers could be read. */
+/** The pages of a chunk, as far as their headers could be read. */
 export interface FoundPages {
   readonly pages: readonly Page[];
-  /** What is wrong with the headers; then nothing but a page's own values proves how many it has. Null where all fit the chunk. */
+  /** The problem with the headers, if any; then only the values of a page prove how many it has. Null if all headers match the chunk. */
   readonly trouble: DamagedShardError | null;
 }
 
-/**
- * The pages of a chunk, found by their headers. Throws {@link UnsupportedShardError} for a codec that is not read.
- */
+/** Finds the pages of a chunk by their headers. Throws {@link UnsupportedShardError} for an unsupported codec. */
 export async function findPages(window: FileWindow, shard: string, chunk: Chunk): Promise<FoundPages> {
   const pages: Page[] = [];
   try {
@@ -64,14 +62,14 @@ export async function findPages(window: FileWindow, shard: string, chunk: Chunk)
   }
 }
 
-/** The same, throwing {@link DamagedShardError} where they do not fit the chunk. */
+/** Like {@link findPages}, but throws {@link DamagedShardError} if the pages do not match the chunk. */
 export async function readPages(window: FileWindow, shard: string, chunk: Chunk): Promise<readonly Page[]> {
   const { pages, trouble } = await findPages(window, shard, chunk);
   if (trouble !== null) throw trouble;
   return pages;
 }
 
-/** Whether bytes are not what was written. Of a file that became shorter nothing can be said. */
+/** Whether the error means that bytes have changed. A file that became shorter proves nothing. */
 export function isDamage(error: unknown): error is DamagedShardError {
   return error instanceof DamagedShardError && !(error instanceof TruncatedShardError);
 }
@@ -79,7 +77,7 @@ export function isDamage(error: unknown): error is DamagedShardError {
 async function readHeaders(window: FileWindow, shard: string, chunk: Chunk, pages: Page[]): Promise<void> {
   const { codec } = chunk;
   if (!CODEC_NAMES.includes(codec)) {
-    const message = `${shard}: its pages are compressed by ${codec}, which is not read; write it anew with snappy, zstd or none.`;
+    const message = `${shard}: its pages are compressed with ${codec}, which shardtool does not read; write it again with snappy, zstd or no compression.`;
     throw new UnsupportedShardError({ shard }, message);
   }
   const end = chunk.offset + chunk.bytes;
@@ -88,15 +86,15 @@ async function readHeaders(window: FileWindow, shard: string, chunk: Chunk, page
   for (let at = chunk.offset; at < end && values < chunk.values; ) {
     const { header, headerBytes } = await readHeader(window, shard, at, end);
     const page = pageOf(header, at + headerBytes, codec);
-    if (page === null) throw damaged(shard, at, `the page at byte ${at} is of a kind that there is not`);
+    if (page === null) throw damaged(shard, at, `the page at byte ${at} has an unknown type`);
     plainBytes += headerBytes + page.plainBytes;
     const isInside = page.offset + page.bytes <= end && page.levelBytes <= page.bytes;
     if (!isInside || !(page.plainBytes >= page.levelBytes) || plainBytes > chunk.plainBytes || !(page.values >= 0))
       throw damaged(shard, at, `the page at byte ${at} is longer than its column`);
     if (codec === UNCOMPRESSED && page.bytes !== page.plainBytes)
-      throw damaged(shard, at, `the page at byte ${at} has two lengths`);
+      throw damaged(shard, at, `the page at byte ${at} has two different lengths`);
     if (page.plainBytes > MOST_PAGE_BYTES) {
-      const message = `${shard}: the page at byte ${at} has ${page.plainBytes} bytes, more than 1 GiB; write it anew with smaller pages.`;
+      const message = `${shard}: the page at byte ${at} has ${page.plainBytes} bytes, more than 1 GiB; write it again with smaller pages.`;
       throw new UnsupportedShardError({ shard, offset: at }, message);
     }
     if (header.field_1 !== INDEX_PAGE) pages.push(page);
@@ -104,7 +102,7 @@ async function readHeaders(window: FileWindow, shard: string, chunk: Chunk, page
     at = page.offset + page.bytes;
   }
   if (values !== chunk.values)
-    throw damaged(shard, chunk.offset, `a column of it has ${values} values, and its footer says ${chunk.values}`);
+    throw damaged(shard, chunk.offset, `one of its columns has ${values} values, but its footer says ${chunk.values}`);
 }
 
 async function readHeader(window: FileWindow, shard: string, at: number, end: number) {
@@ -122,7 +120,7 @@ async function readHeader(window: FileWindow, shard: string, at: number, end: nu
   }
 }
 
-/** Null where the header is of no page that there is. Numbers that it lacks are NaN, which no check lets through. */
+/** Null if the header describes no valid page. Missing numbers are NaN, which every check rejects. */
 function pageOf(header: Thrift, offset: number, codec: string): Page | null {
   const { field_1: kind, field_4: sum, field_5: data, field_7: dictionary, field_8: second } = header;
   const common = {
@@ -156,13 +154,13 @@ function whole(value: unknown): number {
   return typeof value === 'number' && value >= 0 ? value : Number.NaN;
 }
 
-/** Levels and values of a page as its encoding has them, from its bytes in the file. Throws {@link DamagedShardError}. */
+/** Decompresses the bytes of a page: levels and values as encoded. Throws {@link DamagedShardError}. */
 export function plainPage(page: Page, stored: Uint8Array, shard: string): Uint8Array {
   if (page.crc32 !== null && crc32(stored) !== page.crc32)
     throw damaged(
       shard,
       page.offset,
-      `the page at byte ${page.offset} has changed since it was written (its crc32 is another)`,
+      `the page at byte ${page.offset} has changed since it was written (its crc32 does not match)`,
     );
   try {
     if (page.codec === UNCOMPRESSED) return stored;
@@ -182,10 +180,10 @@ export function plainPage(page: Page, stored: Uint8Array, shard: string): Uint8A
   }
 }
 
-/** The bytes of pages when they are decompressed, the ones used last. */
+/** The decompressed bytes of recently used pages. */
 export type PageCache = LruCache<Page, Uint8Array>;
 
-/** Whether values can be read from the file one by one: they lie there as they are, and no checksum wants the whole page. */
+/** Whether values can be read from the file one by one: they are stored plainly, and no checksum needs the whole page. */
 export function liesOpen(page: Page, source: Source): boolean {
   return (
     page.codec === UNCOMPRESSED &&

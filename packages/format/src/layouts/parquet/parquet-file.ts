@@ -14,18 +14,18 @@ import type { Page } from './pages.js';
 import { ParquetMemory } from './parquet-memory.js';
 import type { ColumnPlaces } from './places.js';
 
-/** Samples that are handed on at once. */
+/** How many samples are yielded at once. */
 const YIELDED = 256;
 
 /** One row group: a run of samples that is found and read by itself. */
 export interface RowGroup {
   readonly firstRow: number;
   readonly rows: number;
-  /** Of its columns of bytes in the file. */
+  /** Size of its columns of bytes in the file. */
   readonly bytes: number;
 }
 
-/** A Parquet file: its footer, and reading of what its row groups hold. Sources are given: whoever opens one closes it. */
+/** A Parquet file: its footer, and readers for its row groups. The caller opens and closes the sources. */
 export class ParquetFile {
   readonly location: string;
   readonly columns: Columns;
@@ -54,12 +54,12 @@ export class ParquetFile {
     });
   }
 
-  /** Reads the footer, and nothing else. Throws DamagedShardError, UnsupportedShardError and FileError. */
+  /** Reads only the footer. Throws DamagedShardError, UnsupportedShardError and FileError. */
   static async open(source: Source, memory = new ParquetMemory()): Promise<ParquetFile> {
     const file = new ParquetFile(source, await readFooterBytes(source), memory);
     await loadCodecs(file.#codecs);
     if (file.columns.bytes.length > 0) return file;
-    const message = `${file.location}: no column of it holds bytes, so there are no images in it; its rows may name files that lie elsewhere.`;
+    const message = `${file.location}: none of its columns holds bytes, so it contains no images; its rows may name image files elsewhere.`;
     throw new UnsupportedShardError({ shard: file.location }, message);
   }
 
@@ -68,13 +68,13 @@ export class ParquetFile {
     return last === undefined ? 0 : last.firstRow + last.rows;
   }
 
-  /** Length of a row group as it is seen here. */
+  /** Length of a row group in the view. */
   async bytesOf(source: Source, group: number): Promise<number> {
     if (this.groups[group]!.rows === 0) return 0;
     return this.columns.ours?.groupBytes[group] ?? (await this.#placesOf(source, group)).starts.at(-1)!;
   }
 
-  /** Fills `target` from `offset` on of a row group as it is seen here; returns how many bytes there were. */
+  /** Fills `target` from `offset` on of the view of a row group; returns the number of bytes. */
   async read(source: Source, group: number, offset: number, target: Uint8Array): Promise<number> {
     const { starts, columns } = await this.#placesOf(source, group);
     const end = Math.min(offset + target.length, starts.at(-1)!);
@@ -95,7 +95,7 @@ export class ParquetFile {
     return end - offset;
   }
 
-  /** The samples of a row group; `base` is added to their places. */
+  /** The samples of a row group. `base` is added to their offsets. */
   async *positions(source: Source, group: number, base = 0): AsyncGenerator<readonly SamplePosition[]> {
     const { firstRow, rows } = this.groups[group]!;
     if (rows === 0) return;
@@ -113,9 +113,10 @@ export class ParquetFile {
         for (const { page, bytes, field, fields: names, lost } of columns) {
           if (page[row]! < 0) continue;
           const name = names[field[row]!]! || this.#extensionOf(labels, row);
-          // Of a sample without a right class nothing is to be taken, and no image has no bytes.
+          // A sample without a valid class must not be used, so its image gets no bytes.
           const place = { name, offset: base + at, bytes: wrongClass === undefined ? bytes[row]! : 0 };
-          // Readers go by checksums: one that what stands for a lost value cannot have tells them, and the others then have theirs.
+          // Readers rely on checksums: a lost value gets a checksum that the zeros in its place cannot match, and the other values then get
+          // theirs.
           if (isDamaged)
             fields.push({ ...place, ...(await this.#sumOf(source, group, at, place, lost.get(row) ?? wrongClass)) });
           else fields.push(place);
@@ -128,7 +129,7 @@ export class ParquetFile {
     }
   }
 
-  /** The same without places and fields, for which no column of bytes is read. */
+  /** Like {@link positions}, without offsets and fields, which needs no column of bytes. */
   async *labels(source: Source, group: number): AsyncGenerator<readonly SamplePosition[]> {
     const { firstRow, rows } = this.groups[group]!;
     if (rows === 0) return;
@@ -158,7 +159,7 @@ export class ParquetFile {
     return `${name.replace(/\.parquet$/, '')}/${String(row).padStart(6, '0')}`;
   }
 
-  /** The checksum of a value in a row group that has lost some. */
+  /** The checksum of a value in a row group that has lost some values. */
   async #sumOf(
     source: Source,
     group: number,
@@ -179,13 +180,13 @@ export class ParquetFile {
     return { cls: this.#isClass(number) ? number : -1, labels };
   }
 
-  /** Whether a number is that of a class, where the file names its classes, or of none. */
+  /** Whether a number is a class number, if the file names its classes, or means no class. */
   #isClass(cls: number): boolean {
     const { classes } = this.columns;
     return classes.length === 0 || cls < classes.length;
   }
 
-  /** Why a sample is bad whose class is none of the file's. */
+  /** The error of a sample whose class is not one of the file's. */
   #wrongClass({ cls }: Labels, firstRow: number, row: number): DamagedShardError | undefined {
     const number = cls?.[row] ?? -1;
     if (this.#isClass(number)) return undefined;
@@ -193,11 +194,11 @@ export class ParquetFile {
     return damaged(
       this.location,
       0,
-      `row ${firstRow + row} has the class ${number}, and the file names ${length} classes, 0 to ${length - 1}`,
+      `row ${firstRow + row} has the class ${number}, but the file names ${length} classes, 0 to ${length - 1}`,
     );
   }
 
-  /** The name of an image that its own column does not say. */
+  /** The name of an image field, if its column does not determine it. */
   #extensionOf({ endings }: Labels, row: number): string {
     const refuse = (why: string) => damaged(this.location, 0, `row ${row} has an image whose name ${why}`);
     const name = keyOf(String(endings?.[row] ?? ''), refuse);
@@ -212,14 +213,14 @@ export class ParquetFile {
     return this.#memory.places(`${group} ${this.location}`, bytes, find);
   }
 
-  /** An image that is not in the file, but is named by its path, would be missing without a word. */
+  /** An image that is not in the file but named by its path would otherwise be missing silently. */
   #checkImages(columns: readonly ColumnPlaces[], group: number): void {
     const isEmpty =
       this.columns.ours === undefined &&
       columns.length > 0 &&
       columns.every(({ page }) => page.every((number) => number < 0));
     if (!isEmpty) return;
-    const message = `${this.location}: no row of its row group ${group} has an image in it: its rows may name files that lie elsewhere; write it anew with the images in it, as "push_to_hub" does.`;
+    const message = `${this.location}: no row of its row group ${group} contains an image; its rows may name image files elsewhere. Write it again with embedded images, as "push_to_hub" does.`;
     throw new UnsupportedShardError({ shard: this.location }, message);
   }
 }

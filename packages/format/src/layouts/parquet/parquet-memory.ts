@@ -3,15 +3,15 @@ import type { Footer } from './footer.js';
 import type { GroupPlaces } from './group-places.js';
 import type { PageCache } from './pages.js';
 
-/** Pages of all files of a dataset that stay in memory, and places of values. */
+/** Memory for cached pages of all files of a dataset, and for positions of values. */
 const PAGE_CACHE_BYTES = 128 << 20;
 const KEPT_PLACES_BYTES = 256 << 20;
 const KEPT_FOOTERS = 32;
 
-/** What all Parquet files of a dataset share: what was read of them, as far as it is worth its memory. */
+/** The memory that all Parquet files of a dataset share for caches. */
 export class ParquetMemory {
   readonly pages: PageCache = new LruCache(PAGE_CACHE_BYTES, undefined, ({ length }) => length);
-  /** What the footers used last say: objects take ten times the memory of the bytes. */
+  /** Recently used footers, decoded: the objects take ten times the memory of the bytes. */
   readonly #footers = new LruCache<object, Footer>(KEPT_FOOTERS);
   /** By file and number of the row group. */
   readonly #places = new LruCache<string, { readonly bytes: number; readonly places: Promise<GroupPlaces> }>(

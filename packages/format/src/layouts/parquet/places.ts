@@ -19,36 +19,36 @@ import {
 } from './pages.js';
 import { decodeRuns } from './runs.js';
 
-/** Where the values of one column of bytes lie, row by row of a row group. */
+/** Where the values of one column of bytes are, row by row of a row group. */
 export interface ColumnPlaces {
   readonly pages: readonly Page[];
-  /** Which of the pages; -1 where a row has no value. */
+  /** The page of each value; -1 for a row without a value. */
   readonly page: Int32Array;
-  /** Where in the page as it is when it is decompressed, and how many bytes. */
+  /** The offset in the decompressed page, and the length. */
   readonly at: Uint32Array;
   readonly bytes: Uint32Array;
-  /** Which of `fields` the value is, by its first bytes. */
+  /** The index in `fields` of the value's field, by its first bytes. */
   readonly field: Uint8Array;
   readonly fields: readonly string[];
-  /** Why the values of these rows are lost: of one that is, a zero stands for what it was. */
+  /** Why the values of these rows are lost. A lost value is presented as a zero byte. */
   readonly lost: ReadonlyMap<number, DamagedShardError>;
 }
 
-/** What places are found with. */
+/** The inputs for finding positions. */
 export interface PlaceReader {
   readonly source: Source;
   readonly window: FileWindow;
   readonly cache: PageCache;
 }
 
-/** Before each value stands its length. */
+/** The length before each value. */
 const LENGTH_BYTES = 4;
 
 /**
- * Finds the values of a column in a row group. Where they lie open in a file of this machine, only their lengths and first
- * bytes are read (`fieldOf` says by these which field a value is); else each page is, and stays in the cache. A page that is
- * damaged costs its own rows; where the header of one is, so that it is not known how many those are, all rows are lost. Throws
- * {@link DamagedShardError} and {@link UnsupportedShardError}.
+ * Finds the values of a column in a row group. If they are stored plainly in a local file, only their lengths and first
+ * bytes are read (`fieldOf` maps these bytes to a field); otherwise each page is read, and cached. A damaged page costs
+ * only its own rows. If its header is damaged, the number of its rows is unknown, so all rows are lost. Throws {@link
+ * DamagedShardError} and {@link UnsupportedShardError}.
  */
 export async function findPlaces(
   { source, window, cache }: PlaceReader,
@@ -59,7 +59,7 @@ export async function findPlaces(
 ): Promise<ColumnPlaces> {
   const { location: shard } = source;
   if (chunk.values !== rows)
-    throw damaged(shard, chunk.offset, `its column "${column.name}" has another number of values than there are rows`);
+    throw damaged(shard, chunk.offset, `its column "${column.name}" does not have one value per row`);
   const { pages, trouble } = await findPages(window, shard, chunk);
   const places = new PlaceList(pages, rows, fieldOf);
   let dictionary: Dictionary | null = null;
@@ -96,13 +96,13 @@ async function bytesOf(page: Page, source: Source, cache: PageCache): Promise<Ui
   return bytes;
 }
 
-/** Does `work`, whose RangeErrors say what is wrong with the page. */
+/** Runs `work`, whose RangeErrors describe damage of the page. */
 function inPage<T>(page: Page, shard: string, work: () => T): T {
   try {
     return work();
   } catch (cause) {
     if (!(cause instanceof RangeError)) throw cause;
-    throw damaged(shard, page.offset, `the page at byte ${page.offset} is none (${cause.message})`, cause);
+    throw damaged(shard, page.offset, `the page at byte ${page.offset} is invalid (${cause.message})`, cause);
   }
 }
 
@@ -113,7 +113,7 @@ export async function loadPage(source: Source, page: Page): Promise<Uint8Array> 
   return plainPage(page, stored, source.location);
 }
 
-/** Bytes of a page. */
+/** A range of a page. */
 interface Span {
   readonly page: number;
   readonly at: number;
@@ -130,7 +130,7 @@ class PlaceList implements ColumnPlaces {
   readonly lost = new Map<number, DamagedShardError>();
   readonly #fieldOf: (first: Uint8Array) => string;
   #row = 0;
-  /** Where the rows of the page in hand begin. */
+  /** The first row of the current page. */
   #begin = 0;
 
   constructor(pages: readonly Page[], rows: number, fieldOf: (first: Uint8Array) => string) {
@@ -142,12 +142,12 @@ class PlaceList implements ColumnPlaces {
     this.#fieldOf = fieldOf;
   }
 
-  /** Rows of a page come now. */
+  /** Starts the rows of a page. */
   begin(): void {
     this.#begin = this.#row;
   }
 
-  /** The rows of the page in hand are lost. */
+  /** Marks the rows of the current page as lost. */
   lose(values: number, why: DamagedShardError): void {
     this.#row = this.#begin;
     const end = Math.min(this.page.length, this.#begin + values);
@@ -159,19 +159,19 @@ class PlaceList implements ColumnPlaces {
     }
   }
 
-  /** What is lost is taken for what most of the others are: images of one kind. */
+  /** Gives lost values the field of most other values: images of one kind. */
   nameLost(): void {
     if (this.lost.size === 0) return;
     if (this.fields.length === 0) this.fields.push(this.#fieldOf(new Uint8Array(1)));
     for (const row of this.lost.keys()) this.field[row] = 0;
   }
 
-  /** The next row has no value. */
+  /** Adds a row without a value. */
   skip(): void {
     this.#row++;
   }
 
-  /** The next row's value; `first` are its first bytes. */
+  /** Adds the next row's value; `first` are its first bytes. */
   add({ page, at, bytes }: Span, first: Uint8Array): void {
     const row = this.#row++;
     this.page[row] = page;
@@ -183,7 +183,7 @@ class PlaceList implements ColumnPlaces {
   }
 }
 
-/** A page whose values lie in the file as they are: levels, then lengths and values in turn. */
+/** Walks a page whose values are stored plainly in the file: levels, then lengths and values in turn. */
 async function walkFile(
   window: FileWindow,
   shard: string,
@@ -193,7 +193,7 @@ async function walkFile(
   number: number,
 ): Promise<void> {
   const wrong = (what: string): never => {
-    throw damaged(shard, page.offset, `the page at byte ${page.offset} is none (${what})`);
+    throw damaged(shard, page.offset, `the page at byte ${page.offset} is invalid (${what})`);
   };
   let at = page.levelBytes;
   let present: Uint8Array | null = null;
@@ -201,7 +201,7 @@ async function walkFile(
     const head = page.kind === 'data' ? LENGTH_BYTES : 0;
     if (head > page.bytes) wrong('it is cut');
     if (head > 0) at = head + (await window.at(page.offset, head)).readUInt32LE(0);
-    if (at > page.bytes) wrong('its levels are longer than it is');
+    if (at > page.bytes) wrong('its levels are longer than the page');
     const levels = at === head ? Buffer.alloc(0) : await window.at(page.offset, at);
     try {
       present = presentIn(levels.subarray(head, at), maxLevel, page.values);
@@ -218,7 +218,7 @@ async function walkFile(
     const found = window.at(page.offset + at, LENGTH_BYTES);
     const bytes = (found instanceof Promise ? await found : found).readUInt32LE(0);
     at += LENGTH_BYTES;
-    if (bytes > page.bytes - at) wrong('a value is longer than it');
+    if (bytes > page.bytes - at) wrong('a value is longer than the page');
     const peek = Math.min(bytes, SIGNATURE_BYTES);
     const first = peek === 0 ? new Uint8Array(0) : await window.at(page.offset + at, peek);
     places.add({ page: number, at, bytes }, first.subarray(0, peek));
@@ -231,7 +231,7 @@ interface LoadedPage {
   readonly page: Page;
   readonly number: number;
   readonly bytes: Uint8Array;
-  /** The one of its column; null where there is none. */
+  /** The dictionary of its column; null if there is none. */
   readonly dictionary: Dictionary | null;
 }
 
@@ -248,7 +248,7 @@ function walkPage(loaded: LoadedPage, column: BytesColumn, places: PlaceList, sh
   const count = present === null ? page.values : present.reduce((sum, one) => sum + one, 0);
   const spans = spansOf(loaded, begin, count);
   if (spans === null) {
-    const message = `${shard}: its column "${column.name}" has an encoding (number ${page.encoding}) that is not read; write it anew with plain or dictionary encoding.`;
+    const message = `${shard}: its column "${column.name}" has an unsupported encoding (number ${page.encoding}); write it again with plain or dictionary encoding.`;
     throw new UnsupportedShardError({ shard, offset: page.offset }, message);
   }
   for (let row = 0; row < page.values; row++) {
@@ -270,17 +270,17 @@ function presentIn(levels: Uint8Array, maxLevel: number, rows: number): Uint8Arr
   return Uint8Array.from(decoded, (level) => (level === maxLevel ? 1 : 0));
 }
 
-/** Where the values of a page begin behind its levels. */
+/** The offset of the values of a page, after its levels. */
 function valuesBegin(page: Page, bytes: Uint8Array, maxLevel: number): number {
   if (page.kind === 'data v2') return page.levelBytes;
   if (maxLevel === 0) return 0;
   if (bytes.length < LENGTH_BYTES) throw new RangeError('it is cut');
   const end = LENGTH_BYTES + lengthAt(bytes, 0);
-  if (end > bytes.length) throw new RangeError('its levels are longer than it is');
+  if (end > bytes.length) throw new RangeError('its levels are longer than the page');
   return end;
 }
 
-/** The values of a page that has `count` of them; null where its encoding is not read. */
+/** The values of a page that has `count` of them; null if its encoding is not supported. */
 function spansOf({ page, number, bytes, dictionary }: LoadedPage, begin: number, count: number): Iterator<Span> | null {
   if (page.encoding === PLAIN) return plainValues(bytes, begin, number);
   if (page.encoding === PLAIN_DICTIONARY || page.encoding === RLE_DICTIONARY)
@@ -299,7 +299,7 @@ function* dictionaryValues(
   if (begin >= bytes.length) throw new RangeError('it is cut');
   for (const entry of decodeRuns(bytes.subarray(begin + 1), bytes[begin]!, count)) {
     const span = dictionary.spans[entry];
-    if (span === undefined) throw new RangeError('it names what its dictionary has not');
+    if (span === undefined) throw new RangeError('it refers to a value that its dictionary does not have');
     yield span;
   }
 }
@@ -312,7 +312,7 @@ function* deltaValues(bytes: Uint8Array, begin: number, count: number, page: num
   deltaBinaryUnpack(reader, count, lengths);
   let at = reader.offset;
   for (const length of lengths) {
-    if (length < 0 || length > bytes.length - at) throw new RangeError('a value is longer than it');
+    if (length < 0 || length > bytes.length - at) throw new RangeError('a value is longer than the page');
     yield { page, at, bytes: length };
     at += length;
   }
@@ -323,7 +323,7 @@ function* plainValues(bytes: Uint8Array, begin: number, page: number): Generator
     if (bytes.length - at < LENGTH_BYTES) throw new RangeError('it is cut');
     const length = lengthAt(bytes, at);
     at += LENGTH_BYTES;
-    if (length > bytes.length - at) throw new RangeError('a value is longer than it');
+    if (length > bytes.length - at) throw new RangeError('a value is longer than the page');
     yield { page, at, bytes: length };
     at += length;
   }
@@ -331,7 +331,7 @@ function* plainValues(bytes: Uint8Array, begin: number, page: number): Generator
 
 function plainSpans(bytes: Uint8Array, count: number, page: number): Span[] {
   const spans = [...plainValues(bytes, 0, page)];
-  if (spans.length !== count) throw new RangeError('its dictionary has another number of values');
+  if (spans.length !== count) throw new RangeError('its dictionary has a wrong number of values');
   return spans;
 }
 

@@ -1,10 +1,11 @@
 /**
- * Small numbers in runs and packed by bits, as levels and positions in a dictionary are. Apache Parquet format,
- * Encodings.md, "Run Length Encoding / Bit-Packing Hybrid (RLE = 3)". Throws RangeError where `bytes` end before `count` numbers.
+ * Small numbers as runs and bit-packed groups, used for levels and dictionary positions. Apache Parquet format,
+ * Encodings.md, "Run Length Encoding / Bit-Packing Hybrid (RLE = 3)". Throws RangeError if `bytes` end before `count`
+ * numbers.
  */
 export function decodeRuns(bytes: Uint8Array, bitWidth: number, count: number): Uint32Array {
-  if (bitWidth > 32) throw new RangeError('its numbers are wider than any are');
-  // A bit-packed group of eight numbers takes bitWidth bytes, and a run is at most what is left.
+  if (bitWidth > 32) throw new RangeError('its numbers are too wide');
+  // A bit-packed group of eight numbers takes bitWidth bytes, and a run is at most the rest.
   const values = new Uint32Array(count);
   let at = 0;
   let done = 0;
@@ -34,8 +35,8 @@ export function decodeRuns(bytes: Uint8Array, bitWidth: number, count: number): 
 }
 
 /**
- * Throws RangeError where a run of such numbers is far longer than there are numbers. hyparquet, which decodes pages of labels, makes as many
- * as a run says, so that one changed bit could take all memory. Some writers pad the last run.
+ * Throws RangeError if a run is far longer than the number of values. hyparquet, which decodes pages of labels,
+ * allocates as many as a run claims, so one changed bit could take all memory. Some writers pad the last run.
  */
 export function refuseLongRuns(bytes: Uint8Array, bitWidth: number, count: number): void {
   const most = 2 * count + 64;

@@ -9,14 +9,14 @@ import { WriteBuffer } from '../write-buffer.js';
 import { encodeFileFooter, type Leaf, leavesOf, type WrittenGroup } from './file-schema.js';
 import { PagesAhead, SparePages } from './pages-ahead.js';
 
-/** A row group is in memory until it is written, and whoever wants one image with other software reads all of it. */
+/** A row group is in memory until it is written, and other software reads all of it to get one image. */
 const GROUP_BYTES = 16 << 20;
 const GROUP_ROWS = 10_000;
 
 /** Lengths are signed words. */
 const RULES = tableRules(0x7fffffff);
 
-/** A sample that was begun. */
+/** The sample being written. */
 interface Begun {
   readonly key: string;
   readonly cells: readonly Cell[];
@@ -25,8 +25,8 @@ interface Begun {
 }
 
 /**
- * Writes Parquet with a row a sample, in row groups of some MiB, plain and not compressed. Places are those that `expand` shows: the
- * payloads of a row one behind the other in the order of the columns, and the rows, too.
+ * Writes Parquet with one row per sample, in row groups of some MiB, plain and uncompressed. Positions refer to the
+ * view of `expand`: the payloads of a row in the order of the columns, and the rows in sequence.
  */
 export class ParquetWriter implements ShardWriter {
   readonly #shard: string;
@@ -40,7 +40,7 @@ export class ParquetWriter implements ShardWriter {
   readonly #places = new SamplePlaces();
   #values: SampleValues = { cls: -1, label: () => null };
   #begun: Begun | null = null;
-  /** Of all rows so far as they are seen, and of the row group in hand. */
+  /** Length of the view of all rows so far, and of the current row group. */
   #seen = 0;
   #groupBytes = 0;
   #groupRows = 0;
@@ -95,7 +95,7 @@ export class ParquetWriter implements ShardWriter {
       const pages = this.#pages[i]!;
       if (isPayload(cell, path))
         pages.keep(fields[cell.field]!.bytes, payloadCrc32[cell.field] ?? crc32(payloads[cell.field]!));
-      // Of an image there is all but the path.
+      // An image has everything but the path.
       else if (cell === null || 'field' in cell) pages.skip(cell === null ? 0 : maxLevel - 1);
       else pages.add(cell.value);
     }
@@ -130,12 +130,12 @@ export class ParquetWriter implements ShardWriter {
 
   #notText(key: string, field: string): UnsupportedEntryError {
     const shard = this.#shard;
-    const message = `${shard}: field "${field}" of sample "${key}" is not UTF-8, which its column is to hold; give it another ending, or leave the sample out with "where" (--where).`;
+    const message = `${shard}: field "${field}" of sample "${key}" is not UTF-8, which its column requires; give it another extension, or exclude the sample with "where" (--where).`;
     return new UnsupportedEntryError({ shard, key }, message);
   }
 }
 
-/** Whether a leaf has the payload of a field: of an image the bytes have it, and not the path. */
+/** Whether a leaf contains the payload of a field: for an image its bytes, not its path. */
 function isPayload(cell: Cell, path: readonly string[]): cell is { readonly field: number } {
   return cell !== null && 'field' in cell && path[1] !== 'path';
 }

@@ -1,11 +1,11 @@
 import type { ColumnValue } from '../../shard-index/label-column.js';
 
 /**
- * The bytes of a tf.train.Example around payloads that come later (tensorflow, core/example/feature.proto; protobuf.dev, "Encoding").
- * A feature of bytes has one value; of numbers, one, packed.
+ * The bytes of a tf.train.Example around payloads that are filled in later (tensorflow, core/example/feature.proto;
+ * protobuf.dev, "Encoding"). A feature of bytes has one value; a feature of numbers has one, packed.
  */
 
-/** What a feature has: so many bytes that are filled in later, or a value. */
+/** The content of a feature: that many bytes to fill in later, or a value. */
 export type FeatureContent =
   | { readonly kind: 'payload'; readonly bytes: number }
   | { readonly kind: 'bytes' | 'integer' | 'float'; readonly value: Exclude<ColumnValue, null> };
@@ -15,17 +15,17 @@ export interface NewFeature {
   readonly content: FeatureContent;
 }
 
-/** Tags of fields 1 to 3 that are length-delimited. */
+/** Tags of the length-delimited fields 1 to 3. */
 const FIRST = 0x0a;
 const SECOND = 0x12;
 const THIRD = 0x1a;
 
-/** A feature that knows its lengths. */
+/** A feature with known lengths. */
 interface Measured {
   readonly name: Uint8Array;
   /** Field of Feature: bytes_list, float_list or int64_list. */
   readonly list: number;
-  /** What stands there; null for a payload. */
+  /** Its value; null for a payload. */
   readonly value: Uint8Array | null;
   readonly valueBytes: number;
   readonly listBytes: number;
@@ -33,9 +33,9 @@ interface Measured {
   readonly entryBytes: number;
 }
 
-/** An example whose length is known, and which can be laid out once. */
+/** An example whose length is known, to be laid out once. */
 export class ExampleLayout {
-  /** Of the whole message. */
+  /** Size of the whole message. */
   readonly bytes: number;
   readonly #features: readonly Measured[];
   readonly #mapBytes: number;
@@ -46,7 +46,7 @@ export class ExampleLayout {
     this.bytes = framed(this.#mapBytes);
   }
 
-  /** Writes the message to `target` from `start` on; returns where the payloads go, in the order of their features. */
+  /** Writes the message to `target` from `start` on. Returns the positions of the payloads, in the order of their features. */
   layOut(target: Buffer, start: number): { readonly offset: number; readonly bytes: number }[] {
     const places: { offset: number; bytes: number }[] = [];
     let at = putHead(target, start, FIRST, this.#mapBytes);
@@ -100,7 +100,7 @@ function varint(value: bigint): Uint8Array {
   return Uint8Array.from([...bytes, Number(rest)]);
 }
 
-/** Bytes of something with its tag and length in front. */
+/** The size of a field of `bytes` bytes with its tag and length. */
 function framed(bytes: number): number {
   let length = 2;
   for (let rest = bytes; rest >= 0x80; rest = Math.floor(rest / 0x80)) length++;

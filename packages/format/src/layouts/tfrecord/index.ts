@@ -13,10 +13,10 @@ import { ExampleError, type Feature, readExample } from './example.js';
 import { TfrecordWriter } from './write.js';
 
 /**
- * TensorFlow's record files with a tf.train.Example in each record, read as they are: a length (uint64, little-endian)
- * and its masked crc32c, the example, and its masked crc32c (tensorflow, core/lib/io/record_writer.h). Opening looks at
- * lengths and features; `index`, `verify` and `convert` hold every record against its crc32c. Samples have no keys there:
- * theirs are the shard's name and their number.
+ * TensorFlow's record files with a tf.train.Example in each record, read in place: a length (uint64, little-endian) and
+ * its masked crc32c, the example, and its masked crc32c (tensorflow, core/lib/io/record_writer.h). Opening reads
+ * lengths and features; `index`, `verify` and `convert` check every record against its crc32c. Samples have no keys
+ * there: here the key is the shard's name and the record's number.
  */
 export const tfrecord: TableLayout = layoutWith({});
 
@@ -41,13 +41,13 @@ function layoutWith(chosen: ChosenColumns): TableLayout {
 
 const HEAD_BYTES = 12;
 const FOOT_BYTES = 4;
-/** A record is held in memory while its crc32c is taken. */
+/** A record is held in memory while its crc32c is computed. */
 const MOST_RECORD_BYTES = 1 << 30;
 const YIELDED = 256;
-/** Names of columns, and little else. */
+/** Enough for the names of the columns. */
 const MOST_MARK_BYTES = 1 << 20;
 
-/** Nothing in the name need say it: no length that fits its crc32c begins so. */
+/** Whether the file is compressed, whatever its name: no length that matches its crc32c begins like gzip. */
 async function isGzip(source: Source): Promise<boolean> {
   const head = Buffer.alloc(HEAD_BYTES);
   const read = await source.readAt(0, head);
@@ -106,7 +106,7 @@ async function* walk(
   if (found.length > 0) yield found;
 }
 
-/** What the first record of a file of ours says of all; null in a file of other software. */
+/** The table in the first record of a file of ours; null for a file of other software. */
 async function tableIn(
   window: FileWindow,
   mark: Feature | undefined,
@@ -116,7 +116,7 @@ async function tableIn(
   return decodeTable((await window.at(place.offset, place.bytes)).toString('utf8', 0, place.bytes));
 }
 
-/** What a record of ours has, by its table. */
+/** The contents of a record of ours, by its table. */
 async function ownContentsOf(
   window: FileWindow,
   shard: string,
@@ -134,7 +134,7 @@ async function ownContentsOf(
     }
     const [value] = feature.values;
     if (feature.values.length !== 1 || (isField(column) && feature.kind !== 'bytes'))
-      throw refuse(`has something else in "${name}" than its file says`);
+      throw refuse(`has a value in "${name}" that does not match its file's table`);
     if (feature.kind === 'numbers') sample.value(column, labelValue(value as number | bigint));
     else {
       const place = feature.values[0]!;
@@ -159,7 +159,7 @@ async function recordBytes(window: FileWindow, shard: string, offset: number, si
     throw damaged(
       shard,
       offset,
-      `at byte ${offset} there is no record of TFRecord, or its length has changed, so none behind it can be found`,
+      `at byte ${offset} there is no TFRecord record, or its length has changed, so the records after it cannot be found`,
     );
   }
   const bytes = Number(head.readBigUInt64LE(0));
@@ -167,7 +167,7 @@ async function recordBytes(window: FileWindow, shard: string, offset: number, si
   return bytes;
 }
 
-/** What `work` finds changed. A file that ends too early is thrown on, since nothing lies behind. */
+/** The damage that `work` finds. The error of a truncated file is thrown, because nothing follows. */
 async function troubleOf(work: () => Promise<void>): Promise<DamagedShardError | null> {
   try {
     await work();
@@ -178,7 +178,7 @@ async function troubleOf(work: () => Promise<void>): Promise<DamagedShardError |
   }
 }
 
-/** Holds a record against its crc32c; gives the memory that it was read into, to be used again. */
+/** Checks a record against its crc32c. Returns the memory that it was read into, for reuse. */
 async function checkRecord(source: Source, start: number, bytes: number, memory: Buffer): Promise<Buffer> {
   const { location: shard } = source;
   if (bytes > MOST_RECORD_BYTES) {
@@ -195,7 +195,7 @@ async function checkRecord(source: Source, start: number, bytes: number, memory:
     throw damaged(
       shard,
       start - HEAD_BYTES,
-      `the record at byte ${start - HEAD_BYTES} has changed since it was written (its crc32c is another)`,
+      `the record at byte ${start - HEAD_BYTES} has changed since it was written (its crc32c does not match)`,
     );
   }
   return room;
@@ -211,15 +211,15 @@ async function exampleAt(
     return await readExample(window, start, start + bytes);
   } catch (cause) {
     if (!(cause instanceof ExampleError)) throw cause;
-    const message = `${shard}: the record at byte ${start - HEAD_BYTES} is no tf.train.Example that can be read (${cause.message}); only such records are.`;
+    const message = `${shard}: the record at byte ${start - HEAD_BYTES} is not a readable tf.train.Example (${cause.message}), the only kind of record that shardtool reads.`;
     throw new UnsupportedShardError({ shard, offset: start - HEAD_BYTES }, message, { cause });
   }
 }
 
-/** More is no name of anything. */
+/** Maximum length of a key. */
 const MOST_KEY_BYTES = 4096;
 
-/** The key that a feature gives, text or one number. */
+/** The key in a feature, a text or one number. */
 async function keyAt(
   window: FileWindow,
   shard: string,
@@ -230,7 +230,7 @@ async function keyAt(
   const refuse = (why: string) =>
     new UnsupportedShardError(
       { shard, offset },
-      `${shard}: in the record at byte ${offset} the feature "${name}" ${why}, so it is no key; choose another.`,
+      `${shard}: in the record at byte ${offset} the feature "${name}" ${why}, so it cannot be the key; choose another feature.`,
     );
   const feature = features.get(name);
   if (feature === undefined) throw noSuchFeature(shard, offset, name, features);
@@ -248,7 +248,7 @@ function noSuchFeature(
   features: ReadonlyMap<string, Feature>,
 ): UnsupportedShardError {
   const there = [...features.keys()].join(', ');
-  const message = `${shard}: the record at byte ${offset} has no feature "${name}"; it has ${there}.`;
+  const message = `${shard}: the record at byte ${offset} has no feature "${name}"; its features are ${there}.`;
   return new UnsupportedShardError({ shard, offset }, message);
 }
 
@@ -282,7 +282,7 @@ async function contentsOf(
       const numbered = i === 0 ? name : `${name}.${i}`;
       const field = fieldOfColumn(numbered, first, numbered === image, IS_TEXT.test(name) ? 'txt' : 'bin');
       if (fields.some((other) => other.name === field)) {
-        const message = `${shard}: in sample ${key} two features would be the field "${field}"; rename one of them.`;
+        const message = `${shard}: in sample ${key} two features would both be the field "${field}"; rename one of them.`;
         throw new UnsupportedShardError({ shard, key, offset: place.offset }, message);
       }
       fields.push({ name: field, ...place });
@@ -291,17 +291,17 @@ async function contentsOf(
   return { fields, cls, labels };
 }
 
-/** Names of bytes that are text: those of TensorFlow's own ImageNet records, and the like. */
+/** Names of byte features that hold text, such as those of TensorFlow's ImageNet records. */
 const IS_TEXT = /(text|caption|name|format|colorspace|synset|url|source_id|sha256|title|description)$/i;
 
-/** Nothing, the one number, or all of them as JSON. */
+/** Null, the single number, or all numbers as JSON. */
 function labelOf(values: readonly (number | bigint)[]): ColumnValue {
   if (values.length === 0) return null;
   if (values.length === 1) return labelValue(values[0]!);
   return jsonText(values);
 }
 
-/** Which features are the image and the class; looked up again where the names are others. */
+/** Which features are the image and the class. Looked up again if the names change. */
 class Naming {
   readonly #shard: string;
   readonly #chosen: ChosenColumns;
@@ -337,13 +337,13 @@ class Naming {
     const feature = features.get(name);
     if (feature === undefined) throw noSuchFeature(this.#shard, 0, name, features);
     if (feature.kind === kind) return;
-    const message = `${this.#shard}: its feature "${name}" holds ${feature.kind}, so it is no ${kind === 'bytes' ? 'image' : 'class number'}; choose another.`;
+    const message = `${this.#shard}: its feature "${name}" holds ${feature.kind}, so it cannot be the ${kind === 'bytes' ? 'image' : 'class number'}; choose another feature.`;
     throw new UnsupportedShardError({ shard: this.#shard }, message);
   }
 }
 
 function cut(shard: string, offset: number): TruncatedShardError {
-  const message = `${shard}: its last record, at byte ${offset}, ends before it should; fetch or write the file again.`;
+  const message = `${shard}: its last record, at byte ${offset}, is truncated; fetch or write the file again.`;
   return new TruncatedShardError({ shard, offset }, message);
 }
 

@@ -14,20 +14,23 @@ import {
 import { type SummedBytes, WriteBuffer } from '../write-buffer.js';
 import { ExampleLayout, type FeatureContent, type NewFeature } from './encode-example.js';
 
-/** Length and its crc32c before a record, the crc32c of the record behind it (tensorflow, core/lib/io/record_writer.h). */
+/** Length and its crc32c before a record, the crc32c of the record after it (tensorflow, core/lib/io/record_writer.h). */
 const HEAD_BYTES = 12;
 const FOOT_BYTES = 4;
 
 /** protobuf.dev, "Proto Limits": a message has less than 2 GiB. */
 const RULES = tableRules(0x7fff0000);
 
-/** A sample that was begun: its record with what is around it, and where in that the payloads lie, in the order in which they were given. */
+/** The sample being written: its record with framing, and the positions of the payloads in it, in the order in which they were given. */
 interface Begun {
   readonly room: Buffer;
   readonly places: readonly { readonly offset: number; readonly bytes: number }[];
 }
 
-/** Writes TFRecord: a tf.train.Example a sample. What a sample lacks has no feature. The first record says what features are what. */
+/**
+ * Writes TFRecord: one tf.train.Example per sample. A value that a sample lacks has no feature. The first record
+ * describes the features.
+ */
 export class TfrecordWriter implements ShardWriter {
   readonly #columns: readonly TableColumn[];
   readonly #names: readonly Uint8Array[];
@@ -105,7 +108,7 @@ export class TfrecordWriter implements ShardWriter {
   }
 }
 
-/** There are no doubles and no booleans: they are floats, and 0 or 1. */
+/** TFRecord has neither doubles nor booleans: they become floats, and 0 or 1. */
 function contentOf(cell: Exclude<Cell, null>, { holds }: TableColumn, fields: readonly FieldSize[]): FeatureContent {
   if ('field' in cell) return { kind: 'payload', bytes: fields[cell.field]!.bytes };
   const { value } = cell;
