@@ -2,18 +2,18 @@ import { ftruncateSync, writeSync } from 'node:fs';
 import { crc32, crc32Combine, FileError, ShardtoolError } from '@shardtool/base';
 
 /**
- * Samples are collected here, and go to the file in one write. What was read into it is still in the processor's cache
- * when it is summed up and written.
+ * Samples are collected here and written to the file in one call. When the buffer is checksummed and written, its
+ * content is still in the processor's cache.
  */
 const BUFFER_BYTES = 1 << 20;
-/** One larger sample is often not the last: the buffer then doubles, and keeps up to so much. */
+/** A larger sample is often followed by others: the buffer then doubles, and keeps at most this size. */
 const DOUBLED_BYTES = 64 << 20;
-/** Above this a system call takes only a part anyway. */
+/** A system call accepts no more than this at once. */
 const MAX_WRITE_BYTES = 1 << 30;
 
-/** Payloads in the room, with the checksum that they had where they came from. */
+/** Payloads in the room, with their checksums at the source. */
 export interface SummedBytes {
-  /** From the start of the room. */
+  /** Offset from the start of the room. */
   readonly offset: number;
   readonly bytes: number;
   readonly crc32: number;
@@ -21,48 +21,48 @@ export interface SummedBytes {
 
 const NONE: readonly SummedBytes[] = [];
 
-/** A place in the file, and the checksum of what stands before it. */
+/** An offset in the file, and the checksum of everything before it. */
 interface Mark {
   readonly position: number;
   readonly crc32: number;
 }
 
 /**
- * The end of a file that is being written front to back. What is laid out in it can still be taken back. Its checksum is put
- * together from those of the payloads where they came from, and of all bytes around them as they are in the buffer. So it is
- * the checksum of the file only if every payload reached the file as it was read.
+ * The end of a file that is written front to back. What is laid out in it can still be undone. Its checksum is combined
+ * from the checksums of the payloads at their source and from all bytes around them in the buffer. So it matches the
+ * file only if every payload reached the file unchanged.
  */
 export class WriteBuffer {
   readonly #fd: number;
   readonly #shard: string;
   #buffer: Buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
-  /** Where in the file the buffer begins. */
+  /** Offset of the buffer in the file. */
   #start: number;
   #length = 0;
-  /** How far in the buffer the checksum has come. */
+  /** How far the buffer has been checksummed. */
   #summed = 0;
   #crc32 = 0;
 
-  /** `start` is where in the file the first byte goes; `shard` is for messages. */
+  /** `start` is the file offset of the first byte; `shard` is for messages. */
   constructor(fd: number, shard: string, start = 0) {
     this.#fd = fd;
     this.#shard = shard;
     this.#start = start;
   }
 
-  /** Where in the file the next byte goes. */
+  /** The file offset of the next byte. */
   get position(): number {
     return this.#start + this.#length;
   }
 
-  /** crc32 that everything that has been flushed should have. */
+  /** The crc32 that everything flushed so far should have. */
   get crc32(): number {
     return this.#crc32;
   }
 
   /**
-   * Room for `bytes` behind everything that was appended. Nothing of it is kept until {@link append}. `key` is that of
-   * the sample which needs it, for messages.
+   * Room for `bytes` after everything that was appended. Its content is dropped unless {@link append} is called. `key`
+   * is that of the sample that needs it, for messages.
    */
   room(bytes: number, key?: string): Buffer {
     if (this.#length + bytes > this.#buffer.length) this.flush();
@@ -70,13 +70,13 @@ export class WriteBuffer {
     return this.#buffer.subarray(this.#length, this.#length + bytes);
   }
 
-  /** Keeps the first `bytes` of the room, with the checksums of the payloads in it (rising). */
+  /** Keeps the first `bytes` of the room, with the checksums of the payloads in it (ascending). */
   append(bytes: number, summed: readonly SummedBytes[] = NONE): void {
     for (let i = 0; i < summed.length; i++) this.take(summed[i]!.offset, summed[i]!.bytes, summed[i]!.crc32);
     this.#length += bytes;
   }
 
-  /** One of the `summed` of the {@link append} that comes next. */
+  /** Records one of the `summed` of the next {@link append}. */
   take(offset: number, bytes: number, sum: number): void {
     this.#sumTo(this.#length + offset);
     this.#crc32 = crc32Combine(this.#crc32, sum, bytes);
@@ -97,7 +97,7 @@ export class WriteBuffer {
     if (this.#buffer.length > DOUBLED_BYTES) this.#buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   }
 
-  /** Writes bytes that lie elsewhere, and should have the checksum `sum`, behind what was appended. Throws {@link FileError}. */
+  /** Writes bytes from outside the buffer, which should have the checksum `sum`, after what was appended. Throws {@link FileError}. */
   write(bytes: Uint8Array, sum: number): void {
     this.flush();
     this.#crc32 = crc32Combine(this.#crc32, sum, bytes.length);
@@ -109,13 +109,13 @@ export class WriteBuffer {
     this.#start += bytes.length;
   }
 
-  /** Writes what was appended, and says where {@link back} can return to. */
+  /** Writes what was appended, and returns a mark for {@link back}. */
   mark(): Mark {
     this.flush();
     return { position: this.#start, crc32: this.#crc32 };
   }
 
-  /** Takes everything back that came after {@link mark}. Throws {@link FileError}. */
+  /** Undoes everything after {@link mark}. Throws {@link FileError}. */
   back({ position, crc32: sum }: Mark): void {
     try {
       ftruncateSync(this.#fd, position);
@@ -128,7 +128,7 @@ export class WriteBuffer {
     this.#summed = 0;
   }
 
-  /** Writes pieces as they come, `bytes` all together, and returns their crc32. Throws {@link FileError}, and the error of a piece as it is. */
+  /** Writes pieces as they arrive, `bytes` in total, and returns their crc32. Throws {@link FileError}, and the errors of the pieces. */
   async pass(pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>, bytes: number): Promise<number> {
     this.flush();
     let sum = 0;
@@ -143,7 +143,7 @@ export class WriteBuffer {
       sum = crc32(piece, sum);
       done += piece.length;
     }
-    if (done !== bytes) throw new Error(`A payload of ${bytes} bytes came in pieces of other sizes.`);
+    if (done !== bytes) throw new Error(`The pieces of a payload do not add up to its ${bytes} bytes.`);
     this.#start += bytes;
     this.#crc32 = crc32Combine(this.#crc32, sum, bytes);
     return sum;
@@ -160,13 +160,13 @@ export class WriteBuffer {
       this.#buffer = Buffer.allocUnsafeSlow(Math.max(bytes, Math.min(2 * this.#buffer.length, DOUBLED_BYTES)));
     } catch (cause) {
       const shard = this.#shard;
-      const message = `${shard}: sample "${key ?? ''}" needs ${bytes} bytes of memory at once, more than there is; leave it out, or pack to tar.`;
+      const message = `${shard}: sample "${key ?? ''}" needs ${bytes} bytes of memory at once, more than is available; omit it, or pack to tar.`;
       throw new ShardtoolError({ shard, key }, message, { cause });
     }
   }
 }
 
-/** The checksum that bytes should have, given the payloads in them (rising). */
+/** The checksum that bytes should have, given the payloads in them (ascending). */
 export function crc32Around(bytes: Uint8Array, summed: readonly SummedBytes[]): number {
   let sum = 0;
   let end = 0;
@@ -185,7 +185,7 @@ export function writeAt(fd: number, bytes: Uint8Array, position: number): void {
   }
 }
 
-/** The system could not write a shard. `cause` is its own error. */
+/** The error for a failed write of a shard. `cause` is the system's error. */
 export function unwritable(shard: string, cause: unknown): FileError {
   const remedy =
     (cause as NodeJS.ErrnoException).code === 'ENOSPC' ? 'free some space on its disk' : 'check its folder';

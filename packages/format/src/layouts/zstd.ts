@@ -1,15 +1,18 @@
 import type { ZSTDDecoder } from 'zstddec/stream';
 
-/** The decoder of the zstd project itself as WebAssembly: Node has one of its own only from 22.15 on. */
+/** The decoder of the zstd project as WebAssembly: Node has its own only from 22.15 on. */
 let decoder: ZSTDDecoder;
 let loading: Promise<void> | null = null;
 
 /** Its memory has 32-bit addresses. */
 const MOST_BYTES = 1 << 30;
-/** A piece of 1 MiB comes in blocks of at most 128 KiB: a decoder that gives nothing so often has met an error, which it does not say. */
+/**
+ * A piece of 1 MiB contains blocks of at most 128 KiB: a decoder that returns nothing this often has met an error,
+ * which it does not report.
+ */
 const MOST_EMPTY = 1000;
 
-/** To be awaited before anything else here is called. */
+/** Must be awaited before other functions of this file are called. */
 export function loadZstd(): Promise<void> {
   loading ??= load();
   return loading;
@@ -21,19 +24,19 @@ async function load(): Promise<void> {
   await decoder.init();
 }
 
-/** The `length` bytes that were compressed; fewer where they are damaged. Throws RangeError, and WebAssembly's errors. */
+/** Decompresses to `length` bytes; fewer if the input is damaged. Throws RangeError, and WebAssembly's errors. */
 export function decompressZstd(stored: Uint8Array, length: number): Uint8Array {
   if (length > MOST_BYTES || stored.length > MOST_BYTES) throw new RangeError('it has more than 1 GiB');
-  // To the decoder a length of 0 is one that is not known.
+  // For the decoder a length of 0 means unknown.
   return length === 0 ? new Uint8Array(0) : decoder.decode(stored, length);
 }
 
-/** The same piece by piece, for what does not say how long it is. Throws Error where it is damaged or cut off. */
+/** Decompresses piece by piece, for input of unknown length. Throws Error if it is damaged or truncated. */
 export function* decompressZstdPieces(pieces: Iterable<Uint8Array>): Generator<Uint8Array> {
   let empty = 0;
   for (const bytes of decoder.decodeStreaming(pieces)) {
     empty = bytes.length === 0 ? empty + 1 : 0;
-    if (empty > MOST_EMPTY) throw new Error('it is no zstd, or damaged');
+    if (empty > MOST_EMPTY) throw new Error('it is not zstd, or damaged');
     if (bytes.length > 0) yield bytes;
   }
 }

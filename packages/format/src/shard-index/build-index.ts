@@ -12,21 +12,21 @@ import type { ColumnValue } from './label-column.js';
 import { planRuns, type Span } from './read-runs.js';
 import type { FieldColumns, ShardIndex } from './shard-index.js';
 
-/** Longer payloads are summed piece by piece, and their header is read from the first piece. */
+/** Longer payloads are checksummed piece by piece, and their header is read from the first piece. */
 const HELD_BYTES = 64 << 20;
 const PIECE_BYTES = 4 << 20;
 const CLASS_FIELD = 'cls';
 
 /**
- * Makes the index of a shard from its headers alone: where everything lies, and what stands there of classes and labels.
- * Sizes of what nobody has read are 0, and checksums absent that the layout does not keep. Throws {@link DamagedShardError}
- * (TruncatedShardError where the shard ends too early), UnsupportedShardError or UnsupportedEntryError for what is not read, FileError.
+ * Builds the index of a shard from its headers alone: positions, classes and labels. Image sizes are 0, and checksums
+ * absent unless the layout stores them. Throws {@link DamagedShardError} (TruncatedShardError if the shard ends too
+ * early), UnsupportedShardError or UnsupportedEntryError for unsupported content, FileError.
  */
 export function walkShardIndex(layout: ShardLayout, source: Source, onSkipped?: OnSkipped): Promise<ShardIndex> {
   return indexOfPositions(layout.headers?.(source) ?? layout.samples(source, onSkipped));
 }
 
-/** The same from what such a walk yields. */
+/** Builds the same index from the samples that such a walk yields. */
 export async function indexOfPositions(walk: AsyncIterable<readonly SamplePosition[]>): Promise<ShardIndex> {
   const rows = new FoundRows();
   for await (const samples of walk) for (const sample of samples) rows.add(sample);
@@ -34,10 +34,11 @@ export async function indexOfPositions(walk: AsyncIterable<readonly SamplePositi
 }
 
 /**
- * Makes the index of a shard that has none, from its headers and payloads: positions, crc32, size and orientation of the
- * image (0, 0 and 1 where it is none), class number from the text of `cls`. A crc32 that the layout keeps stays, whatever lies there now. Samples stand in the order of the file;
- * `source` is '', and label columns are those that the layout itself keeps. Reads the shard once more or less front to back, holding at most one
- * read, or one payload of up to 64 MiB. Throws what {@link walkShardIndex} names, also for a payload.
+ * Builds the index of a shard that has none, from its headers and payloads: positions, crc32, size and orientation of
+ * the image (0, 0 and 1 if it is not an image), class number from the text of `cls`. A crc32 that the layout stores is
+ * kept, whatever the bytes are now. Samples are in the order of the file; `source` is '', and label columns are those
+ * of the layout. Reads the shard roughly once, front to back, and holds at most one read, or one payload of up to 64
+ * MiB. Throws the errors of {@link walkShardIndex}, also for a payload.
  */
 export async function buildShardIndex(layout: ShardLayout, source: Source, onSkipped?: OnSkipped): Promise<ShardIndex> {
   const rows = new FoundRows();
@@ -61,7 +62,7 @@ export async function buildShardIndex(layout: ShardLayout, source: Source, onSki
   return rows.toIndex();
 }
 
-/** One field of one sample, on its way into the index. */
+/** One field of one sample, to be added to the index. */
 interface Payload extends FieldPosition {
   readonly row: number;
   readonly key: string;
@@ -83,12 +84,12 @@ function payloadOf({ msgpack, key, name, offset }: Payload, stored: Uint8Array, 
   try {
     return fieldPayload(stored, msgpack);
   } catch (cause) {
-    const message = `${shard}: field "${name}" of sample "${key}" holds a value that is not understood (${(cause as Error).message}).`;
+    const message = `${shard}: field "${name}" of sample "${key}" contains a value that cannot be decoded (${(cause as Error).message}).`;
     throw new DamagedShardError({ shard, key, offset }, message, { cause });
   }
 }
 
-/** Memory for one read after the other. */
+/** A buffer that is reused for each read. */
 class ReadBuffer {
   readonly #source: Source;
   #memory = Buffer.allocUnsafeSlow(PIECE_BYTES);
@@ -107,7 +108,7 @@ class ReadBuffer {
   }
 }
 
-/** Rows of samples that are found one after the other, with their places. */
+/** Collects the rows of samples that are found one after the other, with their positions. */
 class FoundRows {
   readonly #rows = new IndexRows();
   readonly #sampleOffset = new NumberList();
@@ -115,10 +116,10 @@ class FoundRows {
   readonly #payloadOffset = new NumberList();
   readonly #payloadMsgpack = new NumberList();
   readonly #labels = new Map<string, ColumnValue[]>();
-  /** The layout does not keep the checksum of every payload. */
+  /** Whether the layout lacks the checksum of any payload. */
   #lacksCrc32 = false;
 
-  /** Takes up a sample and returns its payloads, which are to be read and noted. */
+  /** Adds a sample and returns its payloads, which have to be read and noted. */
   add({ key, offset, bytes, fields, cls = -1, labels }: SamplePosition): Payload[] {
     const row = this.#rows.samples;
     this.#lacksCrc32 ||= fields.some(({ crc32: known }) => known === undefined);
@@ -142,9 +143,9 @@ class FoundRows {
     });
   }
 
-  /** Takes up the crc32 of a payload, and what its first bytes say; null where they were given before. */
+  /** Records the crc32 of a payload, and the facts in its first bytes; null if they are already known. */
   note({ row, name, image, crc32: known }: Payload, sum: number, bytes: Uint8Array | null): void {
-    // Of what has changed since it was written, the checksum that the layout keeps goes on telling so.
+    // The checksum that the layout stores is kept, so that changed bytes are still detected.
     if (known === undefined) this.#rows.noteCrc32(row, name, sum);
     if (bytes === null) return;
     if (name === CLASS_FIELD) this.#rows.noteClass(row, classNumber(bytes));
@@ -166,7 +167,7 @@ class FoundRows {
     };
   }
 
-  /** The same, where no payload was noted. */
+  /** The index if no payload was noted. */
   toWalkedIndex(): ShardIndex {
     const index = this.toIndex();
     const known = (columns: FieldColumns): FieldColumns => {
@@ -194,7 +195,7 @@ export function imageFieldOf(fields: readonly { readonly name: string }[]): stri
   return imageFields(fields.map(({ name }) => name))[0];
 }
 
-/** What the header of an image says; null for what is no image that can be decoded. */
+/** The facts in the header of an image; null if it is not an image that can be decoded. */
 export function headerOf(bytes: Uint8Array): Omit<ImageHeader, 'kind'> | null {
   try {
     return isNpy(bytes) ? { ...probeNpyImage(bytes), orientation: 1 } : probeImage(bytes);
@@ -204,14 +205,14 @@ export function headerOf(bytes: Uint8Array): Omit<ImageHeader, 'kind'> | null {
   }
 }
 
-/** The number that the text of a field `cls` is, as Python's `int` reads it; -1 where it is none, or no class number. */
+/** The number in the text of a field `cls`, as Python's `int` parses it; -1 if it is not a class number. */
 export function classNumber(bytes: Uint8Array): number {
   const text = bytes.length > 64 ? '' : Buffer.from(bytes).toString('latin1').trim();
   const number = /^\+?\d+$/.test(text) ? Number(text) : -1;
   return number <= 0x7fffffff ? number : -1;
 }
 
-/** Values of a column that are text in some rows and numbers in others become text in all. */
+/** Converts a column that mixes text and numbers to text. */
 function alike(values: ColumnValue[]): ColumnValue[] {
   const isText = (value: ColumnValue) => typeof value === 'string';
   const isMixed = values.some(isText) && values.some((value) => value !== null && !isText(value));

@@ -5,18 +5,18 @@ import { type ColumnType, type ColumnValue, columnTypeOf, labelsOf, labelType, l
 import type { FieldColumns, ShardIndex } from './shard-index.js';
 
 /**
- * One value a sample, whatever fields it has. A new column is an entry here, its place in {@link ShardIndex}, and in `IndexRows`
- * what it is made of; the compiler names whoever makes those rows.
+ * A column with one value per sample, whatever its fields. To add a column, add an entry here, a member of {@link
+ * ShardIndex}, and its values in `IndexRows`; the compiler then names every place that builds such rows.
  */
 interface FixedColumn {
   readonly type: 'string' | 'int64' | 'int32';
-  /** Where in a shard something lies, or how long it is. */
+  /** Whether it holds offsets or lengths in a shard. */
   readonly isPlace?: true;
-  /** It stands behind the columns of the fields. */
+  /** Whether it comes after the columns of the fields. */
   readonly isBehindFields?: true;
-  /** Makes of the stored values what is kept in memory, where that is something else. */
+  /** Converts the stored values to those kept in memory, if they differ. */
   narrow?(stored: Int32Array): Uint8Array;
-  /** What an index says that was written without the column; absent where it cannot do without. */
+  /** The values of an index that was written without the column; absent if the column is required. */
   absent?(rows: number): readonly string[] | Int32Array | Uint8Array;
 }
 
@@ -36,23 +36,23 @@ const FIXED = {
   cls: { type: 'int32', isBehindFields: true, absent: (rows) => new Int32Array(rows).fill(-1) },
 } satisfies { readonly [K in keyof ShardIndex]?: FixedColumn };
 
-/** Names of the index's own columns, that label columns cannot have. */
+/** Names of the index's own columns, which label columns cannot have. */
 export const INDEX_COLUMNS: ReadonlySet<string> = new Set(Object.keys(FIXED));
 
 export type FixedName = keyof typeof FIXED;
-/** Those that an index can do without. */
+/** Columns that an index may lack. */
 export type OptionalName = {
   [Name in FixedName]: (typeof FIXED)[Name] extends { readonly absent: unknown } ? Name : never;
 }[FixedName];
 export const FIXED_COLUMNS = Object.entries(FIXED) as readonly (readonly [FixedName, FixedColumn])[];
 
-/** One value a sample that has the field: the columns of field `jpg` are `jpg.offset`, `jpg.bytes`, `jpg.crc32`. */
+/** A column with one value per sample that has the field: the columns of field `jpg` are `jpg.offset`, `jpg.bytes`, `jpg.crc32`. */
 interface FieldColumn {
   readonly type: 'int64' | 'uint32' | 'bool';
   readonly isPlace?: true;
-  /** What stands in memory for a sample without the field. */
+  /** The value in memory for a sample without the field. */
   readonly lacking: number;
-  /** An index may be without the column; and is, where `isWorthwhile` says that it says nothing. */
+  /** An index may lack the column; it is omitted if `isWorthwhile` returns false. */
   readonly isOptional?: true;
   isWorthwhile?(values: Uint8Array): boolean;
 }
@@ -66,7 +66,7 @@ const OF_FIELD = {
 
 export const FIELD_COLUMNS = Object.entries(OF_FIELD) as readonly (readonly [keyof typeof OF_FIELD, FieldColumn])[];
 
-/** Throws {@link OptionError} where a label column has the name of one of the index's own columns. */
+/** Throws {@link OptionError} if a label column has the name of one of the index's own columns. */
 export function checkLabelColumns(labels: Iterable<string>, fields: Iterable<string>): void {
   const own = new Set<string>(INDEX_COLUMNS);
   for (const field of fields) for (const part of Object.keys(OF_FIELD)) own.add(`${field}.${part}`);
@@ -76,7 +76,7 @@ export function checkLabelColumns(labels: Iterable<string>, fields: Iterable<str
   }
 }
 
-/** The columns of the file, in its order. */
+/** The columns of the file, in order. */
 export function columnsOf(index: ShardIndex): Column[] {
   checkLabelColumns(index.columns.keys(), index.fields.keys());
   const columns = FIXED_COLUMNS.filter(([, column]) => !column.isBehindFields).map(([name, { type }]) =>
@@ -91,7 +91,7 @@ export function columnsOf(index: ShardIndex): Column[] {
   }
   for (const { name, present, data } of columns) {
     const rows = present === null ? data.values.length : present.length;
-    if (rows !== index.samples) throw new RangeError(`column "${name}" has ${rows} rows, not ${index.samples}`);
+    if (rows !== index.samples) throw new RangeError(`column "${name}" has ${rows} rows instead of ${index.samples}`);
   }
   return columns;
 }
@@ -120,7 +120,7 @@ export function labelColumn(name: string, type: ColumnType, values: readonly Col
   return { name, nullable: true, present, data };
 }
 
-/** 1 or 0 for each row; null where all are 1. */
+/** 1 or 0 for each row; null if all are 1. */
 function presentWhere(rows: number, isPresent: (row: number) => boolean): Uint8Array | null {
   const present = new Uint8Array(rows);
   let missing = 0;
@@ -134,20 +134,20 @@ function presentWhere(rows: number, isPresent: (row: number) => boolean): Uint8A
 /** The parts of an index, each of one or more columns of the file. */
 export type IndexPart = Exclude<keyof ShardIndex, 'samples'>;
 
-/** Which columns of the file belong to fields and which are labels: what the footer says. */
+/** Which columns of the file belong to fields and which are labels, according to the footer. */
 export interface ColumnNames {
   readonly fields: readonly string[];
   readonly columns: readonly string[];
 }
 
-/** The columns of the file that a part is made of. Those that a file need not have are named, too. */
+/** The columns of the file that a part consists of, including optional ones. */
 export function columnsOfPart(part: IndexPart, { fields, columns }: ColumnNames): string[] {
   if (part === 'fields') return fields.flatMap((name) => Object.keys(OF_FIELD).map((of) => `${name}.${of}`));
   if (part === 'columns') return [...columns];
   return part === 'columnTypes' ? [] : [part];
 }
 
-/** Decodes the columns of one part. Throws RangeError where one is missing or not as {@link columnsOf} made it. */
+/** Decodes the columns of one part. Throws RangeError if one is missing or does not have the form of {@link columnsOf}. */
 export function takePart(file: ParquetFile, part: IndexPart, names: ColumnNames): unknown {
   switch (part) {
     case 'fields':
@@ -163,7 +163,7 @@ export function takePart(file: ParquetFile, part: IndexPart, names: ColumnNames)
 
 function takeFixed(file: ParquetFile, name: FixedName): unknown {
   const { type, isPlace, narrow, absent }: FixedColumn = FIXED[name];
-  // Whoever lacks the column in a damaged file has lost it: the footer still names it.
+  // In a damaged file, a missing column that the footer names is lost.
   if (absent !== undefined && file.typeOf(name) === undefined) return absent(file.rows);
   const values = take(file, name, type);
   if (isPlace) checkPlaces(name, values as Float64Array);
@@ -179,11 +179,11 @@ function column(file: ParquetFile, name: string): Column {
 }
 
 export function values<T extends ValueType>({ name, data }: Column, type: T): ValuesOf<T> {
-  if (data.type !== type) throw new RangeError(`column "${name}" is of type ${data.type}`);
+  if (data.type !== type) throw new RangeError(`column "${name}" has the type ${data.type}`);
   return data.values as ValuesOf<T>;
 }
 
-/** A column that has a value in every row. */
+/** Decodes a column that has a value in every row. */
 function take<T extends ValueType>(file: ParquetFile, name: string, type: T): ValuesOf<T> {
   const found = column(file, name);
   if (found.present !== null) throw new RangeError(`column "${name}" lacks values`);
@@ -202,7 +202,7 @@ function takeField(file: ParquetFile, field: string): FieldColumns {
   return Object.fromEntries(parts);
 }
 
-/** Gives rows without a value the `missing` one. */
+/** Fills in the `missing` value for rows without a value. */
 export function spread<T extends Float64Array | Uint32Array | Uint8Array>(
   { present }: Column,
   values: T,
@@ -226,6 +226,6 @@ export function takeLabels(file: ParquetFile, name: string): readonly ColumnValu
 
 function checkPlaces(name: string, places: Float64Array): void {
   for (const place of places) {
-    if (!(place >= 0 && place <= Number.MAX_SAFE_INTEGER)) throw new RangeError(`column "${name}" holds ${place}`);
+    if (!(place >= 0 && place <= Number.MAX_SAFE_INTEGER)) throw new RangeError(`column "${name}" contains ${place}`);
   }
 }

@@ -2,8 +2,8 @@ import { imageFields } from '../image/kinds.js';
 import type { FieldColumns, ShardIndex } from './shard-index.js';
 
 /**
- * Where the image of each sample of a shard lies, whichever field it is in: that of `image`, or of the sample's first field of
- * an image kind, by name. Offset -1 where a sample has none.
+ * The position of each sample's image, whichever field it is in: the field `image`, or the sample's first field of an
+ * image kind, by name. Offset -1 for a sample without one.
  */
 export function imageColumn(
   { samples, fields }: Pick<ShardIndex, 'samples' | 'fields'>,

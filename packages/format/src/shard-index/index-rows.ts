@@ -4,7 +4,7 @@ import type { ShardIndex, SummedColumns } from './shard-index.js';
 /** One sample of a shard. */
 export interface SampleRow {
   readonly key: string;
-  /** Path of the image below the packed folder. */
+  /** Path of the image relative to the packed folder. */
   readonly source: string;
   /** In the order in which they were laid out. */
   readonly fields: readonly FieldSize[];
@@ -15,17 +15,14 @@ export interface SampleRow {
   readonly cls: number;
 }
 
-/** Where samples and payloads lie in their shard. */
+/** The positions of samples and payloads in their shard. */
 export type FieldPlaces = Omit<FinishedShard, 'bytes' | 'crc32'>;
 
-/**
- * Gathers the rows of a shard's index, while its samples are written or while they are found; there is room for `capacity`
- * before it must grow.
- */
+/** Collects the rows of a shard's index while its samples are written or found. There is room for `capacity` rows before it must grow. */
 export class IndexRows {
-  /** Samples of each class, by its number. */
+  /** Number of samples by class number. */
   readonly classCounts = new Map<number, number>();
-  /** Samples that have each field. */
+  /** Number of samples that have each field. */
   readonly fieldCounts = new Map<string, number>();
   #capacity: number;
   readonly #key: string[] = [];
@@ -34,7 +31,7 @@ export class IndexRows {
   #height: Int32Array;
   #orientation: Uint8Array;
   #cls: Int32Array;
-  /** `offset` has the payload's number in the shard until the shard is finished; -1 where a sample lacks the field. */
+  /** `offset` holds the payload's number in the shard until the shard is finished; -1 if a sample lacks the field. */
   readonly #fields = new Map<string, SummedColumns>();
   #payloads = 0;
 
@@ -73,7 +70,7 @@ export class IndexRows {
     if (sample.cls !== -1) addTo(this.classCounts, sample.cls, 1);
   }
 
-  /** Fills in what the payload of a field says that was added before it was read. */
+  /** Sets the crc32 of a field's payload that was added before it was read. */
   noteCrc32(row: number, field: string, crc32: number): void {
     this.#fields.get(field)!.crc32[row] = crc32;
   }
@@ -89,7 +86,7 @@ export class IndexRows {
     this.#orientation[row] = orientation;
   }
 
-  /** The index of the finished shard, the columns of its fields sorted by name; without label columns. */
+  /** The index of the finished shard, with the columns of its fields sorted by name, and without label columns. */
   toIndex(finished: FieldPlaces): ShardIndex {
     const rows = this.samples;
     const names = [...this.#fields.keys()].sort();
@@ -140,19 +137,19 @@ export class IndexRows {
   }
 }
 
-/** Adds to a count that begins at 0. */
+/** Adds to a count that starts at 0. */
 export function addTo<Key>(counts: Map<Key, number>, key: Key, more: number): void {
   counts.set(key, (counts.get(key) ?? 0) + more);
 }
 
-/** A longer array with the same content, and zeros behind it. */
+/** A longer array with the same content, followed by zeros. */
 function grown<T extends { set(values: T): void }>(kind: new (length: number) => T, values: T, length: number): T {
   const longer = new kind(length);
   longer.set(values);
   return longer;
 }
 
-/** The columns of a field with the places that its payloads got in the finished shard. */
+/** The columns of a field with the positions of its payloads in the finished shard. */
 function placeField(columns: SummedColumns, rows: number, finished: FieldPlaces): SummedColumns {
   const { payloadOffset, payloadBytes, payloadMsgpack } = finished;
   const payload = columns.offset.subarray(0, rows);

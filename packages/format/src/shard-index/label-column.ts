@@ -1,16 +1,16 @@
 import { OptionError } from '@shardtool/base';
 import type { ColumnValues } from '../parquet/values.js';
 
-/** A value that came with the labels; null where a sample has none. */
+/** A value of a label column; null if a sample has none. */
 export type ColumnValue = string | number | boolean | null;
 
-/** What a label column holds. An `int` is a safe integer, stored in 64 bits. */
+/** The types of label columns. An `int` is a safe integer, stored in 64 bits. */
 export const COLUMN_TYPES = ['string', 'int', 'double', 'bool'] as const;
 export type ColumnType = (typeof COLUMN_TYPES)[number];
 
 /**
- * The narrowest type that holds every value: integers and other numbers together are `double`, nothing but nulls is
- * `string`. Throws {@link OptionError} that names the column where text, numbers and booleans are mixed.
+ * The narrowest type that holds every value: integers mixed with other numbers are `double`, only nulls are `string`.
+ * Throws {@link OptionError} that names the column if text, numbers and booleans are mixed.
  */
 export function columnTypeOf(name: string, values: Iterable<ColumnValue>): ColumnType {
   let type: ColumnType | undefined;
@@ -24,7 +24,7 @@ export function columnTypeOf(name: string, values: Iterable<ColumnValue>): Colum
   return type ?? 'string';
 }
 
-/** Encodes the values that are not null. Throws {@link OptionError} where one is not of the column's type. */
+/** Encodes the values that are not null. Throws {@link OptionError} if one does not have the column's type. */
 export function labelValues(name: string, type: ColumnType, values: readonly ColumnValue[]): ColumnValues {
   const present = values.filter((value) => value !== null);
   for (const value of present) {
@@ -49,7 +49,7 @@ export function labelType(type: ColumnValues['type']): ColumnType {
   return type;
 }
 
-/** The values of a column of the file, those of rows without one left out. */
+/** The values of a column of the file, without rows that have none. */
 export function labelsOf({ type, values }: ColumnValues): readonly ColumnValue[] {
   if (type === 'string') return values;
   return type === 'bool' ? Array.from(values, Boolean) : Array.from<number>(values);
@@ -67,7 +67,7 @@ function isNumeric(type: ColumnType): boolean {
 
 function mixed(name: string, one: ColumnType, other: ColumnType): OptionError {
   const message =
-    `The label column "${name}" holds values of type ${one} and of type ${other}; give all of them as text, ` +
-    'all as numbers or all as booleans.';
+    `The label column "${name}" mixes values of type ${one} and of type ${other}; use text for all, ` +
+    'numbers for all, or booleans for all.';
   return new OptionError({}, message);
 }

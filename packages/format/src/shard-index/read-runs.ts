@@ -1,20 +1,20 @@
-/** Bytes of a shard that are wanted. */
+/** A range of bytes of a shard to read. */
 export interface Span {
   readonly offset: number;
   readonly bytes: number;
 }
 
-/** Spans that one read gets, in the order of the file. */
+/** The spans of one read, in the order of the file. */
 export interface ReadRun<T extends Span> extends Span {
   readonly spans: readonly T[];
 }
 
-/** A read is at most so long, unless one span is longer. */
+/** Maximum length of a read, unless one span is longer. */
 const RUN_BYTES = 4 << 20;
-/** Bytes between two spans that are read along, which costs less than a read of its own. */
+/** A gap of up to this many bytes between two spans is read too, which costs less than another read. */
 const GAP_BYTES = 64 << 10;
 
-/** Plans the reads that get all of `spans` in the order of the file. */
+/** Plans the reads that cover all `spans`, in the order of the file. */
 export function planRuns<T extends Span>(spans: readonly T[]): ReadRun<T>[] {
   const runs: { offset: number; bytes: number; spans: T[] }[] = [];
   for (const span of spans.toSorted((a, b) => a.offset - b.offset)) {

@@ -12,22 +12,22 @@ import {
 import type { ColumnType } from './label-column.js';
 import type { FieldColumns, ShardIndex } from './shard-index.js';
 
-/** What is left of an index that has changed. A part that is missing is lost. */
+/** The intact parts of an index that has changed. A missing part is lost. */
 export interface SalvagedIndex extends Partial<Pick<ShardIndex, FixedName>>, Pick<ShardIndex, 'samples' | 'columns'> {
   readonly fields: ReadonlyMap<string, SalvagedField>;
-  /** Of all label columns that there were, also of those that are lost. */
+  /** Types of all label columns, including lost ones. */
   readonly columnTypes: ReadonlyMap<string, ColumnType>;
 }
 
-/** What is left of the columns of a field. */
+/** The intact columns of a field. */
 export interface SalvagedField extends Partial<FieldColumns> {
-  /** 1 where a sample has the field: each of its columns says that. Absent where none of them is left. */
+  /** 1 if a sample has the field: each of its columns tells. Absent if none of them is left. */
   readonly present?: Uint8Array;
-  /** Absent where it is lost; zeros where no value of the shard was one. */
+  /** Absent if it is lost; zeros if no value of the shard is a msgpack value. */
   readonly msgpack?: Uint8Array;
 }
 
-/** A whole index as one of which nothing is lost. */
+/** A complete index in the form of a salvaged one. */
 export function asSalvaged(index: ShardIndex, columnTypes: ReadonlyMap<string, ColumnType>): SalvagedIndex {
   const fields = new Map<string, SalvagedField>();
   for (const [name, columns] of index.fields) {
@@ -38,8 +38,8 @@ export function asSalvaged(index: ShardIndex, columnTypes: ReadonlyMap<string, C
 }
 
 /**
- * Takes the columns that are proven to be as they were written; null where the footer is not, so that a column could
- * be taken for another one.
+ * Takes the columns that are proven to be unchanged; null if the footer is not proven, so that a column could be
+ * confused with another one.
  */
 export function salvageColumns(file: ParquetFile, names: ColumnNames): SalvagedIndex | null {
   const shapes = file.provenColumns();
@@ -95,7 +95,7 @@ function salvageField(file: ParquetFile, field: string): SalvagedField {
     present ??= column.present ?? new Uint8Array(rows).fill(1);
     found[part] = spread(column, stored, rows, lacking);
   }
-  // Where there is no such column no value is one; where it is lost nobody knows.
+  // If the column does not exist, no value is a msgpack value; if it is lost, this is unknown.
   if (file.typeOf(`${field}.msgpack`) === undefined) found.msgpack = new Uint8Array(rows);
   return { ...found, ...(present && { present }) };
 }

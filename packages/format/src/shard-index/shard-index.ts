@@ -15,45 +15,45 @@ import { COLUMN_TYPES, type ColumnType, type ColumnValue, columnTypeOf } from '.
 import { planRuns } from './read-runs.js';
 import { asSalvaged, type SalvagedField, type SalvagedIndex, salvageColumns } from './salvage.js';
 
-/** The index of one shard in memory: columns, one row a sample, in the order of the shard's plan. */
+/** The index of one shard in memory: columns with one row per sample, in the order of the shard's plan. */
 export interface ShardIndex {
   readonly samples: number;
   readonly key: readonly string[];
-  /** Path of the image below the packed folder; '' where it is not known. */
+  /** Path of the image relative to the packed folder; '' if unknown. */
   readonly source: readonly string[];
-  /** The sample's span in the shard, headers included, in bytes. */
+  /** The sample's range in the shard, headers included, in bytes. */
   readonly offset: Float64Array;
   readonly bytes: Float64Array;
   /** By field name (`jpg`, `cls`, `seg.png`). */
   readonly fields: ReadonlyMap<string, FieldColumns>;
-  /** Of the image as it is stored; 0 where there is none, or nobody has looked. */
+  /** Size of the stored image in pixels; 0 if there is none, or if it is unknown. */
   readonly width: Int32Array;
   readonly height: Int32Array;
-  /** EXIF orientation 1..8; 1 where the file names none, 0 where nobody has looked. */
+  /** EXIF orientation 1..8; 1 if the file has none, 0 if unknown. */
   readonly orientation: Uint8Array;
-  /** Class number; -1 where there is none. */
+  /** Class number; -1 for none. */
   readonly cls: Int32Array;
-  /** Further columns that came with the labels, by name. */
+  /** Label columns, by name. */
   readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
-  /** Their types, so that all shards of a dataset agree; without it each column's own values decide. */
+  /** Their types, so that all shards of a dataset agree. If absent, each column's own values decide. */
   readonly columnTypes?: ReadonlyMap<string, ColumnType>;
 }
 
-/** An index without the paths of the packed files: they are most of it and no loader needs them, so they are not fetched. */
+/** An index without the paths of the packed files: they are most of its bytes and no loader needs them, so they are not fetched. */
 export type LoadedIndex = Omit<ShardIndex, 'source'> & Partial<Pick<ShardIndex, 'source'>>;
 
-/** One field of every sample. `offset` is -1 where a sample lacks the field, and the others are 0 there. */
+/** One field of every sample. If a sample lacks the field, `offset` is -1 and the other values are 0. */
 export interface FieldColumns {
-  /** Where its bytes lie in the shard. */
+  /** Offset of its bytes in the shard. */
   readonly offset: Float64Array;
   readonly bytes: Float64Array;
-  /** Of the payload, whatever the layout makes of it. Absent where nobody has read the payloads yet: they cannot be checked then. */
+  /** crc32 of the payload, whatever its stored form. Absent if the payloads have not been read yet: then they cannot be checked. */
   readonly crc32?: Uint32Array;
-  /** 1 where the bytes are a msgpack value whose text is the payload: see `fieldPayload`. Absent where none is. */
+  /** 1 if the bytes are a msgpack value whose text is the payload: see `fieldPayload`. Absent if none is. */
   readonly msgpack?: Uint8Array;
 }
 
-/** The columns of a field whose payloads somebody has read. */
+/** The columns of a field whose payloads have been read. */
 export interface SummedColumns extends FieldColumns {
   readonly crc32: Uint32Array;
 }
@@ -70,16 +70,16 @@ export {
   type SalvagedIndex,
 };
 
-/** What of an index is to be decoded. Strings cost most: positions alone take a fifth of the time. */
+/** Which parts of an index to decode. Strings cost most: positions alone take a fifth of the time. */
 export interface IndexChoice<P extends IndexPart> {
   readonly parts: readonly P[];
-  /** Only these fields; those that no sample of the shard has are left out. */
+  /** Only these fields. Fields that no sample of the shard has are omitted. */
   readonly fields?: readonly string[] | undefined;
-  /** Only these label columns; those that the shard does not have are left out. */
+  /** Only these label columns. Columns that the shard does not have are omitted. */
   readonly columns?: readonly string[] | undefined;
 }
 
-/** The parts that were asked for. */
+/** The requested parts. */
 export type PartOfIndex<P extends IndexPart> = Pick<ShardIndex, 'samples' | P>;
 
 const VERSION = 1;
@@ -100,9 +100,9 @@ const ALL_PARTS: readonly IndexPart[] = [
 
 /**
  * The index as a Parquet file: `key`, `source`, `offset`, `bytes`; for each field `<field>.offset`, `.bytes`, `.crc32`,
- * null where a sample lacks it (and `.msgpack` where any is 1); `width`, `height`, `orientation`, `cls`; then the label
- * columns. Equal indexes give equal bytes. Throws {@link OptionError} where a label column takes one of these names or
- * mixes types.
+ * null if a sample lacks it (and `.msgpack` if any is 1); `width`, `height`, `orientation`, `cls`; then the label
+ * columns. Equal indexes give equal bytes. Throws {@link OptionError} if a label column has one of these names or mixes
+ * types.
  */
 export function encodeShardIndex(index: ShardIndex): Uint8Array<ArrayBuffer> {
   const names: ColumnNames = { fields: [...index.fields.keys()], columns: [...index.columns.keys()] };
@@ -111,8 +111,8 @@ export function encodeShardIndex(index: ShardIndex): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * The inverse of {@link encodeShardIndex}, or some parts of it. `path` is the index's name, for messages. Throws
- * {@link ShardIndexError} where a byte of it has changed, {@link VersionError} where a newer version wrote it.
+ * The inverse of {@link encodeShardIndex}, or some parts of it. `path` is the index's name, for messages. Throws {@link
+ * ShardIndexError} if a byte has changed, {@link VersionError} if a newer version wrote it.
  */
 export function decodeShardIndex(bytes: Uint8Array, path: string): ShardIndex;
 export function decodeShardIndex<P extends IndexPart>(
@@ -140,8 +140,8 @@ export function decodeShardIndex(
 }
 
 /**
- * What is left of an index that has changed since it was written: each column is a page of its own with a crc32 of its
- * own. Null where nothing is, since what says which column is where has changed.
+ * The intact parts of an index that has changed since it was written: each column is a page with its own crc32. Null if
+ * the description of the columns has changed, so that nothing can be used.
  */
 export function salvageShardIndex(bytes: Uint8Array): SalvagedIndex | null {
   try {
@@ -153,8 +153,8 @@ export function salvageShardIndex(bytes: Uint8Array): SalvagedIndex | null {
 }
 
 /**
- * Reads an index, or some parts of it. Throws {@link ShardIndexError} where a byte of it has changed, {@link VersionError}
- * where a newer version wrote it, {@link FileError} where it cannot be read.
+ * Reads an index, or some parts of it. Throws {@link ShardIndexError} if a byte has changed, {@link VersionError} if a
+ * newer version wrote it, {@link FileError} if it cannot be read.
  */
 export function readShardIndex(path: string, choice?: undefined, storage?: StorageOptions): Promise<ShardIndex>;
 export function readShardIndex<P extends IndexPart>(
@@ -180,14 +180,14 @@ export async function writeShardIndex(path: string, index: ShardIndex): Promise<
   await writeAtomically(path, encodeShardIndex(index));
 }
 
-/** Of an index that is no longer than this all is fetched. */
+/** An index of at most this size is fetched as a whole. */
 const FETCHED_WHOLE_BYTES = 256 << 10;
-/** Behind the last column there are the footer, its length and the magic number. */
+/** After the last column come the footer, its length and the magic number. */
 const TAIL_BYTES = 8;
 
 /**
- * Parts of a remote index: its footer is fetched, and the columns that the parts are made of. What is fetched is held
- * against the checksums of its pages, since the seal is that of the whole.
+ * Reads parts of a remote index: its footer, and the columns of the parts. The checksums of the pages protect them,
+ * because the seal covers only the whole file.
  */
 async function readRemote(
   path: string,
@@ -197,7 +197,7 @@ async function readRemote(
   const source = await openSource(path, { first: 'end' }, storage);
   const shown = source.location;
   try {
-    // Memory that is not written takes none.
+    // Memory that is never written takes no physical memory.
     const bytes = new Uint8Array(source.size);
     if (source.size <= FETCHED_WHOLE_BYTES) {
       await source.readAt(0, bytes);
@@ -206,7 +206,7 @@ async function readRemote(
     const tail = source.size - TAIL_BYTES;
     await source.readAt(tail, bytes.subarray(tail));
     const footer = tail - new DataView(bytes.buffer).getUint32(tail, true);
-    if (footer < 0) throw unusable(shown, 'is not an index that shardtool wrote, or its end is cut off');
+    if (footer < 0) throw unusable(shown, 'is not an index written by shardtool, or its end is missing');
     await source.readAt(footer, bytes.subarray(footer, tail));
     return await fetchParts(source, bytes, choice);
   } finally {
@@ -258,16 +258,16 @@ function checkSeal(bytes: Uint8Array, path: string): void {
 }
 
 function describe(json: string | undefined): ColumnNames & { readonly version: number } {
-  if (json === undefined) throw new RangeError('it does not say what it holds');
+  if (json === undefined) throw new RangeError('it does not describe its columns');
   return JSON.parse(json);
 }
 
 function newer(found: number, path: string): VersionError {
-  const message = `${path} is an index of version ${found}, this shardtool reads version ${VERSION}; update shardtool.`;
+  const message = `${path} is an index of version ${found}, but this shardtool reads version ${VERSION}; update shardtool.`;
   return new VersionError({ path, found, known: VERSION }, message);
 }
 
 function unusable(path: string, what: string, cause?: unknown): ShardIndexError {
-  const message = `${path} ${what}; restore it, or have "shardtool verify --fix" make it anew from its shard (for a tar of other software: "shardtool index --overwrite").`;
+  const message = `${path} ${what}; restore it, or rebuild it from its shard with "shardtool verify --fix" (for a tar of other software: "shardtool index --overwrite").`;
   return new ShardIndexError({ path }, message, { cause });
 }

@@ -1,4 +1,4 @@
-/** Indexes as a whole, whatever columns they have: a new column needs nothing here. */
+/** Functions for whole indexes, whatever their columns: a new column needs no change here. */
 import { FIXED_COLUMNS, type IndexPart, type OptionalName } from './columns.js';
 import type { FieldColumns, ShardIndex } from './shard-index.js';
 
@@ -8,13 +8,13 @@ export const INDEX_PARTS: readonly IndexPart[] = [
   ...(['fields', 'columns', 'columnTypes'] as const),
 ];
 
-/** What an index says of samples that nobody knows more about than where they are. */
+/** The column values of samples of which only the positions are known. */
 export function unknownColumns(rows: number): Pick<ShardIndex, OptionalName> {
   const columns = FIXED_COLUMNS.flatMap(([name, { absent }]) => (absent === undefined ? [] : [[name, absent(rows)]]));
   return Object.fromEntries(columns) as Pick<ShardIndex, OptionalName>;
 }
 
-/** Rows `first` to `end` of an index. Numbers stay in its memory. */
+/** Rows `first` to `end` of an index. Numbers share its memory. */
 export function rowsOfIndex(index: ShardIndex, first: number, end: number): ShardIndex {
   const cut = <Values>(values: Values): Values =>
     (Array.isArray(values) ? values.slice(first, end) : (values as Uint8Array).subarray(first, end)) as Values;

@@ -9,54 +9,54 @@ import {
 import type { Source } from '../../source.js';
 import { becameShorter } from '../file-window.js';
 
-/** One file in a zip, as its central directory says. */
+/** One file in a zip, from its central directory. */
 export interface ZipEntry {
   readonly name: string;
-  /** Where what the file holds of it lies: its local header, its bytes, and what may follow. */
+  /** The range that the zip uses for it: its local header, its bytes, and what may follow. */
   readonly offset: number;
   readonly extent: number;
   readonly isDeflated: boolean;
-  /** As they are stored, and when they are inflated. */
+  /** Size as stored, and after inflation. */
   readonly storedBytes: number;
   readonly bytes: number;
   readonly crc32: number;
 }
 
-/** APPNOTE.TXT, 4.3.7, 4.3.12, 4.3.14, 4.3.15, 4.3.16: signatures and lengths of what has a fixed one. */
+/** APPNOTE.TXT, 4.3.7, 4.3.12, 4.3.14, 4.3.15, 4.3.16: signatures, and lengths of the records with a fixed length. */
 export const LOCAL = { signature: 0x04034b50, bytes: 30 };
 const CENTRAL = { signature: 0x02014b50, bytes: 46 };
 const END = { signature: 0x06054b50, bytes: 22 };
 const END_64 = { signature: 0x06064b50, bytes: 56 };
 const LOCATOR_64 = { signature: 0x07064b50, bytes: 20 };
 const MOST_COMMENT_BYTES = 0xffff;
-/** Such a number stands in the extra field of zip64 (4.5.3). */
+/** This number means that the value is in the zip64 extra field (4.5.3). */
 const IN_EXTRA = 0xffffffff;
 const ZIP64 = 1;
 const STORED = 0;
 const DEFLATED = 8;
 const ENCRYPTED = 1;
 const UTF8 = 1 << 11;
-/** Extra field with the name in UTF-8 (4.6.9), behind its version and a crc32 of the name in the header. */
+/** Extra field with the name in UTF-8 (4.6.9), after its version and a crc32 of the name in the header. */
 const UNICODE_PATH = 0x7075;
 const UNICODE_PATH_HEAD_BYTES = 5;
-/** Deflate makes at most so many times its own length. */
+/** The highest expansion by deflate. */
 const MOST_RATIO = 1032;
-/** Names of some ten million files. */
+/** Room for the names of some ten million files. */
 const MOST_DIRECTORY_BYTES = 1 << 30;
-/** One read. */
+/** Size of one read. */
 const READ_BYTES = 4 << 20;
 
 /**
- * Reads the central directory of a zip, zip64 included: its files in the order in which they lie, folders left out. Throws
- * {@link TruncatedShardError}, {@link DamagedShardError}, {@link UnsupportedEntryError} for encrypted files and for other methods than stored and
- * deflated, {@link UnsupportedShardError} for a zip in several pieces.
+ * Reads the central directory of a zip, zip64 included: its files in the order of their offsets, without folders.
+ * Throws {@link TruncatedShardError}, {@link DamagedShardError}, {@link UnsupportedEntryError} for encrypted files and
+ * for methods other than stored and deflated, {@link UnsupportedShardError} for a zip in several pieces.
  */
 export async function readDirectory(source: Source): Promise<ZipEntry[]> {
   const { location: shard } = source;
   const { offset, bytes, count, shift } = await findDirectory(source);
   if (offset + bytes > source.size) throw cut(shard, source.size);
   if (bytes > MOST_DIRECTORY_BYTES || count * CENTRAL.bytes > bytes)
-    throw damaged(shard, offset, 'its directory has another length than it says');
+    throw damaged(shard, offset, 'its directory does not have the length in its end record');
   const directory = Buffer.from(new ArrayBuffer(bytes));
   for (let at = 0; at < bytes; at += READ_BYTES)
     await fill(source, offset + at, directory.subarray(at, at + READ_BYTES));
@@ -68,11 +68,11 @@ export async function readDirectory(source: Source): Promise<ZipEntry[]> {
       throw damaged(shard, offset + at, `its directory has no entry ${i} of ${count}`);
     const [nameBytes, extraBytes, commentBytes] = [28, 30, 32].map((field) => directory.readUInt16LE(at + field));
     const end = at + CENTRAL.bytes + nameBytes! + extraBytes! + commentBytes!;
-    if (end > bytes) throw damaged(shard, offset + at, 'an entry of its directory is cut');
+    if (end > bytes) throw damaged(shard, offset + at, 'an entry of its directory is truncated');
     const entry = entryAt(directory, at, shift, shard);
     if (!isFolderName(entry.name)) {
       if (entry.offset + LOCAL.bytes + entry.storedBytes > offset)
-        throw damaged(shard, offset + at, `the file ${entry.name} would lie behind its end`);
+        throw damaged(shard, offset + at, `the file ${entry.name} would be after the end of the zip`);
       found.push(entry);
     }
     hasSlashes ||= entry.name.includes('/');
@@ -86,14 +86,14 @@ export async function readDirectory(source: Source): Promise<ZipEntry[]> {
 }
 
 /**
- * Old PowerShell and .NET write backslashes between folders, in all names of a zip. Where there is a slash, a backslash is a letter, as
- * other systems allow.
+ * Old PowerShell and .NET write backslashes between folders, in all names of a zip. If any name has a slash, a
+ * backslash is an ordinary character, as other systems allow.
  */
 function withSlashes(name: string): string {
   return name.replaceAll('\\', '/');
 }
 
-/** bsdtar and others that zip the folder "." write "./" in front of all names. */
+/** bsdtar and others that zip the folder "." write "./" at the start of all names. */
 function withoutDots(name: string): string {
   return name.replace(/(^|\/)(?:\.\/+)+/g, '$1');
 }
@@ -102,12 +102,12 @@ function isFolderName(name: string): boolean {
   return name.endsWith('/') || name.endsWith('\\');
 }
 
-/** Where the directory is, how long, and of how many entries. */
+/** Offset, length and number of entries of the directory. */
 interface Directory {
   readonly offset: number;
   readonly bytes: number;
   readonly count: number;
-  /** How many bytes are in front of the archive, if its offsets do not count them: those of a program that unpacks it. */
+  /** The number of bytes before the archive if its offsets do not include them: those of a self-extracting program. */
   readonly shift: number;
 }
 
@@ -137,21 +137,23 @@ async function findDirectory(source: Source): Promise<Directory> {
   }
   const stated = Number(tail.readBigUInt64LE(locator + 8));
   const head = Buffer.alloc(END_64.bytes);
-  if (stated + head.length > size) throw damaged(shard, base + locator, 'the end of its directory lies behind its own');
+  if (stated + head.length > size)
+    throw damaged(shard, base + locator, 'the end record of its directory is after its locator');
   let end = stated;
   await fill(source, end, head);
   if (head.readUInt32LE(0) !== END_64.signature) {
-    // With bytes in front it is right before what leads to it.
+    // With bytes before the archive, it immediately precedes its locator.
     end = Math.max(0, base + locator - END_64.bytes);
     await fill(source, end, head);
   }
-  if (head.readUInt32LE(0) !== END_64.signature) throw damaged(shard, stated, 'the end of its directory is none');
+  if (head.readUInt32LE(0) !== END_64.signature)
+    throw damaged(shard, stated, 'the end record of its directory is invalid');
   if (head.readUInt32LE(16) !== 0 || head.readUInt32LE(20) !== 0) throw inPieces(shard);
   const [count, bytes, offset] = [32, 40, 48].map((field) => Number(head.readBigUInt64LE(field)));
   return shifted(source, { count: count!, bytes: bytes!, offset: offset! }, end);
 }
 
-/** The directory where it really is: it ends at `end` if bytes were put in front of the archive, whose offsets do not know of them. */
+/** The true position of the directory: it ends at `end` if bytes were put before the archive, which its offsets do not include. */
 async function shifted(source: Source, stated: Omit<Directory, 'shift'>, end: number): Promise<Directory> {
   const shift = end - stated.bytes - stated.offset;
   if (shift <= 0 || stated.count === 0 || (await isDirectory(source, stated.offset))) return { ...stated, shift: 0 };
@@ -180,16 +182,16 @@ function entryAt(directory: Buffer, at: number, shift: number, shard: string): O
   const { bytes, storedBytes, offset } = withExtra(short, extra) ?? { bytes: -1, storedBytes: -1, offset: -1 };
   const isFolder = isFolderName(name);
   if (!isFolder && (flags & ENCRYPTED) !== 0)
-    throw unsupported(shard, name, 'is encrypted', 'unpack it, and pack it anew without a password');
+    throw unsupported(shard, name, 'is encrypted', 'unpack it, and pack it again without a password');
   if (!isFolder && method !== STORED && method !== DEFLATED)
-    throw unsupported(shard, name, `is compressed by method ${method}`, 'make the zip anew, stored or deflated');
+    throw unsupported(shard, name, `is compressed with method ${method}`, 'create the zip again, stored or deflated');
   const isPossible = method === STORED ? bytes === storedBytes : bytes <= storedBytes * MOST_RATIO + MOST_RATIO;
-  if (!(bytes >= 0 && isPossible)) throw damaged(shard, at, `the lengths of the file ${name} do not fit each other`);
+  if (!(bytes >= 0 && isPossible)) throw damaged(shard, at, `the lengths of the file ${name} contradict each other`);
   const crc32OfFile = directory.readUInt32LE(at + 16);
   return { name, offset: offset + shift, storedBytes, bytes, isDeflated: method === DEFLATED, crc32: crc32OfFile };
 }
 
-/** Numbers that are too long for the entry, from its extra field; null where they are not there. */
+/** Numbers that are too long for the entry, from its extra field; null if they are missing there. */
 function withExtra<T extends { bytes: number; storedBytes: number; offset: number }>(
   short: T,
   extra: Buffer,
@@ -197,13 +199,13 @@ function withExtra<T extends { bytes: number; storedBytes: number; offset: numbe
   const long = (['bytes', 'storedBytes', 'offset'] as const).filter((name) => short[name] === IN_EXTRA);
   if (long.length === 0) return short;
   const field = extraField(extra, ZIP64);
-  // A file may really be of that length.
+  // A file may really have that length.
   if (field === null) return short;
   if (field.length < 8 * long.length) return null;
   return { ...short, ...Object.fromEntries(long.map((name, i) => [name, Number(field.readBigUInt64LE(8 * i))])) };
 }
 
-/** The extra field of a kind; null where there is none. */
+/** The extra field of a kind; null if there is none. */
 function extraField(extra: Buffer, kind: number): Buffer | null {
   for (let at = 0; at + 4 <= extra.length; at += 4 + extra.readUInt16LE(at + 2)) {
     if (extra.readUInt16LE(at) === kind) return extra.subarray(at + 4, at + 4 + extra.readUInt16LE(at + 2));
@@ -212,8 +214,8 @@ function extraField(extra: Buffer, kind: number): Buffer | null {
 }
 
 /**
- * A name is UTF-8 if its flag says so, and most are without the flag; else it is of code page 437 (appendix D), in which every byte is
- * a letter, so that two names never become one.
+ * A name is UTF-8 if its flag says so, and most are without the flag; else it is in code page 437 (appendix D), in
+ * which every byte is a character, so that two names never become the same.
  */
 function nameOf(stored: Buffer, extra: Buffer, isUtf8Said: boolean): string {
   const unicode = isUtf8Said ? null : extraField(extra, UNICODE_PATH);
@@ -235,7 +237,7 @@ export async function fill(source: Source, offset: number, target: Uint8Array): 
 }
 
 function cut(shard: string, size: number): TruncatedShardError {
-  const message = `${shard}: it does not end as a zip does, so it is none, or was cut at byte ${size}; fetch or write it again.`;
+  const message = `${shard}: it does not end like a zip, so it is not one, or was truncated at byte ${size}; fetch or write it again.`;
   return new TruncatedShardError({ shard, offset: size }, message);
 }
 
@@ -252,6 +254,6 @@ function unsupported(shard: string, path: string, what: string, remedy: string):
 function inPieces(shard: string): UnsupportedShardError {
   return new UnsupportedShardError(
     { shard },
-    `${shard}: it is one of several pieces of a zip; join them first ("zip -s 0").`,
+    `${shard}: it is one piece of a split zip; join the pieces first ("zip -s 0").`,
   );
 }

@@ -9,13 +9,14 @@ import type { ZipEntry } from './directory.js';
 import { ZipSource } from './zip-source.js';
 
 /**
- * Zip files of images in class folders, zip64 included (PKWARE, APPNOTE.TXT 6.3.10). Files of one stem are a sample, as in a plain
- * folder; the class is the first folder below those that all samples lie in, and folders called train and val are the label
- * column `split`. What is deflated is inflated when it is read; the crc32 of every file stands in the directory.
+ * Zip files of images in class folders, zip64 included (PKWARE, APPNOTE.TXT 6.3.10). Files with one stem are a sample,
+ * as in a plain folder. The class is the first folder below those that all samples share, and folders named train and
+ * val become the label column `split`. Deflated files are inflated when they are read. The directory has the crc32 of
+ * every file.
  */
 export const zip: ShardLayout = zipOf(undefined);
 
-/** With the samples of one split alone, if it is named. */
+/** With the samples of only one split if it is given. */
 function zipOf(split: string | undefined): ShardLayout {
   return {
     name: 'zip',
@@ -46,16 +47,16 @@ function partReader(split: string | undefined): PartReader {
   };
 }
 
-/** A zip whose files are grouped to samples. */
+/** A zip whose files are grouped into samples. */
 class SampleZip implements Source {
   readonly location: string;
   readonly size: number;
   readonly source: ZipSource;
   readonly keys: readonly string[];
   readonly classes: readonly string[];
-  /** Of all samples of the file. */
+  /** The splits of all samples in the file. */
   readonly splits: readonly string[];
-  /** By sample: the number of its first file, and behind the last sample the number of files. */
+  /** By sample: the number of its first file; at the end the number of files. */
   readonly #first: readonly number[];
   readonly #fields: readonly string[];
   readonly #skipped: readonly ZipEntry[];
@@ -63,7 +64,7 @@ class SampleZip implements Source {
 
   private constructor(source: Source, all: Grouped, split: string | undefined) {
     const { keys } = all;
-    // Which folders are classes, and their numbers, are those of all samples, so that splits agree.
+    // The classes and their numbers are those of all samples, so that splits agree.
     this.#depth = classDepth(keys);
     const folders = keys.map((key) => splitFolder(key, this.#depth - 1));
     this.splits = [...new Set(folders.flatMap((folder) => (folder === null ? [] : splitNameOf(folder))))].sort();
@@ -132,7 +133,7 @@ function group(all: readonly ZipEntry[], shard: string): Grouped {
   for (const entry of all) {
     const unsafe = whyUnsafe(entry.name);
     if (unsafe !== null) {
-      const message = `${shard}: the file ${entry.name} ${unsafe}; make the zip anew without it.`;
+      const message = `${shard}: the file ${entry.name} ${unsafe}; create the zip again without it.`;
       throw new EntryNameError({ shard, path: entry.name, offset: entry.offset }, message);
     }
     const name = HIDDEN.test(entry.name) ? null : packedName(entry.name);
@@ -167,10 +168,10 @@ function group(all: readonly ZipEntry[], shard: string): Grouped {
   return grouped;
 }
 
-/** What macOS adds of its own, and names that begin with a dot. */
+/** Files that macOS adds, and names that begin with a dot. */
 const HIDDEN = /^__MACOSX\/|(^|\/)\./;
 
-/** How many folders lie above that of the class: those that all samples have in common, and those of splits. */
+/** How many folders are above that of the class: those that all samples share, and those of splits. */
 function classDepth(keys: readonly string[]): number {
   for (let depth = 0; ; depth++) {
     const here = new Set(keys.map((key) => folderAt(key, depth)));
@@ -202,7 +203,7 @@ function isOfSplit(folder: string | null, split: string): boolean {
   return folder !== null && (folder === split || splitNameOf(folder) === canonicalSplit(split));
 }
 
-/** The name of a folder where it is that of a split. */
+/** The name of a folder if it is that of a split. */
 function splitFolder(key: string, depth: number): string | null {
   if (depth < 0) return null;
   const name = folderAt(key, depth);

@@ -5,20 +5,20 @@ import type { Source } from '../../source.js';
 import { partAt } from '../part-at.js';
 import { fill, LOCAL, readDirectory, type ZipEntry } from './directory.js';
 
-/** Reads that are under way at once for one read. */
+/** Concurrent reads for one read of this source. */
 const READS_AT_ONCE = 8;
-/** The files used last stay in memory up to so many bytes. */
+/** Memory for recently used files. */
 const KEPT_BYTES = 8 << 20;
 
 /**
- * The files of a zip one behind the other, without headers, as they are when they are inflated. What is damaged is not told here: whoever
- * reads several files at once has the others, and their crc32 (see {@link ZipEntry}) says which are whole. Owns `source`.
+ * The inflated files of a zip in sequence, without headers. It does not report damage: a reader of several files still
+ * gets the others, and their crc32 (see {@link ZipEntry}) shows which are intact. Owns `source`.
  */
 export class ZipSource implements Source {
   readonly location: string;
   readonly size: number;
   readonly entries: readonly ZipEntry[];
-  /** Where each entry begins here, and the last one ends. */
+  /** The offset of each entry in this source, and the end of the last one. */
   readonly starts: Float64Array;
   readonly #source: Source;
   readonly #kept = new LruCache<number, Uint8Array>(KEPT_BYTES, undefined, ({ length }) => length);
@@ -32,7 +32,7 @@ export class ZipSource implements Source {
     this.#source = source;
   }
 
-  /** `choose` says which files, in which order. */
+  /** `choose` selects files and their order. */
   static async open(source: Source, choose: (entries: readonly ZipEntry[]) => readonly ZipEntry[]): Promise<ZipSource> {
     return new ZipSource(source, choose(await readDirectory(source)));
   }
@@ -59,7 +59,7 @@ export class ZipSource implements Source {
       for (const { offset: at, bytes, number } of run.spans) {
         const payload = payloadOf(this.entries[number]!, stored.subarray(at - run.offset, at - run.offset + bytes));
         put(number, payload);
-        // Who reads part of it comes for the rest.
+        // A caller that reads a part of it will read the rest.
         if (starts[number]! < offset || starts[number + 1]! > end) this.#keep(number, payload);
       }
     });
@@ -73,12 +73,12 @@ export class ZipSource implements Source {
 
   #keep(number: number, payload: Uint8Array): void {
     if (this.#kept.has(number) || payload.length > KEPT_BYTES) return;
-    // A copy, since the read that the payload lies in is larger.
+    // A copy, because the buffer that contains the payload is larger.
     this.#kept.set(number, new Uint8Array(payload));
   }
 }
 
-/** What a file holds, from its local header on; zeros where there is no telling. */
+/** The content of a file, from its local header on; zeros if it is damaged. */
 function payloadOf({ isDeflated, storedBytes, bytes }: ZipEntry, stored: Buffer): Uint8Array {
   const lost = () => new Uint8Array(bytes);
   if (stored.length < LOCAL.bytes || stored.readUInt32LE(0) !== LOCAL.signature) return lost();
