@@ -170,7 +170,7 @@ test.each([
   expect(await once(child, 'close')).toEqual([exitCode, null]);
   expect(stderr).toBe(`shardtool: stopped by ${signal}. ${output} is not complete: repeat the command to resume.\n`);
   expect(filesIn(output).filter((file) => /^dataset\.json$|\.lock$|\.part$/.test(file))).toEqual([]);
-  await expect(openDataset(output)).rejects.toThrow('its pack did not end');
+  await expect(openDataset(output)).rejects.toThrow('its pack did not finish');
   const flags = ['--max-shard-samples', '8', '--workers', '1', '--json'];
   const { code, stdout } = await shardtool('pack', source, output, ...flags);
   expect([code, JSON.parse(stdout).keptShards > 1]).toEqual([0, true]);

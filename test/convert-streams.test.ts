@@ -250,7 +250,7 @@ test('links are followed where a tar can be read again, and no other layout has 
   await convert(msgpack, mds, { format: 'mds' });
   rmSync(path.join(mds, 'dataset.json'));
   rmSync(path.join(mds, 'pack.json'));
-  await expect(convert(mds, newFolder(), { links: 'follow' })).rejects.toThrow('Links are followed in tars alone');
+  await expect(convert(mds, newFolder(), { links: 'follow' })).rejects.toThrow('Only tars have links to follow');
 });
 
 test('gzip is known by the content, whatever the name of the file, alone and among other tars', async () => {
@@ -280,7 +280,7 @@ test('what is compressed in another way is named, with the command that decompre
   const file = path.join(emptyFolder(), 'a.tar.zst');
   writeFileSync(file, Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3, 4, 5]));
   const sentence =
-    'it is compressed by zstd, which is not read here: decompress it with "zstd -d", or convert it on the way';
+    'it is compressed with zstd, which shardtool does not read. Decompress it with "zstd -d", or convert it in a pipe';
   await expect(convert(file, newFolder())).rejects.toThrow(sentence);
   await expect(convert(createReadStream(file), newFolder())).rejects.toThrow(sentence);
   await expect(openDataset(file)).rejects.toThrow(sentence);

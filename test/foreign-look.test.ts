@@ -82,11 +82,11 @@ test.each([
   ['mds/compressed', 1],
   ['litdata/compressed', 3],
 ])('of %s, where no sample can be read by itself, index and verify say that convert reads it', async (name, shards) => {
-  await expect(indexShards([fixture(name)])).rejects.toThrow('"shardtool convert" reads it');
+  await expect(indexShards([fixture(name)])).rejects.toThrow('Convert it with "shardtool convert"');
   const reasons: string[] = [];
   await verify(fixture(name), { workers: 1, onFault: ({ reason }) => reasons.push(reason) });
   expect(reasons).toHaveLength(shards);
-  for (const reason of reasons) expect(reason).toContain('"shardtool convert" reads it');
+  for (const reason of reasons) expect(reason).toContain('Convert it with "shardtool convert"');
 });
 
 test('files of a tar that belong to no sample are counted alike by whatever reads it', async () => {

@@ -69,8 +69,8 @@ test('a loader trains on a file of photos as it is', async () => {
 });
 
 test.each([
-  ['splits.hdf5', 'several datasets in it hold images ("test/x" [2, 6, 8], "train/x" [4, 6, 8])'],
-  ['links.h5', 'no dataset in it holds images'],
+  ['splits.hdf5', 'several of its datasets hold images ("test/x" [2, 6, 8], "train/x" [4, 6, 8])'],
+  ['links.h5', 'none of its datasets holds images'],
   ['outside.h5', 'its dataset "images" cannot be read'],
 ])('%s is refused with a sentence', async (file, sentence) => {
   const place = path.join(fixtures, file);
@@ -84,7 +84,7 @@ test('what is chosen and not there is an error that lists what is', async () => 
     'it has no dataset "photos" for the image; it has "about" [], "box" [7, 4]',
   );
   await expect(openDataset(place, { features: { label: 'score' } })).rejects.toThrow(
-    'is not one whole number for each',
+    'does not hold one integer for each',
   );
 });
 

@@ -99,10 +99,10 @@ test('convert takes over fields, classes and values, from chunks that are compre
 });
 
 test.each([
-  ['pickled', 'its value "extra" is pickled, and to read that is to run what is in it'],
-  ['compressed', '"shardtool convert" reads it'],
-  ['framed', 'its samples are compressed some at a time, which is not read'],
-  ['rows', 'its rows lie in a table of Arrow'],
+  ['pickled', 'its value "extra" is pickled, and reading it would mean running its content'],
+  ['compressed', 'Convert it with "shardtool convert"'],
+  ['framed', 'its samples are compressed in groups, which shardtool does not read'],
+  ['rows', 'its rows are in an Arrow table'],
 ])('what is %s is refused by a sentence', async (name, sentence) => {
   await expect(openDataset(path.join(fixtures, name))).rejects.toThrow(sentence);
 });
@@ -125,10 +125,14 @@ test('a chunk without its list, one that the list lacks, and lists of other thin
   const [first] = said.chunks;
   for (const filename of ['../chunk-0-0.bin', '/etc/passwd', 'https://elsewhere/chunk-0-0.bin'])
     expect(await saying({ chunks: [{ ...first, filename }] })).toContain(`names ${filename}`);
-  expect(await saying({ chunks: [{ ...first, chunk_size: 3 }] })).toContain('it has 4 samples, and index.json says 3');
+  expect(await saying({ chunks: [{ ...first, chunk_size: 3 }] })).toContain('it has 4 samples, but index.json says 3');
   expect(await saying({}, { encryption: { algorithm: 'fernet', level: 'chunk' } })).toContain('it is encrypted');
   expect(await saying({}, { item_loader: 'TokensLoader' })).toContain('it was written for "TokensLoader"');
-  expect(await saying({}, { data_format: ['pil', 'int'] })).toContain('by the serializer "pil", which is not read');
-  expect(await saying({}, { data_format: ['bytes'] })).toContain('what index.json says of its values cannot be read');
+  expect(await saying({}, { data_format: ['pil', 'int'] })).toContain(
+    'by the serializer "pil", which shardtool does not read',
+  );
+  expect(await saying({}, { data_format: ['bytes'] })).toContain(
+    'the description of its values in index.json cannot be read',
+  );
   expect(await saying({}, { data_format: ['bytes', 'bool'] })).toContain('is not a value of its encoding');
 });

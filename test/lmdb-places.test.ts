@@ -61,7 +61,7 @@ test('a folder of single files opens as a dataset, and a file that is called as 
   mkdirSync(none, { recursive: true });
   writeFileSync(path.join(none, 'data.mdb'), 'a database of Access');
   await expect(openDataset(none)).rejects.toThrow('has no dataset.json');
-  await expect(openDataset(none, { layout: 'lmdb' })).rejects.toThrow('too few for a database of LMDB');
+  await expect(openDataset(none, { layout: 'lmdb' })).rejects.toThrow('too few for an LMDB database');
 });
 
 test('of a folder with several databases the folder of one is to be given, or a split', async () => {
@@ -112,12 +112,12 @@ test.each([
   [
     'lists that an older Python has pickled',
     Buffer.from('\x80\x02]q\x00(K\x01K\x02e.', 'latin1'),
-    'is a pickled object of Python, and to read it is to run',
+    'is a pickled Python object, and reading it would mean running',
   ],
   [
     'pickled objects',
     Buffer.from('\x80\x04\x95\x0a\0\0\0\0\0\0\0C\x06pixelsq.', 'latin1'),
-    'is a pickled object of Python, and to read it is to run',
+    'is a pickled Python object, and reading it would mean running',
   ],
 ])('a database of %s is refused with a sentence that names them', async (_, value, sentence) => {
   const place = path.dirname(database(path.join(emptyFolder(), 'foreign/data.mdb'), { '00000000': value }));

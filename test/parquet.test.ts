@@ -205,9 +205,9 @@ test('a second column of bytes is a field of its own, and rows may lack either',
 test('what cannot be read is refused by a sentence', async () => {
   const refused = (name: string) => openDataset(path.join(fixtures, 'others', name));
   await expect(refused('lists.parquet')).rejects.toThrow('its column "images" holds bytes in lists or deeper');
-  await expect(refused('lz4.parquet')).rejects.toThrow('compressed by LZ4_RAW, which is not read');
-  await expect(refused('paths.parquet')).rejects.toThrow('no row of its row group 0 has an image in it');
-  await expect(refused('no-images.parquet')).rejects.toThrow('no column of it holds bytes');
+  await expect(refused('lz4.parquet')).rejects.toThrow('compressed with LZ4_RAW, which shardtool does not read');
+  await expect(refused('paths.parquet')).rejects.toThrow('no row of its row group 0 contains an image');
+  await expect(refused('no-images.parquet')).rejects.toThrow('none of its columns holds bytes');
   const file = path.join(emptyFolder(), 'a.parquet');
   writeFileSync(file, readFileSync(path.join(fixtures, 'pages/plain.parquet')).subarray(0, 40_000));
   await expect(openDataset(file)).rejects.toThrow('does not end as a Parquet file does');

@@ -96,7 +96,7 @@ test('an image that is a link to a file that is not there is a bad sample, a cla
   expect((await dataset.get(1)).fields.jpg).toHaveLength(0);
   symlinkSync('/nowhere/dog', path.join(folder, 'dog'));
   await expect(openDataset(folder)).rejects.toThrow(
-    'dog leads to /nowhere/dog, which is not there; mount what it leads',
+    'dog leads to /nowhere/dog, which does not exist; mount its target',
   );
 });
 
@@ -136,7 +136,7 @@ test('a file that went or shrank since the folder was opened is an error that na
 });
 
 test('what works on shards says that there are none', async () => {
-  await expect(verify('examples/photos', { workers: 1 })).rejects.toThrow('pack it first, with "shardtool pack"');
+  await expect(verify('examples/photos', { workers: 1 })).rejects.toThrow('Pack it first, with "shardtool pack"');
   const { stdout } = await shardtool('ls', 'examples/photos');
   expect(stdout).toContain('60 images as files of their own');
   expect(stdout).toContain('6 classes, fields jpg');

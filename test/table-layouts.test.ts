@@ -132,7 +132,7 @@ test.each(LAYOUTS)('%s is no dataset before it is whole, goes on, and replaces n
   // What their software finds the shards by.
   for (const late of ['dataset.json', listFile, shardFolder])
     if (late !== undefined) expect(existsSync(path.join(output, late))).toBe(false);
-  await expect(openDataset(output)).rejects.toThrow('did not end');
+  await expect(openDataset(output)).rejects.toThrow('did not finish');
   writeFileSync(last, whole);
   await expect(convert(source, output, { workers: 1, format })).rejects.toThrow('holds a pack that did not end');
   utimesSync(last, atime, mtime);
@@ -214,7 +214,7 @@ test('a sample in Parquet whose class is none of those that the file names is a 
   await verify(place, { workers: 1, onFault: ({ key, reason }) => faults.push([key, reason]) });
   expect(faults[0]).toEqual([
     'a/3',
-    expect.stringContaining('row 3 has the class 70, and the file names 2 classes, 0 to 1; it is damaged'),
+    expect.stringContaining('row 3 has the class 70, but the file names 2 classes, 0 to 1; it is damaged'),
   ]);
   expect(faults.every((fault) => (fault as string[])[0] === 'a/3')).toBe(true);
   await using dataset = await openDataset(place);

@@ -78,7 +78,7 @@ test('a record that has changed is found by its crc32c when payloads are read', 
   bytes[bytes.length - 300]! ^= 1;
   writeFileSync(shard, bytes);
   expect((await verify(folder, { workers: 1 })).faults).toBe(1);
-  await expect(indexShards([folder])).rejects.toThrow('has changed since it was written (its crc32c is another)');
+  await expect(indexShards([folder])).rejects.toThrow('has changed since it was written (its crc32c does not match)');
   await expect(convert(folder, path.join(emptyFolder(), 'out'), { workers: 1, format: 'tar' })).rejects.toThrow(
     'crc32c',
   );
@@ -104,7 +104,7 @@ test('verify goes on behind records that have changed, lists them all, and says 
   const some = await found();
   expect(some.faults.map(({ key }) => key)).toEqual([undefined, 'photos/000001', 'photos/000002']);
   expect(some.faults[0]!.reason).toMatch(
-    `at byte ${starts[3]} there is no record of TFRecord, or its length has changed, so none`,
+    `at byte ${starts[3]} there is no TFRecord record, or its length has changed, so`,
   );
 });
 
@@ -117,15 +117,17 @@ test('convert takes over fields, classes and values', async () => {
 });
 
 test('what cannot be read is refused by a sentence', async () => {
-  await expect(openDataset(path.join(fixtures, 'other.tfrecord'))).rejects.toThrow('is no tf.train.Example');
+  await expect(openDataset(path.join(fixtures, 'other.tfrecord'))).rejects.toThrow(
+    'is not a readable tf.train.Example',
+  );
   const file = path.join(emptyFolder(), 'a.tfrecord');
   writeFileSync(file, gzipSync(readFileSync(path.join(fixtures, 'short.tfrecord'))));
-  await expect(openDataset(file)).rejects.toThrow('it is compressed by gzip');
+  await expect(openDataset(file)).rejects.toThrow('it is compressed with gzip');
   const { stdout } = await shardtool('ls', photos);
   expect(stdout).toContain('2 tfrecord shards, 10 samples');
 });
 
-test('convert reads records that are compressed by gzip, whatever their name says', async () => {
+test('convert reads records that are compressed with gzip, whatever their name says', async () => {
   const folder = emptyFolder();
   const plain = readFileSync(path.join(fixtures, 'short.tfrecord'));
   writeFileSync(path.join(folder, 'short-1.tfrecord.gz'), gzipSync(plain));
@@ -162,15 +164,15 @@ test('features are chosen by name: image, class and key, by the loader and by co
     await dataset.close();
   }
   await expect(openDataset(photos, { features: { image: 'picture' } })).rejects.toThrow(
-    'has no feature "picture"; it has',
+    'has no feature "picture"; its features are',
   );
   await expect(openDataset(photos, { features: { label: 'image/encoded' } })).rejects.toThrow(
-    'so it is no class number',
+    'so it cannot be the class number',
   );
   await expect(openDataset(photos, { features: { key: 'image/object/bbox/xmin' } })).rejects.toThrow(
-    'has 2 values, so it is no key',
+    'has 2 values, so it cannot be the key',
   );
   await expect(openDataset('test/fixtures/mds/photos', { features: { image: 'image' } })).rejects.toThrow(
-    'of TFRecord and HDF5 alone',
+    'only for TFRecord and HDF5',
   );
 });

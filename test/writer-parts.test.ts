@@ -107,7 +107,7 @@ test('a part that was killed or given up is named as missing, and begins anew', 
   for (const sample of given(3)) await givenUp.add(sample);
   await givenUp.abandon();
   await write(output, 1);
-  await expect(openDataset(output)).rejects.toThrow('its pack did not end');
+  await expect(openDataset(output)).rejects.toThrow('its pack did not finish');
   await expect(commitParts(output)).rejects.toThrow(
     /3 of the 4 parts of .* are not finished \(2\/4 was not started, 3\/4 did not end, 4\/4 did not end\)/,
   );

@@ -85,12 +85,12 @@ test('convert and index take them, with the classes of all zips', async () => {
 
 test('what cannot be read is refused by a sentence', async () => {
   await expect(openDataset(path.join(fixtures, 'lzma.zip'))).rejects.toThrow(
-    'is compressed by method 14; make the zip anew',
+    'is compressed with method 14; create the zip again',
   );
   const folder = emptyFolder();
   const whole = readFileSync(path.join(fixtures, 'stored.zip'));
   writeFileSync(path.join(folder, 'cut.zip'), whole.subarray(0, whole.length >> 1));
-  await expect(openDataset(path.join(folder, 'cut.zip'))).rejects.toThrow('does not end as a zip does');
+  await expect(openDataset(path.join(folder, 'cut.zip'))).rejects.toThrow('does not end like a zip');
   const changed = Buffer.from(whole);
   changed[200]! ^= 1;
   writeFileSync(path.join(folder, 'changed.zip'), changed);

@@ -2,9 +2,9 @@
  * The crop index of a shard, `000000.crops`: for each baseline JPEG in it, packed, where every few MCUs begin in its
  * entropy-coded data. Integers are little-endian.
  *
- *   the packed indexes of the rows, one behind the other, each behind a crc32 of it (uint32), which goes on from the image's
- *   a record a row (24 bytes): place of the image in the shard (float64), its length and crc32 (uint32 each), length of what
- *     the row has above (uint32; 0 for nothing), and why it has nothing (uint32, a code of the maker's; 0 where there is no image)
+ *   the packed indexes of the rows in sequence, each preceded by a crc32 (uint32) that continues the crc32 of the image
+ *   one record per row (24 bytes): offset of the image in the shard (float64), its length and crc32 (uint32 each), length
+ *     of the row's packed index (uint32; 0 for none), and why it has none (uint32, a code of the writer; 0 if there is no image)
  *   the end (32 bytes): version, rows, crc32 of the records and of these two numbers, 0 (uint32 each), and 16 bytes of mark
  */
 import { writeSync } from 'node:fs';

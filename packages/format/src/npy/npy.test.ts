@@ -57,12 +57,12 @@ test.each([
   ["{'descr': [('a', '|O')], 'fortran_order': False, 'shape': (1,)}", [1], /pickled/],
   ["{'descr': '|u1', 'fortran_order': False, 'shape': (2,)}", [1], /2 bytes, but it has 1/],
   ["{'descr': '|u1', 'fortran_order': False, 'shape': (1,)}", [1, 2], /1 bytes, but it has 2/],
-  ["{'descr': '|q3', 'fortran_order': False, 'shape': (1,)}", [1], /not known/],
-  ["{'descr': '|u1', 'shape': (1,)}", [1], /not what NumPy writes/],
-  ["{'descr': '|u1', 'fortran_order': False, 'shape': (1,), 'more': 1}", [1], /not what NumPy writes/],
-  ["{'descr': '|u1', 'descr': '|u1', 'fortran_order': False, 'shape': (1,)}", [1], /not what NumPy writes/],
-  ["{'descr': '|u1', 'fortran_order': False, 'shape': (-1,)}", [1], /not what NumPy writes/],
-  ["__import__('os').system('true')", [1], /not what NumPy writes/],
+  ["{'descr': '|q3', 'fortran_order': False, 'shape': (1,)}", [1], /unknown/],
+  ["{'descr': '|u1', 'shape': (1,)}", [1], /does not follow NumPy's format/],
+  ["{'descr': '|u1', 'fortran_order': False, 'shape': (1,), 'more': 1}", [1], /does not follow NumPy's format/],
+  ["{'descr': '|u1', 'descr': '|u1', 'fortran_order': False, 'shape': (1,)}", [1], /does not follow NumPy's format/],
+  ["{'descr': '|u1', 'fortran_order': False, 'shape': (-1,)}", [1], /does not follow NumPy's format/],
+  ["__import__('os').system('true')", [1], /does not follow NumPy's format/],
 ])('%s is refused', (header, data, message) => {
   expect(() => readNpy(npy(header, data))).toThrow(message);
   expect(() => readNpy(npy(header, data))).toThrow(NpyError);

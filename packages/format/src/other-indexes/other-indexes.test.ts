@@ -48,8 +48,8 @@ test("what DALI's index cannot hold is an error that names it", () => {
       `s.tar: the name ${JSON.stringify(`${key}.jpg`)} contains white space`,
     );
   }
-  expect(() => daliIndex(indexOf([], {}), 's.tar')).toThrow('no shard without samples');
-  expect(() => daliIndex(indexOf(['a'], { jpg: columns([100, 1]) }), 's.msgpack')).toThrow('s.msgpack is no tar');
+  expect(() => daliIndex(indexOf([], {}), 's.tar')).toThrow('not read shards without samples');
+  expect(() => daliIndex(indexOf(['a'], { jpg: columns([100, 1]) }), 's.msgpack')).toThrow('s.msgpack is not a tar');
 });
 
 test("wids' index names each shard with its md5, samples and size", () => {
@@ -64,8 +64,10 @@ test("wids' index names each shard with its md5, samples and size", () => {
       { url: 'train-000000.tar', md5sum: '8b661e95d30727b7bebdfdebdd5c5b5a', nsamples: 100, filesize: 24_729_600 },
     ],
   });
-  expect(() => widsIndex([{ ...shards[0]!, file: '000000.lmdb/data.mdb' }])).toThrow('000000.lmdb/data.mdb is no tar');
-  expect(() => widsIndex(shards.slice(1))).toThrow('no dataset without samples');
+  expect(() => widsIndex([{ ...shards[0]!, file: '000000.lmdb/data.mdb' }])).toThrow(
+    '000000.lmdb/data.mdb is not a tar',
+  );
+  expect(() => widsIndex(shards.slice(1))).toThrow('not read datasets without samples');
 });
 
 test('what wids would read wrongly is an error that names it', () => {

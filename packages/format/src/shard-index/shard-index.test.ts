@@ -228,7 +228,7 @@ test('the narrowest type that holds a label column is taken', () => {
 });
 
 test('a label column that mixes text and numbers is an error that names it', () => {
-  expect(() => columnTypeOf('rating', ['good', 5])).toThrow('label column "rating" holds values of type string');
+  expect(() => columnTypeOf('rating', ['good', 5])).toThrow('label column "rating" mixes values of type string');
   const index = { ...small, columns: new Map([['rating', [1, 'x', 3]]]) };
   expect(() => encodeShardIndex(index)).toThrow(OptionError);
 });

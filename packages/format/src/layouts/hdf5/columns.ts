@@ -28,7 +28,7 @@ export function chooseColumns(shard: string, datasets: readonly HdfDataset[], ch
     const path = given.replace(/^\/+/, '');
     const found = datasets.find((dataset) => dataset.path === path);
     if (found !== undefined) return found;
-    throw unsupported(shard, `it has no dataset "${path}" for the ${role}; its datasets are ${listed(datasets)}`);
+    throw unsupported(shard, `it has no dataset "${path}" for the ${role}; it has ${listed(datasets)}`);
   };
   const image = chosen.image === undefined ? imageAmong(shard, datasets) : named('image', chosen.image);
   if (!isImages(image)) {
@@ -64,7 +64,7 @@ function imageAmong(shard: string, datasets: readonly HdfDataset[]): HdfDataset 
   if (images.length === 0) {
     throw unsupported(
       shard,
-      `none of its datasets holds images (uint8 [n, height, width, 3], or bytes of variable length); its datasets are ${listed(datasets)}`,
+      `none of its datasets holds images (uint8 [n, height, width, 3], or bytes of variable length); it has ${listed(datasets)}`,
     );
   }
   const taken = images.length === 1 ? images[0]! : usual(images, ARRAY_NAMES);

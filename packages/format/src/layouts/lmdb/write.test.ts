@@ -107,7 +107,7 @@ test('a key that comes twice is refused before its value is written', async () =
   writer.discard();
   writer.begin('a', [field]);
   writer.commit();
-  expect(() => writer.begin('a', [field])).toThrow('s.lmdb: the key "a" comes a second time');
+  expect(() => writer.begin('a', [field])).toThrow('s.lmdb: the key "a" occurs twice');
   writer.begin('b', [field]);
   writer.commit();
   expect(writer.finish().sampleOffset.length).toBe(2);

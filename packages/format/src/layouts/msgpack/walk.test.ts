@@ -90,7 +90,7 @@ test('a shard that is cut anywhere is an error with shard and offset, unless it 
     expect(error).toBeInstanceOf(DamagedShardError);
     expect(error.shard).toBe('x.msgpack');
     expect(error.offset).toBeLessThanOrEqual(cut);
-    expect(error.message).toContain('cut off');
+    expect(error.message).toContain('truncated');
   }
 });
 
@@ -99,7 +99,7 @@ test('one value with a key of its own has to be one map that fills it', () => {
   expect(walk(value, undefined, 'k')).toEqual([
     { key: 'k', offset: 0, bytes: value.length, fields: [{ name: 'jpg', offset: 10, bytes: 300 }] },
   ]);
-  expect(failure(Buffer.concat([value, value]), 'k').message).toContain('goes on behind its map');
+  expect(failure(Buffer.concat([value, value]), 'k').message).toContain('continues after its map');
   expect(failure(value.subarray(0, 100), 'k').message).toContain('leads beyond its 100 bytes');
   expect(failure(Buffer.alloc(0), 'k').message).toContain('is empty');
   expect(failure(image, 'k').key).toBe('k');
@@ -108,10 +108,10 @@ test('one value with a key of its own has to be one map that fills it', () => {
 test('everything that is no sample is refused by name', () => {
   const extension = Buffer.from([0x81, 0xa1, 0x78, 0xd4, 1, 2]);
   const cases: [Buffer, string][] = [
-    [pack([1, 2]), 'the sample at byte 0 is no map (array)'],
+    [pack([1, 2]), 'the sample at byte 0 is not a map (array)'],
     [pack({ jpg: image }), 'has no "__key__"'],
-    [pack({ __key__: 7 }), 'has a key that is no string (integer)'],
-    [pack(new Map([[1, 2]])), 'has a name that is no string (integer)'],
+    [pack({ __key__: 7 }), 'has a key that is not a string (integer)'],
+    [pack(new Map([[1, 2]])), 'has a name that is not a string (integer)'],
     [extension, 'there is an extension type at byte 3'],
     [Buffer.from([0xc1]), 'which msgpack never uses'],
     [pack({ __key__: '../x' }), 'leads out of its folder'],

@@ -84,7 +84,7 @@ test.each(COMPRESSED)(
       ]);
       for (const error of errors) {
         expect(error).toBeInstanceOf(UnsupportedShardError);
-        expect(error.message).toContain(`a.tar: it is compressed by ${name}, `);
+        expect(error.message).toContain(`a.tar: it is compressed with ${name}, `);
         expect(error.message).toContain(`"${command}`);
       }
     }
