@@ -70,7 +70,7 @@ test.each([
     3073,
     0,
     70,
-    'record 1 (at byte 3073) has the label 70, and there are 10 classes, 0 to 9',
+    'record 1 (at byte 3073) has the label 70, but the classes are 0 to 9',
   ],
   [
     'cifar100',
@@ -78,7 +78,7 @@ test.each([
     3074,
     1,
     100,
-    'record 1 (at byte 3074) has the label 100, and there are 100 classes, 0 to 99',
+    'record 1 (at byte 3074) has the label 100, but the classes are 0 to 99',
   ],
   [
     'cifar100',
@@ -86,7 +86,7 @@ test.each([
     3074,
     0,
     20,
-    'record 1 (at byte 3074) has the coarse label 20, and there are 20 classes, 0 to 19',
+    'record 1 (at byte 3074) has the coarse label 20, but the classes are 0 to 19',
   ],
 ] as const)(
   'a label of %s that is of no class is an error, with names of classes and without',

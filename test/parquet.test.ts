@@ -210,7 +210,7 @@ test('what cannot be read is refused by a sentence', async () => {
   await expect(refused('no-images.parquet')).rejects.toThrow('none of its columns holds bytes');
   const file = path.join(emptyFolder(), 'a.parquet');
   writeFileSync(file, readFileSync(path.join(fixtures, 'pages/plain.parquet')).subarray(0, 40_000));
-  await expect(openDataset(file)).rejects.toThrow('does not end as a Parquet file does');
+  await expect(openDataset(file)).rejects.toThrow('does not end like a Parquet file');
 });
 
 test('convert takes over images, class names and columns; index and verify add checksums beside the files', async () => {

@@ -140,9 +140,9 @@ test.each([
     'a sample that is too large',
     { maxSampleBytes: 1 << 20 },
     { key: 'b', jpg: jpeg(1), x: Buffer.alloc(1 << 20) },
-    'at most',
+    'more than the limit of',
   ],
-  ['lmdb: more than LMDB itself holds', AS_LMDB, { key: 'b', jpg: jpeg(1), a: HALF, b: HALF }, 'LMDB holds 4294967295'],
+  ['lmdb: more than LMDB itself holds', AS_LMDB, { key: 'b', jpg: jpeg(1), a: HALF, b: HALF }, 'LMDB holds at most 4294967295'],
   ['a name that DALI would part', { index: ['dali'] }, { key: 'b c', jpg: jpeg(1) }, 'white space'],
   ['a name that wids would cut', { index: ['wids'] }, { key: 'b'.repeat(97), jpg: jpeg(1) }, 'longer than 100 bytes'],
   ['a name that wids would not see', { index: ['wids'] }, { key: 'ü', jpg: jpeg(1) }, 'beyond ASCII'],
@@ -179,7 +179,7 @@ test('until it is closed the folder is no dataset, and only overwriting takes it
   const output = newFolder();
   const writer = new Writer(output, { maxShardSamples: 2 });
   for (const sample of numbered(5)) await writer.add(sample);
-  await expect(openDataset(output)).rejects.toThrow('its pack did not end');
+  await expect(openDataset(output)).rejects.toThrow('its pack did not finish');
   await expect(written(numbered(1), {}, output)).rejects.toThrow('at work in this folder');
   await writer.abandon();
   await expect(writer.add(numbered(1)[0]!)).rejects.toThrow('is closed');
