@@ -64,22 +64,8 @@ test('names of classes come from the file beside', async () => {
 });
 
 test.each([
-  [
-    'cifar10',
-    'data_batch_1.bin',
-    3073,
-    0,
-    70,
-    'record 1 (at byte 3073) has the label 70, but the classes are 0 to 9',
-  ],
-  [
-    'cifar100',
-    'train.bin',
-    3074,
-    1,
-    100,
-    'record 1 (at byte 3074) has the label 100, but the classes are 0 to 99',
-  ],
+  ['cifar10', 'data_batch_1.bin', 3073, 0, 70, 'record 1 (at byte 3073) has the label 70, but the classes are 0 to 9'],
+  ['cifar100', 'train.bin', 3074, 1, 100, 'record 1 (at byte 3074) has the label 100, but the classes are 0 to 99'],
   [
     'cifar100',
     'train.bin',

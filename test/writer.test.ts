@@ -142,7 +142,12 @@ test.each([
     { key: 'b', jpg: jpeg(1), x: Buffer.alloc(1 << 20) },
     'more than the limit of',
   ],
-  ['lmdb: more than LMDB itself holds', AS_LMDB, { key: 'b', jpg: jpeg(1), a: HALF, b: HALF }, 'LMDB holds at most 4294967295'],
+  [
+    'lmdb: more than LMDB itself holds',
+    AS_LMDB,
+    { key: 'b', jpg: jpeg(1), a: HALF, b: HALF },
+    'LMDB holds at most 4294967295',
+  ],
   ['a name that DALI would part', { index: ['dali'] }, { key: 'b c', jpg: jpeg(1) }, 'white space'],
   ['a name that wids would cut', { index: ['wids'] }, { key: 'b'.repeat(97), jpg: jpeg(1) }, 'longer than 100 bytes'],
   ['a name that wids would not see', { index: ['wids'] }, { key: 'ü', jpg: jpeg(1) }, 'beyond ASCII'],
