@@ -101,7 +101,7 @@ test('shards of other software are read by that user, on disk and in a bucket', 
   }
   const { code, stderr } = await asUnknownUser(process.execPath, [bin, 'index', 'foreign']);
   expect(code).not.toBe(0);
-  expect(stderr).toMatch(/cannot be written.*set SHARDTOOL_SIDECARS to a folder that can be written/);
+  expect(stderr).toMatch(/cannot be written.*Set SHARDTOOL_SIDECARS to a writable folder/);
 });
 
 test('that user packs to a bucket and out of it, if one folder for shards on their way is named', async (context) => {
