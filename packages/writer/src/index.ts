@@ -20,7 +20,15 @@ export {
 } from './errors.js';
 export type { ColumnsReport } from './indexing/index-columns.js';
 export { type IndexOptions, type IndexReport, indexShards } from './indexing/index-shards.js';
-export { changesBytes, type ImageFormat, PACK_DEFAULTS, type PackOptions, type PackProgress } from './options.js';
+export {
+  changesBytes,
+  type ImageFormat,
+  type LmdbValues,
+  type OtherIndex,
+  PACK_DEFAULTS,
+  type PackOptions,
+  type PackProgress,
+} from './options.js';
 export type { PartialField } from './output/commit.js';
 export { type PartOfEnvironment, partOfEnvironment } from './output/parts.js';
 export type { QuarantinedSample } from './output/quarantine.js';
@@ -32,7 +40,5 @@ export { type RepairOptions, type RepairReport, repair } from './repair/repair.j
 export type { NewSample, NewValue } from './samples/new-sample.js';
 export { Writer, type WriterOptions, type WriterReport } from './samples/writer.js';
 export type { CropIndexCounts } from './shard/crop-index.js';
-export type { LmdbValues } from './shard/layout-choice.js';
-export type { OtherIndex } from './shard/other-indexes.js';
 export { type PackedLabels, readPackedLabels } from './source/labels/labels.js';
 export { type VerifyOptions, type VerifyProgress, type VerifyReport, verify } from './verify/verify.js';

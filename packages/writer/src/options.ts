@@ -7,12 +7,16 @@ import {
   type OptionTable,
   type OwnChecks,
 } from '@shardtool/base';
-import type { OutputLayoutName, WrittenLayoutName } from '@shardtool/format';
+import type { DerivedSidecar, OutputLayoutName, WrittenLayoutName } from '@shardtool/format';
 import { countBraces, type StorageOptions } from '@shardtool/storage';
 import { CONVERT_OPTIONS, OUTPUT_OPTIONS, PACK_OPTIONS, WRITER_OPTIONS } from './option-table.js';
 import { Naming } from './plan/naming.js';
-import type { LmdbValues } from './shard/layout-choice.js';
-import type { OtherIndex } from './shard/other-indexes.js';
+
+/** Contents of an LMDB value: a msgpack map of the sample's fields, or its image alone. */
+export type LmdbValues = (typeof OUTPUT_OPTIONS.lmdbValues.values)[number];
+
+/** Optional sidecar files next to shards: all except their own index. */
+export type OtherIndex = Exclude<DerivedSidecar, 'index'>;
 
 /** Options of what is written and how. Packing and converting share them. */
 export interface OutputOptions {

@@ -9,11 +9,10 @@ import { readShardNote } from '../output/shard-note.js';
 import { withProgress } from '../progress.js';
 import type { DatasetShard, DatasetShards } from '../shard/dataset-shards.js';
 import { outputLayoutOf } from '../shard/layout-choice.js';
-import type { Report } from '../shard/shard-job.js';
 import { filesOfShard } from '../shard/shard-paths.js';
 import { isSmallWork } from '../workers/small-work.js';
 import { WorkerGroup } from '../workers/worker-group.js';
-import { thisThread } from '../workers/worker-pool.js';
+import { inlineWorker } from '../workers/worker-pool.js';
 import type { ConvertJob, NumberedShard } from './convert-job.js';
 import type { Recasted } from './input/input.js';
 import type { ViewedShards } from './input/view.js';
@@ -126,7 +125,7 @@ function checkRoom(folder: OutputFolder, shards: readonly DatasetShard[], goesOn
   folder.checkRoom(sumOfBytes(left), what);
 }
 
-/** Creates the workers. This thread is one of them, unless it has much to upload meanwhile. */
+/** Creates the workers. The calling thread converts a small dataset itself, and one shard if it need not be uploaded. */
 function createWorkers(
   options: CheckedConvertOptions,
   { samples, bytes, shards }: { readonly samples: number; readonly bytes: number; readonly shards: number },
@@ -134,13 +133,15 @@ function createWorkers(
 ): WorkerGroup<ConvertJob, NumberedShard> {
   const isDefault = options.isWorkersDefault || options.workers === 1;
   const isSmall = isDefault && isPlain(options) && isSmallWork({ files: samples, bytes });
-  const size = isSmall ? 1 : Math.max(1, Math.min(options.workers, shards));
-  // Reading yields to other work of the thread after each MiB.
-  const own = (report: Report) => ({
-    ...thisThread(async (job: ConvertJob) => (await import('./convert-job.js')).convertNumbered(job, report)),
-    isEnough: false,
+  const size = Math.max(1, Math.min(options.workers, shards));
+  const group = new WorkerGroup<ConvertJob, NumberedShard>({
+    script: new URL('./convert-worker.js', import.meta.url),
+    size,
+    // Reading yields to other work of the thread after each MiB.
+    inline: (report) => inlineWorker(async (job) => (await import('./convert-job.js')).convertNumbered(job, report)),
   });
-  return new WorkerGroup(new URL('./convert-worker.js', import.meta.url), size, isElsewhere && !isSmall ? null : own);
+  group.runIn(isSmall || (size === 1 && !isElsewhere) ? 'inline' : 'threads');
+  return group;
 }
 
 /** True if no image is decoded and no index of whole shards is made. */

@@ -1,10 +1,9 @@
 import { join } from 'node:path';
-import type { AppendBase } from '../pack/append.js';
-import { hashPartsInWorkers, type PackWorkers } from '../pack/workers/pack-workers.js';
+import type { AppendBase } from '../output/append-base.js';
 import type { ProgressTicker } from '../progress.js';
 import type { DigestTable } from './digest-table.js';
 import type { EqualSizes } from './equal-sizes.js';
-import type { HashPartsJob } from './hash-files.js';
+import type { Hasher, HashPartsJob } from './hash-files.js';
 import { describeImages, packedImages } from './packed-images.js';
 
 /** Adds the lengths of all images of the dataset, so that files of the same length are hashed. */
@@ -30,7 +29,7 @@ export async function comparePacked(
   base: AppendBase,
   sizes: EqualSizes,
   table: DigestTable,
-  workers: PackWorkers,
+  hasher: Hasher,
   ticker: ProgressTicker,
 ): Promise<void> {
   const candidates: Candidates[] = [];
@@ -56,9 +55,7 @@ export async function comparePacked(
   ticker.begin('dedupe', images, total);
   const hashed = new Map<number, Uint8Array>();
   const jobs = candidates.map(({ job }) => job);
-  await hashPartsInWorkers(workers, jobs, { files: images, bytes: total }, ({ numbers, digests }) =>
-    hashed.set(numbers[0]!, digests),
-  );
+  await hasher.parts(jobs, ({ numbers, digests }) => hashed.set(numbers[0]!, digests));
   // In order, so that the first of several equal images counts.
   for (const { shard: number, rows, job } of candidates) {
     table.addPacked(hashed.get(job.first)!, await describeImages(base, number, rows));

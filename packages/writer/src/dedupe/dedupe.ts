@@ -3,8 +3,8 @@ import { dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { makeFolder, writeAtomically } from '@shardtool/base';
-import type { AppendBase } from '../pack/append.js';
-import { hashInWorkers, type PackWorkers } from '../pack/workers/pack-workers.js';
+import type { AppendBase } from '../output/append-base.js';
+import { DUPLICATES_FILE } from '../output/lists.js';
 import type { Grouping } from '../plan/grouping.js';
 import { OUTCOME } from '../plan/outcomes.js';
 import type { PackPlan } from '../plan/plan-shards.js';
@@ -14,8 +14,7 @@ import type { SourceFiles } from '../source/source-files.js';
 import { comparePacked, notePackedSizes } from './compare-packed.js';
 import { DigestTable } from './digest-table.js';
 import { EqualSizes } from './equal-sizes.js';
-
-export const DUPLICATES_FILE = 'duplicates.jsonl';
+import type { Hasher } from './hash-files.js';
 
 /** Images of a plan that occur more than once. */
 export interface Duplicates {
@@ -52,7 +51,7 @@ export async function findDuplicates(
   files: SourceFiles,
   plan: PackPlan,
   output: string,
-  workers: PackWorkers,
+  hasher: Hasher,
   ticker: ProgressTicker,
   base: AppendBase | null,
 ): Promise<Duplicates> {
@@ -68,11 +67,11 @@ export async function findDuplicates(
     try {
       const bytes = candidates.reduce((sum, file) => sum + sizes[file]!, 0);
       ticker.begin('dedupe', candidates.length, bytes);
-      await hashInWorkers(workers, candidates, bytes, (hashed) => {
+      await hasher.files(candidates, (hashed) => {
         table.add(hashed);
         if (base !== null) table.addSums(hashed, (file) => sizes[file]!);
       });
-      if (base !== null) await comparePacked(base, equalSizes, table, workers, ticker);
+      if (base !== null) await comparePacked(base, equalSizes, table, hasher, ticker);
       const list = join(folder, DUPLICATES_FILE);
       const counts = await writeList(list, table, files, plan);
       return { ...counts, write: (target) => addToList(list, join(target, DUPLICATES_FILE)), close };

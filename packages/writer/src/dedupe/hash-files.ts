@@ -31,6 +31,12 @@ export interface HashPartsJob {
   readonly bytes: Float64Array;
 }
 
+/** Runs hash jobs, in any order, and passes on the digests of each job as they arrive. */
+export interface Hasher {
+  files(numbers: Uint32Array, done: (hashed: HashedFiles) => void): Promise<void>;
+  parts(jobs: readonly HashPartsJob[], done: (hashed: HashedFiles) => void): Promise<void>;
+}
+
 /** Called for each file, or part of a file, with its bytes. */
 type Report = (files: number, bytes: number) => void;
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { imageColumn, indexPathOf, readShardIndex, type SummedColumns, shardNameOf } from '@shardtool/format';
-import type { AppendBase } from '../pack/append.js';
+import type { AppendBase } from '../output/append-base.js';
 
 /** An image of the dataset that has the bytes of a file. */
 export interface PackedImage {

@@ -32,10 +32,11 @@ import {
   writeShardIndex,
 } from '@shardtool/format';
 import { isRemote, requireLocal, type StorageOptions } from '@shardtool/storage';
+import type { OtherIndex } from '../options.js';
 import { OutputFolder } from '../output/output-folder.js';
 import { notedIndexes, noteOtherIndexes } from '../output/pack-note.js';
 import { type CropIndexCounts, cropTotals, writeCropIndex } from '../shard/crop-index.js';
-import { checkOtherIndexes, md5Of, type OtherIndex, writeDaliIndex, writeWidsIndex } from '../shard/other-indexes.js';
+import { checkOtherIndexes, md5Of, writeDaliIndex, writeWidsIndex } from '../shard/other-indexes.js';
 import { moveFromEarlierPlaces } from './earlier-places.js';
 import { type AddedColumns, addColumns, type ColumnsReport } from './index-columns.js';
 

@@ -10,8 +10,9 @@ import {
   writeManifest,
 } from '@shardtool/format';
 import { checkHeld, type HeldOutput } from '../folder-lock.js';
+import type { OtherIndex } from '../options.js';
 import type { ShardRecord } from '../shard/new-shard.js';
-import { type OtherIndex, readWidsIndex, writeWidsIndex } from '../shard/other-indexes.js';
+import { readWidsIndex, writeWidsIndex } from '../shard/other-indexes.js';
 
 /** Contents of dataset.json in addition to the facts about the shards. */
 export interface DatasetFacts {

@@ -2,13 +2,15 @@ import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { AtomicFile, FileError } from '@shardtool/base';
 import { MANIFEST_FILE, PACK_NOTE_FILE, type WrittenLayoutName } from '@shardtool/format';
-import { DUPLICATES_FILE } from '../dedupe/dedupe.js';
 import { readNote, writeNote } from './pack-note.js';
 import { QUARANTINE_FILE } from './quarantine.js';
 
 export const SKIPPED_FILE = 'skipped.jsonl';
 /** Packed files that have changed or were deleted since, as the last `append` found. */
 export const CHANGED_FILE = 'changed.jsonl';
+
+/** Images that were not packed because another has the same bytes. */
+export const DUPLICATES_FILE = 'duplicates.jsonl';
 
 /** Lists next to the shards, with one JSON object per line: what was skipped, and why. */
 export const LIST_FILES = [QUARANTINE_FILE, DUPLICATES_FILE, SKIPPED_FILE, CHANGED_FILE] as const;

@@ -25,7 +25,7 @@ import {
 } from '@shardtool/format';
 import { DiskFullError, OutputNotEmptyError } from '../errors.js';
 import { type HeldOutput, LOCK_FILE, lockFolderPatiently } from '../folder-lock.js';
-import type { OtherIndex } from '../shard/other-indexes.js';
+import type { OtherIndex } from '../options.js';
 import { shardPaths } from '../shard/shard-paths.js';
 import { LIST_FILES } from './lists.js';
 import { isMadeFrom, type PackNote, readNote, SHARD_STEM, writeNote } from './pack-note.js';

@@ -4,7 +4,8 @@ import { writeAtomically } from '@shardtool/base';
 import { OUTPUT_LAYOUTS, type OutputLayoutName, PACK_NOTE_FILE } from '@shardtool/format';
 import { OutputNotEmptyError } from '../errors.js';
 import { inLockedFolder } from '../folder-lock.js';
-import { OTHER_INDEXES, type OtherIndex } from '../shard/other-indexes.js';
+import type { OtherIndex } from '../options.js';
+import { OTHER_INDEXES } from '../shard/other-indexes.js';
 
 /** Shard names as in dataset.json: a single name inside its folder, on Windows too. */
 export const SHARD_STEM = /^[^./\\:\0][^/\\:\0]*$/;

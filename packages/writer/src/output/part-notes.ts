@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder, writeAtomically } from '@shardtool/base';
 import type { ColumnType, WrittenLayoutName } from '@shardtool/format';
-import type { OtherIndex } from '../shard/other-indexes.js';
+import type { OtherIndex } from '../options.js';
 import { numberedStem } from '../shard/shard-paths.js';
 import { SHARD_STEM } from './pack-note.js';
 import { STATE_FOLDER } from './pack-state.js';

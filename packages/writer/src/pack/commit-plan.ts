@@ -5,6 +5,7 @@ import type { StorageOptions } from '@shardtool/storage';
 import { lostDuplicates } from '../dedupe/dedupe.js';
 import { type HeldOutput, LOCK_FILE, refuseHeld } from '../folder-lock.js';
 import { PACK_DEFAULTS } from '../options.js';
+import type { AppendBase } from '../output/append-base.js';
 import { commitDataset, type PartialField } from '../output/commit.js';
 import { commitOnce } from '../output/commit-once.js';
 import { type Destination, namingPlace, openDestination } from '../output/destination.js';
@@ -15,7 +16,6 @@ import { writeQuarantine } from '../output/quarantine.js';
 import { type PlanHeader, readPlanHeader } from '../plan/plan-record.js';
 import { joinParts } from '../samples/join-parts.js';
 import type { ShardResult } from '../shard/shard-job.js';
-import type { AppendBase } from './append.js';
 
 export interface CommitOptions {
   /** Share of samples that may be bad. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { checkLocation, checkObject, OptionError, withMessages } from '@shardtool/base';
 import { readManifest, sidecarPath } from '@shardtool/format';
 import { isRemote, shownLocation } from '@shardtool/storage';
-import { type CheckedOptions, checkOptions, imageStepOptions, type PackOptions } from '../options.js';
+import { type CheckedOptions, checkOptions, type PackOptions } from '../options.js';
 import { type Destination, folderDestination, namingPlace, openDestination } from '../output/destination.js';
 import { listBeforePack } from '../output/lists.js';
 import { OutputFolder, type PackState } from '../output/output-folder.js';
@@ -39,7 +39,7 @@ import {
 import { type PrepareWork, surveySource } from './survey.js';
 import { packApart } from './workers/pack-apart.js';
 import { checkPlanned, packShards } from './workers/pack-shards.js';
-import { createPackWorkers, type OwnShare } from './workers/pack-workers.js';
+import { PackWorkers } from './workers/pack-workers.js';
 
 /**
  * Packs the images below the folder `source` into shards in the folder `output`, and writes dataset.json at the end.
@@ -130,8 +130,7 @@ async function packWith(
       folder?.removeLeftState();
       await destination.removeGone();
     }
-    const isEnough = flight !== null || checked.isWorkersDefault;
-    const workers = createPackWorkers(checked.workers, shareOf(checked, destination), isEnough);
+    const workers = new PackWorkers(checked, destination.isElsewhere, flight !== null);
     return await withProgress(workers, checked, async (ticker) => {
       const given = { source, output, options: checked, base: null, workers, ticker, flight };
       if (folder === null) return planOnly(given);
@@ -144,18 +143,6 @@ async function packWith(
   } finally {
     folder?.release();
   }
-}
-
-/**
- * Decides what this thread packs itself, since starting a thread takes time. It does not do work that would block it
- * for long: codecs, much hashing, uploads, or indexes of whole shards.
- */
-function shareOf(options: CheckedOptions, { isElsewhere }: Destination): OwnShare {
-  const { decode, recode, stripMetadata } = imageStepOptions(options);
-  if (decode || stripMetadata || recode !== null) return 'none';
-  if (!isElsewhere && !options.dedupe && options.index.length === 0) return 'some';
-  // If the caller set the number of threads, that many are used.
-  return options.isWorkersDefault || options.workers === 1 ? 'all-of-little' : 'none';
 }
 
 /** A dry run writes nothing, unless it was asked to check the files: then it writes lists of what it found. */

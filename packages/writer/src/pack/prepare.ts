@@ -31,6 +31,7 @@ import {
 import { recordedOptions } from './recorded-options.js';
 import { listChanges } from './source-changes.js';
 import { type PrepareWork, type Survey, surveySource } from './survey.js';
+import { hasherOf } from './workers/pack-workers.js';
 
 /** Everything that is known before the first shard is written. */
 export interface PreparedPack {
@@ -83,9 +84,8 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
     if (options.onBad === 'raise') refuseUnreadable(root, files, whole);
     const compared = changesBytes(options) ? null : base;
     if (options.dedupe) {
-      // Calls that wait for a slow source can wait in several threads at once.
-      if (work.flight !== null) workers.start();
-      duplicates = await findDuplicates(files, whole, output, workers, ticker, compared);
+      workers.chooseFor({ shards: whole.shards, files: whole.grouping.files.length, bytes: whole.sourceBytes });
+      duplicates = await findDuplicates(files, whole, output, hasherOf(workers), ticker, compared);
     }
     let plan = duplicates === null ? whole : planShards(files, { ...planOptions, leftOut: duplicates.leftOut });
     const taken = base === null ? [] : await findTakenKeys(base, shardPlans(files, plan, labels), naming);

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { OUTPUT_OPTIONS, PACK_OPTIONS } from '../option-table.js';
 import { type CheckedOptions, recodeOptions } from '../options.js';
+import type { AppendBase } from '../output/append-base.js';
 import type { PlanFacts } from '../plan/plan-record.js';
 import { readTextFile } from '../source/labels/list.js';
-import type { AppendBase } from './append.js';
 
 /**
  * Digest of everything that the shards are made from: the options and the source, by paths, sizes and times. Undefined

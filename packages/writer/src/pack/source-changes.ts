@@ -4,6 +4,7 @@ import { crc32 } from '@shardtool/base';
 import { type FieldColumns, imageColumn, indexPathOf, readShardIndex, type ShardIndex } from '@shardtool/format';
 import { isRemote } from '@shardtool/storage';
 import { type CheckedOptions, changesBytes } from '../options.js';
+import type { AppendBase } from '../output/append-base.js';
 import { CHANGED_FILE, writeListFile } from '../output/lists.js';
 import { Naming } from '../plan/naming.js';
 import type { SourceChanges } from '../plan/plan-record.js';
@@ -11,7 +12,6 @@ import type { FileLabels } from '../plan/shard-plan.js';
 import { matchingNames } from '../source/bucket/scan-bucket.js';
 import { sortByCodePoint } from '../source/file-table.js';
 import type { FileReader, SourceFiles } from '../source/source-files.js';
-import type { AppendBase } from './append.js';
 
 /** A line of changed.jsonl. */
 interface ChangedFile {

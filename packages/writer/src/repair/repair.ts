@@ -27,12 +27,13 @@ import {
 } from '@shardtool/format';
 import { isRemote, requireLocal, type StorageOptions } from '@shardtool/storage';
 import { type HeldOutput, lockFolder } from '../folder-lock.js';
+import type { OtherIndex } from '../options.js';
 import { commitDataset } from '../output/commit.js';
 import { forgetMadeFrom } from '../output/pack-note.js';
 import { addToQuarantine, type QuarantinedSample } from '../output/quarantine.js';
 import { type DatasetShard, packedShards } from '../shard/dataset-shards.js';
 import type { ShardRecord } from '../shard/new-shard.js';
-import { md5OfFile, OTHER_INDEXES, type OtherIndex } from '../shard/other-indexes.js';
+import { md5OfFile, OTHER_INDEXES } from '../shard/other-indexes.js';
 import { checkSource } from '../source/folder/scan.js';
 import {
   checkWorkers,
@@ -42,7 +43,7 @@ import {
   type VerifyProgress,
   verifyIn,
 } from '../verify/verify.js';
-import { thisThread, WorkerPool } from '../workers/worker-pool.js';
+import { inlineWorker, type PoolWorker, WorkerPool } from '../workers/worker-pool.js';
 import { exchangeShard, keepReplaced } from './exchange.js';
 import { checkBucket } from './packed-bucket.js';
 import { type RepairAnswer, RepairJobs, type ShardWork } from './repair-job.js';
@@ -252,14 +253,9 @@ type RepairPool = WorkerPool<ShardWork, VerifyAnswer | RepairAnswer>;
 async function verifyAndRepair(shards: readonly DatasetShard[], setting: RepairSetting, options: RepairOptions) {
   const script = new URL('./repair-worker.js', import.meta.url);
   const isHere = !setting.decode && isDoneHere(options.workers, shards);
-  const jobs = new RepairJobs(setting);
-  const own = isHere
-    ? thisThread(
-        (job: ShardWork) => jobs.work(job),
-        () => jobs.close(),
-      )
-    : null;
-  const pool: RepairPool = new WorkerPool(script, isHere ? 0 : poolSize(options.workers, shards), () => setting, own);
+  const pool: RepairPool = isHere
+    ? WorkerPool.inline(workerOf(new RepairJobs(setting)))
+    : WorkerPool.ofThreads(script, poolSize(options.workers, shards), () => setting);
   try {
     const faulty = await faultyShards(pool, shards, options);
     if (faulty.size > 0) mkdirSync(setting.workFolder);
@@ -267,6 +263,13 @@ async function verifyAndRepair(shards: readonly DatasetShard[], setting: RepairS
   } finally {
     await pool.close();
   }
+}
+
+function workerOf(jobs: RepairJobs): PoolWorker<ShardWork, VerifyAnswer | RepairAnswer> {
+  return inlineWorker(
+    (job) => jobs.work(job),
+    () => jobs.close(),
+  );
 }
 
 async function faultyShards(

@@ -9,9 +9,7 @@ import {
   type WrittenLayout,
   type WrittenLayoutName,
 } from '@shardtool/format';
-
-/** Contents of an LMDB value: a msgpack map of the sample's fields, or its image alone. */
-export type LmdbValues = 'sample' | 'image';
+import type { LmdbValues } from '../options.js';
 
 /** The layout that the options select. Unlike the layout itself it can be sent to a worker. */
 export interface LayoutChoice {

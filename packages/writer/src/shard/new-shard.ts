@@ -14,8 +14,9 @@ import {
 import { asDiskFull } from '../disk-full.js';
 import { OutputLockedError } from '../errors.js';
 import { checkHeld, type HeldOutput } from '../folder-lock.js';
+import type { OtherIndex } from '../options.js';
 import { type CropIndexCounts, readerOf, writeCropIndex } from './crop-index.js';
-import { md5Of, type OtherIndex, writeDaliIndex } from './other-indexes.js';
+import { md5Of, writeDaliIndex } from './other-indexes.js';
 import { readBack } from './read-back.js';
 import { shardPaths } from './shard-paths.js';
 

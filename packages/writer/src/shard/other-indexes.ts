@@ -6,7 +6,6 @@ import {
   checkDaliName,
   checkWidsName,
   DERIVED_SIDECARS,
-  type DerivedSidecar,
   daliIndex,
   isOfLayout,
   type LayoutName,
@@ -16,9 +15,7 @@ import {
   type WidsShard,
   widsIndex,
 } from '@shardtool/format';
-
-/** Optional sidecar files next to shards: all except their own index. */
-export type OtherIndex = Exclude<DerivedSidecar, 'index'>;
+import type { OtherIndex } from '../options.js';
 
 export const OTHER_INDEXES = DERIVED_SIDECARS.filter((name) => name !== 'index');
 

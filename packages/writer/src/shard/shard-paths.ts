@@ -1,5 +1,5 @@
 import { type OutputLayout, sidecarOfShard, sidecarPath } from '@shardtool/format';
-import type { OtherIndex } from './other-indexes.js';
+import type { OtherIndex } from '../options.js';
 
 /** Paths of a shard below the folder of its dataset. */
 export interface ShardPaths {

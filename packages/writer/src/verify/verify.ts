@@ -16,7 +16,7 @@ import { DatasetTotals } from '../check/check-totals.js';
 import type { Fault } from '../check/faults.js';
 import { type DatasetShard, findDatasetShards, withRemoteCrops } from '../shard/dataset-shards.js';
 import { isSmallWork } from '../workers/small-work.js';
-import { thisThread, WorkerPool } from '../workers/worker-pool.js';
+import { inlineWorker, WorkerPool } from '../workers/worker-pool.js';
 import type { VerifyWorkerData } from './verify-worker.js';
 
 export interface VerifyOptions {
@@ -121,9 +121,10 @@ async function verifyShards(
 ): Promise<VerifyReport> {
   const data: VerifyWorkerData = { decode: options.check === 'decode', maxPixels: MAX_PIXELS };
   const script = new URL('./verify-worker.js', import.meta.url);
-  const own = data.decode || !isDoneHere(options.workers, shards) ? null : CALLER_THREAD;
-  const size = own === null ? poolSize(options.workers, shards) : 0;
-  const pool = new WorkerPool<VerifyJob, VerifyAnswer>(script, size, () => data, own);
+  const pool: VerifyPool =
+    data.decode || !isDoneHere(options.workers, shards)
+      ? WorkerPool.ofThreads(script, poolSize(options.workers, shards), () => data)
+      : WorkerPool.inline(inlineWorker(verifyHere));
   try {
     return await verifyIn((jobs, done) => pool.run(jobs, done, () => undefined), shards, manifest, options);
   } finally {
@@ -131,9 +132,11 @@ async function verifyShards(
   }
 }
 
-const CALLER_THREAD = thisThread<VerifyJob, VerifyAnswer>(async ({ number, shard }) => {
+type VerifyPool = WorkerPool<VerifyJob, VerifyAnswer>;
+
+async function verifyHere({ number, shard }: VerifyJob): Promise<VerifyAnswer> {
   return { number, verdict: await (await import('../check/check-shard.js')).checkShard(shard, null) };
-});
+}
 
 /** True if the work is done before a thread would have started, and the caller did not set `workers`. */
 export function isDoneHere(workers: number | undefined, shards: readonly DatasetShard[]): boolean {

@@ -1,6 +1,6 @@
 import { WorkerDiedError } from '@shardtool/base';
 import { expect, test } from 'vitest';
-import { type Member, WorkerPool } from './worker-pool.js';
+import { type PoolWorker, WorkerPool } from './worker-pool.js';
 
 /** A worker script whose jobs say what it does. */
 const SCRIPT = `
@@ -29,7 +29,7 @@ async function run(jobs: Iterable<Job>, size = 2): Promise<unknown[]> {
   const script = new URL(
     `data:text/javascript,${encodeURIComponent(`import { createRequire } from 'node:module'; const require = createRequire('/'); ${SCRIPT}`)}`,
   );
-  const pool = new WorkerPool<Job, unknown>(script, size, () => stopped);
+  const pool = WorkerPool.ofThreads<Job, unknown>(script, size, () => stopped);
   const results: unknown[] = [];
   try {
     await pool.run(
@@ -71,8 +71,8 @@ test('no job starts after a failure', async () => {
   expect(started).toBe(3);
 });
 
-/** A member in this thread whose jobs end when the test says so. */
-class Slow implements Member<number, number> {
+/** A worker in this thread whose jobs end when the test says so. */
+class Slow implements PoolWorker<number, number> {
   readonly started: number[] = [];
   readonly #open = new Map<number, { free: () => void; end: () => void }>();
 
@@ -98,12 +98,9 @@ class Slow implements Member<number, number> {
   async end(): Promise<void> {}
 }
 
-test('the thread that made the pool does jobs, takes the next when it is free, and never has more than two', async () => {
+test('a pool that runs inline starts a second job when the first only waits for the disk, and never a third', async () => {
   const own = new Slow();
-  const pool = new WorkerPool<number, number>(new URL('data:text/javascript,'), 0, () => null, {
-    member: own,
-    isEnough: true,
-  });
+  const pool = WorkerPool.inline(own);
   const results: number[] = [];
   const run = pool.run(
     [1, 2, 3],

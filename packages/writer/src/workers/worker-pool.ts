@@ -15,11 +15,11 @@ export const END = null;
  */
 const YOUNG_GENERATION_MB = 12;
 
-/** Runs the jobs of a pool: a worker thread, or the thread that created the pool. */
-export interface Member<Job, Result> {
+/** Runs the jobs of a pool: a worker thread, or the calling thread if the pool runs inline. */
+export interface PoolWorker<Job, Result> {
   /** Sends a message that is not answered. */
-  post(news: unknown): void;
-  /** Runs a job. `free` is called when the member can start another job before this one has ended. */
+  post(message: unknown): void;
+  /** Runs a job. `free` is called when the worker can start another job before this one has ended. */
   run(job: Job, free: () => void): Promise<Result>;
   end(): Promise<void>;
 }
@@ -31,7 +31,7 @@ interface OpenJob<Result> {
 }
 
 /** One worker thread. It answers jobs in order. When it dies, its open jobs and all later ones fail. */
-class PoolWorker<Job, Result> implements Member<Job, Result> {
+class JobThread<Job, Result> implements PoolWorker<Job, Result> {
   readonly #thread: WorkerThread<Answer<Result> | typeof FREE>;
   /** The oldest job is answered first. */
   readonly #open: OpenJob<Result>[] = [];
@@ -79,117 +79,63 @@ class PoolWorker<Job, Result> implements Member<Job, Result> {
   }
 }
 
-/** The thread that creates the pool, as one of its members. */
-export interface CallerThread<Job, Result> {
-  readonly member: Member<Job, Result>;
-  /** No other thread is started before {@link WorkerPool.start}. */
-  readonly isEnough: boolean;
-  /** Once threads have started they do all the work, because this thread then has other work to do. */
-  readonly isSubstitute?: boolean;
-}
-
-/** Makes the creating thread the only member. `work` runs a job, and `end` frees its resources. */
-export function thisThread<Job, Result>(
-  work: (job: Job) => Promise<Result>,
-  end: () => Promise<void> = async () => undefined,
-): CallerThread<Job, Result> {
-  return { member: { post: () => undefined, run: work, end }, isEnough: true };
-}
-
-/** Maximum number of open jobs per member: one in progress, and one whose bytes are being written to disk. */
+/** Maximum number of open jobs per worker: one in progress, and one whose bytes are being written to disk. */
 const MAX_OPEN = 2;
 
-/**
- * A fixed number of worker threads that share jobs, and with `own` also the thread that creates the pool. The creator
- * must close the pool.
- */
+/** Runs jobs, either in worker threads or inline in the thread that creates the pool. The creator must close the pool. */
 export class WorkerPool<Job, Result> {
   /** True if a worker waits for a file system that does not answer: it cannot be terminated, and is abandoned. */
   #hangs = false;
-  readonly #start: () => readonly Member<Job, Result>[];
-  #threads: readonly Member<Job, Result>[] | null = null;
-  readonly #own: readonly Member<Job, Result>[];
-  readonly #isSubstitute: boolean;
-  /** Messages for threads that are not started yet. */
-  #pendingMessages: unknown[] = [];
+  readonly #workers: readonly PoolWorker<Job, Result>[];
+
+  private constructor(workers: readonly PoolWorker<Job, Result>[]) {
+    this.#workers = workers;
+  }
 
   /** Starts `size` threads on `script`; thread i gets `dataOf(i)` as its workerData. */
-  constructor(
+  static ofThreads<Job, Result>(
     script: URL,
     size: number,
     dataOf: (worker: number) => unknown,
-    own: CallerThread<Job, Result> | null = null,
-  ) {
-    this.#start = () => Array.from({ length: size }, (_, i) => new PoolWorker(script, `Worker ${i}`, dataOf(i)));
-    this.#own = own === null ? [] : [own.member];
-    this.#isSubstitute = own?.isSubstitute ?? false;
-    if (own?.isEnough !== true) this.#threads = this.#start();
+  ): WorkerPool<Job, Result> {
+    return new WorkerPool(
+      Array.from({ length: size }, (_, i) => new JobThread<Job, Result>(script, `Worker ${i}`, dataOf(i))),
+    );
   }
 
-  /** Members that take jobs now. */
-  get #members(): readonly Member<Job, Result>[] {
-    if (this.#threads === null) return this.#own;
-    return this.#isSubstitute ? this.#threads : [...this.#own, ...this.#threads];
+  /** Runs every job with `worker`, in the calling thread. */
+  static inline<Job, Result>(worker: PoolWorker<Job, Result>): WorkerPool<Job, Result> {
+    return new WorkerPool([worker]);
   }
 
   /** Sends every worker a message that it does not answer. */
   broadcast(message: unknown): void {
-    if (this.#threads === null) this.#pendingMessages.push(message);
-    for (const member of this.#members) member.post(message);
+    for (const worker of this.#workers) worker.post(message);
   }
 
   /**
-   * Runs the jobs, each on the next free member, and passes each result to `done`, which it awaits. After a failure it
+   * Runs the jobs, each on the next free worker, and passes each result to `done`, which it awaits. After a failure it
    * calls `stop` and starts no further job. It throws the first error when the running jobs have ended.
    */
   async run(jobs: Iterable<Job>, done: (result: Result) => unknown, stop: () => void): Promise<void> {
-    await this.#share(this.#members, jobs, done, stop);
-  }
-
-  /** Like {@link run}, but only in threads, so that the calling thread can do something else. */
-  async runInThreads(jobs: Iterable<Job>, stop: () => void): Promise<void> {
-    await this.#share(this.start(), jobs, () => undefined, stop);
-  }
-
-  /** True if threads have not been started yet. */
-  get waits(): boolean {
-    return this.#threads === null;
-  }
-
-  /** Starts the threads that are not running yet. */
-  start(): readonly Member<Job, Result>[] {
-    if (this.#threads === null) {
-      this.#threads = this.#start();
-      for (const thread of this.#threads) for (const message of this.#pendingMessages) thread.post(message);
-      this.#pendingMessages = [];
-    }
-    return this.#threads;
-  }
-
-  async #share(
-    members: readonly Member<Job, Result>[],
-    jobs: Iterable<Job>,
-    done: (result: Result) => unknown,
-    stop: () => void,
-  ): Promise<void> {
     const queue = jobs[Symbol.iterator]();
     let failure: { error: unknown } | undefined;
-    const finish = async (member: Member<Job, Result>, job: Job, free: () => void): Promise<void> => {
+    const finish = async (worker: PoolWorker<Job, Result>, job: Job, free: () => void): Promise<void> => {
       try {
-        await done(await member.run(job, free));
+        await done(await worker.run(job, free));
       } catch (error) {
         this.#hangs ||= error instanceof errors.SourceTimeoutError;
         if (failure === undefined) stop();
         failure ??= { error };
       }
     };
-    const work = async (member: Member<Job, Result>): Promise<void> => {
+    const work = async (worker: PoolWorker<Job, Result>): Promise<void> => {
       const open = new Set<Promise<void>>();
       while (failure === undefined) {
         const next = queue.next();
         if (next.done) break;
         await new Promise<void>((free) => {
-          const job = finish(member, next.value, free).finally(() => {
+          const job = finish(worker, next.value, free).finally(() => {
             open.delete(job);
             free();
           });
@@ -199,12 +145,20 @@ export class WorkerPool<Job, Result> {
       }
       await Promise.all(open);
     };
-    await Promise.all(members.map(work));
+    await Promise.all(this.#workers.map(work));
     if (failure !== undefined) throw failure.error;
   }
 
   async close(): Promise<void> {
     if (this.#hangs) return;
-    await Promise.all([...(this.#threads ?? []), ...this.#own].map((member) => member.end()));
+    await Promise.all(this.#workers.map((worker) => worker.end()));
   }
+}
+
+/** A worker for {@link WorkerPool.inline} that needs no messages. `work` runs a job, and `end` frees its resources. */
+export function inlineWorker<Job, Result>(
+  work: (job: Job) => Promise<Result>,
+  end: () => Promise<void> = async () => undefined,
+): PoolWorker<Job, Result> {
+  return { post: () => undefined, run: work, end };
 }

@@ -12,7 +12,6 @@ import type { PackWork } from '../make-plan.js';
 import type { PreparedPack } from '../prepare.js';
 import type { PrepareWork } from '../survey.js';
 import type { LookedShard, PackedShard, PackJob, PackNews, PackSetting } from './pack-jobs.js';
-import { startThreads } from './pack-workers.js';
 
 /**
  * Writes the shards of this part, or keeps finished ones. If too many samples are bad, the remaining shards are only
@@ -50,7 +49,7 @@ export async function packShards(work: PackWork, header: PlanHeader, checkTimes:
     const jobs = function* (): Generator<PackJob> {
       for (const shard of mine) yield { type: isOver ? 'look' : 'shard', ...shard };
     };
-    startThreads(workers, work.flight, { shards: mine.length, files, bytes });
+    workers.chooseFor({ shards: mine.length, files, bytes });
     await workers.run(jobs(), async (result) => {
       const shard = result as PackedShard | LookedShard;
       badIn.set(shard.shard, shard.quarantined);
@@ -121,7 +120,7 @@ export async function checkPlanned(
   function* jobs(): Generator<PackJob> {
     for (const plan of shards()) yield { type: 'check', plan: encodeShardPlan(plan) };
   }
-  startThreads(workers, work.flight, { shards: shardCount, files: facts.files, bytes: facts.sourceBytes });
+  workers.chooseFor({ shards: shardCount, files: facts.files, bytes: facts.sourceBytes });
   await workers.run(jobs(), (result) => checked.push(result as CheckedShard));
   return checked;
 }

@@ -1,39 +1,69 @@
 import { setImmediate } from 'node:timers/promises';
 import type { StorageOptions } from '@shardtool/storage';
-import type { HashedFiles, HashPartsJob } from '../../dedupe/hash-files.js';
-import type { Report } from '../../shard/shard-job.js';
+import type { HashedFiles, Hasher } from '../../dedupe/hash-files.js';
+import { type CheckedOptions, imageStepOptions } from '../../options.js';
 import type { InFlight } from '../../source/ahead/in-flight.js';
 import { createMeasureTurn, isMeasured, measureAhead, measureSlices } from '../../source/folder/measure.js';
 import type { SourceFiles } from '../../source/source-files.js';
 import { sourceKind } from '../../source/source-kinds.js';
 import { isSmallWork } from '../../workers/small-work.js';
-import { WorkerGroup } from '../../workers/worker-group.js';
-import type { Member } from '../../workers/worker-pool.js';
+import { type Place, WorkerGroup } from '../../workers/worker-group.js';
 import { type PackJob, PackJobs, type PackNews, type PackResult } from './pack-jobs.js';
 
-/** The workers of one pack. */
-export type PackWorkers = WorkerGroup<PackJob, PackResult>;
-
-/** Share of the work that the packing thread does itself: some of it, all of it if there is little, or none. */
-export type OwnShare = 'some' | 'all-of-little' | 'none';
-
-/**
- * Creates `size` threads; the packing thread is one of them if it has a share. With `isEnough`, or if it does all of
- * little work, the others wait for their `start`.
- */
-export function createPackWorkers(size: number, share: OwnShare, isEnough: boolean): PackWorkers {
-  const isSubstitute = share === 'all-of-little';
-  const own = (report: Report) => ({ member: callerThread(report), isEnough: isEnough || isSubstitute, isSubstitute });
-  return new WorkerGroup(new URL('./pack-worker.js', import.meta.url), size, share === 'none' ? null : own);
+/** The amount of work of a pack. */
+interface PackSize {
+  readonly shards: number;
+  readonly files: number;
+  readonly bytes: number;
 }
 
-function callerThread(report: Report): Member<PackJob, PackResult> {
-  const jobs = new PackJobs(report, true);
-  return {
-    post: (news) => jobs.take(news as PackNews),
-    run: async (job, free) => jobs.work(job, free),
-    end: async () => jobs.close(),
+/** Where the jobs of a pack run, or a function that decides it by the size of the work. */
+type PlaceOfJobs = Place | ((size: PackSize) => Place);
+
+/**
+ * Decides where the jobs of a pack run. Starting threads takes time, so little work runs inline, and so does a single
+ * shard. Work that would block the calling thread for long runs in threads: codecs, and unless there is little of it,
+ * also uploads, hashing, and indexes of whole shards. With `isAhead` many files are read concurrently.
+ */
+function placeOfJobs(options: CheckedOptions, isElsewhere: boolean, isAhead: boolean): PlaceOfJobs {
+  const { decode, recode, stripMetadata } = imageStepOptions(options);
+  if (decode || stripMetadata || recode !== null) return 'threads';
+  if (options.workers > 1 && !options.isWorkersDefault) return 'threads';
+  const blocks = isElsewhere || options.dedupe || options.index.length > 0;
+  if (options.workers === 1 && !blocks) return 'inline';
+  return (size) => {
+    if (size.shards <= 1 && !blocks) return 'inline';
+    return isAhead || !isSmallWork(size) ? 'threads' : 'inline';
   };
+}
+
+/** The workers of one pack. The creator must close them. */
+export class PackWorkers extends WorkerGroup<PackJob, PackResult> {
+  readonly #placeOf: (size: PackSize) => Place;
+
+  constructor(options: CheckedOptions, isElsewhere: boolean, isAhead: boolean) {
+    super({
+      script: new URL('./pack-worker.js', import.meta.url),
+      size: options.workers,
+      inline: (report) => {
+        const jobs = new PackJobs(report, true);
+        return {
+          post: (news) => jobs.take(news as PackNews),
+          run: async (job, free) => jobs.work(job, free),
+          end: async () => jobs.close(),
+        };
+      },
+    });
+    const place = placeOfJobs(options, isElsewhere, isAhead);
+    this.#placeOf = typeof place === 'function' ? place : () => place;
+    // These threads start while this thread searches for files.
+    if (place === 'threads') this.runIn(place);
+  }
+
+  /** Chooses where all jobs run. Only the first call counts. */
+  chooseFor(size: PackSize): void {
+    this.runIn(this.#placeOf(size));
+  }
 }
 
 /** Where the files of a source are, and how they are asked for. */
@@ -42,10 +72,10 @@ interface SourcePlace {
   readonly storage: StorageOptions | undefined;
 }
 
-/**
- * Fills in the size of each file below `root` (with a trailing "/"). This thread starts while the workers are still
- * starting, and is often done before they are. It yields after each slice.
- */
+/** This thread measures up to this many local files in less time than other threads take to start. */
+const MEASURED_ALONE = 20_000;
+
+/** Fills in the size of each file below `root` (with a trailing "/"). */
 export async function measureFiles(
   workers: PackWorkers,
   place: SourcePlace,
@@ -61,15 +91,14 @@ export async function measureFiles(
   }
   const turn = createMeasureTurn();
   shareFiles(workers, place, files, null);
-  const isAlone = workers.waits && isSmallWork({ files: files.count, bytes: 0 });
-  const helped = isAlone ? Promise.resolve() : workers.runInThreads({ type: 'measure', turn });
+  if (files.count <= MEASURED_ALONE) return measureSlicesHere(workers, root, files, turn);
+  // So many files have more than one shard, or take long enough for a thread to start.
+  workers.chooseFor({ shards: Number.POSITIVE_INFINITY, files: files.count, bytes: 0 });
+  const helped = workers.inThreads({ type: 'measure', turn });
   // An error that ends a worker here also ends its next job.
   helped.catch(() => undefined);
   try {
-    for (const measured of measureSlices(root, files, turn)) {
-      workers.count(measured, 0);
-      await setImmediate();
-    }
+    await measureSlicesHere(workers, root, files, turn);
   } catch (stopped) {
     await helped;
     throw stopped;
@@ -77,14 +106,17 @@ export async function measureFiles(
   if (!isMeasured(files, turn)) await helped;
 }
 
-/** Starts the waiting threads, if there is work for them. A slow source has enough work with more than one shard. */
-export function startThreads(
+/** Measures in this thread, until no slice is left, and yields after each slice. */
+async function measureSlicesHere(
   workers: PackWorkers,
-  flight: InFlight | null,
-  work: { readonly shards: number; readonly files: number; readonly bytes: number },
-): void {
-  const isForThreads = workers.hasSubstitute || work.shards > 1;
-  if (isForThreads && (flight !== null || !isSmallWork(work))) workers.start();
+  root: string,
+  files: SourceFiles,
+  turn: ReturnType<typeof createMeasureTurn>,
+): Promise<void> {
+  for (const measured of measureSlices(root, files, turn)) {
+    workers.count(measured, 0);
+    await setImmediate();
+  }
 }
 
 /** Sends the measured files to the workers. */
@@ -100,31 +132,19 @@ export function shareFiles(
 /** Number of files per job: few enough that all threads finish at about the same time. */
 const HASHED_AT_ONCE = 256;
 
-/** Computes the sha256 of measured files, and passes on the digests as they arrive. The files have this many bytes. */
-export async function hashInWorkers(
-  workers: PackWorkers,
-  files: Uint32Array,
-  bytes: number,
-  done: (hashed: HashedFiles) => void,
-): Promise<void> {
-  if (!isSmallWork({ files: files.length, bytes })) workers.start();
-  await workers.run(hashJobs(files), (result) => done(result as HashedFiles));
+/** Hashes measured files, and parts of shards, in the workers of a pack. */
+export function hasherOf(workers: PackWorkers): Hasher {
+  return {
+    files: (numbers, done) => workers.run(hashJobs(numbers), (result) => done(result as HashedFiles)),
+    parts: (parts, done) => {
+      const jobs = parts.map((job) => ({ type: 'hash-parts', ...job }) as const);
+      return workers.run(jobs, (result) => done(result as HashedFiles));
+    },
+  };
 }
 
 function* hashJobs(files: Uint32Array): Generator<PackJob> {
   for (let from = 0; from < files.length; from += HASHED_AT_ONCE) {
     yield { type: 'hash', numbers: files.slice(from, from + HASHED_AT_ONCE) };
   }
-}
-
-/** Like {@link hashInWorkers}, for parts of other files. */
-export async function hashPartsInWorkers(
-  workers: PackWorkers,
-  parts: readonly HashPartsJob[],
-  work: { readonly files: number; readonly bytes: number },
-  done: (hashed: HashedFiles) => void,
-): Promise<void> {
-  if (!isSmallWork(work)) workers.start();
-  const jobs = parts.map((job) => ({ type: 'hash-parts', ...job }) as const);
-  await workers.run(jobs, (result) => done(result as HashedFiles));
 }
