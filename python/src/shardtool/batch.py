@@ -123,6 +123,8 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
     #: float32 [n, count, 3]: x, y and what was given with them (COCO: 0 not labelled, 1 hidden, 2 visible).
     keypoints: Any = None
     polygons: Optional[Polygons] = None
+    #: With ``python_transform``, uint64 [n]: the seed of each row, from the loader's seed, the epoch and the sample.
+    row_seeds: Any = None
     #: With ``fields``, by name: numbers as an array [n] (int64, or float64 with NaN for a sample that has none), npy as
     #: an array [n, ...] if all have one shape; else a list with the value of each row, None for a sample that has none.
     fields: Mapping[str, Any] = MappingProxyType({})
@@ -248,6 +250,9 @@ def read_batch(frame: Frame, in_slot: MakeArray, to: Arrays) -> Batch:
         batch.mix = Mix(header["mix"]["name"], header["mix"]["weight"], to.values(others))
     if header["objects"] is not None:
         _add_objects(batch, header["objects"], take, to)
+    if header["hasRowSeeds"]:
+        words = np.frombuffer(take(8 * size), np.uint32).astype(np.uint64).reshape(-1, 2)
+        batch.row_seeds = (words[:, 0] << np.uint64(32)) | words[:, 1]
     batch.fields = {field["name"]: _field(field, size, take, to) for field in header["fields"]}
     return batch
 

@@ -62,6 +62,10 @@ class StaleIteratorError(ShardtoolError, RuntimeError):
     """A loop over a loader went on after another one had begun, or after the loader was closed."""
 
 
+class PythonTransformError(ShardtoolError, RuntimeError):
+    """A function given as ``python_transform`` cannot be used, or its worker processes cannot run."""
+
+
 class ForkedLoaderError(ShardtoolError, RuntimeError):
     """A loader was used in a process other than the one that made it."""
 

@@ -154,8 +154,12 @@ def storage_for_reader(storage: Mapping[str, Any]) -> Dict[str, Any]:
 def _workers_of_this_rank() -> int | None:
     """The ranks of one machine (torchrun counts them) share its cores. None: the reader takes all."""
     ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
-    if not ranks.isdigit() or int(ranks) < 2:
-        return None
+    return cores_of_this_rank() if ranks.isdigit() and int(ranks) > 1 else None
+
+
+def cores_of_this_rank() -> int:
+    """Cores of this process, divided by the ranks of this machine."""
+    ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return max(1, cores // int(ranks))
+    return max(1, cores // max(1, int(ranks) if ranks.isdigit() else 1))

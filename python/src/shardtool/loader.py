@@ -9,6 +9,7 @@ from types import GenericAlias, MappingProxyType
 from typing import (
     TYPE_CHECKING,
     Any,
+    Callable,
     Dict,
     Generic,
     Iterable,
@@ -25,12 +26,14 @@ from .attributes import KnownAttributes
 from .batch import Array, Batch, Images, arrays, read_batch
 from .cuda import AHEAD, Cuda, DeviceBatches, PinnedSlots, Values
 from .errors import ForkedLoaderError, OptionError, ShardtoolError, StaleIteratorError
-from .for_reader import options_for_reader, seen_for_reader
+from .for_reader import cores_of_this_rank, options_for_reader, seen_for_reader
 from .held_slots import HeldSlots, no_slot
 from .location import Location, absolute
 from .loop import LoaderIterator
 from .mixture import Mixture
 from .options import LoaderArguments
+from .python_transform.batches import AHEAD as PYTHON_AHEAD
+from .python_transform.batches import PythonBatches, PythonOptions, check_python_options
 from .ranks import rank_sources
 from .reader_process import ReaderProcess
 
@@ -74,6 +77,11 @@ class Loader(KnownAttributes, Generic[Array, Images]):
     A location may be ``s3://bucket/shards``, ``gs://...``, ``https://...`` or ``hf://datasets/user/name@revision``
     (HF_TOKEN, HF_ENDPOINT); ``storage`` says how it is asked
     (``endpoint_url``, ``region``, ``unsigned``, ``requester_pays``), and what is left out comes from the environment.
+
+    ``python_transform`` is a function of your own (or one of albumentations or torchvision) that ``python_workers``
+    processes call with each image, behind ``transform``; see docs/python-transform.md. A sample that takes longer than
+    ``python_timeout`` seconds is a bad sample. ``python_start_method`` is how the processes start ("fork", "spawn",
+    "forkserver"). Default: that of multiprocessing.
 
     The child starts when something is first asked of it. It belongs to the process that made the loader: in a forked
     one every use raises :class:`ForkedLoaderError`.
@@ -166,6 +174,10 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         features: Optional[Mapping[str, str]] = None,
         max_sample_bytes: Optional[int] = None,
         storage: Optional[Mapping[str, Any]] = None,
+        python_transform: Optional[Callable[..., Any]] = None,
+        python_workers: Optional[int] = None,
+        python_timeout: Optional[float] = None,
+        python_start_method: Optional[Literal["fork", "spawn", "forkserver"]] = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
         if not isinstance(reuse, bool):
@@ -189,9 +201,25 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         self._location = location.as_location() if isinstance(location, Mixture) else absolute(location)
         self._seen = seen_for_reader(overlay, split, layout, features, exclude_keys, max_sample_bytes, storage)
         self._arrays = arrays(output)
+        self._python: Optional[PythonOptions] = None
+        if python_transform is not None:
+            check_python_options(python_workers, python_timeout, python_start_method, device, options)
+            self._python = PythonOptions(
+                python_transform,
+                python_workers or cores_of_this_rank(),
+                python_timeout,
+                python_start_method,
+                str(options.get("on_bad_sample") or "raise"),
+                self._arrays,
+                with_keys,
+                reuse,
+            )
+            self._arrays = arrays("numpy")
+        elif (python_workers, python_timeout, python_start_method) != (None, None, None):
+            raise OptionError("python_workers, python_timeout and python_start_method belong to python_transform.")
         self._with_keys = with_keys
         self._reuse = reuse
-        self._options = options_for_reader(options, _slots_in_use(device, reuse))
+        self._options = options_for_reader(options, _slots_in_use(device, reuse, self._python))
         self._owner = os.getpid()
         self._reader: Optional[ReaderProcess] = None
         self._dataset: Dict[str, Any] = {}
@@ -207,7 +235,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         #: After the last batch that was delivered.
         self._delivered: Optional[Dict[str, Any]] = None
         #: On the way to a device, only the copies use a slot.
-        self._held = HeldSlots(_slots(self._options), reuse=reuse or device != "cpu")
+        self._held = HeldSlots(_slots(self._options), reuse=reuse or device != "cpu" or self._python is not None)
         #: Raised with every loop, and where one ends from outside: only the latest may go on.
         self._loops = 0
         #: How often the loader was closed; held while a reader starts.
@@ -289,8 +317,11 @@ class Loader(KnownAttributes, Generic[Array, Images]):
 
     def report(self) -> Dict[str, Any]:
         """Where the time of the loop went, in milliseconds, what bounds it, and which samples were bad."""
-        report = self._start().ask("report")["report"]
-        return {_snake(name): value for name, value in report.items()}
+        answer = self._start().ask("report")["report"]
+        report = {_snake(name): value for name, value in answer.items()}
+        if self._python is not None:
+            self._python.add_to_report(report)
+        return report
 
     def close(self) -> None:
         """Ends the reader; batches stay as they are. The loader may be used again.
@@ -363,7 +394,8 @@ class Loader(KnownAttributes, Generic[Array, Images]):
             "open",
             location=self._location,
             options=options,
-            withKeys=self._with_keys,
+            withKeys=self._with_keys or self._python is not None,
+            withRowSeeds=self._python is not None,
             seen=self._seen,
             held=self._held.numbers(),
             ranks=self._opened_for[1],
@@ -377,6 +409,8 @@ class Loader(KnownAttributes, Generic[Array, Images]):
             self._pinned.release()
         if reader is not None:
             reader.close()
+        if self._python is not None:
+            self._python.close()
 
     def _begin(self, closes: int) -> ReaderProcess:
         """Begins a loop with this reader."""
@@ -385,8 +419,10 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         self._has_delivered = False
         return reader
 
-    def _batches(self, reader: ReaderProcess) -> Optional[DeviceBatches]:
-        """What takes the batches of a loop to the device; None where they stay on the host."""
+    def _batches(self, reader: ReaderProcess) -> Optional[Union[DeviceBatches, PythonBatches]]:
+        """What does more with the batches of a loop: takes them to a device, or through the user's function."""
+        if self._python is not None:
+            return PythonBatches(self, reader, self._python)
         if self._values is None:
             return None
         assert self._cuda is not None and self._pinned is not None
@@ -424,6 +460,10 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         in_slot = no_slot if header["images"] is None else self._held.hold(header["number"], reader.memory())
         return read_batch(frame, in_slot, self._arrays), header
 
+    def _pinned_copy(self, batch: Batch[Array, Images]) -> Batch[Array, Images]:
+        """The batch in page-locked memory, if that is asked for."""
+        return batch if self._cuda is None else _copied_to_pinned(batch, self._cuda)
+
     def _hold_until(self, event: Any) -> None:
         """The slot of the batch that was received last is in use until this event."""
         self._held.hold_until(event)
@@ -449,8 +489,10 @@ def _slots(options: Mapping[str, Any]) -> int:
     return slots if isinstance(slots, int) else 0
 
 
-def _slots_in_use(device: str, reuse: bool) -> int:
+def _slots_in_use(device: str, reuse: bool, python: Optional[PythonOptions]) -> int:
     """Slots beside those of the batches that are made ahead."""
+    if python is not None:
+        return PYTHON_AHEAD
     if device != "cpu":
         return AHEAD
     # A loop still refers to its batch when it requests the next one.

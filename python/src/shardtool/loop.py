@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Generic, Optional
+from typing import TYPE_CHECKING, Generic, Optional, Union
 
 from .batch import Array, Batch, Images
 from .errors import StaleIteratorError
@@ -11,6 +11,7 @@ from .errors import StaleIteratorError
 if TYPE_CHECKING:
     from .cuda import DeviceBatches
     from .loader import Loader
+    from .python_transform.batches import PythonBatches
     from .reader_process import ReaderProcess
 
 
@@ -21,7 +22,7 @@ class LoaderIterator(Generic[Array, Images]):
         self._loader = loader
         self._number = number
         self._reader: Optional[ReaderProcess] = None
-        self._device_batches: Optional[DeviceBatches] = None
+        self._more_batches: Optional[Union[DeviceBatches, PythonBatches]] = None
         self._over = False
         self._turn = threading.RLock()
 
@@ -46,12 +47,12 @@ class LoaderIterator(Generic[Array, Images]):
         loader = self._loader
         loader._check_process()
         closes = loader._closes
-        is_over = self._device_batches is not None and self._device_batches.is_over
+        is_over = self._more_batches is not None and self._more_batches.is_over
         if loader._loops != self._number or (self._reader is not None and self._reader.is_closed and not is_over):
             raise StaleIteratorError("This loop cannot go on: the loader was closed since, or another loop has begun.")
         if self._reader is None:
             self._reader = loader._begin(closes)
-            self._device_batches = loader._batches(self._reader)
-        if self._device_batches is not None:
-            return self._device_batches.next()
+            self._more_batches = loader._batches(self._reader)
+        if self._more_batches is not None:
+            return self._more_batches.next()
         return loader._next_batch(self._reader)

@@ -160,6 +160,10 @@ class _PythonOptions(Seen, total=False):
     mean: Sequence[float] | None
     std: Sequence[float] | None
     pin_memory: bool
+    python_transform: Callable[..., Any] | None
+    python_workers: int | None
+    python_timeout: float | None
+    python_start_method: Literal["fork", "spawn", "forkserver"] | None
 
 
 class LoaderArguments(LoaderOptions, _PythonOptions, total=False):

@@ -28,6 +28,15 @@ _SHOWN_STDERR_LINES = 8
 
 _Result = TypeVar("_Result")
 
+#: Readers that this process has started, or inherited.
+_STARTED: weakref.WeakSet[ReaderProcess] = weakref.WeakSet()
+
+
+def close_inherited() -> None:
+    """In a forked process: closes its copies of pipes to readers, which end when nothing has their input open."""
+    for reader in list(_STARTED):
+        reader._end()
+
 
 class ReaderProcess:
     """Starts the reader, which ends with :meth:`close`, when this object is collected, and with this process.
@@ -86,6 +95,7 @@ class ReaderProcess:
         wake, self._wake = os.pipe()
         descriptors = (self._slot_file, wake, self._wake)
         self._finalizer = weakref.finalize(self, _end, self._process, descriptors, os.getpid())
+        _STARTED.add(self)
         return wake
 
     def _set_up(self, wake: int) -> None:
@@ -111,6 +121,11 @@ class ReaderProcess:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def slot_file(self) -> int:
+        """The descriptor of the file that has the slots."""
+        return self._slot_file
 
     @property
     def is_closed(self) -> bool:

@@ -31,6 +31,7 @@ function batchOf(parts: Partial<Batch>): Batch {
     indices: Float64Array.of(7, 2 ** 40),
     datasetIndex: null,
     keys: ['a', 'ü'],
+    rowSeeds: new Uint32Array(4),
     fields: {},
     release: () => {},
     ...parts,

@@ -11,7 +11,7 @@ export interface FramedBatch {
   /**
    * int32 labels [n], uint8 valid [n], float64 numbers [n], of a mixture int32 source [n]; with buckets int32 [n, 2] three times,
    * of the crops; then the images that lie in no slot; then the other labels of a mix, int32 [n]; then what lies on the images; then
-   * the fields' bytes.
+   * the seeds of rows, uint32 [n, 2]; then the fields' bytes.
    */
   readonly parts: readonly Uint8Array[];
 }
@@ -19,6 +19,8 @@ export interface FramedBatch {
 /** What a batch does not say of itself: how its pixels lie, what its fields hold, and whether its keys are asked for. */
 export interface Shown {
   readonly withKeys: boolean;
+  /** Whether the seeds of rows are asked for. */
+  readonly withRowSeeds?: boolean;
   readonly dtype: Dtype;
   readonly layout: 'nhwc' | 'nchw';
   /** Which fields hold numbers, and come as an array. */
@@ -36,6 +38,7 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
   for (const bytes of encoded ?? []) parts.push(bytes);
   if (mix !== null) parts.push(bytesOf(mix.otherLabels));
   const objects = frameObjects(batch, parts);
+  if (shown.withRowSeeds) parts.push(bytesOf(batch.rowSeeds));
   const header = {
     kind: 'batch',
     number,
@@ -54,6 +57,7 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
     objects,
     isMixture: datasetIndex !== null,
     crops: crops.length,
+    hasRowSeeds: shown.withRowSeeds ?? false,
     keys: shown.withKeys ? batch.keys : null,
     fields: Object.entries(batch.fields).map(([name, values]) => ({
       name,

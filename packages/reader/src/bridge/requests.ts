@@ -41,6 +41,8 @@ const schema = z.discriminatedUnion('kind', [
     /** Those of the loader, checked there; `epochsPerLoop` may be {@link ENDLESS}. */
     options: z.record(z.string(), z.unknown()),
     withKeys: z.boolean(),
+    /** Each row comes with a seed for functions of Python. */
+    withRowSeeds: z.boolean(),
     seen,
     held,
     /** Where Python finds its rank, if the options do not say it. */

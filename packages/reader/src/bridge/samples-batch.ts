@@ -57,6 +57,7 @@ function facts(samples: readonly Pick<Sample, 'number' | 'key' | 'cls'>[]): Batc
     indices: Float64Array.from(samples, ({ number }) => number),
     datasetIndex: null,
     keys: samples.map(({ key }) => key),
+    rowSeeds: new Uint32Array(2 * samples.length),
     fields: {},
     release() {},
   };

@@ -75,7 +75,7 @@ export class Session {
     }
   }
 
-  async #open({ location, options, withKeys, seen, held, ranks }: RequestOf<'open'>): Promise<Answer> {
+  async #open({ location, options, withKeys, withRowSeeds, seen, held, ranks }: RequestOf<'open'>): Promise<Answer> {
     await this.#end();
     await this.#loader?.close();
     this.#keep(held);
@@ -83,7 +83,8 @@ export class Session {
     const { rank, worldSize } = resolveRanks(options, ranks);
     const given = { ...options, rank, worldSize, reuse: 'manual', slotFile: this.#slotFile } as const;
     this.#loader = new Loader(this.#dataset, given, new Progress(), this.#slots);
-    this.#shown = { withKeys, ...shownOf(options), numberTypes: await numberTypesOf(namesIn(options), this.#dataset) };
+    const numberTypes = await numberTypesOf(namesIn(options), this.#dataset);
+    this.#shown = { withKeys, withRowSeeds, ...shownOf(options), numberTypes };
     return opened(this.#dataset);
   }
 

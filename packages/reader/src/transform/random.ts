@@ -17,6 +17,7 @@ export const FIRST_NUMBER = {
   pixelsStep: 10_240,
   mix: 12_288,
   batchStep: 14_336,
+  rowSeeds: 16_124,
   /** The last 256 numbers: one per field. */
   captionSampling: 16_128,
 } as const;

@@ -71,6 +71,11 @@ export interface Batch<Content extends BatchContent = BatchContent> extends Obje
   /** Of a mixture: which dataset of its list each sample is from, int32 [n]; else null. */
   readonly datasetIndex: Int32Array | null;
   readonly keys: readonly string[];
+  /**
+   * Two random words per row, uint32 [n, 2], for generators of your own code. They depend only on seed, epoch, sample and how often
+   * the sample occurred before in its epoch, so they are the same for any number of workers and ranks, and after a resume.
+   */
+  readonly rowSeeds: Uint32Array;
   /** Values of the fields and label columns that come along, by name; null where a sample lacks one. */
   readonly fields: Readonly<Record<string, readonly (FieldValue | null)[]>>;
   /** With the option `reuse`: the memory of this batch may be filled again. Its arrays must not be used after that. */

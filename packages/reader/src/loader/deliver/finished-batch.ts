@@ -2,6 +2,7 @@ import { nameTable } from '@shardtool/format';
 import type { CheckedAnnotations } from '../../annotations/options.js';
 import { layOutRecord, NO_OBJECTS, readRecords } from '../../annotations/record.js';
 import type { Size } from '../../transform/crops.js';
+import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
 import type { Dtype } from '../../transform/values.js';
 import { keyOf, locate, placeOf } from '../read/block.js';
 import { keptImageColumn } from '../read/readers/image-column.js';
@@ -33,6 +34,8 @@ export interface FinishedBatchOptions {
   /** Arrays over shared memory are copied, and so the consumer's own. */
   readonly copies: boolean;
   readonly isMixture: boolean;
+  /** The seed of each dataset. */
+  readonly seeds: readonly number[];
 }
 
 /** The complete batch for the consumer. Its blocks are still in memory; `release` is called at most once. */
@@ -43,6 +46,7 @@ export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptio
   if (options.whole) pending.labels.set(engine.facts.labels(pending.slot, rows));
   const mix = options.whole ? engine.facts.mix(pending.slot) : null;
   let keys: readonly string[] | undefined;
+  let rowSeeds: Uint32Array | undefined;
   let released = false;
   return {
     epoch: pending.epoch,
@@ -65,6 +69,10 @@ export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptio
       keys ??= pending.blocks.map((block, row) => keyOf(block, pending.items[row]!));
       return keys;
     },
+    get rowSeeds() {
+      rowSeeds ??= rowSeedsOf(pending, options.seeds);
+      return rowSeeds;
+    },
     fields: pending.fields,
     release() {
       if (released) return;
@@ -72,6 +80,18 @@ export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptio
       release();
     },
   };
+}
+
+function rowSeedsOf({ rows, blocks, items, numbers, sources }: PendingBatch, seeds: readonly number[]): Uint32Array {
+  const randoms = seeds.map((seed) => new SampleRandom(seed));
+  const words = new Uint32Array(2 * rows);
+  for (let row = 0; row < rows; row++) {
+    const { pass, occurrence } = blocks[row]!;
+    const random = randoms[sources[row]!]!;
+    random.start(pass, numbers[row]!, occurrence[items[row]!]!, FIRST_NUMBER.rowSeeds);
+    for (let word = 0; word < 2; word++) words[2 * row + word] = random.next() * 2 ** 32;
+  }
+  return words;
 }
 
 function shapeOf(

@@ -55,6 +55,7 @@ export class Iteration {
       whole,
       copies: reuse === false,
       isMixture: origin.sourceOfShard !== null,
+      seeds: origin.seeds,
     };
     this.#feeder = new Feeder({
       control: engine.control,

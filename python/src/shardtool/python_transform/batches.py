@@ -1,0 +1,403 @@
+"""The batches of a loop whose rows go through the user's function."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, Deque, Dict, Iterable, List, Mapping, Optional, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..batch import Arrays, Batch
+from ..errors import BadSampleError, OptionError, PythonTransformError
+from .function import VARYING, Function, Part
+from .output_memory import Region, place_parts
+from .pool import Pool
+from .worker import Done, Failure, Job
+
+if TYPE_CHECKING:
+    from ..loader import Loader
+    from ..reader_process import ReaderProcess
+
+#: Batches that workers are busy with, beside the one that is delivered next.
+AHEAD = 2
+#: Batches that the caller may keep before results are copied, so that the memory of workers does not grow.
+_KEPT = 4
+#: Jobs of a batch for each worker: with more, workers wait less for each other; each costs some messages.
+_JOBS_PER_WORKER = 4
+_MOST_ROWS = 16
+
+
+class PythonOptions:
+    """The options of ``python_transform``, and what stays from loop to loop: the workers, and what a result is."""
+
+    def __init__(
+        self,
+        function: Any,
+        workers: int,
+        timeout: Optional[float],
+        start_method: Optional[str],
+        on_bad_sample: str,
+        output: Arrays,
+        with_keys: bool,
+        reuse: bool,
+    ) -> None:
+        if not callable(function):
+            raise OptionError(f"python_transform is a function of an image, not {function!r}.")
+        self.function = Function(function)
+        self.workers = workers
+        self.timeout = timeout
+        self.start_method = start_method
+        self.on_bad_sample = on_bad_sample
+        self.output = output
+        self.with_keys = with_keys
+        self.reuse = reuse
+        #: By the shape of images: what the function makes of one.
+        self.parts: Dict[Tuple[int, ...], Tuple[Part, ...]] = {}
+        self.bad: List[Dict[str, Any]] = []
+        self.waited_seconds = 0.0
+        self._pool: Optional[Pool] = None
+
+    def pool(self) -> Pool:
+        if self._pool is None:
+            has_torch = self.output.shows_channels_first
+            self._pool = Pool(self.function, self.workers, self.start_method, self.timeout, has_torch)
+        return self._pool
+
+    def add_to_report(self, report: Dict[str, Any]) -> None:
+        """What the workers did, and the samples that the function failed at."""
+        report["python_ms"] = self.waited_seconds * 1000
+        report["python_workers_replaced"] = 0 if self._pool is None else self._pool.replaced
+        report["bad"] += len(self.bad)
+        report["bad_samples"] = [*report["bad_samples"], *self.bad]
+        if report["python_ms"] > max(report["io_ms"], report["decode_ms"], report["consumer_ms"] - report["python_ms"]):
+            report["bound"] = "python"
+
+    def close(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+
+
+def check_python_options(
+    workers: Optional[int],
+    timeout: Optional[float],
+    start_method: Optional[str],
+    device: str,
+    options: Mapping[str, Any],
+) -> None:
+    """Raises OptionError for options that python_transform does not have, or that do not go with it."""
+    if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool) or workers < 1):
+        raise OptionError(f"python_workers is a whole number from 1 on, not {workers!r}.")
+    if timeout is not None and not (isinstance(timeout, (int, float)) and timeout > 0):
+        raise OptionError(f"python_timeout is a number of seconds, more than 0, not {timeout!r}.")
+    if start_method is not None and start_method not in multiprocessing.get_all_start_methods():
+        methods = ", ".join(multiprocessing.get_all_start_methods())
+        raise OptionError(f"python_start_method is one of {methods}, not {start_method!r}.")
+    if device != "cpu":
+        raise OptionError(
+            f"python_transform gives batches in the memory of the host: remove device={device!r}, and use "
+            "pin_memory=True and images.to(device, non_blocking=True)."
+        )
+    if options.get("mix"):
+        raise OptionError(
+            "mix is done before python_transform sees the images: remove mix, and mix the batches in the training loop."
+        )
+    if options.get("transform") == "raw" or options.get("collate") == "list":
+        raise OptionError(
+            "python_transform takes decoded images of one size: remove transform='raw' and collate='list', and let the "
+            "transform crop or resize the images."
+        )
+
+
+class _Pending:
+    """A batch that workers are busy with. It also stands for the moment when they are done with its slot."""
+
+    def __init__(self, batch: Batch, header: Dict[str, Any], pool: Pool) -> None:
+        self.batch = batch
+        self.header = header
+        self.size = int(header["size"])
+        self.left = self.size
+        self.is_finished = False
+        self.loop = pool.loop
+        self.region: Optional[Region] = None
+        self.parts: Tuple[Part, ...] = ()
+        self.failures: Dict[int, Failure] = {}
+        self.varying: Dict[int, Dict[str, NDArray[Any]]] = {}
+        self._pool = pool
+
+    def query(self) -> bool:
+        """Whether its slot may be filled again."""
+        return self.is_finished or self._pool.is_closed or self._pool.loop != self.loop
+
+    def add(self, done: Done) -> None:
+        self.left -= len(done.rows)
+        self.failures.update({failure.row: failure for failure in done.failures})
+        self.varying.update(done.varying)
+
+
+class PythonBatches:
+    """One loop's batches: workers are busy with :data:`AHEAD` of them before they are asked for."""
+
+    def __init__(self, loader: Loader, reader: ReaderProcess, options: PythonOptions) -> None:
+        self._loader = loader
+        self._reader = reader
+        self._options = options
+        self._pool = options.pool()
+        options.bad, options.waited_seconds = [], 0.0
+        self._queue: Deque[_Pending] = deque()
+        self._jobs: Dict[int, _Pending] = {}
+        self._next_job = 0
+        self._is_over = False
+        self._error: Optional[BaseException] = None
+        self._delivered: Optional[Region] = None
+        self._pool.begin_loop(self._key_of)
+
+    @property
+    def is_over(self) -> bool:
+        """The reader is not asked any more."""
+        return self._is_over
+
+    def next(self) -> Optional[Batch]:
+        """None: the loop is over. An error comes behind the batches that were good."""
+        try:
+            return self._next()
+        except Exception:
+            raise
+        except BaseException:
+            # Messages of workers may have been lost.
+            self._options.close()
+            raise
+
+    def _next(self) -> Optional[Batch]:
+        if self._delivered is not None:
+            self._pool.memory.give_back(self._delivered)
+            self._delivered = None
+        while len(self._queue) <= AHEAD and not self._is_over:
+            self._take()
+        if not self._queue:
+            if self._error is not None:
+                raise self._error
+            return None
+        pending = self._queue[0]
+        self._wait_for(pending)
+        self._queue.popleft()
+        batch = self._loader._pinned_copy(self._finished(pending))
+        pending.is_finished = True
+        self._loader._count(pending.header)
+        return batch
+
+    def _take(self) -> None:
+        try:
+            received = self._loader._receive(self._reader)
+            if received is None:
+                self._is_over = True
+                return
+            self._begin(*received)
+        except Exception as error:
+            self._error, self._is_over = error, True
+
+    def _begin(self, batch: Batch, header: Dict[str, Any]) -> None:
+        images = header["images"]
+        if images is None or header["layout"] != "nhwc" or header["dtype"] != "uint8":
+            raise OptionError(
+                "python_transform takes uint8 images [h, w, 3] of one size: leave normalize, toDtype and layout out of "
+                "the transform (python_transform may do that), and collate='list' and transform='raw', too."
+            )
+        pending = _Pending(batch, header, self._pool)
+        self._loader._hold_until(pending)
+        self._pool.use_input(self._reader, self._reader.slot_file)
+        shape = tuple(images["shape"][1:])
+        parts = self._options.parts.get(shape)
+        if parts is None:
+            parts = self._find_parts(pending)
+            self._options.parts[shape] = parts
+        pending.parts = parts
+        pending.region = self._pool.memory.take(place_parts(parts, pending.size)[1])
+        rows_of_job = max(1, min(_MOST_ROWS, -(-pending.size // (self._options.workers * _JOBS_PER_WORKER))))
+        for start in range(0, pending.size, rows_of_job):
+            self._submit(pending, range(start, min(pending.size, start + rows_of_job)))
+        self._queue.append(pending)
+
+    def _submit(self, pending: _Pending, rows: Iterable[int]) -> None:
+        header, batch = pending.header, pending.batch
+        shape = tuple(header["images"]["shape"])
+        rows = tuple(rows)
+        self._next_job += 1
+        self._jobs[self._next_job] = pending
+        wants = self._options.function.wants
+        self._pool.submit(
+            Job(
+                number=self._next_job,
+                loop=self._pool.loop,
+                rows=rows,
+                image=(header["images"]["offset"], shape),
+                masks={name: (at, shape[:3]) for name, at in header["masks"].items()} if wants("masks") else {},
+                extra_images={name: (at, shape) for name, at in header["extraImages"].items()}
+                if wants("extra_images")
+                else {},
+                seeds=tuple(int(batch.row_seeds[row]) for row in rows),
+                more=tuple(self._more(batch, row) for row in rows),
+                size=pending.size,
+                output=0 if pending.region is None else pending.region.offset,
+                parts=None if pending.region is None else pending.parts,
+            )
+        )
+
+    def _more(self, batch: Batch, row: int) -> Dict[str, Any]:
+        """What the function wants of a row beside its image; masks and extra images are in the slot."""
+        more: Dict[str, Any] = {}
+        for name in self._options.function.parameters:
+            if name == "label":
+                more[name] = int(batch.labels[row])
+            elif name == "key":
+                more[name] = batch[2][row]
+            elif name == "index":
+                more[name] = int(batch.indices[row])
+            elif name == "epoch":
+                more[name] = batch.epoch
+            elif name == "seed":
+                more[name] = int(batch.row_seeds[row])
+            elif name == "fields":
+                more[name] = {field: values[row] for field, values in batch.fields.items()}
+            elif name in VARYING:
+                values = getattr(batch, name)
+                start, end = (0, 0) if batch.offsets is None else batch.offsets[row : row + 2]
+                more[name] = None if values is None else values[start:end]
+            else:
+                more[name] = {}
+        return more
+
+    def _find_parts(self, pending: _Pending) -> Tuple[Part, ...]:
+        """What the function makes of an image of this shape: of the first sample that it takes."""
+        for row in range(pending.size):
+            pending.left = 1
+            found: List[Tuple[Part, ...]] = []
+            self._submit(pending, (row,))
+            while pending.left > 0:
+                found += [done.parts for done in self._hear() if done.parts is not None]
+            if found:
+                pending.left, pending.failures = pending.size, {}
+                return found[0]
+            if pending.batch.valid[row]:
+                self._judge(pending, row, is_last=row == pending.size - 1)
+        raise PythonTransformError("python_transform made an image of no sample of its first batch.")
+
+    def _hear(self) -> List[Done]:
+        answers = self._pool.wait()
+        for done in answers:
+            pending = self._jobs.get(done.number)
+            if pending is not None:
+                pending.add(done)
+        return answers
+
+    def _wait_for(self, pending: _Pending) -> None:
+        start = time.monotonic()
+        while pending.left > 0:
+            self._hear()
+        self._options.waited_seconds += time.monotonic() - start
+        self._jobs = {number: one for number, one in self._jobs.items() if one is not pending}
+
+    def _key_of(self, job: int, row: int) -> str:
+        pending = self._jobs.get(job)
+        return f"row {row}" if pending is None else str(pending.batch[2][row])
+
+    def _judge(self, pending: _Pending, row: int, is_last: bool = False) -> None:
+        """What becomes of a row whose sample the function failed at."""
+        failure = pending.failures[row]
+        key = pending.batch[2][row]
+        name = self._options.function.name
+        traceback = f"\n{failure.traceback}" if failure.traceback else ""
+        if failure.is_fatal:
+            raise PythonTransformError(f"python_transform={name} at sample {key!r}: {failure.reason}.", key=key)
+        if self._options.on_bad_sample == "raise" or is_last:
+            raise BadSampleError(
+                f"Sample {key!r} cannot be used: python_transform={name} {failure.reason}. Fix the function, or set "
+                f"on_bad_sample='skip': report() then lists such samples.{traceback}",
+                key=key,
+            )
+
+    def _finished(self, pending: _Pending) -> Batch:
+        """The batch as the caller gets it."""
+        assert pending.region is not None
+        memory, region = self._pool.memory, pending.region
+        batch, valid = pending.batch, np.array(pending.batch.valid)
+        for row in sorted(pending.failures):
+            if valid[row] or pending.failures[row].is_fatal:
+                self._judge(pending, row)
+                reason = pending.failures[row].reason
+                self._options.bad.append({"shard": None, "key": batch[2][row], "reason": f"python_transform {reason}"})
+            valid[row] = False
+        is_copied = not self._options.reuse and memory.delivered >= _KEPT + AHEAD
+        owner = None if is_copied or self._options.reuse else memory.deliver(region)
+        offsets, _ = place_parts(pending.parts, pending.size)
+        results: Dict[Tuple[str, ...], NDArray[Any]] = {}
+        for offset, part in zip(offsets, pending.parts):
+            array = memory.array(region.offset + offset, part, pending.size, owner)
+            for row in pending.failures:
+                array[row] = 0
+            array = array.copy() if is_copied else array
+            is_shown = part.is_channels_last and self._options.output.shows_channels_first
+            results[part.path] = np.moveaxis(array, -1, 1) if is_shown else array
+        if is_copied:
+            memory.give_back(region)
+        elif self._options.reuse:
+            self._delivered = region
+        return self._assembled(batch, valid, results, pending)
+
+    def _assembled(
+        self, batch: Batch, valid: NDArray[Any], results: Mapping[Tuple[str, ...], NDArray[Any]], pending: _Pending
+    ) -> Batch:
+        to = self._options.output
+        named = {path[0]: array for path, array in results.items() if len(path) == 1}
+        labels = named.pop("label", batch.labels)
+        parts = [named.pop("image"), labels, *(batch[2:] if self._options.with_keys else ())]
+        made: Batch = Batch(_converted(part, to) for part in parts)
+        attributes = dict(batch.__dict__)
+        attributes["valid"] = valid
+        attributes["fields"] = {**batch.fields, **named}
+        for group in ("masks", "extra_images"):
+            before = {name: np.array(array) for name, array in getattr(batch, group).items()}
+            after = {path[1]: array for path, array in results.items() if path[0] == group and len(path) == 2}
+            attributes[group] = {**before, **after}
+        attributes.update(_joined(pending))
+        made.__dict__.update({name: _converted(value, to) for name, value in attributes.items()})
+        return made
+
+
+def _joined(pending: _Pending) -> Dict[str, Any]:
+    """Boxes and what belongs to them, one row after the other, if the function returned any."""
+    names = {name for varied in pending.varying.values() for name in varied}
+    if not names:
+        return {}
+    rows = [pending.varying.get(row, {}) for row in range(pending.size)]
+    counts = [max((len(varied[name]) for name in names if name in varied), default=0) for varied in rows]
+    joined: Dict[str, Any] = {"offsets": np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)}
+    for name in names:
+        there = [varied[name] for varied in rows if name in varied and len(varied[name]) > 0]
+        before = getattr(pending.batch, name)
+        empty = np.zeros((0,), np.float32) if before is None else before[:0]
+        joined[name] = (
+            np.concatenate(there).astype(empty.dtype if before is not None else there[0].dtype) if there else empty
+        )
+    for name in ("boxes", "box_labels", "box_rows", "keypoints"):
+        if name not in names and getattr(pending.batch, name) is not None:
+            joined[name] = None
+    return joined
+
+
+def _converted(value: Any, to: Arrays) -> Any:
+    """A value with all of its arrays as the caller wants them."""
+    if isinstance(value, np.ndarray):
+        try:
+            return to.values(value)
+        except TypeError:
+            # torch has no such dtype.
+            return value
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_converted(one, to) for one in value))
+    if isinstance(value, Mapping):
+        return {name: _converted(one, to) for name, one in value.items()}
+    return value

@@ -1,0 +1,177 @@
+"""The user's function: what it takes, what its random numbers are, and what it returns."""
+
+from __future__ import annotations
+
+import inspect
+import random
+import sys
+from importlib import import_module
+from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import OptionError
+
+#: Parameters that a function may have beside the image, by name.
+PARAMETERS = (
+    "label",
+    "key",
+    "index",
+    "epoch",
+    "seed",
+    "fields",
+    "masks",
+    "extra_images",
+    "boxes",
+    "box_labels",
+    "box_rows",
+    "keypoints",
+)
+
+#: Results that vary in length from sample to sample.
+VARYING = ("boxes", "box_labels", "box_rows", "keypoints")
+
+#: Results by name that are dictionaries of arrays.
+_GROUPS = ("masks", "extra_images")
+
+#: Numbers of channels by which the last axis of an array is known to be channels.
+_CHANNELS = (1, 3, 4)
+
+
+class ResultError(Exception):
+    """The function returned something that cannot be put into a batch."""
+
+
+class Part(NamedTuple):
+    """One array of a result, which each sample has in this shape and dtype."""
+
+    #: Path in the result, such as ("image",) or ("masks", "seg.png").
+    path: Tuple[str, ...]
+    dtype: str
+    shape: Tuple[int, ...]
+    #: An image [h, w, channels] of NumPy or Pillow, which torch gets as [channels, h, w].
+    is_channels_last: bool
+
+    def __str__(self) -> str:
+        return f"{'.'.join(self.path)} {np.dtype(self.dtype).name} {list(self.shape)}"
+
+
+class Function:
+    """Calls the user's function with what it wants, and makes arrays of what it returns."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.name = getattr(function, "__qualname__", None) or type(function).__name__
+        modules = {kind.__module__.partition(".")[0] for kind in type(function).__mro__}
+        self._is_albumentations = "albumentations" in modules
+        self._takes_pillow = not modules.isdisjoint(("torchvision", "timm"))
+        #: Names of parameters beside the image.
+        self.parameters: Tuple[str, ...] = ()
+        if not self._is_albumentations and not self._takes_pillow:
+            self.parameters = _parameters(function, self.name)
+
+    def wants(self, name: str) -> bool:
+        """Whether the function is to get this beside the image."""
+        return name in self.parameters or (self._is_albumentations and name == "masks")
+
+    def __call__(self, image: NDArray[Any], seed: int, more: Dict[str, Any]) -> Dict[Tuple[str, ...], Any]:
+        """What the function makes of a sample, by path. Its generators are seeded first."""
+        has_torch = "torch" in sys.modules
+        _seed_generators(seed)
+        result = self._call(image, seed, more)
+        if not has_torch and "torch" in sys.modules:
+            # The function has just imported torch, whose generator was seeded with something else.
+            _seed_generators(seed)
+            result = self._call(image, seed, more)
+        return _by_path(result)
+
+    def _call(self, image: NDArray[Any], seed: int, more: Dict[str, Any]) -> Any:
+        function = self._function
+        if self._is_albumentations:
+            return _call_albumentations(function, image, seed, more)
+        if self._takes_pillow:
+            return function(import_module("PIL.Image").fromarray(image))
+        return function(image, **{name: more[name] for name in self.parameters})
+
+
+def _parameters(function: Callable[..., Any], name: str) -> Tuple[str, ...]:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return ()
+    wanted = []
+    for parameter in parameters[1:]:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        if parameter.name in PARAMETERS and parameter.kind != parameter.POSITIONAL_ONLY:
+            wanted.append(parameter.name)
+        elif parameter.default is parameter.empty:
+            raise OptionError(
+                f"python_transform={name} has a parameter {parameter.name!r}, for which there is nothing: its first "
+                f"parameter is the image, and the others may be {', '.join(PARAMETERS)}."
+            )
+    return tuple(wanted)
+
+
+def _call_albumentations(function: Any, image: NDArray[Any], seed: int, more: Dict[str, Any]) -> Any:
+    if hasattr(function, "set_random_seed"):
+        # Its versions from 1.4.19 on have generators of their own.
+        function.set_random_seed(seed & 0xFFFFFFFF)
+    masks = more.get("masks") or {}
+    given = {"image": image, **({"masks": list(masks.values())} if masks else {})}
+    result = function(**given)
+    return {
+        "image": result["image"],
+        **({"masks": dict(zip(masks, result["masks"]))} if masks else {}),
+    }
+
+
+def _seed_generators(seed: int) -> None:
+    """Seeds the global generators of random, NumPy and torch."""
+    random.seed(seed)
+    np.random.seed([seed >> 32, seed & 0xFFFFFFFF])
+    torch: Any = sys.modules.get("torch")
+    if torch is not None:
+        # Not manual_seed: it seeds GPUs, too.
+        torch.default_generator.manual_seed(seed)
+
+
+def _by_path(result: Any) -> Dict[Tuple[str, ...], Any]:
+    if not isinstance(result, dict):
+        return {("image",): result}
+    if "image" not in result:
+        raise ResultError(f"it returned a dictionary without 'image': {', '.join(map(str, result)) or 'nothing'}")
+    found: Dict[Tuple[str, ...], Any] = {}
+    for name, value in result.items():
+        if name in _GROUPS and isinstance(value, dict):
+            found.update({(name, str(inner)): one for inner, one in value.items()})
+        else:
+            found[(str(name),)] = value
+    return found
+
+
+def to_array(path: Tuple[str, ...], value: Any) -> Tuple[NDArray[Any], bool]:
+    """A result as an array of NumPy; and whether it is an image whose last axis is channels."""
+    is_tensor = type(value).__module__.partition(".")[0] in ("torch", "torchvision") and hasattr(value, "detach")
+    try:
+        array = value.detach().cpu().numpy() if is_tensor else np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise ResultError(f"its {'.'.join(path)} cannot become an array of NumPy ({error})") from None
+    if array.dtype.kind not in "biufc":
+        raise ResultError(
+            f"it returned {type(value).__name__} as {'.'.join(path)}; return an array of numbers, a tensor or an image "
+            "of Pillow"
+        )
+    is_image = not is_tensor and path[0] in ("image", "extra_images")
+    return array, is_image and array.ndim == 3 and array.shape[-1] in _CHANNELS
+
+
+def parts_of(results: Dict[Tuple[str, ...], Any]) -> List[Part]:
+    """The shapes and dtypes of a result's arrays."""
+    parts = []
+    for path, value in results.items():
+        if path[0] not in VARYING:
+            array, is_channels_last = to_array(path, value)
+            parts.append(Part(path, array.dtype.str, array.shape, is_channels_last))
+    return parts

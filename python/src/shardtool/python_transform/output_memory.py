@@ -1,0 +1,92 @@
+"""Shared memory that workers write results into, and which batches of it are in use."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..slot_file import SlotMemory, create_slot_file
+from .function import Part
+
+_ALIGNMENT = 64
+_PAGE_BYTES = 4096
+#: Numbers that a worker keeps of what it is doing: the job, the row, and since when.
+CELL_NUMBERS = 3
+
+
+def place_parts(parts: Sequence[Part], rows: int) -> Tuple[List[int], int]:
+    """Where each part of a batch begins, and the bytes of all."""
+    offsets, end = [], 0
+    for part in parts:
+        offsets.append(end)
+        size = rows * int(np.prod(part.shape, dtype=np.int64)) * np.dtype(part.dtype).itemsize
+        end += -(-size // _ALIGNMENT) * _ALIGNMENT
+    return offsets, max(end, _ALIGNMENT)
+
+
+def cell_offset(worker: int) -> int:
+    """Where the numbers of a worker are, in float64: behind the number of the loop."""
+    return 8 * (1 + CELL_NUMBERS * worker)
+
+
+class Region(NamedTuple):
+    """Memory of one batch."""
+
+    offset: int
+    bytes: int
+
+
+class OutputMemory:
+    """A file without a name that workers map: the number of the loop, the cells of workers, and regions of batches."""
+
+    def __init__(self, workers: int) -> None:
+        self.descriptor = create_slot_file()
+        self._end = -(-cell_offset(workers) // _PAGE_BYTES) * _PAGE_BYTES
+        os.ftruncate(self.descriptor, self._end)
+        self._memory = SlotMemory(self.descriptor)
+        self._free: List[Region] = []
+        #: Regions of batches that the caller has, with the owners of their arrays.
+        self._delivered: Dict[Region, Any] = {}
+        self.numbers: NDArray[np.float64] = self._memory.array(0, "float64", (self._end // 8,))
+        weakref.finalize(self, os.close, self.descriptor)
+
+    @property
+    def delivered(self) -> int:
+        """Batches whose arrays somebody still has."""
+        self._collect()
+        return len(self._delivered)
+
+    def take(self, size: int) -> Region:
+        """A region of at least so many bytes that nothing refers to."""
+        self._collect()
+        fitting = [region for region in self._free if region.bytes >= size]
+        if fitting:
+            region = min(fitting, key=lambda one: one.bytes)
+            self._free.remove(region)
+            return region
+        region = Region(self._end, -(-size // _PAGE_BYTES) * _PAGE_BYTES)
+        self._end += region.bytes
+        os.ftruncate(self.descriptor, self._end)
+        self._memory = SlotMemory(self.descriptor)
+        return region
+
+    def array(self, offset: int, part: Part, rows: int, owner: Optional[Any] = None) -> NDArray[Any]:
+        return self._memory.array(offset, part.dtype, (rows, *part.shape), owner)
+
+    def deliver(self, region: Region) -> Any:
+        """The owner that the arrays of a delivered batch have: the region is free when it is gone."""
+        owner = self._memory.owner()
+        self._delivered[region] = weakref.ref(owner)
+        return owner
+
+    def give_back(self, region: Region) -> None:
+        self._delivered.pop(region, None)
+        self._free.append(region)
+
+    def _collect(self) -> None:
+        for region in [region for region, owner in self._delivered.items() if owner() is None]:
+            self.give_back(region)
