@@ -17,6 +17,7 @@ export const PARTS = {
     'docs/view.md',
     'docs/detection.md',
     'docs/buckets.md',
+    'docs/python-transform.md',
     'packages/cuda/README.md',
   ],
   'Coming from': [

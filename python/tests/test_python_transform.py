@@ -193,7 +193,7 @@ def test_a_sample_at_which_the_function_raises_is_a_bad_sample_with_its_key(smal
 
 
 def test_samples_at_which_the_function_raises_are_skipped_and_reported(small):
-    with loader_of(small, functions.raises, on_bad_sample="skip") as loader:
+    with loader_of(small, functions.raises, on_bad="skip") as loader:
         batches = list(loader)
         report = loader.report()
     bad = {key for batch in batches for key, valid in zip(batch.keys, batch.valid) if not valid}
@@ -221,12 +221,12 @@ def test_a_sample_that_kills_its_workers_is_a_bad_sample(small):
         list(loader)
     assert raised.value.key == "b/0001"
     assert "was ended by SIGKILL" in str(raised.value)
-    with loader_of(small, functions.killed_always, on_bad_sample="skip") as loader:
+    with loader_of(small, functions.killed_always, on_bad="skip") as loader:
         assert sum(int(batch.valid.sum()) for batch in loader) == 199
 
 
 def test_a_sample_that_takes_too_long_is_a_bad_sample(small):
-    with loader_of(small, functions.hangs, python_timeout=0.5, on_bad_sample="skip") as loader:
+    with loader_of(small, functions.hangs, python_timeout=0.5, on_bad="skip") as loader:
         assert sum(int(batch.valid.sum()) for batch in loader) == 199
         (bad,) = loader.report()["bad_samples"]
     assert bad["key"] == "b/0001"
@@ -235,7 +235,7 @@ def test_a_sample_that_takes_too_long_is_a_bad_sample(small):
 
 def test_a_result_of_another_shape_is_an_error_that_names_both(small):
     with (
-        loader_of(small, functions.of_other_shapes, on_bad_sample="skip") as loader,
+        loader_of(small, functions.of_other_shapes, on_bad="skip") as loader,
         pytest.raises(shardtool.PythonTransformError, match=r"sample 'b/0001'.*\[16, 32, 3\].*\[32, 32, 3\]"),
     ):
         list(loader)

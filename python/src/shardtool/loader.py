@@ -209,7 +209,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
                 python_workers or cores_of_this_rank(),
                 python_timeout,
                 python_start_method,
-                str(options.get("on_bad_sample") or "raise"),
+                str(options.get("on_bad") or "raise"),
                 self._arrays,
                 with_keys,
                 reuse,

@@ -97,3 +97,11 @@ test('more images, masks and the mix of a batch are told', () => {
   });
   expect(parts.at(-1)).toEqual(new Uint8Array(mix.otherLabels.buffer));
 });
+
+test('the seeds of rows follow if they are asked for', () => {
+  const rowSeeds = Uint32Array.of(1, 2, 3, 4);
+  const { header, parts } = frameBatch(batchOf({ rowSeeds }), 0, state, { ...shown, withRowSeeds: true });
+  expect(header).toMatchObject({ hasRowSeeds: true });
+  expect(parts.at(-1)).toEqual(new Uint8Array(rowSeeds.buffer));
+  expect(frameBatch(batchOf({ rowSeeds }), 0, state, shown).header).toMatchObject({ hasRowSeeds: false });
+});

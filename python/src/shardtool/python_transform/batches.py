@@ -39,7 +39,7 @@ class PythonOptions:
         workers: int,
         timeout: Optional[float],
         start_method: Optional[str],
-        on_bad_sample: str,
+        on_bad: str,
         output: Arrays,
         with_keys: bool,
         reuse: bool,
@@ -50,7 +50,7 @@ class PythonOptions:
         self.workers = workers
         self.timeout = timeout
         self.start_method = start_method
-        self.on_bad_sample = on_bad_sample
+        self.on_bad = on_bad
         self.output = output
         self.with_keys = with_keys
         self.reuse = reuse
@@ -312,10 +312,10 @@ class PythonBatches:
         traceback = f"\n{failure.traceback}" if failure.traceback else ""
         if failure.is_fatal:
             raise PythonTransformError(f"python_transform={name} at sample {key!r}: {failure.reason}.", key=key)
-        if self._options.on_bad_sample == "raise" or is_last:
+        if self._options.on_bad == "raise" or is_last:
             raise BadSampleError(
                 f"Sample {key!r} cannot be used: python_transform={name} {failure.reason}. Fix the function, or set "
-                f"on_bad_sample='skip': report() then lists such samples.{traceback}",
+                f"on_bad='skip': report() then lists such samples.{traceback}",
                 key=key,
             )
 
