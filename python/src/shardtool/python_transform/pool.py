@@ -30,7 +30,7 @@ _LOOK_EVERY_SECONDS = 0.2
 #: A sample that takes longer is named in a warning, unless there is a timeout.
 _SLOW_SECONDS = 60.0
 #: A sample during which as many workers died is a bad one.
-_DEATHS_OF_A_SAMPLE = 2
+_DEATHS_OF_A_SAMPLE = 3
 
 
 class Doing(NamedTuple):
@@ -263,7 +263,7 @@ class Pool:
             self._deaths[at] = self._deaths.get(at, 0) + 1
             if self._deaths[at] >= _DEATHS_OF_A_SAMPLE:
                 failures.append(
-                    Failure(doing.row, f"ended its worker process {self._deaths[at]} times, which {how}", "", False)
+                    Failure(doing.row, f"ended its worker process {self._deaths[at]} times: it {how}", "", False)
                 )
         return self._do_again(worker, failures)
 
