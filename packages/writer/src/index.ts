@@ -30,11 +30,11 @@ export {
   type PackProgress,
 } from './options.js';
 export type { PartialField } from './output/commit.js';
-export { type PartOfEnvironment, partOfEnvironment } from './output/parts.js';
 export type { QuarantinedSample } from './output/quarantine.js';
 export { type CommitOptions, type CommitReport, commitParts } from './pack/commit-plan.js';
 export { pack } from './pack/pack.js';
 export type { PackReport } from './pack/report.js';
+export { type PartOfEnvironment, partOfEnvironment } from './part.js';
 export { type PackPlan, type PlannedLabels, type PlanOptions, planShards } from './plan/plan-shards.js';
 export { type RepairOptions, type RepairReport, repair } from './repair/repair.js';
 export type { NewSample, NewValue } from './samples/new-sample.js';

@@ -10,6 +10,7 @@ import {
 import type { DerivedSidecar, OutputLayoutName, WrittenLayoutName } from '@shardtool/format';
 import { countBraces, type StorageOptions } from '@shardtool/storage';
 import { CONVERT_OPTIONS, OUTPUT_OPTIONS, PACK_OPTIONS, WRITER_OPTIONS } from './option-table.js';
+import { type Part, partOf } from './part.js';
 import { Naming } from './plan/naming.js';
 
 /** Contents of an LMDB value: a msgpack map of the sample's fields, or its image alone. */
@@ -221,14 +222,19 @@ export type CheckedOutputOptions = Omit<CheckedValues<typeof OUTPUT_OPTIONS>, 'w
     readonly workers: number;
     /** True if the caller did not set `workers`. A small job then runs on the calling thread. */
     readonly isWorkersDefault: boolean;
+    /** Names of the options that the caller set. */
+    readonly given: readonly string[];
   };
 /** {@link PackOptions} after checking, with defaults filled in. */
-export type CheckedOptions = CheckedOutputOptions & CheckedValues<typeof PACK_OPTIONS>;
+export type CheckedOptions = CheckedOutputOptions &
+  Omit<CheckedValues<typeof PACK_OPTIONS>, 'part'> & { readonly part: Part | null };
+
+type CheckedPackValues = CheckedOutputOptions & CheckedValues<typeof PACK_OPTIONS>;
 
 /** Checks the options and fills in the defaults. Throws {@link OptionError}, which names the first invalid option. */
 export function checkOptions(options: PackOptions): CheckedOptions {
-  const { fields, ...given } = complete<CheckedOptions>('A pack', PACK_TABLE, options);
-  const checked = { ...given, fields: fields.map((field) => field.toLowerCase()) };
+  const { fields, part, ...others } = complete<CheckedPackValues>('A pack', PACK_TABLE, options);
+  const checked = { ...others, fields: fields.map((field) => field.toLowerCase()), part: partOf(part) };
   new Naming(checked);
   checkPatterns(checked);
   if (checked.files !== undefined && (options.include !== undefined || options.exclude !== undefined)) {
@@ -239,12 +245,12 @@ export function checkOptions(options: PackOptions): CheckedOptions {
       'The option "resize" would shrink the images but not the boxes of "coco", which are in pixels; remove "resize" and resize in the loader, which also scales the boxes.';
     throw new OptionError({}, message);
   }
-  const other = (['part', 'overwrite', 'dryRun'] as const).find((name) => checked[name]);
+  const other = (['part', 'overwrite', 'dryRun'] as const).find((name) => options[name]);
   if (checked.append && other !== undefined) {
     throw new OptionError({}, `The option "append" cannot be combined with "${other}"; remove one of them.`);
   }
   const clears = (['overwrite', 'restart'] as const).find((name) => checked[name]);
-  if (checked.part !== undefined && clears !== undefined) {
+  if (part !== undefined && clears !== undefined) {
     const message = `The option "${clears}" cannot be combined with "part", because it would delete the output of other parts; remove it, and empty the folder before you start the first part.`;
     throw new OptionError({}, message);
   }
@@ -271,15 +277,17 @@ export function checkWriterOptions(
 type CheckedWriterOptions = CheckedOutputOptions & CheckedValues<typeof WRITER_OPTIONS>;
 
 /** Checks `options` against the table and fills in the defaults; the default of `workers` is the number of cores. */
-function complete<Checked extends Pick<CheckedOutputOptions, 'workers' | 'isWorkersDefault'>>(
+function complete<Checked extends Pick<CheckedOutputOptions, 'workers' | 'isWorkersDefault' | 'given'>>(
   name: string,
   entries: OptionTable,
   options: Pick<OutputOptions, 'workers'>,
 ): Checked {
   const owner = { name, wrong: (option: string) => `The option "${option}" does not fit` };
   const checked = checkGiven(owner, entries, options, OWN_CHECKS);
-  const isWorkersDefault = options.workers === undefined;
-  return { ...checked, workers: options.workers ?? availableParallelism(), isWorkersDefault } as unknown as Checked;
+  const given = Object.entries(options).flatMap(([option, value]) => (value === undefined ? [] : [option]));
+  const { workers } = options;
+  const filledIn = { workers: workers ?? availableParallelism(), isWorkersDefault: workers === undefined, given };
+  return { ...checked, ...filledIn } as unknown as Checked;
 }
 
 /** How images are re-encoded; null if their bytes are stored unchanged. */

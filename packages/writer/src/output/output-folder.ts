@@ -26,12 +26,13 @@ import {
 import { DiskFullError, OutputNotEmptyError } from '../errors.js';
 import { type HeldOutput, LOCK_FILE, lockFolderPatiently } from '../folder-lock.js';
 import type { OtherIndex } from '../options.js';
+import type { Part } from '../part.js';
 import { shardPaths } from '../shard/shard-paths.js';
 import { LIST_FILES } from './lists.js';
 import { isMadeFrom, type PackNote, readNote, SHARD_STEM, writeNote } from './pack-note.js';
 import { findPlan, noteName, planPath, removeState, STATE_FOLDER } from './pack-state.js';
 import { readPartNotes } from './part-notes.js';
-import { checkNeighbours, isLockFile, type Part, partLock } from './parts.js';
+import { checkNeighbours, isLockFile, partLock } from './parts.js';
 import { QUARANTINE_FILE } from './quarantine.js';
 
 /**

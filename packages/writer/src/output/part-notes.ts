@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { makeFolder, writeAtomically } from '@shardtool/base';
 import type { ColumnType, WrittenLayoutName } from '@shardtool/format';
 import type { OtherIndex } from '../options.js';
+import type { Part } from '../part.js';
 import { numberedStem } from '../shard/shard-paths.js';
 import { SHARD_STEM } from './pack-note.js';
 import { STATE_FOLDER } from './pack-state.js';
-import type { Part } from './parts.js';
 import { noteText, readNoteText } from './shard-note.js';
 
 /** Options that all parts of a writer share, because they form one dataset. */
@@ -35,11 +35,6 @@ export interface PartNote {
 }
 
 const PART_NOTE = /^part-\d+-of-\d+$/;
-
-/** `2/4`, as a user writes it. */
-export function partText({ number, count }: Part): string {
-  return `${number}/${count}`;
-}
 
 /** Name of shard `number` of a part: `train-02-of-16-000000`. Sorted by name, shards are in the order of the parts. */
 export function partStem(name: string, { number, count }: Part, shard: number): string {

@@ -1,26 +1,15 @@
-import type { WrittenLayout } from '@shardtool/format';
 import { recodeOptions } from '../options.js';
 import { SENT_AT_ONCE } from '../output/bucket/bucket-output.js';
-import type { Destination } from '../output/destination.js';
 import { SKIPPED_FILE, writeListFile } from '../output/lists.js';
-import type { OutputFolder } from '../output/output-folder.js';
 import { planPath } from '../output/pack-state.js';
-import type { Part } from '../output/parts.js';
 import { type PlanHeader, readPlanHeader } from '../plan/plan-record.js';
 import { BadFile, badFile } from '../source/source-file.js';
-import { notAllLabelled } from './left-out.js';
 import { planSurvey, prepare } from './prepare.js';
 import { announceFound, checkPlan, checkPlannedOptions, publishPlan } from './publish-plan.js';
 import { recordedOptions } from './recorded-options.js';
-import { type PrepareWork, surveySource } from './survey.js';
-
-/** State of a pack. */
-export interface PackWork extends PrepareWork {
-  readonly folder: OutputFolder;
-  readonly destination: Destination;
-  readonly layout: WrittenLayout;
-  readonly part: Part | null;
-}
+import { notAllLabelled } from './skipped.js';
+import { surveySource } from './survey.js';
+import type { PackWork } from './work.js';
 
 /** Plans, and prepares the folder for the shards. */
 export async function makePlan(work: PackWork): Promise<PlanHeader> {

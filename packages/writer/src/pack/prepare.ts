@@ -4,6 +4,7 @@ import { isRemote } from '@shardtool/storage';
 import { type Duplicates, findDuplicates } from '../dedupe/dedupe.js';
 import { NoImagesError } from '../errors.js';
 import { changesBytes } from '../options.js';
+import type { AppendBase } from '../output/append-base.js';
 import { listBeforePack } from '../output/lists.js';
 import { checkBadShare } from '../output/quarantine.js';
 import { Naming } from '../plan/naming.js';
@@ -16,8 +17,9 @@ import { hasObjects, OBJECT_COUNTS } from '../source/bucket/objects.js';
 import type { Labels } from '../source/labels/labels.js';
 import { BadFile, badFile, readSourceFile } from '../source/source-file.js';
 import type { SourceFiles } from '../source/source-files.js';
-import { type AppendBase, findTakenKeys, nextNumber } from './append.js';
+import { findTakenKeys, nextNumber } from './base-dataset.js';
 import { foldersWithoutImages } from './class-folders.js';
+import { recordedOptions } from './recorded-options.js';
 import {
   checkAllLabelled,
   countOdd,
@@ -27,10 +29,10 @@ import {
   plannedQuarantine,
   skippedFiles,
   unlabelledIn,
-} from './left-out.js';
-import { recordedOptions } from './recorded-options.js';
+} from './skipped.js';
 import { listChanges } from './source-changes.js';
-import { type PrepareWork, type Survey, surveySource } from './survey.js';
+import { type Survey, surveySource } from './survey.js';
+import type { PrepareWork } from './work.js';
 import { hasherOf } from './workers/pack-workers.js';
 
 /** Everything that is known before the first shard is written. */
@@ -60,7 +62,8 @@ export async function prepare(work: PrepareWork): Promise<PreparedPack> {
 /** Plans the files of a survey. They are closed by {@link PreparedPack.close}, or after an error here. */
 export async function planSurvey(work: PrepareWork, survey: Survey): Promise<PreparedPack> {
   const { source, output, options, base, workers, ticker } = work;
-  const { root, files, labels, packed } = survey;
+  const { root } = source;
+  const { files, labels, packed } = survey;
   let duplicates: Duplicates | null = null;
   const close = () => {
     duplicates?.close();
@@ -79,7 +82,7 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
       base: base && packed ? { classes: base.manifest.classes.map(({ name }) => name), packed } : undefined,
     };
     const whole = planShards(files, planOptions);
-    if (whole.order.length === 0 && base === null) refuseEmpty(source, files.count);
+    if (whole.order.length === 0 && base === null) refuseEmpty(source.location, files.count);
     const naming = new Naming(options);
     if (options.onBad === 'raise') refuseUnreadable(root, files, whole);
     const compared = changesBytes(options) ? null : base;
@@ -180,8 +183,13 @@ function maxObjects({ labels }: Survey, base: AppendBase | null, column: string)
   return { most: counts.reduce((max, count) => Math.max(max, count), before) };
 }
 
-function factsOf({ options, base }: PrepareWork, survey: Survey, plan: PackPlan, duplicates: Duplicates | null) {
-  const { root, digest, files, columnTypes, repeatedFolders, hiddenFolders, topFolders, labels } = survey;
+function factsOf(
+  { source, options, base }: PrepareWork,
+  survey: Survey,
+  plan: PackPlan,
+  duplicates: Duplicates | null,
+) {
+  const { digest, files, columnTypes, repeatedFolders, hiddenFolders, topFolders, labels } = survey;
   const skipped = countSkipped(files, plan);
   const unlabelled = unlabelledIn(plan);
   const isByFolder = survey.classes === null && (labels === null || labels.table.cls === null);
@@ -190,7 +198,7 @@ function factsOf({ options, base }: PrepareWork, survey: Survey, plan: PackPlan,
       ? foldersWithoutImages(files, plan, topFolders, new Naming(options))
       : [];
   return {
-    source: root,
+    source: source.root,
     sourceDigest: digest,
     classes: plan.classes,
     columns: [...columnTypes].map(([name, type]) => ({ name, type, ...maxObjects(survey, base, name) })),

@@ -9,35 +9,21 @@ import { STATE_FOLDER } from '../output/pack-state.js';
 import { checkClasses } from '../plan/classes.js';
 import type { FileLabels } from '../plan/shard-plan.js';
 import type { ProgressTicker } from '../progress.js';
-import type { InFlight } from '../source/ahead/in-flight.js';
 import { hasObjects, OBJECT_COUNTS } from '../source/bucket/objects.js';
 import type { Scan } from '../source/folder/scan.js';
 import { readCoco } from '../source/labels/coco.js';
 import { type Labels, readLabels, rowsOfFiles } from '../source/labels/labels.js';
 import { listFiles, readLines } from '../source/labels/list.js';
 import { readYolo, readYoloClasses, type YoloClasses } from '../source/labels/yolo.js';
+import type { OpenSource } from '../source/open-source.js';
 import { digestOfSource } from '../source/source-digest.js';
-import { rootOf, sourceKind } from '../source/source-kinds.js';
-import { type AppendBase, appendColumnTypes, checkAppendedClasses, markPacked } from './append.js';
-import { measureFiles, type PackWorkers, shareFiles } from './workers/pack-workers.js';
-
-/** Input for preparing a pack. */
-export interface PrepareWork {
-  readonly source: string;
-  readonly output: string;
-  readonly options: CheckedOptions;
-  /** The dataset that is added to. */
-  readonly base: AppendBase | null;
-  readonly workers: PackWorkers;
-  readonly ticker: ProgressTicker;
-  /** Makes many calls to the source concurrently; null if each worker reads one file at a time. */
-  readonly flight: InFlight | null;
-}
+import { sourceKind } from '../source/source-kinds.js';
+import { appendColumnTypes, checkAppendedClasses, markPacked } from './base-dataset.js';
+import type { PrepareWork } from './work.js';
+import { measureFiles, shareFiles } from './workers/pack-workers.js';
 
 /** Everything that a plan is made from. The caller must close its files. */
 export interface Survey extends Scan {
-  /** Source folder, with a trailing "/". */
-  readonly root: string;
   /** The given list of classes. */
   readonly classes: readonly string[] | null;
   readonly labels: FileLabels | null;
@@ -55,8 +41,8 @@ const YOLO_COLUMNS: ReadonlyMap<string, readonly ColumnValue[]> = new Map([[OBJE
 
 /** Finds the files of the source, measures them, and reads the other inputs. Throws if any input is invalid. */
 export async function surveySource(work: PrepareWork): Promise<Survey> {
-  const { source, output, options, base, workers, ticker, flight } = work;
-  const root = rootOf(source);
+  const { source, output, options, base, workers, ticker } = work;
+  const { root, flight } = source;
   const given = await tableOf(options, root);
   const yolo = await yoloOf(options);
   if (options.requireLabels && given === null) {
@@ -70,7 +56,7 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
   const columnTypes = base === null ? found : appendColumnTypes(base.manifest, found);
   checkLabelColumns(columnTypes.keys(), []);
   ticker.begin('scan');
-  const scan = await findFiles(root, output, options, ticker, flight);
+  const scan = await findFiles(source, output, options, ticker);
   const { files } = scan;
   try {
     const missingRows: number[] = [];
@@ -81,11 +67,9 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
     const labels = table && { table, rowOfFile: rowsOfFiles(files, table, onMissing), own: read?.own };
     const packed = base && (await markPacked(base, files));
     ticker.begin('measure', files.count);
-    const place = { root, storage: options.storage };
-    if (scan.isMeasured) shareFiles(workers, place, files, flight);
-    else await measureFiles(workers, place, files, flight);
+    await (scan.isMeasured ? shareFiles(workers, source, files) : measureFiles(workers, source, files));
     const digest = digestOfSource(root, files, classes, read === null ? [] : textsOf(read.labels));
-    return { ...scan, root, classes, labels, missingRows, columnTypes, packed, digest };
+    return { ...scan, classes, labels, missingRows, columnTypes, packed, digest };
   } catch (error) {
     files.close();
     throw error;
@@ -124,18 +108,17 @@ async function readClasses({ classes, storage }: CheckedOptions): Promise<readon
 }
 
 async function findFiles(
-  root: string,
+  { root, storage, flight }: OpenSource,
   output: string,
   options: CheckedOptions,
   ticker: ProgressTicker,
-  flight: InFlight | null,
 ): Promise<Scan> {
   const { include, exclude, signal, onBad } = options;
   // A dry run writes nothing, and so has no output folder.
   const place = { memoryBytes: options.planMemory, folder: options.dryRun ? tmpdir() : join(output, STATE_FOLDER) };
   if (options.files !== undefined) {
     return {
-      files: await listFiles(root, options.files, place, options.storage),
+      files: await listFiles(root, options.files, place, storage),
       isMeasured: false,
       repeatedFolders: [],
       hiddenFolders: [],
@@ -152,7 +135,7 @@ async function findFiles(
     place,
     onBad,
     signal,
-    storage: options.storage,
+    storage,
     onFound,
     apart,
     flight: flight ?? undefined,

@@ -15,12 +15,12 @@ import {
   type PartOptions,
   partNoteName,
   partStem,
-  partText,
   readPartNotes,
   writePartNote,
 } from '../output/part-notes.js';
-import { isLockFile, type Part } from '../output/parts.js';
+import { isLockFile } from '../output/parts.js';
 import { noteShard } from '../output/shard-note.js';
+import { type Part, partText } from '../part.js';
 import { changedOptions } from '../plan/plan-changes.js';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { filesOfShard } from '../shard/shard-paths.js';

@@ -12,7 +12,7 @@ import { NoImagesError } from '../errors.js';
 import { type CheckedOutputOptions, checkWriterOptions, type OutputOptions } from '../options.js';
 import type { PartialField } from '../output/commit.js';
 import { namingPlace } from '../output/destination.js';
-import { type Part, partOf } from '../output/parts.js';
+import { type Part, partOf } from '../part.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { checkIndexName, checkOtherIndexes } from '../shard/other-indexes.js';

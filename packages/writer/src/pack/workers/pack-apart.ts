@@ -2,15 +2,16 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { type ErrorRecord, reviveError, WorkerDiedError, warn } from '@shardtool/base';
 import * as errors from '../../errors.js';
-import type { PackOptions, PackProgress } from '../../options.js';
+import type { CheckedOptions, PackProgress } from '../../options.js';
 import { MOST_IN_FLIGHT } from '../../source/ahead/in-flight.js';
+import type { PackRequest } from '../pack-one.js';
 import type { PackReport } from '../report.js';
 
 /** Input of the process. */
 export interface ApartJob {
   readonly source: string;
   readonly output: string;
-  readonly options: Omit<PackOptions, 'onProgress' | 'signal'>;
+  readonly options: Omit<CheckedOptions, 'onProgress' | 'signal'>;
   readonly tellsProgress: boolean;
 }
 
@@ -33,7 +34,7 @@ const KEPT_CHARACTERS = 2000;
  * Runs `pack` in a separate process. After its final message the process is not waited for: a hanging call to a file
  * system cannot be cancelled, nor can its process be ended.
  */
-export async function packApart(source: string, output: string, options: PackOptions): Promise<PackReport> {
+export async function packApart({ source, output, options }: PackRequest): Promise<PackReport> {
   const { onProgress, signal, ...rest } = options;
   const threads = Math.max(LEAST_THREADS, options.inFlight ?? MOST_IN_FLIGHT);
   const child = fork(new URL('./pack-process.js', import.meta.url), {
@@ -58,10 +59,10 @@ export async function packApart(source: string, output: string, options: PackOpt
   }
 }
 
-function outcomeOf(child: ChildProcess, onProgress: PackOptions['onProgress']): Promise<PackReport> {
-  let said = '';
+function outcomeOf(child: ChildProcess, onProgress: CheckedOptions['onProgress']): Promise<PackReport> {
+  let output = '';
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-KEPT_CHARACTERS);
+    output = (output + text).slice(-KEPT_CHARACTERS);
   });
   return new Promise((resolve, reject) => {
     child.on('message', (news: ApartNews) => {
@@ -78,7 +79,7 @@ function outcomeOf(child: ChildProcess, onProgress: PackOptions['onProgress']): 
     child.on('error', reject);
     child.on('exit', (code, by) => {
       const how = by === null ? `exit code ${code}` : `signal ${by}`;
-      const message = `The process that packs ended before its work was done (${how}). ${said.trim()}`.trim();
+      const message = `The process that packs ended before its work was done (${how}). ${output.trim()}`.trim();
       reject(new WorkerDiedError({}, message));
     });
   });

@@ -1,18 +1,18 @@
 import { recordError, redirectWarnings } from '@shardtool/base';
 import type { PackProgress } from '../../options.js';
-import { packHere } from '../pack.js';
+import { packHere } from '../pack-here.js';
 import { type ApartJob, type ApartNews, STOP } from './pack-apart.js';
 
 const stopped = new AbortController();
-let isBegun = false;
+let isStarted = false;
 
 // The parent process also receives the signals, and decides what to do.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
 process.on('disconnect', () => stopped.abort());
 process.on('message', (message: ApartJob | typeof STOP) => {
   if (message === STOP) stopped.abort();
-  else if (!isBegun) {
-    isBegun = true;
+  else if (!isStarted) {
+    isStarted = true;
     void run(message);
   }
 });
@@ -22,13 +22,13 @@ async function run({ source, output, options, tellsProgress }: ApartJob): Promis
   const onProgress = (progress: PackProgress) => tell({ type: 'progress', progress });
   try {
     const given = { ...options, signal: stopped.signal, ...(tellsProgress && { onProgress }) };
-    tell({ type: 'report', report: await packHere(source, output, given, true) });
+    tell({ type: 'report', report: await packHere({ source, output, options: given }, true) });
   } catch (error) {
     tell({ type: 'error', error: recordError(error) });
   }
 }
 
-/** If the parent no longer listens, there is no reason to continue. */
+/** Sends a message to the parent process. If the parent has gone, the process ends with its result. */
 function tell(news: ApartNews): void {
   if (process.connected) process.send!(news);
   else if (news.type === 'report' || news.type === 'error') process.exit();

@@ -1,16 +1,14 @@
 import { imageStepOptions } from '../../options.js';
 import { noteName } from '../../output/pack-state.js';
-import { isTurnOf } from '../../output/parts.js';
 import { plannedSamples, stemsOf } from '../../output/planned-shards.js';
 import { checkBadShare, isTooManyBad, writeQuarantine } from '../../output/quarantine.js';
+import { isTurnOf } from '../../part.js';
 import type { PlanHeader, PlanPlace } from '../../plan/plan-record.js';
 import { encodeShardPlan } from '../../plan/shard-plan.js';
 import type { CheckedShard, QuarantinedFile } from '../../shard/shard-job.js';
 import { filesOfShard } from '../../shard/shard-paths.js';
-import { rootOf } from '../../source/source-kinds.js';
-import type { PackWork } from '../make-plan.js';
 import type { PreparedPack } from '../prepare.js';
-import type { PrepareWork } from '../survey.js';
+import type { PackWork, PrepareWork } from '../work.js';
 import type { LookedShard, PackedShard, PackJob, PackNews, PackSetting } from './pack-jobs.js';
 
 /**
@@ -72,7 +70,7 @@ export async function packShards(work: PackWork, header: PlanHeader, checkTimes:
   }
 }
 
-function settingOf({ source, output, options, flight }: PrepareWork, columns: PlanHeader['columns']): PackSetting {
+function settingOf({ source, output, options }: PrepareWork, columns: PlanHeader['columns']): PackSetting {
   const {
     format,
     lmdbValues,
@@ -96,15 +94,22 @@ function settingOf({ source, output, options, flight }: PrepareWork, columns: Pl
   };
   const images = { step: imageStepOptions(options), limits: { maxPixels, minSize } };
   const facts = {
-    root: rootOf(source),
-    storage: options.storage,
+    root: source.root,
+    storage: source.storage,
     onBad,
     ...images,
     checkTimes: false,
     digest: '',
     recheck,
   };
-  return { ...target, ...facts, isPart: false, isCheck: false, isElsewhere: false, flight: flight?.setting ?? null };
+  return {
+    ...target,
+    ...facts,
+    isPart: false,
+    isCheck: false,
+    isElsewhere: false,
+    flight: source.flight?.setting ?? null,
+  };
 }
 
 /** Checks all files like {@link packShards}, but writes nothing. Returns the result for each shard's samples. */

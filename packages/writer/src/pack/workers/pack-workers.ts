@@ -1,9 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
-import type { StorageOptions } from '@shardtool/storage';
 import type { HashedFiles, Hasher } from '../../dedupe/hash-files.js';
 import { type CheckedOptions, imageStepOptions } from '../../options.js';
-import type { InFlight } from '../../source/ahead/in-flight.js';
 import { createMeasureTurn, isMeasured, measureAhead, measureSlices } from '../../source/folder/measure.js';
+import type { OpenSource } from '../../source/open-source.js';
 import type { SourceFiles } from '../../source/source-files.js';
 import { sourceKind } from '../../source/source-kinds.js';
 import { isSmallWork } from '../../workers/small-work.js';
@@ -66,31 +65,19 @@ export class PackWorkers extends WorkerGroup<PackJob, PackResult> {
   }
 }
 
-/** Where the files of a source are, and how they are asked for. */
-interface SourcePlace {
-  readonly root: string;
-  readonly storage: StorageOptions | undefined;
-}
-
 /** This thread measures up to this many local files in less time than other threads take to start. */
 const MEASURED_ALONE = 20_000;
 
 /** Fills in the size of each file below `root` (with a trailing "/"). */
-export async function measureFiles(
-  workers: PackWorkers,
-  place: SourcePlace,
-  files: SourceFiles,
-  flight: InFlight | null,
-): Promise<void> {
-  const { root, storage } = place;
+export async function measureFiles(workers: PackWorkers, source: OpenSource, files: SourceFiles): Promise<void> {
+  const { root, storage, flight } = source;
   if (flight !== null) {
     const access = sourceKind(root).files(root, storage);
     await measureAhead(root, files, flight, access, (measured) => workers.count(measured, 0));
-    shareFiles(workers, place, files, flight);
-    return;
+    return shareFiles(workers, source, files);
   }
   const turn = createMeasureTurn();
-  shareFiles(workers, place, files, null);
+  shareFiles(workers, source, files);
   if (files.count <= MEASURED_ALONE) return measureSlicesHere(workers, root, files, turn);
   // So many files have more than one shard, or take long enough for a thread to start.
   workers.chooseFor({ shards: Number.POSITIVE_INFINITY, files: files.count, bytes: 0 });
@@ -120,13 +107,9 @@ async function measureSlicesHere(
 }
 
 /** Sends the measured files to the workers. */
-export function shareFiles(
-  workers: PackWorkers,
-  place: SourcePlace,
-  files: SourceFiles,
-  flight: InFlight | null,
-): void {
-  workers.tell({ type: 'files', ...place, files: files.share(), flight: flight?.setting ?? null } satisfies PackNews);
+export function shareFiles(workers: PackWorkers, { root, storage, flight }: OpenSource, files: SourceFiles): void {
+  const setting = flight?.setting ?? null;
+  workers.tell({ type: 'files', root, storage, files: files.share(), flight: setting } satisfies PackNews);
 }
 
 /** Number of files per job: few enough that all threads finish at about the same time. */

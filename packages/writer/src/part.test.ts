@@ -1,6 +1,7 @@
 import { OptionError } from '@shardtool/base';
 import { expect, test } from 'vitest';
-import { isLockFile, isTurnOf, parsePart, partLock, partOfEnvironment } from './parts.js';
+import { isLockFile, partLock } from './output/parts.js';
+import { isTurnOf, parsePart, partOfEnvironment } from './part.js';
 
 test('a part is its number, from 1, and how many there are', () => {
   expect(parsePart('3/16')).toEqual({ number: 3, count: 16 });

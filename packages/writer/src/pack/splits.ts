@@ -3,45 +3,44 @@ import { join } from 'node:path';
 import { OptionError } from '@shardtool/base';
 import { readManifest } from '@shardtool/format';
 import { isRemote } from '@shardtool/storage';
-import type { PackOptions } from '../options.js';
+import type { CheckedOptions } from '../options.js';
 import { addClasses } from '../plan/classes.js';
 import { sortByCodePoint } from '../source/file-table.js';
 import { checkSource } from '../source/folder/scan.js';
+import { type PackRequest, packOne } from './pack-one.js';
 import type { PackReport } from './report.js';
 
 /** Usual names of splits. */
 const NAMES = new Set(['train', 'training', 'val', 'valid', 'validation', 'dev', 'eval', 'test', 'testing']);
 
-type PackOne = (source: string, output: string, options: PackOptions) => Promise<PackReport>;
-
 /**
- * Packs `train`, `val` and other splits in a folder, each to its own dataset below `output`, all with the combined list
- * of classes. Throws {@link OptionError} if there is no such folder, and the errors of `packOne` unchanged.
+ * Packs `train`, `val` and other splits in a folder, each to its own dataset below the output, all with the combined
+ * list of classes. Throws {@link OptionError} if there is no such folder, and the errors of a pack unchanged.
  */
-export async function packSplits(
-  source: string,
-  output: string,
-  { splits: _, ...options }: PackOptions,
-  packOne: PackOne,
-): Promise<PackReport> {
+export async function packSplits({ source, output, options }: PackRequest): Promise<PackReport> {
   const given = (['labels', 'coco', 'files'] as const).find((name) => options[name] !== undefined);
   if (given !== undefined) {
     const message = `The option "${given}" applies to one dataset, but "splits" makes several; pack each folder separately, with the same "classes".`;
     throw new OptionError({}, message);
   }
   const names = splitsIn(source);
+  const requests = names.map((name) => ({ source: join(source, name), output: below(output, name), options }));
   // YOLO's files contain the classes of all splits.
   const isKnown = options.yolo !== undefined;
   const { classes, emptyFolders } =
     options.classes !== undefined || isKnown
       ? { classes: options.classes, emptyFolders: [] }
-      : await classesOfAll(source, output, names, options, packOne);
+      : await classesOfAll(requests);
   const splits: { name: string; report: PackReport }[] = [];
-  for (const name of names) {
-    const report = await packOne(join(source, name), below(output, name), { ...options, classes });
+  for (const [i, name] of names.entries()) {
+    const report = await packOne({ ...requests[i]!, options: withClasses(options, classes) });
     splits.push({ name, report });
   }
   return { ...sumOf(splits), emptyFolders, splitSidecars: splitSidecars(source, names) };
+}
+
+function withClasses(options: CheckedOptions, classes: CheckedOptions['classes']): CheckedOptions {
+  return classes === undefined ? options : { ...options, classes, given: [...options.given, 'classes'] };
 }
 
 /** Files and folders next to the splits, which are in none of them. */
@@ -65,52 +64,42 @@ function splitsIn(source: string): string[] {
   throw new OptionError({ path: source }, message);
 }
 
-/**
- * Returns the classes of all splits, by planning each. Classes of existing datasets keep their numbers. Also returns
- * the folders that are not a class in any split.
- */
-async function classesOfAll(
-  source: string,
-  output: string,
-  names: readonly string[],
-  {
-    include,
-    exclude,
-    fields,
-    pair,
-    onBad,
-    maxBad,
-    workers,
-    inFlight,
-    ioTimeout,
-    planMemory,
-    signal,
-    allowMissingFiles,
-    append,
-  }: PackOptions,
-  packOne: PackOne,
-): Promise<{ readonly classes: readonly string[] | undefined; readonly emptyFolders: readonly string[] }> {
-  const known = { include, exclude, fields, pair, onBad, maxBad, workers, inFlight, ioTimeout, planMemory, signal };
-  const seen = { ...known, allowMissingFiles, dryRun: true };
+/** Classes of all splits; undefined if there are none. */
+interface SplitClasses {
+  readonly classes: string[] | undefined;
+  /** Folders that are not a class in any split. */
+  readonly emptyFolders: readonly string[];
+}
+
+/** Finds the classes of all splits by planning each. Classes of existing datasets keep their numbers. */
+async function classesOfAll(requests: readonly PackRequest[]): Promise<SplitClasses> {
   const found = new Set<string>();
   const empty = new Set<string>();
   let fromLabels = false;
   let before: readonly string[] = [];
-  for (const name of names) {
-    const report = await packOne(join(source, name), below(output, name), seen);
+  for (const request of requests) {
+    const report = await packOne({ ...request, options: { ...request.options, ...PLAN_ONLY } });
     for (const cls of report.classes) found.add(cls);
     for (const folder of report.emptyFolders) empty.add(folder);
     fromLabels ||= report.metadata !== null;
-    if (!append) continue;
+    if (!request.options.append) continue;
     // If it cannot be read, adding to it reports the error.
-    const manifest = await readManifest(below(output, name)).catch(() => null);
+    const manifest = await readManifest(request.output).catch(() => null);
     const there = manifest?.classes.map((cls) => cls.name) ?? [];
     if (there.length > before.length) before = there;
   }
   const all = addClasses(before, [...found], fromLabels);
   const emptyFolders = sortByCodePoint([...empty].filter((folder) => !found.has(folder)));
-  return { classes: all.length === 0 ? undefined : all, emptyFolders };
+  return { classes: all.length === 0 ? undefined : [...all], emptyFolders };
 }
+
+/** Plans a split from its files alone: nothing is written, and no earlier output is looked at. */
+const PLAN_ONLY = {
+  ...{ dryRun: true, given: [], onProgress: undefined, part: null },
+  ...{ append: false, overwrite: false, restart: false, recheck: false, dedupe: false, requireLabels: false },
+  check: 'header' as const,
+  ...{ stripMetadata: false, resize: undefined, quality: undefined, imageFormat: undefined },
+} as const;
 
 /** A folder in the output, which may be a bucket. */
 function below(output: string, name: string): string {

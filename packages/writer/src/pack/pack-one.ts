@@ -1,0 +1,21 @@
+import { isRemote } from '@shardtool/storage';
+import type { CheckedOptions } from '../options.js';
+import { isReadAhead } from '../source/open-source.js';
+import { packHere } from './pack-here.js';
+import type { PackReport } from './report.js';
+import { packApart } from './workers/pack-apart.js';
+
+/** What is packed, to where, and how. */
+export interface PackRequest {
+  readonly source: string;
+  readonly output: string;
+  readonly options: CheckedOptions;
+}
+
+/** Packs one dataset: a slow folder in a separate process with many threads for calls, everything else in this one. */
+export async function packOne(request: PackRequest): Promise<PackReport> {
+  const { source, options } = request;
+  options.signal?.throwIfAborted();
+  if (isRemote(source)) return packHere(request, true);
+  return isReadAhead(source, options.inFlight) ? packApart(request) : packHere(request, false);
+}

@@ -1,0 +1,41 @@
+import { readManifest } from '@shardtool/format';
+import type { PackState } from '../output/output-folder.js';
+import { isMadeFrom } from '../output/pack-note.js';
+import { checkShardsThere } from '../output/same-dataset.js';
+import type { PlanHeader } from '../plan/plan-record.js';
+import { completePack } from './commit-plan.js';
+import { makePlan, resumePlan } from './make-plan.js';
+import { madeFrom, recordedOptions } from './recorded-options.js';
+import { type PackReport, presentReport, writtenReport } from './report.js';
+import { surveySource } from './survey.js';
+import type { PackWork } from './work.js';
+import { packShards } from './workers/pack-shards.js';
+
+/** Packs the whole dataset, or what an earlier pack has not finished; nothing if the dataset is already there. */
+export async function packWhole(work: PackWork, found: PackState): Promise<PackReport> {
+  if (found === 'dataset') return checkPacked(work);
+  return packAndCommit(work, found === 'plan' ? await resumePlan(work) : await makePlan(work));
+}
+
+/** Writes all shards of a plan and makes them a dataset, or adds them to one. */
+export async function packAndCommit(work: PackWork, header: PlanHeader): Promise<PackReport> {
+  const shards = await packShards(work, header, false);
+  work.ticker.begin('commit', header.files, header.sourceBytes);
+  shards.sort((a, b) => a.shard - b.shard);
+  await work.destination.whenSent();
+  const completed = await completePack(work.output, work.folder.lock, header, shards, work.base);
+  await work.destination.commit();
+  return { ...writtenReport(header, shards), ...completed, isCommitted: true };
+}
+
+/** Throws OutputNotEmptyError unless the dataset in the folder is the result of this source and these options. */
+async function checkPacked(work: PackWork): Promise<PackReport> {
+  const { folder, output, destination, options } = work;
+  const survey = await surveySource(work);
+  survey.files.close();
+  const digest = madeFrom({ options: await recordedOptions(options), sourceDigest: survey.digest });
+  if (!isMadeFrom(output, digest!)) folder.refuseDataset(!destination.isElsewhere);
+  const manifest = await readManifest(output);
+  checkShardsThere(output, manifest);
+  return presentReport(manifest);
+}
