@@ -4,29 +4,41 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
 const SOURCE = fileURLToPath(new URL('.', import.meta.url));
-/** Folders in the order in which a file passes through them. Other folders may be imported by all of these. */
-const WAY = ['source', 'plan', 'check', 'shard', 'output', 'samples', 'pack'];
 
-test('a folder imports only from folders of earlier stages', () => {
-  const backwards = WAY.flatMap((room, place) =>
-    importsOf(room)
-      .filter(({ from }) => !WAY.slice(0, place + 1).includes(from))
-      .map(({ file, from }) => `${room}/${file} imports from ${from}`),
-  );
-  expect(backwards).toEqual([]);
+test('rooms import downwards only: no room is reached again from what it imports', () => {
+  const imports = importsOfRooms();
+  const circular = [...imports.keys()].flatMap((room) => {
+    const circle = [...imports.get(room)!].filter((other) => reach(imports, other).has(room));
+    return circle.map((other) => `${room} imports from ${other}, which leads back to ${room}`);
+  });
+  expect(circular).toEqual([]);
 });
 
-/** Imports of the files of a folder (and its subfolders) from other folders, including type imports. */
-function importsOf(room: string): { file: string; from: string }[] {
-  const files = readdirSync(path.join(SOURCE, room), { encoding: 'utf8', recursive: true });
-  return files.filter(isSource).flatMap((file) => {
-    const place = path.join(SOURCE, room, file);
-    const imports = [...readFileSync(place, 'utf8').matchAll(/from '(\.[^']+)'/g)];
-    const rooms = imports
-      .map(([, spec]) => path.relative(SOURCE, path.join(path.dirname(place), spec!)).split(path.sep))
-      .flatMap(([from, ...within]) => (within.length > 0 ? [from!] : []));
-    return rooms.filter((from) => ![room, 'workers', 'dedupe'].includes(from)).map((from) => ({ file, from }));
-  });
+/** For each room the others that it imports from, type imports included. A room is a folder, or a file beside them. */
+function importsOfRooms(): Map<string, Set<string>> {
+  const imports = new Map<string, Set<string>>();
+  for (const file of readdirSync(SOURCE, { encoding: 'utf8', recursive: true }).filter(isSource)) {
+    const room = roomOf(file);
+    const others = imports.get(room) ?? new Set();
+    imports.set(room, others);
+    const text = readFileSync(path.join(SOURCE, file), 'utf8');
+    for (const [, specifier] of text.matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)) {
+      const other = roomOf(path.join(path.dirname(file), specifier!));
+      if (other !== room) others.add(other);
+    }
+  }
+  return imports;
+}
+
+function reach(imports: ReadonlyMap<string, ReadonlySet<string>>, from: string): ReadonlySet<string> {
+  const reached = new Set([from]);
+  for (const room of reached) for (const next of imports.get(room) ?? []) reached.add(next);
+  return reached;
+}
+
+function roomOf(file: string): string {
+  const [room, ...within] = file.split(path.sep);
+  return within.length > 0 ? room! : room!.replace(/\.[jt]s$/, '');
 }
 
 function isSource(file: string): boolean {

@@ -16,6 +16,7 @@ export interface PackRequest {
 export async function packOne(request: PackRequest): Promise<PackReport> {
   const { source, options } = request;
   options.signal?.throwIfAborted();
-  if (isRemote(source)) return packHere(request, true);
-  return isReadAhead(source, options.inFlight) ? packApart(request) : packHere(request, false);
+  const isBucket = isRemote(source);
+  const isSlowFolder = !isBucket && isReadAhead(source, options.inFlight);
+  return isSlowFolder ? packApart(request) : packHere(request, isBucket);
 }

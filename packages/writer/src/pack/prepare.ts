@@ -4,31 +4,24 @@ import { isRemote } from '@shardtool/storage';
 import { type Duplicates, findDuplicates } from '../dedupe/dedupe.js';
 import { NoImagesError } from '../errors.js';
 import { changesBytes } from '../options.js';
-import type { AppendBase } from '../output/append-base.js';
-import { listBeforePack } from '../output/lists.js';
-import { checkBadShare } from '../output/quarantine.js';
 import { Naming } from '../plan/naming.js';
 import { OUTCOME } from '../plan/outcomes.js';
-import type { BaseFacts, PlanFacts } from '../plan/plan-record.js';
+import type { PlanFacts } from '../plan/plan-record.js';
 import { entryBytes, type PackPlan, planShards } from '../plan/plan-shards.js';
 import { type FileLabels, type ShardPlan, shardPlanOf } from '../plan/shard-plan.js';
-import type { QuarantinedFile } from '../shard/shard-job.js';
-import { hasObjects, OBJECT_COUNTS } from '../source/bucket/objects.js';
 import type { Labels } from '../source/labels/labels.js';
 import { BadFile, badFile, readSourceFile } from '../source/source-file.js';
 import type { SourceFiles } from '../source/source-files.js';
-import { findTakenKeys, nextNumber } from './base-dataset.js';
-import { foldersWithoutImages } from './class-folders.js';
+import { findTakenKeys } from './base-dataset.js';
+import { baseFacts, factsOf } from './plan-facts.js';
 import { recordedOptions } from './recorded-options.js';
 import {
   checkAllLabelled,
-  countOdd,
-  countSkipped,
+  checkPlannedBad,
   missingFiles,
   oddAnnotations,
   plannedQuarantine,
   skippedFiles,
-  unlabelledIn,
 } from './skipped.js';
 import { listChanges } from './source-changes.js';
 import { type Survey, surveySource } from './survey.js';
@@ -101,10 +94,11 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
     }
     const shards = () => shardPlans(files, plan, labels);
     const known = new Set(base?.quarantined.filter(({ standsFor }) => standsFor === undefined).map(({ path }) => path));
+    const missing = missingFiles(labels, survey.missingRows);
     const quarantined = [
       ...survey.refused,
       ...plannedQuarantine(files, plan),
-      ...(options.allowMissingFiles ? [] : missingFiles(labels, survey.missingRows)),
+      ...(options.allowMissingFiles ? [] : missing),
       ...taken.map(({ path, error }) => ({ path, reason: error.message })),
     ].filter(({ path }) => !known.has(path));
     await checkPlannedBad(work, quarantined, plan.order.length);
@@ -124,7 +118,7 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
       duplicates,
       skipped: () => [
         ...skippedFiles(files, plan),
-        ...(options.allowMissingFiles ? missingFiles(labels, survey.missingRows) : []),
+        ...(options.allowMissingFiles ? missing : []),
         ...oddAnnotations(labels?.table ?? null),
       ],
       close,
@@ -147,76 +141,11 @@ function textBytesOf({ path, texts }: Labels): Float64Array | undefined {
   return bytes;
 }
 
-/** Throws TooManyBadError, after all bad files were written to a list, if there is a folder for it. */
-async function checkPlannedBad(
-  { output, options }: PrepareWork,
-  quarantined: readonly QuarantinedFile[],
-  samples: number,
-): Promise<void> {
-  if (quarantined.length === 0 || options.dryRun) return;
-  try {
-    const listed = 'them; no image was opened yet, and "--dry-run --check header" also finds bad images';
-    checkBadShare(quarantined, samples + quarantined.length, options.maxBad, listed);
-  } catch (error) {
-    await listBeforePack(output, options.format, quarantined, []);
-    throw error;
-  }
-}
-
 /** Numbers of the labels files that are among the source files. */
 function ownFiles(files: SourceFiles, root: string, { table, own }: FileLabels): ReadonlySet<number> {
   const path = isRemote(table.location) ? table.location : resolve(table.location);
   const file = path.startsWith(root) ? files.reader().find(path.slice(root.length)) : -1;
   return new Set([...(own ?? []), ...(file === -1 ? [] : [file])]);
-}
-
-function baseFacts({ manifest, quarantined }: AppendBase, name: string): BaseFacts {
-  return { identity: manifest.identity, quarantined: quarantined.length, firstShard: nextNumber(manifest, name) };
-}
-
-/** For the column that counts objects: its maximum, if that of the growing dataset is known too. */
-function maxObjects({ labels }: Survey, base: AppendBase | null, column: string): { readonly most?: number } {
-  if (column !== OBJECT_COUNTS || labels === null || !hasObjects(labels.table)) return {};
-  const before = base === null ? 0 : base.manifest.columns.find(({ name }) => name === OBJECT_COUNTS)?.most;
-  if (before === undefined) return {};
-  const counts = labels.table.columns.get(OBJECT_COUNTS) as readonly number[];
-  return { most: counts.reduce((max, count) => Math.max(max, count), before) };
-}
-
-function factsOf(
-  { source, options, base }: PrepareWork,
-  survey: Survey,
-  plan: PackPlan,
-  duplicates: Duplicates | null,
-) {
-  const { digest, files, columnTypes, repeatedFolders, hiddenFolders, topFolders, labels } = survey;
-  const skipped = countSkipped(files, plan);
-  const unlabelled = unlabelledIn(plan);
-  const isByFolder = survey.classes === null && (labels === null || labels.table.cls === null);
-  const emptyFolders =
-    isByFolder && base === null && plan.classes.length > 0
-      ? foldersWithoutImages(files, plan, topFolders, new Naming(options))
-      : [];
-  return {
-    source: source.root,
-    sourceDigest: digest,
-    classes: plan.classes,
-    columns: [...columnTypes].map(([name, type]) => ({ name, type, ...maxObjects(survey, base, name) })),
-    samples: plan.order.length,
-    files: plan.grouping.files.length,
-    sourceBytes: plan.sourceBytes,
-    shardBytes: plan.shardBytes,
-    skippedFiles: Object.values(skipped).reduce((sum, count) => sum + count, 0),
-    skipped,
-    skippedFolders: repeatedFolders,
-    hiddenFolders,
-    ...(emptyFolders.length > 0 && { emptyFolders }),
-    ...(unlabelled > 0 && { unlabelled }),
-    ...(options.allowMissingFiles && survey.missingRows.length > 0 && { missingFiles: survey.missingRows.length }),
-    ...countOdd(labels?.table ?? null),
-    duplicates: duplicates?.count ?? 0,
-    classConflicts: duplicates?.classConflicts ?? 0,
-  };
 }
 
 function* shardPlans(files: SourceFiles, plan: PackPlan, labels: FileLabels | null): Generator<ShardPlan> {

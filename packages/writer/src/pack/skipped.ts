@@ -1,5 +1,7 @@
 import { extname } from 'node:path';
 import { countOf, LabelsError } from '@shardtool/base';
+import { listBeforePack } from '../output/lists.js';
+import { checkBadShare } from '../output/quarantine.js';
 import { OUTCOME, outcomeOf } from '../plan/outcomes.js';
 import type { PackPlan } from '../plan/plan-shards.js';
 import type { FileLabels } from '../plan/shard-plan.js';
@@ -7,6 +9,7 @@ import type { QuarantinedFile } from '../shard/shard-job.js';
 import { hasObjects } from '../source/bucket/objects.js';
 import { type Labels, placeOfRow } from '../source/labels/labels.js';
 import type { SourceFiles } from '../source/source-files.js';
+import type { PrepareWork } from './work.js';
 
 /** A line of skipped.jsonl. */
 interface SkippedFile {
@@ -92,4 +95,20 @@ export function notAllLabelled(location: string, unlabelled: number, first?: str
   const example = first === undefined ? '' : ` (the first: ${first})`;
   const message = `${location} has no row for ${countOf(unlabelled, 'image')} of the source${example}, but "requireLabels" requires one; add rows, or exclude these images with "exclude" (--exclude).`;
   return new LabelsError({ path: location }, message);
+}
+
+/** Throws TooManyBadError, after all bad files were written to a list, if there is a folder for it. */
+export async function checkPlannedBad(
+  { output, options }: PrepareWork,
+  quarantined: readonly QuarantinedFile[],
+  samples: number,
+): Promise<void> {
+  if (quarantined.length === 0 || options.dryRun) return;
+  try {
+    const listed = 'them; no image was opened yet, and "--dry-run --check header" also finds bad images';
+    checkBadShare(quarantined, samples + quarantined.length, options.maxBad, listed);
+  } catch (error) {
+    await listBeforePack(output, options.format, quarantined, []);
+    throw error;
+  }
 }
