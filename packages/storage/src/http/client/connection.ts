@@ -81,6 +81,10 @@ export class Connection implements Receiver {
   ask({ method, head, body }: Question, reception: Reception, signal: AbortSignal | undefined): Promise<void> {
     const socket = this.#socket;
     if (socket.destroyed) return Promise.reject(new BrokenError(new Error('the connection was closed'), true));
+    if (signal?.aborted) {
+      socket.destroy();
+      return Promise.reject(signal.reason);
+    }
     const answered = new Promise<void>((resolve, reject) => {
       this.#asked = { method, reception, isSent: body === undefined, resolve, reject };
     });

@@ -155,6 +155,22 @@ test('at most 256 connections are open, and other requests wait', async () => {
   expect(server.connections).toBe(256);
 });
 
+test('a request that waits for a free connection is rejected as soon as it is aborted', async () => {
+  const held: net.Socket[] = [];
+  const server = await serve((socket) => held.push(socket));
+  const busy = Array.from({ length: 256 }, () => ask(server.url, { room: 5 }));
+  const controller = new AbortController();
+  const waiting = [controller.signal, undefined].map((signal) => ask(server.url, { room: 5, signal }));
+  controller.abort(new Error('enough'));
+  await expect(waiting[0]).rejects.toThrow('enough');
+  await vi.waitUntil(() => held.length === 256);
+  for (const socket of held) socket.write(counted('hello'));
+  await Promise.all(busy);
+  await vi.waitUntil(() => held.length === 257);
+  held[256]!.write(counted('hello'));
+  expect(await waiting[1]).toBe('hello');
+});
+
 test('a request with a line break in a header is not sent', async () => {
   const server = await serve((socket) => socket.write(counted('hello')));
   const request = { method: 'GET', url: server.url, headers: { a: 'b\r\nc: d' } } as const;

@@ -19,7 +19,8 @@ class Host {
   readonly #proxy: HttpProxy | null;
   /** The connection that was used last is the last element: the server may have closed the others. */
   readonly #idle: Connection[] = [];
-  readonly #waiting: (() => void)[] = [];
+  /** Requests that wait for a free connection, oldest first. Each entry starts one. */
+  readonly #waiting = new Set<() => void>();
   #busy = 0;
   /** Session of the last TLS connection. */
   #session: Buffer | undefined;
@@ -30,7 +31,7 @@ class Host {
 
   async ask(request: HttpRequest, reception: Reception, { fresh, signal }: AskOptions): Promise<void> {
     if (this.#busy < CONNECTIONS) this.#busy++;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else await this.#turn(signal);
     try {
       signal?.throwIfAborted();
       const question = questionOf(request, this.#proxy, fresh);
@@ -45,10 +46,30 @@ class Host {
       }
       await this.#askOn(await this.#connect(request.url, signal), question, reception, signal);
     } finally {
-      const next = this.#waiting.shift();
+      const [next] = this.#waiting;
       if (next === undefined) this.#busy--;
-      else next();
+      else {
+        this.#waiting.delete(next);
+        next();
+      }
     }
+  }
+
+  /** Resolves when a connection is free for this request. Rejects with the reason of the signal. */
+  #turn(signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const start = (): void => {
+        signal?.removeEventListener('abort', onAbort);
+        resolve();
+      };
+      const onAbort = (): void => {
+        this.#waiting.delete(start);
+        reject(signal!.reason);
+      };
+      if (signal?.aborted) return onAbort();
+      signal?.addEventListener('abort', onAbort, { once: true });
+      this.#waiting.add(start);
+    });
   }
 
   async #askOn(
