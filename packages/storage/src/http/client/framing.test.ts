@@ -41,6 +41,13 @@ test('a length that is repeated is that length, and two different lengths are an
   expect(() => framingOf(lengths('5', ''), 'GET')).toThrow(TransientError);
 });
 
+test('a header of thousands of spaces is parsed or refused at once', () => {
+  const spaces = ' '.repeat(16_000);
+  const head = (line: string) => parseHead(`HTTP/1.1 200 OK\r\n${line}`).headers;
+  expect(head(`etag:${spaces}"a"${spaces}`).etag).toBe('"a"');
+  expect(() => head(`etag:${spaces}\rb`)).toThrow(TransientError);
+});
+
 const chunk = fc.uint8Array({ minLength: 1, maxLength: 300 });
 const places = fc.array(fc.nat(5000), { maxLength: 20 });
 
