@@ -25,6 +25,8 @@ test('requests go through a proxy if one is set and NO_PROXY does not list the h
   }
   expect(proxied('https://host.org/a', { http_proxy, no_proxy: 'host.org:443' })).toBe(false);
   expect(proxied('http://[::1]:9000/a', { http_proxy, no_proxy: '[::1]' })).toBe(false);
+  expect(proxied('http://[::1]:9000/a', { http_proxy, no_proxy: '::1' })).toBe(false);
+  expect(proxied('http://[::2]/a', { http_proxy, no_proxy: '::1' })).toBe(true);
 });
 
 test('HTTP_PROXY is also used for https if HTTPS_PROXY is not set', () => {
@@ -39,7 +41,11 @@ test('HTTP_PROXY is also used for https if HTTPS_PROXY is not set', () => {
 });
 
 test('a value that is not the URL of a proxy is an error that does not show it', () => {
-  for (const http_proxy of ['socks5://me:hidden@proxy', 'http://me:hidden@', 'http://%E0%A4%A@hidden']) {
+  for (const [http_proxy, why] of [
+    ['socks5://me:hidden@proxy', 'HTTP_PROXY names a socks5 proxy, and only http and https proxies are supported'],
+    ['http://me:hidden@', 'HTTP_PROXY is not the URL of a proxy'],
+    ['http://%E0%A4%A@hidden', 'HTTP_PROXY is not the URL of a proxy'],
+  ] as const) {
     const error = (() => {
       try {
         return proxied('http://host/a', { http_proxy });
@@ -47,7 +53,7 @@ test('a value that is not the URL of a proxy is an error that does not show it',
         return error as Error;
       }
     })();
-    expect(error).toMatchObject({ name: 'OptionError', message: expect.stringContaining('HTTP_PROXY is not the URL') });
+    expect(error).toMatchObject({ name: 'OptionError', message: expect.stringContaining(why) });
     expect((error as Error).message).not.toContain('hidden');
   }
 });

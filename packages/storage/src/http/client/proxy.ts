@@ -12,10 +12,10 @@ export interface HttpProxy {
  * http, `HTTPS_PROXY` for https, and `HTTP_PROXY` for both if `HTTPS_PROXY` is not set. `NO_PROXY` lists hosts that are asked
  * directly. Names in lower case come first, as for curl. Throws {@link OptionError} if the value is not the URL of a proxy.
  */
-export function proxyFor({ protocol, host }: URL): HttpProxy | null {
-  const names = protocol === 'https:' ? ['HTTPS_PROXY', 'HTTP_PROXY'] : ['HTTP_PROXY'];
+export function proxyFor(url: URL): HttpProxy | null {
+  const names = url.protocol === 'https:' ? ['HTTPS_PROXY', 'HTTP_PROXY'] : ['HTTP_PROXY'];
   const name = names.find(variable);
-  if (name === undefined || isExcluded(host, protocol === 'https:' ? '443' : '80')) return null;
+  if (name === undefined || isExcluded(url)) return null;
   return parseProxy(name, variable(name)!);
 }
 
@@ -24,15 +24,16 @@ function variable(name: string): string | undefined {
 }
 
 /** Returns true if `NO_PROXY` lists the host: `*`, or names with an optional port, which also stand for their subdomains. */
-function isExcluded(host: string, defaultPort: string): boolean {
+function isExcluded({ hostname, port: ownPort, protocol }: URL): boolean {
   const list = variable('NO_PROXY') ?? '';
   if (list === '*') return true;
-  const name = host.replace(/:\d*$/, '').toLowerCase();
-  const port = /:(\d+)$/.exec(host)?.[1] ?? defaultPort;
+  const name = hostname.toLowerCase();
+  const port = ownPort || (protocol === 'https:' ? '443' : '80');
   return list
     .split(/[,\s]/)
     .filter((entry) => entry !== '')
     .some((entry) => {
+      if (`[${entry}]` === name) return true; // An IPv6 address without brackets.
       const [, listed = entry, listedPort = port] = /^(.+):(\d+)$/.exec(entry) ?? [];
       const domain = listed.replace(/^\*?\./, '').toLowerCase();
       return listedPort === port && (name === domain || name.endsWith(`.${domain}`));
@@ -40,9 +41,16 @@ function isExcluded(host: string, defaultPort: string): boolean {
 }
 
 function parseProxy(name: string, value: string): HttpProxy {
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(value)?.[1]?.toLowerCase();
+  if (scheme !== undefined && scheme !== 'http' && scheme !== 'https') {
+    const remedy = 'set it to a URL such as http://proxy.example:3128, or list the host in NO_PROXY to ask it directly';
+    throw new OptionError(
+      {},
+      `${name} names a ${scheme} proxy, and only http and https proxies are supported: ${remedy}.`,
+    );
+  }
   try {
-    const url = new URL(/^[a-z][a-z0-9+.-]*:\/\//i.test(value) ? value : `http://${value}`);
-    if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new Error(`${url.protocol} is not http`);
+    const url = new URL(scheme === undefined ? `http://${value}` : value);
     const user = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
     return { url, authorization: user === ':' ? null : `Basic ${Buffer.from(user).toString('base64')}` };
   } catch {
