@@ -6,7 +6,7 @@ import type { StorageCounts } from '../storage.js';
 import { askHost } from './client/connections.js';
 import { BrokenError, type Place, Reception } from './client/reception.js';
 import { CONNECT_TIMEOUT, TUNNEL_FAILED } from './client/socket.js';
-import { LEAST_BYTES, WINDOW_MS, watchRate } from './least-rate.js';
+import { LEAST_BYTES, POST_WINDOW_MS, WINDOW_MS, watchRate } from './least-rate.js';
 import { TransientError } from './retry.js';
 
 export interface HttpRequest {
@@ -60,9 +60,12 @@ export async function exchange(request: HttpRequest, options: ExchangeOptions): 
       return answer;
     if (redirects === MOST_REDIRECTS)
       throw refusedRedirect(request.url, `it is redirected more than ${MOST_REDIRECTS} times`);
+    if (!URL.canParse(to, current.url.href))
+      throw new TransientError('the server redirects to a URL that is not valid');
     const next = new URL(to, current.url);
-    if (current.url.protocol === 'https:' && next.protocol !== 'https:') {
-      throw refusedRedirect(request.url, `it is redirected from https to ${next.protocol.slice(0, -1)}`);
+    const from = current.url.protocol;
+    if (next.protocol !== 'https:' && (next.protocol !== 'http:' || from === 'https:')) {
+      throw refusedRedirect(request.url, `it is redirected from ${from.slice(0, -1)} to ${next.protocol.slice(0, -1)}`);
     }
     const isOwn = next.origin === current.url.origin;
     if (!isOwn) current.onOtherHost?.(next);
@@ -82,12 +85,14 @@ async function once(request: HttpRequest, options: ExchangeOptions): Promise<Ans
   const onAbort = (): void => stop.abort(signal!.reason);
   signal?.addEventListener('abort', onAbort, { once: true });
   let endWatch = (): void => undefined;
+  const windowMs = request.method === 'POST' ? POST_WINDOW_MS : WINDOW_MS;
   const reception: Reception = new Reception(counts, (status, headers) => {
     endWatch = watchRate(
       () => reception.bytes,
+      windowMs,
       () =>
         stop.abort(
-          new TransientError(`the answer came too slowly: less than ${LEAST_BYTES} bytes in ${WINDOW_MS / 1000} s`),
+          new TransientError(`the answer came too slowly: less than ${LEAST_BYTES} bytes in ${windowMs / 1000} s`),
         ),
     );
     return place(status, headers);

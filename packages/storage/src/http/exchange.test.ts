@@ -1,0 +1,63 @@
+import { once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, test, vi } from 'vitest';
+import { exchange, type HttpRequest } from './exchange.js';
+import { POST_WINDOW_MS, WINDOW_MS } from './least-rate.js';
+import { TransientError } from './retry.js';
+
+const servers: http.Server[] = [];
+afterEach(() => {
+  vi.useRealTimers();
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+async function serve(answer: http.RequestListener): Promise<URL> {
+  const server = http.createServer(answer);
+  servers.push(server);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/a`);
+}
+
+function ask(url: URL, method: HttpRequest['method'] = 'GET') {
+  const counts = { requests: 0, bytes: 0, retries: 0, hedges: 0 };
+  return exchange({ method, url, headers: {} }, { counts });
+}
+
+test('a redirect to another scheme than http and https is refused, and one that is not a URL is tried again', async () => {
+  for (const [location, name, why] of [
+    ['file:///etc/passwd', 'FileError', 'it is redirected from http to file'],
+    ['ftp://127.0.0.1/a', 'FileError', 'it is redirected from http to ftp'],
+    ['http://[', 'Error', 'the server redirects to a URL that is not valid'],
+  ] as const) {
+    const url = await serve((_, answer) => answer.writeHead(302, { location }).end());
+    await expect(ask(url)).rejects.toMatchObject({ name, message: expect.stringContaining(why) });
+  }
+});
+
+test('a GET that brings little is given up, and a POST may take minutes while the server sends white space', async () => {
+  for (const [method, windowMs] of [
+    ['GET', WINDOW_MS],
+    ['POST', POST_WINDOW_MS],
+  ] as const) {
+    const answers: http.ServerResponse[] = [];
+    const url = await serve((_, answer) => {
+      answer.write(' ');
+      answers.push(answer);
+    });
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    const slow = ask(url, method);
+    while (vi.getTimerCount() === 0) await new Promise(setImmediate);
+    vi.advanceTimersByTime(windowMs - 1);
+    answers[0]!.end('done');
+    expect((await slow).text).toBe(' done');
+    const tooSlow = ask(url, method);
+    while (vi.getTimerCount() === 0) await new Promise(setImmediate);
+    vi.advanceTimersByTime(windowMs);
+    await expect(tooSlow).rejects.toBeInstanceOf(TransientError);
+    vi.useRealTimers();
+  }
+});
