@@ -31,7 +31,7 @@ async function serve(answer: (socket: net.Socket, question: string) => void) {
 /** Asks once. Returns the bytes that came into memory of length `room`, or the text. */
 async function ask(
   url: URL,
-  { room, fresh = false, signal }: { room?: number; fresh?: boolean; signal?: AbortSignal } = {},
+  { room, fresh = false, signal }: { room?: number; fresh?: boolean; signal?: AbortSignal | undefined } = {},
 ): Promise<string> {
   const target = room === undefined ? null : Buffer.from(new SharedArrayBuffer(room));
   const reception = new Reception(counts, () => target);
