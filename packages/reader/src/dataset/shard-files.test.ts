@@ -7,7 +7,7 @@ import { ShardFiles } from './shard-files.js';
 const SLOW_OPEN_MS = 10;
 
 /** Shards without crop indexes, and of which one was looked for. */
-function shards(openMs: number) {
+function shards(openMs: number, readAt: Source['readAt'] = async () => 0) {
   const asked: string[] = [];
   const files = new ShardFiles(
     Array.from({ length: 6 }, (_, shard) => ({
@@ -17,7 +17,7 @@ function shards(openMs: number) {
       samples: 1,
       async open(): Promise<Source> {
         await sleep(openMs);
-        return { location: '', size: 1, readAt: async () => 0, close: async () => {} };
+        return { location: '', size: 1, readAt, close: async () => {} };
       },
       loadIndex: async () => ({}) as ShardIndex,
       loadParts: async () => ({}) as never,
@@ -44,5 +44,19 @@ test('on this machine each shard may have a crop index or not', async () => {
   const { files, asked, findAll } = shards(0);
   expect(await findAll()).toEqual(Array(6).fill(null));
   expect(asked).toHaveLength(6);
+  await files.close();
+});
+
+test('a long read that fails is over only when no piece of it is still being read', async () => {
+  let writing = 0;
+  const { files } = shards(0, async (offset) => {
+    if (offset === 0) throw new Error('no such byte');
+    writing++;
+    await sleep(5);
+    writing--;
+    return 0;
+  });
+  await expect(files.read(0, 0, new Uint8Array(10 << 20))).rejects.toThrow('no such byte');
+  expect(writing).toBe(0);
   await files.close();
 });

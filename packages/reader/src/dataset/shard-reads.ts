@@ -1,4 +1,4 @@
-import { FileChangedError, FileError, ReadsInFlight, Recent, ShardtoolError } from '@shardtool/base';
+import { FileChangedError, FileError, inLanes, ReadsInFlight, Recent, ShardtoolError } from '@shardtool/base';
 import { openSource, type Source } from '@shardtool/format';
 import {
   type Expected,
@@ -115,16 +115,15 @@ export class ShardReads implements ReadingCosts {
     return this.profile === SLOW ? (path) => this.#slowThreads().readFile(path) : undefined;
   }
 
-  /** Fills `target` from `offset` on. Throws {@link ShardLengthError}, FileChangedError, {@link FileError}, {@link DatasetClosedError}. */
+  /** Fills `target` from `offset` on. When it throws, no read is in progress. Throws {@link ShardLengthError}, FileChangedError, {@link FileError}, {@link DatasetClosedError}. */
   async read(shard: number, offset: number, target: Uint8Array): Promise<void> {
     this.throwIfClosed();
     const { maxReadBytes } = this.profile;
     if (target.length <= maxReadBytes) return this.#readPiece(shard, offset, target);
-    const pieces: Promise<void>[] = [];
-    for (let at = 0; at < target.length; at += maxReadBytes) {
-      pieces.push(this.#readPiece(shard, offset + at, target.subarray(at, at + maxReadBytes)));
-    }
-    await Promise.all(pieces);
+    const starts = Array.from({ length: Math.ceil(target.length / maxReadBytes) }, (_, i) => i * maxReadBytes);
+    await inLanes(starts, starts.length, (at) =>
+      this.#readPiece(shard, offset + at, target.subarray(at, at + maxReadBytes)),
+    );
   }
 
   async #readPiece(shard: number, offset: number, target: Uint8Array): Promise<void> {
