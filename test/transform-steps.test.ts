@@ -58,7 +58,16 @@ test.each(kinds)('%s give the pixels of Pillow, torchvision or timm', (kind) => 
   }
 });
 
-test('any list of these steps runs on any size of image, and writes nothing beside its result', () => {
+test('a policy solarizes from the level that its threshold has in float32, as torchvision does', () => {
+  const picture = { width: 2, height: 1, pixels: Uint8Array.of(169, 170, 171, 0, 255, 170) };
+  // The second operation of this pair solarizes at bin 3 of 10: from two thirds of 255 on.
+  const pair = 10.5 / 25;
+  const draws = [pair, 1, 0, 0.25, 0.25];
+  const { bytes } = bench.list(picture, [{ name: 'autoAugment', policy: 'svhn' }], { next: () => draws.shift()! });
+  expect([...bytes]).toEqual([169, 85, 84, 0, 0, 85]);
+});
+
+test('any list of these steps runs on any size of image, and writes nothing outside its result', () => {
   const random = randomOf('lists of steps');
   const filters = ['nearest', 'nearest-exact', 'box', 'hamming', 'bicubic', 'lanczos'] as const;
   const steps: readonly StepInput[] = [

@@ -160,9 +160,9 @@ export class EffectKernels {
     if (bits < 8) this.#kernels.maskBytes(address, width * height * 3, (0xff << (8 - bits)) & 0xff);
   }
 
-  /** Inverts the values of at least `threshold`. */
+  /** Inverts the values of at least `threshold`, 0 to 255. Compares in float32, as torchvision does. */
   solarize({ address, width, height }: Picture, threshold: number): void {
-    if (threshold <= 255) this.#kernels.solarizeBytes(address, width * height * 3, Math.max(0, Math.ceil(threshold)));
+    this.#kernels.solarizeBytes(address, width * height * 3, Math.ceil(Math.fround(threshold)));
   }
 
   /** Adds `add`, 0 to 255, to the values below `threshold`, which is at most 255. */

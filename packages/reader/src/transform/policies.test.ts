@@ -60,21 +60,24 @@ test('a policy with p 0 or without operations changes nothing', () => {
 });
 
 test('boxes move with the shear and the translation of a policy', () => {
-  const boxes = (operation: number, sign: number) => {
+  const boxes = (name: 'randAugment' | 'trivialAugmentWide', draws: number[]) => {
     const given = {
       ...{ count: 1, boxes: Float64Array.of(10, 0, 20, 10), labels: null, keypoints: null, polygons: null },
       normalized: { boxes: false, keypoints: false, polygons: false },
     };
-    const draws = [(operation + 0.5) / 14, sign];
     const random = { next: () => draws.shift()! };
-    const transform = compileTransform([{ name: 'randAugment', numOps: 1 }]);
+    const transform = compileTransform([name === 'randAugment' ? { name, numOps: 1 } : { name }]);
     return [...planSample(transform, 100, 100, random, given).annotations!.boxes!].map((value) =>
       Number(value.toFixed(4)),
     );
   };
+  const shearX = 1.5 / 14;
+  const translateX = 3.5 / 14;
   // A row y of the result comes from 0.09 y to the right.
-  expect(boxes(1, 0.75)).toEqual([9.1, 0, 20, 10]);
+  expect(boxes('randAugment', [shearX, 0.75])).toEqual([9.1, 0, 20, 10]);
   // 150 / 331 * 100 * 9 / 30, without its fraction.
-  expect(boxes(3, 0.75)).toEqual([23, 0, 33, 10]);
-  expect(boxes(3, 0.25)).toEqual([0, 0, 7, 10]);
+  expect(boxes('randAugment', [translateX, 0.75])).toEqual([23, 0, 33, 10]);
+  expect(boxes('randAugment', [translateX, 0.25])).toEqual([0, 0, 7, 10]);
+  // torch.linspace(0, 32, 31)[15] is slightly less than 16.
+  expect(boxes('trivialAugmentWide', [translateX, 15.5 / 31, 0.75])).toEqual([25, 0, 35, 10]);
 });

@@ -111,10 +111,10 @@ export function magnitudeOf(operation: Operation, space: Space, bin: number, bin
   }
 }
 
-/** Value number `at` of torch.linspace(start, end, count), in float32 as there. */
+/** Value number `at` of torch.linspace(start, end, count), in float32 as there: the second half is counted from the end. */
 function linspace(start: number, end: number, at: number, count: number): number {
   const step = Math.fround((end - start) / (count - 1));
-  return at < count / 2 ? Math.fround(start + step * at) : Math.fround(end - step * (count - at - 1));
+  return at < Math.floor(count / 2) ? Math.fround(start + step * at) : Math.fround(end - step * (count - at - 1));
 }
 
 /** Applies an operation to the image, with its masks and boxes. */
