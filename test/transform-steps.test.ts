@@ -41,7 +41,7 @@ const bytesOf = ({ offset, bytes }: Stored) => new Uint8Array(stored.subarray(of
 const bench = new TransformBench();
 const kinds = [...new Set(sources.flatMap(({ cases }) => cases.map(({ kind }) => kind)))];
 
-test.each(kinds)('%s give the pixels of Pillow, torchvision or timm', (kind) => {
+test.each(kinds)('%s give the pixels of Pillow or torchvision', (kind) => {
   for (const source of sources) {
     const picture: Picture = { ...source, pixels: bytesOf(source) };
     for (const one of source.cases.filter((other) => other.kind === kind)) {

@@ -30,12 +30,9 @@ type Rgb = readonly [number, number, number];
 /** An affine map: (x, y) becomes (a x + b y + c, d x + e y + f). */
 type Affine = readonly [number, number, number, number, number, number];
 
-/** A perspective map; see the method #warp. */
-type Perspective = readonly [number, number, number, number, number, number, number, number];
-
-/** The interpolations of maps: nearest and bilinear as in torchvision for tensors, the others as in Pillow. */
-export type WarpInterpolation = keyof typeof WARP_MODES;
-const WARP_MODES = { nearest: 0, bilinear: 1, 'pillow-bilinear': 2, bicubic: 3 } as const;
+/** The interpolations of rotations: nearest and bilinear as in torchvision for tensors, bicubic as in Pillow. */
+export type RotateInterpolation = keyof typeof ROTATE_KERNELS;
+const ROTATE_KERNELS = { nearest: 'rotateNearest', bilinear: 'rotateBilinear', bicubic: 'rotateBicubic' } as const;
 
 /** A color with red in its lowest byte. A number above 0xffffff means no color. */
 function colourOf(fill: Rgb | null): number {
@@ -55,7 +52,6 @@ function boxOf(sigma: number): { radius: number; whole: number; part: number } {
 
 type Kernel = (...numbers: number[]) => number;
 type KernelExports = Record<
-  | 'addBytes'
   | 'blur'
   | 'boxBlur'
   | 'countBytes'
@@ -65,7 +61,6 @@ type KernelExports = Record<
   | 'permuteChannels'
   | 'sharpen'
   | 'solarizeBytes'
-  | 'warp'
   | 'scaleBytes'
   | 'graySum'
   | 'saturate'
@@ -77,7 +72,8 @@ type KernelExports = Record<
   | 'mixFloats'
   | 'copyRows'
   | 'rotateNearest'
-  | 'rotateBilinear',
+  | 'rotateBilinear'
+  | 'rotateBicubic',
   Kernel
 >;
 
@@ -101,41 +97,11 @@ export class EffectKernels {
    * Rotates, or applies another affine map. `matrix` maps a pixel of the target to its position in the source; both are relative to the
    * center of their picture. Without a `fill`, what is outside is black, and bilinear pixels at the edge are blended with black once.
    */
-  rotate(source: Picture, target: Picture, matrix: Affine, interpolation: WarpInterpolation, fill: Rgb | null): void {
-    if (interpolation === 'nearest' || interpolation === 'bilinear') {
-      const run = interpolation === 'nearest' ? this.#kernels.rotateNearest : this.#kernels.rotateBilinear;
-      run(
-        ...[source.address, source.width, source.height, target.address, target.width, target.height],
-        ...matrix,
-        colourOf(fill),
-      );
-      return;
-    }
-    const [a, b, c, d, e, f] = matrix;
-    const [x, y] = [target.width / 2, target.height / 2];
-    const corner = [
-      a,
-      b,
-      c - a * x - b * y + source.width / 2,
-      d,
-      e,
-      f - d * x - e * y + source.height / 2,
-      0,
-      0,
-    ] as const;
-    this.#warp(source, target, corner, interpolation, fill);
-  }
-
-  /**
-   * Applies a perspective map [a, b, c, d, e, f, g, h]: pixel (X, Y) of the target is at ((a X + b Y + c) / w, (d X + e Y + f) / w) of
-   * the source, where w = g X + h Y + 1. Positions are those of the centers of pixels, which are half a pixel from their corners.
-   */
-  #warp(source: Picture, target: Picture, map: Perspective, interpolation: WarpInterpolation, fill: Rgb | null): void {
-    const mode = WARP_MODES[interpolation];
-    this.#kernels.warp(
+  rotate(source: Picture, target: Picture, matrix: Affine, interpolation: RotateInterpolation, fill: Rgb | null): void {
+    this.#kernels[ROTATE_KERNELS[interpolation]](
       ...[source.address, source.width, source.height, target.address, target.width, target.height],
-      ...map,
-      ...[mode, colourOf(fill)],
+      ...matrix,
+      colourOf(fill),
     );
   }
 
@@ -163,11 +129,6 @@ export class EffectKernels {
   /** Inverts the values of at least `threshold`, 0 to 255. Compares in float32, as torchvision does. */
   solarize({ address, width, height }: Picture, threshold: number): void {
     this.#kernels.solarizeBytes(address, width * height * 3, Math.ceil(Math.fround(threshold)));
-  }
-
-  /** Adds `add`, 0 to 255, to the values below `threshold`, which is at most 255. */
-  solarizeAdd({ address, width, height }: Picture, add: number, threshold: number): void {
-    this.#kernels.addBytes(address, width * height * 3, add, threshold);
   }
 
   /** Counts the values of each channel: [3, 256]. `scratch` is the address of 3,072 bytes. */
@@ -213,11 +174,10 @@ export class EffectKernels {
     this.#kernels.scaleBytes(address, width * height * 3, factor, 0);
   }
 
-  /** Changes contrast. A factor of 1 changes nothing. Pillow rounds the luma of pixels and their mean; torchvision truncates the luma. */
-  contrast({ address, width, height }: Picture, factor: number, isPillow = false): void {
-    const mean = this.#kernels.graySum(address, width * height, isPillow ? 1 : 0) / (width * height);
-    const gray = isPillow ? Math.floor(mean + 0.5) : Math.fround(mean);
-    this.#kernels.scaleBytes(address, width * height * 3, factor, gray * (1 - factor));
+  /** Changes contrast. A factor of 1 changes nothing. */
+  contrast({ address, width, height }: Picture, factor: number): void {
+    const mean = Math.fround(this.#kernels.graySum(address, width * height) / (width * height));
+    this.#kernels.scaleBytes(address, width * height * 3, factor, mean * (1 - factor));
   }
 
   /** Changes saturation. A factor of 0 gives gray. Pillow rounds the luma, torchvision truncates it. */

@@ -4,14 +4,13 @@ import type { Scratch } from '../codec/scratch.js';
 import type { EffectKernels, Picture } from '../kernels/effects.js';
 import type { Size } from './crops.js';
 import type { BlurEffect, PillowBlurEffect } from './steps/blur.js';
-import type { FactorEffect, HueEffect } from './steps/colours.js';
+import type { FactorEffect, HueEffect, SaturationEffect } from './steps/colours.js';
 import type { AutocontrastEffect, EqualizeEffect, SharpnessEffect } from './steps/contrast-steps.js';
 import type { EraseEffect } from './steps/erasing.js';
 import type {
   InvertEffect,
   PermuteChannelsEffect,
   PosterizeEffect,
-  SolarizeAddEffect,
   SolarizeEffect,
 } from './steps/point-operations.js';
 import type { RotateEffect } from './steps/rotation.js';
@@ -25,13 +24,12 @@ export type Effect =
   | PillowBlurEffect
   | PosterizeEffect
   | SharpnessEffect
-  | SolarizeAddEffect
   | SolarizeEffect
   | RotateEffect
   | BlurEffect
   | FactorEffect<'brightness'>
   | FactorEffect<'contrast'>
-  | FactorEffect<'saturation'>
+  | SaturationEffect
   | HueEffect
   | EraseEffect;
 

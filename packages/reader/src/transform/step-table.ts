@@ -29,7 +29,6 @@ import {
   randomPosterize,
   randomSolarize,
   solarize,
-  solarizeAdd,
 } from './steps/point-operations.js';
 import { autoAugment, randAugment, threeAugment, trivialAugmentWide } from './steps/policies.js';
 import { letterbox, resize, scaleJitter } from './steps/resizes.js';
@@ -87,7 +86,6 @@ export const EFFECTS: { readonly [Kind in Effect['kind']]: EffectEntry<Extract<E
   invert,
   posterize,
   solarize,
-  solarizeAdd,
   permuteChannels,
   autocontrast,
   equalize,

@@ -8,6 +8,8 @@ type Factor = 'brightness' | 'contrast' | 'saturation';
 export interface FactorEffect<Kind extends Factor> {
   readonly kind: Kind;
   readonly factor: number;
+}
+export interface SaturationEffect extends FactorEffect<'saturation'> {
   /** Computes gray as Pillow does. Default: as torchvision does for tensors. */
   readonly isPillow?: boolean;
 }
@@ -88,9 +90,9 @@ export const brightness: EffectEntry<FactorEffect<'brightness'>> = {
   change: (picture, { factor }, { effects }) => effects.brighten(picture, factor),
 };
 export const contrast: EffectEntry<FactorEffect<'contrast'>> = {
-  change: (picture, { factor, isPillow }, { effects }) => effects.contrast(picture, factor, isPillow),
+  change: (picture, { factor }, { effects }) => effects.contrast(picture, factor),
 };
-export const saturation: EffectEntry<FactorEffect<'saturation'>> = {
+export const saturation: EffectEntry<SaturationEffect> = {
   change: (picture, { factor, isPillow }, { effects }) => effects.saturate(picture, factor, isPillow),
 };
 export const hue: EffectEntry<HueEffect> = {

@@ -18,11 +18,6 @@ export interface SolarizeEffect {
   readonly kind: 'solarize';
   readonly threshold: number;
 }
-/** Adds to the values below 128. */
-export interface SolarizeAddEffect {
-  readonly kind: 'solarizeAdd';
-  readonly add: number;
-}
 /** Channel c of the result is channel `order[c]`. */
 export interface PermuteChannelsEffect {
   readonly kind: 'permuteChannels';
@@ -110,9 +105,6 @@ export const posterize: EffectEntry<PosterizeEffect> = {
 };
 export const solarize: EffectEntry<SolarizeEffect> = {
   change: (picture, { threshold }, { effects }) => effects.solarize(picture, threshold),
-};
-export const solarizeAdd: EffectEntry<SolarizeAddEffect> = {
-  change: (picture, { add }, { effects }) => effects.solarizeAdd(picture, add, 128),
 };
 export const permuteChannels: EffectEntry<PermuteChannelsEffect> = {
   change: (picture, { order }, { effects }) => effects.permuteChannels(picture, order),

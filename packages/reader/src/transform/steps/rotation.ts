@@ -1,6 +1,6 @@
 import { SampleDecodeError } from '@shardtool/base';
 import type { Values } from '../../codec/png-values.js';
-import type { WarpInterpolation } from '../../kernels/effects.js';
+import type { RotateInterpolation } from '../../kernels/effects.js';
 import { LARGEST_SIDE, type Size } from '../crops.js';
 import { type EffectEntry, type Rgb, rgb } from '../effects.js';
 import { uniform } from '../random.js';
@@ -16,7 +16,7 @@ export interface RotateEffect {
   readonly matrix: Affine;
   /** Size of the result. */
   readonly size: Size;
-  readonly interpolation: WarpInterpolation;
+  readonly interpolation: RotateInterpolation;
   /** Null: black, with which torchvision blends the edge once instead of twice. */
   readonly fill: Rgb | null;
   readonly maskFill: number;

@@ -21,8 +21,8 @@ export function scaleBytes(address: usize, bytes: usize, scale: f32, bias: f32):
   }
 }
 
-/** The sum of the luma of all pixels, as torchvision computes it, or as Pillow does. Clears 16 bytes after them. */
-export function graySum(address: usize, pixels: usize, isPillow: bool): f64 {
+/** The sum of the luma of all pixels. Clears 16 bytes after them. */
+export function graySum(address: usize, pixels: usize): f64 {
   const end = address + pixels * 3;
   v128.store(end, i64x2.splat(0));
   let total: i64 = 0;
@@ -32,11 +32,7 @@ export function graySum(address: usize, pixels: usize, isPillow: bool): f64 {
     let sums = f32x4.splat(0);
     for (; address < stop; address += 12) {
       const quad = loadQuad(address);
-      const red = redOf(quad);
-      const green = greenOf(quad);
-      const blue = blueOf(quad);
-      // A quad past the end is black, and has no luma in Pillow either: one half is rounded down.
-      sums = f32x4.add(sums, isPillow ? pillowGrayOf(red, green, blue) : grayOf(red, green, blue));
+      sums = f32x4.add(sums, grayOf(redOf(quad), greenOf(quad), blueOf(quad)));
     }
     const whole = i32x4.trunc_sat_f32x4_s(sums);
     total += i32x4.extract_lane(whole, 0) + i32x4.extract_lane(whole, 1);

@@ -10,9 +10,7 @@ export { makeFloats } from './floats';
 export { shiftHue } from './hue';
 export { lookUpWords } from './look-up';
 export { copyRows, mixBytes, mixFloats } from './mix';
-export {
-  addBytes, countBytes, invertBytes, lookUpBytes, maskBytes, permuteChannels, solarizeBytes
-} from './point';
+export { countBytes, invertBytes, lookUpBytes, maskBytes, permuteChannels, solarizeBytes } from './point';
 export { rotateBilinear, rotateNearest } from './rotate';
+export { rotateBicubic } from './rotate-bicubic';
 export { sharpen } from './sharpness';
-export { warp } from './warp';

@@ -22,16 +22,6 @@ export function solarizeBytes(address: usize, bytes: usize, threshold: i32): voi
   }
 }
 
-/** Adds `add` to every byte below `threshold`, up to 255. */
-export function addBytes(address: usize, bytes: usize, add: i32, threshold: i32): void {
-  const adds = i8x16.splat(<i8>add);
-  const thresholds = i8x16.splat(<i8>threshold);
-  for (const end = address + bytes; address < end; address += 16) {
-    const values = v128.load(address);
-    v128.store(address, i8x16.add_sat_u(values, v128.and(adds, i8x16.lt_u(values, thresholds))));
-  }
-}
-
 /** Counts the values of each channel in `counts`, 3 x 256 words of 32 bits, which must be zero before. */
 export function countBytes(address: usize, pixels: usize, counts: usize): void {
   for (const end = address + pixels * 3; address < end; address += 3) {
