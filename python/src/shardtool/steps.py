@@ -564,8 +564,8 @@ class RandomApply(_RandomApply, total=False):
 
 class _RandomChoice(TypedDict):
     name: Literal["random_choice", "randomChoice", "RandomChoice"]
-    #: Steps or lists of steps to draw from. An empty list changes nothing. Values: a list of steps or lists of
-    #: steps.
+    #: Steps or lists of steps to draw from, at least one. The item [] changes nothing. Values: a list of steps or
+    #: lists of steps.
     transforms: Sequence[object]
 
 

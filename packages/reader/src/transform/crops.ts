@@ -1,6 +1,6 @@
 /** Positions and sizes of crops and resizes. The formulas are those of torchvision.transforms.v2, so that results agree. */
 import type { Rect } from '../codec/codec.js';
-import type { Random } from './random.js';
+import { integerBelow, type Random } from './random.js';
 
 /** Largest side of an image that the resize kernel can make, in pixels. */
 export const LARGEST_SIDE = 4096;
@@ -126,11 +126,6 @@ function largestCenteredRect(image: Size, ratio: readonly [number, number]): Rec
   const width = aspect > ratio[1] ? Math.max(1, roundHalfEven(image.height * ratio[1])) : image.width;
   const height = aspect < ratio[0] ? Math.max(1, roundHalfEven(image.width / ratio[0])) : image.height;
   return { x: Math.floor((image.width - width) / 2), y: Math.floor((image.height - height) / 2), width, height };
-}
-
-/** A uniformly distributed integer from 0 to n - 1. */
-function integerBelow(n: number, random: Random): number {
-  return Math.floor(random.next() * n);
 }
 
 /** Rounds to the nearest integer, and halves to the even one, as Python's round() does. */

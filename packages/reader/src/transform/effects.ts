@@ -7,12 +7,7 @@ import type { BlurEffect, PillowBlurEffect } from './steps/blur.js';
 import type { FactorEffect, HueEffect, SaturationEffect } from './steps/colours.js';
 import type { AutocontrastEffect, EqualizeEffect, SharpnessEffect } from './steps/contrast-steps.js';
 import type { EraseEffect } from './steps/erasing.js';
-import type {
-  InvertEffect,
-  PermuteChannelsEffect,
-  PosterizeEffect,
-  SolarizeEffect,
-} from './steps/point-operations.js';
+import type { InvertEffect, PermuteChannelsEffect, PosterizeEffect, SolarizeEffect } from './steps/point-operations.js';
 import type { RotateEffect } from './steps/rotation.js';
 
 /** An effect with its random parameters drawn. The formulas are those of torchvision.transforms.v2.functional on uint8 tensors. */

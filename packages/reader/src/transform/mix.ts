@@ -3,7 +3,7 @@ import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import type { Rect } from '../codec/codec.js';
 import type { Size } from './crops.js';
-import type { Random } from './random.js';
+import { drawOne, integerBelow, type Random } from './random.js';
 
 /** One way to mix the images of a batch. `alpha` is the parameter of the Beta distribution of the weight. Default: 1, uniform. */
 export interface MixInput {
@@ -41,12 +41,12 @@ export interface DrawnMix {
 /** Draws how to mix a batch. Order of random numbers: the choice, if there are several mixes; the weight; for cutmix the center of the rectangle. */
 export function drawMix(mixes: Mixes, { width, height }: Size, random: Random): DrawnMix | null {
   if (mixes.length === 0) return null;
-  const { name, alpha } = mixes.length === 1 ? mixes[0]! : mixes[Math.floor(random.next() * mixes.length)]!;
+  const { name, alpha } = mixes.length === 1 ? mixes[0]! : drawOne(mixes, random);
   const weight = beta(alpha, random);
   if (name === 'mixup') return { name, weight, rect: null };
   // v2.CutMix `make_params`: a rectangle with the remaining share of the area, clipped at the edges.
-  const centerX = Math.floor(random.next() * width);
-  const centerY = Math.floor(random.next() * height);
+  const centerX = integerBelow(width, random);
+  const centerY = integerBelow(height, random);
   const half = 0.5 * Math.sqrt(1 - weight);
   const [halfWidth, halfHeight] = [Math.trunc(half * width), Math.trunc(half * height)];
   const [x, y] = [Math.max(0, centerX - halfWidth), Math.max(0, centerY - halfHeight)];

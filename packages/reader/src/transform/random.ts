@@ -10,6 +10,29 @@ export function uniform([low, high]: readonly [number, number], random: Random):
   return low + (high - low) * random.next();
 }
 
+/** Draws an integer from 0 to n - 1. */
+export function integerBelow(n: number, random: Random): number {
+  return Math.floor(random.next() * n);
+}
+
+/** Draws one item of a list. */
+export function drawOne<T>(list: readonly T[], random: Random): T {
+  return list[integerBelow(list.length, random)]!;
+}
+
+/** Draws an order of a list. Takes one random number less than the list has items. */
+export function shuffled<const List extends readonly unknown[]>(
+  list: List,
+  random: Random,
+): { -readonly [Index in keyof List]: List[number] } {
+  const order: List[number][] = [...list];
+  for (let last = order.length - 1; last > 0; last--) {
+    const other = integerBelow(last + 1, random);
+    [order[last], order[other]] = [order[other]!, order[last]!];
+  }
+  return order as { [Index in keyof List]: List[number] };
+}
+
 /** The first random number of a sample that each use takes. Uses of a whole batch take the numbers of its first sample. */
 export const FIRST_NUMBER = {
   transform: 0,

@@ -335,7 +335,7 @@ export interface RandomApplyInput {
 /** Applies one of its steps or lists of steps. torchvision: v2.RandomChoice. */
 export interface RandomChoiceInput {
   readonly name: 'randomChoice';
-  /** Steps or lists of steps to draw from. An empty list changes nothing. Values: a list of steps or lists of steps. */
+  /** Steps or lists of steps to draw from, at least one. The item [] changes nothing. Values: a list of steps or lists of steps. */
   readonly transforms: readonly StepsInput[];
   /** Weights, one for each item. Default: equal. Values: a list of numbers of at least 0. */
   readonly p?: readonly number[] | undefined;

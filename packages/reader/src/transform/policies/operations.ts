@@ -1,8 +1,7 @@
 /** The operations of torchvision's policies (v2 `_AutoAugmentBase`), with its arithmetic for tensors. */
 import type { Canvas } from '../canvas.js';
 import { roundHalfEven, type Size } from '../crops.js';
-import type { Effect, Rgb } from '../effects.js';
-import type { Random } from '../random.js';
+import { type Effect, type Rgb, rgb } from '../effects.js';
 import { type Affine, rotationOf } from '../rotation.js';
 
 export type Operation =
@@ -65,21 +64,32 @@ export const OPERATIONS: readonly Operation[] = [
   'equalize',
 ];
 
-/** How geometric operations interpolate, and what they fill the rest with. */
+/** How geometric operations interpolate, and the value of the pixels outside the image. */
 interface Look {
   readonly interpolation: 'nearest' | 'bilinear' | 'bicubic';
   readonly fill?: number | Rgb | undefined;
 }
 
-/** Draws one item of a list. */
-export function drawOne<T>(list: readonly T[], random: Random): T {
-  return list[Math.floor(random.next() * list.length)]!;
-}
+const SIGNED: ReadonlySet<Operation> = new Set([
+  'shearX',
+  'shearY',
+  'translateX',
+  'translateY',
+  'rotate',
+  'brightness',
+  'color',
+  'contrast',
+  'sharpness',
+]);
 
 /** Whether half of all draws negate the magnitude of an operation. */
 export function isSigned(operation: Operation): boolean {
-  const number = OPERATIONS.indexOf(operation);
-  return number >= OPERATIONS.indexOf('shearX') && number <= OPERATIONS.indexOf('sharpness');
+  return SIGNED.has(operation);
+}
+
+/** Whether an operation depends on a magnitude. */
+export function hasMagnitude(operation: Operation): boolean {
+  return SIGNED.has(operation) || operation === 'posterize' || operation === 'solarize';
 }
 
 /** The magnitude of an operation at number `bin` of `bins` equal steps. 0 for operations without a magnitude. */
@@ -123,8 +133,8 @@ export function applyOperation(operation: Operation, magnitude: number, canvas: 
   const matrix = matrixOf(operation, magnitude, size);
   if (matrix !== null) {
     const { interpolation, fill } = look;
-    const colour = typeof fill === 'number' ? ([fill, fill, fill] as const) : (fill ?? null);
-    canvas.rotate({ kind: 'rotate', matrix, size, interpolation, fill: colour, maskFill: 0 }, false);
+    const color = fill === undefined ? null : rgb(fill);
+    canvas.rotate({ kind: 'rotate', matrix, size, interpolation, fill: color, maskFill: 0 }, false);
     return;
   }
   const effect = effectOf(operation, magnitude);

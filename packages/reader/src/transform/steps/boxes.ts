@@ -1,6 +1,6 @@
 import type { Rect } from '../../codec/codec.js';
 import type { Canvas } from '../canvas.js';
-import { type Random, uniform } from '../random.js';
+import { drawOne, type Random, uniform } from '../random.js';
 import { ALWAYS, applies } from './chance.js';
 import { COUNT, NOT_NEGATIVE, PART, PARTS_LIST, POSITIVE } from './kinds.js';
 import { defaulted, step } from './step.js';
@@ -39,7 +39,7 @@ export const randomIoUCrop = step(
       // Without boxes, torchvision tries until it draws an overlap of 1, which leaves the image unchanged.
       if (canvas.annotations!.rows.length === 0) return;
       for (let tried = 0; tried < MAX_TRIALS; tried += step.trials) {
-        const overlap = step.samplerOptions[Math.floor(random.next() * step.samplerOptions.length)]!;
+        const overlap = drawOne(step.samplerOptions, random);
         if (overlap >= 1) return;
         const rect = drawCrop(step, overlap, canvas, random);
         if (rect === null) continue;

@@ -1,5 +1,7 @@
-/** The probability of steps that torchvision always applies. */
+/** The probability with which a step applies. */
+import type { Canvas } from '../canvas.js';
 import type { Size } from '../crops.js';
+import type { Effect } from '../effects.js';
 import type { Random } from '../random.js';
 import { PROBABILITY } from './kinds.js';
 import { defaulted } from './step.js';
@@ -13,6 +15,16 @@ export const HALF_THE_TIME = defaulted(PROBABILITY, 0.5, 'Probability that the s
 /** Draws whether a step applies. Takes one random number, but none if `p` is 1, so that lists without `p` draw what they always drew. */
 export function applies(p: number, random: Random): boolean {
   return p === 1 || random.next() < p;
+}
+
+/** The functions of a step that applies one effect with probability `p`. Draws one random number. */
+export function effectWithChance<S>(effectOf: (step: S) => Effect) {
+  return {
+    isEffect: true,
+    draw: (step: S & { readonly p: number }, canvas: Canvas, random: Random): void => {
+      if (random.next() < step.p) canvas.applyEffects([effectOf(step)]);
+    },
+  } as const;
 }
 
 /** The common size of all results of a step that makes images of size `after`, or leaves them at size `before`. */

@@ -1,6 +1,6 @@
 import type { EffectEntry } from '../effects.js';
-import { type Random, uniform } from '../random.js';
-import { ALWAYS, applies } from './chance.js';
+import { shuffled, uniform } from '../random.js';
+import { ALWAYS, applies, effectWithChance } from './chance.js';
 import { FACTOR, HUE, oneOf, PROBABILITY } from './kinds.js';
 import { defaulted, step } from './step.js';
 
@@ -38,7 +38,7 @@ export const colorJitter = step(
     isEffect: true,
     draw: ({ brightness, contrast, saturation, hue, p }, canvas, random) => {
       if (!applies(p, random)) return;
-      const order = drawOrder(random);
+      const order = shuffled([0, 1, 2, 3], random);
       const changes = [
         brightness && ({ kind: 'brightness', factor: uniform(brightness, random) } as const),
         contrast && ({ kind: 'contrast', factor: uniform(contrast, random) } as const),
@@ -49,15 +49,6 @@ export const colorJitter = step(
     },
   },
 );
-
-function drawOrder(random: Random): number[] {
-  const order = [0, 1, 2, 3];
-  for (let last = 3; last > 0; last--) {
-    const other = Math.floor(random.next() * (last + 1));
-    [order[last], order[other]] = [order[other]!, order[last]!];
-  }
-  return order;
-}
 
 export const grayscale = step(
   'grayscale',
@@ -78,12 +69,7 @@ export const randomGrayscale = step(
     tolerance: 'within 1 level',
     parameters: { p: defaulted(PROBABILITY, 0.1, 'Probability that the step applies.') },
   },
-  {
-    isEffect: true,
-    draw: ({ p }, canvas, random) => {
-      if (random.next() < p) canvas.applyEffects([{ kind: 'saturation', factor: 0 }]);
-    },
-  },
+  effectWithChance(() => ({ kind: 'saturation', factor: 0 })),
 );
 
 export const brightness: EffectEntry<FactorEffect<'brightness'>> = {

@@ -1,8 +1,9 @@
 /** Steps that contain other steps. `transforms` is a list of lists, which the parser makes from what the user wrote. */
 import type { Size } from '../crops.js';
+import { shuffled } from '../random.js';
 import { ALWAYS, applies, HALF_THE_TIME, shapeWithChance } from './chance.js';
 import { STEP_LISTS, WEIGHTS } from './kinds.js';
-import { needed, optional, type StepLists, step } from './step.js';
+import { needed, optional, step } from './step.js';
 
 /** Draws one random number for p, then what the steps draw. */
 export const randomApply = step(
@@ -14,12 +15,11 @@ export const randomApply = step(
     parameters: { transforms: needed(STEP_LISTS, 'Steps, or lists of steps.'), p: HALF_THE_TIME },
   },
   {
-    nested: ({ transforms }) => transforms as StepLists,
+    nested: ({ transforms }) => transforms,
     draw: ({ transforms, p }, canvas, random, drawSteps) => {
-      if (random.next() < p) drawSteps((transforms as StepLists).flat(), canvas, random);
+      if (random.next() < p) drawSteps(transforms.flat(), canvas, random);
     },
-    shape: ({ transforms, p }, before, shapeAfter) =>
-      shapeWithChance(p, before, shapeAfter((transforms as StepLists).flat(), before)),
+    shape: ({ transforms, p }, before, shapeAfter) => shapeWithChance(p, before, shapeAfter(transforms.flat(), before)),
   },
 );
 
@@ -31,7 +31,10 @@ export const randomChoice = step(
     like: 'RandomChoice',
     tolerance: 'as its steps',
     parameters: {
-      transforms: needed(STEP_LISTS, 'Steps or lists of steps to draw from. An empty list changes nothing.'),
+      transforms: needed(
+        STEP_LISTS,
+        'Steps or lists of steps to draw from, at least one. The item [] changes nothing.',
+      ),
       p: optional(WEIGHTS, 'Weights, one for each item. Default: equal.'),
     },
   },
@@ -42,16 +45,15 @@ export const randomChoice = step(
       if (p.length !== transforms.length) return { path: 'p', message: `must have ${transforms.length} weights` };
       return p.some((weight) => weight > 0) ? undefined : { path: 'p', message: 'must have a weight above 0' };
     },
-    nested: ({ transforms }) => transforms as StepLists,
+    nested: ({ transforms }) => transforms,
     draw: ({ transforms, p }, canvas, random, drawSteps) => {
-      drawSteps((transforms as StepLists)[drawWeighted(p ?? transforms.map(() => 1), random.next())]!, canvas, random);
+      drawSteps(transforms[drawWeighted(p ?? transforms.map(() => 1), random.next())]!, canvas, random);
     },
-    shape: ({ transforms }, before, shapeAfter) =>
-      common((transforms as StepLists).map((steps) => shapeAfter(steps, before))),
+    shape: ({ transforms }, before, shapeAfter) => common(transforms.map((steps) => shapeAfter(steps, before))),
   },
 );
 
-/** Draws one random number less than it has items for their order, then what they draw. */
+/** Draws one random number less than there are items for their order, then what the items draw. */
 export const randomOrder = step(
   'randomOrder',
   {
@@ -61,18 +63,13 @@ export const randomOrder = step(
     parameters: { transforms: needed(STEP_LISTS, 'Steps or lists of steps.'), p: ALWAYS },
   },
   {
-    nested: ({ transforms }) => transforms as StepLists,
+    nested: ({ transforms }) => transforms,
     draw: ({ transforms, p }, canvas, random, drawSteps) => {
       if (!applies(p, random)) return;
-      const order = [...(transforms as StepLists)];
-      for (let last = order.length - 1; last > 0; last--) {
-        const other = Math.floor(random.next() * (last + 1));
-        [order[last], order[other]] = [order[other]!, order[last]!];
-      }
-      for (const steps of order) drawSteps(steps, canvas, random);
+      for (const steps of shuffled(transforms, random)) drawSteps(steps, canvas, random);
     },
     shape: ({ transforms }, before, shapeAfter) =>
-      common([before, ...(transforms as StepLists).map((steps) => shapeAfter(steps, before))]),
+      common([before, ...transforms.map((steps) => shapeAfter(steps, before))]),
   },
 );
 

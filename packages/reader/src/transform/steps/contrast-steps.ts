@@ -1,6 +1,6 @@
 /** Steps that depend on all values of an image or on neighbors: autocontrast, equalize, sharpness. */
 import type { EffectEntry } from '../effects.js';
-import { HALF_THE_TIME } from './chance.js';
+import { effectWithChance, HALF_THE_TIME } from './chance.js';
 import { NOT_NEGATIVE } from './kinds.js';
 import { needed, step } from './step.js';
 
@@ -24,12 +24,7 @@ export const randomAutocontrast = step(
     tolerance: 'within 1 level',
     parameters: { p: HALF_THE_TIME },
   },
-  {
-    isEffect: true,
-    draw: ({ p }, canvas, random) => {
-      if (random.next() < p) canvas.applyEffects([{ kind: 'autocontrast' }]);
-    },
-  },
+  effectWithChance(() => ({ kind: 'autocontrast' })),
 );
 
 export const randomEqualize = step(
@@ -40,12 +35,7 @@ export const randomEqualize = step(
     tolerance: 'equal',
     parameters: { p: HALF_THE_TIME },
   },
-  {
-    isEffect: true,
-    draw: ({ p }, canvas, random) => {
-      if (random.next() < p) canvas.applyEffects([{ kind: 'equalize' }]);
-    },
-  },
+  effectWithChance(() => ({ kind: 'equalize' })),
 );
 
 export const randomAdjustSharpness = step(
@@ -59,12 +49,10 @@ export const randomAdjustSharpness = step(
       p: HALF_THE_TIME,
     },
   },
-  {
-    isEffect: true,
-    draw: ({ sharpnessFactor, p }, canvas, random) => {
-      if (random.next() < p) canvas.applyEffects([{ kind: 'sharpness', factor: sharpnessFactor }]);
-    },
-  },
+  effectWithChance<{ readonly sharpnessFactor: number }>(({ sharpnessFactor }) => ({
+    kind: 'sharpness',
+    factor: sharpnessFactor,
+  })),
 );
 
 const HISTOGRAM_BYTES = 3 * 256 * 4;

@@ -1,7 +1,7 @@
 import type { Rect } from '../../codec/codec.js';
 import { roundHalfEven, type Size } from '../crops.js';
 import { type EffectEntry, type Rgb, rgb } from '../effects.js';
-import { type Random, uniform } from '../random.js';
+import { integerBelow, type Random, uniform } from '../random.js';
 import { ERASED, PARTS, PROBABILITY, RANGE } from './kinds.js';
 import { defaulted, step } from './step.js';
 
@@ -62,8 +62,8 @@ export function drawErasing({ p, scale, ratio }: Erasing, image: Size, random: R
     const height = roundHalfEven(Math.sqrt(area * aspect));
     const width = roundHalfEven(Math.sqrt(area / aspect));
     if (height >= image.height || width >= image.width) continue;
-    const y = Math.floor(random.next() * (image.height - height + 1));
-    const x = Math.floor(random.next() * (image.width - width + 1));
+    const y = integerBelow(image.height - height + 1, random);
+    const x = integerBelow(image.width - width + 1, random);
     return { x, y, width, height };
   }
   return null;

@@ -1,6 +1,6 @@
 /** The parameters of steps that resize: how pixels are interpolated. */
 import { FILTERS, type Filter } from '../../kernels/filters.js';
-import type { Random } from '../random.js';
+import { drawOne, type Random } from '../random.js';
 import { INTERPOLATION, type Interpolation, SWITCH } from './kinds.js';
 import { defaulted } from './step.js';
 
@@ -40,8 +40,7 @@ const ALIASED: Partial<Record<Interpolation, Filter>> = {
 
 /** Draws the filter. Takes one random number if there are several to draw from. */
 export function drawFilter({ interpolation, antialias }: Resizing, random: Random): Filter {
-  const { length } = interpolation;
-  const chosen = interpolation[length === 1 ? 0 : Math.floor(random.next() * length)]!;
+  const chosen = interpolation.length === 1 ? interpolation[0]! : drawOne(interpolation, random);
   return antialias ? chosen : ALIASED[chosen]!;
 }
 

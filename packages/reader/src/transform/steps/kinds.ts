@@ -132,9 +132,11 @@ export const PARTS_LIST = kind(
 );
 export const UP_TO_100 = kind((z) => z.number().int().min(0).max(100), '0 to 100', 'number', 'int');
 export const BINS = kind((z) => z.number().int().min(2).max(1000), '2 to 1000', 'number', 'int');
+/** Checked steps within a step. Their type depends on the step table, and so on every step. */
+export type StepLists = readonly (readonly unknown[])[];
 /** Nested steps. The parser has checked them before, and made each item a list. */
 export const STEP_LISTS = kind(
-  (z) => z.array(z.unknown()).readonly(),
+  (z) => z.array(z.unknown()).readonly() as unknown as z.ZodType<StepLists>,
   'a list of steps or lists of steps',
   'readonly StepsInput[]',
   'Sequence[object]',

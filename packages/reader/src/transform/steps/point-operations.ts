@@ -1,7 +1,7 @@
 /** Steps that change each value by itself: invert, posterize, solarize, permute channels. */
 import type { EffectEntry, Rgb } from '../effects.js';
-import type { Random } from '../random.js';
-import { ALWAYS, applies, HALF_THE_TIME } from './chance.js';
+import { shuffled } from '../random.js';
+import { ALWAYS, applies, effectWithChance, HALF_THE_TIME } from './chance.js';
 import { BITS, LEVEL } from './kinds.js';
 import { needed, step } from './step.js';
 
@@ -32,12 +32,7 @@ export const randomInvert = step(
     tolerance: 'equal',
     parameters: { p: HALF_THE_TIME },
   },
-  {
-    isEffect: true,
-    draw: ({ p }, canvas, random) => {
-      if (random.next() < p) canvas.applyEffects([{ kind: 'invert' }]);
-    },
-  },
+  effectWithChance(() => ({ kind: 'invert' })),
 );
 
 export const randomPosterize = step(
@@ -48,12 +43,7 @@ export const randomPosterize = step(
     tolerance: 'equal',
     parameters: { bits: needed(BITS, 'Number of bits to keep.'), p: HALF_THE_TIME },
   },
-  {
-    isEffect: true,
-    draw: ({ bits, p }, canvas, random) => {
-      if (random.next() < p) canvas.applyEffects([{ kind: 'posterize', bits }]);
-    },
-  },
+  effectWithChance<{ readonly bits: number }>(({ bits }) => ({ kind: 'posterize', bits })),
 );
 
 export const randomSolarize = step(
@@ -64,12 +54,7 @@ export const randomSolarize = step(
     tolerance: 'equal',
     parameters: { threshold: needed(LEVEL, 'Smallest value to invert.'), p: HALF_THE_TIME },
   },
-  {
-    isEffect: true,
-    draw: ({ threshold, p }, canvas, random) => {
-      if (random.next() < p) canvas.applyEffects([{ kind: 'solarize', threshold }]);
-    },
-  },
+  effectWithChance<{ readonly threshold: number }>(({ threshold }) => ({ kind: 'solarize', threshold })),
 );
 
 /** Draws two random numbers: the order of the channels. */
@@ -84,20 +69,10 @@ export const randomChannelPermutation = step(
   {
     isEffect: true,
     draw: ({ p }, canvas, random) => {
-      if (applies(p, random)) canvas.applyEffects([{ kind: 'permuteChannels', order: drawChannels(random) }]);
+      if (applies(p, random)) canvas.applyEffects([{ kind: 'permuteChannels', order: shuffled([0, 1, 2], random) }]);
     },
   },
 );
-
-/** Draws an order of the three channels, each with the same probability. */
-export function drawChannels(random: Random): Rgb {
-  const order: [number, number, number] = [0, 1, 2];
-  for (let last = 2; last > 0; last--) {
-    const other = Math.floor(random.next() * (last + 1));
-    [order[last], order[other]] = [order[other]!, order[last]!];
-  }
-  return order;
-}
 
 export const invert: EffectEntry<InvertEffect> = { change: (picture, _effect, { effects }) => effects.invert(picture) };
 export const posterize: EffectEntry<PosterizeEffect> = {

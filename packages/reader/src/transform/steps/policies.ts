@@ -2,7 +2,7 @@
 import { POLICIES } from '../policies/auto-augment-policies.js';
 import {
   applyOperation,
-  drawOne,
+  hasMagnitude,
   isSigned,
   magnitudeOf,
   NORMAL,
@@ -10,7 +10,7 @@ import {
   type Operation,
   WIDE,
 } from '../policies/operations.js';
-import type { Random } from '../random.js';
+import { drawOne, integerBelow, type Random } from '../random.js';
 import { ALWAYS, applies } from './chance.js';
 import { BINS, COLOUR, oneOf, UP_TO_100 } from './kinds.js';
 import { defaulted, optional, step } from './step.js';
@@ -70,7 +70,7 @@ export const trivialAugmentWide = step(
     draw: (step, canvas, random) => {
       if (!applies(step.p, random)) return;
       const operation = drawOne(OPERATIONS, random);
-      const bin = hasMagnitude(operation) ? Math.floor(random.next() * step.numMagnitudeBins) : 0;
+      const bin = hasMagnitude(operation) ? integerBelow(step.numMagnitudeBins, random) : 0;
       const magnitude = magnitudeOf(operation, WIDE, bin, step.numMagnitudeBins, canvas.size);
       applyOperation(operation, withSign(operation, magnitude, random), canvas, step);
     },
@@ -116,7 +116,7 @@ export const threeAugment = step(
     isEffect: true,
     draw: ({ p }, canvas, random) => {
       if (!applies(p, random)) return;
-      const which = Math.floor(random.next() * 3);
+      const which = integerBelow(3, random);
       if (which === 0) canvas.applyEffects([{ kind: 'saturation', factor: 0, isPillow: true }]);
       else if (which === 1) canvas.applyEffects([{ kind: 'solarize', threshold: 128 }]);
       else canvas.applyEffects([{ kind: 'pillowBlur', sigma: 0.1 + 1.9 * random.next() }]);
@@ -126,8 +126,4 @@ export const threeAugment = step(
 
 function withSign(operation: Operation, magnitude: number, random: Random): number {
   return isSigned(operation) && random.next() < 0.5 ? -magnitude : magnitude;
-}
-
-function hasMagnitude(operation: Operation): boolean {
-  return isSigned(operation) || operation === 'posterize' || operation === 'solarize';
 }

@@ -4,7 +4,7 @@ import type { Canvas } from '../canvas.js';
 import type { Size } from '../crops.js';
 import type { Random } from '../random.js';
 import type { ValueSettings } from '../values.js';
-import type { Kind, Zod } from './kinds.js';
+import type { Kind, StepLists, Zod } from './kinds.js';
 
 /** A parameter of a step: its kind, its default and its help text. */
 export interface Parameter<Check extends z.ZodType = z.ZodType> extends Kind<Check> {
@@ -31,8 +31,6 @@ export interface About<P extends Parameters> {
   readonly parameters: P;
 }
 
-/** Checked steps within a step. Their type depends on the step table, and so on every step. */
-export type StepLists = readonly (readonly unknown[])[];
 /** Draws the random parameters of steps within a step, and applies them to the canvas. */
 export type DrawSteps = (steps: readonly unknown[], canvas: Canvas, random: Random) => void;
 /** The common size of all results of steps within a step. */
