@@ -1,8 +1,8 @@
 import { didYouMean, OptionError } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
+import type { Zod } from './parameters/kinds.js';
 import { STEPS } from './step-table.js';
-import type { Zod } from './steps/kinds.js';
 import type { StepEntry } from './steps/step.js';
 
 export type StepName = keyof typeof STEPS;

@@ -1,8 +1,8 @@
 import { expectTypeOf, test } from 'vitest';
 import type { z } from 'zod';
+import type { Parameter } from './parameters/parameter.js';
 import type { StepInput } from './step-inputs.js';
 import type { STEPS } from './step-table.js';
-import type { Parameter } from './steps/step.js';
 
 test('the type StepInput allows exactly what the step table checks', () => {
   type Table = typeof STEPS;

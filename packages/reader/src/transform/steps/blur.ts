@@ -1,10 +1,11 @@
 import { SampleDecodeError } from '@shardtool/base';
 import { blurScratchBytes } from '../../kernels/effects.js';
 import type { EffectEntry } from '../effects.js';
+import { ALWAYS, applies } from '../parameters/chance.js';
+import { ODD, SIGMA } from '../parameters/kinds.js';
+import { defaulted, needed } from '../parameters/parameter.js';
 import { uniform } from '../random.js';
-import { ALWAYS, applies } from './chance.js';
-import { ODD, SIGMA } from './kinds.js';
-import { defaulted, needed, step } from './step.js';
+import { step } from './step.js';
 
 /** A Gaussian blur. `kernel` is the kernel size [x, y] in pixels, both odd. */
 export interface BlurEffect {

@@ -1,9 +1,10 @@
 import type { Rect } from '../../codec/codec.js';
 import type { Canvas } from '../canvas.js';
+import { ALWAYS, applies } from '../parameters/chance.js';
+import { COUNT, NOT_NEGATIVE, PART, PARTS_LIST, POSITIVE } from '../parameters/kinds.js';
+import { defaulted } from '../parameters/parameter.js';
 import { drawOne, type Random, uniform } from '../random.js';
-import { ALWAYS, applies } from './chance.js';
-import { COUNT, NOT_NEGATIVE, PART, PARTS_LIST, POSITIVE } from './kinds.js';
-import { defaulted, step } from './step.js';
+import { step } from './step.js';
 
 /** Number of failed trials after which the image is left unchanged. torchvision has no limit: it tries until it draws an overlap of 1. */
 const MAX_TRIALS = 800;

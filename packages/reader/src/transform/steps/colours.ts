@@ -1,8 +1,9 @@
 import type { EffectEntry } from '../effects.js';
+import { ALWAYS, applies, effectWithChance } from '../parameters/chance.js';
+import { FACTOR, HUE, oneOf, PROBABILITY } from '../parameters/kinds.js';
+import { defaulted } from '../parameters/parameter.js';
 import { shuffled, uniform } from '../random.js';
-import { ALWAYS, applies, effectWithChance } from './chance.js';
-import { FACTOR, HUE, oneOf, PROBABILITY } from './kinds.js';
-import { defaulted, step } from './step.js';
+import { step } from './step.js';
 
 type Factor = 'brightness' | 'contrast' | 'saturation';
 export interface FactorEffect<Kind extends Factor> {

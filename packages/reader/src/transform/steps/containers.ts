@@ -1,9 +1,10 @@
 /** Steps that contain other steps. `transforms` is a list of lists, which the parser makes from what the user wrote. */
 import type { Size } from '../crops.js';
+import { ALWAYS, applies, HALF_THE_TIME, shapeWithChance } from '../parameters/chance.js';
+import { STEP_LISTS, WEIGHTS } from '../parameters/kinds.js';
+import { needed, optional } from '../parameters/parameter.js';
 import { shuffled } from '../random.js';
-import { ALWAYS, applies, HALF_THE_TIME, shapeWithChance } from './chance.js';
-import { STEP_LISTS, WEIGHTS } from './kinds.js';
-import { needed, optional, step } from './step.js';
+import { step } from './step.js';
 
 /** Draws one random number for p, then what the steps draw. */
 export const randomApply = step(

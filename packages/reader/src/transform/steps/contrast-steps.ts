@@ -1,8 +1,9 @@
 /** Steps that depend on all values of an image or on neighbors: autocontrast, equalize, sharpness. */
 import type { EffectEntry } from '../effects.js';
-import { effectWithChance, HALF_THE_TIME } from './chance.js';
-import { NOT_NEGATIVE } from './kinds.js';
-import { needed, step } from './step.js';
+import { effectWithChance, HALF_THE_TIME } from '../parameters/chance.js';
+import { NOT_NEGATIVE } from '../parameters/kinds.js';
+import { needed } from '../parameters/parameter.js';
+import { step } from './step.js';
 
 export interface AutocontrastEffect {
   readonly kind: 'autocontrast';

@@ -1,7 +1,8 @@
 import { asSize, centerCropRect, coveringSize, randomCropRect } from '../crops.js';
-import { checkResizing, drawFilter, RESIZING, widestFilter } from './interpolation.js';
-import { CROP_PART, SIZE } from './kinds.js';
-import { defaulted, needed, step } from './step.js';
+import { checkResizing, drawFilter, RESIZING, widestFilter } from '../parameters/interpolation.js';
+import { CROP_PART, SIZE } from '../parameters/kinds.js';
+import { defaulted, needed } from '../parameters/parameter.js';
+import { step } from './step.js';
 
 const NO_PADDING = { left: 0, top: 0, right: 0, bottom: 0 };
 

@@ -1,10 +1,11 @@
 import { SampleDecodeError } from '@shardtool/base';
 import { asSize, centerCropRect, type Padding, randomCropRect, randomResizedCropRect } from '../crops.js';
-import { ALWAYS, applies, shapeWithChance } from './chance.js';
-import { checkResizing, drawFilter, RESIZING, widestFilter } from './interpolation.js';
-import { BYTE, PADDING, RANGE, SIZE, SWITCH } from './kinds.js';
-import { MASK_FILL } from './mask-fill.js';
-import { defaulted, needed, step } from './step.js';
+import { ALWAYS, applies, shapeWithChance } from '../parameters/chance.js';
+import { checkResizing, drawFilter, RESIZING, widestFilter } from '../parameters/interpolation.js';
+import { BYTE, PADDING, RANGE, SIZE, SWITCH } from '../parameters/kinds.js';
+import { MASK_FILL } from '../parameters/mask-fill.js';
+import { defaulted, needed } from '../parameters/parameter.js';
+import { step } from './step.js';
 
 const SIZE_HELP = 'Size of the result.';
 

@@ -1,9 +1,11 @@
 import type { Rect } from '../../codec/codec.js';
 import { roundHalfEven, type Size } from '../crops.js';
 import { type EffectEntry, type Rgb, rgb } from '../effects.js';
+import { HALF_THE_TIME } from '../parameters/chance.js';
+import { ERASED, PARTS, RANGE } from '../parameters/kinds.js';
+import { defaulted } from '../parameters/parameter.js';
 import { integerBelow, type Random, uniform } from '../random.js';
-import { ERASED, PARTS, PROBABILITY, RANGE } from './kinds.js';
-import { defaulted, step } from './step.js';
+import { step } from './step.js';
 
 export interface EraseEffect {
   readonly kind: 'erase';
@@ -19,7 +21,7 @@ export const randomErasing = step(
     like: 'RandomErasing',
     tolerance: 'equal',
     parameters: {
-      p: defaulted(PROBABILITY, 0.5, 'Probability that the step applies.'),
+      p: HALF_THE_TIME,
       scale: defaulted(PARTS, [0.02, 0.33], 'Area of the rectangle as a fraction of the image area.'),
       ratio: defaulted(RANGE, [0.3, 3.3], 'Aspect ratio of the rectangle, height / width.'),
       value: defaulted(ERASED, 0, 'New value: 0 to 255 before normalize and toDtype. "random" works only after them.'),

@@ -1,7 +1,7 @@
-import { PROBABILITY } from './kinds.js';
-import { defaulted, step } from './step.js';
+import { HALF_THE_TIME } from '../parameters/chance.js';
+import { step } from './step.js';
 
-const parameters = { p: defaulted(PROBABILITY, 0.5, 'Probability that the step applies.') };
+const parameters = { p: HALF_THE_TIME };
 
 export const randomHorizontalFlip = step(
   'randomHorizontalFlip',

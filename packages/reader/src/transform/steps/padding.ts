@@ -1,9 +1,11 @@
 import { LARGEST_SIDE } from '../crops.js';
+import { HALF_THE_TIME } from '../parameters/chance.js';
+import { COLOUR, FROM_ONE, PADDING } from '../parameters/kinds.js';
+import { MASK_FILL } from '../parameters/mask-fill.js';
+import { defaulted, needed } from '../parameters/parameter.js';
 import { uniform } from '../random.js';
 import { asPadding } from './crops.js';
-import { COLOUR, FROM_ONE, PADDING, PROBABILITY } from './kinds.js';
-import { MASK_FILL } from './mask-fill.js';
-import { defaulted, needed, step } from './step.js';
+import { step } from './step.js';
 
 export const pad = step(
   'pad',
@@ -38,7 +40,7 @@ export const randomZoomOut = step(
       fill: defaulted(COLOUR, 0, 'Value of the pixels around the image.'),
       maskFill: MASK_FILL,
       sideRange: defaulted(FROM_ONE, [1, 4], 'Side length of the canvas as a multiple of the side of the image.'),
-      p: defaulted(PROBABILITY, 0.5, 'Probability that the step applies.'),
+      p: HALF_THE_TIME,
     },
   },
   {

@@ -1,9 +1,10 @@
 /** Steps that change each value by itself: invert, posterize, solarize, permute channels. */
 import type { EffectEntry, Rgb } from '../effects.js';
+import { ALWAYS, applies, effectWithChance, HALF_THE_TIME } from '../parameters/chance.js';
+import { BITS, LEVEL } from '../parameters/kinds.js';
+import { needed } from '../parameters/parameter.js';
 import { shuffled } from '../random.js';
-import { ALWAYS, applies, effectWithChance, HALF_THE_TIME } from './chance.js';
-import { BITS, LEVEL } from './kinds.js';
-import { needed, step } from './step.js';
+import { step } from './step.js';
 
 export interface InvertEffect {
   readonly kind: 'invert';

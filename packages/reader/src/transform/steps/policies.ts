@@ -1,4 +1,8 @@
 /** Policies: steps that draw which operations they apply. */
+
+import { ALWAYS, applies } from '../parameters/chance.js';
+import { BINS, COLOUR, oneOf, UP_TO_100 } from '../parameters/kinds.js';
+import { defaulted, optional } from '../parameters/parameter.js';
 import { POLICIES } from '../policies/auto-augment-policies.js';
 import {
   applyOperation,
@@ -11,9 +15,7 @@ import {
   WIDE,
 } from '../policies/operations.js';
 import { drawOne, integerBelow, type Random } from '../random.js';
-import { ALWAYS, applies } from './chance.js';
-import { BINS, COLOUR, oneOf, UP_TO_100 } from './kinds.js';
-import { defaulted, optional, step } from './step.js';
+import { step } from './step.js';
 
 const LOOK = {
   interpolation: defaulted(

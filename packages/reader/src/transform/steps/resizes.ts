@@ -1,10 +1,11 @@
 import { asSize, LARGEST_SIDE, resizedSize, roundHalfEven } from '../crops.js';
+import { ALWAYS, applies } from '../parameters/chance.js';
+import { checkResizing, drawFilter, RESIZING, widestFilter } from '../parameters/interpolation.js';
+import { COLOUR, RANGE, SIDE, SIZE, SWITCH } from '../parameters/kinds.js';
+import { MASK_FILL } from '../parameters/mask-fill.js';
+import { defaulted, needed, optional } from '../parameters/parameter.js';
 import { uniform } from '../random.js';
-import { ALWAYS, applies } from './chance.js';
-import { checkResizing, drawFilter, RESIZING, widestFilter } from './interpolation.js';
-import { COLOUR, RANGE, SIDE, SIZE, SWITCH } from './kinds.js';
-import { MASK_FILL } from './mask-fill.js';
-import { defaulted, needed, optional, step } from './step.js';
+import { step } from './step.js';
 
 export const resize = step(
   'resize',

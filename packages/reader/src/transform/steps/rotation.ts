@@ -3,12 +3,13 @@ import type { Values } from '../../codec/png-values.js';
 import type { RotateInterpolation } from '../../kernels/effects.js';
 import { LARGEST_SIDE, type Size } from '../crops.js';
 import { type EffectEntry, type Rgb, rgb } from '../effects.js';
+import { ALWAYS, applies, shapeWithChance } from '../parameters/chance.js';
+import { COLOUR, DEGREES, oneOf, POINT, SWITCH } from '../parameters/kinds.js';
+import { MASK_FILL } from '../parameters/mask-fill.js';
+import { defaulted, needed, optional } from '../parameters/parameter.js';
 import { uniform } from '../random.js';
 import { type Affine, rotatedSize, rotationOf } from '../rotation.js';
-import { ALWAYS, applies, shapeWithChance } from './chance.js';
-import { COLOUR, DEGREES, oneOf, POINT, SWITCH } from './kinds.js';
-import { MASK_FILL } from './mask-fill.js';
-import { defaulted, needed, optional, step } from './step.js';
+import { step } from './step.js';
 
 export interface RotateEffect {
   readonly kind: 'rotate';

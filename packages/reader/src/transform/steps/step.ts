@@ -1,20 +1,11 @@
-/** The definition of a transform step: one entry of the step table, with its parameters as data. */
+/** The definition of a transform step: one entry of the step table. */
 import type { z } from 'zod';
 import type { Canvas } from '../canvas.js';
 import type { Size } from '../crops.js';
+import type { StepLists, Zod } from '../parameters/kinds.js';
+import type { Parameters } from '../parameters/parameter.js';
 import type { Random } from '../random.js';
 import type { ValueSettings } from '../values.js';
-import type { Kind, StepLists, Zod } from './kinds.js';
-
-/** A parameter of a step: its kind, its default and its help text. */
-export interface Parameter<Check extends z.ZodType = z.ZodType> extends Kind<Check> {
-  /** The default, as a user would write it. */
-  readonly default?: unknown;
-  /** The parameter may be omitted although it has no default. */
-  readonly isOptional?: boolean;
-  readonly help: string;
-}
-type Parameters = Readonly<Record<string, Parameter>>;
 
 /** A checked step: all parameters, with defaults filled in. */
 type Output<Name extends string, P extends Parameters> = { readonly name: Name } & {
@@ -72,25 +63,6 @@ export interface Checked<S> {
 
 /** An entry of the step table, for any step. */
 export interface StepEntry<S> extends About<Parameters>, Checked<S>, Partial<PixelParts<S>>, Partial<ValueParts<S>> {}
-
-/** A required parameter. */
-export function needed<Check extends z.ZodType>(kind: Kind<Check>, help: string): Parameter<Check> {
-  return { ...kind, help };
-}
-
-/** A parameter with a default. `value` is the default as a user would write it. */
-export function defaulted<Check extends z.ZodType>(
-  kind: Kind<Check>,
-  value: z.input<Check>,
-  help: string,
-): Parameter<z.ZodPrefault<Check>> {
-  return { ...kind, check: (z) => kind.check(z).prefault(value as never), default: value, help };
-}
-
-/** A parameter without a default that may be omitted. */
-export function optional<Check extends z.ZodType>(kind: Kind<Check>, help: string): Parameter<z.ZodOptional<Check>> {
-  return { ...kind, check: (z) => kind.check(z).optional(), isOptional: true, help };
-}
 
 /** Makes an entry of the step table. */
 export function step<

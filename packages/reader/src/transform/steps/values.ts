@@ -1,6 +1,7 @@
+import { oneOf, SWITCH, THREE, THREE_POSITIVE } from '../parameters/kinds.js';
+import { defaulted, needed } from '../parameters/parameter.js';
 import type { ValueSettings } from '../values.js';
-import { oneOf, SWITCH, THREE, THREE_POSITIVE } from './kinds.js';
-import { defaulted, needed, step } from './step.js';
+import { step } from './step.js';
 
 export const toDtype = step(
   'toDtype',

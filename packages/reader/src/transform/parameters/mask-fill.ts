@@ -1,4 +1,4 @@
 import { BYTE } from './kinds.js';
-import { optional } from './step.js';
+import { optional } from './parameter.js';
 
 export const MASK_FILL = optional(BYTE, 'Value of the added pixels in masks. Default: 0.');

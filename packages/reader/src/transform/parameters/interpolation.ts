@@ -2,7 +2,7 @@
 import { FILTERS, type Filter } from '../../kernels/filters.js';
 import { drawOne, type Random } from '../random.js';
 import { INTERPOLATION, type Interpolation, SWITCH } from './kinds.js';
-import { defaulted } from './step.js';
+import { defaulted } from './parameter.js';
 
 export const RESIZING = {
   interpolation: defaulted(

@@ -4,7 +4,7 @@ import type { Size } from '../crops.js';
 import type { Effect } from '../effects.js';
 import type { Random } from '../random.js';
 import { PROBABILITY } from './kinds.js';
-import { defaulted } from './step.js';
+import { defaulted } from './parameter.js';
 
 /** The parameter `p` of a step that applies to every image unless the user sets it. */
 export const ALWAYS = defaulted(PROBABILITY, 1, 'Probability that the step applies.');
