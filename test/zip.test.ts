@@ -162,7 +162,7 @@ test('an index goes under its other name where a folder has the first, and a fol
   const nowhere = path.join(folder, 'nowhere');
   expect(await shardtool('cache', 'ls', nowhere)).toMatchObject({
     code: 2,
-    stderr: `shardtool: There is no folder ${nowhere}; name that of a cache.\n`,
+    stderr: `shardtool: There is no folder ${nowhere}; name the folder of a cache.\n`,
   });
 });
 

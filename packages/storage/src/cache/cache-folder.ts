@@ -1,16 +1,4 @@
-import {
-  closeSync,
-  constants,
-  existsSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statfsSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,34 +6,32 @@ import { FileError, makeFolder, OptionError, removeAbandoned, underLock } from '
 import { KeptKeys } from './kept-keys.js';
 import { keptKey, PieceFiles } from './piece-files.js';
 import { fileBytes, readPiece, sumsOf } from './piece-sums.js';
+import { UsedBytes } from './used-bytes.js';
 
-/** Says whose a folder is: only in one that has it anything is removed. */
+/** File that marks a folder as a cache. Nothing is removed from a folder without it. */
 const MARK = 'shardtool-cache';
-/** Pieces of a cache with another text are of another version, and are removed. */
+/** Content of that file. Pieces of a cache with another text are of another version, and are removed. */
 const MARK_TEXT = 'Pieces of datasets that were fetched, version 2. "shardtool cache clear" removes them.\n';
 const LOCK = 'lock';
-/** Bytes that are there or promised, as text. It is never less than what lies in the folder. */
 const USED = 'used';
-/** Digits of that text: as it is always the same length, it is replaced by one write, whole or not at all. */
-const USED_DIGITS = 16;
 const PIECES = 'pieces';
-/** Of the free disk, where no size is given. */
+/** Share of the free disk space that the cache may use if no size is given. */
 const DEFAULT_SHARE = 0.5;
-/** A lock or a claim of another process is waited for at most this long. Then its pieces are read past the cache. */
+/** Maximum time to wait for a lock or a claim of another process. Then its pieces are read without the cache. */
 const PATIENCE_MS = 2000;
 const FIRST_POLL_MS = 5;
 const LONGEST_POLL_MS = 50;
-/** A process that was waited for in vain is not waited for again for this long. */
+/** After a process was waited for in vain, it is not waited for again for this time. */
 const SLOW_MS = 30_000;
-/** After the disk could not be written, nothing is kept for so long. */
+/** After a failed write to the disk, nothing is kept for this time. */
 const UNUSABLE_MS = 30_000;
 
-/** A piece whose place is promised: it is to be written, or given back. */
+/** A piece whose space is promised. Its owner must write it or give it back. */
 export interface Claim {
   readonly name: string;
-  /** Of its content. */
+  /** Length of its content. */
   readonly bytes: number;
-  /** Tells it from a claim by another process. */
+  /** Distinguishes it from a claim of another process. */
   readonly token: string;
 }
 
@@ -55,29 +41,39 @@ export interface CacheContents {
 }
 
 /**
- * A folder of pieces of bounded size, for all processes of a machine. A piece is written under another name and renamed, so
- * what is seen is whole; its name says what it is, and its time when it is needed next: the key, largest first evicted.
- * Places are promised and pieces evicted under one lock, and what is promised counts, so that there are never more than
- * `maxBytes`. What a dead process left behind is cleared away by whoever opens the folder next, or wants the same piece.
- * Every piece is checked by checksums of its own as it is read. Once open, a folder that fails keeps nothing, and whoever reads
- * through it fetches; so does whoever would have to wait for a slow or stopped process.
+ * A folder of pieces of bounded size, which all processes of a machine share.
+ *
+ * - A piece is written under a temporary name and renamed, so every piece under its own name is complete.
+ * - The name of a piece identifies its bytes. Its modification time is its key: when it is needed next. The piece with the largest
+ *   key is evicted first.
+ * - Space is promised and pieces are evicted under one lock. Promised bytes count, so there are never more than `maxBytes`.
+ * - Leftovers of a dead process are removed by the next process that opens the folder or wants the same piece.
+ * - Every read of a piece is checked against its checksums.
+ *
+ * After it was opened, a failing folder causes no errors: it keeps nothing, and readers fetch their bytes. They also fetch if they
+ * would have to wait for a slow or stopped process.
  */
 export class CacheFolder {
   readonly folder: string;
   #maxBytes = 0;
   readonly #pieces: PieceFiles;
   readonly #keys: KeptKeys;
+  readonly #used: UsedBytes;
   #unusableUntil = 0;
-  /** Until when a process that is slow is not waited for, by the part of its tokens that names it. */
+  /** Time until which a slow process is not waited for, by the part of its tokens that identifies the process. */
   readonly #slow = new Map<string, number>();
 
   private constructor(folder: string) {
     this.folder = path.resolve(folder);
     this.#pieces = new PieceFiles(this.#at(PIECES));
     this.#keys = new KeptKeys(this.#pieces);
+    this.#used = new UsedBytes(this.#at(USED));
   }
 
-  /** Makes the folder, for its owner alone. Throws {@link OptionError} for one with other things in it, {@link FileError}. */
+  /**
+   * Creates the folder if it does not exist, with access for its owner only. Throws {@link OptionError} if it has other files, and
+   * {@link FileError} if it cannot be used.
+   */
   static async open(folder: string, maxBytes?: number): Promise<CacheFolder> {
     const cache = new CacheFolder(folder);
     try {
@@ -92,17 +88,17 @@ export class CacheFolder {
   async #open(maxBytes: number | undefined): Promise<void> {
     makeFolder(this.folder, 0o700);
     if (!existsSync(this.#at(MARK))) {
-      // The mark is made first: where another process makes the folder just now, it is there as soon as anything is.
+      // The mark is written first: if another process creates the folder now, the mark exists before any other file.
       if (readdirSync(this.folder).length > 0 && !existsSync(this.#at(MARK))) throw notOurs(this.folder);
       writeFileSync(this.#at(MARK), MARK_TEXT);
     }
     makeFolder(this.#at(PIECES), 0o700);
     await this.#begin();
     const { bavail, bsize } = statfsSync(this.folder);
-    this.#maxBytes = maxBytes ?? Math.floor((bavail * bsize + this.#used()) * DEFAULT_SHARE);
+    this.#maxBytes = maxBytes ?? Math.floor((bavail * bsize + this.#used.bytes) * DEFAULT_SHARE);
   }
 
-  /** On a full disk, or while a process that holds the lock is stopped, what is kept already is used. */
+  /** Removes leftovers. If the disk is full, or the process that holds the lock is stopped, only the present pieces are used. */
   async #begin(): Promise<void> {
     let isDone = false;
     try {
@@ -117,17 +113,17 @@ export class CacheFolder {
     return this.#maxBytes;
   }
 
-  /** What a folder holds that is a cache. Throws {@link OptionError} where it is none. */
+  /** Counts the pieces of a cache. Throws {@link OptionError} if the folder is not a cache. */
   static contents(folder: string): CacheContents {
     if (!existsSync(folder))
-      throw new OptionError({ path: folder }, `There is no folder ${folder}; name that of a cache.`);
+      throw new OptionError({ path: folder }, `There is no folder ${folder}; name the folder of a cache.`);
     if (!existsSync(path.join(folder, MARK)) && readdirSync(folder).length > 0) throw notOurs(folder);
     const pieces = new PieceFiles(path.join(folder, PIECES));
     const names = pieces.names();
     return { pieces: names.length, bytes: names.reduce((sum, name) => sum + pieces.sizeOf(name), 0) };
   }
 
-  /** Removes all pieces but those that are being written. */
+  /** Removes all pieces except those that are being written. */
   static async clear(folder: string): Promise<CacheContents> {
     const before = CacheFolder.contents(folder);
     if (before.pieces === 0) return before;
@@ -143,14 +139,14 @@ export class CacheFolder {
     return this.#pieces.has(name);
   }
 
-  /** The piece was used, and will be again when its key says. */
+  /** Records that the piece was used. `key` says when it is needed next. */
   use(name: string, key: number): void {
     this.#keys.use(name, key);
   }
 
   /**
-   * Fills `target` from `offset` of a piece on, whose content has `bytes` bytes. False if it is not there, or damaged: it is
-   * dropped then, and `target` is to be filled anew.
+   * Fills `target` with the bytes from `offset` of a piece whose content has `bytes` bytes. Returns false if the piece is missing or
+   * damaged; the content of `target` is then undefined. A damaged piece is dropped.
    */
   async read(name: string, bytes: number, offset: number, target: Uint8Array): Promise<boolean> {
     const ended = await readPiece(this.#pieces.pathOf(name), bytes, offset, target);
@@ -158,7 +154,7 @@ export class CacheFolder {
     return ended === 'read';
   }
 
-  /** The piece is not what it should be. */
+  /** Removes a piece whose bytes are wrong. */
   async drop(name: string): Promise<void> {
     const isDone = await this.#locked(() => {
       this.#remove(name);
@@ -166,16 +162,16 @@ export class CacheFolder {
     });
     if (isDone) return;
     try {
-      // Then too much is counted, until the folder is opened the next time.
+      // The count is then too large, until the folder is opened the next time.
       this.#pieces.remove(name);
     } catch {
-      // It is found damaged again, and read past the cache.
+      // The next read finds it damaged again, and fetches its bytes.
     }
   }
 
   /**
-   * Promises the place of a piece, evicting those that are needed later than `key` says. Null where that would not give
-   * enough, where the disk takes nothing, and where another process is writing it: {@link whenWritten} waits for that.
+   * Promises space for a piece, and evicts pieces that are needed later than `key` for it. Returns null if that does not free enough,
+   * if the disk cannot be written, or if another process is writing the piece; {@link whenWritten} waits for that process.
    */
   async claim(name: string, bytes: number, key: number): Promise<Claim | null> {
     const stored = fileBytes(bytes);
@@ -183,18 +179,21 @@ export class CacheFolder {
     const token = await this.#locked(() => {
       if (this.has(name) || this.#isClaimed(name)) return null;
       if (!this.#evict(stored, key)) return null;
-      this.#setUsed(this.#used() + stored);
+      this.#used.add(stored);
       try {
         return this.#pieces.claim(name, stored);
       } catch (error) {
-        this.#setUsed(this.#used() - stored);
+        this.#used.add(-stored);
         throw error;
       }
     });
     return token === null || token === undefined ? null : { name, bytes, token };
   }
 
-  /** Writes a claimed piece. False if the disk is full or gone, or another process has the claim by now; the place is given back. */
+  /**
+   * Writes a claimed piece. Returns false if the disk cannot be written, or if another process has taken the claim; the space is then
+   * given back.
+   */
   async write(claim: Claim, content: Uint8Array, key: number): Promise<boolean> {
     const { name, token } = claim;
     const part = this.#pieces.partOf(name, token);
@@ -206,7 +205,7 @@ export class CacheFolder {
       } finally {
         await handle.close();
       }
-      // Who counts what is there sees the claim or the piece, never neither.
+      // Under the lock, so that a process that counts sees the claim or the piece.
       const placed = await underLock(this.#at(LOCK), PATIENCE_MS, () => {
         if (!this.#isMine(claim)) return false;
         renameSync(part, this.#pieces.pathOf(name));
@@ -225,14 +224,14 @@ export class CacheFolder {
     return false;
   }
 
-  /** The piece is not going to be written. */
+  /** Gives the space of a claim back: the piece is not going to be written. */
   async giveBack(claim: Claim): Promise<void> {
     const { name, bytes, token } = claim;
     try {
-      // First, and without the lock, which takes room on a disk that is full.
+      // Done first, and without the lock: the lock needs space, which a full disk does not have.
       rmSync(this.#pieces.partOf(name, token), { force: true });
     } catch {
-      // Whoever opens the folder next removes it.
+      // The next process that opens the folder removes it.
     }
     const undo = (): boolean => {
       const isMine = this.#isMine(claim);
@@ -240,29 +239,29 @@ export class CacheFolder {
       return isMine;
     };
     const done = await this.#locked(() => {
-      if (undo()) this.#setUsed(this.#used() - fileBytes(bytes));
+      if (undo()) this.#used.add(-fileBytes(bytes));
       return true;
     });
     if (done) return;
     try {
-      // What is counted is too much then, until the folder is opened the next time; but nobody waits for the piece.
+      // The count is then too large, until the folder is opened the next time. But no process waits for the piece.
       undo();
     } catch {
-      // The folder is gone, and the claim with it.
+      // The folder was removed, and the claim with it.
     }
   }
 
-  /** Another process may have taken this one for dead, and claimed the piece itself. */
+  /** False if another process has taken this one for dead, and has claimed the piece itself. */
   #isMine({ name, token }: Claim): boolean {
     return this.#pieces.ownerOf(name)?.holder?.token === token;
   }
 
-  /** Whether a process is writing the piece. */
+  /** True if a process is writing the piece. */
   isBeingWritten(name: string): boolean {
     return this.#pieces.ownerOf(name)?.isGone === false;
   }
 
-  /** Resolves when no process writes the piece any more; false if that takes long: the piece is to be read past the cache then. */
+  /** Waits until no process writes the piece. Resolves to false if that takes too long: read the piece without the cache then. */
   async whenWritten(name: string): Promise<boolean> {
     const end = performance.now() + PATIENCE_MS;
     for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(LONGEST_POLL_MS, pollMs * 2)) {
@@ -278,7 +277,7 @@ export class CacheFolder {
     }
   }
 
-  /** Does something under the lock. Undefined if the folder cannot be changed: nothing is kept in it for a while then. */
+  /** Calls `work` under the lock. Returns undefined if the folder cannot be changed; then nothing is kept for a while. */
   async #locked<T>(work: () => T): Promise<T | undefined> {
     const patienceMs = performance.now() < this.#unusableUntil ? 0 : PATIENCE_MS;
     const done = await underLock(this.#at(LOCK), patienceMs, work).catch(() => undefined);
@@ -286,9 +285,9 @@ export class CacheFolder {
     return done?.value;
   }
 
-  /** Under the lock. Makes room, if there is enough that is needed later than `key`. */
+  /** Evicts pieces that are needed later than `key`. Returns false if that does not free enough. Call it under the lock. */
   #evict(bytes: number, key: number): boolean {
-    while (this.#used() + bytes > this.maxBytes) {
+    while (this.#used.bytes + bytes > this.maxBytes) {
       const victim = this.#keys.lastAfter(key);
       if (victim === null) return false;
       this.#remove(victim);
@@ -296,29 +295,29 @@ export class CacheFolder {
     return true;
   }
 
-  /** Under the lock: first the file, so that what is counted is never less than what is there. */
+  /** Removes the file before it lowers the count: the count is never too small. Call it under the lock. */
   #remove(name: string): void {
     const bytes = this.#pieces.sizeOf(name);
     this.#keys.forget(name);
     if (!this.has(name)) return;
-    // Its writer may have been killed before it took its claim away, which would be counted off once more.
+    // Its writer may have been killed before it removed its claim, which would be subtracted as well.
     this.#pieces.unclaim(name);
     this.#pieces.remove(name);
-    this.#setUsed(this.#used() - bytes);
+    this.#used.add(-bytes);
   }
 
-  /** Under the lock. The claim of a dead process is taken away. */
+  /** True if a live process has claimed the piece. Removes the claim of a dead process. Call it under the lock. */
   #isClaimed(name: string): boolean {
     const owner = this.#pieces.ownerOf(name);
     if (owner === null) return false;
     if (!owner.isGone) return true;
     this.#pieces.clearClaim(name, owner);
-    // It may have been renamed, and its claim have stayed.
-    if (!this.has(name)) this.#setUsed(this.#used() - owner.bytes);
+    // If the piece was already renamed, only its claim is left.
+    if (!this.has(name)) this.#used.add(-owner.bytes);
     return false;
   }
 
-  /** Under the lock: what dead processes and other versions left, and what is really there. */
+  /** Removes leftovers of dead processes and other versions, and counts the bytes again. Call it under the lock. */
   #clearAway(): void {
     const pieces = this.#pieces;
     if (readFileSync(this.#at(MARK), 'utf8') !== MARK_TEXT) {
@@ -335,24 +334,7 @@ export class CacheFolder {
       else if (!pieces.has(name)) bytes += owner.bytes;
     }
     for (const name of pieces.names()) bytes += pieces.sizeOf(name);
-    this.#setUsed(bytes);
-  }
-
-  #used(): number {
-    try {
-      return Number(readFileSync(this.#at(USED), 'utf8')) || 0;
-    } catch {
-      return 0;
-    }
-  }
-
-  #setUsed(bytes: number): void {
-    const fd = openSync(this.#at(USED), constants.O_WRONLY | constants.O_CREAT, 0o600);
-    try {
-      writeSync(fd, String(Math.max(0, bytes)).padStart(USED_DIGITS, '0'), 0);
-    } finally {
-      closeSync(fd);
-    }
+    this.#used.set(bytes);
   }
 
   #at(...names: string[]): string {

@@ -1,9 +1,9 @@
 import { keptKey, type PieceFiles } from './piece-files.js';
 
-/** What other processes did is looked for this often. */
+/** Interval at which this process looks at the changes of other processes. */
 const LOOK_MS = 10_000;
 
-/** When the pieces of a cache are needed next, as far as this process knows: others may have used or evicted some since. */
+/** The keys of the pieces of a cache, as far as this process knows: other processes may have used or evicted pieces since. */
 export class KeptKeys {
   readonly #pieces: PieceFiles;
   readonly #known = new Map<string, number>();
@@ -13,12 +13,12 @@ export class KeptKeys {
     this.#pieces = pieces;
   }
 
-  /** The piece has come into the cache with this key. */
+  /** Records that the piece was stored with this key. */
   add(name: string, key: number): void {
     this.#known.set(name, keptKey(key));
   }
 
-  /** The piece was used, and will be again when its key says. */
+  /** Records that the piece was used. `key` says when it is needed next. */
   use(name: string, key: number): void {
     const kept = keptKey(key);
     if (this.#known.get(name) === kept) return;
@@ -30,7 +30,7 @@ export class KeptKeys {
     this.#known.delete(name);
   }
 
-  /** The piece that is needed last of all; null if none is needed later than `key`. */
+  /** Returns the piece with the largest key; null if no key is larger than `key`. */
   lastAfter(key: number): string | null {
     this.#look();
     for (;;) {

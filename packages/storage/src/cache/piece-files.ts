@@ -4,21 +4,23 @@ import { type HeldLock, isDead, lookAtLock, newLockText, parseTemporaryName, tem
 
 const CLAIM = '.claim';
 
-/** A key that stands for no use within sight; a time that every file system keeps. */
+/** The largest key, for pieces without a planned use. As a time in seconds, every file system can store it. */
 const NEVER = 15_000_000_000;
 
-/** A process that is to write a piece. */
+/** The process that has claimed a piece. */
 export interface Owner extends HeldLock {
-  /** Of the piece's file. */
+  /** Length of the piece's file. */
   readonly bytes: number;
-  /** It has ended, and will never write the piece. */
+  /** True if the process has ended, and will never write the piece. */
   readonly isGone: boolean;
 }
 
 /**
- * The files of a cache: `NAME`, a piece, whose time of modification is its key; `NAME.claim`, which names the process that is
- * to write the piece as a lock names its holder, and the length of its file; and `NAME.TOKEN.part`, what the process with
- * that claim has written of it.
+ * The files of a cache:
+ *
+ * - `NAME`: a piece. Its modification time is its key.
+ * - `NAME.claim`: the process that will write the piece, in the form of a lock file, and the length of the piece's file.
+ * - `NAME.TOKEN.part`: the part of the piece that the process with that claim has written.
  */
 export class PieceFiles {
   readonly folder: string;
@@ -27,7 +29,7 @@ export class PieceFiles {
     this.folder = folder;
   }
 
-  /** The file of a piece. */
+  /** Path of the file of a piece. */
   pathOf(name: string): string {
     return path.join(this.folder, name);
   }
@@ -53,7 +55,7 @@ export class PieceFiles {
     }
   }
 
-  /** False if there is no such piece any more. */
+  /** Returns false if the piece does not exist any more. */
   setKey(name: string, key: number): boolean {
     try {
       utimesSync(this.pathOf(name), new Date(), keptKey(key));
@@ -67,17 +69,17 @@ export class PieceFiles {
     rmSync(this.pathOf(name), { force: true });
   }
 
-  /** The pieces that are there. */
+  /** Names of the pieces that are stored. */
   names(): string[] {
     return this.#files().filter((file) => !file.endsWith(CLAIM) && parseTemporaryName(file) === null);
   }
 
-  /** The pieces that are claimed, there or not. */
+  /** Names of the pieces that are claimed, whether they are stored or not. */
   claimed(): string[] {
     return this.#files().flatMap((file) => (file.endsWith(CLAIM) ? file.slice(0, -CLAIM.length) : []));
   }
 
-  /** Claims a piece for this process and returns the token of the claim. Nothing is left of it where the disk is full. */
+  /** Claims a piece for this process and returns the token of the claim. If the disk is full, no file is left. */
   claim(name: string, bytes: number): string {
     const { token, text } = newLockText({ bytes });
     try {
@@ -93,13 +95,13 @@ export class PieceFiles {
     rmSync(this.#claimOf(name), { force: true });
   }
 
-  /** Removes the claim of a process that has ended, with what it had written. */
+  /** Removes the claim of a process that has ended, and the part that it wrote. */
   clearClaim(name: string, { holder }: Owner): void {
     if (holder !== null) rmSync(this.partOf(name, holder.token), { force: true });
     this.unclaim(name);
   }
 
-  /** Null if no process is to write the piece, or the claim cannot be read. */
+  /** The process that has claimed the piece; null if there is no claim, or the claim cannot be read. */
   ownerOf(name: string): Owner | null {
     try {
       const claim = lookAtLock(this.#claimOf(name));
@@ -111,16 +113,16 @@ export class PieceFiles {
     }
   }
 
-  /** Where the process with this claim writes a piece before it is whole. */
+  /** Path at which the process with this claim writes the piece. */
   partOf(name: string, token: string): string {
     return temporaryName(this.pathOf(name), token);
   }
 
-  /** Removes what was written for claims that are not there any more. */
+  /** Removes parts that were written for claims that no longer exist. */
   removeLeftParts(): void {
     for (const file of this.#files()) {
       const part = parseTemporaryName(file);
-      // What is written next to a claim belongs to the claim that is about to be made, or looked at.
+      // A temporary file of a claim belongs to a process that is creating or checking that claim.
       if (part === null || part.final.endsWith(CLAIM)) continue;
       if (part.token === null || this.ownerOf(part.final)?.holder?.token !== part.token) {
         rmSync(this.pathOf(file), { force: true });
@@ -141,7 +143,7 @@ export class PieceFiles {
   }
 }
 
-/** A folder that takes no files cannot tell how old a claim is: its owner counts as alive then. */
+/** False as well if the folder takes no files: then the age of a claim is unknown, and its owner counts as alive. */
 function isGone(claim: HeldLock): boolean {
   try {
     return isDead(claim);
@@ -150,7 +152,7 @@ function isGone(claim: HeldLock): boolean {
   }
 }
 
-/** A key as the time of a file can hold it. */
+/** The key as it is stored in the time of a file. */
 export function keptKey(key: number): number {
   return Math.min(NEVER, key);
 }

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import { crc32 } from '@shardtool/base';
 
-/** A piece has a crc32 for each block of this length, so that a part of it can be checked without reading all of it. */
+/** Length of a block. A piece has a crc32 for each block, so a part of it can be checked without reading all of it. */
 const BLOCK_BYTES = 64 << 10;
 const SUM_BYTES = 4;
 
@@ -10,7 +10,7 @@ export function fileBytes(bytes: number): number {
   return bytes + SUM_BYTES * Math.ceil(bytes / BLOCK_BYTES);
 }
 
-/** What follows the content in the file of a piece. */
+/** The checksums that follow the content in the file of a piece. */
 export function sumsOf(content: Uint8Array): Uint8Array {
   const sums = Buffer.alloc(fileBytes(content.length) - content.length);
   for (let at = 0, block = 0; at < content.length; at += BLOCK_BYTES, block++) {
@@ -19,12 +19,12 @@ export function sumsOf(content: Uint8Array): Uint8Array {
   return sums;
 }
 
-/** How reading a piece ended. */
+/** Result of reading a piece. */
 export type PieceRead = 'read' | 'missing' | 'damaged';
 
 /**
- * Fills `target` from `offset` of a piece on, whose content has `bytes` bytes, and checks every block of which something is
- * read. What is in `target` then counts only if it says `read`.
+ * Fills `target` with the bytes from `offset` of a piece whose content has `bytes` bytes, and checks every block that it reads from.
+ * `target` is valid only if the result is `read`.
  */
 export async function readPiece(path: string, bytes: number, offset: number, target: Uint8Array): Promise<PieceRead> {
   const handle = await open(path, 'r').catch(() => null);
@@ -62,7 +62,7 @@ export async function readPiece(path: string, bytes: number, offset: number, tar
   }
 }
 
-/** Runs of whole blocks that are read at once: the block in which the target begins and the one in which it ends may be of their own. */
+/** Yields runs of whole blocks, each for one read. The blocks in which the target begins and ends are separate if it covers a part of them. */
 function* rangesOf(bytes: number, offset: number, length: number): Generator<{ from: number; to: number }> {
   const end = offset + length;
   const down = (at: number) => Math.floor(at / BLOCK_BYTES) * BLOCK_BYTES;
