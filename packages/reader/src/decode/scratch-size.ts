@@ -2,7 +2,7 @@ import { OptionError } from '@shardtool/base';
 import { CROP_STATE_BYTES } from '../kernels/crop-index.js';
 import { scratchBytes } from '../kernels/resize.js';
 import { LARGEST_SIDE } from '../transform/crops.js';
-import { entryOf, everyStep, nestedSteps } from '../transform/parse-steps.js';
+import { entryOf, everyStep, type PixelStep, type Step } from '../transform/parse-steps.js';
 import { becomesFloatsLast, type CompiledTransform } from '../transform/transform.js';
 import { effectBytes } from './run-effects.js';
 
@@ -60,24 +60,28 @@ function intermediateBytes(transform: CompiledTransform, maxPixels: number): num
   let bytes = 0;
   let picture = maxPixels * 3;
   for (const step of transform.steps) {
-    for (const inner of everyStep(nestedSteps(step))) {
-      // Which of them run, and in which order, is drawn.
-      const size = entryOf(inner).largest?.(inner);
-      if (size !== undefined) picture = Math.max(picture, 3 * size.height * size.width);
-      bytes += entryOf(inner).isEffect === true ? effectBytes(picture) : size === undefined ? 0 : 2 * picture;
-    }
-    const { largest, isEffect } = entryOf(step);
-    const size = largest?.(step);
-    const largestBytes = size === undefined ? 0 : 3 * size.height * size.width;
-    if (isEffect === true) {
-      picture = Math.max(picture, largestBytes);
-      bytes += effectBytes(picture);
-    } else if (size !== undefined) {
-      picture = largestBytes;
-      bytes += 2 * picture;
+    // Which of the steps within a step run, and in which order, is drawn.
+    const parts = everyStep([step]);
+    picture = Math.max(setsSize(step) ? 0 : picture, ...parts.map(largestBytes));
+    for (const part of parts) {
+      if (entryOf(part).isEffect === true) bytes += effectBytes(picture);
+      else if (largestBytes(part) > 0) bytes += 2 * picture;
     }
   }
   return becomesFloatsLast(transform) ? bytes + picture : bytes;
+}
+
+/** Whether every result of a step has a size that the step sets. */
+function setsSize(step: PixelStep): boolean {
+  const { largest, isEffect } = entryOf(step);
+  const applies = !('p' in step) || step.p === 1;
+  return largest !== undefined && isEffect !== true && applies;
+}
+
+/** Bytes of the largest picture that a step can make. 0 if it makes none that is larger than the picture before. */
+function largestBytes(step: Step): number {
+  const size = entryOf(step).largest?.(step);
+  return size === undefined ? 0 : 3 * size.height * size.width;
 }
 
 function roundUp(bytes: number): number {

@@ -25,7 +25,7 @@ export function everyStep(steps: readonly Step[]): Step[] {
 }
 
 /** The steps within a step. */
-export function nestedSteps(step: Step): Step[] {
+function nestedSteps(step: Step): Step[] {
   return (entryOf(step).nested?.(step).flat() ?? []) as Step[];
 }
 
