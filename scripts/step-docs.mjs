@@ -40,7 +40,7 @@ const GROUPS = {
   resize: 'Sizes and crops',
   randomHorizontalFlip: 'Flips and rotation',
   gaussianBlur: 'Blur and colors',
-  randAugment: 'Policies, which draw their operations',
+  randAugment: 'Policies',
   randomApply: 'Steps that contain steps',
   randomErasing: 'Erasing, boxes and values',
 };

@@ -478,9 +478,9 @@ class RandAugment(_RandAugment, total=False):
 
     #: Number of operations. Values: 0 to 100. Default: 2.
     num_ops: int
-    #: Bin of the magnitude, from 0. Values: 0 to 100. Default: 9.
+    #: Number of the magnitude bin, from 0. Values: 0 to 100. Default: 9.
     magnitude: int
-    #: Number of bins of the magnitude. Values: 2 to 1000. Default: 31.
+    #: Number of magnitude bins. Values: 2 to 1000. Default: 31.
     num_magnitude_bins: int
     #: Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or
     #: bicubic. Default: "nearest".
@@ -501,7 +501,7 @@ class TrivialAugmentWide(_TrivialAugmentWide, total=False):
     torchvision: v2.TrivialAugmentWide.
     """
 
-    #: Number of bins of the magnitude. Values: 2 to 1000. Default: 31.
+    #: Number of magnitude bins. Values: 2 to 1000. Default: 31.
     num_magnitude_bins: int
     #: Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or
     #: bicubic. Default: "nearest".

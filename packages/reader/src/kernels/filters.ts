@@ -2,7 +2,7 @@
 
 /**
  * How pixels are interpolated. `nearest` and `nearest-exact` take one pixel, as PyTorch does; `nearest-exact` equals Pillow's NEAREST, except
- * for positions right between two pixels. The filters of Pillow become wider if an image shrinks. `bilinear-aliased` and `bicubic-aliased` do not: they are PyTorch's
+ * for positions exactly between two pixels. The filters of Pillow become wider if an image shrinks. `bilinear-aliased` and `bicubic-aliased` do not: they are PyTorch's
  * `interpolate` with antialias=False.
  */
 export type Filter =

@@ -278,9 +278,9 @@ export interface RandAugmentInput {
   readonly name: 'randAugment';
   /** Number of operations. Values: 0 to 100. Default: 2. */
   readonly numOps?: number | undefined;
-  /** Bin of the magnitude, from 0. Values: 0 to 100. Default: 9. */
+  /** Number of the magnitude bin, from 0. Values: 0 to 100. Default: 9. */
   readonly magnitude?: number | undefined;
-  /** Number of bins of the magnitude. Values: 2 to 1000. Default: 31. */
+  /** Number of magnitude bins. Values: 2 to 1000. Default: 31. */
   readonly numMagnitudeBins?: number | undefined;
   /** Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or bicubic. Default: "nearest". */
   readonly interpolation?: 'nearest' | 'bilinear' | 'bicubic' | undefined;
@@ -293,7 +293,7 @@ export interface RandAugmentInput {
 /** Applies one random operation of random magnitude. torchvision: v2.TrivialAugmentWide. */
 export interface TrivialAugmentWideInput {
   readonly name: 'trivialAugmentWide';
-  /** Number of bins of the magnitude. Values: 2 to 1000. Default: 31. */
+  /** Number of magnitude bins. Values: 2 to 1000. Default: 31. */
   readonly numMagnitudeBins?: number | undefined;
   /** Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or bicubic. Default: "nearest". */
   readonly interpolation?: 'nearest' | 'bilinear' | 'bicubic' | undefined;

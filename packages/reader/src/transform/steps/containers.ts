@@ -12,7 +12,7 @@ export const randomApply = step(
   {
     help: 'Applies all of its steps, or none of them.',
     like: 'RandomApply',
-    tolerance: 'as its steps',
+    tolerance: 'that of its steps',
     parameters: { transforms: needed(STEP_LISTS, 'Steps, or lists of steps.'), p: HALF_THE_TIME },
   },
   {
@@ -30,7 +30,7 @@ export const randomChoice = step(
   {
     help: 'Applies one of its steps or lists of steps.',
     like: 'RandomChoice',
-    tolerance: 'as its steps',
+    tolerance: 'that of its steps',
     parameters: {
       transforms: needed(
         STEP_LISTS,
@@ -60,7 +60,7 @@ export const randomOrder = step(
   {
     help: 'Applies all of its steps or lists of steps in a random order.',
     like: 'RandomOrder',
-    tolerance: 'as its steps',
+    tolerance: 'that of its steps',
     parameters: { transforms: needed(STEP_LISTS, 'Steps or lists of steps.'), p: ALWAYS },
   },
   {

@@ -26,8 +26,8 @@ const LOOK = {
   fill: optional(COLOUR, 'Value of the pixels outside the image. Default: black.'),
   p: ALWAYS,
 };
-const BINS_HELP = 'Number of bins of the magnitude.';
-const TOLERANCE = 'each operation within 1 level of tensors; nearest: except for pixels exactly between two';
+const BINS_HELP = 'Number of magnitude bins.';
+const TOLERANCE = 'each operation within 1 level of tensors; nearest: except for positions exactly between two pixels';
 
 /** For each operation, draws which it is and, if it has a sign, the sign (v2.RandAugment `forward`). */
 export const randAugment = step(
@@ -38,7 +38,7 @@ export const randAugment = step(
     tolerance: TOLERANCE,
     parameters: {
       numOps: defaulted(UP_TO_100, 2, 'Number of operations.'),
-      magnitude: defaulted(UP_TO_100, 9, 'Bin of the magnitude, from 0.'),
+      magnitude: defaulted(UP_TO_100, 9, 'Number of the magnitude bin, from 0.'),
       numMagnitudeBins: defaulted(BINS, 31, BINS_HELP),
       ...LOOK,
     },

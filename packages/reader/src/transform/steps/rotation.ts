@@ -30,7 +30,7 @@ export const randomRotation = step(
     help: 'Rotates the image counter-clockwise by a random angle.',
     like: 'RandomRotation',
     tolerance:
-      'bilinear: within 1 level; nearest: equal, except for up to 0.2 % of pixels that are exactly between two',
+      'bilinear: within 1 level; nearest: equal, except for up to 0.2 % of positions exactly between two pixels',
     parameters: {
       degrees: needed(DEGREES, 'Angle: up to this many degrees in each direction, or a range.'),
       interpolation: defaulted(
