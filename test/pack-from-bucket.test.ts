@@ -260,7 +260,7 @@ test('a list that is cut on its way is asked for again, and none is taken for wh
   expect(await packed()).toMatchObject({ samples });
   server.editList = (xml) => xml.replace(/<NextContinuationToken>.*<\/NextContinuationToken>/, '');
   await expect(packed()).rejects.toThrow(
-    's3://raw/set cannot be listed: the server cuts the list short and does not say where it goes on. Name the files',
+    's3://raw/set cannot be listed: the server cuts the list short and does not say where it continues. Name the files',
   );
   let first = '';
   server.editList = (xml) => (first ||= xml);

@@ -1,8 +1,8 @@
 import { FileError } from '@shardtool/base';
 
 /**
- * Watches that a list comes to its end: a store that does not understand where to go on gives the same page again and again,
- * and one that does not say where keeps the rest for itself.
+ * Checks that a list advances. A store that ignores the continuation token returns the same page again and again, and a store that
+ * sends no token omits the rest of the list.
  */
 export class ListPages {
   readonly #location: string;
@@ -14,8 +14,8 @@ export class ListPages {
   }
 
   /**
-   * Checks a page by its first name and where it says that the next one begins (null: it is the last). Throws {@link FileError}
-   * if the list does not advance.
+   * Checks a page by its first name and its continuation token (null: it is the last page). Throws {@link FileError} if the list does
+   * not advance.
    */
   take(first: string | undefined, next: string | null): void {
     const isRepeated = first !== undefined && first === this.#first;
@@ -26,9 +26,9 @@ export class ListPages {
     if (next !== null) this.#asked.add(next);
   }
 
-  /** The error for a page that is not the last and does not say where the next one begins. */
+  /** The error for a page that is not the last and has no continuation token. */
   withoutNext(): FileError {
-    return this.#broken('the server cuts the list short and does not say where it goes on');
+    return this.#broken('the server cuts the list short and does not say where it continues');
   }
 
   #broken(why: string): FileError {

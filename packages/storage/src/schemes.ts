@@ -4,7 +4,7 @@ import type { Entry, Expected, Source, Storage, StorageOptions } from './storage
 
 type Open = (location: string, options: StorageOptions) => Storage;
 
-/** Every kind of place; what it needs is loaded when the first location of its kind is opened. */
+/** Every kind of storage. Its code is loaded when the first location of the kind is opened. */
 const SCHEMES: Readonly<Record<string, () => Promise<Open>>> = {
   file: async () => {
     const { LocalStorage } = await import('./local.js');
@@ -17,11 +17,11 @@ const SCHEMES: Readonly<Record<string, () => Promise<Open>>> = {
   hf: async () => (await import('./hf/hf-storage.js')).openHub,
 };
 
-/** Remote places that were opened, since connections, credentials and what is known of their speed are kept with them. */
+/** Remote storages that were opened. They keep connections, credentials and measured latencies. */
 const opened = new Map<string, Promise<Storage>>();
 const KEPT = 256;
 
-/** Opens a place from a path or a URL; nothing is asked of it yet. Throws {@link OptionError} for a scheme that is not known. */
+/** Opens a storage by its path or URL, without a request. Throws {@link OptionError} for an unknown scheme. */
 export async function openStorage(location: string, options: StorageOptions = {}): Promise<Storage> {
   checkOptions(options);
   const scheme = SCHEMES[schemeOf(location)];
@@ -46,7 +46,7 @@ const OPTION_TYPES: Readonly<Record<keyof StorageOptions, 'string' | 'boolean'>>
   requesterPays: 'boolean',
 };
 
-/** Throws {@link OptionError} for an option that there is not, and a value that it cannot have. */
+/** Throws {@link OptionError} for an unknown option or an invalid value. */
 function checkOptions(options: StorageOptions): void {
   for (const [name, value] of Object.entries(options)) {
     const type = (OPTION_TYPES as Readonly<Record<string, string>>)[name];
@@ -60,7 +60,7 @@ function checkOptions(options: StorageOptions): void {
   }
 }
 
-/** Opens a file by its path or URL. Throws {@link FileError} with the path where it is missing, unreadable or no regular file. */
+/** Opens a file by its path or URL. Throws {@link FileError} with the path if it is missing, unreadable or not a regular file. */
 export async function openSource(location: string, expected?: Expected, options?: StorageOptions): Promise<Source> {
   const { folder, name } = placeOf(location);
   const source = await (await openStorage(folder, options)).open(name, expected);
@@ -68,28 +68,28 @@ export async function openSource(location: string, expected?: Expected, options?
   return Object.assign(source, { sibling: (other: string) => openSource(joinLocation(siblings, other), {}, options) });
 }
 
-/** What is known of a file without opening it; null if there is no file at this location. */
+/** Returns the entry of a file without opening it; null if there is no file at this location. */
 export async function entryAt(location: string, options?: StorageOptions): Promise<Entry | null> {
   const { folder, name } = placeOf(location);
   return (await openStorage(folder, options)).entry(name);
 }
 
-/** The folder and the name by which a file is opened, listed and replaced. */
+/** Returns the folder and the name by which a file is opened, listed and replaced. */
 export function placeOf(location: string): { readonly folder: string; readonly name: string } {
   const local = localPathOf(location);
   return local === null ? splitLocation(location) : { folder: '', name: local };
 }
 
-/** A file that is read as a whole mostly comes with the first request. */
+/** Most files that are read as a whole are not longer than this, and need one request. */
 const WHOLE_BYTES = 1 << 20;
 
-/** All of a file. */
+/** Reads a whole file. */
 export async function readWhole(location: string, options?: StorageOptions): Promise<Uint8Array> {
   const { folder, name } = placeOf(location);
   return readWholeOf(await openStorage(folder, options), name);
 }
 
-/** All of a file of a storage. */
+/** Reads a whole file of a storage. */
 export async function readWholeOf(storage: Storage, name: string): Promise<Uint8Array> {
   const source = await storage.open(name, { firstBytes: WHOLE_BYTES });
   try {
@@ -100,7 +100,7 @@ export async function readWholeOf(storage: Storage, name: string): Promise<Uint8
   }
 }
 
-/** Throws {@link OptionError} where the location is remote; `doing` is what only works on this machine. */
+/** Throws {@link OptionError} if the location is remote. `doing` names the action that only works on this machine. */
 export function requireLocal(location: string, doing: string, remedy: string): string {
   const local = localPathOf(location);
   if (local !== null) return local;

@@ -1,58 +1,58 @@
 /**
- * Something that can be read at any position. All reading goes through this one function, whatever stands behind it.
+ * A file that can be read at any position. All layouts read through this interface, whatever the storage is.
  */
 export interface Source {
-  /** The file's path or URL, for messages; without secrets. */
+  /** Path or URL of the file for messages, without secrets. */
   readonly location: string;
   /** Size in bytes when it was opened. */
   readonly size: number;
   /** What changes when the content does. Undefined before the first answer of a server, and if the storage does not say. */
   readonly version?: string | undefined;
   /**
-   * Fills `target` (at most) with the bytes from `offset` on and returns how many there were: fewer than
-   * `target.length` only where the file ends. `target` may lie in shared memory. Many reads may be under way at once.
+   * Fills `target` with the bytes from `offset` and returns their number, which is less than `target.length` only at the end of the
+   * file. `target` may be in shared memory. Reads may run concurrently.
    */
   readAt(offset: number, target: Uint8Array, signal?: AbortSignal): Promise<number>;
   /**
-   * The same without a turn of the event loop, which costs ten times what a short read of a cached page does. Only
-   * files on this machine have it; for reads of a few KiB.
+   * The same without a turn of the event loop, which costs ten times as much as a short read of a cached page. Only files on this
+   * machine have it. Use it for reads of a few KiB.
    */
   readNow?(offset: number, target: Uint8Array): number;
-  /** Opens another file of the same folder, as this one was opened. */
+  /** Opens another file of the same folder with the same options. */
   sibling?(name: string): Promise<Source>;
   close(): Promise<void>;
 }
 
 /** One name in a storage. */
 export interface Entry {
-  /** Below the storage's location, folders separated by `/`. */
+  /** Relative to the storage's location, with `/` between folders. */
   readonly name: string;
   readonly size: number;
   /** Changes when the content does: an ETag, or time and size. */
   readonly version: string;
-  /** When it was last changed, in milliseconds since 1970; undefined where the storage does not say. */
+  /** Time of the last change, in milliseconds since 1970; undefined if the storage does not report it. */
   readonly modifiedMs?: number | undefined;
 }
 
-/** What is known of a file before it is opened: it is not asked for then, and a file that differs is an error. */
+/** Facts about a file that are known before it is opened. They are not requested, and a file that differs is an error. */
 export interface Expected {
   readonly size?: number | undefined;
   readonly version?: string | undefined;
-  /** When it was last changed, in milliseconds since 1970. Servers say it in whole seconds, so parts of one do not count. */
+  /** Time of the last change, in milliseconds since 1970. Servers report whole seconds, so fractions are ignored. */
   readonly modifiedMs?: number | undefined;
-  /** Which end is read first, where the size is not known: one request then brings both. */
+  /** End of the file that is read first if the size is not known: one request then returns both. */
   readonly first?: 'start' | 'end';
-  /** How much comes with that request, in bytes. */
+  /** Number of bytes of that first read. */
   readonly firstBytes?: number;
 }
 
-/** What reads cost here, for those who plan them. */
+/** Costs of reads, for planning them. */
 export interface ReadCosts {
-  /** Bytes between two wanted stretches that are rather read along than skipped. */
+  /** Largest gap between two needed ranges that is read with them instead of being skipped, in bytes. */
   readonly gapBytes: number;
-  /** A longer read is better cut in pieces that run side by side. */
+  /** A longer read is faster if it is cut into pieces that run concurrently. */
   readonly maxReadBytes: number;
-  /** Reads that may be under way at once. */
+  /** Maximum number of concurrent reads. */
   readonly parallel: number;
 }
 
@@ -60,43 +60,43 @@ export type Content = Uint8Array | { readonly file: string };
 
 export interface PutOptions {
   /**
-   * Throws `FileExistsError` where there is a file of that name. It is looked for first, and the store is given the
-   * condition, too: one that does not know it may replace a file that comes between the two.
+   * Throws `FileExistsError` if there is a file of that name. It is looked for first, and the write has the same condition. A store
+   * that ignores the condition may replace a file that appears between the two.
    */
   readonly ifAbsent?: boolean;
   readonly signal?: AbortSignal;
 }
 
-/** What a storage has done so far. */
+/** Counts of the requests of a storage so far. */
 export interface StorageCounts {
   requests: number;
-  /** Bytes that arrived, those of failed tries included. */
+  /** Number of bytes received, including failed tries. */
   bytes: number;
   retries: number;
   hedges: number;
 }
 
-/** A place with names in it. Names are relative, with `/` between folders. */
+/** A folder, bucket or server with files. Names are relative, with `/` between folders. */
 export interface Storage {
-  /** Without secrets, for messages. */
+  /** Path or URL for messages, without secrets. */
   readonly location: string;
   readonly costs: ReadCosts;
   readonly counts: StorageCounts;
-  /** Null where there is no file of that name. */
+  /** Returns null if there is no file of that name. */
   entry(name: string, signal?: AbortSignal): Promise<Entry | null>;
-  /** Files whose names begin with `prefix`, sorted; those in folders below only with `deep`. Throws where a server cannot. */
+  /** Files whose names begin with `prefix`, sorted. With `deep`, also those in subfolders. Throws if the server cannot list. */
   list(prefix?: string, options?: { readonly deep?: boolean; readonly signal?: AbortSignal }): AsyncGenerator<Entry>;
   /** Throws `FileNotFoundError`, `FileChangedError`, `FileError`. */
   open(name: string, expected?: Expected): Promise<Source>;
-  /** Whole or not at all; what was there before is replaced. */
+  /** Writes a file completely or not at all. An existing file is replaced. */
   put(name: string, content: Content, options?: PutOptions): Promise<void>;
-  /** Removes the file; one that is not there is no error. */
+  /** Removes the file. A missing file is not an error. */
   remove(name: string, signal?: AbortSignal): Promise<void>;
-  /** Only storages on this machine have it: what opens the file without this package. */
+  /** Path that opens the file without this package. Only storages on this machine have it. */
   localPath?(name: string): string;
 }
 
-/** One try that failed and is made again. */
+/** A failed try that is repeated. */
 export interface Retry {
   readonly location: string;
   readonly reason: string;
@@ -104,7 +104,7 @@ export interface Retry {
   readonly waitMs: number;
 }
 
-/** How remote places are asked. Everything is optional; what is left out comes from the environment. */
+/** Options for remote storage. Every option is optional; the default comes from the environment. */
 export interface StorageOptions {
   /** S3: another server than Amazon's (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL). */
   readonly endpointUrl?: string | undefined;
@@ -112,6 +112,6 @@ export interface StorageOptions {
   readonly region?: string | undefined;
   /** S3: requests carry no credentials, as public buckets allow (SHARDTOOL_UNSIGNED=1). */
   readonly unsigned?: boolean | undefined;
-  /** S3: whoever reads pays (SHARDTOOL_REQUESTER_PAYS=1). */
+  /** S3: the reader pays for requests (SHARDTOOL_REQUESTER_PAYS=1). */
   readonly requesterPays?: boolean | undefined;
 }

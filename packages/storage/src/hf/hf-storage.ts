@@ -8,12 +8,12 @@ import { ListPages } from '../list-pages.js';
 import type { Entry, Expected, Source, Storage } from '../storage.js';
 import { type HubPlace, hubPlace } from './place.js';
 
-/** A folder of a repository of datasets; what it holds stays that of the commit that was found first. */
+/** Opens a folder of a dataset repository. All reads use the commit that was found first. */
 export function openHub(location: string): Storage {
   return new HubStorage(hubPlace(location, process.env));
 }
 
-/** Where the hub says that the bytes of a file are counts for so long; its own limit is an hour. */
+/** Time for which the address of a file's bytes is used; the hub's own limit is an hour. */
 const PLACED_MS = 10 * 60_000;
 const KEPT_PLACES = 4096;
 
@@ -40,7 +40,7 @@ class HubStorage implements Storage {
   readonly #place: HubPlace;
   readonly #hedging = new Hedging();
   #commit: Promise<string> | null = null;
-  /** By name, where its bytes are: on another host, which is asked without the token. */
+  /** By name: address of the bytes on another host, which does not receive the token. */
   readonly #placed = new Map<string, { readonly url: URL; readonly until: number }>();
 
   constructor(place: HubPlace) {
@@ -104,7 +104,7 @@ class HubStorage implements Storage {
       refused: async (answer) => {
         const wasPlaced = answer.request.onOtherHost === undefined && this.#placed.has(name);
         this.#placed.delete(name);
-        // What the hub has signed counts no more: it is asked again.
+        // The address that the hub has signed has expired, so the hub is asked again.
         return wasPlaced || this.#refused(answer);
       },
     };
@@ -119,7 +119,7 @@ class HubStorage implements Storage {
     throw this.#readOnly(name);
   }
 
-  /** The commit that the revision is now: a branch that goes on changes nothing of what is read here. */
+  /** Returns the current commit of the revision. Later commits of a branch do not change what is read. */
   #commitOf(): Promise<string> {
     this.#commit ??= this.#askCommit().catch((error: unknown) => {
       this.#commit = null;
@@ -133,7 +133,7 @@ class HubStorage implements Storage {
     const url = new URL(`${endpoint}/api/datasets/${repo}/revision/${encodeURIComponent(revision)}`);
     const { text } = await this.#ask(this.location, { method: 'GET', url }, 'read', { isJson: true }).catch(
       (cause: unknown) => {
-        // It is not a file that is missing.
+        // The repository or revision is missing, not a file.
         if (!(cause instanceof FileNotFoundError)) throw cause;
         const path = this.location;
         const message = `${path} cannot be read: the hub has no dataset ${repo} with the revision ${revision}.`;
@@ -179,7 +179,7 @@ class HubStorage implements Storage {
     };
   }
 
-  /** What the hub says of its refusal. */
+  /** Reason that the hub gives for a refusal. */
   async #refused({ status, headers }: Answer): Promise<string> {
     const code = String(headers['x-error-code'] ?? '');
     const said = /^[A-Za-z]{1,60}$/.test(code) ? code : '';
@@ -223,7 +223,7 @@ class HubStorage implements Storage {
   }
 }
 
-/** An answer without a length may have been cut: it begins as JSON does, and is none. */
+/** Returns true if a text begins as JSON and is not complete: an answer without a length may have been cut. */
 function isCutJson(text: string): boolean {
   if (!/^\s*([[{]|$)/.test(text)) return false;
   try {

@@ -5,42 +5,42 @@ import { countBraces } from './braces.js';
 
 const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i;
 
-/** `s3` of `s3://bucket/name`, in lower case; `file` of paths. */
+/** Returns the scheme in lower case: `s3` for `s3://bucket/name`, and `file` for a path. */
 export function schemeOf(location: string): string {
   const scheme = SCHEME.exec(location)?.[1]?.toLowerCase();
   return scheme ?? 'file';
 }
 
-/** Whether the location is not a path on this machine. */
+/** Returns true if the location is not a path on this machine. */
 export function isRemote(location: string): boolean {
   return schemeOf(location) !== 'file';
 }
 
-/** Whether a place can be listed: plain HTTP has no lists. */
+/** Returns true if a location can be listed. Plain HTTP has no lists. */
 export function canBeListed(location: string): boolean {
   return !/^https?:/i.test(location);
 }
 
-/** The path of a location on this machine: itself, or what a `file:` URL names; null for a remote one. */
+/** Returns the path of a location on this machine, which may be a `file:` URL; null for a remote location. */
 export function localPathOf(location: string): string | null {
   if (isRemote(location)) return null;
   return SCHEME.test(location) || location.startsWith('file:/') ? fileURLToPath(location) : location;
 }
 
-/** What stands behind the path of an HTTP location and goes with every name below it: a token, say. */
+/** Splits off the query of an HTTP location, such as a token. It is added to every name below the location. */
 function splitQuery(location: string): { path: string; query: string } {
   const at = /^https?:/i.test(location) ? location.search(/[?#]/) : -1;
   return at < 0 ? { path: location, query: '' } : { path: location.slice(0, at), query: location.slice(at) };
 }
 
-/** The location of a name below a folder. */
+/** Returns the location of a name below a folder. */
 export function joinLocation(folder: string, name: string): string {
   if (!isRemote(folder)) return path.join(folder, name);
   const { before, after } = aroundNames(folder);
   return `${before}${name}${after}`;
 }
 
-/** {@link joinLocation} of very many names, of which no part is empty, `.` or `..`: as a manifest has them. */
+/** {@link joinLocation} for many names, such as those of a manifest. No part of a name may be empty, `.` or `..`. */
 export function joinLocations(folder: string, names: readonly string[]): string[] {
   const { before, after } = aroundNames(folder);
   return names.map((name) => `${before}${name}${after}`);
@@ -52,7 +52,7 @@ function aroundNames(folder: string): { before: string; after: string } {
   return { before: place.endsWith('/') ? place : `${place}/`, after: query };
 }
 
-/** The folder that a location lies in, and its name there. */
+/** Returns the folder of a location, and its name in that folder. */
 export function splitLocation(location: string): { folder: string; name: string } {
   if (!isRemote(location)) return { folder: path.dirname(location), name: path.basename(location) };
   const { path: place, query } = splitQuery(location);
@@ -63,18 +63,18 @@ export function splitLocation(location: string): { folder: string; name: string 
   return { folder: `${root}${rest.slice(0, slash)}${query}`, name: rest.slice(slash + 1) };
 }
 
-/** A location as messages show it: without a query, which may be a signature, and without a user. */
+/** Returns a location for messages: without its query, which may be a signature, and without a user and password. */
 export function shownLocation(location: string): string {
   if (!isRemote(location)) return location;
   return splitQuery(location).path.replace(/^([a-z0-9+.-]+:\/\/)[^/@]*@/i, '$1');
 }
 
-/** The names of so many shards are held; more by braces are a slip. */
+/** Maximum number of shards that braces may stand for. More are probably a typing error. */
 const MOST_LOCATIONS = 1_000_000;
 
 /**
- * What `{000..146}` in a location stands for, with as many digits; the location itself where it has none. Throws
- * {@link OptionError} where that are more than a million.
+ * Expands braces such as `{000..146}` in a location, and keeps the number of digits. Without braces it returns the location itself.
+ * Throws {@link OptionError} if they stand for more than a million locations.
  */
 export function expandBraces(location: string): string[] {
   const count = countBraces(location);

@@ -4,26 +4,26 @@ import type { ListPage } from './list.js';
 
 /** One request of ListObjectsV2. */
 export interface ListAsk {
-  /** Only names that begin so; the place itself without it. */
+  /** Only names that begin with this. Default: all names. */
   readonly folder?: string | undefined;
-  /** Only names that come behind this one, in the order of their UTF-8. */
+  /** Only names after this one, in the order of their UTF-8. */
   readonly startAfter?: string | undefined;
-  /** Names that go on with a slash are summed up to it. */
+  /** Names with a further slash are combined up to that slash. */
   readonly byFolder?: boolean;
-  /** Where the page before ended. */
+  /** Continuation token of the previous page. */
   readonly token?: string | undefined;
 }
 
 export type AskPage = (ask: ListAsk) => Promise<ListPage>;
 
-/** How a place is listed. */
+/** Functions that list a bucket. */
 export interface Lists {
   readonly ask: AskPage;
-  /** What watches that one list comes to its end. */
+  /** Creates the check that one list advances. */
   pages(): ListPages;
 }
 
-/** All pages of one list. Throws FileError if it does not come to its end. */
+/** Yields all pages of one list. Throws FileError if the list does not advance. */
 export async function* pagesOf(
   asked: Omit<ListAsk, 'token'>,
   ask: AskPage,
@@ -40,29 +40,29 @@ export async function* pagesOf(
   }
 }
 
-/** Parts of a list that are asked for at once, and how many parts there are at most. */
+/** Number of parts of a list that are requested concurrently, and maximum number of parts. */
 const AT_ONCE = 32;
 const MOST_PARTS = 1000;
-/** A part of fewer pages is not worth its own request. */
+/** Minimum number of pages of a part. */
 const PAGES_A_PART = 2;
-/** So many folders are enough to cut at; a level that has fewer is gone below, so many levels at most. */
+/** Number of folders that are enough to cut at. If a level has fewer, its subfolders are used, down to this depth. */
 const ENOUGH_FOLDERS = 64;
 const MOST_DEPTH = 3;
-/** Of one folder so many pages are looked at for folders in it. */
+/** Maximum number of pages of one folder that are searched for subfolders. */
 const MOST_OUTLINE_PAGES = 8;
-/** Entries that wait for their turn. */
+/** Maximum number of entries that are listed ahead. */
 const HELD_ENTRIES = 200_000;
 
-/** Names behind `from` and up to `to`, that one included; up to the end without it. */
+/** Names after `from`, up to and including `to`. Without `to`: up to the end. */
 interface Part {
   readonly from: string;
   readonly to: string | undefined;
 }
 
 /**
- * All files of a place, sorted as the store sorts them. A page has a thousand names, and where the next begins is known
- * only when it is there; so a long list is cut at folders, and its parts are listed side by side. Names in one folder come
- * page after page.
+ * Yields all files of a bucket, in the order of the store. A page has a thousand names, and the start of the next page is known only
+ * when the page has arrived. So a long list is cut at folders, and its parts are listed concurrently. The names of one folder are
+ * listed page by page.
  */
 export async function* listSideBySide(lists: Lists): AsyncGenerator<Entry> {
   const first = await lists.ask({});
@@ -82,7 +82,7 @@ export async function* listSideBySide(lists: Lists): AsyncGenerator<Entry> {
   }
 }
 
-/** Lists parts ahead of the one that is read. */
+/** Lists parts ahead of the part that is read. */
 class PartsListing {
   readonly #lists: Lists;
   readonly #parts: readonly Part[];
@@ -125,7 +125,7 @@ class PartsListing {
       ended = true;
       told();
     });
-    // Whoever reads this part hears of its failure.
+    // The reader of this part receives its error.
     listing.catch(() => undefined);
     const read = async function* (this: PartsListing): AsyncGenerator<Entry[]> {
       for (;;) {
@@ -145,7 +145,7 @@ class PartsListing {
     const { from, to } = this.#parts[part]!;
     const { ask, pages } = this.#lists;
     for await (const { entries } of pagesOf({ startAfter: from }, ask, pages())) {
-      // A store that does not know where to start begins at the beginning.
+      // A store that ignores `start-after` begins at the first name.
       take(entries.filter(({ name }) => isBehind(name, from) && (to === undefined || !isBehind(name, to))));
       const last = entries.at(-1)?.name;
       if (to !== undefined && last !== undefined && isBehind(last, to)) return;
@@ -174,7 +174,7 @@ async function cutsBehind(lists: Lists, end: string): Promise<string[]> {
   return cuts.filter((_, i) => i % step === 0);
 }
 
-/** The first folders in a folder. */
+/** Returns the first folders in a folder. */
 async function foldersIn({ ask, pages }: Lists, folder: string): Promise<string[]> {
   const found: string[] = [];
   let seen = 0;
@@ -185,7 +185,7 @@ async function foldersIn({ ask, pages }: Lists, folder: string): Promise<string[
   return found;
 }
 
-/** Whether a name comes behind another in the order of their UTF-8. */
+/** Returns true if a name comes after another in the order of their UTF-8. */
 function isBehind(name: string, other: string): boolean {
   return byUtf8(name, other) > 0;
 }

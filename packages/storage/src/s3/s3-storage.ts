@@ -13,12 +13,12 @@ import { type ListAsk, type Lists, listSideBySide, pagesOf } from './list-side-b
 import { type BucketPlace, bucketPlace, urlOf } from './place.js';
 import { Signing } from './sign.js';
 
-/** Longer files go up in parts of this size; S3 takes at most 10,000 parts of at least 5 MiB. */
+/** Longer files are uploaded in parts of this size. S3 accepts at most 10,000 parts of at least 5 MiB. */
 const PART_BYTES = 16 << 20;
 const MOST_PARTS = 10_000;
 const PARTS_AT_ONCE = 4;
 
-/** A place in a bucket of S3, or of what speaks its language. */
+/** Opens a prefix of a bucket of S3, or of a server that is compatible with S3. */
 export function openS3(location: string, options: StorageOptions): Storage {
   return new S3Storage(bucketPlace(location, options, process.env));
 }
@@ -31,11 +31,11 @@ interface Ask {
   readonly body?: Uint8Array;
   readonly doing: 'read' | 'listed' | 'written' | 'removed';
   readonly signal?: AbortSignal | undefined;
-  /** Statuses that are an answer. */
+  /** Statuses other than 2xx that are not an error. */
   readonly fine?: readonly number[];
 }
 
-/** Throws {@link TransientError} for the text of an answer that is not whole. */
+/** Throws {@link TransientError} if the text of an answer is not complete. */
 type CheckText = (text: string) => void;
 
 class S3Storage implements Storage {
@@ -72,12 +72,12 @@ class S3Storage implements Storage {
     const lists = { ask, pages: () => new ListPages(this.location) };
     const entries = deep ? listSideBySide(lists) : listFolder(lists);
     for await (const { name, ...entry } of entries) {
-      // Consoles make an empty object where a person makes a folder.
+      // Consoles create an empty object for a new folder.
       if (!`${prefix}${name}`.endsWith('/') && prefix + name !== '') yield { name: prefix + name, ...entry };
     }
   }
 
-  /** Names are those behind `prefix`, which is all of the key's beginning. */
+  /** Lists one page. Names are relative to `prefix`, with which their keys begin. */
   async #listPage(prefix: string, asked: ListAsk, signal: AbortSignal | undefined): Promise<ListPage> {
     const { folder = '', startAfter, byFolder = false, token } = asked;
     const query = {
@@ -128,7 +128,7 @@ class S3Storage implements Storage {
     await this.#ask({ method: 'DELETE', key: this.#key(name), doing: 'removed', signal, fine: [404] });
   }
 
-  /** Nothing of it is seen before it is completed. */
+  /** Uploads a file in parts. No part of it is visible before the upload is completed. */
   async #putParts(
     key: string,
     content: Content,
@@ -168,7 +168,7 @@ class S3Storage implements Storage {
         fine: [404, 412],
       });
       if (done.status === 412) throw this.#exists(key);
-      // An answer that was lost makes the next try find no upload; and 200 may hold an error.
+      // If an answer was lost, the next try finds no upload. And an answer with status 200 may be an error.
       const isThere = done.status === 200 && textOf(done.text, 'ETag') !== undefined;
       if (!isThere && (await sizeAt(this, key, this.#place.prefix)) !== bytes) {
         throw new FileError(
@@ -184,7 +184,7 @@ class S3Storage implements Storage {
     }
   }
 
-  /** Asks until there is an answer whose text passes the check. */
+  /** Repeats a request until the text of its answer passes the check. */
   async #ask(
     { method, key, query = {}, headers = {}, body, doing, signal, fine = [] }: Ask,
     check: CheckText = () => undefined,
@@ -213,13 +213,13 @@ class S3Storage implements Storage {
   ): Promise<HttpRequest> {
     const url = urlOf(this.#place, this.#region, key);
     for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
-    // A space is %20 in what is signed.
+    // In the signed text, a space is %20.
     url.search = url.search.replaceAll('+', '%20');
     const sum = body === undefined || this.#signing.coversBody(url) ? {} : { 'content-md5': md5Of(body) };
     return this.#signing.sign({ method, url, headers: { ...headers, ...sum }, body }, this.#region);
   }
 
-  /** True where the next request is another one: to the bucket's region, with renewed credentials, by the server's clock. */
+  /** Returns true if the next request will differ: another region, renewed credentials or a corrected clock. Else a reason to show. */
   async #refused({ request, status, headers, text }: Answer): Promise<boolean | string> {
     const code = textOf(text, 'Code') ?? '';
     const region = (headers['x-amz-bucket-region'] as string | undefined) ?? textOf(text, 'Region');
@@ -233,7 +233,7 @@ class S3Storage implements Storage {
     }
     if (/Expired/.test(code) || code === 'InvalidToken')
       return (await this.#signing.renew(request)) || 'the credentials have expired';
-    // Somebody else writes it at this moment.
+    // Another process is writing the object.
     if (code === 'ConditionalRequestConflict' || code === 'OperationAborted') return true;
     if (code === 'BadDigest' || code === 'SlowDown' || code === 'InternalError' || code === 'RequestTimeout')
       return true;
@@ -253,7 +253,7 @@ class S3Storage implements Storage {
   }
 }
 
-/** What a server compares the bytes with that it gets. */
+/** Checksum that the server compares with the bytes that it receives. */
 function md5Of(body: Uint8Array): string {
   return createHash('md5').update(body).digest('base64');
 }

@@ -1,4 +1,4 @@
-/** What threads that read are asked for, and what they answer. */
+/** Messages between the main thread and reading threads. */
 import type { Expected, Retry, StorageCounts, StorageOptions } from '../storage.js';
 import type { Failed } from './failed.js';
 
@@ -6,7 +6,7 @@ interface OfFile {
   readonly location: string;
 }
 
-/** A read of a file of a server. Targets lie in shared memory. */
+/** A read of a remote file. The target is in shared memory. */
 export interface RemoteCall extends OfFile {
   readonly expected: Expected | undefined;
   readonly options: StorageOptions;
@@ -14,19 +14,19 @@ export interface RemoteCall extends OfFile {
   readonly target: Uint8Array;
 }
 
-/** Each thread knows so many files of servers. */
+/** Number of remote files that a thread keeps open. */
 export const OPEN_SOURCES = 16;
 
-/** Of a file of this machine. */
+/** A call for a file of this machine. */
 export type LocalCall =
   | (OfFile & { readonly kind: 'open' })
-  /** Of an open one. */
+  /** Reads from an open file. */
   | (OfFile & { readonly kind: 'read'; readonly file: number; readonly offset: number; readonly target: Uint8Array });
 
-/** A call with the number that its answer has. */
+/** A call with an id, which its answer repeats. */
 export type Numbered<Call> = Call & { readonly id: number };
 
-/** There is nothing more to do. */
+/** Sent to a thread after its last call. */
 export const END = 'end';
 
 export type ReadAnswer =
@@ -34,26 +34,26 @@ export type ReadAnswer =
       readonly kind: 'done';
       readonly id: number;
       readonly value: ReadValue;
-      /** What servers were asked for meanwhile. */
+      /** Counts of requests since the last answer. */
       readonly counts?: StorageCounts;
     }
   | Failed
   | { readonly kind: 'retry'; readonly retry: Retry }
-  /** It has loaded what it needs. */
+  /** The thread has loaded its code. */
   | { readonly kind: 'ready' };
 
-/** What a read gave. */
+/** Result of a read. */
 export interface ReadBytes {
   readonly got: number;
-  /** Of the remote file that the bytes are of. */
+  /** Version of the remote file that the bytes come from. */
   readonly version?: string | undefined;
 }
 
-/** A file of this machine, by the number that all threads of the process know it by. */
+/** An open file of this machine, with the file descriptor that all threads of the process share. */
 export interface OpenedFile {
   readonly file: number;
   readonly size: number;
 }
 
-/** Bytes that were read into a target; a file that was opened. */
+/** Result of a call: of a read, or of opening a file. */
 export type ReadValue = ReadBytes | OpenedFile;

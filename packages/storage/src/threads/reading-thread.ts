@@ -5,32 +5,32 @@ import type { StorageCounts } from '../storage.js';
 import { END, type ReadAnswer, type ReadValue } from './calls.js';
 import { revived } from './failed.js';
 
-/** A call that somebody waits for. */
+/** A call that has not been answered. */
 export interface OpenCall<Call> {
   readonly asked: Call;
   resolve(value: ReadValue): void;
   reject(error: Error): void;
 }
 
-/** What whoever started a thread hears of it. */
+/** Callbacks of a thread. */
 export interface ThreadEvents {
-  /** It is ready, or has answered: it may have nothing to do. */
+  /** The thread is ready, or has answered a call: it may be idle. */
   free(): void;
-  /** What servers were asked for since the last time. */
+  /** Receives the counts of requests since the last call. */
   counted?(counts: StorageCounts): void;
-  /** It has ended: how, as the end of a sentence. Returns the error of the calls that it has not answered. */
+  /** The thread has ended. `how` is the end of a sentence. Returns the error for calls that were not answered. */
   ended(how: string): Error;
 }
 
 /** One thread that reads into shared memory. It keeps the process alive while it has calls to answer. */
 export class ReadingThread<Call extends object> {
-  /** It has loaded what it needs. */
+  /** True if the thread has loaded its code. */
   isReady = false;
   readonly #worker: Worker;
   readonly #events: ThreadEvents;
   readonly #waiting = new Map<number, OpenCall<Call>>();
   #next = 0;
-  /** Somebody waits for its end, so it keeps the process alive whatever else it says. */
+  /** True if a caller waits for the end of the thread: it then keeps the process alive. */
   #isEnding = false;
   #hasEnded = false;
 
@@ -39,17 +39,17 @@ export class ReadingThread<Call extends object> {
     this.#worker = new Worker(script, {
       name: 'shardtool-read',
       execArgv: [],
-      // What a thread opens is everybody's, also when it ends.
+      // Files that a thread opens are shared, and stay open when it ends.
       trackUnmanagedFds: false,
     });
-    this.#worker.on('message', (answer: ReadAnswer) => this.#hear(answer));
-    // Whoever listens keeps the process alive, so this comes behind it.
+    this.#worker.on('message', (answer: ReadAnswer) => this.#receive(answer));
+    // A listener for messages keeps the process alive, so `unref` follows it.
     this.#worker.unref();
     this.#worker.on('error', (error) => this.#lose(`failed (${(error as Error).message})`));
     this.#worker.on('exit', (code) => this.#lose(`ended with exit code ${code}`));
   }
 
-  /** How many calls it has not answered. */
+  /** Number of calls that the thread has not answered. */
   get open(): number {
     return this.#waiting.size;
   }
@@ -64,13 +64,13 @@ export class ReadingThread<Call extends object> {
     this.#worker.postMessage(requests);
   }
 
-  /** Whether the process is to live until it is ready: there are calls for it then. */
+  /** With true, the process stays alive until the thread is ready, because calls wait for it. */
   isAwaited(is: boolean): void {
     if (is) this.#worker.ref();
     else this.#unrefIfIdle();
   }
 
-  /** Resolves when it has done all that it was asked for, and has ended. */
+  /** Resolves when the thread has answered all calls and has ended. */
   end(): Promise<unknown> {
     this.#isEnding = true;
     this.#worker.ref();
@@ -78,12 +78,12 @@ export class ReadingThread<Call extends object> {
     return new Promise((resolve) => this.#worker.once('exit', resolve));
   }
 
-  /** Waits for nothing that it does. */
+  /** Ends the thread without waiting for its calls. */
   terminate(): Promise<unknown> {
     return this.#worker.terminate();
   }
 
-  #hear(answer: ReadAnswer): void {
+  #receive(answer: ReadAnswer): void {
     if (answer.kind === 'retry') {
       reportRetry(answer.retry);
       return;
@@ -116,12 +116,12 @@ export class ReadingThread<Call extends object> {
   }
 }
 
-/** What a call ends with whose thread has ended. */
+/** The error of a call whose thread has ended. */
 export function threadEnded(how: string): FileError {
   return new FileError({}, `A thread that reads ${how}.`);
 }
 
-/** What a call ends with that comes after the end, or is not done by then. */
+/** The error of a call that is made after the end of reading, or not answered by then. */
 export function readingHasEnded(): FileError {
   return new FileError({}, 'Reading has ended: the dataset was closed.');
 }

@@ -1,4 +1,4 @@
-/** A thread that reads remote files, whose bytes cost time to take in, into memory that it shares with whoever asked. */
+/** Script of a thread that reads remote files into shared memory: receiving bytes takes processor time. */
 import { parentPort } from 'node:worker_threads';
 import { onRetry } from '../../http/retry.js';
 import { openStorage, placeOf } from '../../schemes.js';
@@ -8,7 +8,7 @@ import { failed } from '../failed.js';
 
 type Request = Numbered<RemoteCall>;
 
-/** What asks servers is loaded before anything is to be read. */
+/** The HTTP code is loaded before the first read. */
 await import('../../http/http-storage.js');
 post({ kind: 'ready' });
 
@@ -35,14 +35,14 @@ async function fetched(request: Request): Promise<ReadBytes> {
   return { got, version: source.version };
 }
 
-const told = new Map<Storage, StorageCounts>();
+const reported = new Map<Storage, StorageCounts>();
 
-/** What was counted since the last answer. */
+/** Returns the counts since the last answer. */
 async function newCounts({ location, options }: Request): Promise<StorageCounts> {
   const storage = await openStorage(placeOf(location).folder, options);
-  const before = told.get(storage) ?? { requests: 0, bytes: 0, retries: 0, hedges: 0 };
+  const before = reported.get(storage) ?? { requests: 0, bytes: 0, retries: 0, hedges: 0 };
   const now = { ...storage.counts };
-  told.set(storage, now);
+  reported.set(storage, now);
   return {
     requests: now.requests - before.requests,
     bytes: now.bytes - before.bytes,
@@ -52,7 +52,7 @@ async function newCounts({ location, options }: Request): Promise<StorageCounts>
 }
 
 function sourceOf({ location, expected, options }: Request): Promise<Source> {
-  // The same location may be another file of another server.
+  // With other options, such as another endpoint, the same location may be another file.
   const file = JSON.stringify([location, options]);
   const known = opened.get(file);
   if (known !== undefined) {
@@ -67,7 +67,7 @@ function sourceOf({ location, expected, options }: Request): Promise<Source> {
   for (const [oldest, old] of opened) {
     if (opened.size <= OPEN_SOURCES) break;
     opened.delete(oldest);
-    // Reads of it that are under way end first.
+    // Reads in progress end before that.
     setTimeout(
       () =>
         old.then(

@@ -5,13 +5,13 @@ import { ReadingThread, readingHasEnded, threadEnded } from '../reading-thread.j
 const SCRIPT = new URL('./remote-thread.js', import.meta.url);
 
 export interface RemoteThreadsOptions {
-  /** How many there are at most. */
+  /** Maximum number of threads. */
   readonly most: number;
-  /** So many reads are under way in each thread before there is another one. */
+  /** Number of concurrent reads per thread before another thread is started. */
   readonly each: number;
 }
 
-/** A file of a server, and how it is asked for. */
+/** A remote file, and the options for requesting it. */
 export interface RemotePlace {
   readonly location: string;
   readonly expected: Expected | undefined;
@@ -20,11 +20,11 @@ export interface RemotePlace {
 
 type Thread = ReadingThread<RemoteCall>;
 
-/** Threads that read files of servers into shared memory, many at a time each. They start when they are needed. */
+/** Threads that read remote files into shared memory, many at a time per thread. They are started when they are needed. */
 export class RemoteThreads {
   readonly counts: StorageCounts = { requests: 0, bytes: 0, retries: 0, hedges: 0 };
   readonly #options: RemoteThreadsOptions;
-  /** With what each has read last: it may still know these files. */
+  /** Each thread with the files that it has read last: it may still have them open. */
   readonly #threads = new Map<Thread, Set<string>>();
   #closed = false;
 
@@ -32,12 +32,12 @@ export class RemoteThreads {
     this.#options = options;
   }
 
-  /** Starts a thread before there is anything to read: loading what it needs takes a while. */
+  /** Starts a thread before the first read, because loading its code takes time. */
   start(): void {
     if (this.#threads.size === 0 && !this.#closed) this.#start();
   }
 
-  /** Fills `target`, which lies in shared memory, as far as there are bytes. */
+  /** Fills `target`, which is in shared memory, up to the end of the file. */
   async read(
     { location, expected, options = {} }: RemotePlace,
     offset: number,
@@ -46,7 +46,7 @@ export class RemoteThreads {
     return (await this.#ask({ location, expected, options, offset, target })) as ReadBytes;
   }
 
-  /** Waits for no server. */
+  /** Ends all threads without waiting for servers. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all(Array.from(this.#threads.keys(), (thread) => thread.terminate()));
@@ -59,7 +59,7 @@ export class RemoteThreads {
     });
   }
 
-  /** The thread that has least to do; of those, one that has read the file. */
+  /** Returns the thread with the fewest open calls. Among several, it prefers one that has read the file. */
   #threadFor(location: string): Thread {
     if (this.#wantsAnother()) this.#start();
     const threads = [...this.#threads.keys()];
