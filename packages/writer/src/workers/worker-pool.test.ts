@@ -1,6 +1,6 @@
 import { WorkerDiedError } from '@shardtool/base';
 import { expect, test } from 'vitest';
-import { type PoolWorker, WorkerPool } from './worker-pool.js';
+import { inlineWorker, type PoolWorker, WorkerPool } from './worker-pool.js';
 
 /** A worker script whose jobs say what it does. */
 const SCRIPT = `
@@ -120,4 +120,29 @@ test('a pool that runs inline starts a second job when the first only waits for 
   await run;
   expect(results).toEqual([1, 3, 2]);
   await pool.close();
+});
+
+test('if the list of jobs fails, the run ends after its running jobs', async () => {
+  function* jobs(): Generator<number> {
+    yield 1;
+    throw new Error('the plan cannot be read');
+  }
+  let running = 0;
+  const work = async (): Promise<void> => {
+    running++;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    running--;
+  };
+  const run = (_: number, free: () => void): Promise<void> => {
+    free();
+    return work();
+  };
+  let stops = 0;
+  const ended = WorkerPool.inline<number, void>({ ...inlineWorker(work), run }).run(
+    jobs(),
+    () => undefined,
+    () => stops++,
+  );
+  await expect(ended).rejects.toThrow('the plan cannot be read');
+  expect([running, stops]).toEqual([0, 1]);
 });

@@ -114,25 +114,36 @@ export class WorkerPool<Job, Result> {
   }
 
   /**
-   * Runs the jobs, each on the next free worker, and passes each result to `done`, which it awaits. After a failure it
-   * calls `stop` and starts no further job. It throws the first error when the running jobs have ended.
+   * Runs the jobs, each on the next free worker, and passes each result to `done`, which it awaits. If a job, `done`
+   * or `jobs` fails, it calls `stop` and starts no further job. It throws the first error when the running jobs have ended.
    */
   async run(jobs: Iterable<Job>, done: (result: Result) => unknown, stop: () => void): Promise<void> {
     const queue = jobs[Symbol.iterator]();
     let failure: { error: unknown } | undefined;
+    const fail = (error: unknown): void => {
+      if (failure === undefined) stop();
+      failure ??= { error };
+    };
     const finish = async (worker: PoolWorker<Job, Result>, job: Job, free: () => void): Promise<void> => {
       try {
         await done(await worker.run(job, free));
       } catch (error) {
         this.#hangs ||= error instanceof errors.SourceTimeoutError;
-        if (failure === undefined) stop();
-        failure ??= { error };
+        fail(error);
+      }
+    };
+    const nextJob = (): IteratorResult<Job> => {
+      try {
+        return queue.next();
+      } catch (error) {
+        fail(error);
+        return { done: true, value: undefined };
       }
     };
     const work = async (worker: PoolWorker<Job, Result>): Promise<void> => {
       const open = new Set<Promise<void>>();
       while (failure === undefined) {
-        const next = queue.next();
+        const next = nextJob();
         if (next.done) break;
         await new Promise<void>((free) => {
           const job = finish(worker, next.value, free).finally(() => {
