@@ -131,7 +131,7 @@ test('a key, a field and a folder that begin with a dash are named behind "--"',
   expect(await shardtool('cat', '--', output, '-x/1', 'json')).toMatchObject({ code: 0, stdout: '{}' });
   expect(await shardtool('cat', output, '-x/1')).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('Unknown option -x. Put "--" before a key or file name that begins with "-".'),
+    stderr: expect.stringContaining('Unknown option -x/1. Put "--" before a key or file name that begins with "-".'),
   });
   expect(await shardtool('cat', output, '--', '-x/1', 'json', '-y')).toMatchObject({
     code: 2,

@@ -38,6 +38,12 @@ test.each([
   ['ls a --sample', 'Unknown option --sample; did you mean "--samples"? See "shardtool ls --help".'],
   ['pack a b -j 2', 'Unknown option -j. See "shardtool pack --help".'],
   ['pack -x a b', 'Unknown option -x. See "shardtool pack --help".'],
+  [
+    'pack -qh a b',
+    'Unknown option -qh. Put "--" before a key or file name that begins with "-". See "shardtool pack --help".',
+  ],
+  ['bench a --no-workers', 'Unknown option --no-workers; did you mean "--workers"? See "shardtool bench --help".'],
+  ['ls a --no-overlay', 'Unknown option --no-overlay; did you mean "--overlay"? See "shardtool ls --help".'],
   ['pack --quite a b', 'Unknown option --quite; did you mean "--quiet"? See "shardtool pack --help".'],
   ['convert a b --fromat tar', 'Unknown option --fromat; did you mean "--format"? See "shardtool convert --help".'],
   ['-v', 'A command has to come first, such as "shardtool pack", and not -v. See "shardtool --help".'],

@@ -22,7 +22,7 @@ export function namesOf(flags: FlagTable): string[] {
  */
 export async function parseCommand(name: string, command: Command, words: readonly string[]): Promise<Given> {
   const flags = allFlags(command);
-  await refuseUnknownFlag(words, namesOf(flags));
+  await refuseUnknownFlag(words, flags);
   const given = await readWords(words, flags);
   for (const [flag, spec] of Object.entries(flags)) check(flag, spec, given);
   return { ...given, ...argumentsOf(name, command, given._ as string[]) };
@@ -101,19 +101,18 @@ function argumentsOf(name: string, command: Command, words: readonly string[]): 
 }
 
 /** Throws {@link UsageError} for the first option on the command line that the command does not have. */
-async function refuseUnknownFlag(words: readonly string[], names: readonly string[]): Promise<void> {
+async function refuseUnknownFlag(words: readonly string[], flags: FlagTable): Promise<void> {
   const end = words.indexOf('--');
-  const typed = words.slice(0, end < 0 ? undefined : end).flatMap((word) => /^--[^=]+|^-[A-Za-z]/.exec(word) ?? []);
-  const known = new Set(names.map((name) => (name.length === 1 ? `-${name}` : `--${name}`)));
-  const flag = typed.find((one) => !known.has(kebab(one)) && !known.has(kebab(one).replace(/^--no-/, '--')));
+  const typed = words.slice(0, end < 0 ? undefined : end).flatMap((word) => /^--[^=]+|^-[A-Za-z].*/.exec(word) ?? []);
+  const switches = Object.entries(flags).filter(([, { type }]) => type === 'boolean');
+  const taken = [...namesOf(flags), ...switches.map(([name]) => `no-${name}`)];
+  const known = new Set(taken.map((name) => (name.length === 1 ? `-${name}` : `--${name}`)));
+  const flag = typed.find((one) => !known.has(kebab(one)));
   if (flag === undefined) return;
   const { didYouMean } = await import('@shardtool/base');
-  const isName = flag.length === 2 && words.some((word) => word.startsWith(flag) && word.length > flag.length);
-  const remedy = isName
-    ? '. Put "--" before a key or file name that begins with "-".'
-    : didYouMean(
-        flag,
-        [...known].filter((name) => name.length > 2),
-      ) || '.';
+  const names = [...known].filter((name) => name.startsWith('--'));
+  // A word such as -x/1 may be a name, since no short option takes a value.
+  const isName = !flag.startsWith('--') && flag.length > 2;
+  const remedy = isName ? '. Put "--" before a key or file name that begins with "-".' : didYouMean(flag, names) || '.';
   throw new UsageError(`Unknown option ${flag}${remedy}`);
 }
