@@ -97,6 +97,18 @@ test('--log-format json writes errors to standard error as one object per line, 
   ]);
 });
 
+test('--json and --log-format are options only where they are typed as such: not after "--", and not as a command', async () => {
+  const asKey = await shardtool('cat', shards, '--', '--json');
+  expect([asKey.code, asKey.stdout]).toEqual([2, '']);
+  const withValue = await shardtool('ls', at('nowhere'), '--json=true');
+  expect(parsed(withValue.stdout)).toEqual([{ error: expect.objectContaining({ exitCode: 2 }) }]);
+  for (const off of ['--json=false', '--no-json']) {
+    expect((await shardtool('ls', at('nowhere'), '--json', off)).stdout).toBe('');
+  }
+  const unknown = await shardtool('json');
+  expect([unknown.code, unknown.stderr]).toEqual([2, 'shardtool: Unknown command "json". See "shardtool --help".\n']);
+});
+
 test('lines of samples, faults and repairs are of the published schema', async () => {
   const damaged = at('damaged');
   cpSync(shards, damaged, { recursive: true });

@@ -26,7 +26,7 @@ export function foundFault(): void {
  * to blame, or a place that it names is not there, 1 for everything else. `flags` are those of the command, in kebab case.
  */
 export async function fail(thrown: unknown, words: readonly string[], flags: readonly string[]): Promise<void> {
-  const verbose = words.includes('--verbose');
+  const verbose = isSwitchedOn('verbose', words);
   setLogFormat(asksJsonLog(words) ? 'json' : 'text');
   const { asFileError, OptionError, ShardtoolError } = await import('@shardtool/base');
   const error = asFileError(thrown);
@@ -45,15 +45,30 @@ export async function fail(thrown: unknown, words: readonly string[], flags: rea
   const isForeseen = isUsage || error instanceof ShardtoolError || error instanceof Interrupted;
   if (!isForeseen) text += ' (Nobody foresaw this: please report what the same command prints with --verbose.)';
   const message = toMessage(text.replace(/\s*\n\s*/g, ' '));
-  if (words.includes('--json')) await print(JSON.stringify({ error: errorObject(error, message) }));
+  if (isSwitchedOn('json', words)) await print(JSON.stringify({ error: errorObject(error, message) }));
   if (isJsonLog()) log('error', message, { event: 'error', ...errorObject(error, message) });
   else console.error(`shardtool: ${message}`);
   if (verbose) console.error(withColours(error));
 }
 
+/** The words before `--`: those after it are never options. */
+function beforeDashes(words: readonly string[]): readonly string[] {
+  const end = words.indexOf('--');
+  return end < 0 ? words : words.slice(0, end);
+}
+
+/** Whether the words set a switch. They may be words that could not be parsed. */
+function isSwitchedOn(name: string, words: readonly string[]): boolean {
+  const last = beforeDashes(words).findLast((word) => /^--(?:no-)?([^=]+)/.exec(word)?.[1] === name);
+  return last === `--${name}` || last === `--${name}=true`;
+}
+
 /** Whether the words ask for JSON on standard error. They may be words that could not be parsed. */
 function asksJsonLog(words: readonly string[]): boolean {
-  return words.includes('--log-format=json') || words[words.indexOf('--log-format') + 1] === 'json';
+  const before = beforeDashes(words);
+  return before.some(
+    (word, i) => word === '--log-format=json' || (word === 'json' && before[i - 1] === '--log-format'),
+  );
 }
 
 /** An error for programs: the stable code, the sentence, and where the trouble is. */
