@@ -20,7 +20,7 @@ function page(): string {
     '`-h` shows the common options of a command, `--help` all of them. `shardtool completion bash` (or `zsh`, `fish`) prints a script for',
     'completion.',
     '',
-    '| command | |'.replace('| |', '| what it does |'),
+    '| command | what it does |',
     '|---|---|',
     ...RUNNABLE.map(
       ({ name, command }) => `| [\`${name}\`](#${name.replaceAll(' ', '-')}) | ${cell(command.summary)} |`,

@@ -29,7 +29,7 @@ const OVERLAY = {
     relabelled: 'int',
     set: 'int',
   },
-  ...{ kept: orNull('int'), splits: [{ name: 'text', samples: 'int' }] },
+  ...{ kept: orNull('int'), splits: [{ name: 'text', samples: 'int', rule: 'any' }] },
 } as const;
 const ADDED = {
   ...{ file: 'text', hash: 'text', excluded: 'int', relabelled: 'int', set: 'int', classes: 'int' },
@@ -38,7 +38,7 @@ const ADDED = {
 const CACHE = { pieces: 'int', bytes: 'int' } as const;
 const CROPS = orNull({ indexed: 'int', refused: { [EACH]: 'int' } });
 
-/** Shape of each line, by command. Where lines differ, each shape has a name behind a slash. */
+/** Shape of each line, by command. If a command prints lines of several shapes, the name of the shape follows a slash. */
 export const JSON_SHAPES: Readonly<Record<string, Shape>> = {
   error: {
     error: {
@@ -118,7 +118,7 @@ export const JSON_SHAPES: Readonly<Record<string, Shape>> = {
     ...{ bad: [{ key: 'text', reason: 'text' }], classes: orNull(['text']) },
   },
   cat: { shard: 'text', key: 'text', field: 'text', bytes: 'int', base64: 'text' },
-  'verify/fault': { shard: 'text', 'key?': 'text', reason: 'text' },
+  'verify/fault': { shard: 'text', 'key?': 'text', 'path?': 'text', reason: 'text', 'kept?': 'bool' },
   verify: {
     ...{ shards: 'int', samples: 'int', bytes: 'int', faults: 'int', damagedSamples: 'int', warnings: 'int' },
     ...{ skippedEntries: 'int', checksums: 'bool' },
@@ -141,7 +141,9 @@ export const JSON_SHAPES: Readonly<Record<string, Shape>> = {
     ...{ samples: 'int', worldSize: 'int', batchSize: 'int', batches: 'int', 'shards?': 'int', 'globalBatch?': 'int' },
     ...{ 'lastBatch?': 'text', 'paddedRows?': 'int', 'droppedSamples?': 'int', 'advice?': ['text'] },
     ...{
+      'order?': { unit: 'text', streams: 'int', blockSamples: 'int', shuffleBufferSize: 'int' },
       'reads?': { count: 'int', meanBytes: 'num', largestBytes: 'int' },
+      'memory?': { buffers: 'int', bufferBytes: 'int', readBytes: 'int', slotBytes: 'int', totalBytes: 'int' },
       'step?': orNull('any'),
       'storage?': orNull('any'),
     },
@@ -200,7 +202,10 @@ interface Schema {
   readonly additionalProperties?: Schema;
 }
 
-/** What in a value is not as a schema says, by paths; the parts of JSON Schema that {@link schemaOf} makes. */
+/**
+ * Paths of a value at which it differs from a schema, of the keywords that {@link schemaOf} uses. Stricter than JSON Schema: a property
+ * that the schema does not name is a fault, so that no property stays undocumented.
+ */
 export function faultsOf(value: unknown, schema: Schema, at = '$'): string[] {
   if (schema.anyOf !== undefined) {
     const found = schema.anyOf.map((one) => faultsOf(value, one, at));
@@ -216,7 +221,7 @@ export function faultsOf(value: unknown, schema: Schema, at = '$'): string[] {
   const missing = (schema.required ?? []).filter((name) => !(name in object)).map((name) => `${at}.${name} is missing`);
   const inside = Object.entries(object).flatMap(([name, one]) => {
     const own = schema.properties?.[name] ?? schema.additionalProperties;
-    return own === undefined ? [] : faultsOf(one, own, `${at}.${name}`);
+    return own === undefined ? [`${at}.${name} is not in the schema`] : faultsOf(one, own, `${at}.${name}`);
   });
   return [...missing, ...inside];
 }
