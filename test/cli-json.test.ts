@@ -1,8 +1,11 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { RUNNABLE } from '#cli/commands';
 import { shardtool } from './cli-here.js';
+import { bin } from './cli-process.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
 import { faultsOf, JSON_SHAPES, schemaOf } from './json-shapes.js';
 
@@ -10,7 +13,7 @@ const shards = await packedPhotos();
 const folder = emptyFolder();
 const at = (name: string) => path.join(folder, name);
 
-/** A command line of each command that succeeds, in this order. `view` serves until it is stopped. */
+/** A command line of each command that succeeds, in this order. `view` serves until it is stopped, and has its own test. */
 const SUCCESSES: Readonly<Record<string, readonly string[]>> = {
   pack: ['examples/photos', at('packed'), '--include', 'cat/**'],
   convert: [shards, at('lmdb'), '--format', 'lmdb'],
@@ -57,6 +60,35 @@ test('every command prints JSON of the published schema with --json, and nothing
     for (const value of parsed(stdout))
       expect([name, faultsOf(value, schemaOf(JSON_SHAPES[name]!))]).toEqual([name, []]);
   }
+});
+
+test('view prints only its address as JSON with --json; a signal right after that stops it, and keeps marks', async () => {
+  const dataset = at('viewed');
+  cpSync(shards, dataset, { recursive: true });
+  const view = async (use: (address: string) => Promise<unknown>) => {
+    const child = spawn(process.execPath, [bin, 'view', dataset, '--json', '--open'], {
+      env: { ...process.env, PATH: '' },
+    });
+    let [stdout, stderr] = ['', ''];
+    child.stderr.on('data', (text) => (stderr += text));
+    const ended = once(child, 'close');
+    const known = once(child.stdout, 'data');
+    child.stdout.on('data', (text) => (stdout += text));
+    await known;
+    await use((JSON.parse(stdout) as { address: string }).address);
+    child.kill('SIGINT');
+    expect(await ended).toEqual([0, null]);
+    for (const value of parsed(stdout)) expect(faultsOf(value, schemaOf(JSON_SHAPES.view!))).toEqual([]);
+    return stderr;
+  };
+  await view(async () => undefined);
+  const messages = await view(async (address) => {
+    const body = JSON.stringify({ number: 0, mark: { kind: 'exclude' } });
+    const headers = { 'Content-Type': 'application/json' };
+    expect((await fetch(`${address}api/mark`, { method: 'POST', headers, body })).status).toBe(200);
+  });
+  expect(messages).toContain('No browser could be opened');
+  expect(messages).toContain('1 mark that nobody had saved');
 });
 
 test('every command reports an error as JSON with --json: a stable code, a message and the exit code', async () => {

@@ -6,6 +6,7 @@ import { DATASET_ARGUMENT } from '../../options/arguments.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { wholeNumber } from '../../options/flags.js';
 import { ANNOTATIONS_FLAG, readAnnotationsFlag } from '../../options/transform-flag.js';
+import { log } from '../../terminal/log.js';
 import { print } from '../../terminal/outcome.js';
 import { ProgressView } from '../../terminal/progress-view.js';
 import { countOf, formatCount } from '../../terminal/size.js';
@@ -50,17 +51,23 @@ export const viewCommand = command({
       },
     }).finally(() => progress.hide());
     const { address } = server;
+    // Before the address is known to anyone, so that no signal loses marks.
+    const stopped = new Promise((resolve) => process.once('SIGINT', resolve).once('SIGTERM', resolve));
+    const say = json ? (line: string) => log('info', line, { event: 'view' }) : print;
     await print(
       json
         ? JSON.stringify({ address })
         : `Serving ${escapeControls(location)} at ${address}\nAnyone on this machine who has the address can see it. Press Ctrl-C to stop.`,
     );
-    if (open) await openBrowser(address);
-    await new Promise((resolve) => process.once('SIGINT', resolve).once('SIGTERM', resolve));
+    if (open) await openBrowser(address, say);
+    await stopped;
     await server.close();
-    await keepMarks(server.marks, location);
+    await keepMarks(server.marks, location, say);
   },
 });
+
+/** Writes a line for people: to standard output, or with --json to standard error. */
+type Say = (line: string) => Promise<void> | void;
 
 /** What a desktop opens addresses with. */
 const OPENERS: Partial<Record<NodeJS.Platform, readonly [string, ...string[]]>> = {
@@ -68,7 +75,7 @@ const OPENERS: Partial<Record<NodeJS.Platform, readonly [string, ...string[]]>> 
   win32: ['rundll32', 'url.dll,FileProtocolHandler'],
 };
 
-async function openBrowser(address: string): Promise<void> {
+async function openBrowser(address: string, say: Say): Promise<void> {
   const [program, ...words] = OPENERS[process.platform] ?? ['xdg-open'];
   const failed = await new Promise<Error | null>((resolve) => {
     const child = spawn(program, [...words, address], { stdio: 'ignore', detached: true });
@@ -76,22 +83,22 @@ async function openBrowser(address: string): Promise<void> {
     child.once('spawn', () => resolve(null));
     child.unref();
   });
-  if (failed !== null) await print(`No browser could be opened (${failed.message}): open the address above yourself.`);
+  if (failed !== null) await say(`No browser could be opened (${failed.message}): open the address above yourself.`);
 }
 
-/** Marks that nobody has saved become an overlay, or where that fails a list: no work is lost. */
-async function keepMarks(marks: Marks, location: string): Promise<void> {
+/** Saves unsaved marks as an overlay. If the overlay cannot be written, it lists the marks, so that no work is lost. */
+async function keepMarks(marks: Marks, location: string, say: Say): Promise<void> {
   const { count } = marks;
   if (count === 0) return;
   try {
     const { file, overlay } = await marks.save(await marks.freeName());
-    await print(
+    await say(
       `${countOf(count, 'mark')} that nobody had saved: kept as the overlay ${escapeControls(file)}.\n` +
         `Every command takes it: --overlay ${escapeControls(overlay)}`,
     );
   } catch (error) {
     if (!(error instanceof ShardtoolError)) throw error;
-    await print(`${escapeControls(location)} takes no overlay (${escapeControls(error.message)}); your marks are:`);
-    for (const { key, mark } of marks.list().marks) await print(JSON.stringify({ key, ...mark }));
+    await say(`${escapeControls(location)} takes no overlay (${escapeControls(error.message)}); your marks are:`);
+    for (const { key, mark } of marks.list().marks) await say(JSON.stringify({ key, ...mark }));
   }
 }
