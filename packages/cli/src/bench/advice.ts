@@ -1,18 +1,18 @@
 import { countOf } from '../terminal/size.js';
 
-/** What a bench has found, as far as advice follows from it. Shares are of the time of the consumer's thread, 0 to 1. */
+/** The results of a bench that advice depends on. Shares are fractions of the time of the consumer's thread, 0 to 1. */
 export interface Findings {
   readonly boundBy: { readonly io: number; readonly decode: number; readonly consumer: number };
   readonly workers: number;
   readonly cores: number;
-  /** Mean width and height of the images as they are stored, in pixels; null where the index does not say, or nothing is decoded. */
+  /** Mean width and height of the stored images, in pixels. Null if the index has no sizes, or if nothing is decoded. */
   readonly stored: { readonly width: number; readonly height: number } | null;
   /** Whether shards of JPEGs lack a crop index that this machine could use. */
   readonly lacksCropIndex: boolean;
   readonly isRemote: boolean;
   readonly hasCache: boolean;
   readonly prefetchBatches: number;
-  /** How many batches a step of `stepMs` waited for, behind the first; null without a step. */
+  /** How many batches after the first a step of `stepMs` waited for. Null without a step. */
   readonly step: {
     readonly stepMs: number;
     readonly batches: number;
@@ -21,16 +21,16 @@ export interface Findings {
   } | null;
 }
 
-/** The shorter side that training on 224x224 mostly is packed with. */
+/** Usual shorter side, in pixels, of images that are packed for training on 224x224. */
 const PACKED_SIDE = 256;
-/** Less is within what two runs differ by. */
+/** A smaller gain is within the difference between two runs. */
 const LEAST_GAIN = 1.1;
-/** Shares of the time that a step waits: below the one nobody would notice, from the other on batches come too slowly. */
+/** Fraction of the time that a step waits: below SELDOM it is negligible, from OFTEN on the loader is too slow. */
 const SELDOM = 0.01;
 const OFTEN = 0.1;
 const CROP_INDEX_GAIN = '1.2 to 1.4';
 
-/** Sentences that name the option and what it is expected to bring, the largest gain first; what bounds the rate, where no option helps. */
+/** Sentences that name an option and its expected gain, the largest first. If no option helps, they say what limits the rate. */
 export function adviceOn(findings: Findings): string[] {
   const { boundBy, step } = findings;
   const { io, decode, consumer } = boundBy;
@@ -43,7 +43,7 @@ export function adviceOn(findings: Findings): string[] {
   return decode >= io ? decodingAdvice(findings) : readingAdvice(findings);
 }
 
-/** How many times as fast all is where a part of it, a share of the time, becomes `times` as fast (Amdahl, 1967). */
+/** Speedup of the whole if a part that takes `share` of the time becomes `times` as fast (Amdahl, 1967). */
 function overall(share: number, times: number): number {
   return 1 / (1 - share + share / times);
 }

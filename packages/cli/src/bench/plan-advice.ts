@@ -1,21 +1,21 @@
 import type { PlanReport } from '@shardtool/reader';
 import { countOf, formatCount, formatSize } from '../terminal/size.js';
 
-/** Up to this multiple of a perfect shuffle, nobody would notice. */
+/** Up to this multiple of a perfect shuffle, training does not notice a difference. */
 const MIXED = 1.25;
-/** A share of padded rows, or dropped samples, that is worth a word. */
+/** Smallest fraction of padded rows, or dropped samples, that is reported. */
 const LEFT_OVER = 0.01;
 /** A remote read of fewer bytes takes as long as its round trip. */
 const LEAST_READ = 256 * 1024;
 
-/** What a plan is about, beside its own figures. */
+/** Facts about a planned run that its report does not contain. */
 export interface PlanFacts {
   readonly report: PlanReport;
   readonly isRemote: boolean;
   readonly cores: number;
 }
 
-/** Sentences that name the option and what it is expected to bring; none where nothing is to be gained. */
+/** Sentences that name an option and its expected gain. None if no option helps. */
 export function adviceOnPlan({ report, isRemote, cores }: PlanFacts): string[] {
   return [
     shuffleQuality(report),
@@ -26,7 +26,7 @@ export function adviceOnPlan({ report, isRemote, cores }: PlanFacts): string[] {
   ].flat();
 }
 
-/** Shards that were packed in a random order may lie together in a batch: only classes tell, where they are known. */
+/** If shards were packed in a random order, a batch from few of them is still mixed: known classes decide then. */
 function shuffleQuality({ shuffleQuality: { shard, class: cls }, order, samples }: PlanReport): string[] {
   const score = cls ?? shard ?? 1;
   if (score <= MIXED || order.shuffleBufferSize >= samples) return [];

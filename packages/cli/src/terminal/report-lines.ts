@@ -1,13 +1,14 @@
 import { escapeControls } from '@shardtool/base/text';
 import type { CropIndexCounts, PackReport, PartialField } from '@shardtool/writer';
+import { kebab } from '../options/option-flags.js';
 import { countOf, formatCount } from './size.js';
 
-/** A line of a report: how many, and what of them; none where there are none. */
+/** One line of a report, a count and its text. No line for a count of 0. */
 export function countLine(count: number, one: string, more: string): string[] {
   return count === 0 ? [] : [`  ${formatCount(count)} ${count === 1 ? one : more}`];
 }
 
-/** Files in shards that belong to no sample; none where all do. */
+/** Number of files in shards that belong to no sample. No line if there are none. */
 export function entriesLine(skippedEntries: number): string[] {
   return countLine(
     skippedEntries,
@@ -16,7 +17,7 @@ export function entriesLine(skippedEntries: number): string[] {
   );
 }
 
-/** How many files were skipped, by ending or reason; none where none was. `listed` says where they are listed. */
+/** Number of skipped files, by extension or reason. No line if none was skipped. `listed` makes the text that names their list. */
 export function skippedLine(
   { skippedFiles, skipped }: Pick<PackReport, 'skippedFiles' | 'skipped'>,
   listed: (list: string) => string,
@@ -28,13 +29,13 @@ export function skippedLine(
   ];
 }
 
-/** The share of a whole in percent, with two digits where it is small, and below 100 where it is not all. */
+/** The share in percent: two digits if it is below 1 %, and never rounded up to 100 %. */
 function shareText(part: number, whole: number): string {
   const percent = (100 * part) / whole;
   return `${percent < 1 ? Number(percent.toPrecision(2)) : Math.floor(percent * 10) / 10} %`;
 }
 
-/** Warns that the labels at `place` name some of the images alone, which a mistyped path looks like, too. */
+/** Warns if the labels at `place` name only some of the images. A mistyped path can be the reason. */
 export function labelsWarning(
   {
     samples,
@@ -53,7 +54,7 @@ export function labelsWarning(
   ];
 }
 
-/** Folders that are no classes although they look like some. */
+/** Folders that look like classes but contain no packed image. */
 export function folderLines({ emptyFolders }: Pick<PackReport, 'emptyFolders'>): string[] {
   const first = escapeControls(emptyFolders[0] ?? '');
   const numbers =
@@ -75,7 +76,10 @@ export function metaLine(samples: number): string[] {
   );
 }
 
-/** What has become of the files that a growing dataset has. `overlay` is the command that applies other labels, if there is one. */
+/**
+ * What changed in the source since the first pack of a dataset that grows by --append. `overlay` is the command that applies
+ * changed labels; null if there is no such command.
+ */
 export function changesLine({ changes }: Pick<PackReport, 'changes'>, overlay: string | null): string[] {
   if (changes === undefined) return [];
   const { changed, gone, relabelled = 0, first } = changes;
@@ -90,10 +94,10 @@ export function changesLine({ changes }: Pick<PackReport, 'changes'>, overlay: s
   ];
 }
 
-/** The options of a growing dataset that were left out, as flags. */
+/** Options of the first pack that --append kept because they were not given, as they are typed. */
 export function keptLine({ keptOptions = {} }: Pick<PackReport, 'keptOptions'>): string[] {
   const flags = Object.entries(keptOptions).map(([name, value]) => {
-    const flag = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+    const flag = `--${kebab(name)}`;
     if (value === true) return flag;
     if (value === false) return flag.replace('--', '--no-');
     return `${flag} ${escapeControls(Array.isArray(value) ? value.join(',') : String(value))}`;
@@ -101,7 +105,7 @@ export function keptLine({ keptOptions = {} }: Pick<PackReport, 'keptOptions'>):
   return flags.length === 0 ? [] : [`  with the options that the dataset was made with: ${flags.join(' ')}`];
 }
 
-/** How many annotations are in no sample, and why; none where all are. */
+/** Number of annotations that are in no sample, by reason. No line if there are none. */
 export function annotationsLine(
   { skippedAnnotations }: Pick<PackReport, 'skippedAnnotations'>,
   listed: (list: string) => string,
@@ -115,7 +119,7 @@ export function annotationsLine(
   ];
 }
 
-/** Which images have a crop index, and which have none for what they are; none where no crop index was made. */
+/** Number of images with a crop index, and of images that cannot have one, by reason. No line if no crop index was made. */
 export function cropLines(crops: CropIndexCounts | null): string[] {
   if (crops === null) return [];
   return [
@@ -126,7 +130,7 @@ export function cropLines(crops: CropIndexCounts | null): string[] {
   ];
 }
 
-/** How many samples have no class, where others have one. */
+/** Number of samples without a class, if other samples have one. */
 export function classlessLine(fields: readonly PartialField[], samples: number): string[] {
   const withClass = fields.find((field) => field.name === 'cls')?.samples ?? samples;
   return countLine(
@@ -136,7 +140,7 @@ export function classlessLine(fields: readonly PartialField[], samples: number):
   );
 }
 
-/** The warning that samples differ in their fields, with the names of those who would refuse them. */
+/** Warns that samples differ in their fields, and names the loaders that reject this. */
 export function fieldsLine(fields: readonly PartialField[], samples: number): string[] {
   if (fields.length === 0) return [];
   const counts = fields.map((field) => `${escapeControls(field.name)} in ${formatCount(field.samples)}`);

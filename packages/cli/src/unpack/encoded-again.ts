@@ -2,8 +2,8 @@ import { PACK_NOTE_FILE } from '@shardtool/format';
 import { joinLocation, readWhole } from '@shardtool/storage';
 
 /**
- * Whether a pack took the images of this dataset as they were, as its note says. False if it encoded them again, and if no note
- * says it: then an image may be of another kind than its file was.
+ * Whether the pack stored the images of this dataset without re-encoding them, according to its record. False if it re-encoded them
+ * or if there is no record: then an image can have another format than its file had.
  */
 export async function areAsPacked(location: string): Promise<boolean> {
   try {

@@ -1,9 +1,9 @@
 import { imageFields, packedName } from '@shardtool/format';
 
 /**
- * The name of the file that a field of a sample is unpacked to. `source` is the file that the image was packed from, '' if that is
- * unknown: with it the image has its own name back (`IMG 0.JPG`, of key `IMG 0` and field `jpg`), and what lay beside
- * it has the same stem. Otherwise it is `KEY.FIELD`. `renamed` is the field of an image whose name did not fit its content.
+ * The name of the file that a field of a sample is unpacked to. `source` is the file that the image was packed from, '' if it is
+ * unknown. With a source, the image gets its original name (`IMG 0.JPG`, of key `IMG 0` and field `jpg`), and the other fields get
+ * the same stem. Otherwise it is `KEY.FIELD`. `renamed` is the field of an image whose name did not fit its content.
  */
 export function fileName(key: string, field: string, source: string, renamed: string | null = null): string {
   const named = packedName(source);
@@ -13,8 +13,8 @@ export function fileName(key: string, field: string, source: string, renamed: st
 }
 
 /**
- * The field of an image that is called by its content, since the file that it was packed from is called otherwise. Null if
- * there is none. For images whose bytes are as they were packed.
+ * The field of an image that is named by its content, because the extension of its source file does not fit the content. Null if
+ * there is no such field. Only for images that were not re-encoded.
  */
 export function renamedImage(fields: readonly string[], source: string): string | null {
   const named = packedName(source);

@@ -8,7 +8,7 @@ export class TarOutput {
   readonly #pack = pack();
   readonly #written = this.#writeOut();
 
-  /** Appends a file, and waits where the reader is slow. Throws {@link EntryNameError} for a name that leads outside. */
+  /** Appends a file, and waits if the reader is slow. Throws {@link EntryNameError} for a name that leads outside. */
   async write(name: string, bytes: Uint8Array, { shard, key }: { shard: string; key: string }): Promise<void> {
     const reason = whyUnsafe(name);
     if (reason !== null) {
@@ -20,7 +20,7 @@ export class TarOutput {
     const header = { name, size: bytes.length, mode: 0o644, mtime: new Date(0) };
     await new Promise<void>((resolve, reject) => {
       const entry = this.#pack.entry(header, (error) => (error ? reject(error) : resolve()));
-      // A copy: the bytes lie in a buffer that is used again.
+      // A copy, because the buffer of the bytes is reused.
       entry.end(Buffer.from(bytes));
     });
   }

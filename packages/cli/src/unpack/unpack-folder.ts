@@ -3,7 +3,7 @@ import path from 'node:path';
 import { asFileError, EntryNameError, FileError, makeFolder } from '@shardtool/base';
 import { whyUnsafe } from '@shardtool/format';
 
-/** Where a file comes from, for messages. */
+/** The sample that a file comes from, for messages. */
 interface Origin {
   readonly shard: string;
   readonly key: string;
@@ -20,7 +20,7 @@ export class UnpackFolder {
 
   /**
    * Writes a new file and the folders above it. Throws {@link EntryNameError} for a name that would lead outside, and
-   * {@link FileError}, also where the file is there already.
+   * {@link FileError}, also if the file exists.
    */
   async write(name: string, bytes: Uint8Array, { shard, key }: Origin): Promise<void> {
     const reason = whyUnsafe(name);
@@ -41,7 +41,7 @@ export class UnpackFolder {
       const isFull = code === 'ENOSPC' || code === 'EDQUOT';
       const isTaken = code === 'EEXIST';
       if (isFull) {
-        // What is half written would look whole, and be in the way next time.
+        // A partly written file would look complete, and block the next run.
         await rm(file, { force: true }).catch(() => undefined);
         const message = `${this.#root} is on a disk that is full (${code}): make room, or unpack to another disk; what was unpacked before ${name} is whole.`;
         throw new FileError({ shard, key, path: file }, message, { cause });
@@ -55,7 +55,7 @@ export class UnpackFolder {
     }
   }
 
-  /** Makes folders one by one, since `recursive` would go through a link that stands in the way. */
+  /** Makes folders one by one, because `recursive` would follow a link in the path. */
   async #makeFolder(folder: string): Promise<void> {
     const missing: string[] = [];
     for (let above = folder; !this.#made.has(above); above = path.dirname(above)) {
@@ -79,9 +79,9 @@ async function makeOne(folder: string): Promise<void> {
   }
 }
 
-/** Every file system takes a name of so many bytes. */
+/** Every file system allows names of this many bytes. */
 const ANY_NAME = 200;
-/** Of a long name, as it is shown. */
+/** Number of characters of a long name that messages show. */
 const SHOWN_CHARACTERS = 80;
 
 /** Throws {@link FileError}, before any folder of it is made, for a path that the system finds too long. */
