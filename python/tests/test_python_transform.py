@@ -164,6 +164,18 @@ def test_batches_that_are_kept_stay_as_they_are(small):
         assert [seen(batch)["rows"] for batch in kept] == crcs
 
 
+@pytest.mark.parametrize("reuse", [False, True])
+def test_loops_that_are_left_early_use_the_same_memory_again(small, reuse):
+    with loader_of(small, functions.inverted, reuse=reuse) as loader:
+        sizes = []
+        for _ in range(4):
+            for batch in loader:
+                break
+            del batch
+            sizes.append(os.fstat(loader._python.pool().memory.descriptor).st_size)
+    assert sizes == [sizes[0]] * 4
+
+
 def test_a_loop_that_uses_one_batch_after_the_other_uses_the_same_memory_again(small):
     with loader_of(small, functions.inverted) as loader:
         for _ in range(2):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,8 @@ class OutputMemory:
         os.ftruncate(self.descriptor, self._end)
         self._memory = SlotMemory(self.descriptor)
         self._free: List[Region] = []
+        #: Regions that workers write to, or whose batch is valid only until the next one.
+        self._taken: Set[Region] = set()
         #: Regions of batches that the caller has, with the owners of their arrays.
         self._delivered: Dict[Region, Any] = {}
         self.numbers: NDArray[np.float64] = self._memory.array(0, "float64", (self._end // 8,))
@@ -61,7 +63,12 @@ class OutputMemory:
         return len(self._delivered)
 
     def take(self, size: int) -> Region:
-        """A region of at least so many bytes that nothing refers to."""
+        """Takes a region of at least ``size`` bytes that nothing refers to."""
+        region = self._find(size)
+        self._taken.add(region)
+        return region
+
+    def _find(self, size: int) -> Region:
         self._collect()
         fitting = [region for region in self._free if region.bytes >= size]
         if fitting:
@@ -80,12 +87,19 @@ class OutputMemory:
     def deliver(self, region: Region) -> Any:
         """The owner that the arrays of a delivered batch have: the region is free when it is gone."""
         owner = self._memory.owner()
+        self._taken.discard(region)
         self._delivered[region] = weakref.ref(owner)
         return owner
 
     def give_back(self, region: Region) -> None:
+        self._taken.discard(region)
         self._delivered.pop(region, None)
         self._free.append(region)
+
+    def give_back_taken(self) -> None:
+        """Frees the regions of a loop that the caller left. No worker may still write to them."""
+        for region in list(self._taken):
+            self.give_back(region)
 
     def _collect(self) -> None:
         for region in [region for region, owner in self._delivered.items() if owner() is None]:

@@ -106,6 +106,7 @@ class Pool:
         self._deaths.clear()
         while self.has_jobs:
             self.wait()
+        self.memory.give_back_taken()
 
     def use_input(self, owner: Any, descriptor: int) -> None:
         """The file that has the images of the jobs from now on."""
