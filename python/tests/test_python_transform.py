@@ -169,9 +169,7 @@ def test_loops_that_are_left_early_use_the_same_memory_again(small, reuse):
     with loader_of(small, functions.inverted, reuse=reuse) as loader:
         sizes = []
         for _ in range(4):
-            for batch in loader:
-                break
-            del batch
+            next(iter(loader))
             sizes.append(os.fstat(loader._python.pool().memory.descriptor).st_size)
     assert sizes == [sizes[0]] * 4
 
