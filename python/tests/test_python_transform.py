@@ -377,3 +377,16 @@ def test_a_program_that_ends_in_any_way_leaves_no_worker_behind(small, tmp_path,
                 break
             ended.wait(0.05)
         assert ended.is_set()
+
+
+def test_batches_of_buckets_have_the_sizes_of_their_images(tmp_path):
+    for number in range(48):
+        file = tmp_path / "images" / "a" / f"{number:02}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", [(64, 64), (96, 48), (48, 96)][number % 3], (number, number, number)).save(file)
+    location = pack(tmp_path / "images", tmp_path / "shards")
+    with loader_of(location, lambda image: image, batch_size=4, aspect_buckets={"area": 64 * 64, "step": 16}) as loader:
+        batches = list(loader)
+    assert len({batch.images.shape[1:] for batch in batches}) == 3
+    for batch in batches:
+        assert [int(image.max()) for image in batch.images] == [int(key[-2:]) for key in batch.keys]

@@ -169,7 +169,7 @@ class Worker:
         masks = {name: self._input.array(*place) for name, place in job.masks.items()}
         extra_images = {name: self._input.array(*place) for name, place in job.extra_images.items()}
         outputs = [] if job.parts is None else self._outputs(job, job.parts)
-        parts = job.parts
+        found: Optional[Tuple[Part, ...]] = None
         for row, seed, more in zip(job.rows, job.seeds, job.more):
             if not self._begin(job, row):
                 break
@@ -181,7 +181,7 @@ class Worker:
                 # A copy: a function may change its image, and a job may be done again.
                 results = self._function(images[row].copy(), seed, more)
                 if job.parts is None:
-                    parts = tuple(parts_of(results))
+                    found = tuple(parts_of(results))
                 else:
                     varied = _write(results, job.parts, outputs, row)
                     if varied:
@@ -193,7 +193,7 @@ class Worker:
                     output[row] = 0
                 failures.append(Failure(row, f"raised {_said(error)}", _traceback(error), is_fatal=False))
         self._begin(job, -1)
-        return Done(job.number, job.rows, tuple(failures), varying, parts)
+        return Done(job.number, job.rows, tuple(failures), varying, found)
 
     def _begin(self, job: Job, row: int) -> bool:
         """Tells the parent which row comes now. False: the loop of the job was left."""
