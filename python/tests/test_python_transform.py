@@ -390,3 +390,38 @@ def test_batches_of_buckets_have_the_sizes_of_their_images(tmp_path):
     assert len({batch.images.shape[1:] for batch in batches}) == 3
     for batch in batches:
         assert [int(image.max()) for image in batch.images] == [int(key[-2:]) for key in batch.keys]
+
+
+@pytest.mark.parametrize(
+    ("objects", "message"),
+    [
+        (lambda odd: {"boxes": np.zeros((2, 4)), "box_labels": np.zeros(1 + odd)}, "2 boxes and 1 box_labels"),
+        (lambda odd: {"boxes": np.zeros((2, 4))} if odd else {}, "returned .* and .* for another sample of its batch"),
+        (lambda _: {"boxes": [print]}, "it returned list as boxes"),
+    ],
+)
+def test_objects_that_do_not_belong_together_are_an_error(small, objects, message):
+    with (
+        loader_of(small, lambda image, index: {"image": image, **objects(index % 2)}) as loader,
+        pytest.raises(shardtool.PythonTransformError, match=message),
+    ):
+        next(iter(loader))
+
+
+def test_polygons_do_not_stay_with_boxes_that_a_function_has_chosen(tmp_path):
+    (tmp_path / "images" / "a").mkdir(parents=True)
+    Image.new("RGB", (16, 12)).save(tmp_path / "images" / "a" / "0.png")
+    text = {"boxes": [[1, 2, 3, 4], [2, 2, 3, 4]], "polygons": [[[1, 2, 4, 2, 4, 6]], [[2, 2, 5, 2, 5, 6]]]}
+    (tmp_path / "images" / "a" / "0.json").write_text(json.dumps(text))
+    location = pack(tmp_path / "images", tmp_path / "shards", "--fields", "json")
+    annotations = {
+        "boxes": {"field": "json", "path": "boxes", "format": "xywh"},
+        "polygons": {"field": "json", "path": "polygons"},
+    }
+    with loader_of(
+        location, lambda image, boxes: {"image": image, "boxes": boxes[1:]}, batch_size=1, annotations=annotations
+    ) as loader:
+        (batch,) = loader
+    (target,) = batch.targets()
+    assert list(target) == ["boxes"]
+    assert target["boxes"].tolist() == [[2, 2, 5, 6]]

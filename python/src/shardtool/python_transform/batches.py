@@ -368,23 +368,31 @@ class PythonBatches:
 
 
 def _joined(pending: _Pending) -> Dict[str, Any]:
-    """Boxes and what belongs to them, one row after the other, if the function returned any."""
-    names = {name for varied in pending.varying.values() for name in varied}
+    """The boxes and other results by object, one row after the other. Empty if the function returned none."""
+    rows = [pending.varying.get(row, {}) for row in range(pending.size)]
+    names = list(next((varying for varying in rows if varying), {}))
     if not names:
         return {}
-    rows = [pending.varying.get(row, {}) for row in range(pending.size)]
-    counts = [max((len(varied[name]) for name in names if name in varied), default=0) for varied in rows]
+    for row, varying in enumerate(rows):
+        if set(varying) != set(names) and row not in pending.failures:
+            key = pending.batch[2][row]
+            raise PythonTransformError(
+                f"python_transform returned {', '.join(varying) or 'no boxes or the like'} for sample {key!r}, and "
+                f"{', '.join(names)} for another sample of its batch: return the same names for all samples, also if "
+                "a sample has no objects.",
+                key=key,
+            )
+    counts = [len(varying[names[0]]) if varying else 0 for varying in rows]
     joined: Dict[str, Any] = {"offsets": np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)}
     for name in names:
-        there = [varied[name] for varied in rows if name in varied and len(varied[name]) > 0]
+        arrays = [varying[name] for varying in rows if varying and len(varying[name]) > 0]
         before = getattr(pending.batch, name)
-        empty = np.zeros((0,), np.float32) if before is None else before[:0]
-        joined[name] = (
-            np.concatenate(there).astype(empty.dtype if before is not None else there[0].dtype) if there else empty
-        )
-    for name in ("boxes", "box_labels", "box_rows", "keypoints"):
-        if name not in names and getattr(pending.batch, name) is not None:
-            joined[name] = None
+        if arrays:
+            joined[name] = np.concatenate(arrays).astype(arrays[0].dtype if before is None else before.dtype)
+        else:
+            joined[name] = np.zeros((0,), np.float32) if before is None else before[:0]
+    # What the function did not return belongs to other objects.
+    joined.update({name: None for name in (*VARYING, "polygons") if name not in names})
     return joined
 
 

@@ -183,9 +183,7 @@ class Worker:
                 if job.parts is None:
                     found = tuple(parts_of(results))
                 else:
-                    varied = _write(results, job.parts, outputs, row)
-                    if varied:
-                        varying[row] = varied
+                    varying[row] = _write(results, job.parts, outputs, row)
             except ResultError as error:
                 failures.append(Failure(row, f"{error}", "", is_fatal=True))
             except Exception as error:
@@ -232,8 +230,13 @@ class _Mapped:
 def _write(
     results: Dict[Tuple[str, ...], Any], parts: Tuple[Part, ...], outputs: List[NDArray[Any]], row: int
 ) -> Dict[str, NDArray[Any]]:
-    """Puts the results of a sample into its row; returns those that vary in length."""
-    varying = {path[0]: np.ascontiguousarray(value) for path, value in results.items() if path[0] in VARYING}
+    """Writes the results of a sample to its row. Returns the results whose length varies."""
+    varying = {
+        path[0]: np.atleast_1d(to_array(path, value)[0]) for path, value in results.items() if path[0] in VARYING
+    }
+    if len({len(array) for array in varying.values()}) > 1:
+        counts = " and ".join(f"{len(array)} {name}" for name, array in varying.items())
+        raise ResultError(f"it returned {counts}; return one row for each object in all of them")
     if len(results) - len(varying) != len(parts) or any(part.path not in results for part in parts):
         given = ", ".join(".".join(path) for path in results)
         wanted = ", ".join(".".join(part.path) for part in parts)
