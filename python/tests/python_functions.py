@@ -57,3 +57,20 @@ def raises(image, key):
 
 def of_other_shapes(image, key):
     return image[:16] if key == "b/0001" else image
+
+
+def killed_with_a_child(image, key):
+    """A worker that dies once, after it has forked a process that keeps its files open."""
+    if key == "b/0001" and _first_time(key):
+        child = os.fork()
+        if child == 0:
+            time.sleep(600)
+            os._exit(0)
+        os.close(os.open(os.path.join(os.environ[MARKS], f"child-{child}"), os.O_CREAT))
+        os.kill(os.getpid(), signal.SIGKILL)
+    return image
+
+
+def signals_its_parent(image):
+    os.kill(os.getppid(), signal.SIGUSR1)
+    return image

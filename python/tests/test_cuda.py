@@ -298,6 +298,15 @@ def test_simulated_pin_memory_copies_batches_into_memory_that_torch_keeps_until_
         assert SimulatedCuda.latest.registered == {}
 
 
+def test_simulated_pin_memory_holds_for_the_results_of_a_function(simulated, small, host):
+    with shardtool.Loader(
+        small, pin_memory=True, with_keys=True, python_transform=lambda image: image, python_workers=1, **OPTIONS
+    ) as loader:
+        batches = list(loader)
+    assert all(hasattr(batch.images, "is_staged") for batch in batches)
+    same([tuple(batch) for batch in batches], host)
+
+
 def test_simulated_pin_memory_with_reuse_pins_the_slots(simulated, small):
     with shardtool.Loader(small, pin_memory=True, reuse=True, **OPTIONS) as loader:
         for images, _ in loader:

@@ -17,6 +17,7 @@ from PIL import Image
 
 import shardtool
 from datasets import CHECKOUT, children, lines, pack, seen
+from shardtool.python_transform import worker
 
 pytestmark = pytest.mark.usefixtures("lent_readers")
 
@@ -217,6 +218,88 @@ def test_samples_at_which_the_function_raises_are_skipped_and_reported(small):
         ]
 
 
+def test_batches_of_buckets_have_the_sizes_of_their_images(tmp_path):
+    for number in range(48):
+        file = tmp_path / "images" / "a" / f"{number:02}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", [(64, 64), (96, 48), (48, 96)][number % 3], (number, number, number)).save(file)
+    location = pack(tmp_path / "images", tmp_path / "shards")
+    with loader_of(location, lambda image: image, batch_size=4, aspect_buckets={"area": 64 * 64, "step": 16}) as loader:
+        batches = list(loader)
+    assert len({batch.images.shape[1:] for batch in batches}) == 3
+    for batch in batches:
+        assert [int(image.max()) for image in batch.images] == [int(key[-2:]) for key in batch.keys]
+
+
+@pytest.mark.parametrize(
+    ("objects", "message"),
+    [
+        (lambda odd: {"boxes": np.zeros((2, 4)), "box_labels": np.zeros(1 + odd)}, "2 boxes and 1 box_labels"),
+        (lambda odd: {"boxes": np.zeros((2, 4))} if odd else {}, "returned .* and .* for another sample of its batch"),
+        (lambda _: {"boxes": [print]}, "it returned list as boxes"),
+    ],
+)
+def test_objects_that_do_not_belong_together_are_an_error(small, objects, message):
+    with (
+        loader_of(small, lambda image, index: {"image": image, **objects(index % 2)}) as loader,
+        pytest.raises(shardtool.PythonTransformError, match=message),
+    ):
+        next(iter(loader))
+
+
+def test_polygons_do_not_stay_with_boxes_that_a_function_has_chosen(tmp_path):
+    (tmp_path / "images" / "a").mkdir(parents=True)
+    Image.new("RGB", (16, 12)).save(tmp_path / "images" / "a" / "0.png")
+    text = {"boxes": [[1, 2, 3, 4], [2, 2, 3, 4]], "polygons": [[[1, 2, 4, 2, 4, 6]], [[2, 2, 5, 2, 5, 6]]]}
+    (tmp_path / "images" / "a" / "0.json").write_text(json.dumps(text))
+    location = pack(tmp_path / "images", tmp_path / "shards", "--fields", "json")
+    annotations = {
+        "boxes": {"field": "json", "path": "boxes", "format": "xywh"},
+        "polygons": {"field": "json", "path": "polygons"},
+    }
+    with loader_of(
+        location, lambda image, boxes: {"image": image, "boxes": boxes[1:]}, batch_size=1, annotations=annotations
+    ) as loader:
+        (batch,) = loader
+    (target,) = batch.targets()
+    assert list(target) == ["boxes"]
+    assert target["boxes"].tolist() == [[2, 2, 5, 6]]
+
+
+def test_workers_that_die_before_they_call_the_function_are_an_error(small, monkeypatch):
+    monkeypatch.setattr(worker.Worker, "_outputs", lambda *_: os._exit(3))
+    with (
+        loader_of(small, functions.inverted) as loader,
+        pytest.raises(shardtool.PythonTransformError, match=r"3 workers of python_transform ended.*exit status 3"),
+    ):
+        next(iter(loader))
+
+
+def test_a_worker_whose_child_outlives_it_is_replaced(small, tmp_path, monkeypatch):
+    monkeypatch.setenv(functions.MARKS, str(tmp_path))
+    with loader_of(small, functions.killed_with_a_child) as loader:
+        assert len(rows(loader)) == 200
+        assert loader.report()["python_workers_replaced"] == 1
+    (child,) = tmp_path.glob("child-*")
+    os.kill(int(child.name.partition("-")[2]), signal.SIGKILL)
+
+
+def test_a_worker_that_is_terminated_does_not_run_the_handler_of_the_program(small, tmp_path):
+    before = signal.signal(signal.SIGTERM, lambda *_: (tmp_path / "handled").touch())
+    try:
+        with loader_of(small, functions.inverted) as loader:
+            loop = iter(loader)
+            next(loop)
+            terminated = loader._python.pool()._running()
+            for process in terminated:
+                os.kill(process.process.pid, signal.SIGTERM)
+            assert sum(1 for _ in loop) == 12
+            assert loader.report()["python_workers_replaced"] == len(terminated) == 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert not (tmp_path / "handled").exists()
+
+
 def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost(small, tmp_path, monkeypatch):
     monkeypatch.setenv(functions.MARKS, str(tmp_path))
     with loader_of(small, functions.noisy) as loader:
@@ -275,12 +358,12 @@ def test_a_local_function_cannot_be_spawned_and_the_error_says_what_to_do(small)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"function": 3}, "is a function of an image"),
+        ({"function": 3}, "is a function that takes an image"),
         ({"function": lambda image, foo: image}, "parameter 'foo'"),
-        ({"python_workers": 0}, "python_workers is a whole number from 1 on"),
+        ({"python_workers": 0}, "python_workers is a whole number of at least 1"),
         ({"python_timeout": 0}, "python_timeout is a number of seconds"),
         ({"python_start_method": "clone"}, "python_start_method is one of"),
-        ({"mix": {"name": "mixup", "alpha": 1}}, "mix is done before"),
+        ({"mix": {"name": "mixup", "alpha": 1}}, "mix would be applied before"),
         ({"collate": "list"}, "decoded images of one size"),
         ({"function": None}, "belong to python_transform"),
     ],
@@ -322,6 +405,17 @@ def test_another_thread_may_close_the_loader_while_its_workers_hang(small):
     with pytest.raises(shardtool.StaleIteratorError):
         list(loader)
     timer.join()
+
+
+def test_a_handler_of_a_signal_may_close_the_loader_while_its_workers_are_busy(small):
+    """The function sends the signal at each image, so it arrives while the loop waits for the first result."""
+    loader = loader_of(small, functions.signals_its_parent)
+    before = signal.signal(signal.SIGUSR1, lambda *_: loader.close())
+    try:
+        with pytest.raises(shardtool.StaleIteratorError):
+            list(loader)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 PROGRAM = """
@@ -377,51 +471,3 @@ def test_a_program_that_ends_in_any_way_leaves_no_worker_behind(small, tmp_path,
                 break
             ended.wait(0.05)
         assert ended.is_set()
-
-
-def test_batches_of_buckets_have_the_sizes_of_their_images(tmp_path):
-    for number in range(48):
-        file = tmp_path / "images" / "a" / f"{number:02}.png"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", [(64, 64), (96, 48), (48, 96)][number % 3], (number, number, number)).save(file)
-    location = pack(tmp_path / "images", tmp_path / "shards")
-    with loader_of(location, lambda image: image, batch_size=4, aspect_buckets={"area": 64 * 64, "step": 16}) as loader:
-        batches = list(loader)
-    assert len({batch.images.shape[1:] for batch in batches}) == 3
-    for batch in batches:
-        assert [int(image.max()) for image in batch.images] == [int(key[-2:]) for key in batch.keys]
-
-
-@pytest.mark.parametrize(
-    ("objects", "message"),
-    [
-        (lambda odd: {"boxes": np.zeros((2, 4)), "box_labels": np.zeros(1 + odd)}, "2 boxes and 1 box_labels"),
-        (lambda odd: {"boxes": np.zeros((2, 4))} if odd else {}, "returned .* and .* for another sample of its batch"),
-        (lambda _: {"boxes": [print]}, "it returned list as boxes"),
-    ],
-)
-def test_objects_that_do_not_belong_together_are_an_error(small, objects, message):
-    with (
-        loader_of(small, lambda image, index: {"image": image, **objects(index % 2)}) as loader,
-        pytest.raises(shardtool.PythonTransformError, match=message),
-    ):
-        next(iter(loader))
-
-
-def test_polygons_do_not_stay_with_boxes_that_a_function_has_chosen(tmp_path):
-    (tmp_path / "images" / "a").mkdir(parents=True)
-    Image.new("RGB", (16, 12)).save(tmp_path / "images" / "a" / "0.png")
-    text = {"boxes": [[1, 2, 3, 4], [2, 2, 3, 4]], "polygons": [[[1, 2, 4, 2, 4, 6]], [[2, 2, 5, 2, 5, 6]]]}
-    (tmp_path / "images" / "a" / "0.json").write_text(json.dumps(text))
-    location = pack(tmp_path / "images", tmp_path / "shards", "--fields", "json")
-    annotations = {
-        "boxes": {"field": "json", "path": "boxes", "format": "xywh"},
-        "polygons": {"field": "json", "path": "polygons"},
-    }
-    with loader_of(
-        location, lambda image, boxes: {"image": image, "boxes": boxes[1:]}, batch_size=1, annotations=annotations
-    ) as loader:
-        (batch,) = loader
-    (target,) = batch.targets()
-    assert list(target) == ["boxes"]
-    assert target["boxes"].tolist() == [[2, 2, 5, 6]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
 import warnings
 from typing import Any, Mapping, Optional, Type
@@ -84,6 +85,18 @@ def error_of_reader(header: Mapping[str, Any]) -> ShardtoolError:
     kinds = (_BY_NAME[name] for name in header.get("kinds", [header["name"]]) if name in _BY_NAME)
     kind: Type[ShardtoolError] = next(kinds, ShardtoolError)
     return kind(message, kind=header["name"], **where)
+
+
+def how_it_ended(code: Optional[int]) -> str:
+    """How a process ended, from its exit code: a clause for an error message."""
+    if code is None or code >= 0:
+        return f"ended with exit status {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    hint = " (the kernel does that to processes when memory is short)" if -code == signal.SIGKILL else ""
+    return f"was ended by {name}{hint}"
 
 
 #: Whose lines no warning points at: their users see only what they wrote themselves.

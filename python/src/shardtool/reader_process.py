@@ -12,7 +12,7 @@ import threading
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar
 
-from .errors import ReaderError, StaleIteratorError, error_of_reader, warn
+from .errors import ReaderError, StaleIteratorError, error_of_reader, how_it_ended, warn
 from .frames import Frame, FrameDecoder, OutgoingFrame, encode_frame
 from .node import find_node, find_program, why_not
 from .slot_file import SlotMemory, create_slot_file
@@ -271,7 +271,7 @@ class ReaderProcess:
             self._process.wait()
         self._read_last_words()
         self._end()
-        how = _how_it_ended(self._process.returncode)
+        how = how_it_ended(self._process.returncode)
         lines = self._stderr.decode(errors="replace").strip().splitlines()[-_SHOWN_STDERR_LINES:]
         said = " Its last lines were:\n" + "\n".join(lines) if lines else " It said nothing."
         hint = "" if self._answered else why_not(self._node)
@@ -286,17 +286,6 @@ class ReaderProcess:
                 self._keep_stderr(piece)
         except BlockingIOError:
             pass
-
-
-def _how_it_ended(code: Optional[int]) -> str:
-    if code is None or code >= 0:
-        return f"ended with exit status {code}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    hint = " (the kernel does that to processes when memory is short)" if -code == signal.SIGKILL else ""
-    return f"was ended by {name}{hint}"
 
 
 @contextlib.contextmanager

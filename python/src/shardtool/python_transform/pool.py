@@ -1,4 +1,4 @@
-"""Worker processes: their start, their end, and the jobs that they have."""
+"""The worker processes: starts, replaces and ends them, and gives them jobs."""
 
 from __future__ import annotations
 
@@ -6,67 +6,72 @@ import contextlib
 import multiprocessing
 import os
 import select
-import signal
 import socket
 import threading
 import time
 import weakref
 from collections import deque
-from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import OptionError, PythonTransformError, StaleIteratorError, warn
+from ..errors import OptionError, PythonTransformError, StaleIteratorError, how_it_ended, warn
 from .function import Function
 from .messages import Incoming, Outgoing
 from .output_memory import CELL_NUMBERS, OutputMemory, cell_offset
 from .worker import Done, Failure, How, Job, why_not_sent, work
 
-#: How long a worker may take to end by itself.
+#: How long a worker may take to end by itself before it is killed.
 _PATIENCE_SECONDS = 2.0
-#: How often a pool looks for workers that hang, and whether it was closed.
+#: How often a pool checks for workers that hang or died, and whether it was closed.
 _LOOK_EVERY_SECONDS = 0.2
-#: A sample that takes longer is named in a warning, unless there is a timeout.
+#: Without a timeout, a warning names a sample that takes longer.
 _SLOW_SECONDS = 60.0
-#: A sample during which as many workers died is a bad one.
-_DEATHS_OF_A_SAMPLE = 3
+#: A sample is bad if as many workers died while they processed it.
+_MOST_DEATHS = 3
+#: The row of a worker that is between two samples.
+_NO_ROW = -1
 
 
-class Doing(NamedTuple):
-    """What a worker says of itself, in shared memory."""
+class Current(NamedTuple):
+    """The sample that a worker is processing, as the worker writes it to shared memory."""
 
     job: int
     row: int
+    #: Seconds of time.monotonic, which is the same clock in all processes.
     since: float
 
 
 class Process:
-    """A worker process as its parent sees it."""
+    """A worker process, in its parent."""
 
     def __init__(self, process: Any, connection: socket.socket) -> None:
         self.process = process
         self.connection = connection
         self.incoming, self.outgoing = Incoming(connection), Outgoing(connection)
-        #: In the order in which it does them.
+        #: Jobs without an answer, in the order in which the worker does them.
         self.jobs: Deque[Job] = deque()
         self.is_ready = False
-        #: The reader whose slots it has mapped.
+        #: The reader whose slots the worker has mapped.
         self.input: Any = None
-        _STARTED.add(self)
+        with _STARTED_LOCK:
+            _STARTED.add(self)
 
     @property
     def rows(self) -> int:
-        """Rows that it still has to do, or a part of them."""
+        """Number of rows in its jobs."""
         return sum(len(job.rows) for job in self.jobs)
 
 
 #: Workers of all pools of this process.
 _STARTED: weakref.WeakSet[Process] = weakref.WeakSet()
+#: Held while a thread uses the set.
+_STARTED_LOCK = threading.Lock()
 
 
 class Pool:
-    """Workers that do jobs. One that dies is replaced, and its jobs are done again."""
+    """Worker processes that do jobs. If one dies, another one starts in its place and does its jobs again."""
 
     def __init__(
         self, function: Function, workers: int, start_method: Optional[str], timeout: Optional[float], torch: bool
@@ -79,7 +84,7 @@ class Pool:
         self.memory = OutputMemory(workers)
         self._input: Optional[Tuple[Any, int]] = None
         self._workers: List[Optional[Process]] = [None] * workers
-        #: By job and row: how many workers died there.
+        #: How many workers died, by job and row.
         self._deaths: Dict[Tuple[int, int], int] = {}
         self._warned: Optional[Tuple[int, int]] = None
         self._key_of: Callable[[int, int], str] = lambda job, row: f"row {row}"
@@ -87,7 +92,7 @@ class Pool:
         self._alive: List[Process] = []
         self._finalizer = weakref.finalize(self, _end_all, self._alive, self.memory.numbers, os.getpid())
         self._is_closed = False
-        #: Held by the thread that uses the connections.
+        #: Held while a thread uses the connections.
         self._in_use = threading.RLock()
 
     @property
@@ -96,11 +101,11 @@ class Pool:
 
     @property
     def loop(self) -> int:
-        """Jobs of an earlier loop are not done any more."""
+        """Number of the loop. Workers skip the jobs of earlier loops."""
         return int(self.memory.numbers[0])
 
     def begin_loop(self, key_of: Callable[[int, int], str]) -> None:
-        """Jobs that are under way are left: this waits for the row that each worker is at."""
+        """Skips the jobs of the previous loop. Waits until each worker has finished its current row."""
         self.memory.numbers[0] += 1
         self._key_of = key_of
         self._deaths.clear()
@@ -109,7 +114,7 @@ class Pool:
         self.memory.give_back_taken()
 
     def use_input(self, owner: Any, descriptor: int) -> None:
-        """The file that has the images of the jobs from now on."""
+        """Sets the file with the images of the next jobs."""
         if self._input is None or self._input[0] is not owner:
             self._input = (owner, descriptor)
 
@@ -118,23 +123,29 @@ class Pool:
         return self._is_closed
 
     def submit(self, job: Job) -> None:
-        """Gives a job to the worker that has least to do."""
-        with self._in_use:
-            self._check()
+        """Gives a job to the worker with the fewest rows."""
+        with self._connections():
             number = min(range(len(self._workers)), key=self._rows)
             self._give(self._worker(number), job)
 
     def wait(self) -> List[Done]:
         """Waits for answers for a short time. Raises :class:`PythonTransformError` if workers cannot run."""
+        with self._connections():
+            return [*self._receive(), *self._end_hanging()]
+
+    @contextlib.contextmanager
+    def _connections(self) -> Iterator[None]:
+        """Other threads wait. An interrupt such as Ctrl-C may lose messages of workers, so it closes the pool."""
         with self._in_use:
             self._check()
             try:
-                answers = self._hear()
-                answers += self._end_hanging()
-                return answers
-            except OSError:
-                # A signal's handler has closed the loader.
+                yield
+            except Exception:
+                # A signal's handler may have closed the loader, and with it the connections.
                 self._check()
+                raise
+            except BaseException:
+                self.close()
                 raise
 
     def _check(self) -> None:
@@ -142,22 +153,28 @@ class Pool:
             raise StaleIteratorError("The loader was closed while its workers were busy: begin a new loop.")
 
     def close(self) -> None:
-        """Ends the workers; a thread that waits for them is told."""
+        """Ends the workers. A thread that waits for them raises :class:`StaleIteratorError`."""
         self._is_closed = True
         with self._in_use:
             self._finalizer()
 
-    def _hear(self) -> List[Done]:
+    def _receive(self) -> List[Done]:
         answers: List[Done] = []
         by_descriptor = {worker.connection.fileno(): worker for worker in self._running()}
         poll = select.poll()
         for descriptor, worker in by_descriptor.items():
             self._flush(worker)
             poll.register(descriptor, select.POLLIN | (select.POLLOUT if worker.outgoing else 0))
-        for descriptor, _ in poll.poll(int(_LOOK_EVERY_SECONDS * 1000)):
+        ready = poll.poll(int(_LOOK_EVERY_SECONDS * 1000))
+        for descriptor, _ in ready:
             worker = by_descriptor[descriptor]
             if not self._read(worker, answers):
                 answers += self._replace(worker)
+        if not ready:
+            # A process that a worker has forked may keep the connection of the dead worker open.
+            for worker in self._running():
+                if worker.process.exitcode is not None:
+                    answers += self._replace(worker)
         return answers
 
     def _rows(self, number: int) -> int:
@@ -184,18 +201,18 @@ class Pool:
         self._flush(worker)
 
     def _flush(self, worker: Process) -> None:
-        # If the worker is gone, reading from it says so, too.
+        # If the worker is dead, the next read detects it.
         with contextlib.suppress(OSError):
             worker.outgoing.flush()
 
     def _read(self, worker: Process, answers: List[Done]) -> bool:
-        """False: the worker is gone. Answers that it has sent count all the same."""
+        """Adds the answers of a worker. Returns False if the worker is dead."""
         try:
-            is_there = worker.incoming.read()
+            is_open = worker.incoming.read()
         except BlockingIOError:
             return True
         except OSError:
-            is_there = False
+            is_open = False
         while (message := worker.incoming.take()) is not None:
             if message == "ready":
                 worker.is_ready = True
@@ -203,19 +220,22 @@ class Pool:
                 assert worker.jobs[0].number == message.number
                 worker.jobs.popleft()
                 answers.append(message)
-        return is_there
+        return is_open
 
     def _start(self, number: int) -> Process:
         self._check_function()
         if multiprocessing.current_process().daemon:
             raise PythonTransformError(
-                "python_transform starts worker processes, which this process may not do, since it is a daemon itself: "
-                "make the loader in the main process, or start this process with daemon=False."
+                "python_transform starts worker processes, and a daemon process may not start any: make the loader in "
+                "the main process, or start this process with daemon=False."
             )
         own, other = socket.socketpair()
-        # The kernel would end it with the thread that starts it.
+        # In another thread, the kernel would end the worker when that thread ends.
         ends_with_parent = self._method != "forkserver" and threading.current_thread() is threading.main_thread()
-        inherited = (own, *(one.connection for one in _STARTED)) if self._method == "fork" else ()
+        inherited: Tuple[socket.socket, ...] = ()
+        if self._method == "fork":
+            with _STARTED_LOCK:
+                inherited = (own, *(one.connection for one in _STARTED))
         how = How(number, os.getpid(), inherited, ends_with_parent, self._imports_torch)
         context: Any = self._context
         process = context.Process(target=work, args=(self._function, other, how), daemon=True)
@@ -240,36 +260,40 @@ class Pool:
         if why is not None:
             raise OptionError(
                 f"python_transform={self._function.name} cannot be sent to a worker process, which is started by "
-                f"{self._method!r} ({why}): define it with def at the top level of a module, and what it needs too, or "
-                "set python_start_method='fork'."
+                f"{self._method!r} ({why}): define it and everything it uses at the top level of a module, or set "
+                "python_start_method='fork'."
             )
 
     def _replace(self, worker: Process) -> List[Done]:
-        """The worker has ended. Its jobs go to another one; a sample that ends workers again and again is left out."""
+        """Gives the jobs of a dead worker to others. A sample at which workers die again and again is a bad sample."""
         worker.process.join(_PATIENCE_SECONDS)
         worker.process.kill()
         worker.process.join()
-        doing = self._doing(worker)
-        how = _how_it_ended(worker.process.exitcode)
+        current = self._current(worker)
+        how = how_it_ended(worker.process.exitcode)
         self._forget(worker)
         if not worker.is_ready:
             raise PythonTransformError(
-                f"A worker of python_transform {how} before it was ready; what it printed says why. If it is "
-                "started by 'spawn' or 'forkserver', the script that makes the loader needs the line "
-                'if __name__ == "__main__": in front of what it does.'
+                f"A worker of python_transform {how} before it was ready; see its output for the reason. With 'spawn' "
+                "and 'forkserver', the script that makes the loader must do so below the line "
+                'if __name__ == "__main__":.'
             )
-        failures: List[Failure] = []
-        if worker.jobs and doing.job == worker.jobs[0].number and doing.row in worker.jobs[0].rows:
-            at = (doing.job, doing.row)
-            self._deaths[at] = self._deaths.get(at, 0) + 1
-            if self._deaths[at] >= _DEATHS_OF_A_SAMPLE:
-                failures.append(
-                    Failure(doing.row, f"ended its worker process {self._deaths[at]} times: it {how}", "", False)
-                )
-        return self._do_again(worker, failures)
+        if not worker.jobs:
+            return self._do_again(worker, [])
+        at = (worker.jobs[0].number, _NO_ROW if current is None else current.row)
+        deaths = self._deaths[at] = self._deaths.get(at, 0) + 1
+        if deaths < _MOST_DEATHS:
+            return self._do_again(worker, [])
+        if current is None:
+            raise PythonTransformError(
+                f"{deaths} workers of python_transform ended, one after the other, before or after they called the "
+                f"function for the same images. The last one {how}; see its output for the reason."
+            )
+        reason = f"ended its worker process {deaths} times: it {how}"
+        return self._do_again(worker, [Failure(at[1], reason, "", False)])
 
     def _do_again(self, worker: Process, failures: List[Failure]) -> List[Done]:
-        """Gives the jobs of a worker that ended to others, without the rows that failed."""
+        """Gives the jobs of a dead worker to others, without the rows that failed."""
         self.replaced += 1
         answers: List[Done] = []
         for failure in failures:
@@ -284,34 +308,39 @@ class Pool:
         return answers
 
     def _end_hanging(self) -> List[Done]:
-        """Ends workers that have been at one sample for too long."""
+        """Kills workers that have been processing one sample for longer than the timeout."""
         answers: List[Done] = []
         for worker in self._running():
-            doing = self._doing(worker)
-            if not worker.jobs or doing.job != worker.jobs[0].number or doing.row not in worker.jobs[0].rows:
+            current = self._current(worker)
+            if current is None:
                 continue
-            seconds = time.monotonic() - doing.since
-            at = (doing.job, doing.row)
+            seconds = time.monotonic() - current.since
+            at = (current.job, current.row)
             if self._timeout is not None and seconds > self._timeout:
                 worker.process.kill()
                 worker.process.join()
                 self._forget(worker)
                 reason = f"took longer than python_timeout={self._timeout:g} seconds"
-                answers += self._do_again(worker, [Failure(doing.row, reason, "", False)])
+                answers += self._do_again(worker, [Failure(current.row, reason, "", False)])
             elif self._timeout is None and seconds > _SLOW_SECONDS and self._warned != at:
                 self._warned = at
                 warn(
-                    f"python_transform has been at sample {self._key_of(*at)!r} for {seconds:.0f} seconds. "
-                    "python_timeout=30 makes a sample that takes longer a bad sample."
+                    f"python_transform has been processing sample {self._key_of(*at)!r} for {seconds:.0f} seconds. To "
+                    "make such a sample a bad sample, set python_timeout to a number of seconds."
                 )
         return answers
 
-    def _doing(self, worker: Process) -> Doing:
+    def _current(self, worker: Process) -> Optional[Current]:
+        """The row of its first job that a worker is processing, if it is processing one."""
         at = cell_offset(self._workers.index(worker)) // 8
         job, row, since = self.memory.numbers[at : at + CELL_NUMBERS]
-        return Doing(int(job), int(row), float(since))
+        current = Current(int(job), int(row), float(since))
+        is_at_row = worker.jobs and current.job == worker.jobs[0].number and current.row in worker.jobs[0].rows
+        return current if is_at_row else None
 
     def _forget(self, worker: Process) -> None:
+        # If a signal's handler has closed the pool meanwhile, no worker is left to forget.
+        self._check()
         number = self._workers.index(worker)
         self._workers[number] = None
         at = cell_offset(number) // 8
@@ -321,7 +350,7 @@ class Pool:
 
 
 def _without(job: Job, rows: Any) -> Optional[Job]:
-    """A job without these rows; None if none is left."""
+    """The job without these rows; None if no row remains."""
     kept = [i for i, row in enumerate(job.rows) if row not in rows]
     if not kept:
         return None
@@ -332,19 +361,8 @@ def _without(job: Job, rows: Any) -> Optional[Job]:
     )
 
 
-def _how_it_ended(code: Optional[int]) -> str:
-    if code is None or code >= 0:
-        return f"ended with exit status {code}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    hint = " (the kernel does that to processes when memory is short)" if -code == signal.SIGKILL else ""
-    return f"was ended by {name}{hint}"
-
-
 def _end_all(workers: List[Process], numbers: NDArray[np.float64], owner: int) -> None:
-    """Ends workers, each behind the row that it is at. A forked process leaves them alone."""
+    """Ends workers, each after its current row. In a forked process, does nothing."""
     if os.getpid() != owner:
         return
     numbers[0] += 1

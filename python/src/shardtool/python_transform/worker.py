@@ -22,29 +22,30 @@ from .function import VARYING, Function, Part, ResultError, parts_of, to_array
 from .messages import Incoming, Outgoing
 from .output_memory import CELL_NUMBERS, cell_offset, place_parts
 
-#: How often a waiting worker looks whether its parent still runs.
+#: How often a waiting worker checks that its parent still runs.
 _LOOK_EVERY_MS = 1000
-_SHOWN_TRACEBACK = 4000
+_SHOWN_TRACEBACK_CHARACTERS = 4000
 _PR_SET_PDEATHSIG = 1
 
-#: By name, offset and shape of arrays uint8 in the reader's slots.
+#: By name, the offset and shape of uint8 arrays in the reader's slots.
 Places = Dict[str, Tuple[int, Tuple[int, ...]]]
 
 
 class Job(NamedTuple):
-    """Rows of one batch."""
+    """Some rows of one batch, for a worker."""
 
     number: int
-    #: The loop that it belongs to: jobs of a loop that was left are not done.
+    #: Number of its loop. Workers skip the jobs of earlier loops.
     loop: int
     rows: Tuple[int, ...]
     image: Tuple[int, Tuple[int, ...]]
     masks: Places
     extra_images: Places
-    #: By row: the seed, and what the function wants by name.
+    #: For each of its rows: the seed, and the arguments of the function beside the image.
     seeds: Tuple[int, ...]
     more: Tuple[Dict[str, Any], ...]
-    #: Rows of the whole batch, its offset in the output memory, and what a result is. Without that, it is found out.
+    #: Number of rows of the whole batch, its offset in the output memory, and the arrays of a result. With None for
+    #: the arrays, the worker finds out what they are and writes nothing.
     size: int
     output: int
     parts: Optional[Tuple[Part, ...]]
@@ -52,10 +53,10 @@ class Job(NamedTuple):
 
 class Failure(NamedTuple):
     row: int
-    #: A clause that says what went wrong, and the traceback or nothing.
+    #: What went wrong, as a clause; and the traceback, or an empty string.
     reason: str
     traceback: str
-    #: It concerns the function, not the sample.
+    #: The function is wrong, not the sample.
     is_fatal: bool
 
 
@@ -65,9 +66,9 @@ class Done(NamedTuple):
     number: int
     rows: Tuple[int, ...]
     failures: Tuple[Failure, ...]
-    #: By row, results that vary in length.
+    #: By row, the results whose length varies.
     varying: Dict[int, Dict[str, NDArray[Any]]]
-    #: What a result is, if that was asked for.
+    #: The arrays of a result, if the job did not have them.
     parts: Optional[Tuple[Part, ...]]
 
 
@@ -75,10 +76,11 @@ class How(NamedTuple):
     """How a worker runs."""
 
     number: int
+    #: Process ID of the parent.
     parent: int
-    #: Connections of the parent to its workers, of which a forked worker has copies.
+    #: The parent's connections to its workers. A forked worker has copies, which it closes.
     inherited: Tuple[socket.socket, ...]
-    #: The kernel is to end the worker with the thread that starts it.
+    #: The kernel kills the worker when the thread that started it ends.
     ends_with_parent: bool
     imports_torch: bool
 
@@ -86,6 +88,8 @@ class How(NamedTuple):
 def work(function: Function, connection: socket.socket, how: How) -> None:
     """The main function of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Not the handler of the program, which a forked worker inherits: it may save a checkpoint, for example.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for inherited in how.inherited:
         inherited.close()
     if how.inherited:
@@ -94,13 +98,13 @@ def work(function: Function, connection: socket.socket, how: How) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     _use_one_thread(how.imports_torch)
     connection.setblocking(True)
-    # The parent may go at any moment.
+    # The parent may end at any moment.
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         Worker(function, connection, how).run()
 
 
 def _close_readers() -> None:
-    """A reader ends with its input, so a forked process must not keep that open."""
+    """A reader ends when its input is closed, so a forked process must not keep the input open."""
     from ..reader_process import close_inherited
 
     close_inherited()
@@ -146,7 +150,7 @@ class Worker:
         self._outgoing.flush()
 
     def _receive(self) -> Any:
-        """The next message; None if the parent is gone."""
+        """The next message; None if the parent has ended."""
         poll = select.poll()
         poll.register(self._connection, select.POLLIN)
         while True:
@@ -189,15 +193,18 @@ class Worker:
             except Exception as error:
                 for output in outputs:
                     output[row] = 0
-                failures.append(Failure(row, f"raised {_said(error)}", _traceback(error), is_fatal=False))
+                failures.append(Failure(row, f"raised {_described(error)}", _traceback(error), is_fatal=False))
         self._begin(job, -1)
         return Done(job.number, job.rows, tuple(failures), varying, found)
 
     def _begin(self, job: Job, row: int) -> bool:
-        """Tells the parent which row comes now. False: the loop of the job was left."""
+        """Shows the parent the row that begins now. Returns False if the loop of the job has ended."""
         at = cell_offset(self._how.number)
         numbers = self._output.array(0, (at + 8 * CELL_NUMBERS,)).view(np.float64)
-        numbers[at // 8 :] = (job.number, row, time.monotonic())
+        cell = numbers[at // 8 :]
+        # The time first: with an older one, the parent could take the new row for one that hangs.
+        cell[2] = time.monotonic()
+        cell[:2] = (job.number, row)
         return int(numbers[0]) == job.loop
 
     def _outputs(self, job: Job, parts: Tuple[Part, ...]) -> List[NDArray[Any]]:
@@ -209,7 +216,7 @@ class Worker:
 
 
 class _Mapped:
-    """A file of shared memory, mapped as far as it is needed."""
+    """A file of shared memory. It is mapped again when it has grown."""
 
     def __init__(self) -> None:
         self._descriptor = -1
@@ -254,19 +261,19 @@ def _write(
     return varying
 
 
-def _said(error: Exception) -> str:
+def _described(error: Exception) -> str:
     message = str(error).strip().rstrip(".")
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def _traceback(error: Exception) -> str:
-    """From the user's function on."""
+    """The traceback, from the user's function on."""
     trace = error.__traceback__
     own = os.path.dirname(__file__)
     while trace is not None and os.path.dirname(trace.tb_frame.f_code.co_filename) == own:
         trace = trace.tb_next
     lines = traceback.format_exception(type(error), error, trace or error.__traceback__)
-    return "".join(lines)[-_SHOWN_TRACEBACK:]
+    return "".join(lines)[-_SHOWN_TRACEBACK_CHARACTERS:]
 
 
 def _runs(process: int) -> bool:
@@ -280,7 +287,7 @@ def _runs(process: int) -> bool:
 
 
 def why_not_sent(function: Function) -> Optional[str]:
-    """Why a function cannot be sent to a process that is not forked; None if it can."""
+    """The reason why a function cannot be sent to a process that is not forked; None if it can be sent."""
     try:
         pickle.dumps(function)
     except Exception as error:
