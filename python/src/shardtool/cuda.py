@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections import deque
-from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .batch import Batch
+from .batches_ahead import BatchesAhead
 from .errors import OptionError, warn
 from .slot_file import SlotMemory
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from .loader import Loader
     from .reader_process import ReaderProcess
 
-#: So many batches are on the device, or on their way, behind the one in use.
-AHEAD = 2
 DTYPES = ("uint8", "float16", "bfloat16", "float32")
 
 
@@ -157,79 +155,59 @@ class Values:
         return images.to(torch.float32).mul_(scale).add_(bias).to(dtype)
 
 
-class DeviceBatches:
-    """One loop's batches: up to :data:`AHEAD` are taken before they are asked for."""
+class DeviceBatches(BatchesAhead["OnDevice"]):
+    """One loop's batches, which are copied to the device before they are asked for."""
 
     def __init__(self, loader: Loader, reader: ReaderProcess, cuda: Cuda, slots: PinnedSlots, values: Values) -> None:
-        self._loader = loader
-        self._reader = reader
+        super().__init__(loader, reader)
         self._cuda = cuda
         self._slots = slots
         self._values = values
-        #: Batches on the device, each with the event that it is ready and what the loader counts when it is delivered.
-        self._queue: Deque[Tuple[Batch, Any, Dict[str, Any]]] = deque()
-        self._is_over = False
-        self._error: Optional[BaseException] = None
         # A loop that was left early may have copies under way, out of slots that the reader fills again now.
         cuda.synchronize()
 
-    @property
-    def is_over(self) -> bool:
-        """The reader is not asked any more."""
-        return self._is_over
+    def _finish(self, taken: OnDevice) -> Batch:
+        self._cuda.hand_over(taken.ready, _tensors(taken.batch))
+        self._loader._count(taken.header)
+        return taken.batch
 
-    def next(self) -> Optional[Batch]:
-        """None: the loop is over. An error comes behind the batches that were good."""
-        while len(self._queue) <= AHEAD and not self._is_over:
-            self._take()
-        if not self._queue:
-            if self._error is not None:
-                raise self._error
-            return None
-        batch, ready, header = self._queue.popleft()
-        self._cuda.hand_over(ready, _tensors(batch))
-        self._loader._count(header)
-        return batch
-
-    def _take(self) -> None:
-        try:
-            received = self._loader._receive(self._reader)
-            if received is None:
-                self._is_over = True
-                return
-            batch, header = received
-            self._queue.append((*self._send(batch), header))
-        except Exception as error:
-            self._error, self._is_over = error, True
-
-    def _send(self, host: Batch) -> Tuple[Batch, Any]:
-        if isinstance(host.images, list):
+    def _begin(self, batch: Batch, header: Dict[str, Any]) -> OnDevice:
+        if isinstance(batch.images, list):
             raise OptionError(
                 "A device takes images of one size: leave out collate='list' and transform='raw', or device."
             )
-        self._values.check(host.images)
+        self._values.check(batch.images)
         is_pinned = self._slots.use(self._reader.memory())
 
         def copy(tensor: Any, in_slot: bool = True) -> Any:
             return self._cuda.copy(tensor if in_slot and is_pinned else self._cuda.pinned(tensor))
 
-        images = copy(host.images)
-        extra_images = {name: copy(tensor) for name, tensor in host.extra_images.items()}
-        masks = {name: copy(tensor) for name, tensor in host.masks.items()}
-        labels = copy(host.labels, in_slot=False)
-        objects = {name: copy(tensor, in_slot=False) for name, tensor in _objects(host).items()}
+        images = copy(batch.images)
+        extra_images = {name: copy(tensor) for name, tensor in batch.extra_images.items()}
+        masks = {name: copy(tensor) for name, tensor in batch.masks.items()}
+        labels = copy(batch.labels, in_slot=False)
+        objects = {name: copy(tensor, in_slot=False) for name, tensor in _objects(batch).items()}
         # Until here the slot is in use.
         self._loader._hold_until(self._cuda.record())
 
-        batch: Batch = Batch([self._cuda.convert(self._values, images), labels, *host[2:]])
-        batch.__dict__.update(host.__dict__)
-        batch.extra_images = {name: self._cuda.convert(self._values, tensor) for name, tensor in extra_images.items()}
-        batch.masks = masks
+        made: Batch = Batch([self._cuda.convert(self._values, images), labels, *batch[2:]])
+        made.__dict__.update(batch.__dict__)
+        made.extra_images = {name: self._cuda.convert(self._values, tensor) for name, tensor in extra_images.items()}
+        made.masks = masks
         points = objects.pop("points", None)
-        batch.__dict__.update(objects)
-        if host.polygons is not None:
-            batch.polygons = host.polygons._replace(points=points)
-        return batch, self._cuda.record()
+        made.__dict__.update(objects)
+        if batch.polygons is not None:
+            made.polygons = batch.polygons._replace(points=points)
+        return OnDevice(made, self._cuda.record(), header)
+
+
+class OnDevice(NamedTuple):
+    """A batch on the device."""
+
+    batch: Batch
+    #: The event after which its tensors are ready.
+    ready: Any
+    header: Dict[str, Any]
 
 
 def _tensors(batch: Batch) -> List[Any]:

@@ -24,7 +24,8 @@ from typing import (
 
 from .attributes import KnownAttributes
 from .batch import Array, Batch, Images, arrays, read_batch
-from .cuda import AHEAD, Cuda, DeviceBatches, PinnedSlots, Values
+from .batches_ahead import AHEAD
+from .cuda import Cuda, DeviceBatches, PinnedSlots, Values
 from .errors import ForkedLoaderError, OptionError, ShardtoolError, StaleIteratorError
 from .for_reader import cores_of_this_rank, options_for_reader, seen_for_reader
 from .held_slots import HeldSlots, no_slot
@@ -32,7 +33,6 @@ from .location import Location, absolute
 from .loop import LoaderIterator
 from .mixture import Mixture
 from .options import LoaderArguments
-from .python_transform.batches import AHEAD as PYTHON_AHEAD
 from .python_transform.batches import PythonBatches, PythonOptions, check_python_options
 from .ranks import rank_sources
 from .reader_process import ReaderProcess
@@ -491,9 +491,7 @@ def _slots(options: Mapping[str, Any]) -> int:
 
 def _slots_in_use(device: str, reuse: bool, python: Optional[PythonOptions]) -> int:
     """Slots beside those of the batches that are made ahead."""
-    if python is not None:
-        return PYTHON_AHEAD
-    if device != "cpu":
+    if device != "cpu" or python is not None:
         return AHEAD
     # A loop still refers to its batch when it requests the next one.
     return 0 if reuse else 1

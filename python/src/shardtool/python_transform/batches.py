@@ -1,16 +1,16 @@
-"""The batches of a loop whose rows go through the user's function."""
+"""The batches of a loop, whose images the user's function transforms."""
 
 from __future__ import annotations
 
 import multiprocessing
 import time
-from collections import deque
-from typing import TYPE_CHECKING, Any, Deque, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..batch import Arrays, Batch
+from ..batches_ahead import AHEAD, BatchesAhead
 from ..errors import BadSampleError, OptionError, PythonTransformError
 from .function import VARYING, Function, Part
 from .output_memory import Region, place_parts
@@ -21,17 +21,15 @@ if TYPE_CHECKING:
     from ..loader import Loader
     from ..reader_process import ReaderProcess
 
-#: Batches that workers are busy with, beside the one that is delivered next.
-AHEAD = 2
-#: Batches that the caller may keep before results are copied, so that the memory of workers does not grow.
+#: Number of batches that the caller may keep. Further batches are copied, so that the shared memory does not grow.
 _KEPT = 4
-#: Jobs of a batch for each worker: with more, workers wait less for each other; each costs some messages.
+#: Number of jobs of a batch for each worker. With more jobs, workers wait less for each other; each costs two messages.
 _JOBS_PER_WORKER = 4
-_MOST_ROWS = 16
+_MOST_ROWS_OF_A_JOB = 16
 
 
 class PythonOptions:
-    """The options of ``python_transform``, and what stays from loop to loop: the workers, and what a result is."""
+    """The options of ``python_transform``, and what all loops share: the workers and the arrays of a result."""
 
     def __init__(
         self,
@@ -45,7 +43,7 @@ class PythonOptions:
         reuse: bool,
     ) -> None:
         if not callable(function):
-            raise OptionError(f"python_transform is a function of an image, not {function!r}.")
+            raise OptionError(f"python_transform is a function that takes an image, not {function!r}.")
         self.function = Function(function)
         self.workers = workers
         self.timeout = timeout
@@ -54,20 +52,20 @@ class PythonOptions:
         self.output = output
         self.with_keys = with_keys
         self.reuse = reuse
-        #: By the shape of images: what the function makes of one.
+        #: The arrays of a result, by the shape of the image.
         self.parts: Dict[Tuple[int, ...], Tuple[Part, ...]] = {}
         self.bad: List[Dict[str, Any]] = []
         self.waited_seconds = 0.0
         self._pool: Optional[Pool] = None
 
     def pool(self) -> Pool:
-        if self._pool is None:
+        if self._pool is None or self._pool.is_closed:
             has_torch = self.output.shows_channels_first
             self._pool = Pool(self.function, self.workers, self.start_method, self.timeout, has_torch)
         return self._pool
 
     def add_to_report(self, report: Dict[str, Any]) -> None:
-        """What the workers did, and the samples that the function failed at."""
+        """Adds the time and deaths of workers, and the samples for which the function failed."""
         report["python_ms"] = self.waited_seconds * 1000
         report["python_workers_replaced"] = 0 if self._pool is None else self._pool.replaced
         report["bad"] += len(self.bad)
@@ -88,123 +86,90 @@ def check_python_options(
     device: str,
     options: Mapping[str, Any],
 ) -> None:
-    """Raises OptionError for options that python_transform does not have, or that do not go with it."""
+    """Raises OptionError for values that are not right, and for options that cannot be combined."""
     if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool) or workers < 1):
-        raise OptionError(f"python_workers is a whole number from 1 on, not {workers!r}.")
+        raise OptionError(f"python_workers is a whole number of at least 1, not {workers!r}.")
     if timeout is not None and not (isinstance(timeout, (int, float)) and timeout > 0):
-        raise OptionError(f"python_timeout is a number of seconds, more than 0, not {timeout!r}.")
+        raise OptionError(f"python_timeout is a number of seconds greater than 0, not {timeout!r}.")
     if start_method is not None and start_method not in multiprocessing.get_all_start_methods():
         methods = ", ".join(multiprocessing.get_all_start_methods())
         raise OptionError(f"python_start_method is one of {methods}, not {start_method!r}.")
     if device != "cpu":
         raise OptionError(
-            f"python_transform gives batches in the memory of the host: remove device={device!r}, and use "
+            f"python_transform makes batches in the memory of the host: remove device={device!r}, and use "
             "pin_memory=True and images.to(device, non_blocking=True)."
         )
     if options.get("mix"):
         raise OptionError(
-            "mix is done before python_transform sees the images: remove mix, and mix the batches in the training loop."
+            "mix would be applied before python_transform: remove mix, and mix the batches in the training loop."
         )
     if options.get("transform") == "raw" or options.get("collate") == "list":
         raise OptionError(
-            "python_transform takes decoded images of one size: remove transform='raw' and collate='list', and let the "
-            "transform crop or resize the images."
+            "python_transform takes decoded images of one size: remove transform='raw' and collate='list', and crop or "
+            "resize the images in the transform."
         )
 
 
 class _Pending:
-    """A batch that workers are busy with. It also stands for the moment when they are done with its slot."""
+    """A batch that workers process. To :class:`HeldSlots` it is the event after which its slot may be filled again."""
 
     def __init__(self, batch: Batch, header: Dict[str, Any], pool: Pool) -> None:
         self.batch = batch
         self.header = header
         self.size = int(header["size"])
-        self.left = self.size
+        self.remaining = self.size
         self.is_finished = False
         self.loop = pool.loop
         self.region: Optional[Region] = None
         self.parts: Tuple[Part, ...] = ()
+        #: By row.
         self.failures: Dict[int, Failure] = {}
         self.varying: Dict[int, Dict[str, NDArray[Any]]] = {}
         self._pool = pool
 
     def query(self) -> bool:
-        """Whether its slot may be filled again."""
+        """Whether the slot may be filled again."""
         return self.is_finished or self._pool.is_closed or self._pool.loop != self.loop
 
     def add(self, done: Done) -> None:
-        self.left -= len(done.rows)
+        self.remaining -= len(done.rows)
         self.failures.update({failure.row: failure for failure in done.failures})
         self.varying.update(done.varying)
 
 
-class PythonBatches:
-    """One loop's batches: workers are busy with :data:`AHEAD` of them before they are asked for."""
+class PythonBatches(BatchesAhead[_Pending]):
+    """One loop's batches, which workers process before they are asked for."""
 
     def __init__(self, loader: Loader, reader: ReaderProcess, options: PythonOptions) -> None:
-        self._loader = loader
-        self._reader = reader
+        super().__init__(loader, reader)
         self._options = options
         self._pool = options.pool()
         options.bad, options.waited_seconds = [], 0.0
-        self._queue: Deque[_Pending] = deque()
         self._jobs: Dict[int, _Pending] = {}
         self._next_job = 0
-        self._is_over = False
-        self._error: Optional[BaseException] = None
+        #: With ``reuse``, the region of the batch that was delivered last.
         self._delivered: Optional[Region] = None
         self._pool.begin_loop(self._key_of)
 
-    @property
-    def is_over(self) -> bool:
-        """The reader is not asked any more."""
-        return self._is_over
-
     def next(self) -> Optional[Batch]:
-        """None: the loop is over. An error comes behind the batches that were good."""
-        try:
-            return self._next()
-        except Exception:
-            raise
-        except BaseException:
-            # Messages of workers may have been lost.
-            self._options.close()
-            raise
-
-    def _next(self) -> Optional[Batch]:
         if self._delivered is not None:
             self._pool.memory.give_back(self._delivered)
             self._delivered = None
-        while len(self._queue) <= AHEAD and not self._is_over:
-            self._take()
-        if not self._queue:
-            if self._error is not None:
-                raise self._error
-            return None
-        pending = self._queue[0]
-        self._wait_for(pending)
-        self._queue.popleft()
-        batch = self._loader._pinned_copy(self._finished(pending))
-        pending.is_finished = True
-        self._loader._count(pending.header)
+        return super().next()
+
+    def _finish(self, taken: _Pending) -> Batch:
+        self._wait_for(taken)
+        batch = self._loader._pinned_copy(self._with_results(taken))
+        taken.is_finished = True
+        self._loader._count(taken.header)
         return batch
 
-    def _take(self) -> None:
-        try:
-            received = self._loader._receive(self._reader)
-            if received is None:
-                self._is_over = True
-                return
-            self._begin(*received)
-        except Exception as error:
-            self._error, self._is_over = error, True
-
-    def _begin(self, batch: Batch, header: Dict[str, Any]) -> None:
+    def _begin(self, batch: Batch, header: Dict[str, Any]) -> _Pending:
         images = header["images"]
         if images is None or header["layout"] != "nhwc" or header["dtype"] != "uint8":
             raise OptionError(
-                "python_transform takes uint8 images [h, w, 3] of one size: leave normalize, toDtype and layout out of "
-                "the transform (python_transform may do that), and collate='list' and transform='raw', too."
+                "python_transform takes uint8 images [h, w, 3] of one size: remove the steps normalize, to_dtype and "
+                "layout from the transform. python_transform can do the same."
             )
         pending = _Pending(batch, header, self._pool)
         self._loader._hold_until(pending)
@@ -216,10 +181,10 @@ class PythonBatches:
             self._options.parts[shape] = parts
         pending.parts = parts
         pending.region = self._pool.memory.take(place_parts(parts, pending.size)[1])
-        rows_of_job = max(1, min(_MOST_ROWS, -(-pending.size // (self._options.workers * _JOBS_PER_WORKER))))
+        rows_of_job = max(1, min(_MOST_ROWS_OF_A_JOB, -(-pending.size // (self._options.workers * _JOBS_PER_WORKER))))
         for start in range(0, pending.size, rows_of_job):
             self._submit(pending, range(start, min(pending.size, start + rows_of_job)))
-        self._queue.append(pending)
+        return pending
 
     def _submit(self, pending: _Pending, rows: Iterable[int]) -> None:
         header, batch = pending.header, pending.batch
@@ -247,7 +212,7 @@ class PythonBatches:
         )
 
     def _more(self, batch: Batch, row: int) -> Dict[str, Any]:
-        """What the function wants of a row beside its image; masks and extra images are in the slot."""
+        """The arguments of the function for a row, except those that workers take from the slot."""
         more: Dict[str, Any] = {}
         for name in self._options.function.parameters:
             if name == "label":
@@ -271,21 +236,21 @@ class PythonBatches:
         return more
 
     def _find_parts(self, pending: _Pending) -> Tuple[Part, ...]:
-        """What the function makes of an image of this shape: of the first sample that it takes."""
+        """The arrays of a result for images of this shape, from the first sample for which the function succeeds."""
         for row in range(pending.size):
-            pending.left = 1
+            pending.remaining = 1
             found: List[Tuple[Part, ...]] = []
             self._submit(pending, (row,))
-            while pending.left > 0:
-                found += [done.parts for done in self._hear() if done.parts is not None]
+            while pending.remaining > 0:
+                found += [done.parts for done in self._receive() if done.parts is not None]
             if found:
-                pending.left, pending.failures = pending.size, {}
+                pending.remaining, pending.failures = pending.size, {}
                 return found[0]
             if pending.batch.valid[row]:
                 self._judge(pending, row, is_last=row == pending.size - 1)
-        raise PythonTransformError("python_transform made an image of no sample of its first batch.")
+        raise PythonTransformError("python_transform failed for all samples of a batch, so its result is unknown.")
 
-    def _hear(self) -> List[Done]:
+    def _receive(self) -> List[Done]:
         answers = self._pool.wait()
         for done in answers:
             pending = self._jobs.get(done.number)
@@ -295,17 +260,17 @@ class PythonBatches:
 
     def _wait_for(self, pending: _Pending) -> None:
         start = time.monotonic()
-        while pending.left > 0:
-            self._hear()
+        while pending.remaining > 0:
+            self._receive()
         self._options.waited_seconds += time.monotonic() - start
-        self._jobs = {number: one for number, one in self._jobs.items() if one is not pending}
+        self._jobs = {number: other for number, other in self._jobs.items() if other is not pending}
 
     def _key_of(self, job: int, row: int) -> str:
         pending = self._jobs.get(job)
         return f"row {row}" if pending is None else str(pending.batch[2][row])
 
     def _judge(self, pending: _Pending, row: int, is_last: bool = False) -> None:
-        """What becomes of a row whose sample the function failed at."""
+        """Raises the error for a row for which the function failed, unless such samples are skipped."""
         failure = pending.failures[row]
         key = pending.batch[2][row]
         name = self._options.function.name
@@ -315,12 +280,12 @@ class PythonBatches:
         if self._options.on_bad == "raise" or is_last:
             raise BadSampleError(
                 f"Sample {key!r} cannot be used: python_transform={name} {failure.reason}. Fix the function, or set "
-                f"on_bad='skip': report() then lists such samples.{traceback}",
+                f"on_bad='skip', with which report() lists such samples.{traceback}",
                 key=key,
             )
 
-    def _finished(self, pending: _Pending) -> Batch:
-        """The batch as the caller gets it."""
+    def _with_results(self, pending: _Pending) -> Batch:
+        """The batch for the caller."""
         assert pending.region is not None
         memory, region = self._pool.memory, pending.region
         batch, valid = pending.batch, np.array(pending.batch.valid)
@@ -397,12 +362,12 @@ def _joined(pending: _Pending) -> Dict[str, Any]:
 
 
 def _converted(value: Any, to: Arrays) -> Any:
-    """A value with all of its arrays as the caller wants them."""
+    """The value, with its arrays converted to the output of the loader."""
     if isinstance(value, np.ndarray):
         try:
             return to.values(value)
         except TypeError:
-            # torch has no such dtype.
+            # torch does not have this dtype.
             return value
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*(_converted(one, to) for one in value))
