@@ -1,4 +1,4 @@
-"""The user's own Python function, per sample, behind the reader: worker processes that share memory with this one.
+"""Worker processes that call the user's function for each sample and share memory with this process.
 
 ```
 reader ─slot─► batches.py ─jobs─► pool.py ─socket─► worker.py ─calls─► function.py
@@ -6,6 +6,6 @@ reader ─slot─► batches.py ─jobs─► pool.py ─socket─► worker.py 
                     └────── output_memory.py ◄─results──┘
 ```
 
-Pixels stay in shared memory: a worker maps the reader's slots, and writes what the function returns into memory that
-this process has mapped. Only what is small goes over sockets: which rows, their seeds, labels, fields and boxes.
+Pixels stay in shared memory: a worker maps the reader's slots, and writes the results of the function to memory that
+this process has mapped. Sockets carry only small values: row numbers, seeds, labels, fields and boxes.
 """

@@ -1,4 +1,4 @@
-"""The user's function: what it takes, what its random numbers are, and what it returns."""
+"""The user's function: its parameters, the seeds of its random numbers, and its results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..errors import OptionError
 
-#: Parameters that a function may have beside the image, by name.
+#: Names of the parameters that a function may have in addition to the image.
 PARAMETERS = (
     "label",
     "key",
@@ -29,13 +29,13 @@ PARAMETERS = (
     "keypoints",
 )
 
-#: Results that vary in length from sample to sample.
+#: Results with a row for each object, so that their length varies from sample to sample.
 VARYING = ("boxes", "box_labels", "box_rows", "keypoints")
 
-#: Results by name that are dictionaries of arrays.
+#: Results that are dictionaries of arrays.
 _GROUPS = ("masks", "extra_images")
 
-#: Numbers of channels by which the last axis of an array is known to be channels.
+#: If the last axis of an image has one of these lengths, it is the axis of channels.
 _CHANNELS = (1, 3, 4)
 
 
@@ -44,13 +44,13 @@ class ResultError(Exception):
 
 
 class Part(NamedTuple):
-    """One array of a result, which each sample has in this shape and dtype."""
+    """One array of a result. Its shape and dtype are the same for all samples."""
 
     #: Path in the result, such as ("image",) or ("masks", "seg.png").
     path: Tuple[str, ...]
     dtype: str
     shape: Tuple[int, ...]
-    #: An image [h, w, channels] of NumPy or Pillow, which torch gets as [channels, h, w].
+    #: An image [h, w, channels] of NumPy or Pillow. As a tensor it is shown as [channels, h, w].
     is_channels_last: bool
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ class Part(NamedTuple):
 
 
 class Function:
-    """Calls the user's function with what it wants, and makes arrays of what it returns."""
+    """Calls the user's function with the arguments that it has parameters for."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -66,17 +66,17 @@ class Function:
         modules = {kind.__module__.partition(".")[0] for kind in type(function).__mro__}
         self._is_albumentations = "albumentations" in modules
         self._takes_pillow = not modules.isdisjoint(("torchvision", "timm"))
-        #: Names of parameters beside the image.
+        #: Names of the parameters in addition to the image.
         self.parameters: Tuple[str, ...] = ()
         if not self._is_albumentations and not self._takes_pillow:
             self.parameters = _parameters(function, self.name)
 
     def wants(self, name: str) -> bool:
-        """Whether the function is to get this beside the image."""
+        """Whether the function takes this in addition to the image."""
         return name in self.parameters or (self._is_albumentations and name == "masks")
 
     def __call__(self, image: NDArray[Any], seed: int, more: Dict[str, Any]) -> Dict[Tuple[str, ...], Any]:
-        """What the function makes of a sample, by path. Its generators are seeded first."""
+        """The results for a sample, by path. Seeds the generators first."""
         has_torch = "torch" in sys.modules
         _seed_generators(seed)
         result = self._call(image, seed, more)
@@ -108,15 +108,15 @@ def _parameters(function: Callable[..., Any], name: str) -> Tuple[str, ...]:
             wanted.append(parameter.name)
         elif parameter.default is parameter.empty:
             raise OptionError(
-                f"python_transform={name} has a parameter {parameter.name!r}, for which there is nothing: its first "
-                f"parameter is the image, and the others may be {', '.join(PARAMETERS)}."
+                f"python_transform={name} has a parameter {parameter.name!r}, which is unknown: the first parameter is "
+                f"the image, and the names of others are {', '.join(PARAMETERS)}."
             )
     return tuple(wanted)
 
 
 def _call_albumentations(function: Any, image: NDArray[Any], seed: int, more: Dict[str, Any]) -> Any:
     if hasattr(function, "set_random_seed"):
-        # Its versions from 1.4.19 on have generators of their own.
+        # From version 1.4.19 on, each pipeline has its own generators.
         function.set_random_seed(seed & 0xFFFFFFFF)
     masks = more.get("masks") or {}
     given = {"image": image, **({"masks": list(masks.values())} if masks else {})}
@@ -133,7 +133,7 @@ def _seed_generators(seed: int) -> None:
     np.random.seed([seed >> 32, seed & 0xFFFFFFFF])
     torch: Any = sys.modules.get("torch")
     if torch is not None:
-        # Not manual_seed: it seeds GPUs, too.
+        # Not torch.manual_seed, which seeds GPUs too.
         torch.default_generator.manual_seed(seed)
 
 
@@ -152,16 +152,16 @@ def _by_path(result: Any) -> Dict[Tuple[str, ...], Any]:
 
 
 def to_array(path: Tuple[str, ...], value: Any) -> Tuple[NDArray[Any], bool]:
-    """A result as an array of NumPy; and whether it is an image whose last axis is channels."""
+    """A result as a NumPy array, and whether it is an image whose last axis is channels."""
     is_tensor = type(value).__module__.partition(".")[0] in ("torch", "torchvision") and hasattr(value, "detach")
     try:
         array = value.detach().cpu().numpy() if is_tensor else np.asarray(value)
     except (TypeError, ValueError) as error:
-        raise ResultError(f"its {'.'.join(path)} cannot become an array of NumPy ({error})") from None
+        raise ResultError(f"its {'.'.join(path)} cannot be converted to a NumPy array ({error})") from None
     if array.dtype.kind not in "biufc":
         raise ResultError(
-            f"it returned {type(value).__name__} as {'.'.join(path)}; return an array of numbers, a tensor or an image "
-            "of Pillow"
+            f"it returned {type(value).__name__} as {'.'.join(path)}; return an array of numbers, a tensor or a Pillow "
+            "image"
         )
     is_image = not is_tensor and path[0] in ("image", "extra_images")
     return array, is_image and array.ndim == 3 and array.shape[-1] in _CHANNELS

@@ -1,4 +1,4 @@
-"""Messages between this process and a worker: pickles over a socket, and descriptors of shared memory."""
+"""Messages between the parent and a worker: pickled objects and file descriptors, over a socket."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PIECE_BYTES = 1 << 16
 
 
 class Outgoing:
-    """Messages on their way: what the socket does not take now waits."""
+    """Messages to send. They wait here while the socket is full."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -28,7 +28,7 @@ class Outgoing:
         return bool(self._waiting)
 
     def flush(self) -> None:
-        """Sends what the socket takes. Raises OSError if nobody is at its other end."""
+        """Sends as much as the socket takes. Raises OSError if the other end is closed."""
         while self._waiting:
             rest, descriptors = self._waiting[0]
             ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
@@ -43,7 +43,7 @@ class Outgoing:
 
 
 class Incoming:
-    """Messages that arrive in pieces, and the descriptors that came with them."""
+    """Received messages, which may arrive in pieces, and their file descriptors."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -51,7 +51,7 @@ class Incoming:
         self.descriptors: Deque[int] = deque()
 
     def read(self) -> bool:
-        """Reads a piece. False at the end of the stream."""
+        """Reads a piece. Returns False at the end of the stream."""
         space = socket.CMSG_LEN(4 * array.array("i").itemsize)
         piece, ancillary, _, _ = self._connection.recvmsg(_PIECE_BYTES, space)
         for level, kind, data in ancillary:

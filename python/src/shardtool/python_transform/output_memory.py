@@ -1,4 +1,4 @@
-"""Shared memory that workers write results into, and which batches of it are in use."""
+"""Shared memory for the results of workers, and which of its regions are in use."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .function import Part
 
 _ALIGNMENT = 64
 _PAGE_BYTES = 4096
-#: Numbers that a worker keeps of what it is doing: the job, the row, and since when.
+#: Numbers that a worker writes when it begins a row: the job, the row and the time.
 CELL_NUMBERS = 3
 
 
 def place_parts(parts: Sequence[Part], rows: int) -> Tuple[List[int], int]:
-    """Where each part of a batch begins, and the bytes of all."""
+    """The offset of each part of a batch, and the total number of bytes."""
     offsets, end = [], 0
     for part in parts:
         offsets.append(end)
@@ -29,19 +29,19 @@ def place_parts(parts: Sequence[Part], rows: int) -> Tuple[List[int], int]:
 
 
 def cell_offset(worker: int) -> int:
-    """Where the numbers of a worker are, in float64: behind the number of the loop."""
+    """Offset of the numbers of a worker, in bytes. The number of the loop comes first. All are float64."""
     return 8 * (1 + CELL_NUMBERS * worker)
 
 
 class Region(NamedTuple):
-    """Memory of one batch."""
+    """The memory of one batch."""
 
     offset: int
     bytes: int
 
 
 class OutputMemory:
-    """A file without a name that workers map: the number of the loop, the cells of workers, and regions of batches."""
+    """An unnamed file that workers map: the number of the loop, the numbers of each worker, and regions for batches."""
 
     def __init__(self, workers: int) -> None:
         self.descriptor = create_slot_file()
@@ -51,14 +51,14 @@ class OutputMemory:
         self._free: List[Region] = []
         #: Regions that workers write to, or whose batch is valid only until the next one.
         self._taken: Set[Region] = set()
-        #: Regions of batches that the caller has, with the owners of their arrays.
+        #: Regions of batches that the caller still refers to, with the owners of their arrays.
         self._delivered: Dict[Region, Any] = {}
         self.numbers: NDArray[np.float64] = self._memory.array(0, "float64", (self._end // 8,))
         weakref.finalize(self, os.close, self.descriptor)
 
     @property
     def delivered(self) -> int:
-        """Batches whose arrays somebody still has."""
+        """Number of batches whose arrays are still referred to."""
         self._collect()
         return len(self._delivered)
 
@@ -85,7 +85,7 @@ class OutputMemory:
         return self._memory.array(offset, part.dtype, (rows, *part.shape), owner)
 
     def deliver(self, region: Region) -> Any:
-        """The owner that the arrays of a delivered batch have: the region is free when it is gone."""
+        """The owner for the arrays of a delivered batch. When the owner is collected, the region is free."""
         owner = self._memory.owner()
         self._taken.discard(region)
         self._delivered[region] = weakref.ref(owner)
