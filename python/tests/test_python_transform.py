@@ -236,6 +236,7 @@ def test_batches_of_buckets_have_the_sizes_of_their_images(tmp_path):
     [
         (lambda odd: {"boxes": np.zeros((2, 4)), "box_labels": np.zeros(1 + odd)}, "2 boxes and 1 box_labels"),
         (lambda odd: {"boxes": np.zeros((2, 4))} if odd else {}, "returned .* and .* for another sample of its batch"),
+        (lambda odd: {"boxes": np.zeros((1, 4 + odd))}, r"boxes of shapes \[n, 4\] and \[n, 5\]"),
         (lambda _: {"boxes": [print]}, "it returned list as boxes"),
     ],
 )
@@ -365,7 +366,7 @@ def test_a_local_function_cannot_be_spawned_and_the_error_says_what_to_do(small)
         ({"python_start_method": "clone"}, "python_start_method is one of"),
         ({"mix": {"name": "mixup", "alpha": 1}}, "mix would be applied before"),
         ({"collate": "list"}, "decoded images of one size"),
-        ({"function": None}, "belong to python_transform"),
+        ({"function": None}, "need python_transform"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(small, options, message):

@@ -352,6 +352,13 @@ def _joined(pending: _Pending) -> Dict[str, Any]:
     for name in names:
         arrays = [varying[name] for varying in rows if varying and len(varying[name]) > 0]
         before = getattr(pending.batch, name)
+        shapes = {array.shape[1:] for array in arrays}
+        if len(shapes) > 1:
+            given = " and ".join(str(["n", *shape]).replace("'", "") for shape in sorted(shapes))
+            raise PythonTransformError(
+                f"python_transform returned {name} of shapes {given} for samples of one batch: "
+                "return arrays that differ only in the number of rows."
+            )
         if arrays:
             joined[name] = np.concatenate(arrays).astype(arrays[0].dtype if before is None else before.dtype)
         else:

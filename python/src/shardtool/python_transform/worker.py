@@ -191,8 +191,6 @@ class Worker:
             except ResultError as error:
                 failures.append(Failure(row, f"{error}", "", is_fatal=True))
             except Exception as error:
-                for output in outputs:
-                    output[row] = 0
                 failures.append(Failure(row, f"raised {_described(error)}", _traceback(error), is_fatal=False))
         self._begin(job, -1)
         return Done(job.number, job.rows, tuple(failures), varying, found)
