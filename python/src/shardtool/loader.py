@@ -24,7 +24,7 @@ from typing import (
 
 from .attributes import KnownAttributes
 from .batch import Array, Batch, Images, arrays, read_batch
-from .batches_ahead import AHEAD
+from .batches_ahead import AHEAD, BatchesAhead
 from .cuda import Cuda, DeviceBatches, PinnedSlots, Values
 from .errors import ForkedLoaderError, OptionError, ShardtoolError, StaleIteratorError
 from .for_reader import cores_of_this_rank, options_for_reader, seen_for_reader
@@ -78,10 +78,10 @@ class Loader(KnownAttributes, Generic[Array, Images]):
     (HF_TOKEN, HF_ENDPOINT); ``storage`` says how it is asked
     (``endpoint_url``, ``region``, ``unsigned``, ``requester_pays``), and what is left out comes from the environment.
 
-    ``python_transform`` is a function of your own (or one of albumentations or torchvision) that ``python_workers``
-    processes call with each image, behind ``transform``; see docs/python-transform.md. A sample that takes longer than
-    ``python_timeout`` seconds is a bad sample. ``python_start_method`` is how the processes start ("fork", "spawn",
-    "forkserver"). Default: that of multiprocessing.
+    ``python_transform`` is any function, or a pipeline of albumentations or torchvision. After ``transform``,
+    ``python_workers`` processes call it with each image; see docs/python-transform.md. A sample that takes longer than
+    ``python_timeout`` seconds is a bad sample. ``python_start_method`` is the way to start the processes ("fork",
+    "spawn" or "forkserver"). Default: that of multiprocessing.
 
     The child starts when something is first asked of it. It belongs to the process that made the loader: in a forked
     one every use raises :class:`ForkedLoaderError`.
@@ -216,7 +216,9 @@ class Loader(KnownAttributes, Generic[Array, Images]):
             )
             self._arrays = arrays("numpy")
         elif (python_workers, python_timeout, python_start_method) != (None, None, None):
-            raise OptionError("python_workers, python_timeout and python_start_method belong to python_transform.")
+            raise OptionError(
+                "python_workers, python_timeout and python_start_method need python_transform: set it, or remove them."
+            )
         self._with_keys = with_keys
         self._reuse = reuse
         self._options = options_for_reader(options, _slots_in_use(device, reuse, self._python))
@@ -419,8 +421,8 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         self._has_delivered = False
         return reader
 
-    def _batches(self, reader: ReaderProcess) -> Optional[Union[DeviceBatches, PythonBatches]]:
-        """What does more with the batches of a loop: takes them to a device, or through the user's function."""
+    def _batches_ahead(self, reader: ReaderProcess) -> Optional[BatchesAhead[Any]]:
+        """Takes the batches of a loop to a device or through the user's function. None if they need neither."""
         if self._python is not None:
             return PythonBatches(self, reader, self._python)
         if self._values is None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Generic, Optional, Union
+from typing import TYPE_CHECKING, Any, Generic, Optional
 
 from .batch import Array, Batch, Images
 from .errors import StaleIteratorError
 
 if TYPE_CHECKING:
-    from .cuda import DeviceBatches
+    from .batches_ahead import BatchesAhead
     from .loader import Loader
-    from .python_transform.batches import PythonBatches
     from .reader_process import ReaderProcess
 
 
@@ -22,7 +21,7 @@ class LoaderIterator(Generic[Array, Images]):
         self._loader = loader
         self._number = number
         self._reader: Optional[ReaderProcess] = None
-        self._more_batches: Optional[Union[DeviceBatches, PythonBatches]] = None
+        self._batches_ahead: Optional[BatchesAhead[Any]] = None
         self._over = False
         self._turn = threading.RLock()
 
@@ -47,12 +46,12 @@ class LoaderIterator(Generic[Array, Images]):
         loader = self._loader
         loader._check_process()
         closes = loader._closes
-        is_over = self._more_batches is not None and self._more_batches.is_over
+        is_over = self._batches_ahead is not None and self._batches_ahead.is_over
         if loader._loops != self._number or (self._reader is not None and self._reader.is_closed and not is_over):
             raise StaleIteratorError("This loop cannot go on: the loader was closed since, or another loop has begun.")
         if self._reader is None:
             self._reader = loader._begin(closes)
-            self._more_batches = loader._batches(self._reader)
-        if self._more_batches is not None:
-            return self._more_batches.next()
+            self._batches_ahead = loader._batches_ahead(self._reader)
+        if self._batches_ahead is not None:
+            return self._batches_ahead.next()
         return loader._next_batch(self._reader)
