@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
 import { openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { CONTROL_WORD } from '#reader/loader-control';
 import { packedPhotos, packedSmall } from './datasets.js';
 import { TIMES } from './repetitions.js';
+import { runningThreads } from './running-threads.js';
 
 const shards = await packedSmall({ samples: 60 }, { maxShardSamples: 10 });
 const OPTIONS = {
@@ -295,13 +295,12 @@ test('a shard that is cut under the reader ends the loop with an error that name
 
 test('loaders one after the other leave no thread behind', async () => {
   await using dataset = await openDataset(shards);
-  const threads = () => readdirSync('/proc/self/task').length;
   let after = 0;
   for (let i = 0; i < 3; i++) {
     const loader = dataset.loader({ ...OPTIONS, epochsPerLoop: 1, workers: 3 });
     for await (const _ of loader);
     await loader.close();
-    if (i === 0) after = threads();
+    if (i === 0) after = runningThreads();
   }
-  expect(threads()).toBeLessThanOrEqual(after + 1);
+  expect(runningThreads()).toBeLessThanOrEqual(after + 1);
 });

@@ -1,9 +1,9 @@
-import { readdirSync } from 'node:fs';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { type Dataset, type Loader, type LoaderOptions, openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { packedSmall } from './datasets.js';
 import { TIMES } from './repetitions.js';
+import { runningThreads } from './running-threads.js';
 
 const shards = await packedSmall({ samples: 48, classes: 2 }, { maxShardSamples: 12 });
 const transform = [{ name: 'resize', size: [24, 24] }] as const;
@@ -13,8 +13,6 @@ const MOMENTS = 100;
 /** `npm run test:long` tries them all, `npm test` every ninth: even and odd ones. */
 const STRIDE = Math.ceil((MOMENTS / 12) * TIMES);
 const tried = Array.from({ length: Math.ceil(MOMENTS / STRIDE) }, (_, i) => i * STRIDE);
-
-const threads = () => readdirSync('/proc/self/task').length;
 
 /** Milliseconds from asking for the first batch until it is there. */
 async function startTime(dataset: Dataset): Promise<number> {
@@ -44,7 +42,7 @@ async function loopUntilStopped(loader: Loader): Promise<unknown> {
 test('an abort at any moment ends the loop with its reason, and the workers', async () => {
   await using dataset = await openDataset(shards);
   const startMs = await startTime(dataset);
-  const before = threads();
+  const before = runningThreads();
   const blocks = { shuffleUnit: 'chunk', streams: 2, blockSamples: 4 } as const;
   const abortAt = async (k: number): Promise<void> => {
     const controller = new AbortController();
@@ -55,21 +53,21 @@ test('an abort at any moment ends the loop with its reason, and the workers', as
     expect(await ended).toEqual(new Error(`moment ${k}`));
   };
   for (let at = 0; at < tried.length; at += 4) await Promise.all(tried.slice(at, at + 4).map(abortAt));
-  expect(threads()).toBeLessThanOrEqual(before);
+  expect(runningThreads()).toBeLessThanOrEqual(before);
 });
 
 test('a signal that is aborted already begins nothing', async () => {
   await using dataset = await openDataset(shards);
-  const before = threads();
+  const before = runningThreads();
   const loader = dataset.loader({ ...endless, signal: AbortSignal.abort(new Error('before')) });
   expect(await loopUntilStopped(loader)).toEqual(new Error('before'));
-  expect(threads()).toBe(before);
+  expect(runningThreads()).toBe(before);
 });
 
 test('closing at any moment ends the loop, and the next loop of the same loader is a whole one', async () => {
   await using dataset = await openDataset(shards);
   const startMs = await startTime(dataset);
-  const before = threads();
+  const before = runningThreads();
   const loader = dataset.loader(endless);
   for (let k = 0; k < MOMENTS; k += 3 * STRIDE) {
     const ended = loopUntilStopped(loader);
@@ -83,13 +81,13 @@ test('closing at any moment ends the loop, and the next loop of the same loader 
     await next.return!(undefined);
     await closing;
   }
-  expect(threads()).toBeLessThanOrEqual(before);
+  expect(runningThreads()).toBeLessThanOrEqual(before);
 });
 
 test('leaving a loop at any moment ends the workers', async () => {
   await using dataset = await openDataset(shards);
   const startMs = await startTime(dataset);
-  const before = threads();
+  const before = runningThreads();
   for (let k = 0; k < MOMENTS; k += 3 * STRIDE) {
     const iterator = dataset.loader(endless)[Symbol.asyncIterator]();
     const first = iterator.next();
@@ -97,12 +95,12 @@ test('leaving a loop at any moment ends the workers', async () => {
     expect(await iterator.return!(undefined)).toEqual({ value: undefined, done: true });
     expect((await first).value!.size).toBe(8);
   }
-  expect(threads()).toBeLessThanOrEqual(before);
+  expect(runningThreads()).toBeLessThanOrEqual(before);
 });
 
 test('an error at any read ends the loop with it, and the next loop of the same loader reads again', async () => {
   await using dataset = await openDataset(shards);
-  const before = threads();
+  const before = runningThreads();
   const { files } = dataset;
   const calls = { index: files.index.bind(files), read: files.read.bind(files) };
   let left = Number.POSITIVE_INFINITY;
@@ -135,7 +133,7 @@ test('an error at any read ends the loop with it, and the next loop of the same 
       break;
     }
     loader.setEpoch(0);
-    expect(threads()).toBeLessThanOrEqual(before);
+    expect(runningThreads()).toBeLessThanOrEqual(before);
   }
   expect(failures).toBeGreaterThan(8);
   await loader.close();
