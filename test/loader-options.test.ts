@@ -18,9 +18,8 @@ function typeOf(entry: OptionEntry): string {
     case 'choice':
       return entry.values.map((value) => `'${value}'`).join(' | ');
     case 'whole':
-    case 'bytes':
       return 'number';
-    case 'size':
+    case 'bytes':
       return 'number | string';
     case 'texts':
       return 'readonly string[]';
@@ -40,8 +39,8 @@ function pythonTypeOf(entry: LoaderOption): string {
   if (entry.kind === 'choice') return `Literal[${entry.values.map((value) => `'${value}'`).join(', ')}]`;
   if (entry.kind === 'texts') return 'Sequence[str]';
   if (entry.kind === 'classes') return 'Sequence[str | int]';
-  if (entry.kind === 'size') return 'int | str';
-  return entry.kind === 'whole' || entry.kind === 'bytes' ? 'int' : 'str';
+  if (entry.kind === 'bytes') return 'int | str';
+  return entry.kind === 'whole' ? 'int' : 'str';
 }
 
 function snake(name: string): string {

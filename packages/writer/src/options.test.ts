@@ -11,12 +11,20 @@ test('an option that is omitted or undefined has its default', () => {
   expect(checked.workers).toBeGreaterThan(0);
 });
 
+test('a size is a number of bytes, or a text with a unit', () => {
+  const { maxShardBytes, planMemory } = checkOptions({ maxShardBytes: '64MiB', planMemory: 1000 });
+  expect({ maxShardBytes, planMemory }).toEqual({ maxShardBytes: 64 * 2 ** 20, planMemory: 1000 });
+});
+
 test('an invalid option is an error that names it', () => {
   const wrong = (options: object, name: string) => {
     expect(() => checkOptions(options)).toThrow(OptionError);
     expect(() => checkOptions(options)).toThrow(name);
   };
   wrong({ maxShardBytes: 0 }, 'maxShardBytes');
+  wrong({ maxShardBytes: '0' }, 'maxShardBytes');
+  wrong({ planMemory: '2GiB' }, 'planMemory');
+  wrong({ maxSampleBytes: '1 sheep' }, 'maxSampleBytes');
   wrong({ seed: -1 }, 'seed');
   wrong({ format: 'zip' }, 'format');
   wrong({ name: '../x' }, 'name');

@@ -27,15 +27,15 @@ export interface OutputOptions {
   lmdbValues?: LmdbValues | undefined;
   /** Indexes for other loaders, which need tar shards: `wids` for webdataset, `dali` for NVIDIA DALI. */
   index?: readonly OtherIndex[] | undefined;
-  /** Maximum size of a shard in bytes, measured as a tar. When images are re-encoded, source bytes are counted. */
-  maxShardBytes?: number | undefined;
+  /** Maximum size of a shard, in bytes or as a text such as `256MiB`, measured as a tar. When images are re-encoded, source bytes are counted. */
+  maxShardBytes?: number | string | undefined;
   /** Maximum number of samples in a shard. */
   maxShardSamples?: number | undefined;
   /**
-   * Maximum size of a sample in bytes, all fields together. A larger sample is an error. Tars take large fields in
+   * Maximum size of a sample, all fields together, in bytes or as a text such as `4GiB`. A larger sample is an error. Tars take large fields in
    * pieces.
    */
-  maxSampleBytes?: number | undefined;
+  maxSampleBytes?: number | string | undefined;
   /** Prefix of the shard names: `train` gives `train-000000.tar`. */
   name?: string | undefined;
   /**
@@ -145,10 +145,10 @@ export interface PackOptions extends OutputOptions {
   /** Share of samples that may be bad before the pack stops with an error. */
   maxBad?: number | undefined;
   /**
-   * Memory limit in bytes for the paths, sizes and times of the source's files during planning. Beyond it they are
+   * Memory limit, in bytes or as a text such as `64MiB`, for the paths, sizes and times of the source's files during planning. Beyond it they are
    * written to disk.
    */
-  planMemory?: number | undefined;
+  planMemory?: number | string | undefined;
   /**
    * Number of concurrent file requests. Default: if the source is on a fast local disk, the number of workers.
    * Otherwise up to 256, adjusted to the number that gives the highest rate.

@@ -194,7 +194,7 @@ class Dataset(KnownAttributes, Generic[Image]):
         layout: Optional[str] = None,
         features: Optional[Mapping[str, str]] = None,
         exclude_keys: Optional[Iterable[str]] = None,
-        max_sample_bytes: Optional[int] = None,
+        max_sample_bytes: Optional[Union[int, str]] = None,
         storage: Optional[Mapping[str, Any]] = None,
     ) -> None:
         self._target_transform = target_transform

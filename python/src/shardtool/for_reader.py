@@ -131,7 +131,7 @@ def seen_for_reader(
     layout: str | None,
     features: Mapping[str, str] | None,
     exclude_keys: Iterable[str] | None,
-    max_sample_bytes: int | None,
+    max_sample_bytes: int | str | None,
     storage: Mapping[str, Any] | None,
 ) -> Dict[str, Any]:
     """What is seen of a place, and how it is asked, as the reader has it."""

@@ -172,7 +172,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         exclude_keys: Optional[Iterable[str]] = None,
         layout: Optional[str] = None,
         features: Optional[Mapping[str, str]] = None,
-        max_sample_bytes: Optional[int] = None,
+        max_sample_bytes: Optional[Union[int, str]] = None,
         storage: Optional[Mapping[str, Any]] = None,
         python_transform: Optional[Callable[..., Any]] = None,
         python_workers: Optional[int] = None,

@@ -61,7 +61,7 @@ class _CommonOptions(TypedDict, total=False):
     aspect_buckets: Buckets | None
     #: With ``aspect_buckets``: most bytes of encoded samples that wait for their batch longer than the block that they
     #: came in. Default 256 MiB.
-    hold_bytes: int | None
+    hold_bytes: int | str | None
     #: An epoch is exactly this many samples of the endless sequence of passes; with ``weights``, this many are shared
     #: out.
     samples_per_epoch: int | None
@@ -116,8 +116,9 @@ class _CommonOptions(TypedDict, total=False):
     #: Decodes crops of JPEGs by the crop indexes of shards that have them (``pack --index crops``): the pixels are the
     #: same, sooner. Default: where reads are quick, since a crop index is more to fetch. True: also from afar.
     crop_index: bool | None
-    #: Most memory for encoded samples, in bytes. Default: half of the machine's memory.
-    read_buffer_bytes: int | None
+    #: Maximum memory for encoded samples: a number of bytes, or a str such as ``"4GiB"``. Default: half of the
+    #: machine's memory.
+    read_buffer_bytes: int | str | None
     #: Blocks that are being read at once. Default: 4 on a local disk, elsewhere as many as bring more bytes a second.
     read_concurrency: int | None
     #: A folder on a local disk (or in memory) that keeps what was fetched, for all processes and all datasets.
@@ -148,7 +149,7 @@ class Seen(TypedDict, total=False):
     exclude_keys: Iterable[str] | None
     layout: str | None
     features: Mapping[str, str] | None
-    max_sample_bytes: int | None
+    max_sample_bytes: int | str | None
     storage: Mapping[str, Any] | None
 
 
@@ -213,11 +214,11 @@ class WriterOptions(TypedDict, total=False):
     lmdb_values: Literal["sample", "image"] | None
     #: Indexes for other loaders of tars.
     index: Sequence[Literal["wids", "dali", "crops"]] | None
-    #: Most bytes of a shard, as a tar. Default 256 MiB.
-    max_shard_bytes: int | None
+    #: Maximum size of a shard, measured as a tar: a number of bytes, or a str such as ``"64MiB"``. Default: 256 MiB.
+    max_shard_bytes: int | str | None
     max_shard_samples: int | None
     #: A larger sample is an error. Default 1 GiB.
-    max_sample_bytes: int | None
+    max_sample_bytes: int | str | None
     #: In front of the numbers: ``train`` gives ``train-000000.tar``.
     name: str | None
     #: Removes what an earlier pack or writer left in the folder, and nothing else; with ``part``, what that part wrote.

@@ -47,7 +47,7 @@ export function checkGiven<Entries extends OptionTable>(
     const value = (given as Readonly<Record<string, unknown>>)[name];
     if (value === undefined) return [name, 'default' in entry ? copied(entry.default) : undefined];
     const at = faultIn(entry, value, own[name]);
-    if (at === null) return [name, entry.kind === 'size' ? parseSize(String(value)) : value];
+    if (at === null) return [name, entry.kind === 'bytes' ? bytesOf(value) : value];
     const [place, wrong] = at === 'whole' ? [name, value] : [`${name}.${at}`, (value as readonly unknown[])[at]];
     const must = at === 'whole' ? allowed(entry) : allowedPart(entry);
     throw new OptionError({}, `${owner.wrong(place)}: it ${must}, and not ${shown(wrong)}.`);
@@ -73,12 +73,10 @@ export function allowed(entry: OptionEntry): string {
     case 'whole':
     case 'bytes': {
       const { from, to, isEndless } = entry;
-      const what = entry.kind === 'bytes' ? 'a whole number of bytes' : 'a whole number';
+      const what = entry.kind === 'bytes' ? 'a number of bytes, or a text such as "256MiB",' : 'a whole number';
       const range = to === undefined ? `from ${from} on` : `from ${from} to ${to.toLocaleString('en-US')}`;
       return `is ${what} ${range}${isEndless ? ', or Infinity' : ''}`;
     }
-    case 'size':
-      return 'is a number of bytes, or text as 200GB';
     case 'seconds':
       return `is more than 0 and at most ${entry.to.toLocaleString('en-US')} seconds`;
     case 'share':
@@ -128,10 +126,10 @@ function faultIn(entry: OptionEntry, value: unknown, own: ((value: unknown) => b
     case 'choices':
       return each((part) => entry.values.includes(part as string));
     case 'whole':
-    case 'bytes':
-      return whole(isWhole(value, entry.from, entry.to) || (entry.isEndless === true && value === Infinity));
-    case 'size':
-      return whole((typeof value === 'number' || typeof value === 'string') && isWhole(parseSize(String(value)), 1));
+    case 'bytes': {
+      const number = entry.kind === 'bytes' ? bytesOf(value) : value;
+      return whole(isWhole(number, entry.from, entry.to) || (entry.isEndless === true && value === Infinity));
+    }
     case 'seconds':
       return whole(typeof value === 'number' && value > 0 && value <= entry.to);
     case 'share':
@@ -150,6 +148,11 @@ function faultIn(entry: OptionEntry, value: unknown, own: ((value: unknown) => b
     case 'own':
       return whole(own!(value));
   }
+}
+
+/** A size as a number of bytes; undefined for a text that is not a size. */
+function bytesOf(value: unknown): unknown {
+  return typeof value === 'string' ? parseSize(value) : value;
 }
 
 function isWhole(value: unknown, from: number, to = Number.MAX_SAFE_INTEGER): boolean {

@@ -44,7 +44,7 @@ export type OptionEntry = About &
     | { readonly kind: 'switch'; readonly default?: boolean }
     | { readonly kind: 'choice'; readonly values: readonly string[]; readonly default?: string }
     | { readonly kind: 'choices'; readonly values: readonly string[]; readonly default: readonly string[] }
-    /** A whole number; `bytes` may be written as 64MiB on the command line. `to` is included; `isEndless` allows Infinity too. */
+    /** A whole number. `bytes` may also be a text such as `64MiB`. `to` is included; `isEndless` allows Infinity too. */
     | {
         readonly kind: 'whole' | 'bytes';
         readonly from: number;
@@ -52,8 +52,6 @@ export type OptionEntry = About &
         readonly isEndless?: boolean;
         readonly default?: number;
       }
-    /** A number of bytes from 1 on, everywhere also written as 64MiB. */
-    | { readonly kind: 'size' }
     /** More than 0, in a program also a part of one. `to` is included. */
     | { readonly kind: 'seconds'; readonly to: number; readonly default: number }
     /** From 0 to 1, also written as 1%. */
@@ -85,9 +83,9 @@ export type OptionValue<Entry extends OptionEntry> = Entry extends { kind: 'swit
     ? Value
     : Entry extends { kind: 'choices'; values: readonly (infer Value)[] }
       ? Value[]
-      : Entry extends { kind: 'whole' | 'bytes' | 'seconds' | 'share' }
+      : Entry extends { kind: 'whole' | 'seconds' | 'share' }
         ? number
-        : Entry extends { kind: 'size' }
+        : Entry extends { kind: 'bytes' }
           ? number | string
           : Entry extends { kind: 'texts' }
             ? string[]
@@ -101,14 +99,17 @@ export type OptionValue<Entry extends OptionEntry> = Entry extends { kind: 'swit
 
 /** What holds where options are left out. */
 export type OptionDefaults<Entries extends OptionTable> = {
-  readonly [Name in keyof Entries as Entries[Name] extends { default: unknown } ? Name : never]: OptionValue<
+  readonly [Name in keyof Entries as Entries[Name] extends { default: unknown } ? Name : never]: CheckedValue<
     Entries[Name]
   >;
 };
 
-/** Options that were checked: those without a default may be undefined, and a size is a number of bytes. */
+/** The value of an option after checking: a size is a number of bytes. */
+type CheckedValue<Entry extends OptionEntry> = Entry extends { kind: 'bytes' } ? number : OptionValue<Entry>;
+
+/** Options that were checked: those without a default may be undefined. */
 export type CheckedValues<Entries extends OptionTable> = OptionDefaults<Entries> & {
   readonly [Name in keyof Entries as Entries[Name] extends { default: unknown } ? never : Name]:
-    | (Entries[Name] extends { kind: 'size' } ? number : OptionValue<Entries[Name]>)
+    | CheckedValue<Entries[Name]>
     | undefined;
 };

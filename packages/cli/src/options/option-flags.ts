@@ -9,7 +9,7 @@ type Kebab<Name extends string> = Name extends `${infer First}${infer Rest}`
 /** What the flag of an option is parsed to. */
 type Parsed<Entry extends OptionEntry> = Entry extends { kind: 'list' }
   ? string
-  : Entry extends { kind: 'size' }
+  : Entry extends { kind: 'bytes' }
     ? number
     : OptionValue<Entry>;
 /** The flag of an option: its own, or its name in kebab case. */
@@ -62,7 +62,6 @@ function asTyped(text: string): string {
 const PLACEHOLDERS: Partial<Record<OptionEntry['kind'], string>> = {
   whole: 'N',
   bytes: 'SIZE',
-  size: 'SIZE',
   seconds: 'SECONDS',
   share: 'PERCENT',
   text: 'TEXT',
@@ -90,7 +89,6 @@ function parsing(flag: string, entry: OptionEntry): Omit<FlagSpec, 'describe'> {
     case 'seconds':
       return wholeNumber(flag, entry.help, { to: entry.to });
     case 'bytes':
-    case 'size':
       return size(flag, entry.help);
     case 'share':
       return share(flag, entry.help);

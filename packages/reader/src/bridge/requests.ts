@@ -21,7 +21,7 @@ const seen = z.object({
     .strictObject({ image: z.string().optional(), label: z.string().optional(), key: z.string().optional() })
     .optional(),
   excludeKeys: z.array(z.string()).optional(),
-  maxSampleBytes: z.number().optional(),
+  maxSampleBytes: z.union([z.number(), z.string()]).optional(),
   storage: z
     .strictObject({
       endpointUrl: z.string().optional(),

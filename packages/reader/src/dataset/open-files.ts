@@ -49,8 +49,8 @@ export interface OpenOptions {
   readonly features?: ChosenColumns | undefined;
   /** Samples that are left out. */
   readonly excludeKeys?: Iterable<string> | undefined;
-  /** A sample of more bytes, all its fields together, is an error where it is read. Default: 1 GiB. */
-  readonly maxSampleBytes?: number | undefined;
+  /** Maximum size of a sample, all fields together, in bytes or as a text such as `4GiB`. Reading a larger one is an error. Default: 1 GiB. */
+  readonly maxSampleBytes?: number | string | undefined;
   /** How a remote location is asked. What is left out comes from the environment. */
   readonly storage?: StorageOptions | undefined;
   /** Gives up opening, with the signal's reason. The dataset itself does not depend on it. */
@@ -73,13 +73,15 @@ const OPEN_OPTIONS = {
   signal: CALL_OPTIONS.signal,
 } as const satisfies OptionTable;
 
+type CheckedOpenOptions = Omit<OpenOptions, 'maxSampleBytes'> & { readonly maxSampleBytes?: number | undefined };
+
 /** Options of a dataset, checked. Throws {@link OptionError} for an unknown name or a value that is not allowed. */
-export function checkOpenOptions(options: OpenOptions): OpenOptions {
+export function checkOpenOptions(options: OpenOptions): CheckedOpenOptions {
   const checked = checkCallOptions('openDataset', OPEN_OPTIONS, options, {
     features: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
     excludeKeys: (value) => typeof value === 'object' && value !== null && Symbol.iterator in value,
   });
-  return checked as OpenOptions;
+  return checked as CheckedOpenOptions;
 }
 
 /** What of an index is read from afar: the paths of the packed files are most of it, and nobody here asks for them. */

@@ -346,7 +346,8 @@ export const LOADER_OPTIONS = {
   },
   cacheSize: {
     group: 'Storage',
-    kind: 'size',
+    kind: 'bytes',
+    from: 1,
     shown: 'half of the free space',
     commands: ['bench'],
     help: 'Size limit of the cache',

@@ -135,9 +135,9 @@ export interface LoaderOptions {
    * With `aspectBuckets`: most bytes of encoded samples that wait for their batch outside the blocks that they came in. Over it those
    * that wait longest are let go, and read again. Default 256 MiB.
    */
-  readonly holdBytes?: number | undefined;
-  /** Most memory for encoded samples, in bytes. Default: half of the machine's memory. */
-  readonly readBufferBytes?: number | undefined;
+  readonly holdBytes?: number | string | undefined;
+  /** Maximum memory for encoded samples, in bytes or as a text such as `4GiB`. Default: half of the machine's memory. */
+  readonly readBufferBytes?: number | string | undefined;
   /** Blocks that are being read at once. Default: 4 on a local disk, elsewhere as many as still bring more bytes a second. */
   readonly readConcurrency?: number | undefined;
   /**
@@ -145,7 +145,7 @@ export interface LoaderOptions {
    * What is needed last goes first.
    */
   readonly cache?: string | undefined;
-  /** Most bytes in it, all processes together: a number, or text as `200GB`. Default: half of what is free. */
+  /** Maximum size of the cache, for all processes together: a number of bytes or a text such as `200GB`. Default: half of the free space. */
   readonly cacheSize?: number | string | undefined;
   /**
    * false (default): batches are your own, for which each is copied once. true: no copy; the images of a batch are overwritten when

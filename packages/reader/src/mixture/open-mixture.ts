@@ -35,7 +35,7 @@ export interface MixturePart {
   readonly layout?: LayoutName | undefined;
   readonly features?: ChosenColumns | undefined;
   readonly excludeKeys?: readonly string[] | undefined;
-  readonly maxSampleBytes?: number | undefined;
+  readonly maxSampleBytes?: number | string | undefined;
   readonly storage?: StorageOptions | undefined;
   /** Only these samples of it, as the loader's options of the same names. */
   readonly classes?: readonly (string | number)[] | undefined;
@@ -74,7 +74,7 @@ const part = z.strictObject({
     .strictObject({ image: z.string().optional(), label: z.string().optional(), key: z.string().optional() })
     .optional(),
   excludeKeys: strings.optional(),
-  maxSampleBytes: z.number().positive().optional(),
+  maxSampleBytes: z.union([z.number().positive(), z.string()]).optional(),
   storage: z.custom<StorageOptions>((value) => typeof value === 'object').optional(),
   classes: z.array(z.union([z.string(), z.number().int()])).optional(),
   keys: strings.optional(),

@@ -61,11 +61,11 @@ export interface RepairOptions {
   /** `decode` also removes images that cannot be fully decoded. Default: `checksums`. */
   readonly check?: 'checksums' | 'decode';
   /**
-   * Maximum size of a sample that a worker keeps in memory, in bytes of all its fields together. It applies to samples
+   * Maximum size of a sample that a worker keeps in memory, all fields together, in bytes or as a text such as `4GiB`. It applies to samples
    * of msgpack and LMDB that are written again, and to images in tars that must be decoded. Other samples of tars can
    * have any size. Default: 1 GiB.
    */
-  readonly maxSampleBytes?: number;
+  readonly maxSampleBytes?: number | string | undefined;
   /** Number of worker threads. Default: the number of cores. */
   readonly workers?: number;
   /** Called for each sample that was removed, in the order of the shards. */
@@ -120,6 +120,8 @@ export interface RepairReport {
 
 const WORK_FOLDER = 'repair.part';
 
+type CheckedRepairOptions = Omit<RepairOptions, 'maxSampleBytes'> & { readonly maxSampleBytes: number | undefined };
+
 /**
  * Repairs a dataset that `pack` or `convert` wrote: verifies it, rewrites damaged shards without the damaged samples
  * (or with samples restored from `source`), and commits the result. Everything undamaged remains unchanged, byte for
@@ -130,10 +132,11 @@ const WORK_FOLDER = 'repair.part';
  */
 export async function repair(location: string, options: RepairOptions = {}): Promise<RepairReport> {
   checkLocation('repair', location);
-  checkCallOptions('repair', OPTIONS, options);
+  const { maxSampleBytes } = checkCallOptions('repair', OPTIONS, options);
   const callbacks = new WatchedCallbacks();
   const given = {
     ...options,
+    maxSampleBytes,
     onTakenOut: callbacks.wrap(options.onTakenOut),
     onUnproven: callbacks.wrap(options.onUnproven),
     onProgress: callbacks.wrap(options.onProgress ?? (() => undefined)),
@@ -141,15 +144,10 @@ export async function repair(location: string, options: RepairOptions = {}): Pro
   return callbacks.watch(() => withMessages(() => repairDataset(location, given)), options.signal);
 }
 
-async function repairDataset(location: string, options: RepairOptions): Promise<RepairReport> {
+async function repairDataset(location: string, options: CheckedRepairOptions): Promise<RepairReport> {
   checkWorkers(options.workers);
   const { source } = options;
   if (source !== undefined) await (isRemote(source) ? checkBucket(source, options.storage) : checkSource(source));
-  const { maxSampleBytes } = options;
-  if (maxSampleBytes !== undefined && !(maxSampleBytes >= 1)) {
-    const message = `maxSampleBytes must be a number of bytes, such as 4 * 2 ** 30, not ${JSON.stringify(maxSampleBytes)}.`;
-    throw new OptionError({}, message);
-  }
   requireLocal(location, 'Repairing', 'copy it here, repair the copy, and replace the original with it');
   await refuseImported(location);
   const lock = lockFolder(location);
@@ -178,7 +176,7 @@ async function repairLocked(
   location: string,
   work: string,
   lock: HeldOutput,
-  options: RepairOptions,
+  options: CheckedRepairOptions,
 ): Promise<RepairReport> {
   const { manifest, isWhole, lostClasses, unprovenClasses } = await knownManifest(location);
   if (isTableLayout(manifest.format)) throw notRepaired(location, manifest.format);
@@ -304,7 +302,7 @@ function otherIndexesOf(location: string, format: LayoutName, shards: readonly D
 function settingOf(
   { columns, fields, samples, classes }: Manifest,
   known: Pick<RepairSetting, 'workFolder' | 'otherIndexes' | 'isManifestWhole'>,
-  { source, storage, check, maxSampleBytes = MAX_SAMPLE_BYTES }: RepairOptions,
+  { source, storage, check, maxSampleBytes = MAX_SAMPLE_BYTES }: CheckedRepairOptions,
 ): RepairSetting {
   const isRequired = (field: { readonly samples: number }) => field.samples === samples;
   return {
