@@ -43,7 +43,6 @@ const WRONG: Readonly<Record<OptionEntry['kind'], unknown>> = {
   choices: ['neither'],
   whole: 1.5,
   bytes: 0,
-  size: 0,
   seconds: 0,
   share: 1.01,
   text: 7,
