@@ -1,8 +1,11 @@
 """Batches on the way to a GPU; where there is none, against a simulated CUDA that works as late as it may."""
 
+import gc
 import json
+import os
 import zlib
 from collections import deque
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from PIL import Image
 import shardtool
 from datasets import pack
 from shardtool import cuda
+from shardtool.reader_process import ReaderProcess
 
 pytestmark = pytest.mark.usefixtures("lent_readers")
 
@@ -72,6 +76,7 @@ class SimulatedCuda(cuda.Cuda):
 
     def unregister(self, address):
         assert self.stream.done == self.stream.given, "memory is given back while it is copied"
+        assert is_mapped(address), "memory is unmapped while CUDA has it registered"
         del self.registered[address]
 
     def pinned(self, tensor):
@@ -109,6 +114,11 @@ class SimulatedCuda(cuda.Cuda):
 
     def synchronize(self):
         self.stream.work_until(self.stream.given)
+
+
+def is_mapped(address):
+    ranges = (line.split()[0].split("-") for line in Path("/proc/self/maps").read_text().splitlines())
+    return any(int(start, 16) <= address < int(end, 16) for start, end in ranges)
 
 
 def crc(tensor):
@@ -313,6 +323,39 @@ def test_simulated_pin_memory_with_reuse_pins_the_slots(simulated, small):
             [(start, length)] = SimulatedCuda.latest.registered.items()
             assert start <= images.data_ptr() < start + length
     assert SimulatedCuda.latest.registered == {}
+
+
+@pytest.mark.parametrize("options", [{"device": "cuda"}, {"pin_memory": True, "reuse": True}])
+@pytest.mark.parametrize("is_in_a_cycle", [False, True])
+def test_simulated_slots_of_a_loader_that_was_dropped_are_no_longer_registered(
+    simulated, small, options, is_in_a_cycle, monkeypatch
+):
+    # With a reader of its own, whose memory nobody else keeps.
+    monkeypatch.setattr("shardtool.loader.ReaderProcess", ReaderProcess)
+    loader = shardtool.Loader(small, **options, **OPTIONS)
+    if is_in_a_cycle:
+        loader._itself = loader
+    # Left early: copies are under way, and a batch outlives the loader.
+    batch = next(iter(loader))
+    registered = SimulatedCuda.latest.registered
+    assert len(registered) == 1
+    del loader
+    gc.collect()
+    assert registered == {}
+    assert batch.images.shape == (7, 3, 24, 40)
+
+
+def test_simulated_slots_stay_registered_when_a_forked_copy_of_the_loader_is_dropped(simulated, small):
+    loader = shardtool.Loader(small, device="cuda", **OPTIONS)
+    next(iter(loader))
+    registered = SimulatedCuda.latest.registered
+    child = os.fork()
+    if child == 0:
+        loader._pinned = None
+        os._exit(len(registered))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    loader.close()
+    assert registered == {}
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="torch has CUDA here")

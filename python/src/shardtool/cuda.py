@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
+import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .batch import Batch
@@ -88,32 +90,47 @@ class Cuda:
 
 
 class PinnedSlots:
-    """The memory of the reader's slots, page-locked."""
+    """The memory of the reader's slots, page-locked.
+
+    CUDA identifies page-locked memory by its address. The memory is therefore unregistered before it is unmapped, also
+    if the loader is collected without having been closed: otherwise CUDA would take the next mapping at this address
+    for the old one, and copy other bytes.
+    """
 
     def __init__(self, cuda: Cuda) -> None:
         self._cuda = cuda
         self._memory: Optional[SlotMemory] = None
-        self._is_registered = False
+        #: Unregisters the memory, once; None if it is not registered. Its arguments keep the memory mapped.
+        self._unregister: Optional[weakref.finalize[..., PinnedSlots]] = None
 
     def use(self, memory: SlotMemory) -> bool:
         """Page-locks another memory than before. False where that cannot be, after a warning that says why."""
         if memory is self._memory:
-            return self._is_registered
+            return self._unregister is not None
         self.release()
         why = self._cuda.register(memory.address, len(memory))
-        self._memory, self._is_registered = memory, why is None
+        self._memory = memory
         if why is not None:
             warn(f"The batch slots cannot be page-locked, so each batch is copied once more ({why}).")
-        return self._is_registered
+            return False
+        self._unregister = weakref.finalize(self, _unregister, self._cuda, memory, os.getpid())
+        # The end of the process ends its registrations.
+        self._unregister.atexit = False
+        return True
 
     def release(self) -> None:
         """No copy out of it is to be under way any more: waits for those that are."""
-        memory, self._memory = self._memory, None
-        if memory is None or not self._is_registered:
-            return
-        self._is_registered = False
-        self._cuda.synchronize()
-        self._cuda.unregister(memory.address)
+        self._memory = None
+        unregister, self._unregister = self._unregister, None
+        if unregister is not None:
+            unregister()
+
+
+def _unregister(cuda: Cuda, memory: SlotMemory, owner: int) -> None:
+    # A forked process has a copy of the loader, but CUDA's registrations are those of its parent.
+    if os.getpid() == owner:
+        cuda.synchronize()
+        cuda.unregister(memory.address)
 
 
 class Values:
