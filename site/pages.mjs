@@ -4,7 +4,14 @@ import path from 'node:path';
 
 /** Parts of the menu: for each its pages, by their files. */
 export const PARTS = {
-  Start: ['README.md', 'python/README.md', 'docs/train-node.md', 'docs/troubleshooting.md'],
+  Start: [
+    'README.md',
+    'docs/tutorial.md',
+    'docs/tutorial-scale.md',
+    'python/README.md',
+    'docs/train-node.md',
+    'docs/troubleshooting.md',
+  ],
   'How to': [
     'docs/pack.md',
     'docs/pack-large.md',

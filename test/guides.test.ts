@@ -62,7 +62,7 @@ function commandsIn(code: string): { readonly command: string; readonly flags: r
 
 test('what npm start packs lies elsewhere than what the first page packs after it', () => {
   const [, output] = /^const output = '(.+)';$/m.exec(readFileSync('scripts/demo.mjs', 'utf8'))!;
-  expect(readFileSync('README.md', 'utf8')).toContain('$ npx shardtool pack examples/photos shards\n');
+  expect(readFileSync('README.md', 'utf8')).toContain('$ shardtool pack examples/photos shards\n');
   expect(output).not.toBe('shards');
   expect(readFileSync('.gitignore', 'utf8')).toContain(`/${output}/\n`);
 });
@@ -277,8 +277,9 @@ function plainCommands(lines: string): string[][] | null {
     .map((line) => line.replace(/(^|\s)#.*$/, '').trim())
     .filter((line) => line !== '')
     .map(wordsOf);
-  if (!commands.every((words) => words?.[0] === 'npx' && words[1] === 'shardtool')) return null;
-  return commands.map((words) => words!.slice(2));
+  const ours = commands.map((words) => (words?.[0] === 'npx' ? words.slice(1) : words));
+  if (!ours.every((words) => words?.[0] === 'shardtool')) return null;
+  return ours.map((words) => words!.slice(1));
 }
 
 function wordsOf(line: string): string[] | null {
@@ -317,8 +318,8 @@ test.each(PAGES_WITH_CODE)('what %s says to run runs, in the order in which it s
   const sh = async (line: string) => {
     const commands = page === 'README.md' ? null : plainCommands(line);
     if (commands !== null) return inProcess(folder, commands);
-    const npx = `npx() { shift; "${process.execPath}" "${bin}" "$@"; }; export -f npx; cd "${folder}"`;
-    const { code, stdout, stderr } = await bash(`${npx}; set -eo pipefail; ${line}`);
+    const tool = `shardtool() { "${process.execPath}" "${bin}" "$@"; }; npx() { "$@"; }; export -f shardtool npx`;
+    const { code, stdout, stderr } = await bash(`${tool}; cd "${folder}"; set -eo pipefail; ${line}`);
     expect([code, stderr], `${page}: ${line}`).toEqual([0, stderr]);
     return stdout;
   };

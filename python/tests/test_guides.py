@@ -15,8 +15,14 @@ BEFORE = "device = 'cpu'\n"
 PLACES = {"hub": "parquet/hub", "mds": "mds/photos", "records": "tfrecord/photos"}
 
 
+#: Its blocks belong together; tests of their own run them.
+TUTORIAL = "docs/tutorial-scale.md"
+
+
 def blocks():
     for page in PAGES:
+        if page == TUTORIAL:
+            continue
         for number, (not_run, code) in enumerate(BLOCK.findall((CHECKOUT / page).read_text())):
             if not not_run:
                 yield pytest.param(code, id=f"{page}, {number}")
@@ -41,3 +47,33 @@ def test_a_block_runs(code, run_script, photos, boxes, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(BEFORE + re.sub(r"\b90\b", "1", code))
     run_script(program, cwd=tmp_path)
+
+
+def scripts_of(page):
+    """The Python blocks of a page, each with its text."""
+    return [code for _, code in BLOCK.findall((CHECKOUT / page).read_text())]
+
+
+def test_the_tutorial_resumes_with_the_losses_of_a_run_that_was_not_stopped(run_script, photos, tmp_path):
+    (tmp_path / "shards").symlink_to(photos)
+    train = tmp_path / "train.py"
+    train.write_text(scripts_of(TUTORIAL)[0])
+    whole, _ = run_script(train, cwd=tmp_path)
+    (tmp_path / "checkpoint.pt").unlink()
+    stopped, _ = run_script(train, "2", cwd=tmp_path)
+    resumed, _ = run_script(train, cwd=tmp_path)
+    assert len(stopped) == 2 and len(whole) == 6
+    assert stopped + resumed == whole
+
+
+def test_the_tutorial_shows_each_sample_once_to_two_processes(programs, photos, tmp_path):
+    (tmp_path / "shards").symlink_to(photos)
+    script = tmp_path / "ranks.py"
+    script.write_text(scripts_of(TUTORIAL)[1])
+    shared = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    environments = [{**shared, "RANK": rank, "LOCAL_RANK": rank} for rank in ("0", "1")]
+    ranks = programs.side_by_side(script, cwd=tmp_path, environments=environments)
+    for number, (lines, _) in enumerate(ranks):
+        assert len(lines) == 3 and all(line.startswith(f"rank {number}: ") for line in lines)
+    keys = {line.split()[2] for lines, _ in ranks for line in lines}
+    assert len(keys) == 6
