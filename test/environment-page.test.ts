@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 const SOURCES = ['packages/*/src', 'python/src'];
 /** Variables by the names of those who define them, and any variable that is read by `env.NAME` or `environ["NAME"]`. */
 const FAMILIES =
-  /\b(?:AWS|HF|SLURM|GS|TORCHELASTIC|SHARDTOOL)_[A-Z][A-Z_0-9]*\b|\b(?:HTTPS?|NO)_PROXY\b|\bJOB_COMPLETION[A-Z_]*\b/g;
+  /\b(?:AWS|HF|SLURM|GS|TORCHELASTIC|SHARDTOOL|CLOUD_RUN|SKYPILOT|OMPI|PMI)_[A-Z][A-Z_0-9]*\b|\b(?:HTTPS?|NO)_PROXY\b|\bJOB_COMPLETION[A-Z_]*\b/g;
 const READ = /\benv(?:iron)?(?:\.get\(|\[|\.)["']?([A-Z][A-Z_0-9]+)\b/g;
 
 /** Names of the same form that are not read from the environment: codes of warnings, and switches of the build. */

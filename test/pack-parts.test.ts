@@ -287,3 +287,22 @@ test('an array job of Slurm and an Indexed Job say by themselves which part it i
     stdout: expect.stringMatching(/ was committed already: 8 samples in 4 shards /),
   });
 });
+
+test('--part auto packs the part of this process, and so does part: { index, of }', async () => {
+  const source = await smallImages({ samples: 8 });
+  const output = newFolder();
+  const args = ['pack', source, output, '--max-shard-samples', '2', '--part', 'auto'];
+  const first = await shardtoolWith({ OMPI_COMM_WORLD_RANK: '1', OMPI_COMM_WORLD_SIZE: '2' }, ...args);
+  expect(first).toMatchObject({
+    code: 0,
+    stderr: 'Part 2/2, from OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE; --part 1/1 packs everything.\n',
+    stdout: expect.stringContaining('  part 2/2: 2 shards of other parts are still to come\n'),
+  });
+  const nowhere = await shardtool(...args);
+  expect(nowhere).toMatchObject({ code: 2, stderr: expect.stringContaining('no environment variable defines a part') });
+  const options = { maxShardSamples: 2, part: { index: 0, of: 2 } };
+  expect(await pack(source, output, options)).toMatchObject({ isCommitted: true });
+  const alone = newFolder();
+  await pack(source, alone, { maxShardSamples: 2 });
+  expect(digestsOf(output)).toEqual(digestsOf(alone));
+});

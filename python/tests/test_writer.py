@@ -219,3 +219,14 @@ def test_storage_says_how_a_bucket_is_asked_and_knows_its_names(tmp_path):
         shardtool.Writer(tmp_path / "out", storage={"endpoint": "http://127.0.0.1:9"})
     with pytest.raises(shardtool.OptionError, match="The endpoint of S3 is not right"):
         shardtool.Writer("s3://b/out", storage={"endpoint_url": "127.0.0.1:9"}).add("a", JPEG)
+
+
+def test_part_auto_writes_the_part_of_this_process_in_a_job(tmp_path, monkeypatch):
+    for index, name in enumerate(("a", "b")):
+        monkeypatch.setenv("CLOUD_RUN_TASK_INDEX", str(index))
+        monkeypatch.setenv("CLOUD_RUN_TASK_COUNT", "2")
+        with shardtool.Writer(tmp_path / "out", part="auto", image_format="npy") as writer:
+            writer.add(name, picture(index))
+    assert writer.report["isCommitted"]
+    with shardtool.Dataset(tmp_path / "out", output="numpy") as dataset:
+        assert [sample.key for sample in dataset] == ["a", "b"]

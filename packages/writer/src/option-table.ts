@@ -341,7 +341,7 @@ export const PACK_OPTIONS = {
     placeholder: 'K/N',
     kind: 'text',
     isRecorded: false,
-    help: 'Pack one part, e.g. 3/16 for the third of 16; detected in Slurm array jobs and Kubernetes Indexed Jobs',
+    help: 'Pack one part, e.g. 3/16 for the third of 16, or auto to take it from the job scheduler; detected in Slurm array jobs and Kubernetes Indexed Jobs',
   },
   restart: {
     group: 'Resume and parts',
@@ -374,7 +374,7 @@ export const WRITER_OPTIONS = {
     placeholder: 'K/N',
     kind: 'text',
     isRecorded: false,
-    help: 'Write one part of a dataset: 2/4 is the second of four',
+    help: 'Write one part of a dataset: 2/4 is the second of four; auto takes it from the job scheduler',
   },
 } as const satisfies Readonly<Record<string, PackOption>>;
 

@@ -10,7 +10,7 @@ import {
 import type { DerivedSidecar, OutputLayoutName, WrittenLayoutName } from '@shardtool/format';
 import { countBraces, type StorageOptions } from '@shardtool/storage';
 import { CONVERT_OPTIONS, OUTPUT_OPTIONS, PACK_OPTIONS, WRITER_OPTIONS } from './option-table.js';
-import { type Part, partOf } from './part.js';
+import { type Part, type PartOption, partOf, textOfPart } from './part.js';
 import { Naming } from './plan/naming.js';
 
 /** Contents of an LMDB value: a msgpack map of the sample's fields, or its image alone. */
@@ -172,9 +172,10 @@ export interface PackOptions extends OutputOptions {
    */
   append?: boolean | undefined;
   /**
-   * Packs one part of the shards: `3/16` is the third of 16 parts. Parts may run at the same time, on many machines.
+   * Packs one part of the shards: `3/16` or `{ index: 2, of: 16 }` is the third of 16 parts. `auto` takes the part from
+   * the environment variables of the job scheduler. Parts may run at the same time, on many machines.
    */
-  part?: string | undefined;
+  part?: PartOption | undefined;
 }
 
 /** Formats for re-encoded images. `npy` is uncompressed: a uint8 NumPy array of height x width x 3. */
@@ -233,7 +234,7 @@ type CheckedPackValues = CheckedOutputOptions & CheckedValues<typeof PACK_OPTION
 
 /** Checks the options and fills in the defaults. Throws {@link OptionError}, which names the first invalid option. */
 export function checkOptions(options: PackOptions): CheckedOptions {
-  const { fields, part, ...others } = complete<CheckedPackValues>('A pack', PACK_TABLE, options);
+  const { fields, part, ...others } = complete<CheckedPackValues>('A pack', PACK_TABLE, withPart(options));
   const checked = { ...others, fields: fields.map((field) => field.toLowerCase()), part: partOf(part) };
   new Naming(checked);
   checkPatterns(checked);
@@ -269,9 +270,14 @@ type ConvertedOptions = Omit<OutputOptions, 'format'> & { readonly format?: Outp
 
 /** Options of a writer of samples after checking. */
 export function checkWriterOptions(
-  options: OutputOptions & { readonly part?: string | undefined },
+  options: OutputOptions & { readonly part?: PartOption | undefined },
 ): CheckedWriterOptions {
-  return complete<CheckedWriterOptions>('A writer', { ...OUTPUT_TABLE, ...WRITER_OPTIONS }, options);
+  return complete<CheckedWriterOptions>('A writer', { ...OUTPUT_TABLE, ...WRITER_OPTIONS }, withPart(options));
+}
+
+/** The options with `part` as text. */
+function withPart<Options extends { readonly part?: PartOption | undefined }>(options: Options): Options {
+  return 'part' in options ? { ...options, part: textOfPart(options.part, process.env) } : options;
 }
 
 type CheckedWriterOptions = CheckedOutputOptions & CheckedValues<typeof WRITER_OPTIONS>;

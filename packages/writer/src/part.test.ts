@@ -1,7 +1,7 @@
 import { OptionError } from '@shardtool/base';
 import { expect, test } from 'vitest';
 import { isLockFile, partLock } from './output/parts.js';
-import { isTurnOf, parsePart, partOfEnvironment } from './part.js';
+import { autoPart, isTurnOf, parsePart, partOfEnvironment, textOfPart } from './part.js';
 
 test('a part is its number, from 1, and how many there are', () => {
   expect(parsePart('3/16')).toEqual({ number: 3, count: 16 });
@@ -50,6 +50,69 @@ test('a process of a job that does not say how many there are is refused, since 
     );
   }
   expect(() => found({ SLURM_ARRAY_TASK_ID: '3' })).toThrow('SLURM_ARRAY_TASK_COUNT is not set');
+});
+
+test.each([
+  ['Slurm job array', 'SLURM_ARRAY_TASK_ID and SLURM_ARRAY_TASK_COUNT'],
+  ['Kubernetes Indexed Job', 'JOB_COMPLETION_INDEX and JOB_COMPLETIONS'],
+  ['AWS Batch array job', 'AWS_BATCH_JOB_ARRAY_INDEX and AWS_BATCH_JOB_ARRAY_SIZE'],
+  ['Cloud Run job', 'CLOUD_RUN_TASK_INDEX and CLOUD_RUN_TASK_COUNT'],
+  ['SkyPilot nodes', 'SKYPILOT_NODE_RANK and SKYPILOT_NUM_NODES'],
+  ['Open MPI', 'OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE'],
+  ['PMI of MPICH and Intel MPI', 'PMI_RANK and PMI_SIZE'],
+  ['torchrun', 'RANK and WORLD_SIZE'],
+])('part "auto" finds the part of each process in a job: %s', (_, variables) => {
+  const [index = '', count = ''] = variables.split(' and ');
+  const partsOf = (of: number) =>
+    Array.from({ length: of }, (_, at) => autoPart({ [index]: `${at}`, [count]: `${of}` }).part);
+  expect(partsOf(3)).toEqual(['1/3', '2/3', '3/3']);
+  expect(partsOf(1)).toEqual(['1/1']);
+  expect(autoPart({ [index]: '1', [count]: '3' }).variables).toBe(variables);
+  expect(() => autoPart({ [index]: '1' })).toThrow(`and ${count} is not set`);
+  for (const [at, of] of [
+    ['3', '3'],
+    ['-1', '3'],
+    ['0', '0'],
+    ['one', '3'],
+    ['1', 'three'],
+    ['0.5', '3'],
+  ]) {
+    expect(() => autoPart({ [index]: at, [count]: of }), `${at} of ${of}`).toThrow('do not say which part this is');
+  }
+});
+
+test('part "auto" without a job is an error, because each process would pack everything', () => {
+  expect(() => autoPart({ WORLD_SIZE: '4' })).toThrow('no environment variable defines a part');
+});
+
+test('part "auto" refuses two schedulers that define different parts, and ignores a launcher of one process', () => {
+  const array = { SLURM_ARRAY_TASK_ID: '2', SLURM_ARRAY_TASK_COUNT: '4' };
+  expect(autoPart({ ...array, RANK: '0', WORLD_SIZE: '1' }).part).toBe('3/4');
+  expect(autoPart({ ...array, RANK: '2', WORLD_SIZE: '4' }).part).toBe('3/4');
+  expect(() => autoPart({ ...array, PMI_RANK: '0', PMI_SIZE: '2' })).toThrow(
+    'this is part 3/4 by SLURM_ARRAY_TASK_ID and SLURM_ARRAY_TASK_COUNT, and part 1/2 by PMI_RANK and PMI_SIZE',
+  );
+});
+
+test('without the option, only job arrays and Indexed Jobs define a part', () => {
+  expect(found({ RANK: '1', WORLD_SIZE: '4', AWS_BATCH_JOB_ARRAY_INDEX: '1' })).toBeUndefined();
+});
+
+test('a part may be an index from 0 and a count', () => {
+  const env = { RANK: '1', WORLD_SIZE: '2' };
+  expect(textOfPart({ index: 2, of: 16 }, env)).toBe('3/16');
+  expect(textOfPart('auto', env)).toBe('2/2');
+  expect(textOfPart(undefined, env)).toBeUndefined();
+  expect(textOfPart(7, env)).toBe(7);
+  for (const [index, of] of [
+    [16, 16],
+    [-1, 16],
+    [0.5, 2],
+    [0, 0],
+    [0, Number.NaN],
+  ] as const) {
+    expect(() => textOfPart({ index, of }, env)).toThrow(`not { index: ${index}, of: ${of} }`);
+  }
 });
 
 test('locks are told from what else lies in an output folder', () => {

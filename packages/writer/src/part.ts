@@ -7,13 +7,19 @@ export interface Part {
   readonly count: number;
 }
 
+/**
+ * A part as an option: text such as `3/16`, the third of 16 parts; `{ index: 2, of: 16 }`, the same part with its index
+ * from 0; or `auto`, the part that the environment variables of a job scheduler define (see {@link autoPart}).
+ */
+export type PartOption = string | { readonly index: number; readonly of: number };
+
 /** Reads `3/16`, the third of 16 parts. Throws {@link OptionError}. */
 export function parsePart(text: string): Part {
   const [number, count] = (/^(\d{1,6})\/(\d{1,6})$/.exec(text)?.slice(1) ?? []).map(Number);
   if (number !== undefined && count !== undefined && number >= 1 && number <= count) return { number, count };
   throw new OptionError(
     {},
-    `The option "part" is the number of a part and how many there are, from "1/16" to "16/16", and not "${text}".`,
+    `The option "part" is the number of a part and how many there are, from "1/16" to "16/16", or "auto", and not "${text}".`,
   );
 }
 
@@ -23,44 +29,109 @@ export function partOf(text: string | undefined): Part | null {
   return part?.count === 1 ? null : part;
 }
 
+/**
+ * Returns the part as text. `auto` is looked up in `env`. A value of another type is returned as it is, for the checks
+ * of the option table. Throws {@link OptionError} for an index outside of its range, and if `auto` finds no part.
+ */
+export function textOfPart<Other>(part: PartOption | Other, env: NodeJS.ProcessEnv): string | Other {
+  if (part === 'auto') return autoPart(env).part;
+  if (typeof part !== 'object' || part === null || !('index' in part) || !('of' in part)) return part as string | Other;
+  const { index, of } = part;
+  if (Number.isInteger(index) && Number.isInteger(of) && index >= 0 && index < of) return `${index + 1}/${of}`;
+  const message = `The option "part" is { index, of } with whole numbers and an index from 0 to of - 1, and not { index: ${String(index)}, of: ${String(of)} }.`;
+  throw new OptionError({}, message);
+}
+
 /** A part, and the environment variables that define it. */
 export interface PartOfEnvironment {
   readonly part: string;
   readonly variables: string;
 }
 
+/** Environment variables that define the part of a process. */
+interface PartVariables {
+  readonly index: string;
+  readonly count: string;
+  /** Converts the value of `index` to an index from 0. Default: it is one. */
+  readonly indexOf?: (value: number, env: NodeJS.ProcessEnv) => number;
+  /** True if `pack` also uses the variables without the option `part`, because each process of the job runs one part. */
+  readonly isImplied?: boolean;
+}
+
+/** Job schedulers and launchers whose processes know their part, in the order in which `auto` prefers them. */
+const PART_VARIABLES: readonly PartVariables[] = [
+  // The numbers of an array may start anywhere, and have steps.
+  {
+    index: 'SLURM_ARRAY_TASK_ID',
+    count: 'SLURM_ARRAY_TASK_COUNT',
+    indexOf: (id, { SLURM_ARRAY_TASK_MIN = 0, SLURM_ARRAY_TASK_STEP = 1 }) =>
+      (id - Number(SLURM_ARRAY_TASK_MIN)) / Number(SLURM_ARRAY_TASK_STEP),
+    isImplied: true,
+  },
+  // Kubernetes sets only the index. The manifest of the Indexed Job must set the count.
+  { index: 'JOB_COMPLETION_INDEX', count: 'JOB_COMPLETIONS', isImplied: true },
+  { index: 'AWS_BATCH_JOB_ARRAY_INDEX', count: 'AWS_BATCH_JOB_ARRAY_SIZE' },
+  { index: 'CLOUD_RUN_TASK_INDEX', count: 'CLOUD_RUN_TASK_COUNT' },
+  { index: 'SKYPILOT_NODE_RANK', count: 'SKYPILOT_NUM_NODES' },
+  { index: 'OMPI_COMM_WORLD_RANK', count: 'OMPI_COMM_WORLD_SIZE' },
+  { index: 'PMI_RANK', count: 'PMI_SIZE' },
+  { index: 'RANK', count: 'WORLD_SIZE' },
+];
+
 /**
- * Returns the part that this process has in a Slurm job array (`sbatch --array`; its numbers may start anywhere, and
- * have steps) or in a Kubernetes Indexed Job (from 0; the manifest must set JOB_COMPLETIONS). Null outside of both.
- * Throws {@link OptionError} if the numbers of an array have gaps, or if the number of parts is unknown.
+ * Returns the part that this process has in a Slurm job array (`sbatch --array`) or in a Kubernetes Indexed Job, null
+ * outside of both. `pack` uses it if the option `part` is omitted. Throws {@link OptionError} if the numbers of an array
+ * have gaps, or if the number of parts is unknown.
  */
 export function partOfEnvironment(env: NodeJS.ProcessEnv): PartOfEnvironment | null {
-  const slurm = partOfVariables(env, 'SLURM_ARRAY_TASK_ID', 'SLURM_ARRAY_TASK_COUNT', (id) => {
-    return (id - Number(env.SLURM_ARRAY_TASK_MIN ?? 0)) / Number(env.SLURM_ARRAY_TASK_STEP ?? 1);
-  });
-  return slurm ?? partOfVariables(env, 'JOB_COMPLETION_INDEX', 'JOB_COMPLETIONS', (index) => index);
+  for (const variables of PART_VARIABLES) {
+    const found = variables.isImplied ? partOfVariables(env, variables) : null;
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+/**
+ * Returns the part for `part: 'auto'`: that of a Slurm job array, a Kubernetes Indexed Job, an AWS Batch array job, a
+ * Cloud Run job, SkyPilot nodes, Open MPI, PMI (MPICH, Intel MPI) or torchrun. A single process, such as one with
+ * WORLD_SIZE=1, has the part `1/1`. Throws {@link OptionError} if no variable is set, if the number of parts is unknown,
+ * and if two of them define different parts, because then samples could be packed by no process.
+ */
+export function autoPart(env: NodeJS.ProcessEnv): PartOfEnvironment {
+  const all = PART_VARIABLES.map((variables) => partOfVariables(env, variables)).filter((found) => found !== null);
+  const several = all.filter(({ part }) => partOf(part) !== null);
+  const found = several[0] ?? all[0];
+  if (found === undefined) {
+    const names = PART_VARIABLES.map(({ index, count }) => `${index} with ${count}`).join(', ');
+    const message = `The option "part" is "auto", but no environment variable defines a part (${names}); give the part, such as 3/16, or 1/1 to pack everything here.`;
+    throw new OptionError({}, message);
+  }
+  const other = several.find(({ part }) => part !== found.part);
+  if (other !== undefined) {
+    const message = `The option "part" is "auto", but this is part ${found.part} by ${found.variables}, and part ${other.part} by ${other.variables}; give the part, such as 3/16.`;
+    throw new OptionError({}, message);
+  }
+  return found;
 }
 
 function partOfVariables(
   env: NodeJS.ProcessEnv,
-  idName: string,
-  countName: string,
-  indexOf: (id: number) => number,
+  { index: indexName, count: countName, indexOf = (value) => value }: PartVariables,
 ): PartOfEnvironment | null {
-  const [id = '', count = ''] = [env[idName], env[countName]];
-  if (id === '') return null;
+  const [value = '', count = ''] = [env[indexName], env[countName]];
+  if (value === '') return null;
   if (count === '') {
-    // Kubernetes sets only the index. Without the number of parts, every pod would pack everything.
-    const message = `${idName}=${id} says that this is one of several processes, and ${countName} is not set, so it is unknown how many there are; set it, or give the option "part" (--part), as ${Number(id) + 1 || 1}/16, or 1/1 to pack everything here.`;
+    // Without the number of parts, every process would pack everything.
+    const message = `${indexName}=${value} says that this is one of several processes, and ${countName} is not set, so it is unknown how many there are; set it, or give the option "part" (--part), as ${Number(value) + 1 || 1}/16, or 1/1 to pack everything here.`;
     throw new OptionError({}, message);
   }
-  const index = indexOf(Number(id));
+  const index = indexOf(Number(value), env);
   if (Number.isInteger(index) && index >= 0 && index < Number(count)) {
-    return { part: `${index + 1}/${count}`, variables: `${idName} and ${countName}` };
+    return { part: `${index + 1}/${count}`, variables: `${indexName} and ${countName}` };
   }
   throw new OptionError(
     {},
-    `${idName}=${id} and ${countName}=${count} do not say which part this is; give the option "part", as 3/16, or 1/1 for all.`,
+    `${indexName}=${value} and ${countName}=${count} do not say which part this is; give the option "part", as 3/16, or 1/1 for all.`,
   );
 }
 

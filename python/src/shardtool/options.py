@@ -223,7 +223,8 @@ class WriterOptions(TypedDict, total=False):
     name: str | None
     #: Removes what an earlier pack or writer left in the folder, and nothing else; with ``part``, what that part wrote.
     overwrite: bool | None
-    #: The part of one dataset that this writer writes: ``"2/4"`` for the second of four. See :class:`shardtool.Writer`.
+    #: The part of one dataset that this writer writes: ``"2/4"`` for the second of four, or ``"auto"``: the
+    #: part that the environment variables of the job scheduler define. See :class:`shardtool.Writer`.
     part: str | None
 
 

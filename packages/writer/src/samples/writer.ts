@@ -12,7 +12,7 @@ import { NoImagesError } from '../errors.js';
 import { type CheckedOutputOptions, checkWriterOptions, type OutputOptions } from '../options.js';
 import type { PartialField } from '../output/commit.js';
 import { namingPlace } from '../output/destination.js';
-import { type Part, partOf } from '../part.js';
+import { type Part, type PartOption, partOf } from '../part.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { checkIndexName, checkOtherIndexes } from '../shard/other-indexes.js';
@@ -31,11 +31,12 @@ export interface WriterOptions extends Omit<OutputOptions, 'workers' | 'onProgre
   /** Label columns of the index, by name with their types. */
   readonly columns?: Readonly<Record<string, ColumnType>> | undefined;
   /**
-   * The part of the dataset that this writer writes: `2/4` is the second of four. Each process, on any machine, has a
-   * writer for its own part, with the same options. Shards are then called `2-of-4-000000.tar` and so on. The part that
+   * The part of the dataset that this writer writes: `2/4` or `{ index: 1, of: 4 }` is the second of four. `auto` takes
+   * the part from the environment variables of the job scheduler. Each process, on any machine, has a writer for its own
+   * part, with the same options. Shards are then called `2-of-4-000000.tar` and so on. The part that
    * finishes last makes the dataset.
    */
-  readonly part?: string | undefined;
+  readonly part?: PartOption | undefined;
 }
 
 /** Result of a writer. For a part, it describes that part. */

@@ -64,13 +64,18 @@ export const packCommand = command({
     ['$0 pack photos shards --index crops', 'With crop indexes, which make random crops faster'],
     ['$0 pack photos shards --append', 'Add images that are new since the last pack'],
     ['$0 pack photos shards --part 3/16', 'Pack the third of 16 parts, on one of 16 machines'],
+    [
+      '$0 pack photos shards --part auto',
+      'Pack the part of this process in a job of Slurm, Kubernetes, AWS Batch, MPI and others',
+    ],
   ],
   handler: async (given) => {
-    const { changesBytes, pack, partOfEnvironment } = await import('@shardtool/writer');
+    const { autoPart, changesBytes, pack, partOfEnvironment } = await import('@shardtool/writer');
     const { source, output, json, quiet, split, dryRun = false } = given;
     const view = json || quiet ? null : await ProgressView.open();
     const options = optionsOf(given);
-    const found = options.part === undefined && !dryRun ? partOfEnvironment(process.env) : null;
+    const isImplied = options.part === undefined && !dryRun;
+    const found = options.part === 'auto' ? autoPart(process.env) : isImplied ? partOfEnvironment(process.env) : null;
     if (found !== null) {
       options.part = found.part;
       if (!quiet)
