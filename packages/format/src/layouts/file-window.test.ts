@@ -1,10 +1,18 @@
 import { TruncatedShardError } from '@shardtool/base';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Source } from '../source.js';
 import { FileWindow } from './file-window.js';
 
 const file = Buffer.from(Uint32Array.from({ length: 1 << 20 }, (_, i) => i).buffer);
+
+// Every read takes no time, so that what is read does not depend on how busy the machine is.
+beforeEach(() => {
+  vi.spyOn(performance, 'now').mockReturnValue(0);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
 
 /** The file in memory, counting how it is read. */
 function counted(atOnce: boolean) {
