@@ -71,7 +71,8 @@ export const DETECTION = {
   /** Opening a file on a local disk takes a tenth of this. */
   slowOpenMs: 0.8,
   opens: 3,
-  /** Faster opens than this may only show a busy machine, so more are measured. */
-  doubtfulOpenMs: 5,
-  doubtfulOpens: 10,
+  /** Number of opens in the main thread that confirm a slow file system. */
+  confirmingOpens: 10,
+  /** If the first of them all take longer than this, no more are needed. */
+  certainOpenMs: 5,
 } as const;
