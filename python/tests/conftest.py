@@ -1,5 +1,6 @@
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,14 @@ os.environ["LOCAL_WORLD_SIZE"] = str(os.cpu_count())
 def pytest_collection_modifyitems(items):
     """What takes longest comes first, so that it does not run alone behind all others: with --no-loadscope-reorder."""
     items.sort(key=lambda item: item.get_closest_marker("time_limit") is None)
+
+
+@pytest.fixture(autouse=True)
+def seeded_torch():
+    """Torch draws the same in every run: its generator begins with a random seed."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(0)
 
 
 @pytest.fixture(autouse=True)
