@@ -29,8 +29,11 @@ export const PARTS = {
   ],
   'Coming from': [
     'docs/from-pytorch.md',
+    'docs/from-ffcv.md',
     'docs/from-webdataset.md',
     'docs/from-mosaicml.md',
+    'docs/from-litdata.md',
+    'docs/from-dali.md',
     'docs/from-tfdata.md',
     'docs/from-hf-datasets.md',
     'docs/other-formats.md',
@@ -40,26 +43,21 @@ export const PARTS = {
     'docs/environment.md',
     'docs/loader-options.md',
     'docs/transforms.md',
+    'docs/where.md',
     'docs/errors.md',
+    'docs/files.md',
     'docs/format.md',
     'docs/platforms.md',
     'docs/glossary.md',
-    'bench/README.md',
   ],
-  Project: [
-    'ARCHITECTURE.md',
-    'SECURITY.md',
-    'CONTRIBUTING.md',
-    'docs/maintaining.md',
-    'docs/long-tests.md',
-    'CHANGELOG.md',
-  ],
+  Explanation: ['docs/why-shards.md', 'docs/shuffling.md', 'ARCHITECTURE.md', 'docs/benchmarks.md', 'SECURITY.md'],
+  Project: ['CONTRIBUTING.md', 'bench/README.md', 'docs/maintaining.md', 'docs/long-tests.md', 'CHANGELOG.md'],
 };
 /** Pages whose name on the site, or in the menu, is not that of their file, or their first heading. */
 const ADDRESSES = {
   'README.md': 'index',
   'python/README.md': 'python',
-  'bench/README.md': 'benchmarks',
+  'bench/README.md': 'lab-notebook',
   'packages/cuda/README.md': 'cuda',
 };
 const NAMES = {

@@ -217,7 +217,7 @@ test('TypeScript of the guides is right as it is written, and batch.images is wh
 });
 
 /** What people have who come from elsewhere: what their software wrote. */
-const PLACES = { hub: 'parquet/hub', mds: 'mds/photos', records: 'tfrecord/photos' };
+const PLACES = { hub: 'parquet/hub', lit: 'litdata/photos', mds: 'mds/photos', records: 'tfrecord/photos' };
 
 /** A folder as the guides speak of it: photos, and files that a person has written. */
 function userFolder(): string {

@@ -12,7 +12,7 @@ BLOCK = re.compile(r"(?:<!-- not run: (.+?) -->\n+)?^```python\n(.*?)^```$", re.
 #: What the guides take for granted; ninety epochs are one here.
 BEFORE = "device = 'cpu'\n"
 #: What people have who come from elsewhere: what their software wrote.
-PLACES = {"hub": "parquet/hub", "mds": "mds/photos", "records": "tfrecord/photos"}
+PLACES = {"hub": "parquet/hub", "lit": "litdata/photos", "mds": "mds/photos", "records": "tfrecord/photos"}
 
 
 #: Its blocks belong together; tests of their own run them.
