@@ -227,6 +227,10 @@ test('a sample without the field is a bad one', async () => {
 });
 
 test.each<[LoaderOptions, RegExp]>([
+  [
+    { transform: [{ name: 'randomApply', transforms: [{ name: 'augMix' }] }], annotations: fromObjects },
+    /The step augMix mixes .* cannot follow: remove the step, or the option annotations/,
+  ],
   [{ transform: [{ name: 'sanitizeBoundingBoxes' }] }, /The step sanitizeBoundingBoxes needs boxes: .*annotations/],
   [
     { transform: [{ name: 'randomIoUCrop' }], annotations: { polygons: { field: 'json' } } },

@@ -20,6 +20,8 @@ interface Case {
   readonly effects?: readonly Effect[];
   /** The random numbers of the list. */
   readonly draws?: readonly number[];
+  /** The seed of the random numbers of the list, instead. */
+  readonly seed?: number;
   readonly levels: number;
   readonly mean: number;
   /** The share of values that may differ more. */
@@ -35,13 +37,19 @@ interface Source extends Stored {
 }
 
 const fixtures = new URL('fixtures/transforms/', import.meta.url);
-const sources: Source[] = JSON.parse(readFileSync(new URL('steps.json', fixtures), 'utf8'));
-const stored = gunzipSync(readFileSync(new URL('steps.bin.gz', fixtures)));
-const bytesOf = ({ offset, bytes }: Stored) => new Uint8Array(stored.subarray(offset, offset + bytes));
+const FILES = ['steps', 'recipes'].map((name) => {
+  const sources: Source[] = JSON.parse(readFileSync(new URL(`${name}.json`, fixtures), 'utf8'));
+  const stored = gunzipSync(readFileSync(new URL(`${name}.bin.gz`, fixtures)));
+  const bytesOf = ({ offset, bytes }: Stored) => new Uint8Array(stored.subarray(offset, offset + bytes));
+  return { sources, bytesOf };
+});
 const bench = new TransformBench();
-const kinds = [...new Set(sources.flatMap(({ cases }) => cases.map(({ kind }) => kind)))];
+const KINDS = FILES.flatMap(({ sources, bytesOf }) => {
+  const kinds = new Set(sources.flatMap(({ cases }) => cases.map(({ kind }) => kind)));
+  return [...kinds].map((kind) => ({ kind, sources, bytesOf }));
+});
 
-test.each(kinds)('%s give the pixels of Pillow or torchvision', (kind) => {
+test.each(KINDS)('$kind give the pixels of Pillow, torchvision or timm', ({ kind, sources, bytesOf }) => {
   for (const source of sources) {
     const picture: Picture = { ...source, pixels: bytesOf(source) };
     for (const one of source.cases.filter((other) => other.kind === kind)) {
@@ -75,6 +83,9 @@ test('any list of these steps runs on any size of image, and writes nothing outs
     { name: 'randAugment', interpolation: 'bicubic', fill: 7 },
     { name: 'trivialAugmentWide', interpolation: 'bilinear' },
     { name: 'autoAugment', policy: 'svhn' },
+    { name: 'augMix' },
+    { name: 'timmAugment', config: 'rand-m9-mstd0.5-inc1' },
+    { name: 'timmAugment', config: 'augmix-m9-w4' },
     { name: 'randomAdjustSharpness', sharpnessFactor: 3 },
     { name: 'randomRotation', degrees: 200, interpolation: 'bicubic' },
     { name: 'resize', size: [7, 90], interpolation: filters },
@@ -110,10 +121,20 @@ test('any list of these steps runs on any size of image, and writes nothing outs
 
 function run(
   picture: Picture,
-  { list, effects, draws = [0.25] }: Case,
+  { list, effects, seed, draws = seed === undefined ? [0.25] : numbersOf(seed) }: Case,
 ): { width: number; height: number; bytes: Uint8Array } {
   let drawn = 0;
   if (list !== undefined) return bench.list(picture, list, { next: () => draws[drawn++ % draws.length]! });
   const { pixels, ...size } = bench.effects(picture, effects!);
   return { ...size, bytes: pixels };
+}
+
+/** The random numbers of a case, as fixtures/transforms/recipes.py makes them. */
+function numbersOf(seed: number): number[] {
+  return Array.from({ length: 256 }, (_, i) => {
+    let mix = seed * 256 + i;
+    mix = Math.imul(mix ^ (mix >>> 16), 0x7feb352d);
+    mix = Math.imul(mix ^ (mix >>> 15), 0x846ca68b);
+    return ((mix ^ (mix >>> 16)) >>> 0) / 2 ** 32;
+  });
 }

@@ -533,6 +533,35 @@ class AutoAugment(_AutoAugment, total=False):
     p: float
 
 
+class _AugMix(TypedDict):
+    name: Literal["aug_mix", "augMix", "AugMix"]
+
+
+class AugMix(_AugMix, total=False):
+    """Mixes the image with several chains of random operations on it.
+
+    torchvision: v2.AugMix.
+    """
+
+    #: Number of magnitudes to draw from, of 10. Values: 1 to 10. Default: 3.
+    severity: int
+    #: Number of chains. Values: 1 to 100. Default: 3.
+    mixture_width: int
+    #: Number of operations of a chain. 0 or -1: 1 to 3, drawn for each chain. Values: -1 to 100. Default: -1.
+    chain_depth: int
+    #: Parameter of the Beta and Dirichlet distributions of the weights. Values: more than 0. Default: 1.
+    alpha: float
+    #: Includes brightness, color, contrast and sharpness. Values: true or false. Default: true.
+    all_ops: bool
+    #: Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or
+    #: bicubic. Default: "bilinear".
+    interpolation: Literal["nearest", "bilinear", "bicubic"]
+    #: Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue].
+    fill: int | Sequence[int]
+    #: Probability that the step applies. Values: a probability. Default: 1.
+    p: float
+
+
 class _ThreeAugment(TypedDict):
     name: Literal["three_augment", "threeAugment"]
 
@@ -542,6 +571,31 @@ class ThreeAugment(_ThreeAugment, total=False):
     III).
     """
 
+    #: Probability that the step applies. Values: a probability. Default: 1.
+    p: float
+
+
+class _TimmAugment(TypedDict):
+    name: Literal["timm_augment", "timmAugment"]
+    #: The policy: rand, augmix, original, originalr, v0, v0r or 3a. Then, for rand: m, n, p, mstd, mmax, inc and t;
+    #: for augmix: m, w, d, a, b and mstd; for the others: mstd. Values: a policy of timm such as
+    #: rand-m9-mstd0.5-inc1.
+    config: str
+
+
+class TimmAugment(_TimmAugment, total=False):
+    """Applies a policy of timm, which is named as there: rand-m9-mstd0.5-inc1, original-mstd0.5, v0, 3a,
+    augmix-m3-w3.
+    """
+
+    #: Interpolation of shear, translation and rotation. "random" draws bilinear or bicubic for each operation.
+    #: Values: bilinear, bicubic or random. Default: "random".
+    interpolation: Literal["bilinear", "bicubic", "random"]
+    #: Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: [124, 116, 104].
+    fill: int | Sequence[int]
+    #: Translation at magnitude 10, as a part of the side of the image. Default: 0.45, and 0.3 for augmix, as in
+    #: create_transform. Values: more than 0, up to 1.
+    translate_pct: float
     #: Probability that the step applies. Values: a probability. Default: 1.
     p: float
 
@@ -698,7 +752,9 @@ Step = Union[
     RandAugment,
     TrivialAugmentWide,
     AutoAugment,
+    AugMix,
     ThreeAugment,
+    TimmAugment,
     RandomApply,
     RandomChoice,
     RandomOrder,

@@ -24,6 +24,16 @@ export class Scratch {
     this.#used = 0;
   }
 
+  /** The state to which {@link release} returns. */
+  mark(): number {
+    return this.#used;
+  }
+
+  /** Frees what was allocated since {@link mark}. */
+  release(mark: number): void {
+    this.#used = mark;
+  }
+
   get available(): number {
     return this.#region.bytes - this.#used;
   }

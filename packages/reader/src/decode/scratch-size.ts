@@ -64,7 +64,7 @@ function intermediateBytes(transform: CompiledTransform, maxPixels: number): num
     const parts = everyStep([step]);
     picture = Math.max(setsSize(step) ? 0 : picture, ...parts.map(largestBytes));
     for (const part of parts) {
-      if (entryOf(part).isEffect === true) bytes += effectBytes(picture);
+      if (entryOf(part).isEffect === true) bytes += effectBytes(picture, entryOf(part).extraPictures);
       else if (largestBytes(part) > 0) bytes += 2 * picture;
     }
   }

@@ -30,9 +30,14 @@ type Rgb = readonly [number, number, number];
 /** An affine map: (x, y) becomes (a x + b y + c, d x + e y + f). */
 type Affine = readonly [number, number, number, number, number, number];
 
-/** The interpolations of rotations: nearest and bilinear as in torchvision for tensors, bicubic as in Pillow. */
+/** The interpolations of rotations: nearest and bilinear as in torchvision for tensors, bicubic and pillow-bilinear as in Pillow. */
 export type RotateInterpolation = keyof typeof ROTATE_KERNELS;
-const ROTATE_KERNELS = { nearest: 'rotateNearest', bilinear: 'rotateBilinear', bicubic: 'rotateBicubic' } as const;
+const ROTATE_KERNELS = {
+  nearest: 'rotateNearest',
+  bilinear: 'rotateBilinear',
+  'pillow-bilinear': 'rotatePillowBilinear',
+  bicubic: 'rotateBicubic',
+} as const;
 
 /** A color with red in its lowest byte. A number above 0xffffff means no color. */
 function colourOf(fill: Rgb | null): number {
@@ -52,6 +57,8 @@ function boxOf(sigma: number): { radius: number; whole: number; part: number } {
 
 type Kernel = (...numbers: number[]) => number;
 type KernelExports = Record<
+  | 'addWeighted'
+  | 'blendSums'
   | 'blur'
   | 'boxBlur'
   | 'countBytes'
@@ -73,6 +80,7 @@ type KernelExports = Record<
   | 'copyRows'
   | 'rotateNearest'
   | 'rotateBilinear'
+  | 'rotatePillowBilinear'
   | 'rotateBicubic',
   Kernel
 >;
@@ -174,9 +182,10 @@ export class EffectKernels {
     this.#kernels.scaleBytes(address, width * height * 3, factor, 0);
   }
 
-  /** Changes contrast. A factor of 1 changes nothing. */
-  contrast({ address, width, height }: Picture, factor: number): void {
-    const mean = Math.fround(this.#kernels.graySum(address, width * height) / (width * height));
+  /** Changes contrast. A factor of 1 changes nothing. Pillow rounds the luma of each pixel and their mean, torchvision neither. */
+  contrast({ address, width, height }: Picture, factor: number, isPillow = false): void {
+    const average = this.#kernels.graySum(address, width * height, isPillow ? 1 : 0) / (width * height);
+    const mean = isPillow ? Math.floor(average + 0.5) : Math.fround(average);
     this.#kernels.scaleBytes(address, width * height * 3, factor, mean * (1 - factor));
   }
 
@@ -188,6 +197,16 @@ export class EffectKernels {
   /** Shifts hues. `turn` is a fraction of the hue circle, -0.5 to 0.5. */
   shiftHue({ address, width, height }: Picture, turn: number): void {
     this.#kernels.shiftHue(address, width * height, turn);
+  }
+
+  /** Adds the values of a picture, times `weight`, to the float32 sums at address `sums`. */
+  addWeighted({ address, width, height }: Picture, weight: number, sums: number): void {
+    this.#kernels.addWeighted(sums, address, width * height * 3, weight);
+  }
+
+  /** Moves every value by `part` of the way to its sum, which is truncated first. Both as in Pillow and torchvision. */
+  blendSums({ address, width, height }: Picture, part: number, sums: number): void {
+    this.#kernels.blendSums(address, sums, width * height * 3, part);
   }
 
   /** Fills `rows` rows of `bytes` bytes, `pitch` bytes apart, by repeating the first 48 bytes at `pattern`. Writes nothing else. */

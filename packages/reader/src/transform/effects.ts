@@ -4,10 +4,17 @@ import type { Scratch } from '../codec/scratch.js';
 import type { EffectKernels, Picture } from '../kernels/effects.js';
 import type { Size } from './crops.js';
 import type { BlurEffect, PillowBlurEffect } from './steps/blur.js';
-import type { FactorEffect, HueEffect, SaturationEffect } from './steps/colours.js';
+import type { ContrastEffect, FactorEffect, HueEffect, SaturationEffect } from './steps/colours.js';
 import type { AutocontrastEffect, EqualizeEffect, SharpnessEffect } from './steps/contrast-steps.js';
 import type { EraseEffect } from './steps/erasing.js';
-import type { InvertEffect, PermuteChannelsEffect, PosterizeEffect, SolarizeEffect } from './steps/point-operations.js';
+import type { MixChainsEffect } from './steps/mix-chains.js';
+import type {
+  InvertEffect,
+  PermuteChannelsEffect,
+  PosterizeEffect,
+  SolarizeAddEffect,
+  SolarizeEffect,
+} from './steps/point-operations.js';
 import type { RotateEffect } from './steps/rotation.js';
 
 /** An effect with its random parameters drawn. The formulas are those of torchvision.transforms.v2.functional on uint8 tensors. */
@@ -15,15 +22,17 @@ export type Effect =
   | AutocontrastEffect
   | EqualizeEffect
   | InvertEffect
+  | MixChainsEffect
   | PermuteChannelsEffect
   | PillowBlurEffect
   | PosterizeEffect
   | SharpnessEffect
+  | SolarizeAddEffect
   | SolarizeEffect
   | RotateEffect
   | BlurEffect
   | FactorEffect<'brightness'>
-  | FactorEffect<'contrast'>
+  | ContrastEffect
   | SaturationEffect
   | HueEffect
   | EraseEffect;
@@ -32,7 +41,17 @@ export type Effect =
 export interface EffectTools {
   readonly effects: EffectKernels;
   readonly scratch: Scratch;
+  /** Applies effects to a picture, for effects that contain others. `spare` is the memory of a picture of the same size. */
+  readonly runEffects: RunEffects;
 }
+
+/** Applies effects in order. The result may be at another address; `picture` is overwritten. */
+export type RunEffects = (
+  picture: Picture,
+  effects: readonly Effect[],
+  tools: Pick<EffectTools, 'effects' | 'scratch'>,
+  spare?: Picture | null,
+) => Picture;
 
 /** The implementation of one kind of effect. It either changes a picture in place, or writes a new one. */
 export type EffectEntry<E> =

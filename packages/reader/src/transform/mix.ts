@@ -3,6 +3,7 @@ import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import type { Rect } from '../codec/codec.js';
 import type { Size } from './crops.js';
+import { beta } from './distributions.js';
 import { drawOne, integerBelow, type Random } from './random.js';
 
 /** One way to mix the images of a batch. `alpha` is the parameter of the Beta distribution of the weight. Default: 1, uniform. */
@@ -57,38 +58,4 @@ export function drawMix(mixes: Mixes, { width, height }: Size, random: Random): 
     height: Math.min(height, centerY + halfHeight) - y,
   };
   return { name, weight: 1 - (rect.width * rect.height) / (width * height), rect };
-}
-
-/** Draws from the distribution Beta(alpha, alpha). */
-function beta(alpha: number, random: Random): number {
-  if (alpha === 1) return random.next();
-  if (alpha > 1) {
-    const a = gamma(alpha, random);
-    return a / (a + gamma(alpha, random));
-  }
-  // A gamma variable with a shape below 1 is one with shape + 1, times a power of a uniform number.
-  const a = { base: gamma(alpha + 1, random), uniform: positive(random) };
-  const b = { base: gamma(alpha + 1, random), uniform: positive(random) };
-  const [first, second] = [a, b].map(({ base, uniform }) => base * uniform ** (1 / alpha)) as [number, number];
-  if (first + second > 0) return first / (first + second);
-  // With a small alpha both powers are too small for a float64. Their ratio, from the logarithms, is not.
-  const ratio = (b.base / a.base) * Math.exp((Math.log(b.uniform) - Math.log(a.uniform)) / alpha);
-  return 1 / (1 + ratio);
-}
-
-/** Draws from a gamma distribution with a shape of at least 1. Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. */
-function gamma(shape: number, random: Random): number {
-  const d = shape - 1 / 3;
-  const c = 1 / Math.sqrt(9 * d);
-  for (let attempt = 0; attempt < 1000; attempt++) {
-    const normal = Math.sqrt(-2 * Math.log(positive(random))) * Math.cos(2 * Math.PI * random.next());
-    const v = (1 + c * normal) ** 3;
-    if (v > 0 && Math.log(positive(random)) < 0.5 * normal * normal + d - d * v + d * Math.log(v)) return d * v;
-  }
-  return d;
-}
-
-/** Draws a number above 0, up to 1. */
-function positive(random: Random): number {
-  return 1 - random.next();
 }

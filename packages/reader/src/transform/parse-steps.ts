@@ -77,6 +77,7 @@ const zod = (): Zod => ({
   literal: z.literal,
   number: z.number,
   strictObject: z.strictObject,
+  string: z.string,
   tuple: z.tuple,
   union: z.union,
   unknown: z.unknown,

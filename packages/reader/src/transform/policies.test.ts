@@ -81,3 +81,81 @@ test('boxes move with the shear and the translation of a policy', () => {
   // torch.linspace(0, 32, 31)[15] is slightly less than 16.
   expect(boxes('trivialAugmentWide', [translateX, 15.5 / 31, 0.75])).toEqual([25, 0, 35, 10]);
 });
+
+test('timmAugment draws each operation equally often, half of them apply, and magnitudes are normal and clipped', () => {
+  const effects = drawn({ name: 'timmAugment', config: 'rand-m9-mstd0.5-inc1-n1' });
+  const applied = effects.filter(({ length }) => length > 0);
+  expect(chiSquare([applied.length, effects.length - applied.length], [0.5, 0.5])).toBeLessThan(10.8);
+  const kinds = [
+    'autocontrast',
+    'equalize',
+    'invert',
+    'posterize',
+    'solarize',
+    'solarizeAdd',
+    'saturation',
+    'contrast',
+  ];
+  const all = [...kinds, 'brightness', 'sharpness', 'rotate'];
+  const counts = all.map((kind) => applied.filter(([effect]) => effect!.kind === kind).length);
+  // 99.9 % of all chi-squares with 10 degrees of freedom are below 29.6.
+  expect(chiSquare(counts, [...Array<number>(10).fill(1 / 15), 5 / 15])).toBeLessThan(29.6);
+  const added = applied.flatMap(([effect]) => (effect!.kind === 'brightness' ? [effect.factor - 1] : []));
+  const up = added.filter((change) => change > 0).length;
+  expect(chiSquare([up, added.length - up], [0.5, 0.5])).toBeLessThan(10.8);
+  // Magnitudes: the shares of a normal distribution with mean 9 and deviation 0.5, in steps of one deviation, clipped at 10.
+  const magnitudes = added.map((change) => (Math.abs(change) / 0.9) * 10);
+  const bins = [0, 0, 0, 0];
+  for (const magnitude of magnitudes) bins[magnitude < 8.5 ? 0 : magnitude < 9 ? 1 : magnitude < 9.5 ? 2 : 3]!++;
+  expect(chiSquare(bins, [0.1587, 0.3413, 0.3413, 0.1587])).toBeLessThan(16.3);
+  expect(Math.max(...magnitudes)).toBeLessThanOrEqual(10 + 1e-9);
+});
+
+test('timmAugment draws weighted operations without replacement, and uniform magnitudes for a deviation above 100', () => {
+  const pairs = drawn({ name: 'timmAugment', config: 'rand-t3aw-n2-p1-m5-mstd101-inc1' });
+  const blurs = pairs.filter((effects) => effects.some(({ kind }) => kind === 'pillowBlur')).length;
+  // 6 of 33 at first; else a second draw from what is left.
+  const others = [6, 6, 3, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1];
+  const share = 6 / 33 + others.reduce((sum, weight) => sum + (weight / 33) * (6 / (33 - weight)), 0);
+  expect(chiSquare([blurs, pairs.length - blurs], [share, 1 - share])).toBeLessThan(10.8);
+  expect(pairs.every((effects) => effects.filter(({ kind }) => kind === 'pillowBlur').length < 2)).toBe(true);
+  const sigmas = pairs.flat().flatMap((effect) => (effect.kind === 'pillowBlur' ? [(effect.sigma - 0.1) / 0.95] : []));
+  const bins = Array.from({ length: 10 }, (_, bin) => sigmas.filter((one) => Math.floor(one * 10) === bin).length);
+  expect(chiSquare(bins, Array<number>(10).fill(0.1))).toBeLessThan(27.9);
+});
+
+test('augMix and augmix draw chains of one to three operations, with weights that add up to 1', () => {
+  for (const step of [{ name: 'augMix' }, { name: 'timmAugment', config: 'augmix-m3-w3' }] as const) {
+    const mixtures = drawn(step).map(([effect]) => (effect?.kind === 'mixChains' ? effect : null)!);
+    const lengths = mixtures.flatMap(({ chains }) => chains.map(({ effects }) => effects.length));
+    expect(lengths.every((length) => length <= 3)).toBe(true);
+    const sums = mixtures.map(({ own, chains }) => own + chains.reduce((sum, { weight }) => sum + weight, 0));
+    expect(Math.max(...sums.map((sum) => Math.abs(sum - 1)))).toBeLessThan(1e-9);
+    // The image's own share is uniform for alpha 1.
+    const shares = mixtures.map(({ own, part }) => (step.name === 'augMix' ? own : 1 - part));
+    const bins = Array.from({ length: 10 }, (_, bin) => shares.filter((one) => Math.floor(one * 10) === bin).length);
+    expect(chiSquare(bins, Array<number>(10).fill(0.1))).toBeLessThan(27.9);
+  }
+});
+
+test('the name of a policy of timm is checked, with a hint for typos', () => {
+  const message = (config: string) => {
+    try {
+      compileTransform([{ name: 'timmAugment', config }]);
+    } catch (error) {
+      return (error as Error).message;
+    }
+    return '';
+  };
+  expect(message('ran-m9')).toMatch('did you mean "rand"?');
+  expect(message('rand-mst0.5')).toMatch('has the unknown section "mst0.5"; did you mean "mstd"?');
+  expect(message('rand-w0')).toMatch('has the unknown section "w0"');
+  expect(message('rand-tweight')).toMatch('did you mean "weights"?');
+  expect(message('rand-m9.5')).toMatch('must be an integer from 0 to 100');
+  expect(message('rand-m')).toMatch('must be an integer');
+  expect(message('rand-m9-m7')).toMatch('has the section m twice');
+  expect(message('rand-tweights-n16')).toMatch('draws 16 operations without replacement');
+  expect(message('original-m9')).toMatch('has the unknown section "m9"');
+  expect(message('augmix-n3')).toMatch('has the unknown section "n3"');
+  expect(message('')).toMatch('unknown policy ""');
+});

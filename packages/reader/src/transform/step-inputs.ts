@@ -316,9 +316,45 @@ export interface AutoAugmentInput {
   readonly p?: number | undefined;
 }
 
+/** Mixes the image with several chains of random operations on it. torchvision: v2.AugMix. */
+export interface AugMixInput {
+  readonly name: 'augMix';
+  /** Number of magnitudes to draw from, of 10. Values: 1 to 10. Default: 3. */
+  readonly severity?: number | undefined;
+  /** Number of chains. Values: 1 to 100. Default: 3. */
+  readonly mixtureWidth?: number | undefined;
+  /** Number of operations of a chain. 0 or -1: 1 to 3, drawn for each chain. Values: -1 to 100. Default: -1. */
+  readonly chainDepth?: number | undefined;
+  /** Parameter of the Beta and Dirichlet distributions of the weights. Values: more than 0. Default: 1. */
+  readonly alpha?: number | undefined;
+  /** Includes brightness, color, contrast and sharpness. Values: true or false. Default: true. */
+  readonly allOps?: boolean | undefined;
+  /** Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or bicubic. Default: "bilinear". */
+  readonly interpolation?: 'nearest' | 'bilinear' | 'bicubic' | undefined;
+  /** Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue]. */
+  readonly fill?: number | readonly [number, number, number] | undefined;
+  /** Probability that the step applies. Values: a probability. Default: 1. */
+  readonly p?: number | undefined;
+}
+
 /** Converts the image to grayscale, solarizes it at 128, or blurs it, each with the same probability (DeiT III). */
 export interface ThreeAugmentInput {
   readonly name: 'threeAugment';
+  /** Probability that the step applies. Values: a probability. Default: 1. */
+  readonly p?: number | undefined;
+}
+
+/** Applies a policy of timm, which is named as there: rand-m9-mstd0.5-inc1, original-mstd0.5, v0, 3a, augmix-m3-w3. */
+export interface TimmAugmentInput {
+  readonly name: 'timmAugment';
+  /** The policy: rand, augmix, original, originalr, v0, v0r or 3a. Then, for rand: m, n, p, mstd, mmax, inc and t; for augmix: m, w, d, a, b and mstd; for the others: mstd. Values: a policy of timm such as rand-m9-mstd0.5-inc1. */
+  readonly config: string;
+  /** Interpolation of shear, translation and rotation. "random" draws bilinear or bicubic for each operation. Values: bilinear, bicubic or random. Default: "random". */
+  readonly interpolation?: 'bilinear' | 'bicubic' | 'random' | undefined;
+  /** Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: [124, 116, 104]. */
+  readonly fill?: number | readonly [number, number, number] | undefined;
+  /** Translation at magnitude 10, as a part of the side of the image. Default: 0.45, and 0.3 for augmix, as in create_transform. Values: more than 0, up to 1. */
+  readonly translatePct?: number | undefined;
   /** Probability that the step applies. Values: a probability. Default: 1. */
   readonly p?: number | undefined;
 }
@@ -426,7 +462,9 @@ export type StepInput =
   | RandAugmentInput
   | TrivialAugmentWideInput
   | AutoAugmentInput
+  | AugMixInput
   | ThreeAugmentInput
+  | TimmAugmentInput
   | RandomApplyInput
   | RandomChoiceInput
   | RandomOrderInput

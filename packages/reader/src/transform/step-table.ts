@@ -19,6 +19,7 @@ import { cover } from './steps/cover.js';
 import { centerCrop, randomCrop, randomResizedCrop } from './steps/crops.js';
 import { erase, randomErasing } from './steps/erasing.js';
 import { randomHorizontalFlip, randomVerticalFlip } from './steps/flips.js';
+import { mixChains } from './steps/mix-chains.js';
 import { pad, randomZoomOut } from './steps/padding.js';
 import {
   invert,
@@ -29,10 +30,12 @@ import {
   randomPosterize,
   randomSolarize,
   solarize,
+  solarizeAdd,
 } from './steps/point-operations.js';
-import { autoAugment, randAugment, threeAugment, trivialAugmentWide } from './steps/policies.js';
+import { augMix, autoAugment, randAugment, threeAugment, trivialAugmentWide } from './steps/policies.js';
 import { letterbox, resize, scaleJitter } from './steps/resizes.js';
 import { randomRotation, rotate } from './steps/rotation.js';
+import { timmAugment } from './steps/timm-augment.js';
 import { layout, normalize, toDtype } from './steps/values.js';
 
 export const STEPS = {
@@ -63,7 +66,9 @@ export const STEPS = {
   randAugment,
   trivialAugmentWide,
   autoAugment,
+  augMix,
   threeAugment,
+  timmAugment,
   randomApply,
   randomChoice,
   randomOrder,
@@ -86,7 +91,9 @@ export const EFFECTS: { readonly [Kind in Effect['kind']]: EffectEntry<Extract<E
   invert,
   posterize,
   solarize,
+  solarizeAdd,
   permuteChannels,
+  mixChains,
   autocontrast,
   equalize,
   sharpness,

@@ -88,6 +88,8 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   const annotations =
     options.annotations === undefined ? null : checkAnnotations(options.annotations, dataset.mostObjects);
   if (transform !== null && annotations?.boxes === undefined) refuseBoxSteps(transform);
+  if (transform !== null && annotations !== null) refuseAnnotations('annotations', transform);
+  if (transform !== null && options.masks.length > 0) refuseAnnotations('masks', transform);
   const { batch, decoder } = await outputOf(dataset, transform, options);
   const mixes = checkMix(options.mix);
   const steps = stepsOf(options.customSteps);
@@ -180,6 +182,15 @@ function refuseBoxSteps({ steps }: CompiledTransform): void {
     {},
     `The step ${step.name} needs boxes: add boxes to the option annotations, or remove the step.`,
   );
+}
+
+/** Masks and annotations cannot follow every step. */
+function refuseAnnotations(option: string, { steps }: CompiledTransform): void {
+  for (const step of everyStep(steps)) {
+    const reason = entryOf(step).refusesAnnotations?.(step);
+    if (reason === undefined) continue;
+    throw new OptionError({}, `The step ${step.name} ${reason}: remove the step, or the option ${option}.`);
+  }
 }
 
 function needsPixels(option: string, { transform }: OutputRequest): OptionError {

@@ -1,11 +1,12 @@
 /** Kinds of step parameters: how each is checked, and how it is written in messages, TypeScript and Python. */
 import type { z } from 'zod';
 import { LARGEST_SIDE } from '../crops.js';
+import { parseTimmConfig, type TimmPolicy } from '../policies/timm-config.js';
 
 /** The part of zod that builds checks. It is passed in only for checking: decode workers load the steps, and start faster without zod. */
 export type Zod = Pick<
   typeof z,
-  'array' | 'boolean' | 'enum' | 'literal' | 'number' | 'strictObject' | 'tuple' | 'union' | 'unknown'
+  'array' | 'boolean' | 'enum' | 'literal' | 'number' | 'strictObject' | 'string' | 'tuple' | 'union' | 'unknown'
 >;
 type BuildCheck<Check extends z.ZodType> = (z: Zod) => Check;
 
@@ -197,6 +198,20 @@ export const ERASED = kind(
   'a number, [red, green, blue], or "random"',
   "number | readonly [number, number, number] | 'random'",
   'float | Sequence[float] | Literal["random"]',
+);
+
+/** The name of a policy of timm, parsed. */
+export const TIMM_CONFIG = kind(
+  (z) =>
+    z.string().transform((given, context): TimmPolicy => {
+      const parsed = parseTimmConfig(given);
+      if (typeof parsed !== 'string') return parsed;
+      context.addIssue({ code: 'custom', message: parsed });
+      return undefined as never;
+    }),
+  'a policy of timm such as rand-m9-mstd0.5-inc1',
+  'string',
+  'str',
 );
 
 /** A kind that allows exactly these words or numbers. */

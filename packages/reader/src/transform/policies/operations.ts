@@ -33,6 +33,8 @@ export interface Space {
   readonly enhance: number;
   /** Number of bits that posterize removes. */
   readonly posterize: number;
+  /** Number of bits that posterize keeps at magnitude 0. */
+  readonly bits: number;
 }
 
 /** The space of RandAugment and AutoAugment. */
@@ -42,9 +44,19 @@ export const NORMAL: Space = {
   rotate: 30,
   enhance: 0.9,
   posterize: 4,
+  bits: 8,
 };
 /** The space of TrivialAugmentWide. */
-export const WIDE: Space = { shear: 0.99, translate: { pixels: 32 }, rotate: 135, enhance: 0.99, posterize: 6 };
+export const WIDE: Space = {
+  shear: 0.99,
+  translate: { pixels: 32 },
+  rotate: 135,
+  enhance: 0.99,
+  posterize: 6,
+  bits: 8,
+};
+/** The space of AugMix. Its posterize keeps fewer bits. */
+export const AUGMIX: Space = { ...NORMAL, translate: { fraction: 1 / 3 }, bits: 4 };
 
 /** The operations of RandAugment and TrivialAugmentWide, in the order of torchvision. */
 export const OPERATIONS: readonly Operation[] = [
@@ -62,6 +74,23 @@ export const OPERATIONS: readonly Operation[] = [
   'solarize',
   'autoContrast',
   'equalize',
+];
+
+/** The operations of AugMix, in the order of torchvision. The last four can be left out. */
+export const AUGMIX_OPERATIONS: readonly Operation[] = [
+  'shearX',
+  'shearY',
+  'translateX',
+  'translateY',
+  'rotate',
+  'posterize',
+  'solarize',
+  'autoContrast',
+  'equalize',
+  'brightness',
+  'color',
+  'contrast',
+  'sharpness',
 ];
 
 /** How geometric operations interpolate, and the value of the pixels outside the image. */
@@ -113,7 +142,7 @@ export function magnitudeOf(operation: Operation, space: Space, bin: number, bin
     case 'sharpness':
       return upTo(space.enhance);
     case 'posterize':
-      return roundHalfEven(Math.fround(8 - Math.fround(bin / Math.fround((bins - 1) / space.posterize))));
+      return roundHalfEven(Math.fround(space.bits - Math.fround(bin / Math.fround((bins - 1) / space.posterize))));
     case 'solarize':
       return linspace(1, 0, bin, bins);
     default:
@@ -129,16 +158,17 @@ function linspace(start: number, end: number, at: number, count: number): number
 
 /** Applies an operation to the image, with its masks and boxes. */
 export function applyOperation(operation: Operation, magnitude: number, canvas: Canvas, look: Look): void {
-  const { size } = canvas;
+  const effect = operationEffect(operation, magnitude, canvas.size, look);
+  if (effect?.kind === 'rotate') canvas.rotate(effect, false);
+  else if (effect !== null) canvas.applyEffects([effect]);
+}
+
+/** What an operation does to an image of this size. Null: nothing. */
+export function operationEffect(operation: Operation, magnitude: number, size: Size, look: Look): Effect | null {
   const matrix = matrixOf(operation, magnitude, size);
-  if (matrix !== null) {
-    const { interpolation, fill } = look;
-    const color = fill === undefined ? null : rgb(fill);
-    canvas.rotate({ kind: 'rotate', matrix, size, interpolation, fill: color, maskFill: 0 }, false);
-    return;
-  }
-  const effect = effectOf(operation, magnitude);
-  if (effect !== null) canvas.applyEffects([effect]);
+  if (matrix === null) return effectOf(operation, magnitude);
+  const { interpolation, fill } = look;
+  return { kind: 'rotate', matrix, size, interpolation, fill: fill === undefined ? null : rgb(fill), maskFill: 0 };
 }
 
 /** The map of a geometric operation, from the result to the source, relative to the center. Null for other operations. */

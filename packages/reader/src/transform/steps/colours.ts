@@ -10,6 +10,10 @@ export interface FactorEffect<Kind extends Factor> {
   readonly kind: Kind;
   readonly factor: number;
 }
+export interface ContrastEffect extends FactorEffect<'contrast'> {
+  /** Computes the mean luma as Pillow does. Default: as torchvision does for tensors. */
+  readonly isPillow?: boolean;
+}
 export interface SaturationEffect extends FactorEffect<'saturation'> {
   /** Computes gray as Pillow does. Default: as torchvision does for tensors. */
   readonly isPillow?: boolean;
@@ -76,8 +80,8 @@ export const randomGrayscale = step(
 export const brightness: EffectEntry<FactorEffect<'brightness'>> = {
   change: (picture, { factor }, { effects }) => effects.brighten(picture, factor),
 };
-export const contrast: EffectEntry<FactorEffect<'contrast'>> = {
-  change: (picture, { factor }, { effects }) => effects.contrast(picture, factor),
+export const contrast: EffectEntry<ContrastEffect> = {
+  change: (picture, { factor, isPillow }, { effects }) => effects.contrast(picture, factor, isPillow),
 };
 export const saturation: EffectEntry<SaturationEffect> = {
   change: (picture, { factor, isPillow }, { effects }) => effects.saturate(picture, factor, isPillow),

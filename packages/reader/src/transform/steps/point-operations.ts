@@ -19,6 +19,12 @@ export interface SolarizeEffect {
   readonly kind: 'solarize';
   readonly threshold: number;
 }
+/** Adds `add` to the values below `threshold`. */
+export interface SolarizeAddEffect {
+  readonly kind: 'solarizeAdd';
+  readonly add: number;
+  readonly threshold: number;
+}
 /** Channel c of the result is channel `order[c]`. */
 export interface PermuteChannelsEffect {
   readonly kind: 'permuteChannels';
@@ -81,6 +87,15 @@ export const posterize: EffectEntry<PosterizeEffect> = {
 };
 export const solarize: EffectEntry<SolarizeEffect> = {
   change: (picture, { threshold }, { effects }) => effects.solarize(picture, threshold),
+};
+export const solarizeAdd: EffectEntry<SolarizeAddEffect> = {
+  change: (picture, { add, threshold }, { effects, scratch }) => {
+    const table = Uint8Array.from({ length: 768 }, (_, i) => {
+      const value = i & 255;
+      return value < threshold ? Math.min(255, value + add) : value;
+    });
+    effects.lookUpBytes(picture, table, scratch.allocate(table.length));
+  },
 };
 export const permuteChannels: EffectEntry<PermuteChannelsEffect> = {
   change: (picture, { order }, { effects }) => effects.permuteChannels(picture, order),

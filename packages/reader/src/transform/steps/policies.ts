@@ -1,10 +1,13 @@
 /** Policies: steps that draw which operations they apply. */
 
+import { beta, dirichlet } from '../distributions.js';
 import { ALWAYS, applies } from '../parameters/chance.js';
-import { BINS, COLOUR, oneOf, UP_TO_100 } from '../parameters/kinds.js';
+import { BINS, COLOUR, COUNT, oneOf, POSITIVE, SWITCH, UP_TO_100, type Zod } from '../parameters/kinds.js';
 import { defaulted, optional } from '../parameters/parameter.js';
 import { POLICIES } from '../policies/auto-augment-policies.js';
 import {
+  AUGMIX,
+  AUGMIX_OPERATIONS,
   applyOperation,
   hasMagnitude,
   isSigned,
@@ -12,14 +15,17 @@ import {
   NORMAL,
   OPERATIONS,
   type Operation,
+  operationEffect,
   WIDE,
 } from '../policies/operations.js';
 import { drawOne, integerBelow, type Random } from '../random.js';
+import { CHAIN_PICTURES, MIXED_GEOMETRY } from './mix-chains.js';
 import { step } from './step.js';
 
+const AFFINE_FILTER = oneOf('nearest', 'bilinear', 'bicubic');
 const LOOK = {
   interpolation: defaulted(
-    oneOf('nearest', 'bilinear', 'bicubic'),
+    AFFINE_FILTER,
     'nearest',
     'Interpolation of shear, translation and rotation. bicubic is that of Pillow.',
   ),
@@ -101,6 +107,57 @@ export const autoAugment = step(
         const isNegative = isSigned(operation) && signs[i]! < 0.5;
         applyOperation(operation, isNegative ? -magnitude : magnitude, canvas, step);
       });
+    },
+  },
+);
+
+const SEVERITY = { ...BINS, check: (z: Zod) => z.number().int().min(1).max(10), takes: '1 to 10' };
+
+/**
+ * Draws the share of the chains (Beta), then their weights (Dirichlet), then for each chain its depth, unless it is set, and its
+ * operations with their magnitudes and signs (v2.AugMix `forward`).
+ */
+export const augMix = step(
+  'augMix',
+  {
+    help: 'Mixes the image with several chains of random operations on it.',
+    like: 'AugMix',
+    tolerance: TOLERANCE,
+    parameters: {
+      severity: defaulted(SEVERITY, 3, 'Number of magnitudes to draw from, of 10.'),
+      mixtureWidth: defaulted(COUNT, 3, 'Number of chains.'),
+      chainDepth: defaulted(
+        { ...COUNT, check: (z: Zod) => z.number().int().min(-1).max(100), takes: '-1 to 100' },
+        -1,
+        'Number of operations of a chain. 0 or -1: 1 to 3, drawn for each chain.',
+      ),
+      alpha: defaulted(POSITIVE, 1, 'Parameter of the Beta and Dirichlet distributions of the weights.'),
+      allOps: defaulted(SWITCH, true, 'Includes brightness, color, contrast and sharpness.'),
+      ...LOOK,
+      interpolation: { ...LOOK.interpolation, ...defaulted(AFFINE_FILTER, 'bilinear', LOOK.interpolation.help) },
+    },
+  },
+  {
+    isEffect: true,
+    extraPictures: CHAIN_PICTURES,
+    refusesAnnotations: () => MIXED_GEOMETRY,
+    draw: (step, canvas, random) => {
+      if (!applies(step.p, random)) return;
+      const share = beta(step.alpha, random);
+      const weights = dirichlet(step.alpha, step.mixtureWidth, random);
+      const operations = step.allOps ? AUGMIX_OPERATIONS : AUGMIX_OPERATIONS.slice(0, -4);
+      const { size } = canvas;
+      const chains = weights.map((weight) => {
+        const depth = step.chainDepth > 0 ? step.chainDepth : 1 + integerBelow(3, random);
+        const effects = Array.from({ length: depth }, () => {
+          const operation = drawOne(operations, random);
+          const bin = hasMagnitude(operation) ? integerBelow(step.severity, random) : 0;
+          const magnitude = magnitudeOf(operation, AUGMIX, bin, 10, size);
+          return operationEffect(operation, withSign(operation, magnitude, random), size, step);
+        });
+        return { weight: weight * (1 - share), effects: effects.filter((effect) => effect !== null) };
+      });
+      canvas.applyEffects([{ kind: 'mixChains', own: share, chains, part: 1 }]);
     },
   },
 );

@@ -35,6 +35,10 @@ interface PixelParts<S> {
   readonly refusesBytes?: (step: S) => string | undefined;
   /** The step depends on boxes. It is an error to use it without `annotations.boxes`. */
   readonly needsBoxes?: boolean;
+  /** Why masks and annotations cannot follow the step: the end of a sentence. Undefined if they can. */
+  readonly refusesAnnotations?: (step: S) => string | undefined;
+  /** Number of pictures that the step needs beside those of an effect. */
+  readonly extraPictures?: number;
   /** Draws the random parameters of the step, and applies the step to the canvas. */
   readonly draw: (step: S, canvas: Canvas, random: Random, drawSteps: DrawSteps) => void;
   /** The steps within the step, as lists. Its parameter `transforms` has them. */

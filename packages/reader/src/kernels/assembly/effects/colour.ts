@@ -21,8 +21,8 @@ export function scaleBytes(address: usize, bytes: usize, scale: f32, bias: f32):
   }
 }
 
-/** The sum of the luma of all pixels. Clears 16 bytes after them. */
-export function graySum(address: usize, pixels: usize): f64 {
+/** The sum of the luma of all pixels, as torchvision or Pillow has it. Clears 16 bytes after them. */
+export function graySum(address: usize, pixels: usize, isPillow: bool): f64 {
   const end = address + pixels * 3;
   v128.store(end, i64x2.splat(0));
   let total: i64 = 0;
@@ -32,7 +32,10 @@ export function graySum(address: usize, pixels: usize): f64 {
     let sums = f32x4.splat(0);
     for (; address < stop; address += 12) {
       const quad = loadQuad(address);
-      sums = f32x4.add(sums, grayOf(redOf(quad), greenOf(quad), blueOf(quad)));
+      const red = redOf(quad);
+      const green = greenOf(quad);
+      const blue = blueOf(quad);
+      sums = f32x4.add(sums, isPillow ? pillowGrayOf(red, green, blue) : grayOf(red, green, blue));
     }
     const whole = i32x4.trunc_sat_f32x4_s(sums);
     total += i32x4.extract_lane(whole, 0) + i32x4.extract_lane(whole, 1);

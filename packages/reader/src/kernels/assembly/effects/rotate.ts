@@ -86,6 +86,70 @@ export function rotateBilinear(
 }
 
 /**
+ * Rotates with bilinear interpolation as in Pillow's Image.transform: pixels beyond an edge are those at the edge, positions outside
+ * the source become the fill, and results are truncated. The parameters are those of {@link rotateNearest}.
+ */
+export function rotatePillowBilinear(
+  source: usize, width: i32, height: i32, target: usize, targetWidth: i32, targetHeight: i32,
+  a: f64, b: f64, c: f64, d: f64, e: f64, f: f64, fill: u32
+): void {
+  const left = <f64>(1 - targetWidth) * 0.5;
+  const top = <f64>(1 - targetHeight) * 0.5;
+  // Positions are those of pixel centers: column -1 with a fraction of at least 1/2 is still inside.
+  const cx = c + <f64>(width - 1) * 0.5 + 0.5 / <f64>WEIGHTS;
+  const fy = f + <f64>(height - 1) * 0.5 + 0.5 / <f64>WEIGHTS;
+  const dx = <i64>(a * ONE);
+  const dy = <i64>(d * ONE);
+  const pitch = <usize>(width * 3);
+  const half = <i64>(ONE / 2) - <i64>(ONE * 0.5 / <f64>WEIGHTS);
+  const lastX = (<i64>width << 32) - 1;
+  const lastY = (<i64>height << 32) - 1;
+  for (let row = 0; row < targetHeight; row++) {
+    let x = position(a, left, b, top + <f64>row, cx);
+    let y = position(d, left, e, top + <f64>row, fy);
+    for (const end = target + <usize>(targetWidth * 3); target < end; target += 3, x += dx, y += dy) {
+      const insideX = x + half;
+      const insideY = y + half;
+      if (insideX < 0 || insideY < 0 || insideX > lastX || insideY > lastY) {
+        store<u32>(target, fill);
+        continue;
+      }
+      const column = <i32>(x >> 32);
+      const line = <i32>(y >> 32);
+      const right = <i32>(x >> (32 - WEIGHT_BITS)) & (WEIGHTS - 1);
+      const lower = <i32>(y >> (32 - WEIGHT_BITS)) & (WEIGHTS - 1);
+      const upperRow = source + <usize>max(line, 0) * pitch;
+      const lowerRow = source + <usize>min(line + 1, height - 1) * pitch;
+      const across = i32x4.splat((right << 16) | (WEIGHTS - right));
+      let upper: v128;
+      let under: v128;
+      if (<u32>column < <u32>(width - 1)) {
+        upper = neighbours(upperRow + <usize>(column * 3));
+        under = neighbours(lowerRow + <usize>(column * 3));
+      } else {
+        // The pixel at the edge is both neighbors.
+        const at = <usize>(max(column, 0) * 3);
+        upper = twice(upperRow + at);
+        under = twice(lowerRow + at);
+      }
+      const sums = i32x4.add(
+        i32x4.mul(i32x4.dot_i16x8_s(upper, across), i32x4.splat(WEIGHTS - lower)),
+        i32x4.mul(i32x4.dot_i16x8_s(under, across), i32x4.splat(lower))
+      );
+      const whole = i32x4.shr_u(sums, 2 * WEIGHT_BITS);
+      const words = i16x8.narrow_i32x4_s(whole, whole);
+      store<i32>(target, i32x4.extract_lane(i8x16.narrow_i16x8_u(words, words), 0));
+    }
+  }
+}
+
+/** Loads one pixel in the format of {@link neighbours}, as both pixels. Reads 4 bytes. */
+@inline function twice(at: usize): v128 {
+  const bytes = v128.load32_zero(at);
+  return i8x16.shuffle(bytes, bytes, 0, 8, 0, 8, 1, 8, 1, 8, 2, 8, 2, 8, 8, 8, 8, 8);
+}
+
+/**
  * A pixel for which some of the four source pixels are outside. torchvision uses black for these, and then blends the result with `fill`
  * by the share of the image. So there is a darker line between the image and the fill. A `fill` above 0xffffff means no fill.
  */
