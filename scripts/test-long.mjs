@@ -89,10 +89,11 @@ const STEPS = {
     command: [torchPython, '-m', 'pytest', '-q', 'python', '-m', 'long'],
   },
   torch2: {
-    what: 'DataLoader and StatefulDataLoader of torch 2; Accelerate, transformers and Lightning',
+    what: 'DataLoader and StatefulDataLoader of torch 2; Accelerate, transformers and Lightning; transforms of torchvision v2, timm and open_clip',
     command: [
       torch2Python,
       ...['-m', 'pytest', '-q', 'python/tests/test_torch_dataset.py', 'python/tests/test_frameworks.py'],
+      'python/tests/test_foreign_transforms.py',
     ],
     environment: { SHARDTOOL_REQUIRE_TORCHDATA: '1' },
   },

@@ -24,6 +24,7 @@ export const PARTS = {
     'docs/view.md',
     'docs/detection.md',
     'docs/buckets.md',
+    'docs/recipes.md',
     'docs/python-transform.md',
     'packages/cuda/README.md',
   ],

@@ -26,6 +26,7 @@ from .errors import (
     StateError,
     UnfinishedPackError,
 )
+from .foreign_transforms import steps_from
 from .loader import Loader
 from .location import Location
 from .mixture import Mixture
@@ -65,6 +66,7 @@ __all__ = [
     "Writer",
     "WriterOptions",
     "iterable_dataset",
+    "steps_from",
 ]
 
 

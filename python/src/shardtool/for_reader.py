@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any, Dict, Iterable, List, Mapping
 
 from .foreign_names import FOREIGN_NAMES
+from .foreign_transforms import is_foreign, steps_from
 from .options import OPTION_NAMES, camel
 
 
@@ -41,11 +42,8 @@ def options_for_reader(options: Mapping[str, Any], slots_in_use: int = 0) -> Dic
 
 
 def _plain(name: str, value: Any) -> Any:
-    if name == "transform" and callable(value):
-        raise TypeError(
-            "The transform of a loader is the name of a preset or a list of steps, since another process does it, not "
-            f"{value!r}. shardtool.Dataset takes functions; custom_steps={{...}} runs functions of JavaScript."
-        )
+    if name == "transform" and is_foreign(value):
+        value = steps_from(value)
     if name == "transform" and not isinstance(value, str):
         return [_step(step) for step in value]
     if name == "aspect_buckets" and isinstance(value, Mapping):

@@ -42,7 +42,7 @@ FOREIGN_NAMES: Dict[str, str] = {
     "cache_dir": "cache=folder keeps what was fetched",
     "cache_limit": 'cache_size="200GB" limits the cache',
     "max_cache_size": 'cache_size="200GB" limits the cache',
-    "transforms": "transform takes the name of a preset or a list of steps",
+    "transforms": "transform takes the name of a preset, a list of steps, or a pipeline of torchvision or timm",
     "buckets": "aspect_buckets gives batches of several sizes",
     "steps": "custom_steps runs JavaScript in the workers",
     "filter": 'where="width >= 256" chooses samples',

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 else:
     Transform = Union[str, Sequence[Mapping[str, Any]]]
 
+#: A pipeline of torchvision, timm or open_clip, or a list of transforms and steps: see :func:`shardtool.steps_from`.
+ForeignTransform = Union[Callable[..., Any], Sequence[Union[Callable[..., Any], Mapping[str, Any]]]]
+
 #: A rule (``{"area": 1024 * 1024, "step": 64, "max_ratio": 2, "crop": "random"}``), a list of sizes, each
 #: ``[height, width]``, or ``{"sizes": [...], "crop": "center"}``.
 Buckets = Union[Mapping[str, Any], Sequence[Sequence[int]]]
@@ -128,8 +131,9 @@ class _CommonOptions(TypedDict, total=False):
 
 
 class _Transformed(TypedDict, total=False):
+    #: A preset, a list of steps, or a pipeline of torchvision, timm or open_clip, which is translated into steps.
     #: Default: images are decoded as they are, which needs images of one size or ``collate="list"``.
-    transform: Transform | None
+    transform: Transform | ForeignTransform | None
 
 
 class _Collated(TypedDict, total=False):

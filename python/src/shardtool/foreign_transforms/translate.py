@@ -1,0 +1,159 @@
+"""Goes through a pipeline of torchvision, timm or open_clip and translates it."""
+
+from __future__ import annotations
+
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ..errors import OptionError
+from . import of_timm, of_torchvision
+from .pipeline import Pipeline, Step, Untranslatable
+
+_LIBRARIES = ("torchvision", "timm", "open_clip")
+#: Methods that decide what a transform does. A subclass that defines one of them does something else.
+_METHODS = ("__call__", "forward", "transform", "_transform", "get_params", "_get_params", "make_params")
+
+
+def is_foreign(transform: Any) -> bool:
+    """Whether this is a transform of another library, or a list that contains one."""
+    if isinstance(transform, (str, bytes, Mapping)):
+        return False
+    if isinstance(transform, Sequence):
+        return any(is_foreign(part) for part in transform)
+    return callable(transform)
+
+
+def steps_from(transform: Any) -> List[Step]:
+    """Translates a transform of torchvision (v1 or v2), timm or open_clip into steps, which are plain data.
+
+    ``transform``: a ``Compose``, the result of timm's ``create_transform`` or of ``weights.transforms()``, a single
+    transform, or a list of transforms and steps. ``Loader(transform=...)`` calls this itself. It is useful to see the
+    steps, to change them, and for ``Dataset``, whose ``transform`` may be any Python function.
+
+    The pipeline is taken to start with a Pillow image, as the transforms of ImageFolder do. Steps on pixels come first
+    in the result, then those on values. Raises :class:`OptionError` that names each transform that cannot be
+    translated, with the reason.
+    """
+    parts = _flat(transform)
+    pipeline = Pipeline()
+    problems: List[_Problem] = []
+    #: Number of parts, from the first, that are translated and leave bytes.
+    before = 0
+    at = 0
+    while at < len(parts):
+        taken = 1
+        try:
+            taken = _add(parts, at, pipeline)
+        except Untranslatable as reason:
+            problems.append(_Problem(at, parts[at], str(reason)))
+        at += taken
+        if not problems and not pipeline.values:
+            before = at
+    if problems:
+        raise OptionError(_message(problems, before, len(parts)))
+    return pipeline.steps()
+
+
+class _Problem(NamedTuple):
+    at: int
+    part: Any
+    reason: str
+
+
+def _message(problems: List[_Problem], before: int, parts: int) -> str:
+    named = " ".join(
+        f"Step {at + 1}, {_name(part)}, cannot be translated: it {reason}." for at, part, reason in problems
+    )
+    if before == 0:
+        remedy = "Use python_transform= for the pipeline, and crop or resize the images to one size in transform=."
+    else:
+        those = "the first step" if before == 1 else f"the first {before} steps"
+        rest = "the last one" if parts - before == 1 else f"the other {parts - before}"
+        remedy = (
+            f"Give {those} as transform= and {rest} as python_transform=: transform=pipeline.transforms[:{before}], "
+            f"python_transform=Compose(pipeline.transforms[{before}:])."
+        )
+    return f"{named} {remedy}"
+
+
+def _name(part: Any) -> str:
+    if isinstance(part, Mapping):
+        return str(dict(part))
+    text = repr(part)
+    if len(text) <= 100 and "\n" not in text:
+        return text
+    return getattr(part, "__name__", type(part).__name__)
+
+
+def _flat(transform: Any) -> List[Any]:
+    """The transforms of a pipeline; pipelines within pipelines are joined."""
+    if isinstance(transform, Sequence) and not isinstance(transform, (str, bytes)):
+        return [part for item in transform for part in _flat(item)]
+    if _identity(transform)[1] in ("Compose", "Sequential"):
+        inner = getattr(transform, "transforms", None)
+        return [part for item in (transform if inner is None else inner) for part in _flat(item)]
+    return [transform]
+
+
+def _add(parts: List[Any], at: int, pipeline: Pipeline) -> int:
+    """Adds the steps of the transform at this place. The result is the number of transforms that it took."""
+    part = parts[at]
+    if isinstance(part, Mapping):
+        _add_step(dict(part), pipeline)
+        return 1
+    library, kind = _identity(part)
+    if library is None:
+        is_function = hasattr(part, "__qualname__")
+        raise Untranslatable(
+            "is a Python function" if is_function else f"is not of {', '.join(_LIBRARIES[:-1])} or {_LIBRARIES[-1]}"
+        )
+    if kind == "ResizeKeepRatio" and at + 1 < len(parts):
+        crop = parts[at + 1]
+        if _identity(crop)[1] == "CenterCropOrPad" and of_timm.add_letterbox(part, crop, pipeline):
+            return 2
+    if library == "torchvision" or not of_timm.translate(kind, part, pipeline):
+        of_torchvision.translate(kind, part, pipeline, _nested)
+    return 1
+
+
+def _add_step(step: Step, pipeline: Pipeline) -> None:
+    """Adds a step of shardtool that is in a list beside transforms."""
+    name = str(step.get("name")).replace("_", "").lower()
+    if name in ("todtype", "normalize", "layout") or (name == "randomerasing" and pipeline.values):
+        pipeline.values.append(step)
+    else:
+        pipeline.add(step, moves_pixels_only=False)
+
+
+def _nested(parts: Sequence[Any], outer: Pipeline) -> List[Step]:
+    """The steps of transforms within a container."""
+    inner = Pipeline()
+    inner.is_tensor, inner.dtype, inner.is_scaled = outer.is_tensor, outer.dtype, outer.is_scaled
+    flat = _flat(list(parts))
+    for at in range(len(flat)):
+        try:
+            _add(flat, at, inner)
+        except Untranslatable as reason:
+            raise Untranslatable(f"contains {_name(flat[at])}, which {reason}") from None
+    if inner.values:
+        raise Untranslatable(f"contains {inner.values[0]['name']}, which must come after it")
+    return inner.pixels
+
+
+def _identity(part: Any) -> Tuple[Optional[str], str]:
+    """The library and class of a transform, or of the class that it is a plain subclass of. (None, name): another."""
+    if not isinstance(part, type) and hasattr(part, "__qualname__"):
+        # A function, such as open_clip's `_convert_to_rgb`.
+        library = _library(getattr(part, "__module__", None))
+        return library, str(part.__name__)
+    for kind in type(part).__mro__:
+        library = _library(kind.__module__)
+        if library is not None or (kind.__module__.startswith("torch.nn") and kind.__name__ == "Sequential"):
+            return library, kind.__name__
+        if any(method in vars(kind) for method in _METHODS):
+            break
+    return None, type(part).__name__
+
+
+def _library(module: Any) -> Optional[str]:
+    root = str(module).partition(".")[0]
+    return root if root in _LIBRARIES else None

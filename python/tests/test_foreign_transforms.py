@@ -1,0 +1,248 @@
+"""Pipelines of torchvision, timm and open_clip as `transform=`: the same images as the pipeline itself makes."""
+
+import io
+import tarfile
+
+import numpy as np
+import pytest
+import torch
+import torchvision
+from PIL import Image
+from torchvision import transforms as v1
+
+import shardtool
+
+try:
+    from torchvision.transforms import v2
+except ImportError:  # before torchvision 0.15
+    v2 = None
+try:
+    import timm.data as timm_data
+except ImportError:
+    timm_data = None
+try:
+    import open_clip
+except ImportError:
+    open_clip = None
+
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+
+
+def bicubic(namespace):
+    return namespace.InterpolationMode.BICUBIC
+
+
+def ends(namespace):
+    """The conversion to floats of v1 or v2."""
+    if namespace is v1:
+        return [v1.ToTensor()]
+    return [v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]
+
+
+def eval_pipelines():
+    """By name: pipelines that draw nothing, or whose draws have one possible value."""
+    for name, t in (("v1", v1), ("v2", v2)):
+        if t is None:
+            continue
+        crop = [t.Resize(72), t.CenterCrop(64)]
+        floats = [*ends(t), t.Normalize(MEAN, STD)]
+        # This area never fits, so the crop is the largest one of this ratio in the center.
+        forced_crop = t.RandomResizedCrop(64, scale=(4, 4), ratio=(1.2, 1.2), interpolation=bicubic(t))
+        yield f"{name} bytes", t.Compose(crop)
+        yield f"{name} eval", t.Compose([*crop, *floats])
+        yield f"{name} bicubic", t.Compose([t.Resize((64, 80), interpolation=bicubic(t)), *floats])
+        yield f"{name} max_size", t.Compose([t.Resize(72, max_size=90), t.CenterCrop(96), *floats])
+        yield f"{name} floats first", t.Compose([*ends(t), t.Resize(72, antialias=True), t.CenterCrop(64)])
+        yield f"{name} not antialiased", t.Compose([*ends(t), t.Resize((64, 64), antialias=False)])
+        yield f"{name} moved after Normalize", t.Compose([*crop, *floats, t.RandomHorizontalFlip(p=1)])
+        yield f"{name} train", t.Compose([forced_crop, t.RandomHorizontalFlip(p=1), *floats])
+        yield (
+            f"{name} order",
+            t.Compose([t.RandomVerticalFlip(p=1), *crop, t.Pad((1, 2, 3, 4), fill=9), t.RandomInvert(p=1)]),
+        )
+        yield (
+            f"{name} containers",
+            t.Compose(
+                [
+                    *crop,
+                    t.RandomApply([t.Compose([t.RandomInvert(p=1), t.Pad(2)])], p=1),
+                    t.RandomChoice([t.RandomHorizontalFlip(p=1)]),
+                    torch.nn.Sequential(t.RandomVerticalFlip(p=1)),
+                ]
+            ),
+        )
+        yield f"{name} jitter", t.Compose([*crop, t.ColorJitter(brightness=(1.3, 1.3)), *floats])
+    weights = torchvision.models.ResNet18_Weights.IMAGENET1K_V1
+    yield "weights", weights.transforms(crop_size=64, resize_size=72)
+    if timm_data is not None:
+        yield "timm eval", timm_data.create_transform(64, crop_pct=0.95, interpolation="bicubic")
+        yield "timm squash", timm_data.create_transform(64, crop_mode="squash")
+        yield "timm border", timm_data.create_transform(64, crop_mode="border", crop_pct=1.0, interpolation="bicubic")
+        yield "timm no_aug", timm_data.create_transform(64, is_training=True, no_aug=True)
+    if open_clip is not None:
+        for mode in ("shortest", "longest", "squash"):
+            yield f"open_clip {mode}", open_clip.image_transform(64, is_train=False, resize_mode=mode)
+
+
+PIPELINES = dict(eval_pipelines())
+
+
+@pytest.fixture(scope="module")
+def pillow_images(photos):
+    """Every sixth photo by its key, decoded by Pillow."""
+    found = {}
+    for shard in sorted(photos.glob("*.tar")):
+        with tarfile.open(shard) as tar:
+            for member in [member for member in tar.getmembers() if not member.name.endswith(".cls")][::6]:
+                data = tar.extractfile(member).read()
+                found[member.name.rpartition(".")[0]] = Image.open(io.BytesIO(data)).convert("RGB")
+    return found
+
+
+def levels(images, pipeline):
+    """Values in levels of 0 to 255."""
+    images = images.detach().to(torch.float64)
+    steps = shardtool.steps_from(pipeline)
+    for step in reversed(steps):
+        if step["name"] == "normalize":
+            images = images * torch.tensor(step["std"]).view(3, 1, 1) + torch.tensor(step["mean"]).view(3, 1, 1)
+        if step["name"] == "toDtype" and step["scale"]:
+            images = images * 255
+    return images
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_pipeline_gives_the_images_that_it_makes_itself(photos, pillow_images, lent_readers, name):
+    pipeline = PIPELINES[name]
+    keys = list(pillow_images)
+    with shardtool.Loader(
+        photos, transform=pipeline, batch_size=len(keys), keys=keys, shuffle=False, decode="exact", with_keys=True
+    ) as loader:
+        ((images, _, seen),) = list(loader)
+    assert sorted(seen) == sorted(keys)
+    worst = 0.0
+    for image, key in zip(images, seen):
+        want = pipeline(pillow_images[key].copy())
+        if not isinstance(want, torch.Tensor):
+            want = torch.from_numpy(np.array(want)).permute(2, 0, 1)
+        assert image.shape == want.shape
+        assert image.dtype == want.dtype
+        worst = max(worst, float((levels(image, pipeline) - levels(want, pipeline)).abs().max()))
+    assert worst <= 2.01
+
+
+def test_every_parameter_of_a_training_pipeline_is_kept():
+    pipeline = v1.Compose(
+        [
+            v1.RandomResizedCrop(32, scale=(0.2, 1), interpolation=bicubic(v1)),
+            v1.RandomHorizontalFlip(0.3),
+            v1.RandomApply([v1.ColorJitter(0.4, 0.4, 0.2, 0.1)], p=0.8),
+            v1.RandomGrayscale(0.2),
+            v1.GaussianBlur(9, (0.1, 2.0)),
+            v1.TrivialAugmentWide(fill=[1, 2, 3]),
+            v1.ToTensor(),
+            v1.Normalize(torch.tensor(MEAN), torch.tensor(STD)),
+            v1.RandomErasing(0.1, value="random"),
+        ]
+    )
+    jitter = {"brightness": [0.6, 1.4], "contrast": [0.6, 1.4], "saturation": [0.8, 1.2], "hue": [-0.1, 0.1]}
+    assert shardtool.steps_from(pipeline) == [
+        {
+            "name": "RandomResizedCrop",
+            "size": [32, 32],
+            "scale": [0.2, 1],
+            "ratio": [3 / 4, 4 / 3],
+            "interpolation": "bicubic",
+        },
+        {"name": "RandomHorizontalFlip", "p": 0.3},
+        {"name": "RandomApply", "transforms": [{"name": "ColorJitter", **jitter}], "p": 0.8},
+        {"name": "RandomGrayscale", "p": 0.2},
+        {"name": "GaussianBlur", "kernel_size": [9, 9], "sigma": [0.1, 2.0]},
+        {"name": "TrivialAugmentWide", "num_magnitude_bins": 31, "interpolation": "nearest", "fill": [1, 2, 3]},
+        {"name": "toDtype", "dtype": "float32", "scale": True},
+        {"name": "normalize", "mean": MEAN, "std": STD},
+        {"name": "RandomErasing", "p": 0.1, "scale": [0.02, 0.33], "ratio": [0.3, 3.3], "value": "random"},
+    ]
+
+
+def test_erasing_before_normalize_erases_bytes():
+    pipeline = v1.Compose([v1.ToTensor(), v1.RandomErasing(1, value=1), v1.Normalize(MEAN, STD)])
+    assert [(step["name"], step.get("value")) for step in shardtool.steps_from(pipeline)] == [
+        ("RandomErasing", 255),
+        ("toDtype", None),
+        ("normalize", None),
+    ]
+
+
+def test_transforms_of_a_list_may_stand_beside_steps(photos, lent_readers):
+    steps = [v1.Resize(72), {"name": "center_crop", "size": 64}, v1.ToTensor()]
+    with shardtool.Loader(photos, transform=steps, batch_size=4) as loader:
+        images = next(iter(loader)).images
+    assert images.shape == (4, 3, 64, 64)
+    assert images.dtype == torch.float32
+
+
+class Grayer(v1.RandomApply):
+    """A subclass that changes nothing but its parameters."""
+
+    def __init__(self):
+        super().__init__([v1.Grayscale(3)], p=0.2)
+
+
+class Other(v1.RandomHorizontalFlip):
+    def forward(self, image):
+        return image.rotate(90)
+
+
+def test_a_subclass_is_translated_unless_it_has_code_of_its_own():
+    assert shardtool.steps_from(Grayer()) == [{"name": "RandomApply", "transforms": [{"name": "Grayscale"}], "p": 0.2}]
+    with pytest.raises(shardtool.OptionError, match=r"Other\(p=0.5\), cannot be translated"):
+        shardtool.steps_from(Other())
+
+
+REFUSED = {
+    "a function": (lambda image: image, "is a Python function"),
+    "Lambda": (v1.Lambda(lambda image: image.convert("RGB")), "If it only converts images to RGB, remove it"),
+    "a padding mode": (v1.RandomCrop(8, padding_mode="reflect"), "padding_mode='reflect'"),
+    "one channel": (v1.Grayscale(1), "num_output_channels=1"),
+    "several images": (v1.FiveCrop(8), "gives several images"),
+    "no counterpart": (v1.LinearTransformation(torch.eye(3), torch.zeros(3)), "by a matrix"),
+    "in a container": (v1.RandomApply([v1.ToTensor()]), "toDtype, which must come after it"),
+    "deep in a container": (v1.RandomApply([v1.Lambda(len)]), "contains Lambda.*, which is a Python function"),
+    "Normalize of bytes": (v1.Normalize(MEAN, STD), "before the conversion to floats"),
+    "pixels after Normalize": (v1.Compose([v1.ToTensor(), v1.Normalize(MEAN, STD), v1.Resize(8)]), "after Normalize"),
+    "other dtypes": (v1.Compose([v1.ToTensor(), v1.ConvertImageDtype(torch.float64)]), "converts to float64"),
+}
+
+
+@pytest.mark.parametrize(("transform", "reason"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_transform_that_cannot_be_translated_is_an_error_with_the_reason(transform, reason):
+    with pytest.raises(shardtool.OptionError, match=reason) as raised:
+        shardtool.Loader("nowhere", transform=transform)
+    assert "python_transform=" in str(raised.value)
+
+
+def test_the_error_names_all_such_steps_and_where_to_divide_the_pipeline(photos, lent_readers):
+    pipeline = v1.Compose(
+        [
+            v1.Resize(40),
+            v1.CenterCrop(32),
+            v1.Lambda(np.asarray),
+            v1.ToTensor(),
+            v1.Lambda(torch.flip),
+            v1.Normalize(0, 1),
+        ]
+    )
+    with pytest.raises(shardtool.OptionError) as raised:
+        shardtool.steps_from(pipeline)
+    message = str(raised.value)
+    assert "Step 3, Lambda" in message
+    assert "Step 5, Lambda" in message
+    assert "transform=pipeline.transforms[:2], python_transform=Compose(pipeline.transforms[2:])" in message
+    rest = v1.Compose([v1.Lambda(np.asarray), v1.ToTensor()])
+    with shardtool.Loader(
+        photos, transform=pipeline.transforms[:2], python_transform=rest, python_workers=1, batch_size=4
+    ) as loader:
+        images = next(iter(loader)).images
+    assert images.shape == (4, 3, 32, 32)
+    assert images.dtype == torch.float32
