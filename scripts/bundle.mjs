@@ -41,7 +41,7 @@ const PACKAGES = {
     'option-table',
     'pack/workers/pack-worker',
     'pack/workers/pack-process',
-    'samples/python-writer',
+    'python-writer',
     'convert/convert-worker',
     'repair/repair-worker',
     'verify/verify-worker',

@@ -3,7 +3,16 @@ import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
-import { commitParts, type NewSample, pack, verify, Writer, type WriterOptions } from '@shardtool/writer';
+import {
+  commitParts,
+  type NewSample,
+  PartFinishedError,
+  PlanChangedError,
+  pack,
+  verify,
+  Writer,
+  type WriterOptions,
+} from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { defaultBucketServer } from './bucket-server.js';
 import { emptyFolder, smallImages } from './datasets.js';
@@ -202,14 +211,58 @@ test('parts that go to a bucket leave there what a folder gets', async () => {
     await expect(commitParts('s3://out/made')).rejects.toThrow('(2/4 was not started, 4/4 did not end)');
     await expect(write('s3://out/made', 3)).rejects.toThrow('Part 3/4 of s3://out/made is finished');
     await Promise.all([2, 4].map((number) => write('s3://out/made', number)));
-    const output = newFolder();
-    await writeAll(output, [1, 2, 3, 4]);
-    expect(server.names('out').sort()).toEqual(filesIn(output).map((file) => `made/${file}`));
-    for (const file of filesIn(output)) {
-      const { bytes } = server.objects.get(`out/made/${file}`)!;
-      expect(Buffer.from(bytes).equals(readFileSync(path.join(output, file)))).toBe(true);
+    await writeJob('s3://out/job');
+    const [made, job] = [newFolder(), newFolder()];
+    await writeAll(made, [1, 2, 3, 4]);
+    await writeJob(job);
+    const files = [
+      ...filesIn(job).map((file) => [`job/${file}`, path.join(job, file)] as const),
+      ...filesIn(made).map((file) => [`made/${file}`, path.join(made, file)] as const),
+    ];
+    expect(server.names('out').sort()).toEqual(files.map(([name]) => name));
+    for (const [name, file] of files) {
+      const { bytes } = server.objects.get(`out/${name}`)!;
+      expect(Buffer.from(bytes).equals(readFileSync(file))).toBe(true);
     }
   } finally {
     await server.stop();
   }
+});
+
+/** Writes the parts of a job, whose number is open, and commits them. */
+async function writeJob(output: string): Promise<void> {
+  for (const number of [2, 1]) {
+    expect(await writeOpen(output, number)).toMatchObject({ isCommitted: false, pendingParts: [] });
+  }
+  await expect(commitParts(output)).rejects.toThrow('only that job can commit them');
+  await expect(commitParts(output, { parts: [1, 2, 3] })).rejects.toThrow('3/* was not started');
+  await expect(commitParts(output, { parts: [2] })).rejects.toThrow('Part 1/* of');
+  await expect(commitParts(output, { parts: [1, 1] })).rejects.toThrow('different whole numbers');
+  expect(await commitParts(output, { parts: [2, 1] })).toMatchObject({ samples: 3, shards: 2 });
+}
+
+async function writeOpen(output: string, number: number, job = 'a') {
+  const writer = new Writer(output, { ...OPTIONS, part: `${number}/*`, job });
+  for (const sample of given(number)) await writer.add(sample);
+  return writer.close();
+}
+
+test('parts whose number is open are committed by a call that names all of them', async () => {
+  const output = newFolder();
+  await writeJob(output);
+  expect(await keysOf(output)).toEqual(['p1/0', 'p2/0', 'p2/1']);
+  expect(filesIn(output)).toContain('part-000002-000000.tar');
+});
+
+test('a part that its job has finished is kept, and a part of another job is refused', async () => {
+  const output = newFolder();
+  await writeOpen(output, 1);
+  await expect(writeOpen(output, 1)).rejects.toThrow(PartFinishedError);
+  await expect(writeOpen(output, 1, 'b')).rejects.toThrow(PlanChangedError);
+  await expect(writeOpen(output, 2, 'b')).rejects.toThrow(PlanChangedError);
+  await expect(write(output, 2)).rejects.toThrow(PlanChangedError);
+  await commitParts(output, { parts: [1] });
+  expect(await keysOf(output)).toEqual(['p1/0']);
+  expect(() => new Writer(newFolder(), { job: 'a' })).toThrow('give the option "part"');
+  await expect(pack(await smallImages({ samples: 1 }), newFolder(), { part: '1/*' })).rejects.toThrow('and not "1/*"');
 });

@@ -56,6 +56,7 @@ export {
   NoImagesError,
   OutputLockedError,
   OutputNotEmptyError,
+  PartFinishedError,
   PartsMissingError,
   PlanChangedError,
   PlanRecordError,

@@ -47,6 +47,11 @@ export class OutputNotEmptyError extends ShardtoolError {
   static override readonly kind: string = 'OutputNotEmptyError';
 }
 
+/** Another task of the same job has finished the part. */
+export class PartFinishedError extends OutputNotEmptyError {
+  static override readonly kind: string = 'PartFinishedError';
+}
+
 /** Another pack is using the output folder. */
 export class OutputLockedError extends ShardtoolError {
   static override readonly kind: string = 'OutputLockedError';

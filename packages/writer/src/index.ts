@@ -11,6 +11,7 @@ export {
   NoImagesError,
   OutputLockedError,
   OutputNotEmptyError,
+  PartFinishedError,
   PartsMissingError,
   PlanChangedError,
   PlanRecordError,

@@ -376,6 +376,12 @@ export const WRITER_OPTIONS = {
     isRecorded: false,
     help: 'Write one part of a dataset: 2/4 is the second of four; auto takes it from the job scheduler',
   },
+  job: {
+    group: 'Resume and parts',
+    kind: 'text',
+    isRecorded: false,
+    help: 'Identifies the run of a distributed engine whose tasks write the parts',
+  },
 } as const satisfies Readonly<Record<string, PackOption>>;
 
 /** Options of a conversion, in addition to {@link OUTPUT_OPTIONS}. */

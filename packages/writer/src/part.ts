@@ -4,8 +4,12 @@ import { OptionError } from '@shardtool/base';
 export interface Part {
   /** From 1. */
   readonly number: number;
+  /** {@link OPEN} if the number of parts is only known when they are committed. */
   readonly count: number;
 }
+
+/** The number of parts while it is unknown. */
+export const OPEN = 0;
 
 /**
  * A part as an option: text such as `3/16`, the third of 16 parts; `{ index: 2, of: 16 }`, the same part with its index
@@ -40,6 +44,12 @@ export function textOfPart<Other>(part: PartOption | Other, env: NodeJS.ProcessE
   if (Number.isInteger(index) && Number.isInteger(of) && index >= 0 && index < of) return `${index + 1}/${of}`;
   const message = `The option "part" is { index, of } with whole numbers and an index from 0 to of - 1, and not { index: ${String(index)}, of: ${String(of)} }.`;
   throw new OptionError({}, message);
+}
+
+/** Like {@link partOf}, and reads `7/*`, the seventh of a number of parts that is only known when they are committed. */
+export function writerPartOf(text: string | undefined): Part | null {
+  const number = Number(/^(\d{1,6})\/\*$/.exec(text ?? '')?.[1]);
+  return number >= 1 ? { number, count: OPEN } : partOf(text);
 }
 
 /** A part, and the environment variables that define it. */
@@ -140,7 +150,7 @@ export function isTurnOf({ number, count }: Part, shard: number): boolean {
   return shard % count === number - 1;
 }
 
-/** `2/4`, as a user writes it. */
+/** `2/4`, or `2/*`, as a user writes it. */
 export function partText({ number, count }: Part): string {
-  return `${number}/${count}`;
+  return `${number}/${count === OPEN ? '*' : count}`;
 }

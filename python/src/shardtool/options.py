@@ -230,6 +230,9 @@ class WriterOptions(TypedDict, total=False):
     #: The part of one dataset that this writer writes: ``"2/4"`` for the second of four, or ``"auto"``: the
     #: part that the environment variables of the job scheduler define. See :class:`shardtool.Writer`.
     part: str | None
+    #: Identifies the run of a distributed engine whose tasks write the parts.
+    #: :class:`shardtool.parts.PartWriter` sets it.
+    job: str | None
 
 
 #: The writer's name of each option, by Python's.

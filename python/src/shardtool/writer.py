@@ -51,7 +51,8 @@ class Writer:
     :class:`shardtool.WriterOptions`.
 
     Many processes write one dataset, each its part of the samples: ``part="2/4"`` is the second of four, with the same
-    options in all of them; ``part="auto"`` takes the part from the environment variables of the job scheduler. The part that ends last makes the dataset; a part that did not end is written anew.
+    options in all of them; ``part="auto"`` takes the part from the environment variables of the job scheduler. The part
+    that ends last makes the dataset; a part that did not end is written anew.
 
     Threads may share a writer. Ctrl-C within :meth:`add` leaves it usable; the sample that was being added may have
     been written.

@@ -173,8 +173,10 @@ function nothingOpen(request: string): OptionError {
   return new OptionError({}, `Nothing is open yet: send the request "${request}" first.`);
 }
 
-function opened({ classes, size, fields, identity }: Dataset): Answer {
-  return { header: { kind: 'opened', classes, samples: size, fields, identity } };
+function opened({ classes, size, fields, identity, shards }: Dataset): Answer {
+  return {
+    header: { kind: 'opened', classes, samples: size, fields, identity, shards: shards.map(({ samples }) => samples) },
+  };
 }
 
 /** Of each shard. */

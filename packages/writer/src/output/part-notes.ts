@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { makeFolder, writeAtomically } from '@shardtool/base';
 import type { ColumnType, WrittenLayoutName } from '@shardtool/format';
 import type { OtherIndex } from '../options.js';
-import type { Part } from '../part.js';
+import { OPEN, type Part } from '../part.js';
 import { numberedStem } from '../shard/shard-paths.js';
 import { SHARD_STEM } from './pack-note.js';
 import { STATE_FOLDER } from './pack-state.js';
@@ -17,6 +17,8 @@ export interface PartOptions {
   /** In the order of their numbers. */
   readonly classes: readonly string[];
   readonly columns: readonly { readonly name: string; readonly type: ColumnType }[];
+  /** The run that the part belongs to, as in `WriterOptions`. */
+  readonly job?: string | undefined;
   /** Further options that the bytes of a shard depend on. */
   readonly [option: string]: unknown;
 }
@@ -36,8 +38,12 @@ export interface PartNote {
 
 const PART_NOTE = /^part-\d+-of-\d+$/;
 
-/** Name of shard `number` of a part: `train-02-of-16-000000`. Sorted by name, shards are in the order of the parts. */
+/**
+ * Name of shard `number` of a part: `train-02-of-16-000000`, or `train-000002-000000` if the number of parts is open.
+ * Sorted by name, shards are in the order of the parts.
+ */
 export function partStem(name: string, { number, count }: Part, shard: number): string {
+  if (count === OPEN) return numberedStem(`${name || 'part'}-${String(number).padStart(6, '0')}`, shard);
   const part = `${String(number).padStart(String(count).length, '0')}-of-${count}`;
   return numberedStem(name === '' ? part : `${name}-${part}`, shard);
 }

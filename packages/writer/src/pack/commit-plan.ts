@@ -18,6 +18,8 @@ import { joinParts } from '../samples/join-parts.js';
 import type { ShardResult } from '../shard/shard-job.js';
 
 export interface CommitOptions {
+  /** Numbers of the parts, if they were written as `1/*`, `2/*` and so on. */
+  readonly parts?: readonly number[] | undefined;
   /** Share of samples that may be bad. */
   readonly maxBad?: number | undefined;
   /** How a remote place is asked. What is omitted comes from the environment. */
@@ -27,6 +29,7 @@ export interface CommitOptions {
 }
 
 const COMMIT_OPTIONS = {
+  parts: { kind: 'own', type: 'number[]', must: 'is a list of different whole numbers from 1 on', help: 'The parts' },
   maxBad: { kind: 'share', default: PACK_DEFAULTS.maxBad, help: 'Share of bad samples' },
   signal: CALL_OPTIONS.signal,
   storage: CALL_OPTIONS.storage,
@@ -53,15 +56,15 @@ export interface CommitReport {
  */
 export async function commitParts(output: string, options: CommitOptions = {}): Promise<CommitReport> {
   checkLocation('commitParts', output);
-  const { maxBad } = checkCallOptions('commitParts', COMMIT_OPTIONS, options);
-  const { signal, storage } = options;
+  const { maxBad } = checkCallOptions('commitParts', COMMIT_OPTIONS, options, { parts: areParts });
+  const { signal, storage, parts } = options;
   signal?.throwIfAborted();
   return withMessages(async () => {
     const destination = await openDestination(output, { part: 'commit', staging: undefined, signal, storage });
     try {
       return await namingPlace(destination, async () => {
         await destination.fetch(false);
-        const report = await commitAll(destination, maxBad);
+        const report = await commitAll(destination, maxBad, parts);
         await destination.commit();
         return report;
       });
@@ -71,13 +74,22 @@ export async function commitParts(output: string, options: CommitOptions = {}): 
   });
 }
 
-async function commitAll(destination: Destination, maxBad: number): Promise<CommitReport> {
+function areParts(value: unknown): boolean {
+  if (!Array.isArray(value) || new Set(value).size < value.length) return false;
+  return value.every((number) => Number.isSafeInteger(number) && number >= 1);
+}
+
+async function commitAll(
+  destination: Destination,
+  maxBad: number,
+  parts: readonly number[] | undefined,
+): Promise<CommitReport> {
   const output = destination.folder;
   refuseHeld(join(output, LOCK_FILE));
   const commit = async (lock: HeldOutput) =>
     readPartNotes(output).length === 0
       ? commitPlan(output, lock, maxBad)
-      : { partialFields: await joinParts(destination, lock), quarantined: 0 };
+      : { partialFields: await joinParts(destination, lock, parts), quarantined: 0 };
   const done = await commitOnce(output, commit, undefined);
   const { samples, shards, bytes, fields } = await readManifest(output);
   return {

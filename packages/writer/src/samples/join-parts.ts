@@ -9,7 +9,7 @@ import { writeNote } from '../output/pack-note.js';
 import { removeState } from '../output/pack-state.js';
 import { type PartNote, partNoteName, readPartNotes } from '../output/part-notes.js';
 import { isAsNoted, readShardNote } from '../output/shard-note.js';
-import { partText } from '../part.js';
+import { OPEN, partText } from '../part.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
 import type { ShardRecord, ShardTarget } from '../shard/new-shard.js';
 import { SeenKeys } from '../shard/seen-keys.js';
@@ -25,13 +25,18 @@ export function missingParts(notes: readonly PartNote[], count: number): readonl
 
 /**
  * Combines the output of a writer's parts into a dataset, in the order of the parts, and returns the fields that not
- * all samples have. Throws {@link PartsMissingError} if a part is not finished or a shard has changed, {@link
+ * all samples have. `numbers` are the parts if their number was open. Throws {@link PartsMissingError} if a part is not finished or a shard has changed, {@link
  * DuplicateKeyError} if two parts have the same key, and {@link NoImagesError} if no part has a sample.
  */
-export async function joinParts(destination: Destination, lock: HeldOutput): Promise<readonly PartialField[]> {
+export async function joinParts(
+  destination: Destination,
+  lock: HeldOutput,
+  numbers?: readonly number[],
+): Promise<readonly PartialField[]> {
   const output = destination.folder;
   const notes = readPartNotes(output);
   const { part, options } = notes[0]!;
+  if (part.count === OPEN) checkOpenParts(output, notes, numbers);
   const missing = missingParts(notes, part.count);
   if (missing.length > 0) throw notFinished(output, missing, notes, part.count);
   const { format, index: otherIndexes, classes, columns } = options;
@@ -40,7 +45,7 @@ export async function joinParts(destination: Destination, lock: HeldOutput): Pro
   if (stems.length === 0) {
     throw new NoImagesError(
       { path: output },
-      `No sample was written to ${output} by any of its ${part.count} parts, so there is no dataset.`,
+      `No sample was written to ${output} by any of its ${notes.length} parts, so there is no dataset.`,
     );
   }
   await destination.fetchFiles(stems.map((stem) => sidecarPath('index', shardPaths(layout, stem).shard)));
@@ -51,6 +56,24 @@ export async function joinParts(destination: Destination, lock: HeldOutput): Pro
   const partialFields = await commitDataset(output, shards, { format, classes, columns, otherIndexes, lock });
   removeState(output);
   return partialFields;
+}
+
+/**
+ * Throws {@link PartsMissingError} unless exactly the parts `numbers` are finished. A part that nobody expects may have
+ * samples that another part has, too.
+ */
+function checkOpenParts(output: string, notes: readonly PartNote[], numbers: readonly number[] | undefined): void {
+  if (numbers === undefined) {
+    const message = `The parts of ${output} were written by a job that knows how many there are, and only that job can commit them; run it again, and replace what is there with "overwrite".`;
+    throw new PartsMissingError({ path: output }, message);
+  }
+  const finished = new Set(notes.filter(({ isFinished }) => isFinished).map(({ part }) => part.number));
+  const missing = numbers.filter((number) => !finished.has(number)).map((number) => partText({ number, count: OPEN }));
+  if (missing.length > 0) throw notFinished(output, missing, notes, numbers.length);
+  const extra = notes.find(({ part }) => !numbers.includes(part.number));
+  if (extra === undefined) return;
+  const message = `Part ${partText(extra.part)} of ${output} was started, but is not among the ${numbers.length} parts to commit; run the job again, and replace what is there with "overwrite".`;
+  throw new PartsMissingError({ path: output }, message);
 }
 
 function shardOf({ part }: PartNote, stem: string, target: ShardTarget): ShardRecord {

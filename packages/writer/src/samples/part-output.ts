@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { MANIFEST_FILE, PACK_NOTE_FILE, shardNameOf } from '@shardtool/format';
-import { OutputLockedError, OutputNotEmptyError, PlanChangedError } from '../errors.js';
+import { OutputLockedError, OutputNotEmptyError, PartFinishedError, PlanChangedError } from '../errors.js';
 import { OUTPUT_OPTIONS } from '../option-table.js';
 import type { CheckedOutputOptions } from '../options.js';
 import { commitOnce } from '../output/commit-once.js';
@@ -20,7 +20,7 @@ import {
 } from '../output/part-notes.js';
 import { isLockFile } from '../output/parts.js';
 import { noteShard } from '../output/shard-note.js';
-import { type Part, partText } from '../part.js';
+import { OPEN, type Part, partText } from '../part.js';
 import { changedOptions } from '../plan/plan-changes.js';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { filesOfShard } from '../shard/shard-paths.js';
@@ -33,7 +33,7 @@ import { listed, type OutputFacts, openOutput, type WriterOutput } from './write
  * file that another one writes, also in a bucket. The part that finds all others finished makes the dataset.
  *
  * A part that was interrupted starts again from the beginning, since it may now receive other samples. A finished part
- * is written again only with `overwrite`.
+ * is written again only with `overwrite`. Parts whose number is open are committed by {@link commitParts} alone.
  *
  *     pack.json                       the same bytes whichever part is first; names all shards when the parts are
  * joined
@@ -43,7 +43,8 @@ import { listed, type OutputFacts, openOutput, type WriterOutput } from './write
  *
  *     writing ── close ──► finished ── the last one: keys are compared ──► dataset.json
  *
- * Throws {@link OutputNotEmptyError} if the folder contains something else, and {@link PlanChangedError} if other parts
+ * Throws {@link OutputNotEmptyError} if the folder contains something else, {@link PartFinishedError} if the same job
+ * has finished the part, and {@link PlanChangedError} if other parts
  * were started with other options.
  */
 export async function openPart(
@@ -51,10 +52,11 @@ export async function openPart(
   part: Part,
   options: CheckedOutputOptions,
   facts: OutputFacts,
+  job: string | undefined,
 ): Promise<WriterOutput> {
   return openOutput(output, { ...options, part: partText(part) }, async (destination) => {
     const folder = await OutputFolder.open(destination.folder, part, options.signal);
-    return new PartOutput(folder, destination, part, options, facts);
+    return new PartOutput(folder, destination, part, options, facts, job);
   });
 }
 
@@ -72,13 +74,14 @@ class PartOutput implements WriterOutput {
     part: Part,
     options: CheckedOutputOptions,
     facts: OutputFacts,
+    job: string | undefined,
   ) {
     this.folder = folder;
     this.destination = destination;
     this.#facts = facts;
     this.#overwrite = options.overwrite;
     this.#signal = options.signal;
-    const shared = sharedOptions(options, facts);
+    const shared = { ...sharedOptions(options, facts), ...(job !== undefined && { job }) };
     this.#note = { version: 1, part, token: randomUUID(), options: shared, stems: [], isFinished: false };
   }
 
@@ -88,6 +91,9 @@ class PartOutput implements WriterOutput {
     if (isCommitted(path)) throw isDataset(path);
     this.#refuseOthers();
     const before = this.#othersFit().find((note) => note.part.number === part.number);
+    if (before !== undefined && before.options.job !== this.#note.options.job)
+      throw changed(path, part, 'it belongs to another job');
+    if (before?.isFinished && before.options.job !== undefined) throw isFinishedByJob(path, part);
     if (before?.isFinished && !this.#overwrite)
       throw isFinished(path, part, missingParts(readPartNotes(path), part.count));
     if (before !== undefined) {
@@ -135,11 +141,12 @@ class PartOutput implements WriterOutput {
     // Fetches the notes of other parts. A part that commits at this moment removes the notes; dataset.json exists then.
     await this.destination.fetch(false);
     if (this.#found() === undefined) await this.destination.fetch(false);
+    if (part.count === OPEN) return { pendingParts: [], partialFields: [], isCommitted: false };
     const pendingParts = isCommitted(path) ? [] : missingParts(readPartNotes(path), part.count);
-    if (pendingParts.length > 0) return { pendingParts, partialFields: [] };
+    if (pendingParts.length > 0) return { pendingParts, partialFields: [], isCommitted: false };
     const partialFields = await commitOnce(path, (lock) => joinParts(this.destination, lock), this.#signal);
     if (partialFields !== null) await this.destination.commit();
-    return { pendingParts, partialFields: partialFields ?? [] };
+    return { pendingParts, partialFields: partialFields ?? [], isCommitted: true };
   }
 
   clean(): void {
@@ -173,7 +180,9 @@ class PartOutput implements WriterOutput {
     const { part, options } = this.#note;
     const notes = readPartNotes(path);
     for (const other of notes) {
-      if (other.part.count !== part.count) throw changed(path, other.part, `there are now ${part.count} parts`);
+      if (other.part.count !== part.count) {
+        throw changed(path, other.part, `there are now ${part.count === OPEN ? 'any number of' : part.count} parts`);
+      }
       const change = other.part.number === part.number ? null : changedOptions(other.options, options);
       if (change !== null) throw changed(path, other.part, change);
     }
@@ -222,6 +231,11 @@ function isFinished(path: string, part: Part, missing: readonly string[]): Outpu
   const rest = missing.length === 0 ? ' and so are all others: "shardtool commit" makes the dataset' : '';
   const message = `Part ${partText(part)} of ${path} is finished${rest}; skip it, or write it again with "overwrite".`;
   return new OutputNotEmptyError({ path }, message);
+}
+
+function isFinishedByJob(path: string, part: Part): PartFinishedError {
+  const message = `Part ${partText(part)} of ${path} was finished by another task of this job; skip it.`;
+  return new PartFinishedError({ path }, message);
 }
 
 function takenOver(path: string, part: Part): OutputLockedError {

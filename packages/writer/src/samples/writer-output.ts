@@ -17,6 +17,7 @@ export interface OutputFacts {
 export interface Finished {
   /** Parts that are missing before the dataset can be made, such as `2/4`. */
   readonly pendingParts: readonly string[];
+  readonly isCommitted: boolean;
   readonly partialFields: readonly PartialField[];
 }
 
@@ -71,7 +72,7 @@ export async function openWhole(
         const facts = { format, classes, columns: listed(columns), otherIndexes, lock: folder.lock };
         const partialFields = await commitDataset(folder.path, shards, facts);
         await destination.commit();
-        return { pendingParts: [], partialFields };
+        return { pendingParts: [], partialFields, isCommitted: true };
       },
       clean: () => folder.removeTemporaryFiles(layout),
     };

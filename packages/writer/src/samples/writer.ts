@@ -12,7 +12,7 @@ import { NoImagesError } from '../errors.js';
 import { type CheckedOutputOptions, checkWriterOptions, type OutputOptions } from '../options.js';
 import type { PartialField } from '../output/commit.js';
 import { namingPlace } from '../output/destination.js';
-import { type Part, type PartOption, partOf } from '../part.js';
+import { type Part, type PartOption, writerPartOf } from '../part.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { checkIndexName, checkOtherIndexes } from '../shard/other-indexes.js';
@@ -37,6 +37,12 @@ export interface WriterOptions extends Omit<OutputOptions, 'workers' | 'onProgre
    * finishes last makes the dataset.
    */
   readonly part?: PartOption | undefined;
+  /**
+   * Identifies the run of a distributed engine whose tasks write the parts, and may write one twice. If another task of
+   * the job has finished the part, `add` and `close` reject with {@link PartFinishedError}; a part of another job is an
+   * error. The number of parts may be open: `7/*`. Such parts are committed with `commitParts(output, { parts })`.
+   */
+  readonly job?: string | undefined;
 }
 
 /** Result of a writer. For a part, it describes that part. */
@@ -73,6 +79,7 @@ export class Writer implements AsyncDisposable {
   readonly output: string;
   readonly #options: CheckedOutputOptions;
   readonly #part: Part | null;
+  readonly #job: string | undefined;
   readonly #rules: SampleRules;
   readonly #samples = new HandOver<SampleToWrite>();
   /** Starts with the first sample. */
@@ -85,9 +92,13 @@ export class Writer implements AsyncDisposable {
     checkObject('A writer', options);
     const { classes = [], columns = {}, ...given } = options;
     this.output = output;
-    const { part, ...checked } = checkWriterOptions(given);
+    const { part, job, ...checked } = checkWriterOptions(given);
     this.#options = checked;
-    this.#part = partOf(part);
+    this.#part = writerPartOf(part);
+    this.#job = job;
+    if (job !== undefined && this.#part === null) {
+      throw new OptionError({ path: output }, 'The option "job" is for parts; give the option "part", too.');
+    }
     checkOtherIndexes(this.#options.format, this.#options.index);
     this.#rules = { classes: checkNames(classes), columns: checkTypes(columns), maxPixels: MAX_PIXELS };
   }
@@ -151,7 +162,7 @@ export class Writer implements AsyncDisposable {
   }
 
   async #finish(place: WriterOutput, shards: readonly ShardRecord[]): Promise<WriterReport> {
-    const { pendingParts, partialFields } = await place.finish(shards);
+    const { pendingParts, partialFields, isCommitted } = await place.finish(shards);
     const total = (count: (shard: ShardRecord) => number) => shards.reduce((sum, shard) => sum + count(shard), 0);
     return {
       samples: total(({ samples }) => samples),
@@ -160,13 +171,13 @@ export class Writer implements AsyncDisposable {
       metaSamples: total(({ metaSamples = 0 }) => metaSamples),
       partialFields,
       pendingParts,
-      isCommitted: pendingParts.length === 0,
+      isCommitted,
     };
   }
 
   #begin(): Promise<Written | null> {
     if (this.#work === null) {
-      this.#work = write(this.output, this.#part, this.#options, this.#rules, this.#samples);
+      this.#work = write(this.output, this.#part, this.#job, this.#options, this.#rules, this.#samples);
       // The error is reported by `add` and `close`.
       this.#work.catch(() => {});
     }
@@ -221,6 +232,7 @@ interface Written {
 async function write(
   output: string,
   part: Part | null,
+  job: string | undefined,
   options: CheckedOutputOptions,
   { classes, columns }: SampleRules,
   samples: HandOver<SampleToWrite>,
@@ -229,7 +241,9 @@ async function write(
     const facts = { layout: await layoutOfChoice(options), classes, columns };
     const fitting = new FittingSamples(samples, checkOf(output, facts.layout, options));
     if (!(await fitting.hasAny()) && part === null) return null;
-    const place = await (part === null ? openWhole(output, options, facts) : openPart(output, part, options, facts));
+    const place = await (part === null
+      ? openWhole(output, options, facts)
+      : openPart(output, part, options, facts, job));
     try {
       const shards = await namingPlace(place.destination, () =>
         fill(place, facts, options, fitting, (key) => samples.refuse(cameBefore(key))),

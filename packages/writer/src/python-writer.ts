@@ -1,8 +1,11 @@
 import { OptionError } from '@shardtool/base';
 import { type Answer, errorHeader, serve } from '@shardtool/reader/bridge';
+import type { StorageOptions } from '@shardtool/storage';
 import { z } from 'zod';
-import type { NewSample, NewValue } from './new-sample.js';
-import { Writer, type WriterOptions } from './writer.js';
+import { commitParts } from './pack/commit-plan.js';
+import { abandonJob, prepareJob } from './samples/job.js';
+import type { NewSample, NewValue } from './samples/new-sample.js';
+import { Writer, type WriterOptions } from './samples/writer.js';
 
 const request = z.number().int();
 const schema = z.discriminatedUnion('kind', [
@@ -24,6 +27,22 @@ const schema = z.discriminatedUnion('kind', [
   }),
   z.object({ kind: z.literal('close'), request }),
   z.object({ kind: z.literal('abandon'), request }),
+  /** Before and after the parts of a job, each without a writer. */
+  z.object({ kind: z.literal('prepareJob'), request, output: z.string(), options: z.record(z.string(), z.unknown()) }),
+  z.object({
+    kind: z.literal('commitJob'),
+    request,
+    output: z.string(),
+    parts: z.array(z.number()),
+    storage: z.unknown().optional(),
+  }),
+  z.object({
+    kind: z.literal('abandonJob'),
+    request,
+    output: z.string(),
+    job: z.string(),
+    storage: z.unknown().optional(),
+  }),
 ]);
 type Request = z.output<typeof schema> & { readonly rest: Uint8Array };
 
@@ -33,6 +52,20 @@ async function work(asked: Request): Promise<Answer> {
   if (asked.kind === 'open') {
     writer = new Writer(asked.output, asked.options as WriterOptions);
     return { header: { kind: 'opened' } };
+  }
+  switch (asked.kind) {
+    case 'prepareJob':
+      await prepareJob(asked.output, asked.options as WriterOptions);
+      return { header: { kind: 'prepared' } };
+    case 'commitJob': {
+      const storage = (asked.storage ?? undefined) as StorageOptions | undefined;
+      return {
+        header: { kind: 'committed', report: await commitParts(asked.output, { parts: asked.parts, storage }) },
+      };
+    }
+    case 'abandonJob':
+      await abandonJob(asked.output, asked.job, (asked.storage ?? undefined) as StorageOptions | undefined);
+      return { header: { kind: 'abandoned' } };
   }
   if (writer === null) throw new OptionError({}, 'No writer is open: send the request "open" first.');
   switch (asked.kind) {
