@@ -65,7 +65,7 @@ async function write() {
   for (const [i, file] of files.sort().entries()) {
     const caption = `A photo, number ${i}: ${'word '.repeat(40)}`;
     await writer.add({
-      ...{ key: `photo/${i}`, jpg: readFileSync(path.join(photos, file)), cls: i % 10, txt: caption },
+      ...{ key: `photo/${i}`, jpg: readFileSync(path.join(photos, file)), label: i % 10, txt: caption },
       ...{
         json: { id: i, boxes: Array.from({ length: 12 }, (_, k) => [k, i, k + 9, i + 9]) },
         bin: new Uint8Array(2048).fill(i),

@@ -117,7 +117,7 @@ async function lookUpAll() {
     await dataset.get(keys[0]);
     seconds[format] = await secondsOf(async () => {
       for (let i = 0; i < LOOK_UPS; i++)
-        touched += (await dataset.get(keys[(i * 7919) % keys.length], { checksum: false })).cls;
+        touched += (await dataset.get(keys[(i * 7919) % keys.length], { checksum: false })).label;
     });
     await dataset.close();
   }

@@ -27,7 +27,7 @@ await measure('by key, anywhere', (number) => keyOf(number));
 await measure('by number, anywhere', (number) => number);
 await measure('by key, in one shard', (number) => keyOf(number % shardSamples));
 asked = performance.now();
-for (let i = 0; i < lookUps; i++) await dataset.numberOf(keyOf(random(samples)));
+for (let i = 0; i < lookUps; i++) await dataset.indexOf(keyOf(random(samples)));
 const numbered = ((performance.now() - asked) / lookUps) * 1000;
 cost('number of a key, microseconds', numbered);
 console.log(`number of a key: ${numbered.toFixed(1)} microseconds`);

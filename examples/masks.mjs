@@ -21,7 +21,7 @@ const writer = new Writer(output, { classes: dataset.classes });
 const images = dataset.loader({ collate: 'list', batchSize: 8, shuffle: false, lastBatch: 'partial', fields: ['jpg'] });
 for await (const { keys, labels, list, fields } of images) {
   for (const [row, key] of keys.entries()) {
-    await writer.add({ key, jpg: fields.jpg[row], cls: labels[row], 'fore.npy': npyOf(maskOf(list[row])) });
+    await writer.add({ key, jpg: fields.jpg[row], label: labels[row], 'fore.npy': npyOf(maskOf(list[row])) });
   }
 }
 await writer.close();

@@ -27,7 +27,7 @@ for (const [name, [x, y]] of Object.entries(PLACES)) {
     for (const location of [place, output]) {
       await using dataset = await openDataset(location);
       const found: Image[] = [];
-      for await (const { key, cls, fields, columns } of dataset.samples()) {
+      for await (const { key, label: cls, fields, columns } of dataset.samples()) {
         const { width, offset } = readNpyImage(fields.npy!);
         const at = offset + 3 * (y * width + x);
         const file = key.slice(0, key.indexOf('/')).replace('-images-idx3-ubyte', '');

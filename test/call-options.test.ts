@@ -100,7 +100,7 @@ test.each(CALLS)('%s answers junk with an error of shardtool', async (_, call) =
   expect(await unforeseen(call, shards)).toEqual([]);
 });
 
-test.each(['get', 'samples', 'loader', 'numberOf'] as const)(
+test.each(['get', 'samples', 'loader', 'indexOf'] as const)(
   '%s of a dataset answers junk with an error of shardtool',
   async (method) => {
     await using dataset = await openDataset(shards);

@@ -131,7 +131,7 @@ test('tars of other software with an earlier index open by it', async () => {
 async function opened(place: string): Promise<unknown[]> {
   await using dataset = await openDataset(place);
   const samples: unknown[] = [];
-  for await (const { key, cls, fields, columns } of dataset.samples({ checksum: true })) {
+  for await (const { key, label: cls, fields, columns } of dataset.samples({ checksum: true })) {
     const { cls: _, ...others } = fields;
     const texts = Object.entries(others).map(([name, bytes]) => [name, Buffer.from(bytes).toString('latin1')]);
     samples.push([key, cls, columns, texts]);

@@ -45,7 +45,7 @@ const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest(
 async function samplesOf(location: string | readonly string[]) {
   const dataset = await openDataset(location);
   const samples: { key: string; cls: number; fields: Record<string, string> }[] = [];
-  for await (const { key, cls, fields } of dataset.samples({ checksum: true })) {
+  for await (const { key, label: cls, fields } of dataset.samples({ checksum: true })) {
     const hashes = Object.entries(fields).map(([name, bytes]) => [name, sha256(bytes)]);
     samples.push({ key, cls, fields: Object.fromEntries(hashes) });
   }
@@ -121,7 +121,7 @@ test('classes come from the cls fields, and the loader streams the images', asyn
       expect(sha256(batch.encoded![row]!)).toBe(sha256(readFileSync(`examples/photos/${key}.jpg`)));
     }
   }
-  expect((await dataset.get('moon/moon_004')).cls).toBe(4);
+  expect((await dataset.get('moon/moon_004')).label).toBe(4);
   await dataset.close();
 });
 
@@ -145,7 +145,7 @@ test('an index that was kept is used instead of a second walk, and changes nothi
     expect(after[part]).toEqual(before[part]);
   }
   expect(await samplesOf(folder)).toEqual(samples);
-  expect(await after.numberOf('cat/cat_003')).toBe(13);
+  expect(await after.indexOf('cat/cat_003')).toBe(13);
   await before.close();
   await after.close();
 });

@@ -43,7 +43,7 @@ test.each(CASES)('images, classes and labels of %s are read in place and convert
     const found: Omit<Written, 'columns'> & { columns: Record<string, unknown>[] } = {
       ...{ keys: [] as string[], labels: [] as number[], images: [] as string[], columns: [] },
     };
-    for await (const { key, cls, fields, columns: values } of dataset.samples()) {
+    for await (const { key, label: cls, fields, columns: values } of dataset.samples()) {
       (found.keys as string[]).push(key);
       (found.labels as number[]).push(cls);
       const array = fields.npy;

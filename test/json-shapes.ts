@@ -97,7 +97,7 @@ export const JSON_SHAPES: Readonly<Record<string, Shape>> = {
     ...{ skippedEntries: 'int', shards: [{ file: 'text', bytes: 'int', samples: 'int' }] },
   },
   'ls/samples': {
-    ...{ shard: 'text', key: 'text', source: orNull('text'), cls: orNull('int'), class: orNull('text') },
+    ...{ shard: 'text', key: 'text', source: orNull('text'), label: orNull('int'), class: orNull('text') },
     ...{ width: 'int', height: 'int', orientation: 'int', fields: { [EACH]: 'int' }, columns: { [EACH]: 'any' } },
   },
   stats: {

@@ -23,7 +23,7 @@ const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest(
 
 async function contents(dataset: Dataset) {
   const found: unknown[] = [];
-  for await (const { cls, fields } of dataset.samples({ checksum: true })) {
+  for await (const { label: cls, fields } of dataset.samples({ checksum: true })) {
     const caption = Buffer.from(fields['caption.txt']!).toString();
     found.push({ image: sha256(fields.jpg!), mask: sha256(fields['mask.png']!), label: cls, caption });
   }
@@ -35,7 +35,7 @@ const pairs = expected.map(({ image, label }) => [image, label]);
 async function pairsOf(location: string) {
   await using dataset = await openDataset(location);
   const found: unknown[] = [];
-  for await (const { cls, fields } of dataset.samples()) found.push([sha256(fields.jpg!), cls]);
+  for await (const { label: cls, fields } of dataset.samples()) found.push([sha256(fields.jpg!), cls]);
   return found;
 }
 

@@ -97,7 +97,7 @@ test('samples without an image, or with a field that is not what its name says, 
 /** Changes a byte of a sample behind the end of its JPEG, where no decoder looks. */
 async function damage(location: string, key: string): Promise<void> {
   await using dataset = await openDataset(location);
-  const number = await dataset.numberOf(key);
+  const number = await dataset.indexOf(key);
   const shard = dataset.files.firstSample.findLastIndex((first) => first <= number);
   const index = await dataset.files.index(shard);
   const row = number - dataset.files.firstSample[shard]!;

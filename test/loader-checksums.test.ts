@@ -42,7 +42,7 @@ async function damaged(location: string): Promise<string> {
   const shard = await open(dataset.shards[0]!.path, 'r+');
   for (const [sample, field] of FIELDS.entries()) {
     const { offset, bytes } = index.fields.get(field)!;
-    const row = await dataset.numberOf(keyOf(sample));
+    const row = await dataset.indexOf(keyOf(sample));
     // Within {"age": 11} the byte is one of the number.
     const at = offset[row]! + bytes[row]! - (field === 'json' ? 2 : 1);
     const byte = new Uint8Array(1);
@@ -93,7 +93,7 @@ describe.each(['tar', 'lmdb', 'msgpack'] as const)('in %s', (format) => {
     for (const [sample, field] of FIELDS.entries()) {
       const message = `field "${field}" of sample "${keyOf(sample)}" has changed since it was packed (checksum: crc32`;
       await expect(dataset.get(keyOf(sample))).rejects.toThrow(message);
-      const from = await dataset.numberOf(keyOf(sample));
+      const from = await dataset.indexOf(keyOf(sample));
       await expect(dataset.samples({ from, checksum: true }).next()).rejects.toThrow(message);
     }
   });
@@ -101,7 +101,7 @@ describe.each(['tar', 'lmdb', 'msgpack'] as const)('in %s', (format) => {
 
 test('a msgpack value that became none at all has changed, too', async () => {
   await using dataset = await openDataset(await shardsOf('msgpack'));
-  const row = await dataset.numberOf('s03');
+  const row = await dataset.indexOf('s03');
   const { offset } = (await dataset.files.index(0)).fields.get('count')!;
   const file = await open(dataset.shards[0]!.path, 'r+');
   await file.write(Uint8Array.of(0xc1), 0, 1, offset[row]!);

@@ -118,7 +118,7 @@ test('an endless loop goes from epoch to epoch', async () => {
 test('without a shuffle a subset comes in the order of the dataset, over all ranks', async () => {
   await using dataset = await openDataset(shards);
   const inOrder: string[] = [];
-  for await (const { key, cls } of dataset.samples()) if (cls === 2) inOrder.push(key);
+  for await (const { key, label: cls } of dataset.samples()) if (cls === 2) inOrder.push(key);
   const options = { ...base, shuffle: false, classes: ['c'] } as const satisfies LoaderOptions;
   expect(keysOf(await batchesOf(shards, options))).toEqual(inOrder);
   expect(keysOf(await batchesOf(shards, { ...options, epoch: 3 }))).toEqual(inOrder);

@@ -24,7 +24,7 @@ const text = (bytes: Uint8Array) => Buffer.from(bytes).toString();
 
 async function contents(dataset: Dataset): Promise<Omit<Expected, 'score'>[]> {
   const found: Omit<Expected, 'score'>[] = [];
-  for await (const { cls, fields } of dataset.samples({ checksum: true })) {
+  for await (const { label: cls, fields } of dataset.samples({ checksum: true })) {
     found.push({
       image: sha256(fields.jpg!),
       mask: sha256(fields['mask.png.png'] ?? fields['mask.png']!),

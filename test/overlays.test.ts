@@ -27,7 +27,7 @@ import { emptyFolder, packedPhotos, packedSmall, smallImages } from './datasets.
 async function classesOf(...given: Parameters<typeof openDataset>): Promise<Map<string, string>> {
   await using dataset = await openDataset(...given);
   const classes = new Map<string, string>();
-  for await (const { key, cls } of dataset.samples()) classes.set(key, dataset.classes[cls] ?? '-');
+  for await (const { key, label: cls } of dataset.samples()) classes.set(key, dataset.classes[cls] ?? '-');
   return classes;
 }
 
@@ -332,7 +332,8 @@ test('what an overlay shows becomes a dataset of its own, in any layout, and say
       expect(report.samples).toBe(shown.size);
       expect(await verify(output, { workers: 1 })).toMatchObject({ faults: 0, samples: shown.size });
       await using dataset = await openDataset(output);
-      for await (const { cls, fields } of dataset.samples()) expect(Buffer.from(fields.cls!).toString()).toBe(`${cls}`);
+      for await (const { label: cls, fields } of dataset.samples())
+        expect(Buffer.from(fields.cls!).toString()).toBe(`${cls}`);
       const manifest = JSON.parse(readFileSync(path.join(output, 'dataset.json'), 'utf8'));
       expect(manifest.madeFrom).toMatch(
         split === undefined ? /overlay clean [0-9a-f]{16}$/ : /overlay parts [0-9a-f]{16}, split val$/,

@@ -86,7 +86,7 @@ test('samples that are kept have their own bytes, and with reuse those of later 
     for await (const sample of dataset.samples(reuse === undefined ? {} : { reuse })) kept.push(sample);
     expect(kept).toHaveLength(60);
     let own = 0;
-    for (const { number, fields } of kept) {
+    for (const { index: number, fields } of kept) {
       const found = await dataset.get(number);
       if (Object.keys(fields).every((name) => Buffer.compare(found.fields[name]!, fields[name]!) === 0)) own++;
     }

@@ -23,7 +23,7 @@ const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest(
 
 async function contents(dataset: Dataset): Promise<Expected[]> {
   const found: Expected[] = [];
-  for await (const { cls, fields, columns } of dataset.samples({ checksum: true })) {
+  for await (const { label: cls, fields, columns } of dataset.samples({ checksum: true })) {
     found.push({
       sha256: sha256(fields.jpg ?? fields.png!),
       label: cls,
@@ -61,7 +61,7 @@ test('pages of either version, of any codec, with dictionaries and without, hold
     const { columns } = await dataset.files.index(2);
     expect(columns.get('boxes')!.at(-1), name).toBe('[{"x":23,"name":"a"},{"x":23,"name":"a"}]');
     expect(columns.get('seen')!.at(-1), name).toBe('2020-09-13T12:26:40.023Z');
-    await expect(dataset.get(`${name.replace('.parquet', '')}/000017`)).resolves.toMatchObject({ number: 17 });
+    await expect(dataset.get(`${name.replace('.parquet', '')}/000017`)).resolves.toMatchObject({ index: 17 });
   }
 });
 
@@ -195,7 +195,7 @@ test('a second column of bytes is a field of its own, and rows may lack either',
   const masks: (string | null)[] = JSON.parse(readFileSync(path.join(fixtures, 'others/masks.json'), 'utf8'));
   await using dataset = await openDataset(path.join(fixtures, 'others/two-columns.parquet'));
   const found: unknown[] = [];
-  for await (const { cls, fields } of dataset.samples()) {
+  for await (const { label: cls, fields } of dataset.samples()) {
     const image = fields.jpg ?? fields.png;
     found.push([cls, image ? sha256(image) : null, fields['mask.png'] ? sha256(fields['mask.png']) : null]);
   }

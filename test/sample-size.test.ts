@@ -94,7 +94,7 @@ test('a large field goes into a tar in pieces, from files, from shards and from 
   }
   for (const output of [ahead, back, streamed]) expect(shard(output).equals(shard(plain))).toBe(true);
   await using dataset = await openDataset(streamed);
-  const { fields, cls } = await dataset.get('a');
+  const { fields, label: cls } = await dataset.get('a');
   expect(cls).toBe(3);
   expect(fields.zip!.length).toBe(LARGE_BYTES);
   expect(Buffer.from(fields.zip!.subarray(0, 6)).toString()).toBe('first\0');

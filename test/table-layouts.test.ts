@@ -29,7 +29,7 @@ for (let i = 0; i < 20; i++) {
     ...(i % 4 === 0 && { 'mask.png': PNG }),
     ...(i % 5 > 0 && { txt: i % 5 === 1 ? '' : `"ü", ${i}` }),
     ...(i % 7 > 0 && { json: { boxes: [[i, 2, 3, 4]] } }),
-    ...(i !== 9 && { cls: i % 2 }),
+    ...(i !== 9 && { label: i % 2 }),
     columns: { score: i / 4, ...(i !== 3 && { caption: `photo ${i}`, count: i - 5, odd: i % 2 === 1 }) },
   });
 }
@@ -92,8 +92,8 @@ test.each(LAYOUTS)('%s comes back as it was, with our indexes and from the shard
     await using dataset = await openDataset(back);
     expect(dataset.fields).toEqual(before.fields);
     for await (const sample of before.samples()) {
-      const { fields, cls } = await dataset.get(sample.key);
-      expect([cls, texts(fields)]).toEqual([sample.cls, texts(sample.fields)]);
+      const { fields, label: cls } = await dataset.get(sample.key);
+      expect([cls, texts(fields)]).toEqual([sample.label, texts(sample.fields)]);
     }
   }
 });
@@ -110,7 +110,7 @@ test.each(LAYOUTS)('%s is made of a part, of other layouts, and of shards of oth
   const foreign = newPlace();
   expect(await convert(tars, foreign, { format, workers: 1 })).toMatchObject({ samples: 60 });
   await using opened = await openDataset(foreign);
-  for await (const { key, cls, fields } of opened.samples({ checksum: true })) {
+  for await (const { key, label: cls, fields } of opened.samples({ checksum: true })) {
     expect([Object.keys(fields), cls >= 0, key.includes('/')]).toEqual([['jpg'], true, true]);
   }
 });
@@ -288,7 +288,7 @@ test.skipIf(pythonWith('pyarrow') === null)(
     expect(features.label).toEqual({ names: ['cat', 'dog'], _type: 'ClassLabel' });
     await using dataset = await openDataset(messy);
     for (const row of rows) {
-      const { cls, fields } = await dataset.get(row.__key__ as string);
+      const { label: cls, fields } = await dataset.get(row.__key__ as string);
       const image = fields[row.__ending__ as string]!;
       expect([row.label, row.image]).toEqual([cls, [null, image.length]]);
       expect(row.txt).toBe(fields.txt === undefined ? null : Buffer.from(fields.txt).toString());

@@ -28,7 +28,7 @@ async function contents(dataset: Dataset): Promise<Expected[]> {
     const { columns } = await dataset.files.index(shard);
     let row = 0;
     const first = dataset.files.firstSample[shard]!;
-    for await (const { cls, fields } of dataset.samples({
+    for await (const { label: cls, fields } of dataset.samples({
       from: first,
       to: first + dataset.shards[shard]!.samples,
       checksum: true,
@@ -158,7 +158,7 @@ test('features are chosen by name: image, class and key, by the loader and by co
   );
   for (const dataset of [await openDataset(photos, { features }), await openDataset(output)]) {
     for (const { key, image } of keys) {
-      const { cls, fields } = await dataset.get(key);
+      const { label: cls, fields } = await dataset.get(key);
       expect([cls, createHash('sha256').update(fields.jpg!).digest('hex')]).toEqual([16, image]);
     }
     await dataset.close();

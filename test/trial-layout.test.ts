@@ -46,7 +46,7 @@ beforeAll(() => {
 async function everything() {
   const dataset = await openDataset(folder);
   const found: [key: string, cls: number, bytes: string][] = [];
-  for await (const { key, cls, fields } of dataset.samples({ checksum: true })) {
+  for await (const { key, label: cls, fields } of dataset.samples({ checksum: true })) {
     found.push([key, cls, Buffer.from(fields.jpg!).toString('base64')]);
   }
   const { format } = dataset;

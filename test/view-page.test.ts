@@ -158,8 +158,8 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     await page.getByText('Saved: 1 left out, 1 of another class, 1 wrong.').waitFor();
     await using dataset = await openDataset(shards, { overlay: 'mine' });
-    expect([dataset.size, await dataset.numberOf(key)]).toEqual([59, -1]);
-    expect(dataset.classes[(await dataset.get(second)).cls]).toBe('quite another');
+    expect([dataset.size, await dataset.indexOf(key)]).toEqual([59, -1]);
+    expect(dataset.classes[(await dataset.get(second)).label]).toBe('quite another');
     expect(it.complaints).toEqual([]);
     await done(it);
   });

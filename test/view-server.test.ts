@@ -486,7 +486,7 @@ test('marks become an overlay that every command takes, and the next ones lie on
   expect(saved).toMatchObject({ marks: [], saved: { overlay: 'seen', excluded: 1, relabelled: 1, wrong: 1 } });
   await using dataset = await openDataset(shards, { overlay: 'seen' });
   expect(dataset.size).toBe(59);
-  expect(dataset.classes[(await dataset.get('cat/cat_002')).cls]).toBe('moon');
+  expect(dataset.classes[(await dataset.get('cat/cat_002')).label]).toBe('moon');
   expect((await dataset.get('cat/cat_003')).columns).toEqual({ marked: 'wrong' });
   expect((await post('overlay', { name: 'next' }, own)).json()).toMatchObject({
     message: expect.stringContaining('no marks'),

@@ -23,7 +23,7 @@ const OPTIONS: WriterOptions = { maxShardSamples: 2, classes: ['cat', 'dog'], co
 /** The samples that part `number` of 4 is given: as many as its number. */
 const given = (number: number): NewSample[] =>
   Array.from({ length: number }, (_, i) => ({
-    ...{ key: `p${number}/${i}`, jpg: jpeg(number * 10 + i), cls: i % 2, columns: { score: i / 2 } },
+    ...{ key: `p${number}/${i}`, jpg: jpeg(number * 10 + i), label: i % 2, columns: { score: i / 2 } },
   }));
 
 async function write(output: string, number: number, options: WriterOptions = {}, samples = given(number)) {
@@ -168,8 +168,8 @@ test.each([
 ] as const)('%s than the parts that are there have is refused', async (_, part, other, sentence) => {
   const output = newFolder();
   await write(output, 2);
-  const writer = new Writer(output, { ...OPTIONS, ...other, part });
-  await expect(writer.add(given(1)[0]!)).rejects.toThrow(sentence);
+  const add = async () => new Writer(output, { ...OPTIONS, ...other, part }).add(given(1)[0]!);
+  await expect(add()).rejects.toThrow(sentence);
 });
 
 test('no part replaces what it has not written, and overwriting the whole takes all parts away', async () => {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
-import { type NewSample, verify, Writer, type WriterOptions } from '@shardtool/writer';
+import { type NewSample, OutputNotEmptyError, verify, Writer, type WriterOptions } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { defaultBucketServer } from './bucket-server.js';
 import { emptyFolder } from './datasets.js';
@@ -25,15 +25,22 @@ function circular(): Record<string, unknown> {
 }
 
 const numbered = (count: number) =>
-  Array.from({ length: count }, (_, i) => ({ key: `a/${i}`, jpg: jpeg(i), cls: i % 2 }));
+  Array.from({ length: count }, (_, i) => ({ key: `a/${i}`, jpg: jpeg(i), label: i % 2 }));
 
 test.each(LAYOUTS)(
   '%s: what was added is in the dataset, field by field, in the order of the calls',
   async (format) => {
     const { output, report } = await written(
       [
-        { key: 'cat/2', jpg: jpeg(2), cls: 'cat', json: { age: 3 }, txt: 'größer', columns: { score: 0.5, ok: true } },
-        { key: 'dog/1', png: PNG, cls: 1, count: 7, bin: Uint8Array.of(1, 2), columns: { score: null } },
+        {
+          key: 'cat/2',
+          jpg: jpeg(2),
+          label: 'cat',
+          json: { age: 3 },
+          txt: 'größer',
+          columns: { score: 0.5, ok: true },
+        },
+        { key: 'dog/1', png: PNG, label: 1, count: 7, bin: Uint8Array.of(1, 2), columns: { score: null } },
         { key: '__proto__', jpg: jpeg(3) },
       ],
       { format, classes: ['cat', 'dog'], columns: { score: 'double', ok: 'bool' } },
@@ -77,8 +84,9 @@ test('shards are cut as a pack cuts them, named alike, and the same calls give t
 test.each([
   ['a key that leads out', { key: '../a', jpg: jpeg(1) }, /"\.\.\/a" has an invalid key/],
   ['a key with a dot', { key: 'a.b', jpg: jpeg(1) }, /without a dot/],
-  ['a class that is not there', { key: 'b', jpg: jpeg(1), cls: 'cow' }, /"cow", which is not one of the 2 classes/],
-  ['a class number that is not there', { key: 'b', jpg: jpeg(1), cls: 2 }, /2, which is not one of the 2 classes/],
+  ['a class that is not there', { key: 'b', jpg: jpeg(1), label: 'cow' }, /"cow", which is not one of the 2 classes/],
+  ['a class number that is not there', { key: 'b', jpg: jpeg(1), label: 2 }, /2, which is not one of the 2 classes/],
+  ['a class as a field', { key: 'b', jpg: jpeg(1), cls: 1 }, /give the class as "label"/],
   ['text for an image', { key: 'b', jpg: 'text' }, /no bytes in its field "jpg"/],
   ['bytes that are no image', { key: 'b', jpg: Buffer.from('text') }, /"jpg" of sample "b" is not an image/],
   ['a field that is none', { key: 'b', 'X.JPG': jpeg(1) }, /field called "X.JPG"/],
@@ -192,6 +200,8 @@ test('until it is closed the folder is no dataset, and only overwriting takes it
   await written(numbered(1), { overwrite: true }, output);
   expect((await openDataset(output)).size).toBe(1);
   await expect(written(numbered(1), {}, output)).rejects.toThrow('holds a dataset already');
+  expect(() => new Writer(output)).toThrow(OutputNotEmptyError);
+  expect(() => new Writer(output, { part: '1/2' })).toThrow(OutputNotEmptyError);
 });
 
 test('a dataset of nothing is an error, and leaves no folder', async () => {

@@ -19,7 +19,7 @@ const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest(
 async function contents(dataset: Dataset, prefix = '') {
   const files: Record<string, string> = {};
   const classes = new Set<string>();
-  for await (const { key, cls, fields } of dataset.samples({ checksum: true })) {
+  for await (const { key, label: cls, fields } of dataset.samples({ checksum: true })) {
     const name = key.slice(prefix.length);
     expect(name.startsWith(`${dataset.classes[cls]}/`)).toBe(true);
     classes.add(dataset.classes[cls]!);
@@ -38,7 +38,7 @@ test('zip files of class folders open as they are: stored, deflated and zip64', 
     await using dataset = await openDataset(path.join(fixtures, name));
     expect([dataset.format, dataset.size, dataset.classes], name).toEqual(['zip', 18, all.classes]);
     expect(await contents(dataset, prefix), name).toEqual(all);
-    await expect(dataset.get(`${prefix}bee/04`)).resolves.toMatchObject({ cls: 1 });
+    await expect(dataset.get(`${prefix}bee/04`)).resolves.toMatchObject({ label: 1 });
   }
 });
 
@@ -228,7 +228,7 @@ function placed(bytes: Buffer, name = 'a.zip'): string {
 async function found(file: string, options = {}): Promise<unknown[]> {
   await using dataset = await openDataset(file, options);
   const samples: unknown[] = [];
-  for await (const { key, cls, fields, columns } of dataset.samples({ checksum: true })) {
+  for await (const { key, label: cls, fields, columns } of dataset.samples({ checksum: true })) {
     expect(Buffer.from(fields.png!).equals(PNG)).toBe(true);
     samples.push([key, dataset.classes[cls], ...(columns.split === undefined ? [] : [columns.split])]);
   }

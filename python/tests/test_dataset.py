@@ -39,7 +39,7 @@ def test_a_sample_has_the_pixels_label_and_key_that_a_loader_gives(photos):
                 for image, label, key in zip(images, labels.tolist(), keys):
                     sample = dataset[key]
                     assert (crc(sample.image), sample.label, sample.key) == (crc(image), label, key)
-                    assert crc(dataset[sample.number][0]) == crc(image)
+                    assert crc(dataset[sample.index][0]) == crc(image)
 
 
 @pytest.mark.usefixtures("lent_readers")
@@ -56,13 +56,13 @@ def test_what_is_random_is_that_of_a_loader_in_every_epoch(photos):
 
 
 def test_numbers_count_from_both_ends_and_parts_are_datasets(dataset):
-    assert dataset[-1].number == 59
-    assert [sample.number for sample in dataset[10:20:3]] == [10, 13, 16, 19]
-    assert [sample.number for sample in dataset[10:50][::-1][:2]] == [49, 48]
+    assert dataset[-1].index == 59
+    assert [sample.index for sample in dataset[10:20:3]] == [10, 13, 16, 19]
+    assert [sample.index for sample in dataset[10:50][::-1][:2]] == [49, 48]
     part = dataset[[7, -1, 3]]
-    assert (len(part), [sample.number for sample in part]) == (3, [7, 59, 3])
-    assert part[part[1].key].number == 59
-    assert dataset[np.int64(4)].number == 4
+    assert (len(part), [sample.index for sample in part]) == (3, [7, 59, 3])
+    assert part[part[1].key].index == 59
+    assert dataset[np.int64(4)].index == 4
     assert len(dataset[[]]) == 0
 
 
@@ -70,8 +70,13 @@ def test_numbers_count_from_both_ends_and_parts_are_datasets(dataset):
 def test_what_is_not_there_says_so(dataset):
     with pytest.raises(IndexError, match="has 60"):
         dataset[60]
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="'none' is not a key of the dataset"):
         dataset["none"]
+    key = dataset[5].key
+    with pytest.raises(KeyError, match=f'did you mean "{key}"'):
+        dataset[f"{key}.jpg"]
+    with pytest.raises(KeyError, match=f'did you mean "{key}"'):
+        dataset[key.upper()]
     with pytest.raises(KeyError):
         dataset[:3][dataset[5].key]
     with pytest.raises(TypeError):
@@ -197,7 +202,7 @@ def test_a_bad_sample_is_an_error_with_its_key_and_the_next_is_as_good_as_ever(t
 def test_a_dataloader_with_workers_gives_every_sample_and_leaves_no_reader(photos, method, workers):
     before = children()
     dataset = shardtool.Dataset(photos, transform="eval224")
-    expected = {sample.number: crc(sample.image.numpy()) for sample in dataset[:20]}
+    expected = {sample.index: crc(sample.image.numpy()) for sample in dataset[:20]}
     loader = torch.utils.data.DataLoader(
         dataset, batch_size=8, num_workers=workers, multiprocessing_context=multiprocessing.get_context(method)
     )
@@ -217,7 +222,7 @@ def test_a_dataloader_with_workers_gives_every_sample_and_leaves_no_reader(photo
 def test_a_dataset_is_sent_without_its_reader(dataset):
     dataset[0]
     again = pickle.loads(pickle.dumps(dataset[5:7]))
-    assert [sample.number for sample in again] == [5, 6]
+    assert [sample.index for sample in again] == [5, 6]
     again.close()
 
 

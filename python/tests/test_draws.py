@@ -70,7 +70,7 @@ def test_a_sample_that_comes_again_within_an_epoch_is_drawn_anew(dataset, worker
     sampler = WeightedRandomSampler([1.0] + [0.0] * 23, 40)
     [images] = epochs_of(DataLoader(dataset, batch_size=8, sampler=sampler, num_workers=workers), epochs=1)
     assert len(set(images)) == 40
-    first = dataset[0].number
+    first = dataset[0].index
     again = dataset[[first, first, first]]
     assert len({*crcs(image for image, _ in again)}) == 3
 

@@ -32,9 +32,9 @@ def test_what_was_added_is_read_back_in_its_order(tmp_path):
     Image.fromarray(np.full((20, 30), 7, np.uint8)).save(mask, "PNG")
     before = children()
     with shardtool.Writer(tmp_path / "out", classes=["cat", "dog"], columns={"score": "double"}) as writer:
-        writer.add("cat/1", JPEG, cls="cat", json={"age": 3}, columns={"score": np.float32(0.5)})
-        writer.add("dog/1", picture(1), cls=np.int64(1), **{"seg.png": mask.getvalue(), "__proto__": b"\0\1"})
-        writer.add("dog/2", Image.fromarray(picture(2)), cls=1, npy=np.arange(6.0).reshape(2, 3), count=4)
+        writer.add("cat/1", JPEG, label="cat", json={"age": 3}, columns={"score": np.float32(0.5)})
+        writer.add("dog/1", picture(1), label=np.int64(1), **{"seg.png": mask.getvalue(), "__proto__": b"\0\1"})
+        writer.add("dog/2", Image.fromarray(picture(2)), label=1, npy=np.arange(6.0).reshape(2, 3), count=4)
     assert writer.report["samples"] == 3
     assert children() == before
     verify(tmp_path / "out")
@@ -87,17 +87,31 @@ def test_parts_of_several_writers_are_one_dataset_when_the_last_of_them_ends(tmp
         reports.append((writer.report["isCommitted"], writer.report["pendingParts"]))
         if part == "1/3":
             with pytest.raises(shardtool.ShardtoolError, match=r"Part 1/3 of .* is finished"):
-                shardtool.Writer(tmp_path / "out", part=part).add("x", picture(1))
+                shardtool.Writer(tmp_path / "out", part=part)
     assert reports == [(False, ["1/3", "2/3"]), (False, ["2/3"]), (True, [])]
     with shardtool.Dataset(tmp_path / "out", output="numpy") as dataset:
         assert [sample.key for sample in dataset] == ["key/1", "key/2", "key/3"]
 
 
+def test_a_folder_that_contains_a_dataset_is_an_error_when_the_writer_is_made(tmp_path):
+    with shardtool.Writer(tmp_path / "out") as writer:
+        writer.add("a", JPEG)
+    with pytest.raises(shardtool.ShardtoolError, match='holds a dataset already; .* "overwrite"[.]$'):
+        shardtool.Writer(tmp_path / "out")
+    with shardtool.Writer(tmp_path / "out", overwrite=True) as writer:
+        writer.add("b", JPEG)
+    assert writer.report["samples"] == 1
+
+
 def test_a_sample_that_cannot_be_taken_is_an_error_of_its_own(tmp_path):
     with shardtool.Writer(tmp_path / "out", classes=["cat"]) as writer:
-        writer.add("a", JPEG, cls="cat")
+        writer.add("a", JPEG, label="cat")
         with pytest.raises(shardtool.OptionError, match='"dog"'):
-            writer.add("b", JPEG, cls="dog")
+            writer.add("b", JPEG, label="dog")
+        with pytest.raises(shardtool.OptionError, match='did you mean "cat"'):
+            writer.add("b", JPEG, label="cats")
+        with pytest.raises(shardtool.OptionError, match='give the class as "label"'):
+            writer.add("b", JPEG, cls=0)
         with pytest.raises(shardtool.ShardtoolError, match="was already written") as error:
             writer.add("a", JPEG)
         assert error.value.key == "a"
@@ -160,7 +174,7 @@ def test_wrong_options_are_errors_at_once(tmp_path):
     with pytest.raises(shardtool.OptionError, match="format"):
         shardtool.Writer(tmp_path / "out", format="zip")
     with pytest.raises(shardtool.OptionError, match='"max_shard_bytes" does not fit'):
-        shardtool.Writer(tmp_path / "out", max_shard_bytes="64KiB")
+        shardtool.Writer(tmp_path / "out", max_shard_bytes="64 sheep")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -182,11 +196,11 @@ def test_an_interrupt_at_any_moment_of_an_add_leaves_the_writer_usable(tmp_path)
     with shardtool.Writer(tmp_path / "out", classes=["a"]) as writer:
         for moment in range(1000):
             with interrupted_at(moment, reader_process, frames) as interrupted:
-                writer.add(f"interrupted/{moment}", JPEG, cls="a")
+                writer.add(f"interrupted/{moment}", JPEG, label="a")
             if not interrupted:
                 break
             moments += 1
-            writer.add(f"after/{moment}", JPEG, cls="a")
+            writer.add(f"after/{moment}", JPEG, label="a")
     assert moments > 20
     assert children() == before
     with shardtool.Dataset(tmp_path / "out", transform="raw") as dataset:
@@ -203,7 +217,7 @@ def test_threads_share_a_writer(tmp_path):
 
         def add(which):
             for number in range(40):
-                writer.add(f"{which}/{number}", JPEG, cls="a")
+                writer.add(f"{which}/{number}", JPEG, label="a")
 
         threads = [threading.Thread(target=add, args=(which,)) for which in range(3)]
         for thread in threads:

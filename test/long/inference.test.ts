@@ -27,7 +27,7 @@ test(
     node(bin, 'overlay', 'add', shards, 'found', '--labels', found);
     await using dataset = await openDataset(shards, { overlay: 'found' });
     let same = 0;
-    for await (const { cls, columns } of dataset.samples()) if (columns.found === dataset.classes[cls]) same++;
+    for await (const { label: cls, columns } of dataset.samples()) if (columns.found === dataset.classes[cls]) same++;
     expect(same).toBe(Number(right));
   },
   10 * 60_000,

@@ -102,7 +102,7 @@ for (const layout of ['mds', 'tfrecord', 'parquet', 'hdf5', 'litdata'] as const)
       await using dataset = await openDataset(folder);
       const images: string[] = [];
       const labels: number[] = [];
-      for await (const { cls, fields } of dataset.samples()) {
+      for await (const { label: cls, fields } of dataset.samples()) {
         images.push(createHash('sha256').update(fields.jpg!).digest('hex'));
         labels.push(cls);
       }
@@ -178,7 +178,7 @@ for (const layout of ['mds', 'tfrecord', 'parquet'] as const) {
         await writer.add({
           key,
           [i % 2 ? 'jpg' : 'jpeg']: image,
-          cls: i % 2,
+          label: i % 2,
           txt: `ü ${i}`,
           columns: { number: i / 8 },
         });

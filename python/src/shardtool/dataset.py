@@ -1,4 +1,4 @@
-"""Single samples of a dataset, by number or key, as map-style datasets have them."""
+"""Single samples of a dataset, by index or key, as in map-style datasets."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class Sample(Tuple[Any, ...], Generic[Image]):
     """``(image, label)``, or with fields or masks ``(image, label, more)``; and more as attributes."""
 
     key: str
-    #: Its number in the dataset.
-    number: int
+    #: Index in the dataset.
+    index: int
     #: Values of the fields and columns that were asked for; None for one that it does not have.
     fields: Mapping[str, Any]
     #: The masks that were asked for, by field name, moved as the image was: uint8 [h, w]; None for one that it lacks.
@@ -79,15 +79,15 @@ class Sample(Tuple[Any, ...], Generic[Image]):
 
     @property
     def label(self) -> Any:
-        """Its class number; -1 where it has none."""
+        """Class number; -1 if the sample has no class."""
         return self[1]
 
 
 class Dataset(KnownAttributes, Generic[Image]):
-    """The samples of ``location`` by number: ``len(dataset)``, ``dataset[7]``, ``dataset[-1]``, ``dataset["cat/1"]``.
+    """The samples of ``location`` by index: ``len(dataset)``, ``dataset[7]``, ``dataset[-1]``, ``dataset["cat/1"]``.
 
-    A sample is ``(image, label)`` with the attributes ``key``, ``number``, ``fields`` and ``masks``; a slice or a list
-    of numbers is a dataset again, which shares the reader. It is a map-style dataset for torch's DataLoader, with any
+    A sample is ``(image, label)`` with the attributes ``key``, ``index``, ``fields`` and ``masks``; a slice or a list
+    of indices is a dataset again, which shares the reader. It is a map-style dataset for torch's DataLoader, with any
     number of workers and any way of starting them: each process that uses it has a reader of its own, which starts when
     it first asks for a sample and ends with it. For training :class:`shardtool.Loader` is many times as fast.
 
@@ -218,8 +218,8 @@ class Dataset(KnownAttributes, Generic[Image]):
         self._has_more = len(fields) + len(masks) > 0
         self._draws = Draws()
         self._set_transform(transform)
-        #: Of a part: the numbers of its samples.
-        self._numbers: Optional[Union[range, NDArray[np.int64]]] = None
+        #: The indices of the samples of a part.
+        self._indices: Optional[Union[range, NDArray[np.int64]]] = None
 
     def _set_transform(self, transform: Optional[Union[Transform, Callable[[Any], Any]]]) -> None:
         is_function = callable(transform)
@@ -253,7 +253,7 @@ class Dataset(KnownAttributes, Generic[Image]):
         raise AttributeError(f"A shardtool.{type(self).__name__} has no attribute {name!r}{hint}.")
 
     def __len__(self) -> int:
-        return len(self._all()) if self._numbers is None else len(self._numbers)
+        return len(self._all()) if self._indices is None else len(self._indices)
 
     @overload
     def __getitem__(self, which: Union[int, str]) -> Sample[Image]: ...
@@ -262,27 +262,27 @@ class Dataset(KnownAttributes, Generic[Image]):
     def __getitem__(self, which: Union[slice, Sequence[int], NDArray[Any]]) -> Dataset[Image]: ...
 
     def __getitem__(self, which: Any) -> Union[Sample[Image], Dataset[Image]]:
-        """A sample by its number or key; a part of the dataset by a slice or a list of numbers.
+        """A sample by its index or key; a part of the dataset by a slice or a list of indices.
 
-        Raises IndexError for a number, and KeyError for a key, that it does not have; :class:`BadSampleError` for a
+        Raises IndexError for an index, and KeyError for a key, that the dataset does not have; :class:`BadSampleError` for a
         sample that cannot be decoded, and :class:`ShardtoolError` for one whose bytes have changed.
         """
         if isinstance(which, str):
-            return self._samples([self._number_of(which)])[0]
+            return self._samples([self._index_of(which)])[0]
         if isinstance(which, slice) or not hasattr(which, "__index__") or getattr(which, "ndim", 0) > 0:
             return self._part(which)
-        return self._samples([self._number_at(which.__index__())])[0]
+        return self._samples([self._index_at(which.__index__())])[0]
 
     def __getitems__(self, places: Sequence[int]) -> List[Sample[Image]]:
         """Several samples at once: what DataLoader asks for."""
-        return self._samples([self._number_at(place) for place in places])
+        return self._samples([self._index_at(place) for place in places])
 
     def __contains__(self, key: object) -> bool:
         """Whether there is a sample of this key; raises TypeError for what is no str."""
         if not isinstance(key, str):
             raise TypeError(f"A dataset is asked for keys, which are of type str, not for {key!r}.")
         try:
-            self._number_of(key)
+            self._index_of(key)
         except KeyError:
             return False
         return True
@@ -293,8 +293,8 @@ class Dataset(KnownAttributes, Generic[Image]):
 
     def raw(self, which: Union[int, str]) -> Dict[str, Any]:
         """All that is stored of a sample, by name: images as bytes, JSON as its value, npy as an array."""
-        number = self._number_of(which) if isinstance(which, str) else self._number_at(which.__index__())
-        batch = self._ask([number], whole=True)
+        index = self._index_of(which) if isinstance(which, str) else self._index_at(which.__index__())
+        batch = self._ask([index], whole=True)
         return {name: values[0] for name, values in batch.fields.items() if values[0] is not None}
 
     @property
@@ -315,7 +315,7 @@ class Dataset(KnownAttributes, Generic[Image]):
     def labels(self) -> NDArray[np.int64]:
         """Class numbers of all samples, [n], without reading one of them: for samplers."""
         labels = self._reader.labels()
-        return labels if self._numbers is None else labels[self._numbers]
+        return labels if self._indices is None else labels[self._indices]
 
     def set_epoch(self, epoch: int) -> None:
         """From now on the transform draws in this process what it draws in a loader of the same seed, in this epoch.
@@ -345,7 +345,7 @@ class Dataset(KnownAttributes, Generic[Image]):
         self._arrays = _arrays(self._output)
 
     def __repr__(self) -> str:
-        part = "" if self._numbers is None else f", {len(self._numbers)} of its samples"
+        part = "" if self._indices is None else f", {len(self._indices)} of its samples"
         return f"shardtool.Dataset({self._location!r}{part})"
 
     def _repr_html_(self) -> str:
@@ -353,7 +353,7 @@ class Dataset(KnownAttributes, Generic[Image]):
         cells = []
         classes = self.classes
         for place in range(min(_SHOWN_IMAGES, len(self))):
-            batch = self._ask([self._number_at(place)], whole=True)
+            batch = self._ask([self._index_at(place)], whole=True)
             label = int(batch.labels[0])
             name = classes[label] if 0 <= label < len(classes) else ""
             text = html.escape(f"{batch[2][0]} {name}".strip())
@@ -368,39 +368,39 @@ class Dataset(KnownAttributes, Generic[Image]):
         return range(int(self._reader.about()["samples"]))
 
     def _part(self, which: Any) -> Dataset[Image]:
-        numbers = self._all() if self._numbers is None else self._numbers
+        indices = self._all() if self._indices is None else self._indices
         part: Dataset[Image] = object.__new__(Dataset)
         part.__dict__.update(self.__dict__)
         if isinstance(which, slice):
-            part._numbers = numbers[which]
+            part._indices = indices[which]
         else:
             places = np.asarray(which)
             if places.size > 0 and not (places.ndim == 1 and places.dtype.kind in "iu"):
-                raise TypeError("A dataset is indexed by a number, a key, a slice or a list of numbers.")
-            part._numbers = np.asarray([self._number_at(int(place)) for place in places], np.int64)
+                raise TypeError("A dataset is indexed by an index, a key, a slice or a list of indices.")
+            part._indices = np.asarray([self._index_at(int(place)) for place in places], np.int64)
         return part
 
-    def _number_at(self, place: int) -> int:
-        numbers = self._all() if self._numbers is None else self._numbers
-        if not -len(numbers) <= place < len(numbers):
-            raise IndexError(f"There is no sample {place}: the dataset has {len(numbers)}.")
-        return int(numbers[place])
+    def _index_at(self, place: int) -> int:
+        indices = self._all() if self._indices is None else self._indices
+        if not -len(indices) <= place < len(indices):
+            raise IndexError(f"There is no sample {place}: the dataset has {len(indices)}.")
+        return int(indices[place])
 
-    def _number_of(self, key: str) -> int:
-        number = self._reader.number_of(key)
-        if number < 0 or (self._numbers is not None and number not in self._numbers):
-            raise KeyError(key)
-        return number
+    def _index_of(self, key: str) -> int:
+        index = self._reader.index_of(key)
+        if self._indices is not None and index not in self._indices:
+            raise KeyError(f"{key!r} is not among the {len(self._indices)} selected samples of the dataset")
+        return index
 
-    def _ask(self, numbers: List[int], whole: bool = False) -> Batch:
-        draws = [(0, 0)] * len(numbers)
+    def _ask(self, indices: List[int], whole: bool = False) -> Batch:
+        draws = [(0, 0)] * len(indices)
         if self._draws_numbers and not whole:
-            draws = self._draws.take(numbers, len(self._all()))
-        return self._reader.samples(numbers, draws, whole, self._arrays)
+            draws = self._draws.take(indices, len(self._all()))
+        return self._reader.samples(indices, draws, whole, self._arrays)
 
-    def _samples(self, numbers: List[int]) -> List[Sample[Image]]:
-        batch = self._ask(numbers)
-        return [self._sample(batch, row) for row in range(len(numbers))]
+    def _samples(self, indices: List[int]) -> List[Sample[Image]]:
+        batch = self._ask(indices)
+        return [self._sample(batch, row) for row in range(len(indices))]
 
     def _sample(self, batch: Batch, row: int) -> Sample[Image]:
         image, label = batch[0][row], int(batch.labels[row])
@@ -412,7 +412,7 @@ class Dataset(KnownAttributes, Generic[Image]):
         more = {name: None for name in self._masks}
         more.update((name, values[row]) for name, values in batch.fields.items())
         sample: Sample[Image] = Sample((image, target, more) if self._has_more else (image, target))
-        sample.key, sample.number = batch[2][row], int(batch.indices[row])
+        sample.key, sample.index = batch[2][row], int(batch.indices[row])
         sample.masks = {name: more[name] for name in self._masks}
         sample.fields = {name: value for name, value in more.items() if name not in self._masks}
         return sample

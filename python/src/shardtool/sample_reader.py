@@ -44,9 +44,12 @@ class SampleReader:
         frame = self._started().request("samples", wanted=numbers, draws=draws, whole=whole)
         return read_batch(frame, no_slot, to)
 
-    def number_of(self, key: str) -> int:
-        """-1 where there is none."""
-        return int(self._started().ask("numberOf", key=key)["number"])
+    def index_of(self, key: str) -> int:
+        """The index of a sample. Raises KeyError, with the most similar key, if there is none with this key."""
+        answer = self._started().ask("indexOf", key=key)
+        if answer["index"] < 0:
+            raise KeyError(f"{key!r} is not a key of the dataset{answer['hint'].rstrip('.')}")
+        return int(answer["index"])
 
     def labels(self) -> NDArray[np.int64]:
         return np.frombuffer(self._started().request("labels").rest, np.int32).astype(np.int64)

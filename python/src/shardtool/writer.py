@@ -1,4 +1,4 @@
-"""Samples that a program makes, into shards."""
+"""Writes samples that a program creates to shards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from .options import WriterOptions
 
-#: How an image begins, and the field that it is.
+#: The first bytes of an image, and its field.
 _KINDS = (
     (b"\xff\xd8\xff", "jpg"),
     (b"\x89PNG\r\n\x1a\n", "png"),
@@ -37,28 +37,27 @@ _PILLOW_NAMES = {"jpg": "JPEG", "png": "PNG", "webp": "WEBP"}
 
 
 class Writer:
-    """Writes samples to new shards in the folder, or the bucket, ``output``, in the order in which they come::
+    """Writes samples to new shards in the folder or bucket ``output``, in the order in which they are added::
 
         with shardtool.Writer("out", classes=["cat", "dog"]) as writer:
-            writer.add("cat/1", image, cls="cat", json={"age": 3})
+            writer.add("cat/1", image, label="cat", json={"age": 3})
 
-    Leaving the block makes a dataset of them; leaving it by an error does not, and the folder then says that its pack
-    did not end. ``classes``: their names, in the order of their numbers; without them classes are numbers only.
-    ``columns``: label columns of the index and their types, ``{"score": "double"}`` (``"string"``, ``"int"``,
-    ``"double"``, ``"bool"``). Images that are arrays, or Pillow's, are stored as ``image_format``: ``"png"`` and
-    ``"webp"`` (without loss) and ``"jpg"`` (of ``quality``) need Pillow, ``"npy"`` (not compressed) nothing.
-    ``storage``: how a bucket is asked, as in :class:`shardtool.Loader`. ``**options``:
-    :class:`shardtool.WriterOptions`.
+    If the block ends without an error, the samples become a dataset. Otherwise the folder is marked as unfinished.
+    ``classes``: class names in the order of their numbers. Without them, classes are only numbers. ``columns``: label
+    columns of the index with their types, such as ``{"score": "double"}``. Types are ``"string"``, ``"int"``,
+    ``"double"`` and ``"bool"``. Arrays and Pillow images are encoded as ``image_format``: ``"png"``, ``"webp"``
+    (lossless) and ``"jpg"`` (with ``quality``) need Pillow; ``"npy"`` (uncompressed) does not. ``storage``: how
+    requests to a bucket are made, as in :class:`shardtool.Loader`. ``**options``: :class:`shardtool.WriterOptions`.
 
-    Many processes write one dataset, each its part of the samples: ``part="2/4"`` is the second of four, with the same
-    options in all of them; ``part="auto"`` takes the part from the environment variables of the job scheduler. The part
-    that ends last makes the dataset; a part that did not end is written anew.
+    Several processes can write one dataset, each a part of the samples: ``part="2/4"`` is the second of four, and
+    ``part="auto"`` takes the part from the environment variables of the job scheduler. All use the same options. The
+    part that finishes last makes the dataset. To repeat an interrupted part, run it again.
 
-    Threads may share a writer. Ctrl-C within :meth:`add` leaves it usable; the sample that was being added may have
-    been written.
+    Threads may share a writer. After Ctrl-C within :meth:`add` the writer is still usable; the sample that was being
+    added may have been written.
 
-    Raises :class:`OptionError`; and :class:`ShardtoolError` where something lies in ``output`` already, or when it
-    cannot be written.
+    Raises :class:`OptionError`, and :class:`ShardtoolError` if the folder ``output`` contains something that must not
+    be replaced. A bucket is checked when the first sample is added.
     """
 
     def __init__(
@@ -98,25 +97,27 @@ class Writer:
         key: str,
         image: Any = None,
         *,
-        cls: Union[int, str, None] = None,
+        label: Union[int, str, None] = None,
         columns: Optional[Mapping[str, Any]] = None,
         **fields: Any,
     ) -> None:
-        """Writes a sample; returns when it is written.
+        """Writes a sample and returns when it is written.
 
-        ``image``: an encoded image as bytes, an array uint8 [h, w, 3], or an image of Pillow. Further fields by name
-        (``json={...}``, ``txt="..."``, ``**{"seg.png": mask_bytes}``): bytes, text, numbers, what JSON can say, and
-        arrays for ``npy``. Raises :class:`OptionError` or :class:`ShardtoolError` for a sample that cannot be taken,
-        TypeError or ValueError for a key that is no text and values that JSON cannot hold; the sample then is not
-        written and hinders no other.
+        ``image``: an encoded image as bytes, an array uint8 [h, w, 3], or a Pillow image. ``label``: the class, as a
+        number or a name in ``classes``. Further fields by name (``json={...}``, ``txt="..."``,
+        ``**{"seg.png": mask_bytes}``): bytes, text, numbers, values that JSON can represent, and arrays for ``npy``.
+
+        Raises :class:`OptionError` or :class:`ShardtoolError` for an invalid sample, and TypeError or ValueError for a
+        key that is not text or a value that JSON cannot represent. An invalid sample is not written, and other samples
+        are unaffected.
         """
         if not isinstance(key, str):
             raise TypeError(f"The key of a sample is text, not {key!r} ({type(key).__name__}).")
         given: List[Tuple[str, Any]] = []
         if image is not None:
             given.append(self._image(image))
-        if cls is not None:
-            given.append(("cls", cls if isinstance(cls, str) else int(cls)))
+        if label is not None:
+            given.append(("label", label if isinstance(label, str) else int(label)))
         given += fields.items()
         values: List[Tuple[str, Any]] = []
         parts: List[Tuple[str, bytes]] = []
@@ -137,11 +138,11 @@ class Writer:
             raise
 
     def close(self) -> Dict[str, Any]:
-        """Makes a dataset of the samples; with ``part``, of all parts where this was the last of them.
+        """Makes a dataset of the samples; with ``part``, of all parts if this was the last one.
 
-        Returns how many ``samples``, ``shards`` and ``bytes`` this writer wrote, ``isCommitted`` (False where other
-        parts are to come) and ``pendingParts``, their list. Raises :class:`ShardtoolError`, also where two parts have
-        the same key.
+        Returns the number of ``samples``, ``shards`` and ``bytes`` that this writer wrote, ``isCommitted`` (False if
+        other parts are missing) and ``pendingParts``, the missing parts. Raises :class:`ShardtoolError`, for example if
+        two parts have the same key.
         """
         process = self._open()
         try:
@@ -151,7 +152,7 @@ class Writer:
         return self.report
 
     def abandon(self) -> None:
-        """Gives up, unless it is closed: what was written stays, and the folder says that it is no dataset."""
+        """Stops without making a dataset, unless the writer is closed. What was written is kept."""
         if self._process is not None and not self._process.is_closed:
             self._process.ask("abandon")
         self._end()

@@ -8,7 +8,7 @@ export const REPORT_MARK = '<meta name="generator" content="shardtool inspect">'
 /** Which sample of which dataset a picture shows. */
 export interface Shown {
   readonly from: 'dataset' | 'against';
-  readonly number: number;
+  readonly index: number;
 }
 
 /** JPEG of a sample; null where it cannot be decoded. */

@@ -44,21 +44,21 @@ export async function writeReport(
   const wanted = [...new Map(shownIn(report).map((shown) => [nameOf(shown), shown])).values()];
   for (let from = 0; from < wanted.length; from += IN_FLIGHT) {
     const made = wanted.slice(from, from + IN_FLIGHT).map(async (shown) => {
-      pictures.set(nameOf(shown), await pictureOf(shown.from === 'dataset' ? dataset : other!, shown.number));
+      pictures.set(nameOf(shown), await pictureOf(shown.from === 'dataset' ? dataset : other!, shown.index));
     });
     await Promise.all(made);
   }
   await writeAtomically(path, Buffer.from(reportPage(report, (shown) => pictures.get(nameOf(shown)) ?? null)));
 }
 
-function nameOf({ from, number }: Shown): string {
-  return `${from} ${number}`;
+function nameOf({ from, index }: Shown): string {
+  return `${from} ${index}`;
 }
 
 /** Null where there is nothing to be seen: the report says why, where that is what was found. */
-async function pictureOf(dataset: Dataset, number: number): Promise<Uint8Array | null> {
+async function pictureOf(dataset: Dataset, index: number): Promise<Uint8Array | null> {
   try {
-    return (await thumbnailOf(dataset, number, SIDE)).bytes;
+    return (await thumbnailOf(dataset, index, SIDE)).bytes;
   } catch (error) {
     if (error instanceof ShardtoolError) return null;
     throw error;

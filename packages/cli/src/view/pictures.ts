@@ -38,7 +38,7 @@ export async function opened(dataset: Dataset, sample: Sample, { isTurned = true
   // An uncompressed image.
   const decoder = await SampleDecoder.open(dataset, { maxPixels: MAX_PIXELS });
   try {
-    const { image } = await decoder.get(sample.number);
+    const { image } = await decoder.get(sample.index);
     const { pixels, width, height } = image!;
     return sharp(new Uint8Array(pixels), { raw: { width, height, channels: 3 } });
   } finally {

@@ -71,7 +71,7 @@ const schema = z.discriminatedUnion('kind', [
     whole: z.boolean(),
   }),
   /** Answer: the number of the sample of this key, or -1. */
-  z.object({ kind: z.literal('numberOf'), request, key: z.string() }),
+  z.object({ kind: z.literal('indexOf'), request, key: z.string() }),
   /** Answer: class numbers of all samples, int32, behind the header. */
   z.object({ kind: z.literal('labels'), request }),
   /** What the next iteration is going to do. `epoch` as of {@link Loader.setEpoch}; null: the next one. */

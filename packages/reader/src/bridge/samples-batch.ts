@@ -9,7 +9,7 @@ import type { Batch } from '../loader/deliver/batch.js';
 export function batchOfDecoded(samples: readonly DecodedSample[]): Batch {
   const isRaw = samples.some(({ encoded }) => encoded !== null);
   return {
-    ...facts(samples.map((sample) => ({ ...sample, cls: sample.label }))),
+    ...facts(samples),
     list: isRaw ? null : samples.map(({ image }) => image!),
     encoded: isRaw ? samples.map(({ encoded }) => encoded!) : null,
     fields: fieldTable(samples.map((sample) => ({ ...sample.fields, ...maskArrays(sample) }))),
@@ -37,7 +37,7 @@ function maskArrays({ masks, image }: DecodedSample): Record<string, NpyArray> {
   return nameTable(arrays);
 }
 
-function facts(samples: readonly Pick<Sample, 'number' | 'key' | 'cls'>[]): Batch {
+function facts(samples: readonly Pick<Sample, 'index' | 'key' | 'label'>[]): Batch {
   return {
     epoch: 0,
     index: 0,
@@ -50,11 +50,11 @@ function facts(samples: readonly Pick<Sample, 'number' | 'key' | 'cls'>[]): Batc
     ...NO_OBJECTS,
     list: null,
     encoded: null,
-    labels: Int32Array.from(samples, ({ cls }) => cls),
+    labels: Int32Array.from(samples, ({ label }) => label),
     crop: null,
     mix: null,
     valid: new Uint8Array(samples.length).fill(1),
-    indices: Float64Array.from(samples, ({ number }) => number),
+    indices: Float64Array.from(samples, ({ index }) => index),
     datasetIndex: null,
     keys: samples.map(({ key }) => key),
     rowSeeds: new Uint32Array(2 * samples.length),

@@ -49,8 +49,10 @@ export class Session {
         return this.#openSamples(request);
       case 'samples':
         return this.#someSamples(request);
-      case 'numberOf':
-        return { header: { kind: 'number', number: await this.#place.numberOf(request.key) } };
+      case 'indexOf': {
+        const index = await this.#place.indexOf(request.key);
+        return { header: { kind: 'index', index, hint: index < 0 ? await this.#place.hintOnKey(request.key) : '' } };
+      }
       case 'labels':
         return { header: { kind: 'labels' }, parts: await labelsOf(this.#place) };
       case 'info':

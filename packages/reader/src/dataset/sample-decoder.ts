@@ -24,7 +24,7 @@ export type SampleDecoderOptions = Pick<LoaderOptions, keyof typeof OPTIONS>;
 
 /** How one sample is decoded. */
 export interface DecodeRequest {
-  /** With the sample's number and the seed, the origin of its random numbers, as in a loader. Default: 0. */
+  /** With the sample's index and the seed, the origin of its random numbers, as in a loader. Default: 0. */
   readonly epoch?: number | undefined;
   /** How often the sample came before in the epoch: it draws other random numbers each time. Default: 0. */
   readonly occurrence?: number | undefined;
@@ -36,9 +36,10 @@ export interface DecodeRequest {
 
 /** One sample, decoded. */
 export interface DecodedSample {
-  readonly number: number;
+  /** Index in the dataset. */
+  readonly index: number;
   readonly key: string;
-  /** Its class number; -1 where it has none. */
+  /** Class number; -1 if the sample has no class. */
   readonly label: number;
   /** Pixels in the transform's dtype and layout; null with `transform: 'raw'`. */
   readonly image: DecodedImage | null;
@@ -81,21 +82,21 @@ export class SampleDecoder {
   }
 
   /**
-   * The sample of this number or key. Rejects with {@link SampleNotFoundError}, with {@link BadSampleError} where it cannot be
+   * Decodes a sample, by its index or key. Rejects with {@link SampleNotFoundError}, with {@link BadSampleError} where it cannot be
    * decoded, and with SampleChecksumError where its bytes have changed.
    */
-  async get(keyOrNumber: string | number, request: DecodeRequest = {}): Promise<DecodedSample> {
+  async get(keyOrIndex: string | number, request: DecodeRequest = {}): Promise<DecodedSample> {
     const { masks = this.#options.masks ?? [] } = request;
-    const sample = await this.#dataset.get(keyOrNumber);
+    const sample = await this.#dataset.get(keyOrIndex);
     try {
       const bytes = this.#imageOf(sample);
-      const { number, key, cls: label } = sample;
+      const { index, key, label } = sample;
       const named = masks.flatMap((field) => (field in sample.fields ? [{ field, bytes: sample.fields[field]! }] : []));
-      const decoded = this.#decoder && (await this.#decode(this.#decoder, bytes, number, request, named));
+      const decoded = this.#decoder && (await this.#decode(this.#decoder, bytes, index, request, named));
       const image = decoded && { pixels: decoded.pixels, width: decoded.width, height: decoded.height };
       const { annotations = null } = this.#decoder ?? {};
       return {
-        ...{ number, key, label, image, encoded: image === null ? bytes : null, fields: this.#fieldsOf(sample) },
+        ...{ index, key, label, image, encoded: image === null ? bytes : null, fields: this.#fieldsOf(sample) },
         masks: nameTable(decoded === null ? [] : named.map(({ field }, i) => [field, decoded.masks[i]!])),
         objects: annotations && inPixels(annotations),
       };

@@ -12,14 +12,14 @@ import { consecutive } from '../loader/read/block.js';
 import { fieldBytes } from './field-bytes.js';
 import type { ShardFiles } from './shard-files.js';
 
-/** One sample as it is stored. `fields` are by name (`jpg`, `cls`); what they hold is not decoded. */
+/** One sample as it is stored. `fields` has the bytes of its fields by name (`jpg`, `cls`), not decoded. */
 export interface Sample {
-  /** Number in the dataset. */
-  readonly number: number;
+  /** Index in the dataset. */
+  readonly index: number;
   readonly shard: string;
   readonly key: string;
-  /** Class number, -1 where there is none. */
-  readonly cls: number;
+  /** Class number; -1 if the sample has no class. */
+  readonly label: number;
   readonly fields: Readonly<Record<string, Uint8Array>>;
   /** Values of the columns that came with the labels, by name; null where the sample has none. */
   readonly columns: Readonly<Record<string, ColumnValue>>;
@@ -28,9 +28,9 @@ export interface Sample {
 }
 
 export interface SamplesOptions {
-  /** Number of the first sample. Default 0. */
+  /** Index of the first sample. Default: 0. */
   readonly from?: number | undefined;
-  /** Number behind the last. Default: all. */
+  /** Index after the last sample. Default: all samples. */
   readonly to?: number | undefined;
   /** Whether every field's crc32 is checked; a wrong one throws. Default false. */
   readonly checksum?: boolean | undefined;
@@ -161,7 +161,7 @@ function* shardWindows(shard: number, index: ShardIndex, from: number, to: numbe
 function sampleOf(files: ShardFiles, window: Window, row: number, buffer: Uint8Array, checksum: boolean): Sample {
   const { index, offset } = window;
   const shard = files.files[window.shard]!.name;
-  const name = { shard, key: index.key[row]!, number: files.firstSample[window.shard]! + row };
+  const name = { shard, key: index.key[row]!, index: files.firstSample[window.shard]! + row };
   return sampleAt(name, index, row, { buffer, offset }, checksum);
 }
 
@@ -180,14 +180,14 @@ export async function fetchAgain(
 
 /** The sample of a row of an index, whose bytes lie in `buffer`; that begins at byte `offset` of the shard. */
 export function sampleAt(
-  { shard, key, number }: Pick<Sample, 'shard' | 'key' | 'number'>,
-  index: Pick<ShardIndex, 'fields' | 'cls' | 'columns' | 'source'>,
+  { shard, key, index }: Pick<Sample, 'shard' | 'key' | 'index'>,
+  shardIndex: Pick<ShardIndex, 'fields' | 'cls' | 'columns' | 'source'>,
   row: number,
   { buffer, offset }: { readonly buffer: Uint8Array; readonly offset: number },
   checksum: boolean,
 ): Sample {
   const fields = nameTable<Uint8Array>();
-  for (const [name, column] of index.fields) {
+  for (const [name, column] of shardIndex.fields) {
     const at = column.offset[row]!;
     if (at < 0) continue;
     const stored = buffer.subarray(at - offset, at - offset + column.bytes[row]!);
@@ -197,6 +197,6 @@ export function sampleAt(
     fields[name] = bytes;
   }
   const columns = nameTable<ColumnValue>();
-  for (const [name, values] of index.columns) columns[name] = values[row] ?? null;
-  return { number, shard, key, cls: index.cls[row]!, fields, columns, source: index.source[row] ?? '' };
+  for (const [name, values] of shardIndex.columns) columns[name] = values[row] ?? null;
+  return { index, shard, key, label: shardIndex.cls[row]!, fields, columns, source: shardIndex.source[row] ?? '' };
 }

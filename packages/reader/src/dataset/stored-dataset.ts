@@ -15,7 +15,7 @@ import { checkSamplesOptions, readSamples, type Sample, type SamplesOptions } fr
 import { type ShardFile, sampleBytesOf } from './shard-file.js';
 import { ShardFiles } from './shard-files.js';
 
-/** There is no sample with the key or number that was asked for. */
+/** There is no sample with the requested key or index. */
 export class SampleNotFoundError extends ShardtoolError {
   static override readonly kind: string = 'SampleNotFoundError';
 }
@@ -141,39 +141,43 @@ export class StoredDataset implements AsyncDisposable {
   }
 
   /**
-   * One sample, by key or by number; its bytes are its own. The first look-up by key reads all keys. Throws
+   * Returns one sample, by key or by index, in memory of its own. The first look-up by key reads all keys. Throws
    * {@link SampleNotFoundError}.
    */
-  async get(keyOrNumber: string | number, options: GetOptions = {}): Promise<Sample> {
+  async get(keyOrIndex: string | number, options: GetOptions = {}): Promise<Sample> {
     const { checksum, signal } = checkCallOptions('get', GET_OPTIONS, options);
-    if (typeof keyOrNumber !== 'string' && typeof keyOrNumber !== 'number') {
-      throw new OptionError({}, `get takes the key of a sample, or its index, and not ${String(typeof keyOrNumber)}.`);
-    }
-    return abortable(signal as AbortSignal | undefined, () => this.#get(keyOrNumber, checksum));
-  }
-
-  async #get(keyOrNumber: string | number, checksum: boolean): Promise<Sample> {
-    const number = typeof keyOrNumber === 'number' ? keyOrNumber : await this.numberOf(keyOrNumber);
-    if (!Number.isInteger(number) || number < 0 || number >= this.size) {
-      const name = typeof keyOrNumber === 'number' ? `number ${keyOrNumber}` : `the key "${keyOrNumber}"`;
-      throw new SampleNotFoundError(
-        { path: this.location, ...(typeof keyOrNumber === 'string' && { key: keyOrNumber }) },
-        `${this.location} has no sample with ${name}; "shardtool ls ${this.location} --samples" lists the ${this.size} it has.`,
+    if (typeof keyOrIndex !== 'string' && typeof keyOrIndex !== 'number') {
+      throw new OptionError(
+        {},
+        `get takes the key or the index of a sample, not a value of type ${typeof keyOrIndex}.`,
       );
     }
-    const key = typeof keyOrNumber === 'string' ? keyOrNumber : undefined;
-    return this.#lookUp.sample(number, key, checksum);
+    return abortable(signal as AbortSignal | undefined, () => this.#get(keyOrIndex, checksum));
   }
 
-  /** The number of the sample with this key, or -1. */
-  async numberOf(key: string): Promise<number> {
+  async #get(keyOrIndex: string | number, checksum: boolean): Promise<Sample> {
+    const index = typeof keyOrIndex === 'number' ? keyOrIndex : await this.indexOf(keyOrIndex);
+    if (!Number.isInteger(index) || index < 0 || index >= this.size) {
+      const name = typeof keyOrIndex === 'number' ? `the index ${keyOrIndex}` : `the key "${keyOrIndex}"`;
+      const hint = typeof keyOrIndex === 'string' ? await this.hintOnKey(keyOrIndex) : '';
+      throw new SampleNotFoundError(
+        { path: this.location, ...(typeof keyOrIndex === 'string' && { key: keyOrIndex }) },
+        `${this.location} has no sample with ${name}${hint || `; "shardtool ls ${this.location} --samples" lists the ${this.size} it has.`}`,
+      );
+    }
+    const key = typeof keyOrIndex === 'string' ? keyOrIndex : undefined;
+    return this.#lookUp.sample(index, key, checksum);
+  }
+
+  /** Returns the index of the sample with this key, or -1. */
+  async indexOf(key: string): Promise<number> {
     if (typeof key !== 'string') throw new OptionError({}, `A key is text, and not of type ${typeof key}.`);
-    this.#files.throwIfClosed();
-    this.#keys ??= this.#readKeys().catch((error: unknown) => {
-      this.#keys = null;
-      throw error;
-    });
-    return (await this.#keys).numberOf(key);
+    return (await this.#keyTable()).numberOf(key);
+  }
+
+  /** Returns a hint for an unknown key, such as `; did you mean "cat/1"?`, or ''. */
+  async hintOnKey(key: string): Promise<string> {
+    return (await this.#keyTable()).didYouMean(key);
   }
 
   /** Samples as they are stored, in the order of the dataset. Their bytes are your own, unless `reuse` is true. */
@@ -188,6 +192,15 @@ export class StoredDataset implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  #keyTable(): Promise<KeyTable> {
+    this.#files.throwIfClosed();
+    this.#keys ??= this.#readKeys().catch((error: unknown) => {
+      this.#keys = null;
+      throw error;
+    });
+    return this.#keys;
   }
 
   async #readKeys(): Promise<KeyTable> {

@@ -7,7 +7,7 @@ import { classesOf, namesOf, type SampleName } from './sample-names.js';
 
 /** A sample that the report lists. */
 export interface InspectedSample {
-  readonly number: number;
+  readonly index: number;
   readonly key: string;
   /** Name of the class. Null if the sample has no class. */
   readonly class: string | null;
@@ -116,10 +116,10 @@ export async function reportOf(
   const otherNames = other === null ? new Map<number, SampleName>() : await namesOf(other, othersOf(shown, own));
   const sample = (row: number, value: number): InspectedSample => {
     const isOwn = row < own;
-    const number = isOwn ? row : row - own;
-    const { key, cls } = (isOwn ? names : otherNames).get(number)!;
+    const index = isOwn ? row : row - own;
+    const { key, cls } = (isOwn ? names : otherNames).get(index)!;
     const { classes: list } = isOwn ? dataset : other!;
-    return { number, key, class: cls < 0 ? null : (list[cls] ?? String(cls)), value };
+    return { index, key, class: cls < 0 ? null : (list[cls] ?? String(cls)), value };
   };
   const groupsOf = (groups: readonly RankedGroup[]): InspectGroups => ({
     groups: groups.length,

@@ -85,12 +85,12 @@ export async function convertShard(
           continue;
         }
         for await (const sample of dataset.samples({ from: run.from, to: run.to, checksum: true, reuse: true })) {
-          const row = sample.number;
+          const row = sample.index;
           if (taken?.[row] === 0) continue;
           const facts = factsOf(sample, index, row);
-          writer.describe?.({ cls: sample.cls, label: (name) => columns.get(name)?.[row] ?? null });
+          writer.describe?.({ cls: sample.label, label: (name) => columns.get(name)?.[row] ?? null });
           if (table !== undefined) checkClass(sample, table, hasOtherClass, input.name);
-          putSample(writer, rows, sample.key, asStored(fieldsOf(sample, index, row), sample.cls), () => facts);
+          putSample(writer, rows, sample.key, asStored(fieldsOf(sample, index, row), sample.label), () => facts);
           report(1, index.bytes[row]!);
         }
       }
@@ -145,7 +145,9 @@ async function putLarge(
     } else fields.push({ name, bytes, put: notWhole, pieces: () => piecesOf(dataset, offset, bytes) });
   }
   const cls = index.cls[row]!;
-  const sums = await putLargeSample(writer, rows, key, asStored(fields, cls), [], () => factsOf({ cls }, index, row));
+  const sums = await putLargeSample(writer, rows, key, asStored(fields, cls), [], () =>
+    factsOf({ label: cls }, index, row),
+  );
   for (const [name, { crc32: expected }] of index.fields) {
     const [sum, actual] = [expected?.[row], sums.get(name)];
     if (sum !== undefined && actual !== undefined) checkFieldSum({ shard, key, field: name, actual, expected: sum });
@@ -244,7 +246,7 @@ function fieldsOf({ fields }: Sample, index: ShardIndex, row: number) {
 
 /** Probes the image now if that has not been done yet. */
 function factsOf(
-  { cls, fields }: Pick<Sample, 'cls'> & Partial<Pick<Sample, 'fields'>>,
+  { label: cls, fields }: Pick<Sample, 'label'> & Partial<Pick<Sample, 'fields'>>,
   index: ShardIndex,
   row: number,
 ): SampleFacts {

@@ -382,6 +382,12 @@ function isGrowing(folder: string): boolean {
   }
 }
 
+/** Throws {@link OutputNotEmptyError} if the folder contains anything. A locked folder is left to {@link OutputFolder.open}. */
+export function refuseTaken(path: string): void {
+  const entries = readdirSync(path);
+  if (entries.length > 0 && !entries.some(isLockFile)) throw notEmpty(path, entries);
+}
+
 function notEmpty(path: string, entries: readonly string[], hint = ''): OutputNotEmptyError {
   let remedy = 'pack to another folder, or replace what an earlier pack left with "overwrite" (--overwrite)';
   let what = `holds ${entries[0]}${entries.length > 1 ? ` and ${entries.length - 1} more` : ''}`;

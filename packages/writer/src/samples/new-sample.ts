@@ -1,4 +1,4 @@
-import { ImageError, OptionError } from '@shardtool/base';
+import { didYouMean, ImageError, OptionError } from '@shardtool/base';
 import {
   type ColumnType,
   type ColumnValue,
@@ -12,10 +12,7 @@ import {
 } from '@shardtool/format';
 import { BadFileError } from '../errors.js';
 
-/**
- * Values of fields: bytes, text, a number for fields such as `cls` and `count`, or for `json` any value that JSON can
- * represent.
- */
+/** Values of fields: bytes, text, a number for fields such as `count`, or for `json` any value that JSON can represent. */
 export type NewValue =
   | Uint8Array
   | string
@@ -26,13 +23,13 @@ export type NewValue =
   | { readonly [name: string]: unknown };
 
 /**
- * A sample to write: its key, and its fields by name. `jpg`, `png`, `seg.png` and similar fields take the encoded
- * image, `cls` the class (a number, or a name in the writer's `classes`), `json` a value, `txt` text, and all others
- * bytes. `columns` has values for the writer's label columns.
+ * A sample to write: its key, its label, and its fields by name. `label` is the class: a number, or a name in the
+ * writer's `classes`. `jpg`, `png`, `seg.png` and similar fields take the encoded image, `json` a value, `txt` text,
+ * and all others bytes. `columns` has values for the writer's label columns.
  */
 export interface NewSample {
   readonly key: string;
-  readonly cls?: number | string | undefined;
+  readonly label?: number | string | undefined;
   readonly columns?: Readonly<Record<string, ColumnValue>> | undefined;
   readonly [field: string]: NewValue | undefined;
 }
@@ -62,11 +59,12 @@ export function encodeSample(sample: NewSample, rules: SampleRules): EncodedSamp
     const message = `A sample must be an object with a key and fields, such as { key: 'cat/1', jpg: bytes }, not ${String(sample)}.`;
     throw new OptionError({}, message);
   }
-  const { key, columns, ...values } = sample;
+  const { key, label, columns, ...values } = sample;
   checkKey(key);
   const fields = Object.entries(values).flatMap(([name, value]) =>
     value === undefined ? [] : [{ name, bytes: encodeField(key, name, value, rules) }],
   );
+  if (label !== undefined) fields.push({ name: 'cls', bytes: encodeLabel(key, label, rules.classes) });
   if (fields.length === 0) throw wrong(key, 'has no field; add at least an image, such as jpg: bytes');
   if (imageFieldOf(fields) === undefined) throw wrong(key, 'has no image; add one, such as jpg: bytes');
   return { key, fields, columns: checkColumns(key, columns ?? {}, rules.columns) };
@@ -83,14 +81,14 @@ function checkKey(key: unknown): void {
   );
 }
 
-function encodeField(key: string, name: string, value: NewValue, { classes, maxPixels }: SampleRules): Uint8Array {
+function encodeField(key: string, name: string, value: NewValue, { maxPixels }: SampleRules): Uint8Array {
   if (!readsBack(key, name)) {
     throw wrong(
       key,
       `has a field called ${JSON.stringify(name)}; a field name is a file extension in lower case, such as "jpg" or "seg.png"`,
     );
   }
-  if (name === 'cls') return Buffer.from(String(classNumberOf(key, value, classes)));
+  if (name === 'cls') throw wrong(key, 'has a field called "cls"; give the class as "label"');
   if (isImageField(name)) return checkImage(key, name, value, maxPixels);
   if (value instanceof Uint8Array) return value;
   switch (fieldType(name)) {
@@ -103,7 +101,7 @@ function encodeField(key: string, name: string, value: NewValue, { classes, maxP
       if (Number.isSafeInteger(value)) return Buffer.from(String(value));
       throw wrong(key, `must have a whole number in its field "${name}"`);
     default:
-      throw wrong(key, `has no bytes in its field "${name}"; encode the value first, as a Uint8Array`);
+      throw wrong(key, `has no bytes in its field "${name}"; encode the value first`);
   }
 }
 
@@ -133,17 +131,19 @@ function checkImage(key: string, name: string, value: NewValue, maxPixels: numbe
   }
 }
 
-function classNumberOf(key: string, value: NewValue, classes: readonly string[]): number {
-  const number = typeof value === 'string' ? classes.indexOf(value) : value;
+/** Encodes the number of a class as the field `cls`, in which shards store it. */
+function encodeLabel(key: string, label: number | string, classes: readonly string[]): Uint8Array {
+  const number = typeof label === 'string' ? classes.indexOf(label) : label;
   const count = classes.length === 0 ? 2 ** 31 : classes.length;
-  if (Number.isInteger(number) && (number as number) >= 0 && (number as number) < count) return number as number;
-  if (typeof value === 'string' && classes.length === 0) {
+  if (Number.isInteger(number) && number >= 0 && number < count) return Buffer.from(String(number));
+  if (typeof label === 'string' && classes.length === 0) {
     throw wrong(
       key,
-      `has the class "${value}", but the writer has no class names; set the option "classes" to a list of them`,
+      `has the label "${label}", but the writer has no class names; set the option "classes" to a list of them`,
     );
   }
-  throw wrong(key, `has the class ${shownValue(value)}, which is not one of the ${count} classes of the writer`);
+  const hint = typeof label === 'string' ? didYouMean(label, classes).replace(/^; (.*)$/, ' ($1)') : '';
+  throw wrong(key, `has the label ${shownValue(label)}, which is not one of the ${count} classes of the writer${hint}`);
 }
 
 function checkColumns(

@@ -88,14 +88,12 @@ class PartOutput implements WriterOutput {
   async prepare(): Promise<void> {
     const { path } = this.folder;
     const { part } = this.#note;
-    if (isCommitted(path)) throw isDataset(path);
+    refuseTakenPart(path, part, this.#overwrite);
     this.#refuseOthers();
     const before = this.#othersFit().find((note) => note.part.number === part.number);
     if (before !== undefined && before.options.job !== this.#note.options.job)
       throw changed(path, part, 'it belongs to another job');
     if (before?.isFinished && before.options.job !== undefined) throw isFinishedByJob(path, part);
-    if (before?.isFinished && !this.#overwrite)
-      throw isFinished(path, part, missingParts(readPartNotes(path), part.count));
     if (before !== undefined) {
       // If the process is killed in between, the part is not finished.
       await this.#write({ stems: before.stems });
@@ -208,6 +206,15 @@ class PartOutput implements WriterOutput {
     const note: PackNote = { version: 1, format: options.format, shards: [], otherIndexes: options.index };
     await writeNote(path, note);
   }
+}
+
+/** Throws {@link OutputNotEmptyError} if the folder is a dataset, or the part is finished and must not be replaced. */
+export function refuseTakenPart(path: string, part: Part, overwrite: boolean): void {
+  if (isCommitted(path)) throw isDataset(path);
+  const notes = readPartNotes(path);
+  const own = notes.find((note) => note.part.number === part.number);
+  const isReplaced = overwrite || own?.part.count !== part.count || own.options.job !== undefined;
+  if (own?.isFinished && !isReplaced) throw isFinished(path, part, missingParts(notes, part.count));
 }
 
 function sharedOptions(options: CheckedOutputOptions, { classes, columns }: OutputFacts): PartOptions {

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import { checkLocation, checkObject, DuplicateKeyError, OptionError, withMessages } from '@shardtool/base';
 import {
   COLUMN_TYPES,
@@ -8,10 +9,12 @@ import {
   shownValue,
   type WrittenLayout,
 } from '@shardtool/format';
+import { localPathOf } from '@shardtool/storage';
 import { NoImagesError } from '../errors.js';
 import { type CheckedOutputOptions, checkWriterOptions, type OutputOptions } from '../options.js';
 import type { PartialField } from '../output/commit.js';
 import { namingPlace } from '../output/destination.js';
+import { refuseTaken } from '../output/output-folder.js';
 import { type Part, type PartOption, writerPartOf } from '../part.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
 import type { ShardRecord } from '../shard/new-shard.js';
@@ -21,7 +24,7 @@ import { type SampleToWrite, writeSamples } from '../shard/write-samples.js';
 import { FittingSamples } from './fitting-samples.js';
 import { HandOver } from './hand-over.js';
 import { encodeSample, type NewSample, type SampleRules } from './new-sample.js';
-import { openPart } from './part-output.js';
+import { openPart, refuseTakenPart } from './part-output.js';
 import { type OutputFacts, openWhole, release, type WriterOutput } from './writer-output.js';
 
 /** Options of a writer. Those that {@link OutputOptions} has too mean the same. */
@@ -68,7 +71,7 @@ export interface WriterReport {
  * Writes samples that a program creates to new shards, in the order in which they are added:
  *
  *     const writer = new Writer('out', { classes: ['cat', 'dog'] });
- *     await writer.add({ key: 'cat/1', jpg: bytes, cls: 'cat', json: { age: 3 } });
+ *     await writer.add({ key: 'cat/1', jpg: bytes, label: 'cat', json: { age: 3 } });
  *     await writer.close();
  *
  * Only {@link Writer.close} makes a dataset of them; until then the folder is marked as unfinished. To repeat an
@@ -86,7 +89,10 @@ export class Writer implements AsyncDisposable {
   #work: Promise<Written | null> | null = null;
   #isOver = false;
 
-  /** Throws OptionError. Nothing is written before the first sample. */
+  /**
+   * Nothing is written before the first sample. Throws OptionError, and OutputNotEmptyError if something that must not
+   * be replaced is in the folder `output`. A bucket is checked when the first sample is added.
+   */
   constructor(output: string, options: WriterOptions = {}) {
     checkLocation('A writer', output);
     checkObject('A writer', options);
@@ -100,6 +106,7 @@ export class Writer implements AsyncDisposable {
       throw new OptionError({ path: output }, 'The option "job" is for parts; give the option "part", too.');
     }
     checkOtherIndexes(this.#options.format, this.#options.index);
+    checkOutput(output, this.#part, this.#options.overwrite);
     this.#rules = { classes: checkNames(classes), columns: checkTypes(columns), maxPixels: MAX_PIXELS };
   }
 
@@ -187,6 +194,24 @@ export class Writer implements AsyncDisposable {
   #checkOpen(): void {
     if (this.#isOver)
       throw new OptionError({ path: this.output }, `The writer of ${this.output} is closed; make a new one.`);
+  }
+}
+
+/** Throws OutputNotEmptyError if a folder contains something that must not be replaced. */
+function checkOutput(output: string, part: Part | null, overwrite: boolean): void {
+  const folder = localPathOf(output);
+  // A folder that cannot be listed is reported when the first sample is added.
+  if (folder === null || !isListable(folder)) return;
+  if (part !== null) refuseTakenPart(folder, part, overwrite);
+  else if (!overwrite) refuseTaken(folder);
+}
+
+function isListable(folder: string): boolean {
+  try {
+    readdirSync(folder);
+    return true;
+  } catch {
+    return false;
   }
 }
 

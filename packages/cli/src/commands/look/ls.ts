@@ -132,7 +132,7 @@ async function listSamples(dataset: StoredDataset, json: boolean): Promise<void>
               shard: name,
               key: index.key[row],
               source: index.source[row] || null,
-              cls: cls < 0 ? null : cls,
+              label: cls < 0 ? null : cls,
               class: className,
               width,
               height,

@@ -1,6 +1,9 @@
-import { HashTable, hashOfBytes } from '@shardtool/base';
+import { didYouMean, HashTable, hashOfBytes } from '@shardtool/base';
 
-/** Keys of a whole dataset, one behind the other, with a table from hash to sample number. */
+/** Number of keys that an unknown key is compared with, to find a similar one. */
+const COMPARED_KEYS = 20_000;
+
+/** Keys of a whole dataset, one after the other, with a table from hash to sample index. */
 export class KeyTable {
   /** UTF-8 bytes of all keys. */
   #bytes: Buffer;
@@ -33,11 +36,24 @@ export class KeyTable {
     }
   }
 
-  /** The number of the sample with this key, or -1. */
+  /** Returns the index of the sample with this key, or -1. */
   numberOf(key: string): number {
     const bytes = Buffer.from(key, 'utf8');
     const hash = hashOfBytes(bytes, 0, bytes.length);
     return this.#numbers.find(hash, (entry) => this.#isKey(entry, bytes, 0, bytes.length)) - 1;
+  }
+
+  /** Returns `; did you mean "cat/1"?` for an unknown key, or ''. Of a large dataset, only the first keys are compared. */
+  didYouMean(key: string): string {
+    const stem = key.replace(/\.[^./]*$/, '');
+    if (stem !== key && this.numberOf(stem) >= 0) return `; keys have no extension: did you mean "${stem}"?`;
+    return didYouMean(key, this.#first(COMPARED_KEYS));
+  }
+
+  *#first(count: number): Generator<string> {
+    for (let i = 0; i < Math.min(count, this.#samples); i++) {
+      yield this.#bytes.toString('utf8', this.#start[i]!, this.#start[i + 1]!);
+    }
   }
 
   #isKey(entry: number, source: Buffer, at: number, bytes: number): boolean {

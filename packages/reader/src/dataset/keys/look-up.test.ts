@@ -53,7 +53,7 @@ const text = (bytes: Uint8Array) => Buffer.from(bytes).toString();
 test('every number gives its sample, across shards and past empty ones', async () => {
   for (const [number, key] of ['a0', 'a1', 'a2', 'b0', 'b1'].entries()) {
     const { fields, columns: _, ...sample } = await lookUp.sample(number, undefined, true);
-    expect(sample).toEqual({ number, shard: key[0], key, source: key, cls: 5 + Number(key[1]) });
+    expect(sample).toEqual({ index: number, shard: key[0], key, source: key, label: 5 + Number(key[1]) });
     expect(Object.keys(fields)).toEqual(['txt']);
     expect(text(fields.txt!)).toBe(key);
   }

@@ -26,11 +26,11 @@ export class LookUp {
     this.#columns = new Recent(KEPT_KEYS, (shard) => shards[shard]!.loadParts(['columns', 'source']));
   }
 
-  /** The sample of this number, which is that of a sample; `key` is its key, if that is known. */
-  async sample(number: number, key: string | undefined, checksum: boolean): Promise<Sample> {
+  /** Reads the sample with this index, which must exist. `key` is its key, if that is known. */
+  async sample(index: number, key: string | undefined, checksum: boolean): Promise<Sample> {
     this.#files.throwIfClosed();
-    const shard = lastAtMost(this.#files.firstSample, number);
-    const row = number - this.#files.firstSample[shard]!;
+    const shard = lastAtMost(this.#files.firstSample, index);
+    const row = index - this.#files.firstSample[shard]!;
     const places = await this.#places.get(shard);
     const offset = places.offset[row]!;
     const bytes = places.bytes[row]!;
@@ -45,7 +45,7 @@ export class LookUp {
       key === undefined ? this.#keys.get(shard) : null,
       this.#files.read(shard, offset, buffer),
     ]);
-    const name = { shard: shardName, key: key ?? keys!.key[row]!, number };
+    const name = { shard: shardName, key: key ?? keys!.key[row]!, index };
     const read = () => sampleAt(name, { ...places, columns, source }, row, { buffer, offset }, checksum);
     try {
       return read();
