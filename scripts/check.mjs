@@ -1,6 +1,6 @@
 /**
- * Formatting and lint, types of what `tsc -b` leaves out, exports that nobody uses: side by side, in a thread each. A compiler's
- * own threads would check much of the same again: 8 seconds of processor time and not 5.
+ * Formatting and lint, types of what `tsc -b` leaves out, unused exports, and the language of texts: side by side, in one thread each.
+ * A compiler's own threads would check much of it twice: 8 seconds of processor time instead of 5.
  */
 import { spawn } from 'node:child_process';
 import path from 'node:path';
@@ -13,12 +13,14 @@ const CHECKS = [
   ['biome', 'check'],
   ['tsc', '-p', 'test/tsconfig.page.json', '--singleThreaded'],
   ['tsc', '-p', 'packages/cli/page', '--singleThreaded'],
+  ['node', 'scripts/check-language.mjs'],
 ];
 
 /** What a check prints, shown whole when it has ended; whether it found nothing. */
 function run([program, ...args]) {
   return new Promise((resolve) => {
-    const child = spawn(path.join(root, 'node_modules/.bin', program), args, {
+    const file = program === 'node' ? process.execPath : path.join(root, 'node_modules/.bin', program);
+    const child = spawn(file, args, {
       cwd: root,
       stdio: ['ignore', 'pipe', 'pipe'],
     });

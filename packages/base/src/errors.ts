@@ -119,7 +119,7 @@ export class TruncatedShardError extends DamagedShardError {
   static override readonly kind: string = 'TruncatedShardError';
 }
 
-/** A shard holds something that is no plain file: a link, a device, a sparse file. */
+/** A shard holds an entry that is not a plain file: a link, a device, a sparse file. */
 export class UnsupportedEntryError extends ShardtoolError {
   static override readonly kind: string = 'UnsupportedEntryError';
 }
@@ -175,7 +175,7 @@ export class ManifestError extends ShardtoolError {
   static override readonly kind: string = 'ManifestError';
 }
 
-/** A folder without dataset.json: the pack was interrupted, or the folder is no dataset. */
+/** A folder without dataset.json: the pack was interrupted, or the folder is not a dataset. */
 export class UnfinishedPackError extends ShardtoolError {
   static override readonly kind: string = 'UnfinishedPackError';
 }

@@ -3,7 +3,8 @@ type Places = Uint32Array | Float64Array;
 const FIRST_PLACES = 1 << 12;
 
 /**
- * Numbers that are found by a hash of what they stand for: open addressing with linear probing, at most half of the places taken. What a number stands for lies elsewhere, so whoever asks says which number it is.
+ * A set of numbers that are found by the hash of the values they stand for: open addressing with linear probing, at most half full.
+ * The values are stored elsewhere, so the caller compares them.
  */
 export class HashTable {
   /** Entries; 0 is a free place. */

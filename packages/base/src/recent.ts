@@ -40,7 +40,7 @@ export class Recent<Key, Value> {
     return this.#evict(0);
   }
 
-  /** What goes wrong in making a value is its callers' matter, and in dropping it nobody's. */
+  /** An error in making a value is reported to its callers; an error in dropping it is ignored. */
   async #evict(limit: number): Promise<void> {
     const dropped: Promise<unknown>[] = [];
     for (const [key, value] of this.#made) {

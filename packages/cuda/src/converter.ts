@@ -45,7 +45,7 @@ export class Converter {
     return this.#incoming.bytes;
   }
 
-  /** Bytes of the values that are made of so many. */
+  /** Size of the values that are made of this number of bytes. */
   resultBytes(bytes: number): number {
     return bytes * this.#valueBytes;
   }

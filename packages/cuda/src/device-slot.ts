@@ -6,7 +6,7 @@ export class DeviceSlot {
   readonly #device: Device;
   /** The batch has left the host, and is in its place, converted. */
   readonly ready: bigint;
-  /** Whoever had the last batch here is done with it. */
+  /** The last consumer of this slot is done with it. */
   readonly consumed: bigint;
   readonly staging: Staging;
   address = 0n;
@@ -21,7 +21,7 @@ export class DeviceSlot {
     this.staging = new Staging(device);
   }
 
-  /** Makes room. Resolves when nobody uses the memory that was too small. */
+  /** Makes room. Resolves when the memory that was too small is no longer used. */
   async reserve(bytes: number): Promise<void> {
     if (bytes <= this.bytes) return;
     await this.freeMemory();

@@ -73,7 +73,7 @@ export class Device {
     this.#call('cuMemFree_v2', address);
   }
 
-  /** Bytes of device memory that nobody has: no process. */
+  /** Bytes of device memory that no process has. */
   get freeBytes(): number {
     const [free, total] = [new BigUint64Array(1), new BigUint64Array(1)];
     this.#call('cuMemGetInfo_v2', free, total);

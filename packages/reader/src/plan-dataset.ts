@@ -32,7 +32,7 @@ export interface DatasetPlanOptions
   readonly transform?: TransformInput | undefined;
   /** What a training step takes, in milliseconds. */
   readonly stepMs?: number | undefined;
-  /** Bytes a second that a machine gets from where the shards are: with `stepMs`, says whether it is going to wait. */
+  /** Bytes per second that a machine reads from the storage. With `stepMs`, the plan predicts whether training will wait. */
   readonly bandwidth?: number | undefined;
   /** Bytes of the cache on each machine. Default 0: there is none. */
   readonly cacheSize?: number | undefined;

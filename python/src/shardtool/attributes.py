@@ -1,4 +1,4 @@
-"""Objects that refuse attributes that they do not know: one that is set and then ignored is an error nobody sees."""
+"""Objects that refuse attributes that they do not know: setting one that is then ignored would hide an error."""
 
 from __future__ import annotations
 

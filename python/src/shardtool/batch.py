@@ -201,7 +201,7 @@ def _torch() -> ModuleType:
 
 
 class DLPackArray:
-    """An array for whoever speaks DLPack: ``jax.dlpack.from_dlpack(images)``, ``cupy.from_dlpack(images)``."""
+    """An array for libraries that support DLPack: ``jax.dlpack.from_dlpack(images)``, ``cupy.from_dlpack(images)``."""
 
     def __init__(self, array: NDArray[Any]) -> None:
         self._array = array

@@ -134,7 +134,7 @@ def _unregister(cuda: Cuda, memory: SlotMemory, owner: int) -> None:
 
 
 class Values:
-    """What becomes of uint8 images on the device: (byte / 255 - mean) / std per channel, rounded to a dtype."""
+    """How uint8 images are converted on the device: (byte / 255 - mean) / std per channel, rounded to a dtype."""
 
     def __init__(self, dtype: Optional[str], mean: Optional[Sequence[float]], std: Optional[Sequence[float]]) -> None:
         self.is_normalized = mean is not None or std is not None

@@ -52,7 +52,7 @@ class FileError(ShardtoolError):
 
 
 class UnfinishedPackError(ShardtoolError):
-    """A folder without dataset.json: the pack was interrupted, or the folder is no dataset."""
+    """A folder without dataset.json: the pack was interrupted, or the folder is not a dataset."""
 
 
 class ReaderError(ShardtoolError, RuntimeError):

@@ -69,7 +69,7 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _numbers(name: str, value: Any, dimensions: int, kinds: str) -> List[Any]:
-    """An array of at most so many dimensions as a list, whatever kind of array (numpy, torch, a list) it is."""
+    """An array of at most `dimensions` dimensions as a list, whatever kind of array (numpy, torch, a list) it is."""
     import numpy as np
 
     whole = "" if "f" in kinds else "whole "
@@ -141,7 +141,7 @@ def seen_for_reader(
 
 
 def storage_for_reader(storage: Mapping[str, Any]) -> Dict[str, Any]:
-    """How remote locations are asked, as the reader has it. Raises TypeError for a name that is none."""
+    """How remote locations are asked, as the reader has it. Raises TypeError for an unknown name."""
     names = {name: camel(name) for name in ("endpoint_url", "region", "unsigned", "requester_pays")}
     for name in storage:
         if name not in names:

@@ -290,7 +290,7 @@ class ReaderProcess:
 
 @contextlib.contextmanager
 def _interrupt_later() -> Iterator[None]:
-    """Ctrl-C is heard behind the block: in it, a process could be started and nobody know of it."""
+    """Delays Ctrl-C to the end of the block, in which a process could otherwise be started and forgotten."""
     handler = signal.getsignal(signal.SIGINT)
     # Handlers run in the main thread alone, and nobody else may set them.
     if threading.current_thread() is not threading.main_thread() or not callable(handler):

@@ -1,6 +1,6 @@
 import { NATIVE_CHECKSUMS } from './native-checksums.js';
 
-/** Ten times as fast as tables on a long payload; below so many bytes, calling it costs more than it saves. */
+/** Ten times as fast as tables on a long payload; below this number of bytes, calling it costs more than it saves. */
 const NATIVE_FROM = 256;
 
 /** The Castagnoli polynomial, bits reversed (RFC 3720, appendix B.4). */

@@ -13,7 +13,7 @@ export function makeFolder(folder: string, mode?: number): boolean {
     try {
       mkdirSync(place, { mode });
     } catch (error) {
-      // Somebody else may have made it meanwhile.
+      // Another process may have made it meanwhile.
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || !statSync(place).isDirectory()) throw error;
     }
   }

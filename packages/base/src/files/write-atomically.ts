@@ -13,7 +13,7 @@ export interface PlaceOptions {
 
 /**
  * A file that is written under a temporary name and gets its own when it is whole. Methods reject with the system's own
- * errors. Whoever makes one calls {@link AtomicFile.place} or {@link AtomicFile.abandon}.
+ * errors. The caller then calls {@link AtomicFile.place} or {@link AtomicFile.abandon}.
  */
 export class AtomicFile {
   readonly path: string;

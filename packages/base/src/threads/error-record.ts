@@ -44,7 +44,7 @@ type ErrorClass = new (fields: object, message: string, options?: { cause?: unkn
 
 /**
  * Puts an error together again, with its class where that is one of this package's or of `more`, by name, or of the language;
- * with the nearest class that it extends where it is none of these.
+ * with the nearest class that it extends if it is not one of these.
  */
 export function reviveError(record: ErrorRecord, more: ErrorClasses = {}): Error {
   const cause = record.cause && reviveError(record.cause, more);

@@ -19,7 +19,7 @@ export function tablesBelow(source: string, classes: readonly string[]): string[
 /**
  * What a packed folder looks like, where its class folders are hardly classes: a line of advice, or none. `source` is for
  * the message; `labelsBy` is what says the classes, if anything does: `labels` is a table whose column they are in; `tables`
- * are those of folders below, which nobody has read.
+ * are those of folders below, which were not read.
  */
 export function adviceOnClasses(
   classes: readonly string[],

@@ -23,7 +23,7 @@ export class Labels {
     return this.#isKnown('A');
   }
 
-  /** The text in at most so many pixels. Characters that no font of the system has, and those that steer, stand as escapes. */
+  /** The text in at most this number of pixels. Characters that no font of the system has, and those that steer, stand as escapes. */
   async draw(text: string, width: number): Promise<Drawn> {
     const key = `${width} ${text}`;
     let drawn = this.#drawn.get(key);
@@ -59,7 +59,7 @@ function hasFrameOf(one: Drawn, box: Drawn): boolean {
   return String(edge(one)) === String(edge(box));
 }
 
-/** Cut at so many pixels. Text is Pango's markup, in which three characters mean something. */
+/** Cut at this number of pixels. Text is Pango's markup, in which three characters mean something. */
 async function render(text: string, most = Number.POSITIVE_INFINITY): Promise<Drawn> {
   const markup = text.replace(/[&<>]/g, (character) => `&#${character.charCodeAt(0)};`);
   // White space alone has no picture.

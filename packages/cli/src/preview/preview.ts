@@ -55,7 +55,7 @@ interface Cell {
   readonly label: string;
 }
 
-/** So many samples are looked at for a row of each size: what is rarer is not shown. */
+/** Number of samples that are searched for a row of each size. Rarer sizes are not shown. */
 const SAMPLES_SEEN = 4096;
 
 /** Writes the picture, with buckets a row a size; bad samples are gone past. Throws OptionError for options and FileError for reads. */

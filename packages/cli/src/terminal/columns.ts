@@ -5,7 +5,7 @@ export function widthOf(text: string): number {
   return stringWidth(text);
 }
 
-/** The text with spaces behind it, to so many columns. */
+/** The text, padded with spaces to this number of columns. */
 export function padded(text: string, columns: number): string {
   return text + ' '.repeat(Math.max(0, columns - widthOf(text)));
 }
@@ -15,7 +15,7 @@ export function paddedLeft(text: string, columns: number): string {
   return ' '.repeat(Math.max(0, columns - widthOf(text))) + text;
 }
 
-/** As much of the text as has room in so many columns. */
+/** As much of the text as fits into this number of columns. */
 export function cutTo(text: string, columns: number): string {
   if (widthOf(text) <= columns) return text;
   let cut = '';

@@ -43,7 +43,8 @@ export async function fail(thrown: unknown, words: readonly string[], flags: rea
   if ((error as Error).name === 'SampleChecksumError' && flags.includes('exclude-keys'))
     text += ' --exclude-keys leaves them out.';
   const isForeseen = isUsage || error instanceof ShardtoolError || error instanceof Interrupted;
-  if (!isForeseen) text += ' (Nobody foresaw this: please report what the same command prints with --verbose.)';
+  if (!isForeseen)
+    text += ' This is a bug in shardtool: please report it, with the output of the same command and --verbose.';
   const message = toMessage(text.replace(/\s*\n\s*/g, ' '));
   if (isSwitchedOn('json', words)) await print(JSON.stringify({ error: errorObject(error, message) }));
   if (isJsonLog()) log('error', message, { event: 'error', ...errorObject(error, message) });

@@ -15,7 +15,7 @@ const LONGEST_BAR = 24;
 const SHORTEST_BAR = 8;
 
 /**
- * One line of so many columns at most: a bar in plain characters, and beside it as much as has room. First the bar is made
+ * One line of at most this number of columns: a bar in plain characters, and beside it as much as has room. First the bar is made
  * shorter, then parts are left out from the last on, then the bar.
  */
 export function progressLine({ stage, done, total, parts }: Progress, columns: number): string {

@@ -93,7 +93,7 @@ export const DERIVED_SIDECARS = SIDECAR_NAMES.filter(
 );
 
 /** Who wrote the file at a path. */
-export type Owner = 'nobody' | 'shardtool' | 'other';
+export type Owner = 'none' | 'shardtool' | 'other';
 
 /** How far from the end of a file its mark may be, in bytes. The footer of an index is a few KiB. */
 const MARK_BYTES = 1 << 20;
@@ -243,7 +243,7 @@ export async function ownerOf(kind: SidecarName, file: string, isNoted = false):
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
     throw new FileError({ path: file }, `${file} cannot be opened (${error.message}).`, { cause: error });
   });
-  if (handle === null) return 'nobody';
+  if (handle === null) return 'none';
   try {
     const { mark } = kindOf(kind);
     if (mark === undefined) return isNoted ? 'shardtool' : 'other';

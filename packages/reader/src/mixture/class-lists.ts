@@ -1,7 +1,7 @@
 import { OptionError } from '@shardtool/base';
 
 /**
- * What becomes of the class lists of several datasets: `name` puts classes of the same name together; `offset` numbers those
+ * How the class lists of several datasets are combined: `name` puts classes of the same name together; `offset` numbers those
  * of each dataset behind those of the ones before it; `apart` leaves every number as it is in its own dataset, which
  * `batch.source` names.
  */

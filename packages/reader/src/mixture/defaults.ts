@@ -2,7 +2,7 @@ import { OptionError } from '@shardtool/base';
 
 /** The streams of one dataset, which the sources of a mixture share out: see order/defaults.ts. */
 const STREAMS = 192;
-/** A batch holds at least so many groups where it can, so that its shares are fine enough. */
+/** Minimum number of groups in a batch if possible, so that its shares are fine enough. */
 const GROUPS_PER_BATCH = 16;
 
 /**

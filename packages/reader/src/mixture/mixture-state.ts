@@ -59,7 +59,7 @@ export function takeUpMixtureState(saved: unknown, context: MixtureStateContext)
   if (version === 1) {
     throw new StateError(
       {},
-      'The state belongs to a single dataset, and this is a mixture: open that dataset, or start anew.',
+      'The state belongs to a single dataset, and this is a mixture: open that dataset, or start without a state.',
     );
   }
   if (typeof version === 'number' && version > MIXTURE_VERSION) {

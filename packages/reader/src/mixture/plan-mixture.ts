@@ -68,7 +68,7 @@ export interface MixturePlan {
   blocks(): Generator<MixtureBlock, undefined>;
   rows(): Generator<PlannedBatch, undefined>;
   at(position: number): MixtureSample;
-  /** Samples of each source that come before a position, over all passes and epochs: `base` of a mixture that goes on there. */
+  /** Samples of each source that come before a position, over all passes and epochs: `base` of a mixture that continues there. */
   taken(position: number): number[];
 }
 
@@ -92,7 +92,7 @@ interface Stretch {
 }
 
 /**
- * Plans one rank's part of an epoch of a mixture. Between turns each source goes on where it was, so a rank's part of a
+ * Plans one rank's part of an epoch of a mixture. Between turns each source keeps its position, so a rank's part of a
  * source is a range of rows of that source's own order, and is planned as such. Throws {@link OptionError} for values that
  * are not allowed.
  */

@@ -37,7 +37,7 @@ export interface MixtureReport {
   readonly window: number;
   readonly datasets: readonly {
     readonly name: string;
-    /** Samples that take part, and how many of them come in an epoch: so many passes over it. */
+    /** Samples that take part, and how many of them come in an epoch, which may be several passes. */
     readonly size: number;
     readonly samples: number;
     readonly passes: number;

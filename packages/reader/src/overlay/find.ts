@@ -28,7 +28,7 @@ export async function readOverlays(location: string, overlay: string, storage?: 
       const shown = shownLocation(file);
       throw new OverlayError(
         { path: shown },
-        `${shown} has changed since the overlay "${above.name}" was made on it: restore it, or make "${above.name}" anew.`,
+        `${shown} has changed since the overlay "${above.name}" was made on it: restore it, or make "${above.name}" again.`,
       );
     }
     chain.unshift(found);

@@ -194,7 +194,7 @@ class LayerDraft {
 
   #wrong(): OverlayError {
     const { name } = this.#overlay;
-    return new OverlayError({}, `The overlay "${name}" has a line that does not fit the dataset: make it anew.`);
+    return new OverlayError({}, `The overlay "${name}" has a line that does not fit the dataset: make it again.`);
   }
 }
 

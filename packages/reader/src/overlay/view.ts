@@ -107,7 +107,7 @@ function checkOverlay({ name, dataset, shards }: Overlay, parts: StoredParts): v
   if (shards <= parts.shards.length && parts.identityOfFirst(shards) === dataset) return;
   throw new OverlayError(
     { path: parts.location },
-    `The overlay "${name}" was made for other shards than those of ${parts.location}: make it anew with "shardtool overlay add".`,
+    `The overlay "${name}" was made for other shards than those of ${parts.location}: make it again with "shardtool overlay add".`,
   );
 }
 

@@ -19,7 +19,7 @@ const MOST_POSITIONS = 2 ** 32 - 1;
 
 /**
  * What the option `indices` selects: indices of samples in the order on disk, from 0 on, as often as each is to come. `counts`:
- * samples of each shard. Throws {@link OptionError} for an empty order, for groups of several sizes, and for what is no index of a
+ * samples of each shard. Throws {@link OptionError} for an empty order, for groups of several sizes, and for a value that is not the index of a
  * sample.
  */
 export function selectInOrder(indices: Indices, counts: ArrayLike<number>): CustomOrder {

@@ -63,7 +63,7 @@ interface ShardSubset {
 
 /**
  * Finds what a request selects; without one, no index is read. Throws {@link OptionError} for an unknown class, a key
- * that is not in the dataset, a wrong expression, a weight that is none, and a selection without samples.
+ * that is not in the dataset, a wrong expression, an invalid weight, and a selection without samples.
  */
 export async function selectSamples(
   request: SelectionRequest,

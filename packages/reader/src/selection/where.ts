@@ -143,7 +143,7 @@ function columnHint(name: string, { index }: Scope): string {
   const field = [...index.fields.keys()].find((one) => name.startsWith(`${one}.`));
   if (field !== undefined) {
     return (
-      ` (what is inside the field "${field}" is no column of the index yet: "shardtool index FOLDER --columns ${name}" ` +
+      ` (what is inside the field "${field}" is not a column of the index yet: "shardtool index FOLDER --columns ${name}" ` +
       'makes it one)'
     );
   }
@@ -155,7 +155,7 @@ function columnHint(name: string, { index }: Scope): string {
   return ` (${near}${near === '' ? '' : ' '}there are ${names.join(', ')}; text stands in quotes)`;
 }
 
-/** Whether nobody has looked at any image of a shard, so that the index does not know their sizes. */
+/** Whether no image of a shard has been read, so that the index does not know their sizes. */
 export function isUnread({ samples, orientation, width }: ShardIndex): boolean {
   return samples > 0 && orientation.every((one) => one === 0) && width.every((one) => one === 0);
 }
@@ -163,7 +163,7 @@ export function isUnread({ samples, orientation, width }: ShardIndex): boolean {
 /** A column that the headers of images fill. */
 function sizeColumn(name: 'width' | 'height' | 'orientation', { index, text }: Scope): Bound {
   if (isUnread(index)) {
-    const what = `nobody has read the headers of these images yet, so no ${name} is known: "shardtool index" reads and keeps them (pack a plain folder)`;
+    const what = `the ${name} of these images is not known, because their headers have not been read. Run "shardtool index", which stores it (pack a plain folder first)`;
     throw new WhereError(text, text.indexOf(name), what);
   }
   return { type: 'number', get: (row) => index[name][row]! };

@@ -1,6 +1,6 @@
 import type { Source } from '../storage.js';
 
-/** What is fetched at once, and so many of them are fetched ahead, and kept behind for who comes back a little. */
+/** Size of a piece, and the number of pieces that are fetched ahead and kept behind for a reader that steps back a little. */
 const CHUNK_BYTES = 4 << 20;
 const AHEAD = 4;
 const KEPT = 24;
@@ -14,7 +14,7 @@ export interface ReadAheadOptions {
 
 /**
  * A source for who goes through a file from front to back by short reads, coming back a little now and then: it is fetched
- * in long pieces, some ahead, and every byte once as long as nobody comes back further than 64 MiB.
+ * in long pieces, some ahead, and every byte once as long as the reader does not step back further than 64 MiB.
  */
 export function readAhead(source: Source, options: ReadAheadOptions = {}): Source {
   const { chunkBytes = CHUNK_BYTES, ahead = AHEAD, kept = KEPT } = options;

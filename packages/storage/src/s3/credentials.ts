@@ -30,7 +30,7 @@ export async function providerFor(scheme: 's3' | 'gs'): Promise<Provider> {
   if (scheme === 'gs' && accessKeyId && secretAccessKey) return async () => ({ accessKeyId, secretAccessKey });
   if (!hasHome()) env.HOME = '/';
   const { defaultProvider } = await import('@aws-sdk/credential-provider-node');
-  // Files of credentials are read again when others are looked for: somebody may have written new ones.
+  // Files of credentials are read again when others are looked for: they may have been replaced.
   const provider = defaultProvider({ timeout: PATIENCE_MS, maxRetries: 0, ignoreCache: true }) as Provider;
   limitEndpoints();
   return (options) => lookUp.run(true, () => provider(options));
@@ -68,7 +68,7 @@ function limitEndpoints(): void {
   });
 }
 
-/** Whoever waits hears of it also where the answer has begun, which a request that is destroyed tells its answer alone. */
+/** A waiting caller is notified even if the response has begun; a destroyed request reports only to its response. */
 function giveUp(request: ClientRequest): void {
   const error = new Error(`${request.host} has not answered for ${ANSWER_MS / 1000} s`);
   if (request.listenerCount('error') > 0) request.emit('error', error);

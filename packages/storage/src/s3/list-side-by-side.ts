@@ -88,7 +88,7 @@ class PartsListing {
   readonly #parts: readonly Part[];
   readonly #waiting: (() => void)[] = [];
   #held = 0;
-  /** The part that is read: it goes on whatever is held. */
+  /** The part that is read: it continues whatever is held. */
   #front = 0;
   #isStopped = false;
 

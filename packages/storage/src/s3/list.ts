@@ -4,7 +4,7 @@ import type { Entry } from '../storage.js';
 /** One page of ListObjectsV2, asked for with `encoding-type=url`. */
 export interface ListPage {
   readonly entries: readonly Entry[];
-  /** With a delimiter: what names go on with up to the next one, that one included. */
+  /** With a delimiter: the next part of each name, up to and including the delimiter. */
   readonly folders: readonly string[];
   /** Where the next page begins; null after the last, undefined if this is not the last and does not say where. */
   readonly next: string | null | undefined;

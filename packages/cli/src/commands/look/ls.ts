@@ -156,7 +156,7 @@ async function listSamples(dataset: StoredDataset, json: boolean): Promise<void>
   }
 }
 
-/** Lines are written so many characters at a time. */
+/** Number of characters that are written at a time. */
 const WRITE_CHARACTERS = 1 << 16;
 
 /** Datasets of a mixture may be of several layouts. */

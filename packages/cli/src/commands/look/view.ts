@@ -93,7 +93,7 @@ async function keepMarks(marks: Marks, location: string, say: Say): Promise<void
   try {
     const { file, overlay } = await marks.save(await marks.freeName());
     await say(
-      `${countOf(count, 'mark')} that nobody had saved: kept as the overlay ${escapeControls(file)}.\n` +
+      `${countOf(count, 'mark')} without a save: kept as the overlay ${escapeControls(file)}.\n` +
         `Every command takes it: --overlay ${escapeControls(overlay)}`,
     );
   } catch (error) {

@@ -156,7 +156,7 @@ function partFile(found: FoundShard, part: ShardPart, context: PartContext): Sha
 function rowsOf(index: ShardIndex, { firstSample, samples }: ShardPart, { path }: FoundShard): ShardIndex {
   const end = firstSample + samples;
   if (index.samples < end) {
-    const message = `The index of ${path} has ${index.samples} samples, and the file has more: it belongs to another file. Make it anew with "shardtool index --overwrite".`;
+    const message = `The index of ${path} has ${index.samples} samples, and the file has more: it belongs to another file. Make it again with "shardtool index --overwrite".`;
     throw new ShardIndexError({ path }, message);
   }
   const base = samples === 0 ? 0 : index.offset[firstSample]!;

@@ -82,7 +82,10 @@ function bucketOrder(
       place: place.buckets && { ...place.buckets, position: place.position },
       perSize: base.isOnce ? perSize : null,
       notThere() {
-        throw new StateError({}, 'This is not a state that a loader gave (buckets.waiting: there are not so many).');
+        throw new StateError(
+          {},
+          'This is not a state of a loader: buckets.waiting is larger than the number of samples.',
+        );
       },
     });
   const begin = { ...base.begin, ...takeUpBuckets(options.state, base.begin, { digest, sizes: sizes.length }) };

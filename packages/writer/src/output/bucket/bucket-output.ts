@@ -201,7 +201,7 @@ export class BucketOutput implements Destination {
       const path = `${this.location}/${name}`;
       throw new FileError(
         { path },
-        `${path} was written and has ${entry?.size ?? 'no'} bytes instead of ${size}; run the same command again, and see that nobody else writes there.`,
+        `${path} was written and has ${entry?.size ?? 'no'} bytes instead of ${size}; run the same command again, and make sure that nothing else writes there.`,
       );
     }
     this.#there.set(name, { entry, shadow: name });
@@ -279,7 +279,7 @@ function tooMany(path: string): OutputNotEmptyError {
 }
 
 function anotherPlan(path: string): PlanChangedError {
-  const message = `${path} has got another plan while this pack was at work; see that one pack alone writes there, and begin anew with "restart" (--restart).`;
+  const message = `Another pack replaced ${path} while this one was running. Make sure that only one pack writes there, and start again with "restart" (--restart).`;
   return new PlanChangedError({ path }, message);
 }
 

@@ -1,0 +1,138 @@
+/**
+ * The language check of `npm run check`: words and phrases that a stranger reads twice, with what to write instead.
+ *
+ * It reads all pages of the documentation, the texts of help and messages (string literals of the source), and the comments and
+ * identifiers of all rooms (folders of a package's source) but those of NOT_YET.
+ *
+ *   node scripts/check-language.mjs            fails, with a line for each finding
+ *   node scripts/check-language.mjs --rooms    lists the findings in the rooms of NOT_YET
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+/** What is found, and what to write instead. */
+const WORDS = [
+  [/\b(?:from )?afar\b/i, 'remote'],
+  [/\banew\b/i, 'again'],
+  [/\bmend(?:s|ed|ing)?\b/i, 'fix'],
+  [/\bsooner\b/i, 'faster, earlier'],
+  [/\bwho(?:m)?ever\b/i, 'the caller, the user, anyone who'],
+  [/\bnobody\b/i, 'no one, or a passive'],
+  [/\bsomebody\b/i, 'the user, someone'],
+  [/\bso many\b/i, 'a count or a limit'],
+  [/\bof one's own\b/i, 'custom'],
+  [/\bgo(?:es|ing)? on (?!a\b|the\b|to\b)/i, 'resumes, continues'],
+  [/\bheld against\b/i, 'checked against'],
+  [/\bwhat becomes? of\b/i, 'name the result'],
+  [/\bin one go\b/i, 'at once'],
+  [/\b(?:that|which|it) is none\b/i, 'is not a ...'],
+  [
+    /(?<!there )\bis no (?:[a-z]+ )?(?:dataset|image|key|name|number|folder|file|shard|index|column)\b/i,
+    'is not a ...',
+  ],
+  [/\b(?:images|samples|photos|files|bytes|MB|rows|batches|requests) a second\b/i, 'per second'],
+  [/\b(?:microseconds|µs|bytes|a byte|rows?|bits?) a (?:sample|image|row|shard|line|file)\b/i, 'per'],
+  [/\b(?:crew|slab|fate)s?\b/i, 'workers, buffer, outcome'],
+  [/\bring(?:s|ing)? (?:a|the) bell\b/i, 'notify, wake'],
+  [/\bbreathes?\b/i, 'yield'],
+  [/\bWhereabouts\b/, 'ErrorContext'],
+];
+
+/** Rooms whose comments and identifiers are still to be cleaned. The list only gets shorter. */
+const NOT_YET = [
+  'base/concurrency',
+  'cli/page',
+  'cli/view',
+  'python',
+  'reader/buckets',
+  'reader/dataset',
+  'reader/loader',
+  'reader/order',
+  'reader/overlay',
+  'storage/threads',
+];
+
+/** Pages that users read, and those for contributors. */
+const PAGES = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'ARCHITECTURE.md',
+  'SECURITY.md',
+  'python/README.md',
+  'examples/cluster/README.md',
+  ...readdirSync(path.join(root, 'docs'))
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => `docs/${file}`),
+  ...readdirSync(path.join(root, 'packages')).map((name) => `packages/${name}/README.md`),
+];
+
+/** Each file below a folder that has one of these extensions, without tests. */
+function filesBelow(folder, extensions) {
+  return readdirSync(path.join(root, folder), { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile() && extensions.includes(path.extname(entry.name)))
+    .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
+    .filter((file) => !/\.test\.ts$|__pycache__|assembly/.test(file))
+    .sort();
+}
+
+/** The folder of a package's source that a file is in: `reader/loader`, or `reader` for the files above them. */
+function roomOf(file) {
+  const [, name, ...inner] = file.startsWith('python') ? ['', 'python', ...file.split('/').slice(3)] : file.split('/');
+  const below = inner[0] === 'src' ? inner.slice(1) : inner;
+  return below.length > 1 ? `${name}/${below[0]}` : name;
+}
+
+/** Findings of a text whose lines are these. */
+function findingsIn(lines, file) {
+  return lines.flatMap((line, i) =>
+    WORDS.flatMap(([pattern, instead]) => {
+      const found = pattern.exec(line);
+      return found === null ? [] : [`${file}:${i + 1}: "${found[0]}": write ${instead}`];
+    }),
+  );
+}
+
+/** The lines of a page without code. */
+function proseOf(text) {
+  return text
+    .replaceAll(/^```[\s\S]*?^```$/gm, (block) => block.replaceAll(/[^\n]/g, ''))
+    .replaceAll(/`[^`\n]*`/g, '``')
+    .split('\n');
+}
+
+const COMMENT = /^\s*(?:\/\/|\/\*|\*|#)/;
+
+/** What string literals of a line of code contain; nothing of comments. */
+function textsOf(line) {
+  if (COMMENT.test(line)) return '';
+  return Array.from(line.matchAll(/(['"`])((?:\\.|(?!\1).)*)\1/g), ([, , text]) => text)
+    .filter((text) => text.includes(' '))
+    .join(' | ');
+}
+
+const linesOf = (file) => readFileSync(path.join(root, file), 'utf8').split('\n');
+const sources = [...filesBelow('packages', ['.ts', '.cts']), ...filesBelow('python/src', ['.py'])].filter((file) =>
+  /^packages\/[a-z]+\/(src|page)\/|^python\/src\//.test(file),
+);
+const byRoom = new Map();
+for (const file of sources) {
+  const room = roomOf(file);
+  byRoom.set(room, [...(byRoom.get(room) ?? []), ...findingsIn(linesOf(file), file)]);
+}
+
+const findings = [
+  ...PAGES.flatMap((page) => findingsIn(proseOf(readFileSync(path.join(root, page), 'utf8')), page)),
+  ...sources
+    .filter((file) => NOT_YET.includes(roomOf(file)))
+    .flatMap((file) => findingsIn(linesOf(file).map(textsOf), file)),
+  ...[...byRoom].flatMap(([room, found]) => (NOT_YET.includes(room) ? [] : found)),
+  ...NOT_YET.filter((room) => !byRoom.get(room)?.length).map(
+    (room) => `scripts/check-language.mjs: ${room} is clean now: remove it from NOT_YET`,
+  ),
+];
+const shown = process.argv.includes('--rooms') ? NOT_YET.flatMap((room) => byRoom.get(room)) : findings;
+for (const finding of shown) console.log(finding);
+process.exitCode = shown.length > 0 ? 1 : 0;
