@@ -402,7 +402,7 @@ test('a state goes on with the same buckets, and with no others', async () => {
   await expect(run({ state: plainState.state() })).rejects.toThrow('saved without aspectBuckets');
   const { buckets } = state;
   await expect(run({ state: { ...state, buckets: { ...buckets, waiting: [900, 1, 1] } } })).rejects.toThrow(
-    'buckets.waiting: there are not so many',
+    'buckets.waiting is larger than the number of samples',
   );
   await expect(run({ state: { ...state, buckets: { ...buckets, waiting: [1] } } })).rejects.toThrow('not a state');
 });
