@@ -59,7 +59,7 @@ export async function joinParts(
 }
 
 /**
- * Throws {@link PartsMissingError} unless exactly the parts `numbers` are finished. A part that nobody expects may have
+ * Throws {@link PartsMissingError} unless exactly the parts `numbers` are finished. A part that no process expects may have
  * samples that another part has, too.
  */
 function checkOpenParts(output: string, notes: readonly PartNote[], numbers: readonly number[] | undefined): void {
