@@ -25,6 +25,7 @@ export const PARTS = {
     'docs/detection.md',
     'docs/buckets.md',
     'docs/recipes.md',
+    'docs/views.md',
     'docs/python-transform.md',
     'packages/cuda/README.md',
   ],

@@ -106,6 +106,9 @@ export {
   subsetDataset,
   type TransformInput,
   type Uploads,
+  type ViewArrays,
+  type ViewInput,
+  type ViewsInput,
 } from '@shardtool/reader';
 export {
   type CommitOptions,

@@ -45,7 +45,7 @@ export type {
 export { type CropRefusal, refusalOf } from './kernels/crop-index.js';
 export { DecodeBufferError } from './kernels/tables.js';
 export { BadSampleError, CustomStepError } from './loader/deliver/bad-rows.js';
-export type { Batch, BatchMix, ImageArray } from './loader/deliver/batch.js';
+export type { Batch, BatchMix, ImageArray, ViewArrays } from './loader/deliver/batch.js';
 export type { BadSample, LoaderReport, StorageReport } from './loader/deliver/statistics.js';
 export type {
   Channels,
@@ -112,3 +112,4 @@ export { WhereError } from './selection/where-tokens.js';
 export type { GivenAnnotations } from './transform/annotations.js';
 export type { MixInput } from './transform/mix.js';
 export { outputOf, type PresetName, type StepInput, type TransformInput } from './transform/transform.js';
+export type { ViewInput, ViewsInput } from './views/options.js';

@@ -107,6 +107,12 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
     dataset_index: Any = None
     #: With ``aspect_buckets``: which part of its image each row shows.
     crop: Optional[Crop] = None
+    #: With ``views``: for each group, by name, an array like ``images`` for each of its views. ``images`` is the first
+    #: view of the first group.
+    views: Mapping[str, List[Array]] = MappingProxyType({})
+    #: With ``draws``: for each group, by name, what was drawn for each of its views, by the name of the step. A crop is
+    #: float32 [n, 4], x, y, width and height in pixels of the image; a flip is float32 [n], 1 or 0.
+    draws: Mapping[str, List[Mapping[str, Array]]] = MappingProxyType({})
     #: With ``extra_images`` and ``masks``, by field name: arrays like ``images``, and uint8 [n, h, w]; yours as long.
     extra_images: Mapping[str, Array] = MappingProxyType({})
     masks: Mapping[str, Array] = MappingProxyType({})
@@ -248,6 +254,8 @@ def read_batch(frame: Frame, in_slot: MakeArray, to: Arrays) -> Batch:
     if header["mix"] is not None:
         others = np.frombuffer(take(4 * size), np.int32).astype(np.int64)
         batch.mix = Mix(header["mix"]["name"], header["mix"]["weight"], to.values(others))
+    if header["views"]:
+        _add_views(batch, header["views"], in_slot, take, to)
     if header["objects"] is not None:
         _add_objects(batch, header["objects"], take, to)
     if header["hasRowSeeds"]:
@@ -267,6 +275,29 @@ def _images(header: Dict[str, Any], in_slot: MakeArray, take: _Cutter, to: Array
         return _shown(images, layout, to)
     shapes = [(image["height"], image["width"]) for image in header["list"]]
     return [_shown(_image(take, dtype, layout, height, width), layout, to) for height, width in shapes]
+
+
+def _add_views(batch: Batch, groups: List[Dict[str, Any]], in_slot: MakeArray, take: _Cutter, to: Arrays) -> None:
+    views: Dict[str, List[Any]] = {}
+    draws: Dict[str, List[Mapping[str, Any]]] = {}
+    for group in groups:
+        name, dtype, (count, *shape) = group["name"], group["dtype"], group["shape"]
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        offsets = [group["offset"] + view * size for view in range(count)]
+        # The first view of the first group is there already.
+        first = [] if views else [batch[0]]
+        more = [_shown(in_slot(at, dtype, tuple(shape)), group["layout"], to) for at in offsets[len(first) :]]
+        views[name] = first + more
+        drawn = {step["name"]: _drawn(take, step["length"], count, shape[0]) for step in group["draws"]}
+        draws[name] = [{step: to.values(values[view]) for step, values in drawn.items()} for view in range(count)]
+    batch.views, batch.draws = views, draws
+
+
+def _drawn(take: _Cutter, length: int, count: int, rows: int) -> NDArray[Any]:
+    """[count, rows] or, with more than one value for each row, [count, rows, values]."""
+    values = np.frombuffer(bytearray(take(4 * length)), np.float32)
+    each = length // max(1, count * rows)
+    return values.reshape((count, rows) if each == 1 else (count, rows, each))
 
 
 def _companions(header: Dict[str, Any], in_slot: MakeArray, to: Arrays) -> Tuple[Dict[str, Any], Dict[str, Any]]:

@@ -11,7 +11,7 @@ import contextlib
 import math
 import os
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .batch import Batch
 from .batches_ahead import BatchesAhead
@@ -193,7 +193,8 @@ class DeviceBatches(BatchesAhead["OnDevice"]):
             raise OptionError(
                 "A device takes images of one size: leave out collate='list' and transform='raw', or device."
             )
-        self._values.check(batch.images)
+        for tensor in (batch.images, *(view for group in batch.views.values() for view in group)):
+            self._values.check(tensor)
         is_pinned = self._slots.use(self._reader.memory())
 
         def copy(tensor: Any, in_slot: bool = True) -> Any:
@@ -201,6 +202,7 @@ class DeviceBatches(BatchesAhead["OnDevice"]):
 
         images = copy(batch.images)
         extra_images = {name: copy(tensor) for name, tensor in batch.extra_images.items()}
+        views = with_first_view(images, batch.views, copy)
         masks = {name: copy(tensor) for name, tensor in batch.masks.items()}
         labels = copy(batch.labels, in_slot=False)
         objects = {name: copy(tensor, in_slot=False) for name, tensor in _objects(batch).items()}
@@ -211,6 +213,7 @@ class DeviceBatches(BatchesAhead["OnDevice"]):
         made.__dict__.update(batch.__dict__)
         made.extra_images = {name: self._cuda.convert(self._values, tensor) for name, tensor in extra_images.items()}
         made.masks = masks
+        made.views = with_first_view(made[0], views, lambda tensor: self._cuda.convert(self._values, tensor))
         points = objects.pop("points", None)
         made.__dict__.update(objects)
         if batch.polygons is not None:
@@ -227,8 +230,17 @@ class OnDevice(NamedTuple):
     header: Dict[str, Any]
 
 
+def with_first_view(first: Any, views: Mapping[str, Sequence[Any]], how: Callable[[Any], Any]) -> Dict[str, List[Any]]:
+    """What ``how`` makes of all views, except that the first view of the first group is ``first``, made already."""
+    made: Dict[str, List[Any]] = {}
+    for name, tensors in views.items():
+        made[name] = [how(tensor) for tensor in tensors] if made else [first, *map(how, tensors[1:])]
+    return made
+
+
 def _tensors(batch: Batch) -> List[Any]:
-    along = [*batch.extra_images.values(), *batch.masks.values(), *_objects(batch).values()]
+    views = [view for group in batch.views.values() for view in group]
+    along = [*views, *batch.extra_images.values(), *batch.masks.values(), *_objects(batch).values()]
     return [batch.images, batch.labels, *along]
 
 

@@ -46,6 +46,8 @@ def _plain(name: str, value: Any) -> Any:
         value = steps_from(value)
     if name == "transform" and not isinstance(value, str):
         return [_step(step) for step in value]
+    if name == "views" and isinstance(value, Mapping):
+        return {group: _views(part) for group, part in value.items()}
     if name == "aspect_buckets" and isinstance(value, Mapping):
         return {camel(key): part for key, part in value.items()}
     if name == "annotations":
@@ -61,11 +63,20 @@ def _plain(name: str, value: Any) -> Any:
         return os.path.abspath(os.fspath(value))
     if name == "epochs_per_loop" and value == math.inf:
         return "Infinity"
-    if name in ("classes", "keys", "fields", "extra_images", "masks"):
+    if name in ("classes", "keys", "fields", "extra_images", "masks", "draws"):
         if isinstance(value, (str, bytes)):
             raise TypeError(f"{name} is a list: [{value!r}].")
         return [_class(name, cls) for cls in value] if name == "classes" else list(value)
     return value
+
+
+def _views(part: Any) -> Any:
+    """A group of views, a list of them, or the steps that all views share."""
+    if not isinstance(part, Mapping):
+        return [_views(item) for item in part] if isinstance(part, (list, tuple)) else part
+    if "transform" not in part:
+        return _step(part)
+    return {**part, "transform": _plain("transform", part["transform"])}
 
 
 def _numbers(name: str, value: Any, dimensions: int, kinds: str) -> List[Any]:

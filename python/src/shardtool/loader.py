@@ -25,7 +25,7 @@ from typing import (
 from .attributes import KnownAttributes
 from .batch import Array, Batch, Images, arrays, read_batch
 from .batches_ahead import AHEAD, BatchesAhead
-from .cuda import Cuda, DeviceBatches, PinnedSlots, Values
+from .cuda import Cuda, DeviceBatches, PinnedSlots, Values, with_first_view
 from .errors import ForkedLoaderError, OptionError, ShardtoolError, StaleIteratorError
 from .for_reader import cores_of_this_rank, options_for_reader, seen_for_reader
 from .held_slots import HeldSlots, no_slot
@@ -505,6 +505,7 @@ def _copied_to_pinned(batch: Batch, cuda: Cuda) -> Batch:
     copied.__dict__.update(batch.__dict__)
     copied.extra_images = {name: cuda.pinned(tensor) for name, tensor in batch.extra_images.items()}
     copied.masks = {name: cuda.pinned(tensor) for name, tensor in batch.masks.items()}
+    copied.views = with_first_view(copied[0], batch.views, cuda.pinned)
     return copied
 
 

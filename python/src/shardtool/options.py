@@ -97,6 +97,11 @@ class _CommonOptions(TypedDict, total=False):
     masks: Sequence[str] | None
     #: Boxes, keypoints and polygons that move with the image: ``batch.boxes`` and the like, ``batch.targets()``.
     annotations: Mapping[str, Any] | None
+    #: Several views of each image from one decode, in named groups, instead of ``transform``: ``{"global": {"count": 2,
+    #: "transform": [...]}, "local": {"count": 8, "transform": [...]}}``. They come as ``batch.views``.
+    views: Mapping[str, Any] | None
+    #: With ``views``: names of steps, such as ``randomResizedCrop``, whose random draws come as ``batch.draws``.
+    draws: Sequence[str] | None
     #: Own code in JavaScript that runs in the workers, by where it runs: ``{"pixels": {"module": "steps.mjs"}}``.
     custom_steps: Mapping[str, Mapping[str, Any]] | None
     #: Mixes each image with the one before it, ``{"name": "mixup", "alpha": 0.2}``, or a list: ``batch.mix`` says how.

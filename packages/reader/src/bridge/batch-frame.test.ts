@@ -14,6 +14,7 @@ function batchOf(parts: Partial<Batch>): Batch {
     images: null,
     dtype: 'uint8',
     shape: null,
+    views: {},
     extraImages: {},
     masks: {},
     offsets: null,

@@ -2,7 +2,7 @@ import type { NpyArray } from '@shardtool/format';
 import { nameTable } from '@shardtool/format';
 import type { NumberType, NumberTypes } from '../dataset/field-names.js';
 import type { FieldValue } from '../dataset/field-values.js';
-import type { Batch } from '../loader/deliver/batch.js';
+import type { Batch, ViewArrays } from '../loader/deliver/batch.js';
 import type { LoaderState } from '../loader/loader-state.js';
 import type { Dtype } from '../transform/values.js';
 
@@ -10,7 +10,7 @@ export interface FramedBatch {
   readonly header: object;
   /**
    * int32 labels [n], uint8 valid [n], float64 numbers [n], of a mixture int32 source [n]; with buckets int32 [n, 2] three times,
-   * of the crops; then the images that lie in no slot; then the other labels of a mix, int32 [n]; then what lies on the images; then
+   * of the crops; then the images that lie in no slot; then the other labels of a mix, int32 [n]; then what was drawn for views, float32; then what lies on the images; then
    * the seeds of rows, uint32 [n, 2]; then the fields' bytes.
    */
   readonly parts: readonly Uint8Array[];
@@ -37,6 +37,7 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
   for (const { pixels } of list ?? []) parts.push(pixels);
   for (const bytes of encoded ?? []) parts.push(bytes);
   if (mix !== null) parts.push(bytesOf(mix.otherLabels));
+  const views = frameViews(batch, parts);
   const objects = frameObjects(batch, parts);
   if (shown.withRowSeeds) parts.push(bytesOf(batch.rowSeeds));
   const header = {
@@ -46,9 +47,10 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
     index,
     size,
     state,
-    dtype: shown.dtype,
-    layout: shown.layout,
+    dtype: views[0]?.dtype ?? shown.dtype,
+    layout: views[0]?.layout ?? shown.layout,
     images: images && { offset: images.byteOffset, shape },
+    views,
     extraImages: placesOf(batch.extraImages),
     masks: placesOf(batch.masks),
     mix: mix && { name: mix.name, weight: mix.weight },
@@ -65,6 +67,22 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
     })),
   };
   return { header, parts };
+}
+
+/** Where the views of each group are in the slot file, and the lengths of what was drawn for them. */
+function frameViews(
+  { views }: Batch,
+  parts: Uint8Array[],
+): (Pick<ViewArrays, 'dtype' | 'layout' | 'shape'> & {
+  readonly name: string;
+  readonly offset: number;
+  readonly draws: object;
+})[] {
+  return Object.entries(views).map(([name, { images, dtype, layout, shape, draws }]) => {
+    for (const values of Object.values(draws)) parts.push(bytesOf(values));
+    const lengths = Object.entries(draws).map(([step, values]) => ({ name: step, length: values.length }));
+    return { name, dtype, layout, shape, offset: images.byteOffset, draws: lengths };
+  });
 }
 
 /** How many numbers each part has that follows, in this order; null without annotations. */

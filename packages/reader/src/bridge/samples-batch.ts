@@ -45,6 +45,7 @@ function facts(samples: readonly Pick<Sample, 'index' | 'key' | 'label'>[]): Bat
     images: null,
     dtype: null,
     shape: null,
+    views: {},
     extraImages: {},
     masks: {},
     ...NO_OBJECTS,

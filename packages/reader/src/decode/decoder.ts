@@ -16,13 +16,14 @@ import type { Annotations, GivenAnnotations } from '../transform/annotations.js'
 import type { Size } from '../transform/crops.js';
 import { type DecodeMode, planSample, reducedPlan, reductionOf, type SamplePlan } from '../transform/plan.js';
 import { SampleRandom } from '../transform/random.js';
-import { hasEffects } from '../transform/transform.js';
+import { type CompiledTransform, hasEffects } from '../transform/transform.js';
 import { valueBytes } from '../transform/values.js';
 import type { DecodedImage, ExtraFieldImage, SampleIdentity, ShownPart, StoredMask } from './decoded.js';
 import { eraseValues } from './erase-values.js';
 import { inputOf, type PassTools, runPasses } from './passes.js';
-import { type DecodedTransforms, kernelBytesWithin } from './scratch-size.js';
+import { type DecodedTransforms, kernelBytesWithin, transformsOf } from './scratch-size.js';
 import { transformMask } from './transform-mask.js';
+import { type ViewCounts, ViewsDecoder, type ViewTargets } from './views-decoder.js';
 
 export interface DecoderOptions extends DecodedTransforms {
   readonly memory: KernelMemory;
@@ -58,6 +59,7 @@ export class Decoder {
   readonly #randoms: readonly SampleRandom[];
   /** Null if the JPEG codec cannot use crop indexes. */
   readonly #spliced: SplicedCrops | null;
+  readonly #views: ViewsDecoder | null = null;
   #warnings = 0;
   #narrowed = 0;
   #shown: ShownPart | null = null;
@@ -67,7 +69,7 @@ export class Decoder {
     const { memory, scratch, transform } = options;
     const kernelScratch = {
       offset: scratch.offset,
-      bytes: kernelBytesWithin(scratch.bytes, options.covers ?? [transform]),
+      bytes: kernelBytesWithin(scratch.bytes, transformsOf(options)),
     };
     const splicerState = kernelScratch.offset + kernelScratch.bytes;
     const used = kernelScratch.bytes + CROP_STATE_BYTES;
@@ -76,13 +78,25 @@ export class Decoder {
     this.#codecs = codecs;
     this.#scratch = new Scratch(memory, { offset: scratch.offset + used, bytes: scratch.bytes - used });
     this.#spliced = codecs.jpeg instanceof TurboJpegCodec ? new SplicedCrops(codecs.jpeg, memory, splicerState) : null;
-    this.#tools = {
-      kernel: new ResizeKernel(memory, kernelScratch),
+    const kernel = new ResizeKernel(memory, kernelScratch);
+    const effects = transformsOf(options).some(hasEffects) ? new EffectKernels(memory) : null;
+    const toolsOf = ({ dtype, normalization }: CompiledTransform): PassTools => ({
+      kernel,
       scratch: this.#scratch,
-      effects: hasEffects(transform) ? new EffectKernels(memory) : null,
-      halfFloats: transform.dtype === 'float16' ? halfFloatTable(transform.normalization!) : null,
-    };
+      effects,
+      halfFloats: dtype === 'float16' ? halfFloatTable(normalization!) : null,
+    });
+    this.#tools = toolsOf(transform);
     this.#randoms = options.seeds.map((seed) => new SampleRandom(seed));
+    if (options.views === undefined) return;
+    const { maxPixels, applyExifOrientation, decode = 'scaled' } = options;
+    const tools = options.views.transforms.map(toolsOf);
+    const { scratch: memoryOfImages } = this.#tools;
+    this.#views = new ViewsDecoder({
+      ...options.views,
+      ...{ tools, codecs, spliced: this.#spliced, scratch: memoryOfImages, randoms: this.#randoms },
+      ...{ maxPixels, applyExifOrientation, decode },
+    });
   }
 
   /** Number of warnings from decoded images since the last {@link takeWarnings}. */
@@ -145,6 +159,23 @@ export class Decoder {
     }
     this.#finish(image, image.pixels, target);
     if (extraFields.length > 0) return this.#decodeExtraFields(image, sample, extraFields, given);
+  }
+
+  /** Like {@link decode}, for a decoder with `views`. */
+  decodeViews(
+    bytes: Uint8Array,
+    sample: SampleIdentity,
+    targets: ViewTargets,
+    cropIndex: Uint8Array | null = null,
+  ): void | Promise<void> {
+    const counts = this.#views!.decode(bytes, sample, targets, cropIndex, null);
+    if (counts instanceof Promise) return counts.then((counted) => this.#count(counted));
+    this.#count(counts);
+  }
+
+  #count({ warnings, isNarrowed }: ViewCounts): void {
+    this.#warnings += warnings;
+    if (isNarrowed) this.#narrowed++;
   }
 
   /** Like {@link decode}, for an image that has not been read yet. If it is uncompressed, only the rows of the crop are read. */

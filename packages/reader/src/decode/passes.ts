@@ -37,7 +37,8 @@ type Output = Pick<CompiledTransform, 'pixelLayout' | 'normalization' | 'dtype' 
 /** RGB pixels in memory: the address of the first byte, and the number of bytes from one row to the next. */
 type Source = Pick<Pixels, 'offset' | 'stride'>;
 
-const BYTES: Output = { pixelLayout: 'uint8-nhwc', normalization: null, dtype: 'uint8', layout: 'nhwc' };
+/** Bytes [height, width, 3]. */
+export const BYTES: Output = { pixelLayout: 'uint8-nhwc', normalization: null, dtype: 'uint8', layout: 'nhwc' };
 
 /** Runs the passes on the pixels that {@link inputOf} the first pass names, and writes the result to `target` in the format `output`. */
 export function runPasses(

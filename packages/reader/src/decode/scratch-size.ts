@@ -2,23 +2,33 @@ import { OptionError } from '@shardtool/base';
 import { CROP_STATE_BYTES } from '../kernels/crop-index.js';
 import { scratchBytes } from '../kernels/resize.js';
 import { LARGEST_SIDE } from '../transform/crops.js';
+import type { DrawnName } from '../transform/drawn-steps.js';
 import { entryOf, everyStep, type PixelStep, type Step } from '../transform/parse-steps.js';
 import { becomesFloatsLast, type CompiledTransform } from '../transform/transform.js';
 import { effectBytes } from './run-effects.js';
 
-/** The transforms of a decoder: one, or one for each batch size. */
+/** The transforms of a decoder: one, one for each batch size, or one for each view. */
 export interface DecodedTransforms {
   readonly transform: CompiledTransform;
   /** The transforms that replace `transform`, by index of the batch size. They differ only in size. */
   readonly covers?: readonly CompiledTransform[] | undefined;
+  /** The views that each image is made into instead, and the steps whose draws are recorded. */
+  readonly views?:
+    | { readonly transforms: readonly CompiledTransform[]; readonly draws: readonly DrawnName[] }
+    | undefined;
+}
+
+/** All transforms that a decoder may run. */
+export function transformsOf({ transform, covers, views }: DecodedTransforms): readonly CompiledTransform[] {
+  return views?.transforms ?? covers ?? [transform];
 }
 
 /**
  * Scratch memory in bytes that is enough to transform every RGB image of up to `maxPixels` pixels. An image that is rotated by its
  * EXIF orientation needs more. A decoder also works with less memory; images that do not fit are then errors.
  */
-export function scratchBytesFor({ transform, covers }: DecodedTransforms, maxPixels: number): number {
-  return Math.max(...(covers ?? [transform]).map((one) => scratchBytesOf(one, maxPixels)));
+export function scratchBytesFor(decoded: DecodedTransforms, maxPixels: number): number {
+  return Math.max(...transformsOf(decoded).map((one) => scratchBytesOf(one, maxPixels)));
 }
 
 function scratchBytesOf(transform: CompiledTransform, maxPixels: number): number {

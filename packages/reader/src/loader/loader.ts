@@ -229,6 +229,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       heldBytes: memory.heldBytes,
       decoder: decoder && { ...decoder, seeds: order.origin.seeds },
       list: output.batch.kind === 'list',
+      views: output.batch.kind === 'pixels' ? output.batch.views : null,
       extraFields,
       annotations,
       steps,

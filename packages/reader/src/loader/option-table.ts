@@ -39,6 +39,21 @@ export const LOADER_OPTIONS = {
     shown: 'decode images without resizing',
     help: 'A preset, a list of steps (docs/transforms.md), or `raw` to keep images encoded',
   },
+  views: {
+    group: 'Images',
+    kind: 'own',
+    type: 'ViewsInput',
+    must: 'is { global: { count: 2, transform: [...] }, local: { count: 8, transform: [...] } } (docs/views.md)',
+    python: 'Mapping[str, Any]',
+    shown: null,
+    help: 'Several views of each image from one decode, in named groups, instead of `transform` (docs/views.md)',
+  },
+  draws: {
+    group: 'Images',
+    kind: 'texts',
+    default: [],
+    help: 'With `views`: names of steps whose random draws are returned, such as `randomResizedCrop`',
+  },
   seed: {
     group: 'Order and ranks',
     isCommon: true,

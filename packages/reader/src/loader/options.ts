@@ -3,8 +3,10 @@ import { type AnnotationOptions, checkAnnotations } from '../annotations/options
 import { type BucketsInput, checkBuckets } from '../buckets/options.js';
 import type { Indices } from '../selection/custom-order.js';
 import type { Weights } from '../selection/weights.js';
+import { checkDrawnNames } from '../transform/drawn-steps.js';
 import { checkMix, type MixInput } from '../transform/mix.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
+import { checkViews, type ViewsInput } from '../views/options.js';
 import { FOREIGN_NAMES } from './foreign-names.js';
 import { LOADER_OPTIONS } from './option-table.js';
 import { type CustomSteps, isCustomSteps } from './work/custom-steps.js';
@@ -20,6 +22,13 @@ export interface LoaderOptions {
    * they are, which needs images of one size or `collate: 'list'`.
    */
   readonly transform?: TransformInput | 'raw' | undefined;
+  /**
+   * Several views of each image from one decode, in named groups, instead of one `transform`: `{ global: { count: 2, transform },
+   * local: { count: 8, transform } }`. They come as `batch.views`.
+   */
+  readonly views?: ViewsInput | undefined;
+  /** With `views`: steps of which `batch.views` also has what they drew, such as `['randomResizedCrop']`. */
+  readonly draws?: readonly string[] | undefined;
   /** Default 0. With the epoch it decides the order and every random number. */
   readonly seed?: number | undefined;
   /** The first epoch. Default 0. */
@@ -178,6 +187,7 @@ const OWNER = {
   foreignNames: FOREIGN_NAMES,
 };
 const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
+  views: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
   transform: (value) => typeof value === 'string' || Array.isArray(value),
   weights: isWeights,
   indices: (value) => isNumbers(value) || (Array.isArray(value) && value.length > 0 && value.every(isNumbers)),
@@ -200,8 +210,10 @@ export function checkOptions(options: LoaderOptions): CheckedOptions {
     reuse = false,
     ...checked
   } = checkGiven(OWNER, LOADER_OPTIONS, options, OWN_CHECKS) as CheckedOptions;
-  const { transform, mix, annotations, aspectBuckets } = checked;
+  const { transform, views, mix, annotations, aspectBuckets } = checked;
   if (transform !== undefined && transform !== 'raw') compileTransform(transform);
+  if (views !== undefined) checkViews(views);
+  checkDrawnNames(checked.draws);
   checkMix(mix);
   if (annotations !== undefined) checkAnnotations(annotations);
   if (aspectBuckets !== undefined) checkBuckets(aspectBuckets);

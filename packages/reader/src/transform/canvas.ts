@@ -5,6 +5,7 @@ import type { PixelLayout } from '../kernels/resize.js';
 import type { Axis } from '../kernels/taps.js';
 import type { Annotations } from './annotations.js';
 import { LARGEST_SIDE, type Padding, type Size } from './crops.js';
+import type { DrawnSteps } from './drawn-steps.js';
 import type { Effect, Rgb } from './effects.js';
 import type { RotateEffect } from './steps/rotation.js';
 
@@ -41,13 +42,27 @@ export interface Border extends Padding {
 export class Canvas {
   readonly #passes: Pass[] = [];
   #draft: Draft;
+  /** Number of the passes that later steps must not change. */
+  #closed = 0;
 
-  /** `annotations` move with the image. */
+  /** `annotations` move with the image; `drawn` records what steps drew. */
   constructor(
     image: Size,
     readonly annotations: Annotations | null = null,
+    readonly drawn: DrawnSteps | null = null,
   ) {
     this.#draft = draftOf(image);
+  }
+
+  /**
+   * Ends the steps that all views of an image share. If they resample or change pixels, their passes are kept apart, so that they
+   * can run once for all views. Returns the number of these passes: 0 if the steps only crop and flip.
+   */
+  closeShared(): number {
+    if (this.#passes.length === 0 && this.#draft.resized === null) return 0;
+    if (this.#passes.length === 0 || !isUntouched(this.#draft, resultOf(this.#passes.at(-1)!))) this.#finish(null);
+    this.#closed = this.#passes.length;
+    return this.#closed;
   }
 
   /** Size of the image after the steps so far. */
@@ -58,6 +73,7 @@ export class Canvas {
   /** Crops to a rectangle. Parts outside the image become a border with the values `fill` and `maskFill`. */
   crop(rect: Rect, fill: number | Rgb, maskFill = 0): void {
     this.annotations?.crop(rect);
+    this.drawn?.crop(rect);
     const border = cropDraft(this.#draft, rect, fill, maskFill);
     if (border !== null) this.#finish(border);
   }
@@ -70,6 +86,7 @@ export class Canvas {
 
   resize(size: Size, filter: Filter = 'bilinear'): void {
     this.annotations?.resize(this.size, size);
+    this.drawn?.resize(this.size, size);
     const { resized, flipX, flipY } = this.#draft;
     // The nearest pixel of a mirrored image is a different one, as its position is rounded down.
     const isNearest = filter === 'nearest' || filter === 'nearest-exact';
@@ -80,6 +97,7 @@ export class Canvas {
   /** Mirrors left and right (x), or top and bottom (y). */
   flip(axis: 'x' | 'y'): void {
     this.annotations?.flip(axis, this.size);
+    this.drawn?.flip(axis, this.size);
     if (axis === 'x') this.#draft.flipX = !this.#draft.flipX;
     else this.#draft.flipY = !this.#draft.flipY;
   }
@@ -87,6 +105,7 @@ export class Canvas {
   /** Rotates the image. With `expands`, the result holds the whole rotated image. */
   rotate(effect: RotateEffect, expands: boolean): void {
     this.annotations?.rotate(effect, this.size, expands);
+    this.drawn?.rotate();
     this.applyEffects([effect]);
   }
 
@@ -94,7 +113,7 @@ export class Canvas {
   applyEffects(effects: readonly Effect[]): void {
     if (effects.length === 0) return;
     const passes = this.#passes;
-    if (passes.length === 0 || !isUntouched(this.#draft, resultOf(passes.at(-1)!))) this.#finish(null);
+    if (passes.length === this.#closed || !isUntouched(this.#draft, resultOf(passes.at(-1)!))) this.#finish(null);
     const last = passes.pop()!;
     const pass = { ...last, effects: [...(last.effects ?? []), ...effects] };
     passes.push(pass);
@@ -106,7 +125,8 @@ export class Canvas {
     const passes = this.#passes;
     // Borders and effects are drawn on interleaved bytes. Another layout needs one more pass.
     const last = passes.at(-1);
-    const finished = last !== undefined && layout === 'uint8-nhwc' && isUntouched(this.#draft, resultOf(last));
+    const isOpen = last !== undefined && passes.length > this.#closed;
+    const finished = isOpen && layout === 'uint8-nhwc' && isUntouched(this.#draft, resultOf(last));
     if (!finished) this.#finish(null);
     passes.forEach((pass, i) => {
       checkSides(pass, i === passes.length - 1 ? layout : 'uint8-nhwc');

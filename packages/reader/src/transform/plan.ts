@@ -4,6 +4,7 @@ import type { Axis } from '../kernels/taps.js';
 import { Annotations, type GivenAnnotations } from './annotations.js';
 import { Canvas, type Pass, resultOf } from './canvas.js';
 import type { Size } from './crops.js';
+import type { DrawnSteps } from './drawn-steps.js';
 import { type ErasingStep, entryOf, type Step } from './parse-steps.js';
 import type { Random } from './random.js';
 import { drawErasing } from './steps/erasing.js';
@@ -27,11 +28,22 @@ export interface SamplePlan {
   readonly erased: readonly ErasedPart[];
   /** The annotations, moved with the image. Null if the image has none. */
   readonly annotations: Annotations | null;
+  /** Number of the first passes that are the same in all views of the image, and run once for all of them. */
+  readonly sharedPasses: number;
+}
+
+/** How one of several views of an image is planned. */
+export interface ViewDraws {
+  /** Starts the random numbers of the view, after those of the steps that all views share. */
+  readonly start: () => Random;
+  /** Records what steps drew. Null if the caller does not ask for it. */
+  readonly drawn: DrawnSteps | null;
 }
 
 /**
  * Draws the random parameters of a sample, step by step in the order of the list, and merges the steps into passes. A pure
- * function of the image's size, its annotations and the random numbers.
+ * function of the image's size, its annotations and the random numbers. With `view`, the steps that views share draw from `random`, and the others
+ * from the view's own random numbers.
  */
 export function planSample(
   transform: CompiledTransform,
@@ -39,19 +51,27 @@ export function planSample(
   height: number,
   random: Random,
   given: GivenAnnotations | null = null,
+  view: ViewDraws | null = null,
 ): SamplePlan {
   const annotations = given && new Annotations(given, { width, height });
-  const canvas = new Canvas({ width, height }, annotations);
-  drawSteps(transform.steps, canvas, random);
+  const canvas = new Canvas({ width, height }, annotations, view?.drawn);
+  const { steps, shared = 0 } = transform;
+  if (shared > 0) drawSteps(steps.slice(0, shared), canvas, random);
+  const sharedPasses = shared > 0 ? canvas.closeShared() : 0;
+  const own = view === null ? random : view.start();
+  drawSteps(shared > 0 ? steps.slice(shared) : steps, canvas, own);
   const passes = canvas.passes(transform.pixelLayout);
   const result = resultOf(passes.at(-1)!);
   const { width: outputWidth, height: outputHeight } = result;
-  const erased = drawErased(transform, result, random);
-  return { passes, width: outputWidth, height: outputHeight, erased, annotations };
+  const erased = drawErased(transform, result, own);
+  return { passes, width: outputWidth, height: outputHeight, erased, annotations, sharedPasses };
 }
 
 function drawSteps(steps: readonly unknown[], canvas: Canvas, random: Random): void {
-  for (const step of steps as readonly Step[]) entryOf(step).draw!(step, canvas, random, drawSteps);
+  for (const step of steps as readonly Step[]) {
+    entryOf(step).draw!(step, canvas, random, drawSteps);
+    canvas.drawn?.record(step.name);
+  }
 }
 
 /** Draws the rectangles to erase. The value "random" draws two more numbers than {@link drawErasing}: the key of its noise. */

@@ -48,20 +48,26 @@ export const FIRST_NUMBER = {
 /** A sample has 2^14 random numbers. Its occurrence uses the upper 20 bits of the counter's first word. */
 const OCCURRENCE_SHIFT = 12;
 const MAX_QUADS = 2 ** OCCURRENCE_SHIFT;
+/** An index is below 2^53, so it leaves the bits of the third word from here on. */
+const VIEW_SHIFT = 21;
+/** Most views of a sample. With all of them the third word stays below 2^32 - 1. */
+export const MAX_VIEWS = 500;
 const MAX_OCCURRENCES = 2 ** (32 - OCCURRENCE_SHIFT);
 
 /**
  * The random numbers of a sample. They depend only on (seed, epoch, sample index, occurrence), so every worker transforms a
  * sample in the same way. Random number i is word i mod 4, divided by 2^32, of Philox4x32-10 with the key
- * (seed mod 2^32, seed / 2^32) and the counter (i / 4 + occurrence * 2^12, index mod 2^32, 2^31 + index / 2^32, epoch). The
- * third word never collides with that of an epoch's order, whose streams are below 2^16 or 2^32 - 1. The occurrence counts how
- * often the sample appeared before in its epoch, from 0. It wraps around at 2^20.
+ * (seed mod 2^32, seed / 2^32) and the counter (i / 4 + occurrence * 2^12, index mod 2^32, 2^31 + view * 2^21 + index / 2^32,
+ * epoch). The third word never collides with that of an epoch's order, whose streams are below 2^16 or 2^32 - 1. The occurrence
+ * counts how often the sample appeared before in its epoch, from 0. It wraps around at 2^20. View k of a sample, counted from 0
+ * over all groups, is k + 1; all other uses are 0.
  */
 export class SampleRandom implements Random {
   readonly #words = new Uint32Array(4);
   readonly #key: readonly [number, number];
   #epoch = 0;
   #number = 0;
+  #view = 0;
   #first = 0;
   #at = 0;
 
@@ -72,11 +78,12 @@ export class SampleRandom implements Random {
 
   /**
    * Starts the random numbers of a sample at number `from` (a multiple of 4; see {@link FIRST_NUMBER}). One object is reused
-   * for all samples, so nothing is allocated.
+   * for all samples, so nothing is allocated. `view` is 0 to {@link MAX_VIEWS}: see above.
    */
-  start(epoch: number, number: number, occurrence: number, from = 0): this {
+  start(epoch: number, number: number, occurrence: number, from = 0, view = 0): this {
     this.#epoch = epoch;
     this.#number = number;
+    this.#view = view;
     this.#first = (occurrence % MAX_OCCURRENCES) * MAX_QUADS;
     this.#at = from;
     return this;
@@ -88,7 +95,7 @@ export class SampleRandom implements Random {
       philox(
         (this.#first + ((this.#at >>> 2) % MAX_QUADS)) | 0,
         this.#number | 0,
-        (0x80000000 + Math.floor(this.#number / 2 ** 32)) | 0,
+        (0x80000000 + this.#view * 2 ** VIEW_SHIFT + Math.floor(this.#number / 2 ** 32)) | 0,
         this.#epoch | 0,
         this.#key[0],
         this.#key[1],

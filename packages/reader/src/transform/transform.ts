@@ -24,6 +24,8 @@ export type TransformInput = PresetName | readonly StepInput[];
 /** A checked transform: plain data that can be sent to a worker. */
 export interface CompiledTransform {
   readonly steps: readonly PixelStep[];
+  /** Number of the first steps that all views of an image share. Default: 0. */
+  readonly shared?: number;
   /** Steps that erase finished values, after normalize and toDtype. */
   readonly erasing: readonly ErasingStep[];
   /** The common size of all results. Null if it depends on the image; then only `collate: 'list'` works. */
@@ -39,16 +41,34 @@ export interface CompiledTransform {
 
 /** Checks a transform and derives size, dtype and layout of its results. Throws {@link OptionError} that names the step and what is allowed. */
 export function compileTransform(input: TransformInput): CompiledTransform {
-  const steps = parseSteps(typeof input === 'string' ? preset(input) : input);
+  return compileSteps(input, { place: 'the transform', shared: [] });
+}
+
+/** The steps that all views share: they crop, resize and change bytes. Throws {@link OptionError} for other steps. */
+export function parseShared(input: unknown, place: string): PixelStep[] {
+  const steps = parseSteps(input, place);
+  const last = steps.findIndex((step) => !isPixelStep(step));
+  if (last >= 0) throw misplaced(steps[last]!, last, place, 'must be in the transform of each view');
+  return steps.filter(isPixelStep);
+}
+
+/** {@link compileTransform} for a list at another place, for messages, after the steps that all views share. */
+export function compileSteps(
+  input: TransformInput,
+  { place, shared }: { readonly place: string; readonly shared: readonly PixelStep[] },
+): CompiledTransform {
+  const steps = parseSteps(typeof input === 'string' ? preset(input) : input, place);
   const values = steps.findIndex((step) => !isPixelStep(step));
   const pixelSteps = steps.slice(0, values < 0 ? steps.length : values).filter(isPixelStep);
   pixelSteps.forEach((step, i) => {
     for (const inner of everyStep([step])) {
       const reason = entryOf(inner).refusesBytes?.(inner);
-      if (reason !== undefined) throw misplaced(inner, i, reason);
+      if (reason !== undefined) throw misplaced(inner, i, place, reason);
     }
   });
-  return { steps: pixelSteps, outputShape: shapeOf(pixelSteps), ...valuesOf(steps, pixelSteps.length) };
+  const all = [...shared, ...pixelSteps];
+  const { length } = pixelSteps;
+  return { steps: all, shared: shared.length, outputShape: shapeOf(all), ...valuesOf(steps, length, place) };
 }
 
 /**
@@ -100,8 +120,8 @@ function isPixelStep(step: Step): step is PixelStep {
   return entryOf(step).draw !== undefined;
 }
 
-function misplaced(step: Step, index: number, reason: string): OptionError {
-  return new OptionError({}, `Step ${index + 1} of the transform, ${step.name}, ${reason}.`);
+function misplaced(step: Step, index: number, place: string, reason: string): OptionError {
+  return new OptionError({}, `Step ${index + 1} of ${place}, ${step.name}, ${reason}.`);
 }
 
 /** The common size of all results. Null if sizes differ. */
@@ -126,11 +146,11 @@ export function outputOf(transform: TransformInput): TransformOutput {
 type Values = Pick<CompiledTransform, 'dtype' | 'layout' | 'pixelLayout' | 'normalization' | 'erasing'>;
 
 /** Applies the steps from index `from` on, which set dtype, normalization and layout or erase finished values. */
-function valuesOf(steps: readonly Step[], from: number): Values {
+function valuesOf(steps: readonly Step[], from: number, place: string): Values {
   const values: ValueSettings = { dtype: 'uint8', scaled: true, normalization: null, layout: null, erasing: [] };
   steps.slice(from).forEach((step, i) => {
     const reason = settle(step, values);
-    if (reason !== undefined) throw misplaced(step, from + i, reason);
+    if (reason !== undefined) throw misplaced(step, from + i, place, reason);
   });
   const { dtype, scaled, normalization, layout, erasing } = values;
   if (dtype === 'uint8') {

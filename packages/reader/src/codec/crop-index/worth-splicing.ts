@@ -17,11 +17,24 @@ const MIN_SAVED: readonly { readonly pixels: number; readonly share: number }[] 
 ];
 
 /** Whether a small JPEG of a crop decodes faster than a region decode. `crop` refers to the image at 1 / `reduction` of its size. */
-export function isWorthSplicing({ width, height }: ImageHeader, crop: Rect, reduction: Reduction): boolean {
+export function isWorthSplicing(image: ImageHeader, crop: Rect, reduction: Reduction): boolean {
+  const { region, spliced } = decodeCosts(image, crop, reduction);
+  return spliced <= region;
+}
+
+/** What decoding a crop with a crop index costs, in pixels of a region decode. */
+export function cropCost(image: ImageHeader, crop: Rect, reduction: Reduction): number {
+  const { region, spliced } = decodeCosts(image, crop, reduction);
+  return Math.min(region, spliced);
+}
+
+/** The pixels that a region decode processes, and those of a small JPEG plus what making it costs. */
+function decodeCosts({ width, height }: ImageHeader, crop: Rect, reduction: Reduction) {
   const left = Math.floor((crop.x * reduction) / COLUMN) * COLUMN;
   const right = Math.min(width, Math.ceil(((crop.x + crop.width) * reduction) / COLUMN) * COLUMN);
   const top = Math.floor((crop.y * reduction) / ROW) * ROW;
   const bottom = Math.min(height, Math.ceil(((crop.y + crop.height) * reduction) / ROW) * ROW);
-  const saved = 1 - ((right - left) * (bottom - top)) / (width * bottom);
-  return saved >= MIN_SAVED.find(({ pixels }) => width * height <= pixels)!.share;
+  const region = width * bottom;
+  const share = MIN_SAVED.find(({ pixels }) => width * height <= pixels)!.share;
+  return { region, spliced: (right - left) * (bottom - top) + share * region };
 }

@@ -1,6 +1,8 @@
 import { type ErrorContext, escapeControls, OptionError, ShardtoolError } from '@shardtool/base';
+import { drawnValues, drawsAddress, type ViewLayout, viewAddress, viewBytes } from '../../views/slot-layout.js';
 import { type Block, keyOf } from '../read/block.js';
 import { WHOLE_BATCH } from '../ring/job.js';
+import { slotAddress } from '../ring/slots.js';
 import type { Engine } from '../work/engine.js';
 import type { BatchOutput } from './finished-batch.js';
 import type { PendingBatch, Trouble } from './pending-batch.js';
@@ -169,6 +171,10 @@ function blankRow(pending: PendingBatch, row: number, { engine, output }: BadRow
   pending.valid[row] = 0;
   for (const values of Object.values(pending.fields)) values[row] = null;
   const { slot, rows, bucket } = pending;
+  if (output.kind === 'pixels' && output.views !== null) {
+    blankViews(engine, { slot, row, rows }, output.views);
+    return;
+  }
   engine.plan.rowBytes[bucket]!.extraFields.forEach((rowBytes, i) => {
     engine.extraFieldBytes(slot, i, rows, bucket).fill(0, row * rowBytes, (row + 1) * rowBytes);
   });
@@ -177,6 +183,22 @@ function blankRow(pending: PendingBatch, row: number, { engine, output }: BadRow
     engine.slotBytes(slot, rows, bucket).fill(0, row * image, (row + 1) * image);
     engine.facts.setShown(slot, row, null);
   } else if (output.kind === 'list') pending.list[row] = { pixels: new Uint8Array(0), height: 0, width: 0 };
+}
+
+function blankViews(
+  { plan, memory }: Engine,
+  { slot, row, rows }: { readonly slot: number; readonly row: number; readonly rows: number },
+  views: ViewLayout,
+): void {
+  const address = slotAddress(plan, slot);
+  const blank = (offset: number, length: number) => new Uint8Array(memory.buffer, address + offset, length).fill(0);
+  for (const [group, { count }] of views.groups.entries()) {
+    for (let view = 0; view < count; view++) {
+      blank(viewAddress(views, plan.extraFields, { group, view, row, rows }), viewBytes(views.groups[group]!));
+    }
+  }
+  if (views.draws.length === 0) return;
+  blank(drawsAddress(views, plan.extraFields, row), views.transforms.length * drawnValues(views.draws) * 4);
 }
 
 function whereabouts(

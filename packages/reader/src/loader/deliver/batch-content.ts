@@ -1,7 +1,7 @@
 /** What the images of a batch are, by the options of its loader: types alone. */
 import type { Dtype } from '../../transform/values.js';
 import type { LoaderOptions } from '../options.js';
-import type { ImageArray } from './batch.js';
+import type { BatchContent, ImageArray } from './batch.js';
 
 /** What an option was given; undefined where it was left out. */
 type Given<Options, Name extends keyof LoaderOptions> = Name extends keyof Options ? Options[Name] : undefined;
@@ -46,8 +46,18 @@ interface ContentBy<Transform, Collate> {
   readonly list: ListBy<Transform, Collate>;
   readonly encoded: EncodedBy<Transform>;
 }
+/** Images are the first view. */
+interface ContentOfViews extends BatchContent {
+  readonly dtype: Dtype;
+  readonly images: Uint8Array | Float32Array;
+  readonly shape: readonly [number, number, number, number];
+  readonly list: null;
+  readonly encoded: null;
+}
 /** What is in the batches of a loader with such options. */
-export type ContentOf<Options> = ContentBy<Given<Options, 'transform'>, Given<Options, 'collate'>>;
+export type ContentOf<Options> = Options extends { readonly views: object }
+  ? ContentOfViews
+  : ContentBy<Given<Options, 'transform'>, Given<Options, 'collate'>>;
 
 /** Options with a name that is none are an error where they are written, as for a type without parameters. */
 export type OnlyOptions<Options> = Options & {

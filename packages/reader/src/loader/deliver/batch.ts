@@ -19,6 +19,21 @@ export interface BatchMix {
   readonly otherLabels: Int32Array;
 }
 
+/** The views of one group. */
+export interface ViewArrays {
+  /** Pixels, as `dtype` and `shape` say. float16 comes as bytes, two a value. */
+  readonly images: Uint8Array | Float32Array;
+  readonly dtype: Dtype;
+  readonly layout: 'nhwc' | 'nchw';
+  /** [count, n, height, width, 3] or [count, n, 3, height, width]. */
+  readonly shape: readonly [number, number, number, number, number];
+  /**
+   * What was drawn, by the name of the step, if the option `draws` names it: of a crop float32 [count, n, 4] with x, y, width and
+   * height in pixels of the image; of a flip float32 [count, n] with 1 or 0.
+   */
+  readonly draws: Readonly<Record<string, Float32Array>>;
+}
+
 /** {@link BatchObjects}, or nothing but null without the option `annotations`. */
 type Objects = { readonly [Part in keyof BatchObjects]: BatchObjects[Part] | null };
 
@@ -50,6 +65,8 @@ export interface Batch<Content extends BatchContent = BatchContent> extends Obje
   readonly dtype: Content['dtype'];
   /** [n, height, width, 3] or [n, 3, height, width]. */
   readonly shape: Content['shape'];
+  /** With the option `views`: the arrays of each group, by name. `images` is then the first view of the first group. */
+  readonly views: Readonly<Record<string, ViewArrays>>;
   /** Pixels of further image fields by name, of the same dtype and shape; `extraImages` names them. */
   readonly extraImages: Readonly<Record<string, Exclude<Content['images'], null>>>;
   /** Values of masks by field name, uint8 [n, height, width]. */

@@ -4,11 +4,13 @@ import { layOutRecord, NO_OBJECTS, readRecords } from '../../annotations/record.
 import type { Size } from '../../transform/crops.js';
 import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
 import type { Dtype } from '../../transform/values.js';
+import { readDraws } from '../../views/read-draws.js';
+import type { ViewLayout } from '../../views/slot-layout.js';
 import { keyOf, locate, placeOf } from '../read/block.js';
 import { keptImageColumn } from '../read/readers/image-column.js';
 import type { ExtraField } from '../ring/extra-fields.js';
 import type { Engine } from '../work/engine.js';
-import type { Batch } from './batch.js';
+import type { Batch, ViewArrays } from './batch.js';
 import type { PendingBatch } from './pending-batch.js';
 
 /** What the images of a batch are: pixels of one shape, a list, or encoded bytes. */
@@ -19,6 +21,8 @@ export type BatchOutput =
       readonly sizes: readonly Size[];
       readonly dtype: Dtype;
       readonly layout: 'nhwc' | 'nchw';
+      /** The views of each image, of which images are the first; null without views. */
+      readonly views: ViewLayout | null;
     }
   | { readonly kind: 'list' }
   | { readonly kind: 'raw' };
@@ -42,7 +46,11 @@ export interface FinishedBatchOptions {
 export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptions, release: () => void): Batch {
   const { engine, output } = options;
   const { rows } = pending;
-  const bytes = output.kind === 'pixels' ? owned(engine.slotBytes(pending.slot, rows, pending.bucket), options) : null;
+  const views = viewsOf(pending, options);
+  const bytes =
+    output.kind === 'pixels'
+      ? (firstView(views) ?? owned(engine.slotBytes(pending.slot, rows, pending.bucket), options))
+      : null;
   if (options.whole) pending.labels.set(engine.facts.labels(pending.slot, rows));
   const mix = options.whole ? engine.facts.mix(pending.slot) : null;
   let keys: readonly string[] | undefined;
@@ -55,6 +63,7 @@ export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptio
     images: bytes && valuesOf(bytes, output.kind === 'pixels' ? output.dtype : 'uint8'),
     dtype: output.kind === 'pixels' ? output.dtype : null,
     shape: output.kind === 'pixels' ? shapeOf(output, rows, pending.bucket) : null,
+    views,
     ...extraFieldsOf(pending, options),
     ...objectsOf(pending, options),
     list: output.kind === 'list' ? pending.list : null,
@@ -80,6 +89,48 @@ export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptio
       release();
     },
   };
+}
+
+/** The arrays of all groups of views; empty without views. */
+function viewsOf({ slot, rows, bucket }: PendingBatch, options: FinishedBatchOptions): Batch['views'] {
+  const { engine, output } = options;
+  const layout = output.kind === 'pixels' ? output.views : null;
+  const views = nameTable<ViewArrays>();
+  if (layout === null) return views;
+  const { groups, firstPart, draws, transforms } = layout;
+  const drawn = draws.length === 0 ? null : engine.extraFieldBytes(slot, firstPart + groups.length - 1, rows, bucket);
+  for (const [i, group] of groups.entries()) {
+    const part =
+      i === 0 ? engine.slotBytes(slot, rows, bucket) : engine.extraFieldBytes(slot, firstPart + i - 1, rows, bucket);
+    const { name, count, dtype, size } = group;
+    const image =
+      group.layout === 'nhwc' ? ([size.height, size.width, 3] as const) : ([3, size.height, size.width] as const);
+    const { first } = group;
+    views[name] = {
+      images: valuesOf(owned(part, options), dtype),
+      dtype,
+      layout: group.layout,
+      shape: [count, rows, ...image],
+      draws:
+        drawn === null
+          ? {}
+          : readDraws(valuesOf(drawn, 'float32') as Float32Array, draws, {
+              first,
+              count,
+              rows,
+              views: transforms.length,
+            }),
+    };
+  }
+  return views;
+}
+
+/** Bytes of the first view, which are the first of its group. Null without views. */
+function firstView(views: Batch['views']): Uint8Array | null {
+  const [group] = Object.values(views);
+  if (group === undefined) return null;
+  const { buffer, byteOffset, byteLength } = group.images;
+  return new Uint8Array(buffer, byteOffset, byteLength / group.shape[0]);
 }
 
 function rowSeedsOf({ rows, blocks, items, numbers, sources }: PendingBatch, seeds: readonly number[]): Uint32Array {

@@ -9,11 +9,14 @@ import { checkFields, checkFieldsAndColumns } from '../../dataset/field-names.js
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { DecoderOptions } from '../../decode/decoder.js';
 import type { Size } from '../../transform/crops.js';
+import { checkDrawnNames } from '../../transform/drawn-steps.js';
 import { checkMix, type Mixes } from '../../transform/mix.js';
 import { entryOf, everyStep } from '../../transform/parse-steps.js';
 import type { DecodeMode } from '../../transform/plan.js';
 import { type CompiledTransform, compileTransform, coverTransforms } from '../../transform/transform.js';
 import { valueBytes } from '../../transform/values.js';
+import { checkViews, type ViewsInput } from '../../views/options.js';
+import { type ViewLayout, viewPartBytes } from '../../views/slot-layout.js';
 import type { BatchOutput } from '../deliver/finished-batch.js';
 import type { CheckedOptions } from '../options.js';
 import type { ExtraField } from '../ring/extra-fields.js';
@@ -69,6 +72,8 @@ type OutputRequest = {
 } & Pick<
   CheckedOptions,
   | 'transform'
+  | 'views'
+  | 'draws'
   | 'collate'
   | 'mix'
   | 'customSteps'
@@ -84,6 +89,8 @@ type OutputRequest = {
 
 /** Settles what batches are made of. Throws OptionError. */
 export async function setUpOutput(dataset: StoredDataset, options: OutputRequest): Promise<LoaderOutput> {
+  refuseDrawsAlone(options);
+  if (options.views !== undefined) refuseBesideViews(options);
   const transform = options.transform === 'raw' ? null : compileTransform(options.transform ?? []);
   const annotations =
     options.annotations === undefined ? null : checkAnnotations(options.annotations, dataset.mostObjects);
@@ -109,6 +116,7 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   if (mixes.length > 0) checkMixable(mixes, transform!, extraFields);
   const objectBytes = annotations === null ? [] : [layOutRecord(annotations).bytes];
   const withObjects = ({ image, extraFields }: RowBytes) => ({ image, extraFields: [...extraFields, ...objectBytes] });
+  const views = batch.kind === 'pixels' ? batch.views : null;
   const codec = decoder === null ? null : await chooseCodec();
   return {
     batch,
@@ -124,10 +132,36 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
     steps,
     mixes,
     whole: mixes.length > 0 || steps.batch !== undefined,
-    rowBytes: rowBytesOf(batch, extraFields).map(withObjects),
+    rowBytes: views === null ? rowBytesOf(batch, extraFields).map(withObjects) : [rowBytesOfViews(views, extraFields)],
     isUncompressedOnly: isUncompressedOnly(dataset, batch, options, extraFields.length + fields.length),
     usesCropIndex: options.cropIndex !== false && codec?.name === 'turbojpeg',
   };
+}
+
+/** Throws for options that change single images, which views do not have. */
+function refuseBesideViews(options: OutputRequest): void {
+  const { transform, collate, mix, customSteps, extraImages, masks, annotations, cover } = options;
+  const refused = {
+    transform: transform !== undefined && 'put its steps into views',
+    aspectBuckets: cover !== null && 'each view sets its own size',
+    collate: collate === 'list' && 'views are arrays of one size',
+    mix: mix !== undefined && 'mix views after the loader',
+    customSteps: Object.values(customSteps).some((step) => step !== undefined) && 'they change one image per sample',
+    extraImages: extraImages.length > 0 && 'a second loader over the same order can deliver them',
+    masks: masks.length > 0 && 'views have no masks yet',
+    annotations: annotations !== undefined && 'views have no annotations yet',
+  };
+  const found = Object.entries(refused).find(([, why]) => why !== false);
+  if (found === undefined) return;
+  throw new OptionError(
+    {},
+    `The option ${found[0]} does not work with views (${found[1]}): remove ${found[0]}, or views.`,
+  );
+}
+
+function refuseDrawsAlone({ draws, views }: OutputRequest): void {
+  if (draws.length === 0 || views !== undefined) return;
+  throw new OptionError({}, 'The option draws records what was drawn for views: add views, or remove draws.');
 }
 
 /** More images and masks, where the batch has a place for them. */
@@ -246,7 +280,11 @@ function isUncompressedOnly(
   const { image, customSteps } = options;
   const images = image === undefined ? imageFields(dataset.fields) : [image];
   const isPlain =
-    output.kind === 'pixels' && customSteps.fields === undefined && customSteps.pixels === undefined && others === 0;
+    output.kind === 'pixels' &&
+    output.views === null &&
+    customSteps.fields === undefined &&
+    customSteps.pixels === undefined &&
+    others === 0;
   const areFiles = dataset.shards.every(({ open }) => open === undefined);
   return isPlain && areFiles && images.length === 1 && images[0] === 'npy';
 }
@@ -257,6 +295,7 @@ async function outputOf(
   options: OutputRequest,
 ): Promise<Pick<LoaderOutput, 'batch' | 'decoder'>> {
   const { cover } = options;
+  if (options.views !== undefined) return outputOfViews(options.views, options);
   if (cover !== null && (transform === null || options.collate === 'list')) throw needsPixels('aspectBuckets', options);
   if (transform === null) return { batch: { kind: 'raw' }, decoder: null };
   const decoder = {
@@ -269,10 +308,44 @@ async function outputOf(
   const { dtype, layout } = transform;
   if (cover !== null) {
     const covers = coverTransforms(transform, cover.sizes, cover.crop);
-    return { batch: { kind: 'pixels', sizes: cover.sizes, dtype, layout }, decoder: { ...decoder, covers } };
+    return {
+      batch: { kind: 'pixels', sizes: cover.sizes, dtype, layout, views: null },
+      decoder: { ...decoder, covers },
+    };
   }
   const size = transform.outputShape ?? (await commonShape(dataset, transform, options));
-  return { batch: { kind: 'pixels', sizes: [size], dtype, layout }, decoder: { ...decoder, outputSize: size } };
+  return {
+    batch: { kind: 'pixels', sizes: [size], dtype, layout, views: null },
+    decoder: { ...decoder, outputSize: size },
+  };
+}
+
+/** Images are the first view; see {@link ViewLayout}. */
+function outputOfViews(given: ViewsInput, options: OutputRequest): Pick<LoaderOutput, 'batch' | 'decoder'> {
+  const { maxPixels, applyExifOrientation, decode } = options;
+  const views = checkViews(given);
+  const draws = checkDrawnNames(options.draws);
+  const steps = new Set(views.transforms.flatMap(({ steps: own }) => everyStep(own).map(({ name }) => name)));
+  const missing = draws.find((name) => !steps.has(name));
+  if (missing !== undefined) {
+    throw new OptionError(
+      {},
+      `draws names the step "${missing}", which no view has: add it to a view, or remove it from draws.`,
+    );
+  }
+  const { size, dtype, layout } = views.groups[0];
+  return {
+    batch: { kind: 'pixels', sizes: [size], dtype, layout, views: { ...views, draws, firstPart: 0 } },
+    decoder: {
+      ...{ transform: views.transforms[0]!, views: { transforms: views.transforms, draws } },
+      ...{ maxPixels, applyExifOrientation, decode },
+    },
+  };
+}
+
+function rowBytesOfViews(views: ViewLayout, extraFields: readonly ExtraField[]): RowBytes {
+  const { image, extraParts } = viewPartBytes(views, views.draws);
+  return { image, extraFields: [...extraFields.map(() => 0), ...extraParts] };
 }
 
 /** By the number of a batch's size. Encoded images, and those of a list, lie elsewhere. */

@@ -13,9 +13,11 @@ import { layOutRecord, writeRecord } from '../../annotations/record.js';
 import { notAValue } from '../../dataset/field-bytes.js';
 import type { ExtraFieldImage } from '../../decode/decoded.js';
 import { createDecoder, type Decoder, type DecoderOptions, OtherSize } from '../../decode/decoder.js';
+import type { ViewTargets } from '../../decode/views-decoder.js';
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
 import type { GivenAnnotations } from '../../transform/annotations.js';
 import type { Mixes } from '../../transform/mix.js';
+import { drawnValues, drawsAddress, type ViewLayout, viewAddress } from '../../views/slot-layout.js';
 import { arenaView } from '../read/arena.js';
 import { BatchFacts, type BatchFactsBuffers } from '../ring/batch-facts.js';
 import { ColumnTexts } from '../ring/column-texts.js';
@@ -41,6 +43,8 @@ export interface DecodeWorkerData {
   readonly rows: number;
   readonly extraFields: readonly ExtraField[];
   readonly annotations: CheckedAnnotations | null;
+  /** The views that each image is made into; null: its transform makes one image. */
+  readonly views: ViewLayout | null;
   /** Memory of a {@link PartTable}. */
   readonly parts: SharedArrayBuffer;
   /** Memory of {@link ColumnTexts}. */
@@ -152,6 +156,7 @@ function decodeRead(job: Job, decoder: Decoder | null, steps: WorkSteps | null):
   if (decoder === null) return;
   if (job.orientation === 0) job.orientation = headerOf(bytes)?.orientation ?? 1;
   const cropIndex = job.cropBytes === 0 ? null : cropIndexAt(job);
+  if (data.views !== null) return decoder.decodeViews(bytes, job, viewTargets(job, data.views), cropIndex);
   const isPlain = data.extraFields.length === 0 && !steps?.hasRowSteps;
   const { images, fields, given } = isPlain ? NOTHING : extraFieldsOf(job);
   if (data.list) {
@@ -193,6 +198,25 @@ function report(error: unknown, { slot, row }: Job): void {
     post({ kind: 'bad', slot, row, reason: error.message, stack: error.stack });
   else throw error;
 }
+
+/** Where the views of a row go. */
+function viewTargets({ slot, row }: Job, views: ViewLayout): ViewTargets {
+  const address = slotAddress(data.plan, slot);
+  const { extraFields: parts } = data.plan;
+  const rows = control.slots.rows(slot);
+  const targets: number[] = [];
+  for (const [group, { count }] of views.groups.entries()) {
+    for (let view = 0; view < count; view++)
+      targets.push(address + viewAddress(views, parts, { group, view, row, rows }));
+  }
+  const values = drawnValues(views.draws) * targets.length;
+  const drawn =
+    values === 0
+      ? NOTHING_DRAWN
+      : new Float32Array(data.memory.buffer, address + drawsAddress(views, parts, row), values);
+  return { views: targets, drawn };
+}
+const NOTHING_DRAWN = new Float32Array(0);
 
 function rowAddress({ slot, row, bucket }: Job): number {
   return slotAddress(data.plan, slot) + row * data.plan.rowBytes[bucket]!.image;

@@ -3,6 +3,7 @@ import type { CheckedAnnotations } from '../../annotations/options.js';
 import type { DecoderOptions } from '../../decode/decoder.js';
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
 import type { Mixes } from '../../transform/mix.js';
+import type { ViewLayout } from '../../views/slot-layout.js';
 import { Arena, arenaView } from '../read/arena.js';
 import { BatchFacts } from '../ring/batch-facts.js';
 import { ColumnTexts } from '../ring/column-texts.js';
@@ -24,6 +25,7 @@ export interface EngineOptions {
   readonly heldBytes: number;
   readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch'> | null;
   readonly list: boolean;
+  readonly views: ViewLayout | null;
   /** The extra fields of each image. */
   readonly extraFields: readonly ExtraField[];
   /** How annotations are stored. Their rows are after those of all extra fields in a slot. */
@@ -90,6 +92,7 @@ export class Engine {
         plan,
         decoder: options.decoder,
         list: options.list,
+        views: options.views,
         rows: options.rows,
         extraFields: options.extraFields,
         annotations: options.annotations,

@@ -1,0 +1,117 @@
+import { didYouMean, OptionError } from '@shardtool/base';
+import type { Size } from '../transform/crops.js';
+import { MAX_VIEWS } from '../transform/random.js';
+import type { StepInput } from '../transform/step-inputs.js';
+import { type CompiledTransform, compileSteps, parseShared, type TransformInput } from '../transform/transform.js';
+import type { Dtype } from '../transform/values.js';
+
+/** Views of each image that are made in one way. */
+export interface ViewInput {
+  /** The steps, or the name of a preset. They must give all images one size. */
+  readonly transform: TransformInput;
+  /** Number of views that are made with it, each with its own random numbers. Default: 1. */
+  readonly count?: number | undefined;
+}
+
+/**
+ * Several views of each image, in named groups: `{ global: { count: 2, transform }, local: { count: 8, transform } }`. A list makes
+ * a group of views with different transforms. `shared` are steps in front of all views, with the same random numbers for all of them.
+ */
+export interface ViewsInput {
+  readonly shared?: readonly StepInput[] | undefined;
+  readonly [group: string]: ViewInput | readonly ViewInput[] | readonly StepInput[] | undefined;
+}
+
+/** Views of one size, dtype and layout: one array of a batch. */
+export interface ViewGroup {
+  readonly name: string;
+  /** Index of its first view, over all groups. */
+  readonly first: number;
+  readonly count: number;
+  readonly size: Size;
+  readonly dtype: Dtype;
+  readonly layout: 'nhwc' | 'nchw';
+}
+
+/** The option `views`, checked. */
+export interface CheckedViews {
+  readonly groups: readonly [ViewGroup, ...ViewGroup[]];
+  /** The transform of each view. */
+  readonly transforms: readonly CompiledTransform[];
+}
+
+const EXAMPLE = '{ global: { count: 2, transform: [...] }, local: { count: 8, transform: [...] } }';
+const KEYS = ['transform', 'count'];
+
+/** Checks the option `views`. Throws {@link OptionError} that names the group or the step, and what is allowed. */
+export function checkViews(input: ViewsInput): CheckedViews {
+  const { shared: sharedInput, ...named } = input;
+  const shared = sharedInput === undefined ? [] : parseShared(sharedInput, 'views.shared');
+  const groups: ViewGroup[] = [];
+  const transforms: CompiledTransform[] = [];
+  for (const [name, given] of Object.entries(named)) {
+    if (given === undefined) continue;
+    const isList = Array.isArray(given);
+    const first = transforms.length;
+    for (const [i, view] of [given as unknown].flat().entries()) {
+      const place = isList ? `views.${name}[${i}]` : `views.${name}`;
+      const { transform, count } = checkView(view, place);
+      const compiled = compileSteps(transform, { place, shared });
+      transforms.push(...new Array<CompiledTransform>(count).fill(compiled));
+      if (transforms.length > MAX_VIEWS) throw new OptionError({}, `views has more than ${MAX_VIEWS} views.`);
+    }
+    if (transforms.length === first)
+      throw new OptionError({}, `views.${name} is an empty list: add a view, or remove it.`);
+    groups.push(groupOf(name, first, transforms.slice(first)));
+  }
+  const [group, ...others] = groups;
+  if (group === undefined) throw new OptionError({}, `The option views names no views: write ${EXAMPLE}.`);
+  return { groups: [group, ...others], transforms };
+}
+
+function checkView(view: unknown, place: string): { readonly transform: TransformInput; readonly count: number } {
+  if (typeof view !== 'object' || view === null || Array.isArray(view)) {
+    throw new OptionError(
+      {},
+      `${place} is ${JSON.stringify(view)}: write { transform: [...] }, with a count if you like.`,
+    );
+  }
+  const { transform, count = 1 } = view as Partial<ViewInput>;
+  const unknown = Object.keys(view).find((key) => !KEYS.includes(key));
+  if (unknown !== undefined) {
+    throw new OptionError(
+      {},
+      `${place} has no "${unknown}"${didYouMean(unknown, KEYS) || ': it has transform and count.'}`,
+    );
+  }
+  if (transform === undefined) throw new OptionError({}, `${place} has no transform: write { transform: [...] }.`);
+  if (Number.isInteger(count) && count > 0) return { transform, count };
+  throw new OptionError({}, `${place} has a count of ${JSON.stringify(count)}: it must be a whole number from 1 on.`);
+}
+
+/** The group of these transforms, which must give the same kind of array. */
+function groupOf(name: string, first: number, transforms: readonly CompiledTransform[]): ViewGroup {
+  const [{ outputShape: size, dtype, layout }] = transforms as [CompiledTransform];
+  for (const [i, other] of transforms.entries()) {
+    const { outputShape } = other;
+    if (size === null || outputShape === null) {
+      throw new OptionError(
+        {},
+        `View ${i} of views.${name} has images of several sizes: add a step with a size, such as randomResizedCrop, to its transform.`,
+      );
+    }
+    if (outputShape.width !== size.width || outputShape.height !== size.height) {
+      throw differs(name, i, `${outputShape.width}x${outputShape.height}`, `${size.width}x${size.height}`);
+    }
+    if (other.dtype !== dtype) throw differs(name, i, other.dtype, dtype);
+    if (other.layout !== layout) throw differs(name, i, other.layout, layout);
+  }
+  return { name, first, count: transforms.length, size: size!, dtype, layout };
+}
+
+function differs(name: string, view: number, is: string, others: string): OptionError {
+  return new OptionError(
+    {},
+    `View ${view} of views.${name} is ${is}, and the views before it are ${others}: a group is one array. Make it a group of its own.`,
+  );
+}

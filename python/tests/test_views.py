@@ -1,0 +1,129 @@
+"""Several views of each image, against Pillow and against what the loader says that it drew."""
+
+import gc
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader
+
+import shardtool
+from datasets import CHECKOUT, pack
+
+pytestmark = pytest.mark.usefixtures("lent_readers")
+
+PHOTOS = CHECKOUT / "examples" / "photos"
+FLIP = {"name": "RandomHorizontalFlip"}
+VIEWS = {
+    "global": {"count": 2, "transform": [{"name": "random_resized_crop", "size": 48, "scale": (0.3, 1)}, FLIP]},
+    "local": {
+        "count": 3,
+        "transform": [
+            {"name": "RandomResizedCrop", "size": 24, "scale": (0.05, 0.3)},
+            FLIP,
+            {"name": "normalize", "mean": [0.5, 0.5, 0.5], "std": [0.2, 0.2, 0.2]},
+        ],
+    },
+}
+DRAWS = ["RandomResizedCrop", "random_horizontal_flip"]
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    return pack(PHOTOS, tmp_path_factory.mktemp("views") / "shards")
+
+
+def pixels(key, draws, row, size):
+    """The view of a photo that Pillow makes with these draws."""
+    [file] = PHOTOS.glob(f"{key}.*")
+    x, y, width, height = draws["randomResizedCrop"][row].tolist()
+    with Image.open(file) as photo:
+        view = photo.convert("RGB").crop((x, y, x + width, y + height)).resize((size, size), Image.BILINEAR)
+    if draws["randomHorizontalFlip"][row]:
+        view = view.transpose(Image.FLIP_LEFT_RIGHT)
+    return np.asarray(view).astype(np.float32)
+
+
+def test_each_view_is_what_pillow_makes_of_its_crop_and_flip(shards):
+    rows = 0
+    with shardtool.Loader(shards, views=VIEWS, draws=DRAWS, batch_size=16, decode="exact", with_keys=True) as loader:
+        for batch in loader:
+            images, _, keys = batch
+            assert batch.views["global"][0] is images
+            assert [tuple(view.shape) for view in batch.views["local"]] == [(len(keys), 3, 24, 24)] * 3
+            for name, size in (("global", 48), ("local", 24)):
+                for view, draws in zip(batch.views[name], batch.draws[name]):
+                    assert view.dtype == (torch.uint8 if name == "global" else torch.float32)
+                    for row, key in enumerate(keys):
+                        found = view[row].permute(1, 2, 0).numpy()
+                        if name == "local":
+                            found = (found * 0.2 + 0.5) * 255
+                        assert np.abs(found - pixels(key, draws, row, size)).max() < 2.01
+                        rows += 1
+    assert rows == 60 * 5
+
+
+def test_batches_that_are_kept_stay_as_they_were_in_whatever_number(shards):
+    options = {"views": VIEWS, "batch_size": 4, "seed": 2, "prefetch_batches": 2}
+
+    def copied(batch):
+        return {name: [view.clone() for view in group] for name, group in batch.views.items()}
+
+    with shardtool.Loader(shards, **options) as loader:
+        expected = [copied(batch) for batch in loader]
+    for kept in (1, 2, 3, 15):
+        held = []
+        with shardtool.Loader(shards, **options) as loader:
+            for number, batch in enumerate(loader):
+                # Of one batch only a view is kept, and of the next one only another view.
+                held.append(
+                    (number, batch.views["local"][2], batch.views["global"][1]) if number % 2 else (number, batch)
+                )
+                held = held[-kept:]
+                for at, *parts in held:
+                    if len(parts) == 2:
+                        assert torch.equal(parts[0], expected[at]["local"][2])
+                        assert torch.equal(parts[1], expected[at]["global"][1])
+                    else:
+                        for name, group in parts[0].views.items():
+                            assert all(torch.equal(*pair) for pair in zip(group, expected[at][name]))
+            del batch
+        gc.collect()
+
+
+def test_a_dataloader_and_a_state_have_the_same_views(shards):
+    options = {"views": VIEWS, "draws": DRAWS, "batch_size": 8, "seed": 4}
+    with shardtool.Loader(shards, **options) as loader:
+        expected = [batch.views["local"][1].clone() for batch in loader]
+    dataset = shardtool.iterable_dataset(shards, **options)
+    for number, batch in enumerate(DataLoader(dataset, batch_size=None)):
+        assert torch.equal(batch.views["local"][1], expected[number])
+    dataset.close()
+    with shardtool.Loader(shards, **options) as loader:
+        loop = iter(loader)
+        next(loop)
+        next(loop)
+        state = loader.state_dict()
+        loader.load_state_dict(state)
+        rest = [batch.views["local"][1].clone() for batch in loader]
+    assert len(rest) == len(expected) - 2
+    assert all(torch.equal(*pair) for pair in zip(rest, expected[2:]))
+
+
+@pytest.mark.parametrize("output", ["numpy", "dlpack"])
+def test_views_come_as_the_arrays_that_output_names(shards, output):
+    with shardtool.Loader(shards, views=VIEWS, batch_size=4, output=output) as loader:
+        batch = next(iter(loader))
+        assert [view.shape for view in batch.views["global"]] == [(4, 48, 48, 3)] * 2
+        assert [view.shape for view in batch.views["local"]] == [(4, 3, 24, 24)] * 3
+
+
+def test_python_transform_is_refused(shards):
+    with pytest.raises(shardtool.OptionError, match="python_transform takes one image of each sample"):
+        shardtool.Loader(shards, views=VIEWS, python_transform=lambda image: image)
+
+
+def test_a_list_of_names_is_not_a_name(shards):
+    with pytest.raises(TypeError, match=r"draws is a list: \['randomCrop'\]"):
+        shardtool.Loader(shards, views=VIEWS, draws="randomCrop")
