@@ -53,7 +53,15 @@ export const PARTS = {
     'docs/glossary.md',
   ],
   Explanation: ['docs/why-shards.md', 'docs/shuffling.md', 'ARCHITECTURE.md', 'docs/benchmarks.md', 'SECURITY.md'],
-  Project: ['CONTRIBUTING.md', 'bench/README.md', 'docs/maintaining.md', 'docs/long-tests.md', 'CHANGELOG.md'],
+  Project: [
+    'docs/stability.md',
+    'docs/for-agents/SKILL.md',
+    'CONTRIBUTING.md',
+    'bench/README.md',
+    'docs/maintaining.md',
+    'docs/long-tests.md',
+    'CHANGELOG.md',
+  ],
 };
 /** Pages whose name on the site, or in the menu, is not that of their file, or their first heading. */
 const ADDRESSES = {
@@ -61,6 +69,7 @@ const ADDRESSES = {
   'python/README.md': 'python',
   'bench/README.md': 'lab-notebook',
   'packages/cuda/README.md': 'cuda',
+  'docs/for-agents/SKILL.md': 'for-agents',
 };
 const NAMES = {
   'README.md': 'Overview',
@@ -89,6 +98,20 @@ export function layOut(root, folder) {
     );
   }
   writeFileSync(path.join(folder, 'index.md'), startPage(root));
+  layOutForModels(root, path.join(folder, 'public'));
+}
+
+/** llms.txt, the list of all pages for language models, and the pages as they are in the repository, without HTML. */
+function layOutForModels(root, folder) {
+  mkdirSync(path.join(folder, 'raw'));
+  const list = Object.entries(PARTS).flatMap(([part, files]) => [
+    `\n## ${part}\n`,
+    ...files.map((file) => `- [${titleOf(file, root)}](raw/${addressOf(file)}.md)`),
+  ]);
+  const [, summary] = /^\*\*(.+)\*\*$/m.exec(readFileSync(path.join(root, 'README.md'), 'utf8'));
+  writeFileSync(path.join(folder, 'llms.txt'), `# shardtool\n\n> ${summary}\n${list.join('\n')}\n`);
+  for (const file of Object.values(PARTS).flat())
+    cpSync(path.join(root, file), path.join(folder, 'raw', `${addressOf(file)}.md`));
 }
 
 /** The menu, as VitePress takes it. */

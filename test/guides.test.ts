@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
@@ -149,6 +149,42 @@ test('every page of docs has its place in the menu of the site', () => {
   execFileSync(process.execPath, ['--input-type=module', '--eval', program, folder]);
   const pages = readdirSync('docs').filter((file) => file.endsWith('.md'));
   expect(readdirSync(folder)).toEqual(expect.arrayContaining(['index.md', 'python.md', ...pages]));
+  const list = readFileSync(path.join(folder, 'public/llms.txt'), 'utf8');
+  const listed = Array.from(list.matchAll(/\]\((raw\/[\w-]+\.md)\)/g), ([, file]) => file!);
+  expect(listed.length).toBeGreaterThan(pages.length);
+  for (const file of listed) expect(readFileSync(path.join(folder, 'public', file), 'utf8'), file).toMatch(/^# /m);
+});
+
+/** The name of a heading in an address, as GitHub makes it. */
+function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(/\s/g, '-');
+}
+
+test('every link of a page to a file or a heading of the repository leads to one', () => {
+  const pages = [...NAMING, 'bench/README.md', 'examples/cluster/README.md'];
+  const anchors = (file: string) => {
+    const text = readFileSync(file, 'utf8').replaceAll(/^```[\s\S]*?^```$/gm, '');
+    const headings = Array.from(text.matchAll(/^#+ (.+)$/gm), ([, heading]) => anchorOf(heading!));
+    return [...headings, ...Array.from(text.matchAll(/<a id="([^"]+)">/g), ([, id]) => id!)];
+  };
+  const broken = pages.flatMap((page) => {
+    const text = readFileSync(page, 'utf8')
+      .replaceAll(/^```[\s\S]*?^```$/gm, '')
+      .replaceAll(/`[^`\n]*`/g, '');
+    return Array.from(text.matchAll(/\]\(([^)\s]+)\)/g), ([, target]) => target!)
+      .filter((target) => {
+        if (/^https?:/.test(target)) return false;
+        const [place, heading] = target.split('#') as [string, string | undefined];
+        const file = place === '' ? page : path.join(path.dirname(page), place);
+        if (!existsSync(file)) return true;
+        return heading !== undefined && !anchors(file).includes(heading);
+      })
+      .map((target) => `${page}: ${target}`);
+  });
+  expect(broken).toEqual([]);
 });
 
 /** The type of `batch.images` where a loader is made with these options. */

@@ -68,8 +68,13 @@ test('every error that a caller can meet is exported from shardtool', () => {
 test('every error that a caller can meet stands in docs/errors.md, with its base and its fields', () => {
   const rows = readFileSync('docs/errors.md', 'utf8')
     .split('\n')
-    .filter((line) => line.startsWith('| `'))
+    .filter((line) => line.startsWith('| <a id="'))
     .map((line) => line.split('|').map((cell) => cell.trim()));
+  for (const row of rows) {
+    const [, id, name] = /^<a id="(\w+)"><\/a>(`(\w+)`)$/.exec(row[1]!)!;
+    expect(`\`${id}\``).toBe(name!.toLowerCase());
+    row[1] = name!;
+  }
   const documented = rows.map(([, name, base, fields]) => [name, base, fields]);
   const expected = errorClasses().map(({ name, base, fields }) => {
     return [`\`${name}\``, `\`${base}\``, fields.length === 0 ? '–' : fields.map((field) => `\`${field}\``).join(', ')];

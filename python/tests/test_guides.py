@@ -7,7 +7,12 @@ import pytest
 
 from datasets import CHECKOUT, pack, small_images
 
-PAGES = ["README.md", "python/README.md", *(f"docs/{page.name}" for page in sorted((CHECKOUT / "docs").glob("*.md")))]
+PAGES = [
+    "README.md",
+    "python/README.md",
+    "docs/for-agents/SKILL.md",
+    *(f"docs/{page.name}" for page in sorted((CHECKOUT / "docs").glob("*.md"))),
+]
 BLOCK = re.compile(r"(?:<!-- not run: (.+?) -->\n+)?^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: What the guides take for granted; ninety epochs are one here.
 BEFORE = "device = 'cpu'\n"

@@ -15,6 +15,7 @@ export interface Block {
 export const PAGES = [
   'README.md',
   'python/README.md',
+  'docs/for-agents/SKILL.md',
   ...readdirSync('docs').map((file) => `docs/${file}`),
   ...readdirSync('packages').map((name) => `packages/${name}/README.md`),
 ].filter((page) => page.endsWith('.md'));
