@@ -13,6 +13,7 @@ const ALL = ['packages/*/src/**/*.test.ts', 'test/*.test.ts'];
 const OUTSIDE = [
   'bench-gpu',
   'cli-bench',
+  'conformance',
   'cuda-*',
   'examples',
   'foreign-*',

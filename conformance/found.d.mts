@@ -1,0 +1,16 @@
+import type { Dataset, LoaderState } from '@shardtool/reader';
+
+export interface Found {
+  readonly samples: {
+    index: number;
+    key: string;
+    label: number;
+    class: string | null;
+    fields: object;
+    columns: object;
+  }[];
+  readonly orders: { options: object; order: number[] }[];
+  readonly states: { state: LoaderState; rest: number[] }[];
+}
+
+export function found(dataset: Dataset): Promise<Found>;

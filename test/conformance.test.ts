@@ -1,0 +1,90 @@
+import { spawnSync } from 'node:child_process';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { openDataset } from '@shardtool/reader';
+import { expect, test } from 'vitest';
+import { found } from '../conformance/found.mjs';
+import { emptyFolder, packedSmall } from './datasets.js';
+import { pythonWith } from './python.js';
+import { randomOf } from './random.js';
+import { TIMES } from './repetitions.js';
+
+const SUITE = ['lmdb', 'lmdb-images', 'msgpack', 'one-shard', 'tar'];
+const python = pythonWith();
+
+function reader(...args: string[]) {
+  const { status, stdout, stderr } = spawnSync(python!, ['conformance/reader.py', ...args], {
+    encoding: 'utf8',
+    env: { ...process.env, PYTHONUTF8: '1' },
+  });
+  return { status, stdout, stderr };
+}
+
+const between = (random: () => number, low: number, high: number) => low + Math.floor(random() * (high - low + 1));
+
+test('the conformance suite has these datasets', () => {
+  const folders = readdirSync('conformance', { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  expect(folders.map(({ name }) => name).sort()).toEqual(SUITE);
+});
+
+test.each(SUITE)(
+  'the dataset %s of the conformance suite has the samples, orders and states that it had',
+  async (name) => {
+    await using dataset = await openDataset(`conformance/${name}/dataset`);
+    const expected = JSON.parse(readFileSync(`conformance/${name}/expected.json`, 'utf8'));
+    const { states, ...rest } = await found(dataset);
+    expect(rest).toEqual({ samples: expected.samples, orders: expected.orders });
+    for (const [i, { state, rest: left }] of states.entries()) {
+      // Later versions may add to a state.
+      expect(state).toMatchObject(expected.states[i].state);
+      expect(left).toEqual(expected.states[i].rest);
+    }
+  },
+);
+
+test.skipIf(python === null)('the reader in Python finds in the conformance suite what is expected', () => {
+  expect(reader('conformance')).toMatchObject({ status: 0, stderr: '' });
+});
+
+test.skipIf(python === null)('the reader in Python agrees with shardtool on random datasets', async () => {
+  const random = randomOf('conformance');
+  for (let round = 0; round < 3 * TIMES; round++) {
+    const folder = path.join(emptyFolder(), 'random');
+    const samples = between(random, 1, 150);
+    const format = (['tar', 'msgpack', 'lmdb'] as const)[round % 3]!;
+    const packed = await packedSmall(
+      { samples, classes: between(random, 1, 9) },
+      { format, maxShardSamples: between(random, 1, samples) },
+    );
+    cpSync(packed, path.join(folder, 'dataset'), { recursive: true });
+    await using dataset = await openDataset(packed);
+    const expected = await found(dataset);
+    writeFileSync(path.join(folder, 'expected.json'), JSON.stringify(expected));
+    expect(reader('conformance', path.dirname(folder)), `round ${round}`).toMatchObject({ status: 0, stderr: '' });
+    // The test can fail: one sample that is another one.
+    expected.samples[0]!.key += 'x';
+    writeFileSync(path.join(folder, 'expected.json'), JSON.stringify(expected));
+    expect(reader('conformance', path.dirname(folder)).status, `round ${round}`).toBe(1);
+  }
+});
+
+test.skipIf(python === null)('the reader in Python reports a changed byte, wherever it is', () => {
+  const random = randomOf('conformance, damaged');
+  for (let round = 0; round < 12 * TIMES; round++) {
+    const folder = path.join(emptyFolder(), 'damaged');
+    cpSync(`conformance/${SUITE[round % SUITE.length]}/dataset`, folder, { recursive: true });
+    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
+      (file) => path.extname(file) !== '' && !file.endsWith('.lmdb'),
+    );
+    const file = path.join(folder, files[between(random, 0, files.length - 1)]!);
+    const bytes = readFileSync(file);
+    const at = between(random, 0, bytes.length - 1);
+    bytes[at]! ^= between(random, 1, 255);
+    writeFileSync(file, bytes);
+    const { status, stderr, stdout } = reader('verify', folder);
+    expect({ status, isTraceback: stderr.includes('Traceback') }, `${file}, byte ${at}: ${stdout}${stderr}`).toEqual({
+      status: 1,
+      isTraceback: false,
+    });
+  }
+});
