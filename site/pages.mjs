@@ -49,6 +49,7 @@ export const PARTS = {
     'docs/errors.md',
     'docs/files.md',
     'docs/format.md',
+    'docs/implement-a-reader.md',
     'docs/platforms.md',
     'docs/glossary.md',
   ],
