@@ -227,6 +227,49 @@ test('cutmix takes a rectangle of the row before, and its weight is what is left
   }
 });
 
+test.each(['batch', 'pair', 'elem'] as const)(
+  'timmMixup of each %s takes row n - 1 - i, and its soft labels say how much',
+  async (mode) => {
+    const options: LoaderOptions = {
+      transform: [...plain, { name: 'toDtype', dtype: 'float32' }],
+      batchSize: 7,
+      fields: [],
+    };
+    const look = ({ images, labels, mix, softLabels, size }: Batch) => ({
+      ...{ images: Float32Array.from(images!), labels: [...labels], mix, soft: softLabels && [...softLabels], size },
+    });
+    const unmixed = await looked(masked, options, look);
+    const mix = { ...({ name: 'timmMixup', mixupAlpha: 0.8, cutmixAlpha: 1 } as const), mode, numClasses: 9 };
+    const mixed = await looked(masked, { ...options, mix, workers: 3 }, look);
+    expect(await looked(masked, { ...options, mix, workers: 1 }, look)).toEqual(mixed);
+    for (const [i, { images, labels, mix, soft, size }] of mixed.entries()) {
+      const before = unmixed[i]!.images;
+      const bytes = images.length / size;
+      for (let row = 0; row < size; row++) {
+        const other = size - 1 - row;
+        const weight = mix!.weights[row]!;
+        expect(mix!.otherLabels[row]).toBe(labels[other]);
+        let kept = 0;
+        let isMixup = true;
+        let isCutmix = true;
+        for (let at = 0; at < bytes; at++) {
+          const [a, b] = [before[row * bytes + at]!, before[other * bytes + at]!];
+          const value = images[row * bytes + at]!;
+          isMixup &&= Math.abs(value - (weight * a + (1 - weight) * b)) < 0.01;
+          isCutmix &&= value === a || value === b;
+          if (value === a) kept++;
+        }
+        expect(isMixup || (isCutmix && kept / bytes >= weight - 1e-9)).toBe(true);
+        const expected = Array.from(
+          { length: 9 },
+          (_, c) => 0.1 / 9 + 0.9 * (Number(c === labels[row]) * weight + Number(c === labels[other]) * (1 - weight)),
+        );
+        for (const [c, value] of expected.entries()) expect(soft![row * 9 + c]).toBeCloseTo(value, 5);
+      }
+    }
+  },
+);
+
 test('mixing needs images alone, and says so', async () => {
   const mix = { name: 'mixup' } as const;
   await expect(looked(masked, { transform: plain, mix, masks: ['seg.png'] }, () => 0)).rejects.toThrow(

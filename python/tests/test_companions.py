@@ -105,6 +105,28 @@ def test_mixed_batches_say_how(along):
             assert batch.mix.other_labels.tolist() == torch.roll(batch.labels, 1).tolist()
 
 
+@pytest.mark.parametrize("mode", ["batch", "elem"])
+def test_soft_labels_are_those_of_timms_formula(along, mode):
+    mix = {"name": "timm_mixup", "mixup_alpha": 0.8, "cutmix_alpha": 1.0, "mode": mode, "num_classes": 7}
+    transform = [{"name": "resize", "size": [24, 24]}]
+    with shardtool.Loader(along, image="jpg", batch_size=6, transform=transform, mix=mix, seed=4) as loader:
+        for batch in loader:
+            hot = torch.nn.functional.one_hot(batch.labels, 7).float() * 0.9 + 0.1 / 7
+            weights = batch.mix.weights[:, None]
+            assert batch.mix.name == "timm_mixup" and batch.soft_labels.dtype == torch.float32
+            assert batch.mix.other_labels.tolist() == batch.labels.flip(0).tolist()
+            assert torch.allclose(batch.soft_labels, hot * weights + hot.flip(0) * (1 - weights), atol=1e-6)
+            assert (len(set(batch.mix.weights.tolist())) == 1) == (mode == "batch")
+
+
+def test_labels_outside_of_the_classes_are_an_error(along):
+    mix = {"name": "mixup", "num_classes": 1}
+    with shardtool.Loader(along, image="jpg", batch_size=6, transform=TRAIN, mix=mix) as loader:
+        batches = iter(loader)
+        with pytest.raises(ValueError, match="is not one of the 1 classes of mix"):
+            next(batches)
+
+
 def test_arrays_of_numpy_come_as_arrays(along):
     with shardtool.Loader(along, image="jpg", batch_size=30, fields=["npy"], with_keys=True, output="numpy") as loader:
         for batch in loader:

@@ -26,12 +26,16 @@ else:
 
 
 class Mix(NamedTuple):
-    """Row i is ``weight`` of its own image and label, the rest of those of the row before (row 0: of the last)."""
+    """Row i is ``weight`` of its own image and label, the rest of those of another row: of the row before (row 0: of
+    the last); with ``timm_mixup`` of row n - 1 - i."""
 
     name: str
+    #: Of the first row. All rows have the same, except with the modes ``pair`` and ``elem`` of ``timm_mixup``.
     weight: float
-    #: int64 [n], class numbers of the rows before.
+    #: int64 [n], class numbers of the other rows.
     other_labels: Any
+    #: float32 [n], the weight of each row.
+    weights: Any
 
 
 class Polygons(NamedTuple):
@@ -118,6 +122,8 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
     masks: Mapping[str, Array] = MappingProxyType({})
     #: With ``mix``: how the images were mixed.
     mix: Optional[Mix] = None
+    #: With ``num_classes`` of ``mix``: float32 [n, num_classes], the share of each class.
+    soft_labels: Any = None
     #: With ``annotations``: what lies on the images, one row after the other. None without. With ``device`` boxes,
     #: labels, keypoints and the points of polygons are there; what says which is whose is on the host.
     #: int64 [size + 1]: the objects of row i are those from ``offsets[i]`` up to ``offsets[i + 1]``.
@@ -253,7 +259,16 @@ def read_batch(frame: Frame, in_slot: MakeArray, to: Arrays) -> Batch:
     batch.extra_images, batch.masks = _companions(header, in_slot, to)
     if header["mix"] is not None:
         others = np.frombuffer(take(4 * size), np.int32).astype(np.int64)
-        batch.mix = Mix(header["mix"]["name"], header["mix"]["weight"], to.values(others))
+        mix, weights = header["mix"], np.frombuffer(take(8 * size), np.float64)
+        batch.mix = Mix(
+            "timm_mixup" if mix["name"] == "timmMixup" else mix["name"],
+            mix["weight"],
+            to.values(others),
+            to.values(weights.astype(np.float32)),
+        )
+        if mix["numClasses"] is not None:
+            soft = soft_labels((labels, others), weights, valid, mix["numClasses"], mix["labelSmoothing"])
+            batch.soft_labels = to.values(soft)
     if header["views"]:
         _add_views(batch, header["views"], in_slot, take, to)
     if header["objects"] is not None:
@@ -263,6 +278,31 @@ def read_batch(frame: Frame, in_slot: MakeArray, to: Arrays) -> Batch:
         batch.row_seeds = (words[:, 0] << np.uint64(32)) | words[:, 1]
     batch.fields = {field["name"]: _field(field, size, take, to) for field in header["fields"]}
     return batch
+
+
+def soft_labels(
+    labels: Tuple[NDArray[np.int64], NDArray[np.int64]],
+    weights: NDArray[np.float64],
+    valid: NDArray[np.bool_],
+    classes: int,
+    smoothing: float,
+) -> NDArray[np.float32]:
+    """Soft labels float32 [n, classes] (packages/reader/src/transform/soft-labels.ts): ``weights`` times the own label,
+    the rest of the other one. Raises ValueError for a label that is not a class."""
+    parts = weights.astype(np.float32)[:, None], (1 - weights).astype(np.float32)[:, None]
+    soft = np.zeros((len(weights), classes), np.float32)
+    for numbers, part in zip(labels, parts):
+        is_class = (numbers >= 0) & (numbers < classes)
+        bad = numbers[~is_class & valid & (part[:, 0] > 0)]
+        if bad.size:
+            raise ValueError(
+                f"The label {bad[0]} is not one of the {classes} classes of mix: give all samples a class, and set "
+                "num_classes to the number of classes."
+            )
+        hot = np.full_like(soft, smoothing / classes)
+        hot[np.flatnonzero(is_class), numbers[is_class]] = 1 - smoothing + smoothing / classes
+        soft += hot * part
+    return soft
 
 
 def _images(header: Dict[str, Any], in_slot: MakeArray, take: _Cutter, to: Arrays) -> Any:

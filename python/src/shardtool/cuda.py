@@ -205,6 +205,7 @@ class DeviceBatches(BatchesAhead["OnDevice"]):
         views = with_first_view(images, batch.views, copy)
         masks = {name: copy(tensor) for name, tensor in batch.masks.items()}
         labels = copy(batch.labels, in_slot=False)
+        soft_labels = None if batch.soft_labels is None else copy(batch.soft_labels, in_slot=False)
         objects = {name: copy(tensor, in_slot=False) for name, tensor in _objects(batch).items()}
         # Until here the slot is in use.
         self._loader._hold_until(self._cuda.record())
@@ -214,6 +215,7 @@ class DeviceBatches(BatchesAhead["OnDevice"]):
         made.extra_images = {name: self._cuda.convert(self._values, tensor) for name, tensor in extra_images.items()}
         made.masks = masks
         made.views = with_first_view(made[0], views, lambda tensor: self._cuda.convert(self._values, tensor))
+        made.soft_labels = soft_labels
         points = objects.pop("points", None)
         made.__dict__.update(objects)
         if batch.polygons is not None:
@@ -240,7 +242,8 @@ def with_first_view(first: Any, views: Mapping[str, Sequence[Any]], how: Callabl
 
 def _tensors(batch: Batch) -> List[Any]:
     views = [view for group in batch.views.values() for view in group]
-    along = [*views, *batch.extra_images.values(), *batch.masks.values(), *_objects(batch).values()]
+    soft = [] if batch.soft_labels is None else [batch.soft_labels]
+    along = [*soft, *views, *batch.extra_images.values(), *batch.masks.values(), *_objects(batch).values()]
     return [batch.images, batch.labels, *along]
 
 

@@ -104,7 +104,8 @@ class _CommonOptions(TypedDict, total=False):
     draws: Sequence[str] | None
     #: Own code in JavaScript that runs in the workers, by where it runs: ``{"pixels": {"module": "steps.mjs"}}``.
     custom_steps: Mapping[str, Mapping[str, Any]] | None
-    #: Mixes each image with the one before it, ``{"name": "mixup", "alpha": 0.2}``, or a list: ``batch.mix`` says how.
+    #: Mixes each image with another one of its batch: ``{"name": "mixup", "alpha": 0.2}``, ``{"name": "timm_mixup",
+    #: "mixup_alpha": 0.8, "cutmix_alpha": 1.0, "num_classes": 1000}``, or a list. ``batch.mix`` says how.
     mix: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
     #: Fields, and columns that came with the labels, that come along as ``batch.fields``. Default: none.
     fields: Sequence[str] | None

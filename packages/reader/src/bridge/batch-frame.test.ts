@@ -24,6 +24,7 @@ function batchOf(parts: Partial<Batch>): Batch {
     keypoints: null,
     polygons: null,
     mix: null,
+    softLabels: null,
     list: null,
     encoded: null,
     labels: Int32Array.of(3, -1),
@@ -88,15 +89,19 @@ test('arrays of NumPy follow as bytes, and the header says what they are', () =>
 
 test('more images, masks and the mix of a batch are told', () => {
   const memory = new Uint8Array(64);
-  const mix = { name: 'cutmix', weight: 0.25, otherLabels: Int32Array.of(-1, 3) } as const;
+  const mix = {
+    ...({ name: 'cutmix', weight: 0.25, otherLabels: Int32Array.of(-1, 3) } as const),
+    ...{ weights: Float64Array.of(0.25, 0.25), numClasses: null, labelSmoothing: 0 },
+  };
   const along = { extraImages: { 'second.jpg': memory.subarray(5) }, masks: { 'seg.png': memory.subarray(9) }, mix };
   const { header, parts } = frameBatch(batchOf({ images: memory, ...along }), 0, state, shown);
   expect(header).toMatchObject({
     extraImages: { 'second.jpg': 5 },
     masks: { 'seg.png': 9 },
-    mix: { name: 'cutmix', weight: 0.25 },
+    mix: { name: 'cutmix', weight: 0.25, numClasses: null, labelSmoothing: 0 },
   });
-  expect(parts.at(-1)).toEqual(new Uint8Array(mix.otherLabels.buffer));
+  expect(parts.at(-2)).toEqual(new Uint8Array(mix.otherLabels.buffer));
+  expect(parts.at(-1)).toEqual(new Uint8Array(mix.weights.buffer));
 });
 
 test('the seeds of rows follow if they are asked for', () => {

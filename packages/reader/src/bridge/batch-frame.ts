@@ -10,7 +10,7 @@ export interface FramedBatch {
   readonly header: object;
   /**
    * int32 labels [n], uint8 valid [n], float64 numbers [n], of a mixture int32 source [n]; with buckets int32 [n, 2] three times,
-   * of the crops; then the images that lie in no slot; then the other labels of a mix, int32 [n]; then what was drawn for views, float32; then what lies on the images; then
+   * of the crops; then the images that lie in no slot; then the other labels of a mix, int32 [n], and its weights, float64 [n]; then what was drawn for views, float32; then what lies on the images; then
    * the seeds of rows, uint32 [n, 2]; then the fields' bytes.
    */
   readonly parts: readonly Uint8Array[];
@@ -36,7 +36,7 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
   for (const pairs of crops) parts.push(bytesOf(pairs));
   for (const { pixels } of list ?? []) parts.push(pixels);
   for (const bytes of encoded ?? []) parts.push(bytes);
-  if (mix !== null) parts.push(bytesOf(mix.otherLabels));
+  if (mix !== null) parts.push(bytesOf(mix.otherLabels), bytesOf(mix.weights));
   const views = frameViews(batch, parts);
   const objects = frameObjects(batch, parts);
   if (shown.withRowSeeds) parts.push(bytesOf(batch.rowSeeds));
@@ -53,7 +53,7 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
     views,
     extraImages: placesOf(batch.extraImages),
     masks: placesOf(batch.masks),
-    mix: mix && { name: mix.name, weight: mix.weight },
+    mix: mix && { name: mix.name, weight: mix.weight, numClasses: mix.numClasses, labelSmoothing: mix.labelSmoothing },
     list: list?.map(({ height, width }) => ({ height, width })) ?? null,
     encoded: encoded?.map((bytes) => bytes.length) ?? null,
     objects,

@@ -54,6 +54,7 @@ function facts(samples: readonly Pick<Sample, 'index' | 'key' | 'label'>[]): Bat
     labels: Int32Array.from(samples, ({ label }) => label),
     crop: null,
     mix: null,
+    softLabels: null,
     valid: new Uint8Array(samples.length).fill(1),
     indices: Float64Array.from(samples, ({ index }) => index),
     datasetIndex: null,

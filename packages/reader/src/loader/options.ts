@@ -105,7 +105,7 @@ export interface LoaderOptions {
    * the whole batch. A step that returns null for a sample leaves it out: the next one of its block takes its row.
    */
   readonly customSteps?: CustomSteps | undefined;
-  /** Mixes each image with the one before it, and says how in `batch.mix`. Of several, each batch gets one. */
+  /** Mixes each image with another one of its batch, and says how in `batch.mix`. Of several, each batch gets one. */
   readonly mix?: MixInput | readonly MixInput[] | undefined;
   /**
    * Fields, and columns that came with the labels, that come along as arrays of values. Default: all fields that are neither

@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { checkMix, drawMix } from './mix.js';
+import { checkMix, drawMix, drawTimmMix, type MixInput, otherRow, type TimmMix } from './mix.js';
 import { FIRST_NUMBER, SampleRandom } from './random.js';
+import { softLabels } from './soft-labels.js';
 
 const size = { width: 20, height: 10 };
 const random = new SampleRandom(1);
@@ -8,7 +10,7 @@ const numbersOf = (number: number) => random.start(0, number, 0, FIRST_NUMBER.mi
 
 test.each([0.2, 1, 3])('the weights of mixup have the mean and the variance of Beta(%d, %d)', (alpha) => {
   const mixes = checkMix({ name: 'mixup', alpha });
-  const weights = Array.from({ length: 4000 }, (_, i) => drawMix(mixes, size, numbersOf(i))!.weight);
+  const weights = Array.from({ length: 4000 }, (_, i) => drawMix(mixes, size, 1, numbersOf(i))!.rows[0]!.weight);
   const mean = weights.reduce((sum, weight) => sum + weight) / weights.length;
   const variance = weights.reduce((sum, weight) => sum + (weight - mean) ** 2, 0) / weights.length;
   expect(Math.abs(mean - 0.5)).toBeLessThan(0.02);
@@ -17,7 +19,7 @@ test.each([0.2, 1, 3])('the weights of mixup have the mean and the variance of B
 
 test.each([0.1, 0.009, 0.002, 1e-5, 1e-300])('mixup with an alpha of %d keeps almost all of one image', (alpha) => {
   const mixes = checkMix({ name: 'mixup', alpha });
-  const weights = Array.from({ length: 4000 }, (_, i) => drawMix(mixes, size, numbersOf(i))!.weight);
+  const weights = Array.from({ length: 4000 }, (_, i) => drawMix(mixes, size, 1, numbersOf(i))!.rows[0]!.weight);
   const mean = weights.reduce((sum, weight) => sum + weight) / weights.length;
   expect(Math.abs(mean - 0.5)).toBeLessThan(0.03);
   // About 2 alpha ln 9 / 2 of Beta(alpha, alpha) is between 0.1 and 0.9.
@@ -28,7 +30,7 @@ test.each([0.1, 0.009, 0.002, 1e-5, 1e-300])('mixup with an alpha of %d keeps al
 test('the rectangle of cutmix is inside the image, and the weight is the remaining share of the area', () => {
   const mixes = checkMix([{ name: 'cutmix' }]);
   for (let i = 0; i < 500; i++) {
-    const { rect, weight } = drawMix(mixes, size, numbersOf(i))!;
+    const { rect, weight } = drawMix(mixes, size, 1, numbersOf(i))!.rows[0]!;
     const { x, y, width, height } = rect!;
     expect(Math.min(x, y, width, height)).toBeGreaterThanOrEqual(0);
     expect(x + width).toBeLessThanOrEqual(20);
@@ -39,10 +41,10 @@ test('the rectangle of cutmix is inside the image, and the weight is the remaini
 
 test('each batch uses one of several mixes, and none if there are none', () => {
   const mixes = checkMix([{ name: 'mixup' }, { name: 'cutmix' }]);
-  const names = Array.from({ length: 200 }, (_, i) => drawMix(mixes, size, numbersOf(i))!.name);
+  const names = Array.from({ length: 200 }, (_, i) => drawMix(mixes, size, 1, numbersOf(i))!.rows[0]!.name);
   expect(names.filter((name) => name === 'mixup').length).toBeGreaterThan(60);
   expect(names.filter((name) => name === 'cutmix').length).toBeGreaterThan(60);
-  expect(drawMix(checkMix(undefined), size, numbersOf(0))).toBeNull();
+  expect(drawMix(checkMix(undefined), size, 1, numbersOf(0))).toBeNull();
 });
 
 test('mixing and the transform use different random numbers', () => {
@@ -53,4 +55,69 @@ test('mixing and the transform use different random numbers', () => {
   expect(transform.some((value) => mixes.includes(value))).toBe(false);
   for (let i = 100; i < FIRST_NUMBER.mix; i++) first.next();
   expect(first.next()).toBe(mixes[0]);
+});
+
+interface TimmCase {
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly draws: readonly number[];
+  /** For each row, which share of its pixels is of the other row. */
+  readonly shares: readonly number[];
+  readonly softLabels: readonly number[];
+}
+
+const cases: TimmCase[] = JSON.parse(
+  readFileSync(new URL('../../../../test/fixtures/transforms/mix.json', import.meta.url), 'utf8'),
+);
+const LABELS = Int32Array.of(3, 0, 4, 1, 2, 2);
+
+test('timmMixup with the random numbers of timm mixes the same rows, with the same soft labels', () => {
+  for (const { options, draws, shares, softLabels: expected } of cases) {
+    const [mix] = checkMix({ name: 'timm_mixup', num_classes: 5, ...options } as unknown as MixInput);
+    let at = 0;
+    const rows = drawTimmMix(mix as TimmMix, size20x12, 6, { next: () => draws[at++]! });
+    const moved = rows.map(({ rect, weight }) => (rect === null ? 1 - weight : (rect.width * rect.height) / 240));
+    for (const [row, share] of moved.entries()) expect(share).toBeCloseTo(shares[row]!, 4);
+    const otherLabels = LABELS.map((_, row) => LABELS[otherRow('mirrored', row, 6)]!);
+    const weights = Float64Array.from(rows, ({ weight }) => weight);
+    const given = { labels: LABELS, otherLabels, weights, valid: new Uint8Array(6).fill(1) };
+    const soft = softLabels(given, { numClasses: 5, labelSmoothing: mix!.labelSmoothing });
+    for (const [i, value] of soft.entries()) expect(value).toBeCloseTo(expected[i]!, 4);
+  }
+});
+
+const size20x12 = { width: 20, height: 12 };
+
+test('timmMixup draws a mix for each row or each pair of rows, and pairs are equal', () => {
+  const drawn = (mode: 'pair' | 'elem', rows: number) => {
+    const mixes = checkMix({ name: 'timmMixup', mixupAlpha: 0.8, cutmixAlpha: 1, mode });
+    return drawMix(mixes, size20x12, rows, numbersOf(3))!.rows;
+  };
+  const each = drawn('elem', 2000);
+  expect(new Set(each.map(({ weight }) => weight)).size).toBeGreaterThan(900);
+  const cuts = each.filter(({ name }) => name === 'cutmix').length;
+  // 99.9 % of all chi-squares with one degree of freedom are below 10.8.
+  expect((cuts - 1000) ** 2 / 500).toBeLessThan(10.8);
+  const pairs = drawn('pair', 7);
+  for (let row = 0; row < 3; row++) expect(pairs[6 - row]).toEqual(pairs[row]);
+  expect(pairs[3]!.weight).toBe(1);
+});
+
+test('soft labels need a class for every row that counts', () => {
+  const given = { otherLabels: Int32Array.of(1, 0), weights: Float64Array.of(0.5, 0.5), valid: Uint8Array.of(1, 1) };
+  const soft = (labels: Int32Array, valid = given.valid) =>
+    softLabels({ ...given, labels, valid }, { numClasses: 2, labelSmoothing: 0 });
+  expect([...soft(Int32Array.of(0, 1))]).toEqual([0.5, 0.5, 0.5, 0.5]);
+  expect(() => soft(Int32Array.of(0, -1))).toThrow(/A sample without a class has no soft label/);
+  expect(() => soft(Int32Array.of(0, 2))).toThrow(/The label 2 is not below numClasses 2/);
+  expect([...soft(Int32Array.of(0, -1), Uint8Array.of(1, 0))]).toEqual([0.5, 0.5, 0.5, 0]);
+});
+
+test.each<[object | object[], RegExp]>([
+  [{ name: 'timmMixp' }, /did you mean "timmMixup"/],
+  [{ name: 'timmMixup', mixupAlpha: 0 }, /mixupAlpha is 0, and so is cutmixAlpha/],
+  [{ name: 'timmMixup', cutmixMinmax: [0.8, 0.2] }, /cutmixMinmax must have the smaller value first/],
+  [{ name: 'timmMixup', mode: 'each' }, /mode/],
+  [[{ name: 'mixup', numClasses: 2 }, { name: 'cutmix' }], /different numClasses/],
+])('the mix %j is refused with a sentence', (mix, message) => {
+  expect(() => checkMix(mix as MixInput)).toThrow(message);
 });

@@ -1,48 +1,175 @@
-import { OptionError } from '@shardtool/base';
+/** How batches are mixed: the option `mix`, and what is drawn for a batch. */
+import { didYouMean, OptionError } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import type { Rect } from '../codec/codec.js';
 import type { Size } from './crops.js';
 import { beta } from './distributions.js';
-import { drawOne, integerBelow, type Random } from './random.js';
+import { drawOne, integerBelow, KeyedRandom, type Random } from './random.js';
 
-/** One way to mix the images of a batch. `alpha` is the parameter of the Beta distribution of the weight. Default: 1, uniform. */
-export interface MixInput {
+/** Soft labels of a mix. Without `numClasses` there are none. */
+interface SoftLabelsInput {
+  /** Number of classes: `batch.softLabels` is then [n, numClasses]. */
+  readonly numClasses?: number;
+  /** Share of each label that all classes get in equal parts. Default: 0; for timmMixup 0.1, as in timm. */
+  readonly labelSmoothing?: number;
+}
+
+/** Mixes each image with the one before it. `alpha` is the parameter of the Beta distribution of the weight. Default: 1, uniform. */
+interface PlainMixInput extends SoftLabelsInput {
   readonly name: 'mixup' | 'cutmix';
   readonly alpha?: number;
 }
 
-/** A function, so that decode workers, which only draw, start faster without zod. */
-const mixSchema = () =>
-  z.strictObject({ name: z.enum(['mixup', 'cutmix']), alpha: z.number().positive().max(1000).default(1) });
-type Mix = z.output<ReturnType<typeof mixSchema>>;
+/** Mixup and cutmix as timm's class Mixup: row i is mixed with row n - 1 - i. Names and defaults are those of timm. */
+interface TimmMixInput extends SoftLabelsInput {
+  readonly name: 'timmMixup';
+  /** Parameter of mixup's Beta distribution. 0: no mixup. Default: 1. */
+  readonly mixupAlpha?: number;
+  /** Parameter of cutmix's Beta distribution. 0: no cutmix. Default: 0. */
+  readonly cutmixAlpha?: number;
+  /** Range of the rectangle's sides as parts of the image's. Cutmix draws from it instead of using a Beta distribution. */
+  readonly cutmixMinmax?: readonly [number, number];
+  /** Probability of mixing, for a batch or a row. Default: 1. */
+  readonly prob?: number;
+  /** Probability of cutmix, if there are both. Default: 0.5. */
+  readonly switchProb?: number;
+  /** Whether a batch, a pair of rows or each row draws its own mix. Default: batch. */
+  readonly mode?: 'batch' | 'pair' | 'elem';
+  /** The weight of cutmix is the share of the area that remains after the rectangle was clipped. Default: true. */
+  readonly correctLam?: boolean;
+}
+
+/** One way to mix the images of a batch. */
+export type MixInput = PlainMixInput | TimmMixInput;
+
+const ALPHA_MAX = 1000;
+
+/** Functions, so that decode workers, which only draw, start faster without zod. */
+const softLabels = (smoothing: number) => ({
+  numClasses: z.number().int().min(1).max(1_000_000).optional(),
+  labelSmoothing: z.number().min(0).max(1).default(smoothing),
+});
+const schemas = {
+  plain: () =>
+    z.strictObject({
+      name: z.enum(['mixup', 'cutmix']),
+      alpha: z.number().positive().max(ALPHA_MAX).default(1),
+      ...softLabels(0),
+    }),
+  timm: () =>
+    z
+      .strictObject({
+        name: z.literal('timmMixup'),
+        mixupAlpha: z.number().min(0).max(ALPHA_MAX).default(1),
+        cutmixAlpha: z.number().min(0).max(ALPHA_MAX).default(0),
+        cutmixMinmax: z.tuple([z.number().min(0).max(1), z.number().min(0).max(1)]).optional(),
+        prob: z.number().min(0).max(1).default(1),
+        switchProb: z.number().min(0).max(1).default(0.5),
+        mode: z.enum(['batch', 'pair', 'elem']).default('batch'),
+        correctLam: z.boolean().default(true),
+        ...softLabels(0.1),
+      })
+      // timm sets cutmix's alpha to 1 if there is a range.
+      .transform((mix) => (mix.cutmixMinmax === undefined ? mix : { ...mix, cutmixAlpha: 1 }))
+      .refine((mix) => mix.mixupAlpha > 0 || mix.cutmixAlpha > 0, {
+        path: ['mixupAlpha'],
+        message: 'is 0, and so is cutmixAlpha: set one of them, or cutmixMinmax',
+      })
+      .refine(({ cutmixMinmax: range }) => range === undefined || range[0] < range[1], {
+        path: ['cutmixMinmax'],
+        message: 'must have the smaller value first',
+      }),
+};
+type PlainMix = z.output<ReturnType<typeof schemas.plain>>;
+export type TimmMix = z.output<ReturnType<typeof schemas.timm>>;
+type Mix = PlainMix | TimmMix;
 /** The mixes of a loader. If there are several, each batch uses one of them. */
 export type Mixes = readonly Mix[];
+
+const NAMES = ['mixup', 'cutmix', 'timmMixup'] as const;
+const EXPECTED =
+  "Expected { name: 'mixup' or 'cutmix', alpha }, { name: 'timmMixup', mixupAlpha, cutmixAlpha, cutmixMinmax, prob, switchProb, mode, correctLam }, each also with numClasses and labelSmoothing, or a list of these.";
 
 /** Checks the option `mix` and fills in defaults. Throws {@link OptionError}. */
 export function checkMix(input: MixInput | readonly MixInput[] | undefined): Mixes {
   if (input === undefined) return [];
-  return (Array.isArray(input) ? input : [input]).map((mix) =>
-    parseShape(mixSchema(), mix, ({ where, what }) => {
-      const message = `The loader's option mix is invalid (${where || 'it'} ${what}). Expected { name: 'mixup' or 'cutmix', alpha }, or a list of these.`;
-      return new OptionError({}, message);
-    }),
-  );
+  const mixes = (Array.isArray(input) ? input : [input]).map(checkOne);
+  const [first] = mixes;
+  if (mixes.some(({ numClasses }) => numClasses !== first!.numClasses)) {
+    throw new OptionError({}, 'The mixes of the option mix have different numClasses: set the same for all.');
+  }
+  return mixes;
 }
 
-/** How a batch is mixed. Image i keeps `weight` of itself and gets the rest from image i - 1; the first image from the last. */
-export interface DrawnMix {
+function checkOne(given: unknown): Mix {
+  const mix = withKnownName(given);
+  const schema = (mix as { name?: unknown } | null)?.name === 'timmMixup' ? schemas.timm() : schemas.plain();
+  return parseShape(schema as unknown as z.ZodType<Mix>, mix, ({ where, what }) => {
+    const name = (mix as { name?: unknown } | null)?.name;
+    const hint = where === 'name' && typeof name === 'string' ? didYouMean(name, NAMES) : '';
+    return new OptionError({}, `The loader's option mix is invalid (${where || 'it'} ${what}${hint}). ${EXPECTED}`);
+  });
+}
+
+/** The mix with the names of this file for those of Python and timm: timm_mixup, Mixup, mixup_alpha. */
+function withKnownName(given: unknown): unknown {
+  if (typeof given !== 'object' || given === null) return given;
+  const camel = (key: string) => key.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  const mix = Object.fromEntries(Object.entries(given).map(([key, value]) => [camel(key), value]));
+  return typeof mix.name === 'string' ? { ...mix, name: camel(mix.name) } : mix;
+}
+
+/** How one row is mixed. */
+export interface RowMix {
   readonly name: 'mixup' | 'cutmix';
-  /** Weight of each row's own label. The label of the row before has 1 - weight. */
+  /** Weight of the row's own label. The label of the other row has 1 - weight. */
   readonly weight: number;
-  /** The rectangle that cutmix takes from the image before. Null for mixup. */
+  /** The rectangle that cutmix takes from the other image. Null for mixup. */
   readonly rect: Rect | null;
 }
 
-/** Draws how to mix a batch. Order of random numbers: the choice, if there are several mixes; the weight; for cutmix the center of the rectangle. */
-export function drawMix(mixes: Mixes, { width, height }: Size, random: Random): DrawnMix | null {
+/** Which other row each row is mixed with: the one before it (the first with the last), or the one at the same distance from the end. */
+export type MixPartner = 'previous' | 'mirrored';
+
+/** The row that row `row` of `rows` is mixed with. */
+export function otherRow(partner: MixPartner, row: number, rows: number): number {
+  return partner === 'previous' ? (row + rows - 1) % rows : rows - 1 - row;
+}
+
+/** Which rows a mix of this name takes. */
+export function partnerOf({ name }: Pick<Mix, 'name'>): MixPartner {
+  return name === 'timmMixup' ? 'mirrored' : 'previous';
+}
+
+/** How a batch is mixed. */
+export interface DrawnMix {
+  /** Index of the mix in the list of the loader. */
+  readonly index: number;
+  readonly partner: MixPartner;
+  /** One for each row. */
+  readonly rows: readonly RowMix[];
+}
+
+/**
+ * Draws how to mix a batch of `rows` images. Order of random numbers: the choice, if there are several mixes; the weight; for cutmix the
+ * center of the rectangle. timmMixup: see {@link drawTimmMix}.
+ */
+export function drawMix(mixes: Mixes, size: Size, rows: number, random: Random): DrawnMix | null {
   if (mixes.length === 0) return null;
-  const { name, alpha } = mixes.length === 1 ? mixes[0]! : drawOne(mixes, random);
+  const mix = mixes.length === 1 ? mixes[0]! : drawOne(mixes, random);
+  const index = mixes.indexOf(mix);
+  const partner = partnerOf(mix);
+  if (mix.name === 'timmMixup') {
+    // A mix for each row takes more numbers than a batch has.
+    const more = new KeyedRandom(random.next(), random.next());
+    return { index, partner, rows: drawTimmMix(mix, size, rows, more) };
+  }
+  const row = drawPlainMix(mix, size, random);
+  return { index, partner, rows: Array<RowMix>(rows).fill(row) };
+}
+
+function drawPlainMix({ name, alpha }: PlainMix, { width, height }: Size, random: Random): RowMix {
   const weight = beta(alpha, random);
   if (name === 'mixup') return { name, weight, rect: null };
   // v2.CutMix `make_params`: a rectangle with the remaining share of the area, clipped at the edges.
@@ -58,4 +185,61 @@ export function drawMix(mixes: Mixes, { width, height }: Size, random: Random): 
     height: Math.min(height, centerY + halfHeight) - y,
   };
   return { name, weight: 1 - (rect.width * rect.height) / (width * height), rect };
+}
+
+/** Draws one mix for the batch, for each pair of rows, or for each row (timm 1.0, data/mixup.py). */
+export function drawTimmMix(mix: TimmMix, size: Size, rows: number, random: Random): RowMix[] {
+  if (mix.mode === 'batch') return Array<RowMix>(rows).fill(drawTimmRow(mix, size, random));
+  if (mix.mode === 'elem') return Array.from({ length: rows }, () => drawTimmRow(mix, size, random));
+  const half = Array.from({ length: rows >> 1 }, () => drawTimmRow(mix, size, random));
+  // A row in the middle has no other row.
+  const middle = rows % 2 === 1 ? [UNMIXED] : [];
+  return [...half, ...middle, ...half.toReversed()];
+}
+
+const UNMIXED: RowMix = { name: 'mixup', weight: 1, rect: null };
+
+/**
+ * Draws one mix. Order of random numbers: whether to mix; whether it is cutmix, if there are both; the weight; for cutmix the rectangle: y
+ * and x of its center, or with `cutmixMinmax` its height, width, y and x.
+ */
+function drawTimmRow(mix: TimmMix, size: Size, random: Random): RowMix {
+  if (random.next() >= mix.prob) return UNMIXED;
+  const { mixupAlpha, cutmixAlpha, cutmixMinmax, switchProb, correctLam } = mix;
+  const isCutmix = cutmixAlpha > 0 && (mixupAlpha === 0 || random.next() < switchProb);
+  const weight = beta(isCutmix ? cutmixAlpha : mixupAlpha, random);
+  if (weight === 1) return UNMIXED;
+  if (!isCutmix) return { name: 'mixup', weight, rect: null };
+  const rect = cutmixMinmax === undefined ? squareRect(size, weight, random) : rangeRect(size, cutmixMinmax, random);
+  const remaining = 1 - (rect.width * rect.height) / (size.width * size.height);
+  return { name: 'cutmix', weight: correctLam || cutmixMinmax !== undefined ? remaining : weight, rect };
+}
+
+/** timm's `rand_bbox`: a rectangle with the image's aspect ratio and the share 1 - weight of its area, clipped at the edges. */
+function squareRect({ width, height }: Size, weight: number, random: Random): Rect {
+  const ratio = Math.sqrt(1 - weight);
+  const [cutHeight, cutWidth] = [Math.trunc(height * ratio), Math.trunc(width * ratio)];
+  const centerY = integerBelow(height, random);
+  const centerX = integerBelow(width, random);
+  const y = Math.max(0, centerY - (cutHeight >> 1));
+  const x = Math.max(0, centerX - (cutWidth >> 1));
+  return {
+    x,
+    y,
+    width: Math.min(width, centerX + ((cutWidth + 1) >> 1)) - x,
+    height: Math.min(height, centerY + ((cutHeight + 1) >> 1)) - y,
+  };
+}
+
+/** timm's `rand_bbox_minmax`. Where its range of sides has no whole number, the lower limit is used. */
+function rangeRect({ width, height }: Size, [low, high]: readonly [number, number], random: Random): Rect {
+  const side = (length: number) => {
+    const least = Math.trunc(length * low);
+    return least + integerBelow(Math.max(1, Math.trunc(length * high) - least), random);
+  };
+  const cutHeight = side(height);
+  const cutWidth = side(width);
+  const y = integerBelow(height - cutHeight + 1, random);
+  const x = integerBelow(width - cutWidth + 1, random);
+  return { x, y, width: cutWidth, height: cutHeight };
 }

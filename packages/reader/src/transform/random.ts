@@ -33,6 +33,24 @@ export function shuffled<const List extends readonly unknown[]>(
   return order as { [Index in keyof List]: List[number] };
 }
 
+/** Any number of random numbers for one key of two random numbers: the words of Philox4x32-10 with counters from 0. */
+export class KeyedRandom implements Random {
+  readonly #words = new Uint32Array(4);
+  readonly #key: readonly [number, number];
+  #at = 0;
+
+  constructor(first: number, second: number) {
+    this.#key = [(first * 2 ** 32) | 0, (second * 2 ** 32) | 0];
+  }
+
+  next(): number {
+    const word = this.#at & 3;
+    if (word === 0) philox((this.#at >>> 2) | 0, 0, 0, 0, ...this.#key, this.#words);
+    this.#at++;
+    return this.#words[word]! * 2 ** -32;
+  }
+}
+
 /** The first random number of a sample that each use takes. Uses of a whole batch take the numbers of its first sample. */
 export const FIRST_NUMBER = {
   transform: 0,

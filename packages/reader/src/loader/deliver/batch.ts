@@ -10,13 +10,21 @@ export interface ImageArray {
   readonly width: number;
 }
 
-/** Row i is `weight` of its own image and label, and 1 - weight of those of the row before (of the last row, for the first). */
+/**
+ * How a batch was mixed: each row is `weight` of its own image and label, and 1 - weight of those of another row. With mixup and cutmix
+ * that is the row before, for the first row the last one. With timmMixup it is row n - 1 - i.
+ */
 export interface BatchMix {
-  readonly name: 'mixup' | 'cutmix';
-  /** 0 to 1. */
+  readonly name: 'mixup' | 'cutmix' | 'timmMixup';
+  /** Weight of the first row, 0 to 1. All rows have the same, except with the modes pair and elem of timmMixup. */
   readonly weight: number;
-  /** Class numbers of the rows before, int32 [n]. */
+  /** Weight of each row, float64 [n]. */
+  readonly weights: Float64Array;
+  /** Class numbers of the other rows, int32 [n]. */
   readonly otherLabels: Int32Array;
+  /** Number of classes of {@link Batch.softLabels}. Null: it is not set. */
+  readonly numClasses: number | null;
+  readonly labelSmoothing: number;
 }
 
 /** The views of one group. */
@@ -81,6 +89,8 @@ export interface Batch<Content extends BatchContent = BatchContent> extends Obje
   readonly crop: BatchCrop | null;
   /** How the images were mixed, with the option `mix`; else null. */
   readonly mix: BatchMix | null;
+  /** With `numClasses` of the option `mix`: the share of each class, float32 [n, numClasses]; else null. */
+  readonly softLabels: Float32Array | null;
   /** 0 marks a row that does not count: a repeated one of a padded last batch, or a bad sample that was skipped. */
   readonly valid: Uint8Array;
   /** Index of each sample in its dataset. */

@@ -2,7 +2,9 @@ import { nameTable } from '@shardtool/format';
 import type { CheckedAnnotations } from '../../annotations/options.js';
 import { layOutRecord, NO_OBJECTS, readRecords } from '../../annotations/record.js';
 import type { Size } from '../../transform/crops.js';
+import { type Mixes, otherRow, partnerOf } from '../../transform/mix.js';
 import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
+import { softLabels } from '../../transform/soft-labels.js';
 import type { Dtype } from '../../transform/values.js';
 import { readDraws } from '../../views/read-draws.js';
 import type { ViewLayout } from '../../views/slot-layout.js';
@@ -10,7 +12,7 @@ import { keyOf, locate, placeOf } from '../read/block.js';
 import { keptImageColumn } from '../read/readers/image-column.js';
 import type { ExtraField } from '../ring/extra-fields.js';
 import type { Engine } from '../work/engine.js';
-import type { Batch, ViewArrays } from './batch.js';
+import type { Batch, BatchMix, ViewArrays } from './batch.js';
 import type { PendingBatch } from './pending-batch.js';
 
 /** What the images of a batch are: pixels of one shape, a list, or encoded bytes. */
@@ -37,6 +39,8 @@ export interface FinishedBatchOptions {
   readonly whole: boolean;
   /** Arrays over shared memory are copied, and so the consumer's own. */
   readonly copies: boolean;
+  /** The ways to mix batches. */
+  readonly mixes: Mixes;
   readonly isMixture: boolean;
   /** The seed of each dataset. */
   readonly seeds: readonly number[];
@@ -52,9 +56,10 @@ export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptio
       ? (firstView(views) ?? owned(engine.slotBytes(pending.slot, rows, pending.bucket), options))
       : null;
   if (options.whole) pending.labels.set(engine.facts.labels(pending.slot, rows));
-  const mix = options.whole ? engine.facts.mix(pending.slot) : null;
+  const mix = options.whole ? mixOf(pending, options) : null;
   let keys: readonly string[] | undefined;
   let rowSeeds: Uint32Array | undefined;
+  let soft: Float32Array | undefined;
   let released = false;
   return {
     epoch: pending.epoch,
@@ -70,7 +75,15 @@ export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptio
     encoded: output.kind === 'raw' ? encodedImages(pending, options) : null,
     labels: pending.labels,
     crop: engine.facts.shown(pending.slot, rows),
-    mix: mix && { name: mix.name, weight: mix.weight, otherLabels: rolled(pending.labels) },
+    mix,
+    get softLabels() {
+      if (mix === null || mix.numClasses === null) return null;
+      soft ??= softLabels(
+        { labels: pending.labels, valid: pending.valid, ...mix },
+        { ...mix, numClasses: mix.numClasses },
+      );
+      return soft;
+    },
     valid: pending.valid,
     indices: pending.numbers,
     datasetIndex: options.isMixture ? pending.sources : null,
@@ -187,9 +200,15 @@ function encodedImages(pending: PendingBatch, options: FinishedBatchOptions): Ui
   });
 }
 
-/** The labels of the rows before: the first row's is the last one. */
-function rolled(labels: Int32Array): Int32Array {
-  return labels.map((_, row) => labels.at(row - 1)!);
+/** How the batch was mixed. Null: it was not. */
+function mixOf({ slot, rows, labels }: PendingBatch, { engine, mixes }: FinishedBatchOptions): BatchMix | null {
+  const fact = engine.facts.mix(slot, rows);
+  if (fact === null) return null;
+  const mix = mixes[fact.index]!;
+  const partner = partnerOf(mix);
+  const otherLabels = labels.map((_, row) => labels[otherRow(partner, row, rows)]!);
+  const { name, numClasses = null, labelSmoothing } = mix;
+  return { name, weight: fact.weights[0]!, weights: fact.weights, otherLabels, numClasses, labelSmoothing };
 }
 
 function owned(bytes: Uint8Array, { copies }: FinishedBatchOptions): Uint8Array {

@@ -37,7 +37,7 @@ export class Iteration {
 
   constructor(options: IterationOptions) {
     const { engine, output, statistics, onBad, reuse, origin, shardName } = options;
-    const { whole, image, extraFields, annotations, fields } = output;
+    const { whole, mixes, image, extraFields, annotations, fields } = output;
     this.#options = options;
     const delivery = new Delivery({
       engine,
@@ -54,6 +54,7 @@ export class Iteration {
       annotations,
       whole,
       copies: reuse === false,
+      mixes,
       isMixture: origin.sourceOfShard !== null,
       seeds: origin.seeds,
     };

@@ -9,6 +9,8 @@ import { layOut } from './fields.js';
 export interface BatchFactsBuffers {
   readonly labels: SharedArrayBuffer;
   readonly facts: SharedArrayBuffer;
+  /** How much of itself each row of a mixed batch keeps. */
+  readonly weights: SharedArrayBuffer;
   /** Which part of its image each row shows; of no length where that is not asked for. */
   readonly shown: SharedArrayBuffer;
 }
@@ -21,20 +23,19 @@ export interface FirstSample {
   readonly source: number;
 }
 
-/** How a batch was mixed, for those who look at its labels. */
-export type MixFact = Pick<DrawnMix, 'name' | 'weight'>;
-
-/** By number: 0 is a batch that was not mixed. */
-const MIXES = [null, 'mixup', 'cutmix'] as const;
+/** How a batch was mixed, for those who look at its labels: by which mix of the loader, and the weight of each row's own label. */
+export interface MixFact {
+  readonly index: number;
+  readonly weights: Float64Array;
+}
 
 /** How the facts of a slot lie: one entry a field. */
-const { places, bytes: FACT_BYTES } = layOut<keyof FirstSample | 'mix' | 'mixWeight'>({
+const { places, bytes: FACT_BYTES } = layOut<keyof FirstSample | 'mix'>({
   epoch: 'float64',
   number: 'float64',
   occurrence: 'float64',
   source: 'float64',
   mix: 'float64',
-  mixWeight: 'float64',
 });
 const FACT_NUMBERS = FACT_BYTES / 8;
 /** Of a row: height and width of the image, of it resized, and where the row begins there. */
@@ -54,6 +55,7 @@ export class BatchFacts {
   readonly buffers: BatchFactsBuffers;
   readonly #labels: Int32Array;
   readonly #facts: Float64Array;
+  readonly #weights: Float64Array;
   readonly #shown: Int32Array;
   readonly #rows: number;
 
@@ -69,10 +71,12 @@ export class BatchFacts {
     this.buffers = buffers ?? {
       labels: new SharedArrayBuffer(slots * rows * 4),
       facts: new SharedArrayBuffer(slots * FACT_BYTES),
+      weights: new SharedArrayBuffer(slots * rows * 8),
       shown: new SharedArrayBuffer(showsParts ? slots * rows * SHOWN_NUMBERS * 4 : 0),
     };
     this.#labels = new Int32Array(this.buffers.labels);
     this.#facts = new Float64Array(this.buffers.facts);
+    this.#weights = new Float64Array(this.buffers.weights);
     this.#shown = new Int32Array(this.buffers.shown);
     this.#rows = rows;
   }
@@ -130,16 +134,18 @@ export class BatchFacts {
     return { originalSize: of(0), resizedSize: of(2), topLeft: of(4) };
   }
 
-  /** Of a batch that has been worked on as a whole. */
-  mix(slot: number): MixFact | null {
-    const at = slot * FACT_NUMBERS;
-    const name = MIXES[this.#facts[at + places.mix]!] ?? null;
-    return name && { name, weight: this.#facts[at + places.mixWeight]! };
+  /** Of a batch that has been worked on as a whole: a copy. Null if it was not mixed. */
+  mix(slot: number, rows: number): MixFact | null {
+    const index = this.#facts[slot * FACT_NUMBERS + places.mix]! - 1;
+    if (index < 0) return null;
+    return { index, weights: this.#weights.slice(slot * this.#rows, slot * this.#rows + rows) };
   }
 
-  setMix(slot: number, mix: MixFact | null): void {
-    const at = slot * FACT_NUMBERS;
-    this.#facts[at + places.mix] = MIXES.indexOf(mix?.name ?? null);
-    this.#facts[at + places.mixWeight] = mix?.weight ?? 1;
+  setMix(slot: number, mix: DrawnMix | null): void {
+    // 0 is a batch that was not mixed.
+    this.#facts[slot * FACT_NUMBERS + places.mix] = mix === null ? 0 : mix.index + 1;
+    mix?.rows.forEach(({ weight }, row) => {
+      this.#weights[slot * this.#rows + row] = weight;
+    });
   }
 }

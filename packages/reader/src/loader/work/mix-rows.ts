@@ -1,6 +1,6 @@
 import type { EffectKernels } from '../../kernels/effects.js';
 import type { Size } from '../../transform/crops.js';
-import type { DrawnMix } from '../../transform/mix.js';
+import type { DrawnMix, RowMix } from '../../transform/mix.js';
 import type { CompiledTransform } from '../../transform/transform.js';
 import { valueBytes } from '../../transform/values.js';
 
@@ -10,32 +10,54 @@ export interface BatchImages extends Size {
   readonly rows: number;
 }
 
-/** Mixes every row with the one before it, the first with the last. `spare` has room for a row. */
+/** Mixes rows with each other, in place. `spare` has room for a row. */
 export function mixRows(
   kernels: EffectKernels,
-  { name, weight, rect }: DrawnMix,
+  { partner, rows: drawn }: DrawnMix,
   images: BatchImages,
-  { dtype, layout }: Pick<CompiledTransform, 'dtype' | 'layout'>,
+  format: Pick<CompiledTransform, 'dtype' | 'layout'>,
   spare: number,
 ): void {
   const { address, rows, width, height } = images;
+  const rowBytes = width * height * 3 * valueBytes(format.dtype);
+  const at = (row: number) => address + row * rowBytes;
+  const mix = (row: number, other: number) => mixRow(kernels, drawn[row]!, images, format, at(row), other);
+  const keep = (row: number) => kernels.copyRows(spare, at(row), rowBytes, 1, rowBytes);
+  if (partner === 'previous') {
+    keep(rows - 1);
+    for (let row = rows - 1; row > 0; row--) mix(row, at(row - 1));
+    mix(0, spare);
+    return;
+  }
+  for (let row = 0; row < rows >> 1; row++) {
+    const other = rows - 1 - row;
+    keep(row);
+    mix(row, at(other));
+    mix(other, spare);
+  }
+}
+
+/** Mixes the row at `target` with the one at `other`. */
+function mixRow(
+  kernels: EffectKernels,
+  { name, weight, rect }: RowMix,
+  { width, height }: Size,
+  { dtype, layout }: Pick<CompiledTransform, 'dtype' | 'layout'>,
+  target: number,
+  other: number,
+): void {
   const bytes = valueBytes(dtype);
-  const rowBytes = width * height * 3 * bytes;
-  kernels.copyRows(spare, address + (rows - 1) * rowBytes, rowBytes, 1, rowBytes);
-  for (let row = rows - 1; row >= 0; row--) {
-    const target = address + row * rowBytes;
-    const other = row > 0 ? target - rowBytes : spare;
-    if (name === 'mixup') {
-      if (dtype === 'uint8') kernels.mixBytes(target, other, rowBytes, weight);
-      else kernels.mixFloats(target, other, rowBytes, weight);
-      continue;
-    }
-    if (rect === null) continue;
-    const planes = layout === 'nchw' ? 3 : 1;
-    const pixelBytes = layout === 'nchw' ? bytes : 3 * bytes;
-    for (let plane = 0; plane < planes; plane++) {
-      const at = (plane * width * height + rect.y * width + rect.x) * pixelBytes;
-      kernels.copyRows(target + at, other + at, width * pixelBytes, rect.height, rect.width * pixelBytes);
-    }
+  if (name === 'mixup') {
+    if (weight === 1) return;
+    if (dtype === 'uint8') kernels.mixBytes(target, other, width * height * 3, weight);
+    else kernels.mixFloats(target, other, width * height * 3 * bytes, weight);
+    return;
+  }
+  if (rect === null) return;
+  const planes = layout === 'nchw' ? 3 : 1;
+  const pixelBytes = layout === 'nchw' ? bytes : 3 * bytes;
+  for (let plane = 0; plane < planes; plane++) {
+    const at = (plane * width * height + rect.y * width + rect.x) * pixelBytes;
+    kernels.copyRows(target + at, other + at, width * pixelBytes, rect.height, rect.width * pixelBytes);
   }
 }

@@ -143,7 +143,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
         FIRST_NUMBER.mix,
       );
       const size = sizeOf(bucket);
-      const mix = drawMix(data.mixes, size, random);
+      const mix = drawMix(data.mixes, size, rows, random);
       facts.setMix(slot, mix);
       if (mix !== null) mixRows(kernels, mix, { address, rows, ...size }, transform, decoder.spare(rowBytes.image));
     },
