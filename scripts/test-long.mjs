@@ -6,7 +6,7 @@
  *   npm run test:long -- --seed 7 --times 50 random    one step, with the cases of a run before; what is random, 50 times as often
  *
  * SHARDTOOL_PYTHON and SHARDTOOL_TORCH_PYTHON name the Pythons; default: those that .ci/run makes. SHARDTOOL_TORCH2_PYTHON names one
- * with torch 2, torchdata, numpy and pytest (.venv-torch2), best with accelerate, transformers and lightning, SHARDTOOL_REFEREES
+ * with python/tests/frameworks-requirements.txt (.venv-torch2), SHARDTOOL_REFEREES
  * (paths, with ":" between them) those with datasets, tensorflow, h5py, mosaicml-streaming and litdata: what none of them has is skipped. Each step's row in docs/long-tests.md is written anew.
  */
 import { spawnSync } from 'node:child_process';
@@ -89,11 +89,13 @@ const STEPS = {
     command: [torchPython, '-m', 'pytest', '-q', 'python', '-m', 'long'],
   },
   torch2: {
-    what: 'DataLoader and StatefulDataLoader of torch 2; Accelerate, transformers and Lightning; transforms of torchvision v2, timm and open_clip',
+    what: 'torch 2 with its DataLoaders; training frameworks, their examples; transforms of other libraries',
     command: [
       torch2Python,
-      ...['-m', 'pytest', '-q', 'python/tests/test_torch_dataset.py', 'python/tests/test_frameworks.py'],
-      'python/tests/test_foreign_transforms.py',
+      ...['-m', 'pytest', '-q'],
+      ...['torch_dataset', 'frameworks', 'adapters', 'framework_examples', 'timm_scripts', 'foreign_transforms'].map(
+        (name) => `python/tests/test_${name}.py`,
+      ),
     ],
     environment: { SHARDTOOL_REQUIRE_TORCHDATA: '1' },
   },

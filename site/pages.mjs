@@ -29,6 +29,13 @@ export const PARTS = {
     'docs/python-transform.md',
     'packages/cuda/README.md',
   ],
+  'Use with': [
+    'docs/use-with-accelerate.md',
+    'docs/use-with-transformers.md',
+    'docs/use-with-lightning.md',
+    'docs/use-with-timm.md',
+    'docs/use-with-others.md',
+  ],
   'Coming from': [
     'docs/from-pytorch.md',
     'docs/from-ffcv.md',

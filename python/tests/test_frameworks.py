@@ -4,23 +4,13 @@ Each image has the number of its sample in its pixels, in each channel another w
 frameworks need torch 2: `npm run test:long torch2` has them.
 """
 
-import importlib.util
-import json
-import os
-import subprocess
-import sys
-
 import pytest
+from frameworks import needs, run_program
 from PIL import Image
 
-from datasets import CHECKOUT, pack
+from datasets import pack
 
 SAMPLES = 50
-
-
-def needs(*names):
-    missing = [name for name in names if importlib.util.find_spec(name) is None]
-    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -60,19 +50,7 @@ def save(rank):
 
 def run(program, place, folder, options=(), ranks=None, environment=()):
     """What each rank has seen: lists of epoch and sample numbers, a batch each. `ranks` are started by torchrun."""
-    script = folder / "program.py"
-    script.write_text(HEAD + program)
-    launcher = [] if ranks is None else ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={ranks}"]
-    done = subprocess.run(
-        [sys.executable, *launcher, str(script), str(place), str(folder), json.dumps(dict(options))],
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT / "python" / "src"), "OMP_NUM_THREADS": "1", **dict(environment)},
-        capture_output=True,
-        text=True,
-        timeout=160,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr + done.stdout
-    return [json.loads(file.read_text()) for file in sorted(folder.glob("seen-*.json"))]
+    return run_program(HEAD + program, place, folder, options, ranks, environment)
 
 
 def assert_each_comes_once(ranks, epochs=2, samples=SAMPLES):

@@ -14,7 +14,7 @@ from .attributes import KnownAttributes
 from .batch import Array, Batch, Images
 from .errors import OptionError, warn
 from .loader import Loader
-from .wrappers import Share, options_of_share, share_of_caller
+from .wrappers import Share, looping_caller, options_of_share, share_of_caller, skipping_caller
 
 
 class WholeBatch(Generic[Array, Images]):
@@ -132,6 +132,8 @@ class ShardDataset(KnownAttributes, IterableDataset[WholeBatch[Array, Images]], 
         self._owner = os.getpid()
         self._loader: Loader[Array, Images] = self._make()
         self._loader._take_up, self._loader._epoch = take_up, epoch
+        #: A state was loaded with which no loop has begun yet.
+        self._is_resumed = False
 
     @property
     def loader(self) -> Loader[Array, Images]:
@@ -150,6 +152,13 @@ class ShardDataset(KnownAttributes, IterableDataset[WholeBatch[Array, Images]], 
     def __iter__(self) -> Iterator[WholeBatch[Array, Images]]:
         if get_worker_info() is not None:  # type: ignore[no-untyped-call, unused-ignore]
             raise OptionError("The loader has workers of its own: use num_workers=0 in the DataLoader around it.")
+        is_resumed, self._is_resumed = self._is_resumed, False
+        if is_resumed and skipping_caller(self) is not None:
+            raise OptionError(
+                "A state was loaded into this dataset, which continues behind the batches of that state, and "
+                "skip_first_batches would drop as many once more: leave out one of the two. shardtool.accelerate does "
+                "both."
+            )
         share = share_of_caller(self, is_loop=True)
         if share is not None and share.is_sent:
             self._check_tensors()
@@ -187,13 +196,19 @@ class ShardDataset(KnownAttributes, IterableDataset[WholeBatch[Array, Images]], 
 
     def set_epoch(self, epoch: int) -> None:
         share_of_caller(self)
-        self.loader.set_epoch(epoch)
+        wrapper = looping_caller(self) if self._is_resumed else None
+        if wrapper is None:
+            self.loader.set_epoch(epoch)
+        else:
+            # Accelerate counts its own loops, from 0 on: the epoch of the loaded state stays.
+            wrapper.iteration = self.loader.info()["epoch"]
 
     def state_dict(self) -> Dict[str, Any]:
         return self.loader.state_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         self.loader.load_state_dict(state_dict)
+        self._is_resumed = True
 
     def close(self) -> None:
         self.loader.close()

@@ -22,6 +22,9 @@ _SHARDS = (
     ("accelerate.data_loader", "IterableDatasetShard"),
     ("transformers.trainer_pt_utils", "IterableDatasetShard"),
 )
+_LOOPING = tuple(
+    ("accelerate.data_loader", name) for name in ("SkipDataLoader", "DataLoaderShard", "DataLoaderDispatcher")
+)
 
 
 class Share(NamedTuple):
@@ -53,6 +56,25 @@ def share_of_caller(dataset: Any, is_loop: bool = False) -> Optional[Share]:
     return None
 
 
+def skipping_caller(dataset: Any) -> Any:
+    """The object that ``accelerate.skip_first_batches`` made of this dataset and that is beginning to loop, or None."""
+    wrapper = looping_caller(dataset)
+    return wrapper if wrapper is not None and getattr(wrapper, "skip_batches", 0) > 0 else None
+
+
+def looping_caller(dataset: Any) -> Any:
+    """Accelerate's wrapper of a DataLoader of this dataset that is beginning to loop, or None."""
+    classes = _classes(_LOOPING)
+    if not classes:
+        return None
+    for caller, name in _calls():
+        if isinstance(caller, classes) and name == "__iter__":
+            read = caller.base_dataloader.dataset
+            if read is dataset or getattr(read, "dataset", None) is dataset:
+                return caller
+    return None
+
+
 def _classes(names: Tuple[Tuple[str, str], ...]) -> Any:
     """Those of the classes whose modules the program has imported."""
     found = (getattr(sys.modules.get(module), name, None) for module, name in names)
@@ -61,10 +83,15 @@ def _classes(names: Tuple[Tuple[str, str], ...]) -> Any:
 
 def _callers() -> Iterator[Any]:
     """The objects whose methods are being called, the innermost first."""
+    return (caller for caller, _ in _calls())
+
+
+def _calls() -> Iterator[Tuple[Any, str]]:
+    """The same with the names of the methods."""
     frame = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_argcount > 0 and frame.f_code.co_varnames[0] == "self":
-            yield frame.f_locals.get("self")
+            yield frame.f_locals.get("self"), frame.f_code.co_name
         frame = frame.f_back  # type: ignore[assignment]
 
 

@@ -1,0 +1,139 @@
+"""Batches for the Trainer of Hugging Face's transformers: each process reads its own part, and resuming is exact.
+
+trainer = shardtool.transformers.ShardTrainer(
+    model, args,
+    train_dataset=shardtool.iterable_dataset("shards/train", transform=transform, seed=42),
+    eval_dataset=shardtool.iterable_dataset("shards/val", transform=eval_transform, shuffle=False),
+)
+trainer.train(resume_from_checkpoint=...)
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from importlib import import_module
+from typing import Any, Dict, Optional, Tuple
+
+import torch
+
+from .accelerate import PreparedLoader
+from .errors import OptionError
+from .torch_dataset import ShardDataset
+
+_transformers: Any = import_module("transformers")
+_callbacks: Any = import_module("transformers.trainer_callback")
+
+#: Labels that losses of torch and metrics of transformers leave out.
+IGNORED_LABEL = -100
+
+
+class ShardTrainerMixin:
+    """For a Trainer of your own: ``class MyTrainer(ShardTrainerMixin, Trainer)``.
+
+    ``train_dataset`` and ``eval_dataset`` (or each of a dict of them) may be of ``shardtool.iterable_dataset(...)``.
+    Rows of a batch are those of ``per_device_train_batch_size`` and ``per_device_eval_batch_size``. The model gets
+    ``pixel_values`` and ``labels``; rows that only pad the end of an epoch have the label -100. With a
+    ``data_collator``, it gets what that makes of a whole batch (see :class:`shardtool.Batch`).
+
+    A checkpoint has the position of the loader. ``train(resume_from_checkpoint=...)`` continues with the next batch
+    without reading those before it, with any number of processes that makes batches of as many rows.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        #: By the dataset's id, rows and use; with the dataset, so that ids stay unique.
+        self._prepared_loaders: Dict[Tuple[int, int, bool], Tuple[Any, PreparedLoader]] = {}
+        super().__init__(*args, **kwargs)
+        self.add_callback(ShardState())  # type: ignore[attr-defined]
+
+    def get_train_dataloader(self) -> Any:
+        dataset = self.train_dataset  # type: ignore[attr-defined]
+        if not isinstance(dataset, ShardDataset):
+            return super().get_train_dataloader()  # type: ignore[misc]
+        return self._prepared(dataset, self._train_batch_size, is_training=True)  # type: ignore[attr-defined]
+
+    def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
+        dataset = self.eval_dataset if eval_dataset is None else eval_dataset  # type: ignore[attr-defined]
+        if isinstance(dataset, str):
+            dataset = self.eval_dataset[dataset]  # type: ignore[attr-defined]
+        if not isinstance(dataset, ShardDataset):
+            return super().get_eval_dataloader(eval_dataset)  # type: ignore[misc]
+        return self._prepared(dataset, self.args.eval_batch_size)  # type: ignore[attr-defined]
+
+    def get_test_dataloader(self, test_dataset: Any) -> Any:
+        if not isinstance(test_dataset, ShardDataset):
+            return super().get_test_dataloader(test_dataset)  # type: ignore[misc]
+        return self._prepared(test_dataset, self.args.eval_batch_size)  # type: ignore[attr-defined]
+
+    def _prepared(self, dataset: ShardDataset[Any, Any], rows: int, is_training: bool = False) -> PreparedLoader:
+        """The loader of a dataset. It stays for the next evaluation, and keeps its reader."""
+        args = self.args  # type: ignore[attr-defined]
+        accelerator = self.accelerator  # type: ignore[attr-defined]
+        key = (id(dataset), rows, is_training)
+        if key not in self._prepared_loaders:
+            options = dict(dataset._make.keywords)
+            _check_rows(options, rows, args.world_size, "train" if is_training else "eval")
+            options.pop("global_batch_size", None)
+            options["batch_size"] = rows * args.world_size if accelerator.split_batches else rows
+            if args.dataloader_drop_last:
+                options["last_batch"] = "drop"
+            make = functools.partial(dataset._make.func, *dataset._make.args, **options)
+            collator = self.data_collator  # type: ignore[attr-defined]
+            collate = for_model if collator is _transformers.default_data_collator else collator
+            self._prepared_loaders[key] = (dataset, PreparedLoader(accelerator, make, collate))
+            gather = accelerator.gather_for_metrics
+            if getattr(args, "eval_use_gather_object", False):
+                gather = functools.partial(gather, use_gather_object=True)
+            self.gather_function = gather
+        return self._prepared_loaders[key][1]
+
+
+class ShardTrainer(ShardTrainerMixin, _transformers.Trainer):  # type: ignore[misc]
+    """``transformers.Trainer`` for datasets of ``shardtool.iterable_dataset(...)``. See :class:`ShardTrainerMixin`."""
+
+
+def for_model(batch: Any) -> Dict[str, Any]:
+    """``pixel_values`` and ``labels`` of a batch, as models of transformers take them."""
+    labels = torch.where(batch.valid.to(batch.labels.device), batch.labels, IGNORED_LABEL)
+    return {"pixel_values": batch.images, "labels": labels}
+
+
+class ShardState(_callbacks.TrainerCallback, _callbacks.ExportableState):  # type: ignore[misc]
+    """Puts the loader's state into each checkpoint, and takes it from the one with which a training resumes."""
+
+    def __init__(self) -> None:
+        self._loader: Optional[PreparedLoader] = None
+
+    def state(self) -> Dict[str, Any]:
+        """For the file ``trainer_state.json`` of a checkpoint."""
+        return {"args": {}, "attributes": {"saved": None if self._loader is None else self._loader.state_dict()}}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, train_dataloader: Any = None, **more: Any) -> None:
+        self._loader = train_dataloader if isinstance(train_dataloader, PreparedLoader) else None
+        if self._loader is None or state.global_step == 0 or args.ignore_data_skip:
+            return
+        exported = state.stateful_callbacks.get("ShardState")
+        saved = exported["attributes"]["saved"] if isinstance(exported, dict) else None
+        updates = max(math.ceil(len(self._loader) / args.gradient_accumulation_steps), 1)
+        if saved is None:
+            # A checkpoint of another Trainer: the batches that it counted are skipped.
+            self._loader.set_epoch(state.global_step // updates)
+            return
+        rows = self._loader.global_batch_size
+        if saved.get("globalBatch", rows) != rows:
+            raise OptionError(
+                f"The checkpoint has batches of {saved['globalBatch']} rows over all processes, and this training has "
+                f"{rows}, so Trainer's count of steps does not fit: choose per_device_train_batch_size so that it "
+                f"makes {saved['globalBatch']} with {args.world_size} processes."
+            )
+        self._loader.load_state_dict(saved)
+
+
+def _check_rows(options: Dict[str, Any], rows: int, ranks: int, phase: str) -> None:
+    """Raises OptionError if the dataset was given other rows than the Trainer."""
+    for name, wanted in (("batch_size", rows), ("global_batch_size", rows * ranks)):
+        if options.get(name) not in (None, wanted):
+            raise OptionError(
+                f"The dataset was made with {name}={options[name]}, and Trainer has {rows} rows on each of {ranks} "
+                f"processes: leave out {name}, and set per_device_{phase}_batch_size."
+            )

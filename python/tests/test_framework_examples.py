@@ -1,0 +1,61 @@
+"""The examples for training frameworks run on the example photos, alone and with two processes, and resume."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from frameworks import needs
+
+from datasets import CHECKOUT
+
+EXAMPLES = CHECKOUT / "examples" / "frameworks"
+
+pytestmark = pytest.mark.time_limit(1200)
+
+
+def run(folder, script, *arguments, ranks=None, code=0):
+    """What an example prints."""
+    launcher = [] if ranks is None else ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={ranks}"]
+    done = subprocess.run(
+        [sys.executable, *launcher, str(EXAMPLES / script), *map(str, arguments)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT / "python" / "src"), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr + done.stdout
+    return done.stdout
+
+
+def epochs_of(printed):
+    return re.findall(r"^epoch .*$", printed, re.MULTILINE)
+
+
+@needs("accelerate")
+def test_the_example_of_accelerate_resumes_with_the_same_losses(photos, tmp_path):
+    options = ("train_accelerate.py", "--data", photos)
+    whole = run(tmp_path, *options)
+    assert len(epochs_of(whole)) == 8 and whole.count("of 60\n") == 2
+    parts = run(tmp_path, *options, "--stop-after", 5) + run(tmp_path, *options, "--resume")
+    assert epochs_of(parts) == epochs_of(whole)
+    assert run(tmp_path, *options, ranks=2).count("of 60\n") == 2
+
+
+@needs("transformers", "accelerate")
+def test_the_example_of_the_trainer_evaluates_on_each_photo_once_and_resumes(photos, tmp_path):
+    options = ("train_trainer.py", "--data", photos)
+    run(tmp_path, *options, "--max-steps", 5, ranks=2)
+    assert "evaluated rows 60" in run(tmp_path, *options, "--resume", ranks=2)
+    assert run(tmp_path, *options, "--output", "whole").count("evaluated rows 60") == 2
+
+
+@needs("lightning")
+def test_the_example_of_lightning_validates_on_each_photo_once_and_resumes(photos, tmp_path):
+    options = ("train_lightning.py", "--data", photos, "--devices", 2)
+    run(tmp_path, *options, "--max-steps", 5)
+    [checkpoint] = (tmp_path / "checkpoints").glob("*step=5*.ckpt")
+    assert "of 60\n" in run(tmp_path, *options, "--resume", checkpoint)

@@ -1,0 +1,112 @@
+"""The loader for Accelerate, with a stand-in for Accelerate that has the few attributes that it asks for."""
+
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+
+import shardtool
+
+pytestmark = pytest.mark.usefixtures("lent_readers")
+
+OPTIONS = {"batch_size": 64, "seed": 4, "workers": 1}
+
+
+class GradientState:
+    """Which loaders are in a loop, the innermost last."""
+
+    def __init__(self):
+        self.loaders = []
+
+    @property
+    def active_dataloader(self):
+        return self.loaders[-1] if self.loaders else None
+
+    def _add_dataloader(self, loader):
+        self.loaders.append(loader)
+
+    def _remove_dataloader(self, loader):
+        self.loaders.remove(loader)
+
+
+class Accelerator:
+    process_index, num_processes = 1, 2
+    device, device_placement, split_batches = torch.device("cpu"), True, False
+
+    def __init__(self, gradient_state):
+        self.gradient_state = gradient_state
+        self.registered = []
+
+    def register_for_checkpointing(self, loader):
+        self.registered.append(loader)
+
+    def gather(self, values):
+        return values
+
+    def gather_for_metrics(self, values, use_gather_object=False):
+        return values
+
+
+@pytest.fixture
+def accelerator(monkeypatch):
+    state = GradientState()
+    module = ModuleType("accelerate.state")
+    module.GradientState = lambda: state
+    monkeypatch.setitem(sys.modules, "accelerate", ModuleType("accelerate"))
+    monkeypatch.setitem(sys.modules, "accelerate.state", module)
+    return Accelerator(state)
+
+
+def test_a_state_is_that_of_the_batch_in_use_though_the_loader_reads_ahead(small, accelerator):
+    from shardtool.accelerate import prepare
+
+    loader = prepare(accelerator, small, **OPTIONS)
+    assert accelerator.registered == [loader] and len(loader) == 2 and len(loader.dataset) == 200
+    whole, flags, counted = [], [], 0
+    for batch in loader:
+        whole.append(batch.indices.tolist())
+        flags.append(loader.end_of_dataloader)
+        counted += len(accelerator.gather_for_metrics(batch.labels))
+        if len(whole) == 1:
+            state = loader.state_dict()
+    # 200 samples of two processes: this one has 100 in 128 rows.
+    assert flags == [False, True] and counted == 100 and accelerator.gradient_state.loaders == []
+    loader.load_state_dict(state)
+    assert [batch.indices.tolist() for batch in loader] == whole[1:]
+    # What Accelerate makes of `skip_first_batches` reads the dataset.
+    loader.set_epoch(0)
+    assert loader._skip(1) == 0
+    assert [batch.indices.tolist() for batch in loader._loop()] == whole[1:]
+    loader.load_state_dict(state)
+    with pytest.raises(shardtool.OptionError, match="the loaded state is enough"):
+        loader._skip(2)
+    with pytest.warns(UserWarning, match=r"set_epoch\(3\) leaves the state that was loaded"):
+        loader.load_state_dict(state)
+        loader.set_epoch(3)
+    loader.close()
+
+
+def test_processes_that_would_each_train_on_all_samples_are_noticed(small, accelerator, monkeypatch):
+    from shardtool.accelerate import prepare
+
+    accelerator.process_index, accelerator.num_processes = 0, 1
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(shardtool.OptionError, match="2 processes were started, but this Accelerator works alone"):
+        prepare(accelerator, small, **OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"rank": 0, "world_size": 2}, "Accelerate's process is 1 of 2: leave both out"),
+        ({"last_batch": "partial"}, "which they cannot gather"),
+        ({"epochs_per_loop": 2}, "leave out epochs_per_loop"),
+        ({"output": "numpy"}, "leave out output='numpy'"),
+    ],
+)
+def test_options_that_do_not_go_with_accelerate_are_named(small, accelerator, options, reason):
+    from shardtool.accelerate import prepare
+
+    with pytest.raises(shardtool.OptionError, match=reason):
+        prepare(accelerator, small, **options)
