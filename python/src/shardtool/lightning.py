@@ -52,7 +52,7 @@ class DataModule(_lightning.LightningDataModule):  # type: ignore[misc]
             # A checkpoint of other data, or the weights of a run that was stopped.
             self._train.set_epoch(epoch)
             if self.trainer.fit_loop.epoch_loop.batch_progress.current.ready > 0:
-                warn("The checkpoint has no state of this DataModule, so its epoch begins anew.")
+                warn("The checkpoint has no state of this DataModule, so its epoch starts again from the first batch.")
         return [] if self._train is None else self._train
 
     def val_dataloader(self) -> Any:
