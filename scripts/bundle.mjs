@@ -196,7 +196,7 @@ function copyTypes(folder, { exports }) {
     mkdirSync(path.dirname(placeOf(file)), { recursive: true });
     writeFileSync(placeOf(file), text);
   };
-  for (const { types } of Object.values(exports)) copy(path.join(folder, types.replace('lib/types', 'dist')));
+  for (const { types } of Object.values(exports)) copy(path.join(folder, types.default.replace('lib/types', 'dist')));
 }
 
 /** What a declaration imports, in any of the ways to say so. */

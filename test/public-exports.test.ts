@@ -117,3 +117,10 @@ test('errors of a minified copy of shardtool have their names, and are instances
   expect(kinds.map((kind) => error instanceof here[kind]!)).toEqual([true, true, true, false, false]);
   expect([null, 'x', {}, new Error('x')].some((value) => value instanceof here.ShardtoolError!)).toBe(false);
 });
+
+test('the types of each entry of a package come first, where TypeScript looks for them', () => {
+  for (const name of PACKAGES) {
+    const { exports } = JSON.parse(readFileSync(`packages/${name}/package.json`, 'utf8')) as { exports: object };
+    for (const entry of Object.values(exports)) expect(Object.keys(entry as object)[0], name).toBe('types');
+  }
+});

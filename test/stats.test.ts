@@ -1,6 +1,6 @@
 import { copyFileSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { getStats, openDataset } from '@shardtool/reader';
+import { getStats, openDataset, planDataset } from '@shardtool/reader';
 import { pack } from '@shardtool/writer';
 import { describe, expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
@@ -141,4 +141,14 @@ test('a class number as large as numbers go takes no memory for those below it',
     ['3', 1],
     ['2147483647', 1],
   ]);
+});
+
+test('a dataset has its statistics, plan and inspection as methods', async () => {
+  const location = photos.get('tar')!;
+  await using dataset = await openDataset(location);
+  expect(await dataset.stats()).toEqual(await statsOf(location));
+  const options = { worldSize: 2, batchSize: 8 };
+  expect(await dataset.plan(options)).toEqual(await planDataset(dataset, options));
+  expect(await dataset.inspect({ limit: 1 })).toMatchObject({ location, samples: 60, bad: { count: 0 } });
+  await expect(dataset.plan({ wordSize: 2 } as never)).rejects.toThrow('"wordSize"; did you mean "worldSize"?');
 });

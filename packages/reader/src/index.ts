@@ -33,7 +33,7 @@ export {
 export type { Sample, SamplesOptions } from './dataset/samples.js';
 export { selectableOf } from './dataset/selectable.js';
 export { DatasetClosedError, ShardLengthError } from './dataset/shard-reads.js';
-export { SampleNotFoundError, type StoredDataset } from './dataset/stored-dataset.js';
+export { type GetOptions, SampleNotFoundError, type StoredDataset } from './dataset/stored-dataset.js';
 export { type InspectOptions, inspect } from './inspect/inspect.js';
 export type {
   InspectedSample,
@@ -45,7 +45,8 @@ export type {
 export { type CropRefusal, refusalOf } from './kernels/crop-index.js';
 export { DecodeBufferError } from './kernels/tables.js';
 export { BadSampleError, CustomStepError } from './loader/deliver/bad-rows.js';
-export type { Batch, BatchMix, ImageArray, ViewArrays } from './loader/deliver/batch.js';
+export type { Batch, BatchContent, BatchMix, ImageArray, ViewArrays } from './loader/deliver/batch.js';
+export type { ContentOf } from './loader/deliver/batch-content.js';
 export type { BadSample, LoaderReport, StorageReport } from './loader/deliver/statistics.js';
 export type {
   Channels,
@@ -107,6 +108,8 @@ export {
 export { type SplitOptions, type SplitReport, splitDataset } from './overlay/split.js';
 export { type SubsetOptions, type SubsetReport, subsetDataset } from './overlay/subset.js';
 export { type DatasetPlanOptions, planDataset } from './plan-dataset.js';
+export type { Indices } from './selection/custom-order.js';
+export type { Weights } from './selection/weights.js';
 export { compileWhere, type RowPredicate, type Where } from './selection/where.js';
 export { WhereError } from './selection/where-tokens.js';
 export type { GivenAnnotations } from './transform/annotations.js';

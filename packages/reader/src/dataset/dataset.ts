@@ -1,9 +1,14 @@
 import { checkObject } from '@shardtool/base';
+import type { InspectOptions } from '../inspect/inspect.js';
+import type { InspectReport } from '../inspect/report.js';
 import type { ContentOf, OnlyOptions } from '../loader/deliver/batch-content.js';
 import { DeviceLoader } from '../loader/device/device-loader.js';
 import type { DeviceLoaderOptions } from '../loader/device/device-options.js';
 import { Loader } from '../loader/loader.js';
 import type { LoaderOptions } from '../loader/options.js';
+import type { PlanReport } from '../order/report.js';
+import type { DatasetPlanOptions } from '../plan-dataset.js';
+import type { DatasetStats } from './figures/stats.js';
 import { StoredDataset } from './stored-dataset.js';
 
 /** Where batches go; undefined leaves them in the memory of the host. */
@@ -25,5 +30,26 @@ export class Dataset extends StoredDataset {
     checkObject('A loader', options);
     const { device, ...host } = options;
     return device === undefined ? new Loader(this, host) : new DeviceLoader(this, { ...host, device });
+  }
+
+  /** Sums up the dataset from its indexes: classes, fields, sizes. See `getStats`. */
+  async stats(): Promise<DatasetStats> {
+    const { getStats } = await import('./figures/stats.js');
+    return getStats(this);
+  }
+
+  /** Predicts what an epoch costs each rank, and the shuffle quality. Reads only indexes. See `planDataset`. */
+  async plan(options: DatasetPlanOptions = {}): Promise<PlanReport> {
+    const { planDataset } = await import('../plan-dataset.js');
+    return planDataset(this, options);
+  }
+
+  /**
+   * Measures every image of the stored dataset, without its overlay, and reports what is worth a look. See the function
+   * `inspect`. Throws OptionError for a mixture.
+   */
+  async inspect(options: InspectOptions = {}): Promise<InspectReport> {
+    const { inspect } = await import('../inspect/inspect.js');
+    return inspect(this.location, { storage: this.shards[0]?.storage, ...options });
   }
 }

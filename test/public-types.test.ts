@@ -1,0 +1,61 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { compile, userProject } from './guides/user-project.js';
+
+/** Exports what every function and method gives without naming a type, as a library on top of shardtool does. */
+const PROGRAM = `
+import * as s from 'shardtool';
+
+export const dataset = await s.openDataset('a');
+export const mixture = await s.openMixture([{ dataset: 'a' }, { dataset: 'b' }]);
+export const sample = await dataset.get('a');
+export const samples = dataset.samples();
+export const loader = dataset.loader({ batchSize: 2, transform: 'train224' });
+export const lists = dataset.loader({ collate: 'list' });
+export const raw = dataset.loader({ transform: 'raw' });
+export const device = dataset.loader({ device: 'cuda:0' });
+export const mixed = mixture.loader();
+export const batches = loader[Symbol.asyncIterator]();
+export const batch = (await batches.next()).value;
+export const state = loader.state();
+export const info = await loader.info();
+export const report = loader.report();
+export const decoder = await s.SampleDecoder.open(dataset);
+export const decoded = await decoder.get(0);
+export const stats = await s.getStats(dataset);
+export const plan = await s.planDataset(dataset);
+export const ofDataset = { stats: await dataset.stats(), plan: await dataset.plan(), inspect: await dataset.inspect() };
+export const planOfMixture = s.planMixtureOf;
+export const planOfBuckets = s.planAspectBuckets;
+export const keys = await s.findDuplicateKeys(dataset);
+export const objects = await s.countAnnotations(dataset, { boxes: { field: 'json' } });
+export const inspected = await s.inspect('a');
+export const overlays = await s.listOverlays('a');
+export const calls = { ...s };
+export const packed = await s.pack('a', 'b');
+export const converted = await s.convert('a', 'b');
+export const verified = await s.verify('a');
+export const repaired = await s.repair('a');
+export const indexed = await s.indexShards(['a']);
+export const committed = await s.commitParts('a');
+export const part: s.PartOption = { index: 0, of: 2 };
+export const storage: s.StorageOptions = {};
+export const writer = new s.Writer('a');
+export const written = await writer.close();
+export const options = {
+  loader: {} as Parameters<typeof dataset.loader>[0],
+  pack: {} as NonNullable<Parameters<typeof s.pack>[2]>,
+};
+`;
+
+test('a library can export all that shardtool gives with declarations, where only shardtool itself can be imported', () => {
+  const folder = userProject();
+  // As pnpm and Yarn install it: packages that shardtool depends on are not found by name.
+  rmSync(path.join(folder, 'node_modules/@shardtool'));
+  const settings = path.join(folder, 'tsconfig.json');
+  const { compilerOptions, include } = JSON.parse(readFileSync(settings, 'utf8'));
+  writeFileSync(settings, JSON.stringify({ compilerOptions: { ...compilerOptions, declaration: true }, include }));
+  writeFileSync(path.join(folder, 'library.ts'), PROGRAM);
+  expect(compile(folder)).toBe('');
+});
