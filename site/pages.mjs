@@ -19,6 +19,7 @@ export const PARTS = {
     'docs/choose-samples.md',
     'docs/remote.md',
     'docs/overlays.md',
+    'docs/living-datasets.md',
     'docs/verify.md',
     'docs/inspect.md',
     'docs/view.md',

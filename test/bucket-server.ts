@@ -125,6 +125,8 @@ export async function bucketServer(): Promise<BucketServer> {
     const said = headers['content-md5'];
     if (said !== undefined && said !== md5.toString('base64')) return [400, errorXml('BadDigest')];
     const mustBeAbsent = headers['if-none-match'] === '*';
+    const wanted = headers['if-match'];
+    const isOther = wanted !== undefined && wanted !== self.objects.get(name)?.etag;
     const uploadId = query.get('uploadId');
     if (method === 'DELETE') {
       if (uploadId !== null) return [self.uploads.delete(uploadId) ? 204 : 404];
@@ -144,7 +146,7 @@ export async function bucketServer(): Promise<BucketServer> {
         parts.set(Number(query.get('partNumber')), part);
         return [200, '', { etag: part.etag }];
       }
-      if (mustBeAbsent && self.objects.has(name)) return [412, errorXml('PreconditionFailed')];
+      if (isOther || (mustBeAbsent && self.objects.has(name))) return [412, errorXml('PreconditionFailed')];
       self.uploads.delete(uploadId);
       const inOrder = [...parts].sort(([a], [b]) => a - b).map(([, part]) => part);
       const whole = Buffer.concat(inOrder.map(({ bytes }) => bytes));
@@ -153,7 +155,7 @@ export async function bucketServer(): Promise<BucketServer> {
       self.objects.set(name, stored(whole, sum, Date.now(), `-${inOrder.length}`));
       return [200, `<R><ETag>${self.objects.get(name)!.etag}</ETag></R>`];
     }
-    if (mustBeAbsent && self.objects.has(name)) return [412, errorXml('PreconditionFailed')];
+    if (isOther || (mustBeAbsent && self.objects.has(name))) return [412, errorXml('PreconditionFailed')];
     self.objects.set(name, stored(body, md5));
     return [200, '', { etag: self.objects.get(name)!.etag }];
   }

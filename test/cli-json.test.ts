@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { readManifest } from '@shardtool/format';
 import { expect, test } from 'vitest';
 import { RUNNABLE } from '#cli/commands';
 import { shardtool } from './cli-here.js';
@@ -12,6 +13,7 @@ import { faultsOf, JSON_SHAPES, schemaOf } from './json-shapes.js';
 const shards = await packedPhotos();
 const folder = emptyFolder();
 const at = (name: string) => path.join(folder, name);
+cpSync(shards, at('copied'), { recursive: true });
 
 /** A command line of each command that succeeds, in this order. `view` serves until it is stopped, and has its own test. */
 const SUCCESSES: Readonly<Record<string, readonly string[]>> = {
@@ -20,6 +22,9 @@ const SUCCESSES: Readonly<Record<string, readonly string[]>> = {
   index: [at('packed')],
   merge: [shards, at('packed'), '--output', at('both.json')],
   commit: [at('packed')],
+  log: [at('packed')],
+  restore: [at('copied'), (await readManifest(shards)).identity],
+  gc: [at('packed'), '--keep', '1'],
   ls: [shards],
   stats: [shards],
   inspect: [at('packed'), '--workers', '1'],
@@ -105,6 +110,7 @@ test('every command reports an error as JSON with --json: a stable code, a messa
       merge: ['--output', at('x.json')],
       relabel: ['--labels', at('labels.csv')],
       split: ['--val', '50%'],
+      gc: ['--keep', '1'],
     };
     const others = (needed as Readonly<Record<string, readonly string[]>>)[name] ?? [];
     const absent = await shardtool(...name.split(' '), ...missing, ...others, '--json');

@@ -91,6 +91,17 @@ export const JSON_SHAPES: Readonly<Record<string, Shape>> = {
     ...{ samples: 'int', shards: 'int', bytes: 'int', quarantined: 'int', wasCommitted: 'bool' },
     partialFields: PARTIAL_FIELDS,
   },
+  log: [
+    {
+      ...{ version: 'text', parent: orNull('text'), command: orNull('text'), time: orNull('text') },
+      ...{ isCurrent: 'bool', isKept: 'bool' },
+      ...{ samples: orNull('int'), shards: orNull('int'), bytes: orNull('int') },
+    },
+  ],
+  restore: {
+    ...{ version: 'text', replaced: 'text', samples: 'int', shards: 'int', bytes: 'int', isChanged: 'bool' },
+  },
+  gc: { keptVersions: ['text'], removedVersions: ['text'], removedFiles: 'int', removedBytes: 'int' },
   ls: {
     ...{ format: 'text', identity: orNull('text'), samples: 'int', bytes: 'int', fields: ['text'] },
     ...{ classes: [{ name: 'text', samples: orNull('int') }], splits: ['text'], otherLayouts: ['text'] },

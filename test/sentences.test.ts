@@ -84,6 +84,9 @@ const COMMANDS: readonly ((input: string, output: string) => string[])[] = [
   (input) => ['plan', input],
   (input) => ['plan', input, '--where', 'score > 1'],
   (input) => ['commit', input],
+  (input) => ['log', input],
+  (input) => ['restore', input, '0123456789'],
+  (input) => ['gc', input, '--keep', '1'],
   (input) => ['split', input, '--val', '0.2'],
   (input, output) => [
     'preview',

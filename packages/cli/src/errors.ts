@@ -48,6 +48,7 @@ export {
 } from '@shardtool/reader';
 export {
   BadFileError,
+  DatasetChangedError,
   DiskFullError,
   FileNameError,
   KeyCollisionError,

@@ -20,6 +20,8 @@ export {
   type Manifest,
   type ManifestColumn,
   type ManifestShard,
+  manifestText,
+  parseManifest,
   readManifest,
   writeManifest,
 } from './dataset/manifest.js';
@@ -43,6 +45,17 @@ export {
   sideFolder,
 } from './dataset/sidecars.js';
 export { canonicalSplit, chooseSplit, shardsOfSplit, splitsOf } from './dataset/split-name.js';
+export {
+  hasNoFolder,
+  keptVersions,
+  parseRecordName,
+  readVersion,
+  recordName,
+  VERSION_LOG,
+  VERSIONS_FOLDER,
+  type VersionRecord,
+  versionFile,
+} from './dataset/versions.js';
 export { firstGifFrame, type GifFrame } from './image/gif.js';
 export {
   fieldOfKind,
@@ -148,6 +161,7 @@ export {
   type OverlayHeader,
   overlayLine,
   parseOverlay,
+  type RowPlace,
   type SplitRule,
 } from './overlay/overlay-file.js';
 export { fieldPayload } from './sample/field-payload.js';

@@ -105,6 +105,7 @@ export {
   readOverlay,
   removeOverlay,
 } from './overlay/catalogue.js';
+export { type FollowReport, followOverlays } from './overlay/follow.js';
 export { type SplitOptions, type SplitReport, splitDataset } from './overlay/split.js';
 export { type SubsetOptions, type SubsetReport, subsetDataset } from './overlay/subset.js';
 export { type DatasetPlanOptions, planDataset } from './plan-dataset.js';

@@ -76,8 +76,9 @@ export class LocalStorage implements Storage {
     }
   }
 
-  async put(name: string, content: Content, { ifAbsent = false }: PutOptions = {}): Promise<void> {
+  async put(name: string, content: Content, { ifAbsent = false, ifVersion }: PutOptions = {}): Promise<void> {
     const file = this.localPath(name);
+    if (ifVersion !== undefined && (await this.entry(name))?.version !== ifVersion) throw changed(file);
     let written: AtomicFile | undefined;
     try {
       makeFolder(path.dirname(file));

@@ -64,6 +64,11 @@ export interface PutOptions {
    * that ignores the condition may replace a file that appears between the two.
    */
   readonly ifAbsent?: boolean;
+  /**
+   * Throws `FileChangedError` unless the file has this version, as {@link Entry} says it. A server decides that with the write
+   * itself; of a local folder the caller holds a lock.
+   */
+  readonly ifVersion?: string | undefined;
   readonly signal?: AbortSignal;
 }
 

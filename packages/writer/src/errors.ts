@@ -72,6 +72,11 @@ export class TooManyBadError extends ShardtoolError {
   static override readonly kind: string = 'TooManyBadError';
 }
 
+/** A dataset was changed by another process while this one changed it: nothing was committed. */
+export class DatasetChangedError extends ShardtoolError {
+  static override readonly kind: string = 'DatasetChangedError';
+}
+
 /** A pack cannot be resumed, because the source or the options differ from those that it was started with. */
 export class PlanChangedError extends ShardtoolError {
   static override readonly kind: string = 'PlanChangedError';

@@ -1,8 +1,13 @@
+export { type CollectOptions, type CollectReport, collectGarbage } from './change/collect.js';
+export type { ChangeOptions } from './change/dataset-change.js';
+export { type RestoreReport, restoreVersion } from './change/restore.js';
+export { type DatasetVersion, type LogOptions, listVersions } from './change/version-log.js';
 export type { Fault } from './check/faults.js';
 export { type ConvertOptions, convert } from './convert/convert.js';
 export type { ConvertReport } from './convert/report.js';
 export {
   BadFileError,
+  DatasetChangedError,
   DiskFullError,
   FileNameError,
   KeyCollisionError,

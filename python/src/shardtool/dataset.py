@@ -104,8 +104,8 @@ class Dataset(KnownAttributes, Generic[Image]):
     generator if the program has imported torch, so after ``torch.manual_seed`` they come again, in the workers of a
     DataLoader too; another ``seed`` makes others of the same. :meth:`set_epoch` has the samples of a loader.
 
-    ``overlay``, ``split``, ``layout``, ``features``, ``exclude_keys``, ``max_sample_bytes`` and ``storage`` are those
-    of the loader.
+    ``overlay``, ``split``, ``version``, ``layout``, ``features``, ``exclude_keys``, ``max_sample_bytes`` and
+    ``storage`` are those of the loader.
     """
 
     _MADE_WITH = ("output", *(name for name in DatasetArguments.__annotations__ if name != "target_transform"))
@@ -196,12 +196,13 @@ class Dataset(KnownAttributes, Generic[Image]):
         exclude_keys: Optional[Iterable[str]] = None,
         max_sample_bytes: Optional[Union[int, str]] = None,
         storage: Optional[Mapping[str, Any]] = None,
+        version: Optional[str] = None,
     ) -> None:
         self._target_transform = target_transform
         self._output = output
         self._arrays = _arrays(output)
         self._location = absolute(location)
-        self._seen = seen_for_reader(overlay, split, layout, features, exclude_keys, max_sample_bytes, storage)
+        self._seen = seen_for_reader(overlay, split, layout, features, exclude_keys, max_sample_bytes, storage, version)
         self._given = {
             "seed": seed,
             "fields": fields,

@@ -142,11 +142,13 @@ def seen_for_reader(
     exclude_keys: Iterable[str] | None,
     max_sample_bytes: int | str | None,
     storage: Mapping[str, Any] | None,
+    version: str | None = None,
 ) -> Dict[str, Any]:
     """What is seen of a place, and how it is asked, as the reader has it."""
     seen: Dict[str, Any] = {"overlay": overlay, "split": split, "layout": layout, "maxSampleBytes": max_sample_bytes}
     seen["features"] = None if features is None else dict(features)
     seen["excludeKeys"] = None if exclude_keys is None else list(exclude_keys)
+    seen["version"] = version
     seen["storage"] = None if storage is None else storage_for_reader(storage)
     return {name: value for name, value in seen.items() if value is not None}
 

@@ -70,7 +70,8 @@ class Loader(KnownAttributes, Generic[Array, Images]):
 
     ``overlay`` names an overlay of the dataset (other classes and columns, splits, samples left out) or its file, and
     ``split`` a split: one that its files are of by their names, or one of the overlay; ``exclude_keys`` leaves samples
-    out by key. ``shardtool overlay`` and ``split`` make them. ``layout`` says what a place is taken for that could be
+    out by key. ``shardtool overlay`` and ``split`` make them. ``version`` opens an earlier version of the dataset, as
+    ``shardtool log`` lists them (its identity, or at least 6 digits of it). ``layout`` says what a place is taken for that could be
     several things, as ``"parquet"``; ``features`` which features of TFRecord, or datasets of HDF5, are what, where
     their names are not the usual ones: ``{"image": "pixels", "label": "kind", "key": "name"}``.
     A sample of more than ``max_sample_bytes`` (default 1 GiB) is an error.
@@ -174,6 +175,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         features: Optional[Mapping[str, str]] = None,
         max_sample_bytes: Optional[Union[int, str]] = None,
         storage: Optional[Mapping[str, Any]] = None,
+        version: Optional[str] = None,
         python_transform: Optional[Callable[..., Any]] = None,
         python_workers: Optional[int] = None,
         python_timeout: Optional[float] = None,
@@ -199,7 +201,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
             self._cuda = Cuda(None if device == "cpu" else device)
             self._pinned = PinnedSlots(self._cuda)
         self._location = location.as_location() if isinstance(location, Mixture) else absolute(location)
-        self._seen = seen_for_reader(overlay, split, layout, features, exclude_keys, max_sample_bytes, storage)
+        self._seen = seen_for_reader(overlay, split, layout, features, exclude_keys, max_sample_bytes, storage, version)
         self._arrays = arrays(output)
         self._python: Optional[PythonOptions] = None
         if python_transform is not None:

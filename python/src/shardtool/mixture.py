@@ -25,8 +25,8 @@ class Mixture(KnownAttributes):
 
     ``parts``: a mapping for each dataset, such as ``{"dataset": "a/", "weight": 0.7}``, in the order of
     ``batch.dataset_index``. A part may have ``name``, ``weight`` (all parts or none; shares are exact as they are
-    written) or ``repeat`` (2, 0.5), ``overlay``, ``split``, ``layout``, ``exclude_keys``, ``max_sample_bytes``,
-    ``classes``, ``keys`` and ``where``. Without weights every sample comes once an epoch.
+    written) or ``repeat`` (2, 0.5), ``overlay``, ``split``, ``version``, ``layout``, ``exclude_keys``,
+    ``max_sample_bytes``, ``classes``, ``keys`` and ``where``. Without weights every sample comes once an epoch.
 
     ``end``: where an epoch of weights ends, with the dataset that is used up ``"first"`` (default) or ``"last"``, or
     with the one of this name or number; ``samples_per_epoch`` says it in samples. ``per_batch``: rows of each dataset

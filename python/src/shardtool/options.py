@@ -161,6 +161,7 @@ class Seen(TypedDict, total=False):
     features: Mapping[str, str] | None
     max_sample_bytes: int | str | None
     storage: Mapping[str, Any] | None
+    version: str | None
 
 
 class _PythonOptions(Seen, total=False):

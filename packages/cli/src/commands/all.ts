@@ -11,8 +11,11 @@ import { statsCommand } from './look/stats.js';
 import { viewCommand } from './look/view.js';
 import { commitCommand } from './shards/commit.js';
 import { convertCommand } from './shards/convert.js';
+import { gcCommand } from './shards/gc.js';
 import { indexCommand } from './shards/index.js';
+import { logCommand } from './shards/log.js';
 import { packCommand } from './shards/pack.js';
+import { restoreCommand } from './shards/restore.js';
 import { unpackCommand } from './shards/unpack.js';
 import { verifyCommand } from './shards/verify.js';
 import { mergeCommand } from './views/merge.js';
@@ -24,9 +27,9 @@ import { subsetCommand } from './views/subset.js';
 /** All commands, by the heading under which help lists them. */
 export const COMMANDS_BY_GROUP: Readonly<Record<(typeof COMMAND_GROUPS)[number], readonly AnyCommand[]>> = {
   Create: [packCommand, convertCommand, indexCommand, mergeCommand, commitCommand],
-  Look: [lsCommand, statsCommand, inspectCommand, viewCommand, previewCommand, catCommand],
+  Look: [lsCommand, logCommand, statsCommand, inspectCommand, viewCommand, previewCommand, catCommand],
   Check: [verifyCommand],
-  Change: [splitCommand, subsetCommand, relabelCommand, overlayCommand],
+  Change: [splitCommand, subsetCommand, relabelCommand, overlayCommand, restoreCommand, gcCommand],
   Train: [planCommand, benchCommand],
   Other: [unpackCommand, cacheCommand, completionCommand],
 };

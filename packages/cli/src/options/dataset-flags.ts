@@ -19,6 +19,11 @@ export const DATASET_FLAGS = {
     placeholder: 'NAME',
     describe: 'Read only this split, such as train. Splits come from the overlay "split", or from the files themselves',
   },
+  at: {
+    ...INPUT,
+    placeholder: 'VERSION',
+    describe: 'Read an earlier version, as "shardtool log" lists them: its identity, or at least 6 digits of it',
+  },
   'exclude-keys': {
     ...INPUT,
     placeholder: 'FILE',
@@ -55,6 +60,7 @@ export const DATASET_FLAGS = {
 interface DatasetGiven {
   readonly overlay?: string | undefined;
   readonly split?: string | undefined;
+  readonly at?: string | undefined;
   readonly layout?: string | undefined;
   readonly imageFeature?: string | undefined;
   readonly labelFeature?: string | undefined;
@@ -72,6 +78,7 @@ export async function viewOf(given: DatasetGiven): Promise<OpenOptions> {
   return {
     overlay,
     split,
+    version: given.at,
     layout: layout as OpenOptions['layout'],
     excludeKeys: keys,
     ...(isChosen && { features: { image, label, key } }),

@@ -56,6 +56,18 @@ export function size(flag: string, describe: string): Flag<'string', number> {
   return { type: 'string', requiresArg: true, placeholder: 'SIZE', describe, coerce };
 }
 
+const UNITS_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+
+/** An option that takes a duration such as `30d`, `12h` or `90s`. Its value is in milliseconds. */
+export function duration(flag: string, describe: string): Flag<'string', number> {
+  const coerce = (given: unknown): number => {
+    const match = /^(\d*\.?\d+)\s*([smhdw])$/.exec(String(once(flag, given)).trim());
+    if (match !== null) return Math.round(Number(match[1]) * UNITS_MS[match[2]!]!);
+    throw new UsageError(`${flag} takes a time such as 30d, 12h, 15m or 90s, and not "${given}".`);
+  };
+  return { type: 'string', requiresArg: true, placeholder: 'TIME', describe, coerce };
+}
+
 /** An option that takes a share of a whole: `0.01` or `1%`. A bare 1 is rejected, since it could mean either 1 % or everything. */
 export function share(flag: string, describe: string): Flag<'string', number> {
   const coerce = (given: unknown): number => {

@@ -37,6 +37,7 @@ import { filesOfContent, hintAtContent, layoutOfContent } from './other-files.js
 import { foldersOfShards, innerLayoutAmong, shardsAmong, splitFolders, withoutIndexes } from './shard-names.js';
 import { sidecarPath } from './sidecars.js';
 import { canonicalSplit, datasetFolderOf } from './split-name.js';
+import { readVersion } from './versions.js';
 
 /** The file that notes a pack: it is running, was interrupted, or has written the files named in it. */
 export const PACK_NOTE_FILE = 'pack.json';
@@ -51,6 +52,8 @@ export interface FindOptions {
   readonly storage?: StorageOptions | undefined;
   /** The split to open if the folder has one dataset per split, as `pack` writes them with `splits`. */
   readonly split?: string | undefined;
+  /** An earlier version of the dataset: its identity, or a unique beginning of it. Default: the current version. */
+  readonly version?: string | undefined;
 }
 
 /**
@@ -67,7 +70,12 @@ export async function findShards(at: string, options: FindOptions = {}): Promise
 }
 
 async function findAt(at: string, options: FindOptions): Promise<FoundDataset> {
-  const { layout, folders = false } = options;
+  const { layout, folders = false, version } = options;
+  if (version !== undefined) {
+    const manifest = await readVersion(localPathOf(at) ?? at, version, options.storage);
+    const shards = manifestShards(localPathOf(at) ?? at, manifest);
+    return { location: localPathOf(at) ?? at, layout: manifest.format, manifest, shards, others: [] };
+  }
   if (layout !== undefined && !layoutNames().includes(layout)) {
     const message = `Unknown layout "${layout}"${didYouMean(layout, layoutNames()) || '.'} Choose one of ${layoutNames().join(', ')}.`;
     throw new OptionError({ path: at }, message);

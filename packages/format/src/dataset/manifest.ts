@@ -107,7 +107,7 @@ export async function writeManifest(folder: string, manifest: Manifest): Promise
  * JSON with one line for each class, field, column and shard, so that tools can search it line by line. The last line
  * is the crc32 of the text, computed with zeros in place of its digits.
  */
-function manifestText(manifest: Manifest): string {
+export function manifestText(manifest: Manifest): string {
   const lines = Object.entries(manifest).map(([name, value]) => {
     const text = Array.isArray(value)
       ? `[${value.map((item) => `\n    ${JSON.stringify(item)}`).join(',')}\n  ]`

@@ -80,6 +80,8 @@ export interface OverlayHeader {
   readonly shards: number;
   /** A description of the change, for people. */
   readonly note: string;
+  /** Hashes that this overlay had before it followed changes of the shards; absent if there were none. */
+  readonly follows?: readonly string[] | undefined;
 }
 
 /** A whole overlay. */
@@ -97,13 +99,13 @@ export function overlayLine(entry: OverlayEntry): string {
 
 /** The bytes of an overlay: JSON Lines, the header first, the hash last. Equal overlays give equal bytes. */
 export function encodeOverlay(
-  { name, parent, dataset, shards, note }: OverlayHeader,
+  { name, parent, dataset, shards, note, follows }: OverlayHeader,
   entries: Iterable<OverlayEntry>,
 ): {
   readonly bytes: Uint8Array;
   readonly hash: string;
 } {
-  const lines = [JSON.stringify({ overlay: name, version: OVERLAY_VERSION, parent, dataset, shards, note })];
+  const lines = [JSON.stringify({ overlay: name, version: OVERLAY_VERSION, parent, dataset, shards, note, follows })];
   for (const entry of entries) lines.push(overlayLine(entry));
   const text = Buffer.from(`${lines.join('\n')}\n`);
   const hash = createHash('sha256').update(text).digest('hex');
@@ -125,7 +127,15 @@ export function parseOverlay(bytes: Uint8Array, path: string): Overlay {
     );
   }
   const headerEnd = text.indexOf(10);
-  const { overlay: name, version, parent, dataset, shards, note } = JSON.parse(text.toString('utf8', 0, headerEnd));
+  const {
+    overlay: name,
+    version,
+    parent,
+    dataset,
+    shards,
+    note,
+    follows,
+  } = JSON.parse(text.toString('utf8', 0, headerEnd));
   if (version > OVERLAY_VERSION) {
     throw new VersionError(
       { path, found: version, known: OVERLAY_VERSION },
@@ -133,7 +143,7 @@ export function parseOverlay(bytes: Uint8Array, path: string): Overlay {
     );
   }
   const entries = { [Symbol.iterator]: () => linesOf(text.subarray(headerEnd + 1, lastLine)) };
-  return { name, parent, dataset, shards, note, entries, hash };
+  return { name, parent, dataset, shards, note, ...(follows !== undefined && { follows }), entries, hash };
 }
 
 function* linesOf(text: Buffer): Generator<OverlayEntry> {

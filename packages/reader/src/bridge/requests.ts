@@ -16,6 +16,7 @@ const location = z.union([z.string(), z.array(z.string()), z.looseObject({ mixtu
 const seen = z.object({
   overlay: z.string().optional(),
   split: z.string().optional(),
+  version: z.string().optional(),
   layout: z.string().optional(),
   features: z
     .strictObject({ image: z.string().optional(), label: z.string().optional(), key: z.string().optional() })

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { abortable, CALL_OPTIONS, checkCallOptions, type OptionTable } from '@shardtool/base';
+import { abortable, CALL_OPTIONS, checkCallOptions, OptionError, type OptionTable } from '@shardtool/base';
 import {
   type ChosenColumns,
   chooseSplit,
@@ -43,6 +43,11 @@ export interface OpenOptions {
    * named; else one that the overlay has, of the overlay `split` unless another is named.
    */
   readonly split?: string | undefined;
+  /**
+   * An earlier version of the dataset, as `shardtool log` lists them: its identity, or the first digits of it (at least 6).
+   * Default: the current version.
+   */
+  readonly version?: string | undefined;
   /** What a place is to be taken for that could be several things: `tar`, `mds`, `parquet`, `folder`. */
   readonly layout?: LayoutName | undefined;
   /** Which features of TFRecord are the image, the class and the key, where their names are not the usual ones. */
@@ -60,6 +65,7 @@ export interface OpenOptions {
 const OPEN_OPTIONS = {
   overlay: { kind: 'path', help: 'An overlay' },
   split: { kind: 'path', help: 'A split' },
+  version: { kind: 'text', help: 'An earlier version' },
   layout: { kind: 'text', help: 'What the place is taken for' },
   features: {
     kind: 'own',
@@ -103,8 +109,9 @@ export async function openFiles(location: string, options: OpenOptions = {}): Pr
 /** What is found of a single dataset, with all that changes how it is seen. */
 export async function findParts(location: string | readonly string[], given: OpenOptions): Promise<DatasetParts> {
   const options = checkOpenOptions(given);
-  const { storage, maxSampleBytes, excludeKeys, layout, features } = options;
+  const { storage, maxSampleBytes, excludeKeys, layout, features, version } = options;
   const stored = await openStored(location, {
+    version,
     layout,
     features,
     storage,
@@ -130,10 +137,19 @@ function isFile(location: string): boolean {
 /** The dataset as it is stored, without overlays. Throws {@link FileError}, UnfinishedPackError, ManifestError, DamagedShardError, ShardIndexError. */
 export async function openStored(
   location: string | readonly string[],
-  { layout, split, features, storage }: Pick<OpenOptions, 'layout' | 'split' | 'features' | 'storage'> = {},
+  {
+    layout,
+    split,
+    features,
+    storage,
+    version,
+  }: Pick<OpenOptions, 'layout' | 'split' | 'features' | 'storage' | 'version'> = {},
 ): Promise<StoredParts> {
+  if (version !== undefined && typeof location !== 'string') {
+    throw new OptionError({}, `The option "version" is for one dataset, and ${location.length} locations were given.`);
+  }
   const meant = (await Promise.all([location].flat().map(meantLocations))).flat();
-  if (typeof location !== 'string' || meant.length > 1) {
+  if (typeof location !== 'string' || (meant.length > 1 && version === undefined)) {
     const found = await Promise.all(meant.map((place) => findShards(place, { layout, storage })));
     return splitParts(
       found.flatMap((one) => one.shards),
@@ -142,7 +158,7 @@ export async function openStored(
       features,
     );
   }
-  const found = await findShards(location, { folders: true, layout, split, storage });
+  const found = await findShards(location, { folders: true, layout, split, storage, version });
   const { ofSplit } = found;
   const { location: folder } = found;
   if (ofSplit === undefined) return { ...(await partsOf(found, split, features)), folder };

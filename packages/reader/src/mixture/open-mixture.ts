@@ -32,6 +32,8 @@ export interface MixturePart {
   /** As {@link OpenOptions}. */
   readonly overlay?: string | undefined;
   readonly split?: string | undefined;
+  /** An earlier version of the dataset, as for `openDataset`. */
+  readonly version?: string | undefined;
   readonly layout?: LayoutName | undefined;
   readonly features?: ChosenColumns | undefined;
   readonly excludeKeys?: readonly string[] | undefined;
@@ -69,6 +71,7 @@ const part = z.strictObject({
   repeat: z.number().optional(),
   overlay: z.string().optional(),
   split: z.string().optional(),
+  version: z.string().optional(),
   layout: z.enum(layoutNames()).optional(),
   features: z
     .strictObject({ image: z.string().optional(), label: z.string().optional(), key: z.string().optional() })
@@ -114,6 +117,7 @@ export async function mixDatasets(
             name,
             overlay,
             split,
+            version,
             layout,
             features,
             excludeKeys,
@@ -131,6 +135,7 @@ export async function mixDatasets(
               : await open(dataset, {
                   overlay,
                   split,
+                  version,
                   layout,
                   features,
                   excludeKeys,

@@ -151,7 +151,7 @@ export async function checkOverlays(location: string, { storage }: OverlayPlaceO
 }
 
 /** Throws {@link FileError} if the place cannot be listed. */
-async function overlayNames(location: string, storage: StorageOptions | undefined): Promise<string[]> {
+export async function overlayNames(location: string, storage: StorageOptions | undefined): Promise<string[]> {
   const names = isRemote(location) ? await remoteNames(location, storage) : await localNames(location);
   return names
     .filter((name) => name.endsWith('.jsonl') && !name.startsWith('.'))

@@ -222,6 +222,6 @@ export function rowBits(samples: number, isChosen: (row: number) => boolean): st
   return Buffer.from(bits).toString('base64');
 }
 
-function isSet(bits: Uint8Array | undefined, row: number): boolean {
+export function isSet(bits: Uint8Array | undefined, row: number): boolean {
   return bits !== undefined && ((bits[row >> 3]! >> (row & 7)) & 1) === 1;
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { open, stat } from 'node:fs/promises';
-import { FileError, FileExistsError, FileNotFoundError, inLanes } from '@shardtool/base';
+import { FileChangedError, FileError, FileExistsError, FileNotFoundError, inLanes } from '@shardtool/base';
 import { type Answer, exchange, type HttpRequest } from '../http/exchange.js';
 import { Hedging } from '../http/hedge.js';
 import { openRemote, type RemoteFile, throwRefused } from '../http/http-source.js';
@@ -57,7 +57,13 @@ class S3Storage implements Storage {
   async entry(name: string, signal?: AbortSignal): Promise<Entry | null> {
     try {
       const { headers } = await this.#ask({ method: 'HEAD', key: this.#key(name), doing: 'read', signal });
-      return { name, size: Number(headers['content-length']), version: headers.etag ?? '' };
+      const modifiedMs = Date.parse(headers['last-modified'] ?? '');
+      return {
+        name,
+        size: Number(headers['content-length']),
+        version: headers.etag ?? '',
+        ...(!Number.isNaN(modifiedMs) && { modifiedMs }),
+      };
     } catch (error) {
       if (error instanceof FileNotFoundError) return null;
       throw error;
@@ -105,12 +111,16 @@ class S3Storage implements Storage {
     return openRemote(file, expected);
   }
 
-  async put(name: string, content: Content, { ifAbsent = false, signal }: PutOptions = {}): Promise<void> {
+  async put(name: string, content: Content, { ifAbsent = false, ifVersion, signal }: PutOptions = {}): Promise<void> {
     const key = this.#key(name);
     if (ifAbsent && (await this.entry(name, signal)) !== null) throw this.#exists(key);
-    const headers = ifAbsent ? { 'if-none-match': '*' } : {};
+    // A server that ignores the condition still refuses a change that happened before.
+    if (ifVersion !== undefined && (await this.entry(name, signal))?.version !== ifVersion) throw this.#changed(key);
+    const headers: Record<string, string> = ifAbsent ? { 'if-none-match': '*' } : {};
+    if (ifVersion !== undefined) headers['if-match'] = ifVersion;
+    const refused = () => (ifAbsent ? this.#exists(key) : this.#changed(key));
     const bytes = content instanceof Uint8Array ? content.length : await sizeOf(content.file);
-    if (bytes > PART_BYTES) return this.#putParts(key, content, bytes, headers, signal);
+    if (bytes > PART_BYTES) return this.#putParts(key, content, bytes, { headers, refused }, signal);
     const body = content instanceof Uint8Array ? content : await readPart(content, 0, bytes);
     const { status } = await this.#ask({
       method: 'PUT',
@@ -119,9 +129,10 @@ class S3Storage implements Storage {
       body,
       doing: 'written',
       signal,
-      fine: ifAbsent ? [412] : [],
+      // Without the object, a condition on its version is answered by 404.
+      fine: ifVersion === undefined ? (ifAbsent ? [412] : []) : [404, 412],
     });
-    if (status >= 400) throw this.#exists(key);
+    if (status >= 400) throw refused();
   }
 
   async remove(name: string, signal?: AbortSignal): Promise<void> {
@@ -133,7 +144,7 @@ class S3Storage implements Storage {
     key: string,
     content: Content,
     bytes: number,
-    headers: Record<string, string>,
+    { headers, refused }: { readonly headers: Record<string, string>; readonly refused: () => FileError },
     signal: AbortSignal | undefined,
   ): Promise<void> {
     const begun = await this.#ask({ method: 'POST', key, query: { uploads: '' }, doing: 'written', signal });
@@ -167,7 +178,7 @@ class S3Storage implements Storage {
         signal,
         fine: [404, 412],
       });
-      if (done.status === 412) throw this.#exists(key);
+      if (done.status === 412) throw refused();
       // If an answer was lost, the next try finds no upload. And an answer with status 200 may be an error.
       const isThere = done.status === 200 && textOf(done.text, 'ETag') !== undefined;
       if (!isThere && (await sizeAt(this, key, this.#place.prefix)) !== bytes) {
@@ -246,6 +257,11 @@ class S3Storage implements Storage {
 
   #shown(key: string): string {
     return `${this.#place.scheme}://${this.#place.bucket}/${key}`;
+  }
+
+  #changed(key: string): FileChangedError {
+    const message = `${this.#shown(key)} was changed by another process in the meantime; run the same command again.`;
+    return new FileChangedError({ path: this.#shown(key) }, message);
   }
 
   #exists(key: string): FileExistsError {

@@ -75,6 +75,7 @@ async function convertTo(
   {
     overlay,
     split,
+    version,
     layout: readAs,
     features,
     excludeKeys,
@@ -94,7 +95,15 @@ async function convertTo(
   const naming = fields === undefined ? null : new Naming({ fields: fields.map((field) => field.toLowerCase()) });
   const found = await openInput(
     source,
-    { overlay, split, layout: readAs, reading: readingOf(features, links), excludeKeys, storage: checked.storage },
+    {
+      overlay,
+      split,
+      version,
+      layout: readAs,
+      reading: readingOf(features, links),
+      excludeKeys,
+      storage: checked.storage,
+    },
     checked.name,
     naming,
   );

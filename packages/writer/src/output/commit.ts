@@ -9,10 +9,12 @@ import {
   type OutputLayoutName,
   writeManifest,
 } from '@shardtool/format';
+import { openStorage } from '@shardtool/storage';
 import { checkHeld, type HeldOutput } from '../folder-lock.js';
 import type { OtherIndex } from '../options.js';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { readWidsIndex, writeWidsIndex } from '../shard/other-indexes.js';
+import { keepVersion } from './keep-version.js';
 
 /** Contents of dataset.json in addition to the facts about the shards. */
 export interface DatasetFacts {
@@ -21,7 +23,7 @@ export interface DatasetFacts {
   readonly classes: readonly string[];
   readonly columns: Manifest['columns'];
   readonly otherIndexes: readonly OtherIndex[];
-  /** The dataset that the shards are added to. */
+  /** The dataset that the shards are added to. It is kept as an earlier version. */
   readonly base?: Manifest | undefined;
   /** The lock that is held during the commit: it must not have been taken over. */
   readonly lock: HeldOutput;
@@ -68,6 +70,7 @@ export async function commitDataset(
   if (list !== undefined)
     await writeAtomically(join(output, entryOf(format).listFile!), Buffer.from(list(manifest.shards)));
   await flushFolders(output, shards);
+  if (base !== undefined) await keepVersion(await openStorage(output), base, manifest, 'append');
   checkHeld(lock);
   await writeManifest(output, manifest);
   return manifest.fields.filter(({ samples }) => samples < manifest.samples);

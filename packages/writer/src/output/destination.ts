@@ -11,6 +11,8 @@ import { BucketOutput, type StagingOptions } from './bucket/bucket-output.js';
 export interface Destination {
   /** Location for messages. */
   readonly location: string;
+  /** The same as it was given, to read from. */
+  readonly place: string;
   /** Folder in which it is made. */
   readonly folder: string;
   /** True if finished shards are stored elsewhere; the folder's view of them was compared with that location. */
@@ -79,7 +81,7 @@ export async function namingPlace<T>(
 export function folderDestination(path: string): Destination {
   const nothing = async (): Promise<void> => undefined;
   return {
-    ...{ location: shownLocation(path), folder: path, isElsewhere: false },
+    ...{ location: shownLocation(path), place: path, folder: path, isElsewhere: false },
     ...{ fetch: nothing, fetchFiles: nothing, removeGone: nothing, placePlan: nothing, sendNotes: nothing },
     ...{ sendFile: nothing, sendShard: nothing, whenSent: nothing, commit: nothing, close: nothing },
   };

@@ -22,6 +22,7 @@ import {
   sidecarOfShard,
   sidecarPath,
   sidecarPaths,
+  VERSIONS_FOLDER,
 } from '@shardtool/format';
 import { DiskFullError, OutputNotEmptyError } from '../errors.js';
 import { type HeldOutput, LOCK_FILE, lockFolderPatiently } from '../folder-lock.js';
@@ -176,6 +177,11 @@ export class OutputFolder {
     removeState(this.path);
   }
 
+  /** Discards the plan of an unfinished pack, and keeps the shards that it made. */
+  discardPlan(): void {
+    removeState(this.path);
+  }
+
   #entries(): string[] {
     return readdirSync(this.path).filter((entry) => !isLockFile(entry));
   }
@@ -192,6 +198,7 @@ export class OutputFolder {
     const hidden = layout.shardFolder && { ...layout, shardFolder: hiddenFolder(layout.shardFolder) };
     // The manifest is removed first and the note last, so that the state in between is an unfinished pack.
     this.#remove(MANIFEST_FILE, ...LIST_FILES);
+    rmSync(join(this.path, VERSIONS_FOLDER), { recursive: true, force: true });
     this.#remove(...sidecarPaths(note.otherIndexes), ...listOf(note.format));
     const stems = [...note.shards, ...readPartNotes(this.path).flatMap((part) => part.stems)];
     const layouts = [layout, ...(hidden ? [hidden] : [])];

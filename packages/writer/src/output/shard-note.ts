@@ -107,7 +107,8 @@ export function hasSize(path: string, bytes: number): boolean {
 /** Small enough for the processor's cache. */
 const PIECE_BYTES = 1 << 20;
 
-function crc32OfFile(path: string): number {
+/** The crc32 of a whole file. */
+export function crc32OfFile(path: string): number {
   const fd = openSync(path, 'r');
   try {
     const piece = new Uint8Array(PIECE_BYTES);

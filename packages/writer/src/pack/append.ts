@@ -15,17 +15,26 @@ import type { PackWork } from './work.js';
 
 /** Adds to the dataset in the folder what it does not have yet. */
 export async function packMore(work: PackWork): Promise<PackReport> {
-  const { folder, output } = work;
+  const { folder, output, destination } = work;
   const manifest = await readManifest(output);
   const { options, kept } = settleAppend(output, manifest, folder.noted(), work.options);
   checkOtherIndexes(options.format, options.index);
   const layout = await layoutOfChoice(options);
-  if (options.restart) folder.clearAdded(layout, manifest.shards);
+  if (destination.isElsewhere) refuseDedupe(destination.location, options);
+  if (options.restart && !destination.isElsewhere) folder.clearAdded(layout, manifest.shards);
+  // Another process may still write the shards of the plan that is discarded: its names stay taken.
+  else if (options.restart) folder.discardPlan();
   else if (folder.look(options) === 'dataset') folder.removeLeftState();
+  await destination.removeGone();
   const earlier = findPlan(output);
   // Entries of an earlier pack that did not end are written again.
   const quarantined = readQuarantine(output).slice(0, earlier?.base?.quarantined);
-  const growing = { ...work, options, layout, base: { folder: output, manifest, quarantined } };
+  const growing = {
+    ...work,
+    options,
+    layout,
+    base: { folder: output, location: destination.place, storage: options.storage, manifest, quarantined },
+  };
   const header = earlier === null ? await makePlan(growing) : await resumePlan(growing);
   return { ...(await packAndCommit(growing, header)), keptOptions: kept };
 }
@@ -64,6 +73,13 @@ export function settleAppend(
   });
   const shown = Object.entries(kept).filter(([name, value]) => !isDefault(name, value));
   return { options: checked, kept: Object.fromEntries(shown) };
+}
+
+/** Comparing with the images of the dataset reads them from files. */
+function refuseDedupe(location: string, { dedupe }: CheckedOptions): void {
+  if (!dedupe) return;
+  const message = `The option "dedupe" compares new images with those of the dataset, which are in a bucket: append to ${location} without it.`;
+  throw new OptionError({ path: location }, message);
 }
 
 /**

@@ -1,52 +1,63 @@
 import { join } from 'node:path';
-import { OptionError } from '@shardtool/base';
-import { type ColumnType, indexPathOf, type Manifest, readShardIndex, shardNameOf } from '@shardtool/format';
+import { inTurn, OptionError } from '@shardtool/base';
+import { type ColumnType, type Manifest, shardNameOf } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
-import type { AppendBase } from '../output/append-base.js';
+import { type AppendBase, readBaseIndex } from '../output/append-base.js';
 import type { Naming } from '../plan/naming.js';
 import type { ShardPlan } from '../plan/shard-plan.js';
 import { pathAt } from '../source/file-table.js';
 import type { SourceFiles } from '../source/source-files.js';
 
+/** Number of shards whose indexes are read concurrently. */
+const READ_AT_ONCE = 8;
+
 /** The prefix of a shard's name: the text before its number and dash. */
 export function nameOf(file: string | undefined): string {
-  return /^(.+)-\d{6,}\./.exec(file ?? '')?.[1] ?? '';
+  return /^(.+)-\d{6,}\./.exec(unchangedName(file ?? ''))?.[1] ?? '';
 }
 
-/** Number of the first added shard: the one after all shards with the same name. */
-export function nextNumber({ shards }: Manifest, name: string): number {
+/**
+ * Number of the first added shard: the one after all shards with the same name. `others` are names of files in the folder:
+ * shards of other versions of the dataset keep their numbers, too.
+ */
+export function nextNumber({ shards }: Pick<Manifest, 'shards'>, name: string, others: readonly string[] = []): number {
   let next = 0;
-  for (const { file } of shards) {
-    const number = /(?:^|-)(\d{6,})\.[^.]*$/.exec(shardNameOf(file))?.[1];
+  for (const file of [...shards.map((shard) => shardNameOf(shard.file)), ...others].map(unchangedName)) {
+    const number = /(?:^|-)(\d{6,})\.[^.]*$/.exec(file)?.[1];
     if (number !== undefined && nameOf(file) === name) next = Math.max(next, Number(number) + 1);
   }
   return next;
+}
+
+/** The name that a shard had before a change wrote it again: `000003.tar` for `000003-v1a2b3c4d.tar`. */
+function unchangedName(file: string): string {
+  return file.replace(/-v[0-9a-f]{8}(?=\.)/, '');
 }
 
 /**
  * Returns 1 for each file that is the image of a sample of the dataset, or was bad when it was packed. Throws {@link
  * OptionError} if the indexes do not record the files of the samples.
  */
-export async function markPacked(
-  { folder, manifest, quarantined }: AppendBase,
-  files: SourceFiles,
-): Promise<Uint8Array> {
+export async function markPacked(base: AppendBase, files: SourceFiles): Promise<Uint8Array> {
   const packed = new Uint8Array(files.count);
   const reader = files.reader();
   const mark = (path: string) => {
     const file = reader.find(path);
     if (file !== -1) packed[file] = 1;
   };
-  for (const { file } of manifest.shards) {
-    const { source } = await readShardIndex(join(folder, indexPathOf(file)), { parts: ['source'] });
+  const indexes = inTurn(base.manifest.shards, READ_AT_ONCE, async ({ file }) => ({
+    file,
+    source: (await readBaseIndex(base, file, ['source'])).source,
+  }));
+  for await (const { file, source } of indexes) {
     if (source.includes('')) {
-      const message = `${join(folder, file)}: its index does not record the files of its samples, so shardtool cannot tell which files are new; pack all of them to another folder.`;
+      const message = `${join(base.folder, file)}: its index does not record the files of its samples, so shardtool cannot tell which files are new; pack all of them to another folder.`;
       throw new OptionError({ shard: file }, message);
     }
     for (const path of source) mark(path);
   }
   // A duplicate of a bad image may be fine itself.
-  for (const { path, standsFor } of quarantined) if (standsFor === undefined) mark(path);
+  for (const { path, standsFor } of base.quarantined) if (standsFor === undefined) mark(path);
   return packed;
 }
 
@@ -58,7 +69,7 @@ export interface TakenKey {
 
 /** Finds new images with the key of a packed image: `cat/1.png`, if `cat/1.jpg` was packed. */
 export async function findTakenKeys(
-  { folder, manifest }: AppendBase,
+  base: AppendBase,
   shards: Iterable<ShardPlan>,
   naming: Naming,
 ): Promise<readonly TakenKey[]> {
@@ -71,8 +82,11 @@ export async function findTakenKeys(
     }
   }
   if (added.size === 0) return taken;
-  for (const { file } of manifest.shards) {
-    const { key, source } = await readShardIndex(join(folder, indexPathOf(file)), { parts: ['key', 'source'] });
+  const indexes = inTurn(base.manifest.shards, READ_AT_ONCE, async ({ file }) => ({
+    file,
+    ...(await readBaseIndex(base, file, ['key', 'source'])),
+  }));
+  for await (const { file, key, source } of indexes) {
     for (let row = 0; row < key.length; row++) {
       const path = added.get(key[row]!);
       if (path === undefined) continue;

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { OptionError } from '@shardtool/base';
-import { isRemote, shownLocation } from '@shardtool/storage';
+import { SIDECAR_NAMES, sidecarPaths } from '@shardtool/format';
+import { isRemote } from '@shardtool/storage';
 import type { CheckedOptions } from '../options.js';
 import { type Destination, folderDestination, namingPlace, openDestination } from '../output/destination.js';
 import { OutputFolder, type PackState } from '../output/output-folder.js';
@@ -46,11 +46,6 @@ async function destinationOf(output: string, options: CheckedOptions): Promise<D
   const { part, staging, signal, storage } = options;
   const upload = { part: part === null ? undefined : partText(part), staging, signal, storage };
   if (!isRemote(output)) return openDestination(output, upload);
-  if (options.append) {
-    const path = shownLocation(output);
-    const message = `The option "append" needs a local folder, and ${path} is remote: append to a copy of the dataset, or pack the new files to another prefix.`;
-    throw new OptionError({ path }, message);
-  }
   // Nothing is written then, neither here nor in a bucket.
   const isNothing = options.dryRun && !isCheckOfFiles(options);
   return isNothing ? folderDestination(join(tmpdir(), 'shardtool-plan')) : openDestination(output, upload);
@@ -84,7 +79,10 @@ async function lookAt(
   options: CheckedOptions,
 ): Promise<PackState | null> {
   await destination.fetch(options.recheck);
-  if (options.append) return null;
+  if (options.append) {
+    await destination.fetchFiles(sidecarPaths(SIDECAR_NAMES));
+    return null;
+  }
   const found = folder.look(options);
   if (found === 'dataset') {
     folder.removeLeftState();

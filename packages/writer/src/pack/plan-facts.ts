@@ -1,3 +1,6 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { entryOf } from '@shardtool/format';
 import type { Duplicates } from '../dedupe/dedupe.js';
 import type { AppendBase } from '../output/append-base.js';
 import { Naming } from '../plan/naming.js';
@@ -57,6 +60,9 @@ function maxObjects({ labels }: Survey, base: AppendBase | null, column: string)
 }
 
 /** Facts about the dataset that shards are added to. `name` is the prefix of the new shards. */
-export function baseFacts({ manifest, quarantined }: AppendBase, name: string): BaseFacts {
-  return { identity: manifest.identity, quarantined: quarantined.length, firstShard: nextNumber(manifest, name) };
+export function baseFacts({ folder, manifest, quarantined }: AppendBase, name: string): BaseFacts {
+  const { extension, shardFolder = '.' } = entryOf(manifest.format);
+  const there = readdirSync(join(folder, shardFolder)).filter((file) => file.endsWith(extension));
+  const firstShard = nextNumber(manifest, name, there);
+  return { identity: manifest.identity, quarantined: quarantined.length, firstShard };
 }

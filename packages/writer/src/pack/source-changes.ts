@@ -1,10 +1,10 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from '@shardtool/base';
-import { type FieldColumns, imageColumn, indexPathOf, readShardIndex, type ShardIndex } from '@shardtool/format';
+import { type FieldColumns, imageColumn, type ShardIndex } from '@shardtool/format';
 import { isRemote } from '@shardtool/storage';
 import { type CheckedOptions, changesBytes } from '../options.js';
-import type { AppendBase } from '../output/append-base.js';
+import { type AppendBase, readBaseIndex } from '../output/append-base.js';
 import { CHANGED_FILE, writeListFile } from '../output/lists.js';
 import { Naming } from '../plan/naming.js';
 import type { SourceChanges } from '../plan/plan-record.js';
@@ -53,10 +53,11 @@ export async function listChanges(
 }
 
 async function* changedFiles(
-  { folder, manifest }: AppendBase,
+  base: AppendBase,
   { root, files, labels }: SourceNow,
   options: CheckedOptions,
 ): AsyncGenerator<ChangedFile> {
+  const { folder, manifest } = base;
   const naming = new Naming(options);
   const reader = files.reader();
   const isOther = changesBytes(options);
@@ -65,9 +66,8 @@ async function* changedFiles(
   for (const { file } of manifest.shards) {
     const path = join(folder, file);
     const packedAt = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
-    const index = await readShardIndex(join(folder, indexPathOf(file)), {
-      parts: ['source', 'fields', ...(labels === null ? [] : (['cls', 'columns'] as const))],
-    });
+    const labelParts = labels === null ? [] : (['cls', 'columns'] as const);
+    const index = await readBaseIndex(base, file, ['source', 'fields', ...labelParts]);
     const images = imageColumn(index);
     for (const [row, name] of index.source.entries()) {
       const number = reader.find(name);

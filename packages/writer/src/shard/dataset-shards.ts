@@ -61,6 +61,8 @@ export interface FindChoice {
   readonly split?: string | undefined;
   /** How a remote place is asked. */
   readonly storage?: StorageOptions | undefined;
+  /** An earlier version of the dataset. */
+  readonly version?: string | undefined;
 }
 
 /** The shards of a dataset in order, and the manifest for all of them. */
@@ -81,10 +83,10 @@ export interface DatasetShards {
  */
 export async function findDatasetShards(
   location: string,
-  { layout: asked, reading: chosen, split: splitOfPlace, storage }: FindChoice = {},
+  { layout: asked, reading: chosen, split: splitOfPlace, storage, version }: FindChoice = {},
 ): Promise<DatasetShards> {
   refuseMixture(location);
-  const found = await findShards(location, { layout: asked, split: splitOfPlace, storage });
+  const found = await findShards(location, { layout: asked, split: splitOfPlace, storage, version });
   const { manifest, layout, shards: all, ofSplit } = found;
   const split = ofSplit === undefined ? splitOfPlace : undefined;
   if (manifest !== null && chosen?.links === 'follow') {

@@ -89,7 +89,7 @@ export function readWidsIndex(
 }
 
 /** Name and md5 of each shard in the index; empty if the index is missing or unreadable. */
-function widsSums(folder: string): [string, string][] {
+export function widsSums(folder: string): [string, string][] {
   try {
     const { shardlist } = JSON.parse(readFileSync(join(folder, SIDECARS.wids.fileName()), 'utf8'));
     return (shardlist as { url: string; md5sum: string }[]).map(({ url, md5sum }) => [url, md5sum]);

@@ -46,6 +46,7 @@ export async function openInput(
         reading: seen.reading,
         split: seen.overlay === undefined ? seen.split : undefined,
         storage: seen.storage,
+        version: seen.version,
       }),
     );
     return (await openView(source, input, seen)) ?? input;

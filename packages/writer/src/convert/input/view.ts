@@ -20,6 +20,8 @@ export type ViewedShard = Dataset['shards'][number];
 export interface ViewOptions {
   readonly overlay?: string | undefined;
   readonly split?: string | undefined;
+  /** An earlier version of the dataset, as for `openDataset`. */
+  readonly version?: string | undefined;
   readonly layout?: LayoutName | undefined;
   readonly features?: ChosenColumns | undefined;
   readonly excludeKeys?: Iterable<string> | undefined;
@@ -37,6 +39,7 @@ export interface View {
   readonly location: string;
   readonly overlay?: string | undefined;
   readonly split?: string | undefined;
+  readonly version?: string | undefined;
   readonly layout?: LayoutName | undefined;
   readonly features?: ReadChoice | undefined;
   readonly storage?: StorageOptions | undefined;
@@ -59,14 +62,22 @@ export interface ViewedShards extends DatasetShards {
 export async function openView(
   location: string,
   input: DatasetShards,
-  { overlay, split, layout, reading: features, excludeKeys, storage }: InputChoice,
+  { overlay, split, version, layout, reading: features, excludeKeys, storage }: InputChoice,
 ): Promise<ViewedShards | null> {
   const isWhole = overlay === undefined && (split === undefined || split === input.split);
   if (isWhole && excludeKeys === undefined) return null;
   // Another conversion of this process may have opened an earlier dataset.
   opened = undefined;
   const keys = excludeKeys === undefined ? undefined : [...excludeKeys];
-  const dataset = await openDataset(location, { overlay, split, layout, features, storage, excludeKeys: keys });
+  const dataset = await openDataset(location, {
+    overlay,
+    split,
+    version,
+    layout,
+    features,
+    storage,
+    excludeKeys: keys,
+  });
   await dataset.close();
   const known = new Map(input.columns.map(({ name, type }) => [name, type]));
   const chosen = overlay ?? (split === undefined || split === input.split ? undefined : 'split');
@@ -83,7 +94,16 @@ export async function openView(
     samples: dataset.shards.map((shard) => shard.samples),
     classes: dataset.classes,
     columns: Array.from(types, ([name, type]) => ({ name, type })),
-    view: { location, overlay, split, layout, features, storage, excludeKeys: keys && shared(keys.join('\n')) },
+    view: {
+      location,
+      overlay,
+      split,
+      version,
+      layout,
+      features,
+      storage,
+      excludeKeys: keys && shared(keys.join('\n')),
+    },
     madeFrom: dataset.identity,
   };
 }

@@ -1,9 +1,9 @@
 import { setMaxListeners } from 'node:events';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { crc32, FileError, FileExistsError, FileNotFoundError, inLanes } from '@shardtool/base';
-import { MANIFEST_FILE, PACK_NOTE_FILE } from '@shardtool/format';
+import { join, relative } from 'node:path';
+import { crc32, FileChangedError, FileError, FileExistsError, FileNotFoundError, inLanes } from '@shardtool/base';
+import { MANIFEST_FILE, PACK_NOTE_FILE, VERSIONS_FOLDER } from '@shardtool/format';
 import {
   type Entry,
   openStorage,
@@ -12,11 +12,12 @@ import {
   type StorageOptions,
   shownLocation,
 } from '@shardtool/storage';
-import { OutputNotEmptyError, PlanChangedError } from '../../errors.js';
+import { DatasetChangedError, OutputNotEmptyError, PlanChangedError } from '../../errors.js';
 import type { ShardRecord } from '../../shard/new-shard.js';
 import type { Destination } from '../destination.js';
+import { replaceFile } from '../keep-version.js';
 import { isLockFile } from '../parts.js';
-import { addToNote, readNoteText } from '../shard-note.js';
+import { addToNote, crc32OfFile, readNoteText } from '../shard-note.js';
 import { inTurnOfRemoval, isNote, isReadHere, PLAN, SHARD_SIDECARS } from './bucket-files.js';
 import { keepSize, showBySize, stagingFolder } from './staging-folder.js';
 
@@ -44,11 +45,13 @@ export interface StagingOptions {
  * folder therefore apply to the bucket, and what they remove from the folder is removed from the bucket.
  *
  * Order in the bucket: the plan (only if absent), pack.json, each shard with its indexes and then its note,
- * dataset.json (only if absent). Then plan and notes are removed. There is no lock: if two processes plan, the first
+ * dataset.json (only if absent, or for a dataset that grows only if it is still the one that was read). Then plan and
+ * notes are removed. There is no lock: if two processes plan, the first
  * plan counts, and equal parts write equal bytes.
  */
 export class BucketOutput implements Destination {
   readonly location: string;
+  readonly place: string;
   readonly folder: string;
   readonly isElsewhere = true;
   readonly #storage: Storage;
@@ -62,6 +65,7 @@ export class BucketOutput implements Destination {
 
   private constructor(place: string, storage: Storage, folder: string, signal: AbortSignal | undefined) {
     this.location = shownLocation(place);
+    this.place = place;
     this.folder = folder;
     this.#storage = storage;
     // One listener for each concurrent request.
@@ -160,9 +164,19 @@ export class BucketOutput implements Destination {
     const plan = await this.#storage.entry(PLAN);
     if (plan !== null && plan.version !== this.#planVersion) throw anotherPlan(this.location);
     const path = join(this.folder, MANIFEST_FILE);
-    await this.#putOnce(MANIFEST_FILE, path).catch((error) => {
-      throw error instanceof FileExistsError ? anotherDataset(this.location) : error;
-    });
+    const before = this.#there.get(MANIFEST_FILE)?.entry;
+    if (before === undefined) {
+      await this.#putOnce(MANIFEST_FILE, path).catch((error) => {
+        throw error instanceof FileExistsError ? anotherDataset(this.location) : error;
+      });
+    } else {
+      for (const name of newIn(this.folder, VERSIONS_FOLDER, this.#there)) await this.sendFile(name);
+      await replaceFile(this.#storage, MANIFEST_FILE, readFileSync(path), before.version, this.#stopped.signal).catch(
+        (error) => {
+          throw error instanceof FileChangedError ? changedMeanwhile(this.location) : error;
+        },
+      );
+    }
     await this.removeGone();
   }
 
@@ -181,7 +195,8 @@ export class BucketOutput implements Destination {
     for (const name of files) {
       const path = join(this.folder, name);
       const { size } = statSync(path);
-      await this.#storage.put(name, { file: path }, { signal: this.#stopped.signal });
+      if (this.#there.has(MANIFEST_FILE)) await this.#putNew(name, path);
+      else await this.#storage.put(name, { file: path }, { signal: this.#stopped.signal });
       const { version } = await this.#sent(name, size);
       stored.push([name, size, version]);
       if (kept.includes(name)) continue;
@@ -224,6 +239,21 @@ export class BucketOutput implements Destination {
     await this.#sent(name, bytes.length);
   }
 
+  /**
+   * Uploads a file of a new shard of a dataset that grows. A file of that name was left by a killed try, and then has the
+   * same bytes, or is being written by another process.
+   */
+  async #putNew(name: string, path: string): Promise<void> {
+    try {
+      await this.#storage.put(name, { file: path }, { ifAbsent: true, signal: this.#stopped.signal });
+    } catch (error) {
+      if (!(error instanceof FileExistsError)) throw error;
+      const entry = await this.#storage.entry(name, this.#stopped.signal);
+      const isSame = entry?.size === statSync(path).size && (await this.#crc32At(entry)) === crc32OfFile(path);
+      if (!isSame) throw changedMeanwhile(this.location);
+    }
+  }
+
   /** True if the folder shows its name and size only. */
   #isShown(name: string): boolean {
     return !isReadHere(name) && this.#there.get(name)?.isShown === true;
@@ -238,6 +268,7 @@ export class BucketOutput implements Destination {
     if (shadow === undefined) return;
     try {
       await writeFile(join(this.folder, shadow), await this.#read(name));
+      this.#there.set(name, { entry: this.#there.get(name)!.entry, shadow });
     } catch (error) {
       if (!(error instanceof FileNotFoundError)) throw error;
       // Another part has just committed and removed it.
@@ -258,8 +289,11 @@ export class BucketOutput implements Destination {
     return (await this.#crc32Of(noted.file)) === noted.crc32;
   }
 
-  async #crc32Of(name: string): Promise<number> {
-    const { size } = this.#there.get(name)!.entry;
+  #crc32Of(name: string): Promise<number> {
+    return this.#crc32At(this.#there.get(name)!.entry);
+  }
+
+  async #crc32At({ name, size }: Entry): Promise<number> {
     const source = await this.#storage.open(name, { size });
     const piece = new Uint8Array(Math.min(PIECE_BYTES, size));
     let sum = 0;
@@ -276,6 +310,20 @@ export class BucketOutput implements Destination {
 function tooMany(path: string): OutputNotEmptyError {
   const message = `${path} holds more than ${MOST_OBJECTS} objects; give the dataset a prefix of its own.`;
   return new OutputNotEmptyError({ path }, message);
+}
+
+/** Names of the files in a subfolder that the bucket does not have yet, sorted. */
+function newIn(folder: string, below: string, there: ReadonlyMap<string, unknown>): string[] {
+  if (!existsSync(join(folder, below))) return [];
+  const names = readdirSync(join(folder, below), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)));
+  return names.filter((name) => !there.has(name)).sort();
+}
+
+function changedMeanwhile(path: string): DatasetChangedError {
+  const message = `${path} was changed by another process in the meantime, and this change was not made; run the same command again.`;
+  return new DatasetChangedError({ path }, message);
 }
 
 function anotherPlan(path: string): PlanChangedError {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { lstatSync, mkdirSync, truncateSync, writeFileSync } from 'node:fs';
+import { lstatSync, mkdirSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { FileError, makeFolder } from '@shardtool/base';
@@ -36,7 +36,7 @@ export function stagingFolder(location: string, part: string | undefined, stagin
  * Shows an object in the folder as a file of its size without content, and returns that file's name: the object's own,
  * or another if no folder can have it.
  */
-export function showBySize(folder: string, { name, size }: Entry): string {
+export function showBySize(folder: string, { name, size, modifiedMs }: Entry): string {
   const isPlain = name.split('/').every((part) => /^(?!\.{1,2}$)[^\\\0]{1,200}$/.test(part));
   const own = `object-${createHash('sha256').update(name).digest('hex').slice(0, 32)}`;
   for (const shadow of isPlain ? [name, own] : [own]) {
@@ -45,6 +45,7 @@ export function showBySize(folder: string, { name, size }: Entry): string {
       makeFolder(dirname(path));
       writeFileSync(path, '', { flag: 'wx' });
       truncateSync(path, size);
+      if (modifiedMs !== undefined) utimesSync(path, modifiedMs / 1000, modifiedMs / 1000);
       return shadow;
     } catch (error) {
       // One object has the name of another one's folder.

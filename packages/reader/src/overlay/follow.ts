@@ -1,0 +1,298 @@
+import { inTurn } from '@shardtool/base';
+import {
+  encodeOverlay,
+  keptVersions,
+  OVERLAYS_FOLDER,
+  type Overlay,
+  type OverlayEntry,
+  parseOverlay,
+  type RowPlace,
+} from '@shardtool/format';
+import { joinLocation, openStorage, readWhole, type StorageOptions, shownLocation } from '@shardtool/storage';
+import { KeyTable } from '../dataset/keys/key-table.js';
+import { openStored } from '../dataset/open-files.js';
+import type { StoredParts } from '../dataset/stored-dataset.js';
+import { overlayNames } from './catalogue.js';
+import { relabel } from './change-index.js';
+import { isSet, type Layers, layersOf, rowBits } from './layers.js';
+
+const READ_AT_ONCE = 8;
+
+export interface FollowOptions {
+  readonly storage?: StorageOptions | undefined;
+  /** Whether copies of the overlays as they were are kept in `overlays/dropped`. Not if they name samples that were erased. */
+  readonly keepsCopies: boolean;
+}
+
+/** Overlays that now fit the dataset, and those that fit none of its versions. */
+export interface FollowReport {
+  readonly moved: readonly string[];
+  readonly lost: readonly string[];
+}
+
+/**
+ * Makes the overlays of a dataset fit its current shards after a change: each entry moves with its key, and entries of
+ * samples that are gone are dropped. Overlays that fit already stay as they are, so that an interrupted call can be
+ * repeated. Throws FileError, OverlayError, ShardIndexError.
+ */
+export async function followOverlays(location: string, { storage, keepsCopies }: FollowOptions): Promise<FollowReport> {
+  const names = await overlayNames(location, storage);
+  if (names.length === 0) return { moved: [], lost: [] };
+  const overlays = new Map<string, Overlay>();
+  for (const name of names) {
+    const file = joinLocation(location, `${OVERLAYS_FOLDER}/${name}.jsonl`);
+    overlays.set(name, parseOverlay(await readWhole(file, storage), shownLocation(file)));
+  }
+  const now = await openStored(location, { storage });
+  const versions = new OldVersions(location, storage);
+  const moved: string[] = [];
+  const lost: string[] = [];
+  for (const name of parentsFirst(overlays)) {
+    const overlay = overlays.get(name)!;
+    const parent = overlay.parent === null ? null : (overlays.get(overlay.parent.name) ?? null);
+    const hasMoved = parent !== null && parent.hash !== overlay.parent!.hash && follows(parent, overlay.parent!.hash);
+    const fits = isBase(overlay, now);
+    if (fits && !hasMoved) continue;
+    const old = fits ? now : await versions.find(overlay);
+    if (old === null || (overlay.parent !== null && lost.includes(overlay.parent.name))) {
+      lost.push(name);
+      continue;
+    }
+    const entries = fits ? [...overlay.entries] : await movedEntries(overlay, old, now, chainOf(overlay, overlays));
+    const next = encodeOverlay(
+      {
+        ...overlay,
+        parent: parent === null ? overlay.parent : { name: parent.name, hash: parent.hash },
+        dataset: now.identityOfFirst(now.shards.length),
+        shards: now.shards.length,
+        follows: [...(overlay.follows ?? []), overlay.hash],
+      },
+      entries,
+    );
+    const place = await openStorage(joinLocation(location, OVERLAYS_FOLDER), storage);
+    const file = joinLocation(location, `${OVERLAYS_FOLDER}/${name}.jsonl`);
+    if (keepsCopies) {
+      await place.put(`dropped/${name}.${overlay.hash.slice(0, 16)}.jsonl`, await readWhole(file, storage));
+    }
+    await place.put(`${name}.jsonl`, next.bytes);
+    overlays.set(name, parseOverlay(next.bytes, shownLocation(file)));
+    moved.push(name);
+  }
+  return { moved, lost };
+}
+
+/** Whether an overlay was made of one with this hash, as shards changed. */
+function follows({ follows: earlier = [] }: Overlay, hash: string): boolean {
+  return earlier.includes(hash);
+}
+
+function isBase({ dataset, shards }: Overlay, stored: Pick<StoredParts, 'shards' | 'identityOfFirst'>): boolean {
+  return shards <= stored.shards.length && stored.identityOfFirst(shards) === dataset;
+}
+
+/** Names in an order in which each comes behind its parent. */
+function parentsFirst(overlays: ReadonlyMap<string, Overlay>): string[] {
+  const depth = (name: string, below: number): number => {
+    const parent = overlays.get(name)?.parent;
+    return parent == null || below > overlays.size ? below : depth(parent.name, below + 1);
+  };
+  return [...overlays.keys()].sort((a, b) => depth(a, 0) - depth(b, 0));
+}
+
+/** The overlays below this one, the lowest first. */
+function chainOf(overlay: Overlay, overlays: ReadonlyMap<string, Overlay>): Overlay[] {
+  const parent = overlay.parent === null ? undefined : overlays.get(overlay.parent.name);
+  return parent === undefined ? [] : [...chainOf(parent, overlays), parent];
+}
+
+/** Earlier versions of a dataset, opened when an overlay needs them. */
+class OldVersions {
+  readonly #location: string;
+  readonly #storage: StorageOptions | undefined;
+  #versions: Promise<string[]> | null = null;
+  readonly #opened = new Map<string, StoredParts>();
+
+  constructor(location: string, storage: StorageOptions | undefined) {
+    this.#location = location;
+    this.#storage = storage;
+  }
+
+  /** The version whose first shards an overlay was made for; null if none is kept. */
+  async find(overlay: Overlay): Promise<StoredParts | null> {
+    this.#versions ??= keptVersions(this.#location, this.#storage);
+    for (const version of await this.#versions) {
+      const stored =
+        this.#opened.get(version) ?? (await openStored(this.#location, { version, storage: this.#storage }));
+      this.#opened.set(version, stored);
+      if (isBase(overlay, stored)) return stored;
+    }
+    return null;
+  }
+}
+
+/** Entries of an overlay of `old` at their new places. */
+async function movedEntries(
+  overlay: Overlay,
+  old: StoredParts,
+  now: StoredParts,
+  below: readonly Overlay[],
+): Promise<readonly OverlayEntry[]> {
+  const places = await Places.between(old, now);
+  const counts = now.shards.map(({ samples }) => samples);
+  const entries: OverlayEntry[] = [];
+  /** Chosen rows of each new shard, by split; those of a subset by ''. */
+  const chosen = new Map<string, Map<number, Set<number>>>();
+  for (const entry of overlay.entries) {
+    if ('exclude' in entry) {
+      const at = places.ofKey(entry.exclude, entry.key);
+      if (at !== null) entries.push({ ...entry, exclude: at });
+    } else if ('at' in entry) {
+      const at = places.ofKey(entry.at, entry.key);
+      if (at !== null) entries.push({ ...entry, at });
+    } else if ('keep' in entry || ('shard' in entry && 'rows' in entry)) {
+      const name = 'keep' in entry ? '' : entry.split;
+      const shard = 'keep' in entry ? entry.keep : entry.shard;
+      const rows = chosen.get(name) ?? new Map<number, Set<number>>();
+      chosen.set(name, rows);
+      await addMoved(places, shard, Buffer.from(entry.rows, 'base64'), rows);
+    } else entries.push(entry);
+  }
+  const bits = [...chosen].flatMap(([name, rows]) =>
+    [...rows]
+      .sort(([a], [b]) => a - b)
+      .map(([shard, set]): OverlayEntry => {
+        const text = rowBits(counts[shard]!, (row) => set.has(row));
+        return name === '' ? { keep: shard, rows: text } : { split: name, shard, rows: text };
+      }),
+  );
+  return chosen.size === 0
+    ? entries
+    : await recounted({ ...overlay, entries: [...entries, ...bits] }, now, below, counts);
+}
+
+/** Adds the chosen rows of an old shard at their new places. Every shard with rows of it is in the result, even without any. */
+async function addMoved(
+  places: Places,
+  shard: number,
+  bits: Uint8Array,
+  rows: Map<number, Set<number>>,
+): Promise<void> {
+  const moved = await places.ofRows(shard);
+  moved.forEach((at, row) => {
+    if (at === null) return;
+    const set = rows.get(at[0]) ?? new Set<number>();
+    rows.set(at[0], set);
+    if (isSet(bits, row)) set.add(at[1]);
+  });
+}
+
+/** The entries with the numbers of samples that splits and subsets have now. */
+async function recounted(
+  overlay: Overlay,
+  now: StoredParts,
+  below: readonly Overlay[],
+  counts: readonly number[],
+): Promise<readonly OverlayEntry[]> {
+  const layers: Layers = layersOf([...below, overlay], { ...now, counts });
+  const kept = layers.layers.at(-1)!.kept;
+  const numbers = new Map<string, { samples: number; classSamples: number[] }>();
+  const countOf = (name: string) => {
+    const found = numbers.get(name) ?? { samples: 0, classSamples: layers.classSamples.map(() => 0) };
+    numbers.set(name, found);
+    return found;
+  };
+  const indexes = inTurn(now.shards, READ_AT_ONCE, (file) => file.loadParts(['cls']));
+  let shard = 0;
+  for await (const index of indexes) {
+    const { cls = new Int32Array(index.samples).fill(-1) } = relabel(index, shard, layers.layers);
+    const chosen: [string, Uint8Array | undefined][] = [...layers.splits].map(([name, { rows }]) => [
+      name,
+      rows.get(shard),
+    ]);
+    if (kept !== null) chosen.push(['', kept.get(shard)]);
+    for (const [name, bits] of chosen) {
+      const count = countOf(name);
+      for (let row = 0; row < index.samples; row++) {
+        if (!isSet(bits, row)) continue;
+        count.samples++;
+        if (cls[row]! >= 0) count.classSamples[cls[row]!] = (count.classSamples[cls[row]!] ?? 0) + 1;
+      }
+    }
+    shard++;
+  }
+  return [...overlay.entries].map((entry) => {
+    if ('rule' in entry) return { ...entry, ...countOf(entry.split) };
+    if (!('kept' in entry)) return entry;
+    const { samples, classSamples } = countOf('');
+    return { kept: samples, classSamples };
+  });
+}
+
+/** Where the samples of an older version are now. */
+class Places {
+  readonly #old: StoredParts;
+  /** By number of the old shard: the number of the same shard now. */
+  readonly #same: ReadonlyMap<number, number>;
+  /** Keys of the shards that are new, in their order. */
+  readonly #keys: KeyTable;
+  /** For each number of a sample in {@link #keys}, where it is. */
+  readonly #shards: readonly { readonly shard: number; readonly first: number }[];
+
+  private constructor(
+    old: StoredParts,
+    same: ReadonlyMap<number, number>,
+    keys: KeyTable,
+    shards: readonly { readonly shard: number; readonly first: number }[],
+  ) {
+    this.#old = old;
+    this.#same = same;
+    this.#keys = keys;
+    this.#shards = shards;
+  }
+
+  static async between(old: StoredParts, now: StoredParts): Promise<Places> {
+    const names = new Map(now.shards.map((file, shard) => [nameOf(file), shard]));
+    const same = new Map<number, number>();
+    const known = new Set<number>();
+    old.shards.forEach((file, shard) => {
+      const found = names.get(nameOf(file));
+      if (found === undefined) return;
+      same.set(shard, found);
+      known.add(found);
+    });
+    const added = now.shards.map((file, shard) => ({ file, shard })).filter(({ shard }) => !known.has(shard));
+    const keys = new KeyTable(added.reduce((sum, { file }) => sum + file.samples, 0));
+    const shards: { shard: number; first: number }[] = [];
+    let first = 0;
+    for await (const { shard, key } of inTurn(added, READ_AT_ONCE, async ({ file, shard }) => ({
+      shard,
+      key: (await file.loadParts(['key'])).key,
+    }))) {
+      shards.push({ shard, first });
+      keys.add(key);
+      first += key.length;
+    }
+    return new Places(old, same, keys, shards);
+  }
+
+  ofKey([shard, row]: RowPlace, key: string): RowPlace | null {
+    const same = this.#same.get(shard);
+    if (same !== undefined) return [same, row];
+    const number = this.#keys.numberOf(key);
+    if (number < 0) return null;
+    const at = this.#shards.findLast(({ first }) => first <= number)!;
+    return [at.shard, number - at.first];
+  }
+
+  /** The places of all rows of an old shard. */
+  async ofRows(shard: number): Promise<readonly (RowPlace | null)[]> {
+    const file = this.#old.shards[shard]!;
+    if (this.#same.has(shard)) return Array.from({ length: file.samples }, (_, row) => [this.#same.get(shard)!, row]);
+    const { key } = await file.loadParts(['key']);
+    return key.map((one, row) => this.ofKey([shard, row], one));
+  }
+}
+
+function nameOf({ name, crc32 }: { readonly name: string; readonly crc32?: string | undefined }): string {
+  return `${name} ${crc32}`;
+}

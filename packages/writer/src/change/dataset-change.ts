@@ -1,0 +1,99 @@
+import { CALL_OPTIONS, checkCallOptions, checkLocation, type OptionTable, withMessages } from '@shardtool/base';
+import { type Manifest, readManifest, writeManifest } from '@shardtool/format';
+import { followOverlays } from '@shardtool/reader';
+import { openStorage, type StorageOptions } from '@shardtool/storage';
+import { checkHeld } from '../folder-lock.js';
+import { type Destination, namingPlace, openDestination } from '../output/destination.js';
+import { keepVersion } from '../output/keep-version.js';
+import { OutputFolder } from '../output/output-folder.js';
+import { forgetMadeFrom } from '../output/pack-note.js';
+import { currentManifest } from './packed-dataset.js';
+
+/** Options of all calls that change a dataset. */
+export interface ChangeOptions {
+  /** Folder on this machine in which shards of a bucket are made. Default: the system's folder for temporary files. */
+  readonly staging?: string | undefined;
+  /** How a remote location is asked. What is omitted comes from the environment. */
+  readonly storage?: StorageOptions | undefined;
+  /** Ends the call with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export const CHANGE_OPTIONS = {
+  staging: { kind: 'path', help: 'Folder in which shards of a bucket are made' },
+  storage: CALL_OPTIONS.storage,
+  signal: CALL_OPTIONS.signal,
+} as const satisfies OptionTable;
+
+/** A dataset while it is changed. New shards are made in `folder`, and its own are read at `location`. */
+export interface OpenChange {
+  readonly location: string;
+  readonly storage: StorageOptions | undefined;
+  readonly signal: AbortSignal | undefined;
+  readonly folder: OutputFolder;
+  readonly destination: Destination;
+  readonly manifest: Manifest;
+}
+
+/**
+ * Opens a dataset for a change: its folder is locked, or what its bucket holds is looked up. Every change of a committed
+ * dataset goes through here, and ends with {@link commitChange}. Overlays that an interrupted change has left behind follow
+ * first. Throws OutputLockedError, UnfinishedPackError, ManifestError, FileError.
+ */
+export async function changeDataset<Result>(
+  location: string,
+  { staging, storage, signal }: ChangeOptions,
+  work: (change: OpenChange) => Promise<Result>,
+): Promise<Result> {
+  signal?.throwIfAborted();
+  // Nothing may be created where there is no dataset.
+  await currentManifest(location, storage);
+  const destination = await openDestination(location, { part: undefined, staging, storage, signal });
+  try {
+    return await namingPlace(destination, async () => {
+      const folder = await OutputFolder.open(destination.folder, null, signal);
+      try {
+        await destination.fetch(false);
+        await followOverlays(location, { storage, keepsCopies: true });
+        const manifest = await readManifest(destination.folder);
+        return await work({ location, storage, signal, folder, destination, manifest });
+      } finally {
+        folder.release();
+      }
+    });
+  } finally {
+    await destination.close();
+  }
+}
+
+/**
+ * Replaces the dataset's manifest, which is kept as an earlier version, and lets the overlays follow. In a bucket, the
+ * replacement has the condition that dataset.json is still the one that was read. Throws DatasetChangedError if it is not:
+ * nothing has changed then.
+ */
+export async function commitChange(
+  { location, storage, folder, destination, manifest }: OpenChange,
+  next: Manifest,
+  command: string,
+  keepsCopies = true,
+): Promise<void> {
+  await forgetMadeFrom(folder.path);
+  await keepVersion(await openStorage(folder.path), manifest, next, command);
+  checkHeld(folder.lock);
+  await writeManifest(folder.path, next);
+  await destination.commit();
+  await followOverlays(location, { storage, keepsCopies });
+}
+
+/** Checks the arguments of a call that changes a dataset, and runs it with clear messages. */
+export function changing<Options extends object, Result>(
+  call: string,
+  table: OptionTable,
+  location: unknown,
+  options: Options,
+  work: (location: string) => Promise<Result>,
+): Promise<Result> {
+  checkLocation(call, location);
+  checkCallOptions(call, table, options);
+  return withMessages(() => work(location));
+}
