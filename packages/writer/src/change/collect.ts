@@ -22,7 +22,7 @@ import { type ChainLink, chainOf } from './version-log.js';
 export interface CollectOptions extends ChangeOptions {
   /** The newest versions, the current one included, are kept. Default: all, or only the current one if `olderThan` is set. */
   readonly keep?: number | undefined;
-  /** Versions that were replaced less than so many milliseconds ago are kept. Default: 0. */
+  /** Versions that were replaced less than this number of milliseconds ago are kept. Default: 0. */
   readonly olderThan?: number | undefined;
   /** Nothing is removed: the report says what would be. Default: false. */
   readonly dryRun?: boolean | undefined;
