@@ -32,6 +32,83 @@ class Resize(_Resize, total=False):
     antialias: bool
 
 
+class _RandomResize(TypedDict):
+    name: Literal["random_resize", "randomResize", "RandomResize"]
+    #: Smallest size of the shorter side. Values: pixels, 1 to 4096.
+    min_size: int
+    #: The sizes are less than this. Values: pixels, 1 to 4096.
+    max_size: int
+
+
+class RandomResize(_RandomResize, total=False):
+    """Resizes the shorter side to a random size, keeping the aspect ratio.
+
+    torchvision: v2.RandomResize.
+    """
+
+    #: Interpolation. If it is a list, each sample draws one of them. "random" is bilinear or bicubic. Values:
+    #: nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos, a list of these, or random. Default:
+    #: "bilinear".
+    interpolation: str | Sequence[str]
+    #: If false, bilinear and bicubic do not average the pixels of an image that shrinks. Nearest never does.
+    #: Values: true or false. Default: true.
+    antialias: bool
+
+
+class _RandomShortestSize(TypedDict):
+    name: Literal["random_shortest_size", "randomShortestSize", "RandomShortestSize"]
+    #: Sizes of the shorter side to draw from. Values: pixels, 1 to 4096, or a list of these.
+    min_size: int | Sequence[int]
+
+
+class RandomShortestSize(_RandomShortestSize, total=False):
+    """Resizes the shorter side to a size from a list, keeping the aspect ratio.
+
+    torchvision: v2.RandomShortestSize.
+    """
+
+    #: Limit for the longer side. Values: pixels, 1 to 4096.
+    max_size: int
+    #: Interpolation. If it is a list, each sample draws one of them. "random" is bilinear or bicubic. Values:
+    #: nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos, a list of these, or random. Default:
+    #: "bilinear".
+    interpolation: str | Sequence[str]
+    #: If false, bilinear and bicubic do not average the pixels of an image that shrinks. Nearest never does.
+    #: Values: true or false. Default: true.
+    antialias: bool
+
+
+class _ResizeKeepRatio(TypedDict):
+    name: Literal["resize_keep_ratio", "resizeKeepRatio"]
+    #: Size to fit. Values: a number or [height, width], 1 to 4096.
+    size: int | Sequence[int]
+
+
+class ResizeKeepRatio(_ResizeKeepRatio, total=False):
+    """Resizes the image to fit size, keeping the aspect ratio (timm's ResizeKeepRatio)."""
+
+    #: 0: the image covers size. 1: it fits into size. Between them: the weighted mean of both ratios. Values: 0 to
+    #: 1. Default: 0.
+    longest: float
+    #: Probability of a random scale. Values: a probability. Default: 0.
+    random_scale_prob: float
+    #: Range of the random scale. Values: [low, high], more than 0. Default: [0.85, 1.05].
+    random_scale_range: Sequence[float]
+    #: The random scale is that of the area, and less than 1 enlarges. Values: true or false. Default: false.
+    random_scale_area: bool
+    #: Probability of a random aspect ratio. Values: a probability. Default: 0.
+    random_aspect_prob: float
+    #: Range of the factor of the aspect ratio. Values: [low, high], more than 0. Default: [0.9, 1.11].
+    random_aspect_range: Sequence[float]
+    #: Interpolation. If it is a list, each sample draws one of them. "random" is bilinear or bicubic. Values:
+    #: nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos, a list of these, or random. Default:
+    #: "bilinear".
+    interpolation: str | Sequence[str]
+    #: If false, bilinear and bicubic do not average the pixels of an image that shrinks. Nearest never does.
+    #: Values: true or false. Default: true.
+    antialias: bool
+
+
 class _ScaleJitter(TypedDict):
     name: Literal["scale_jitter", "scaleJitter", "ScaleJitter"]
     #: Size that the image fits at a factor of 1. The order is that of torchvision, which compares the first number
@@ -122,6 +199,9 @@ class Pad(_Pad, total=False):
     fill: int | Sequence[int]
     #: Value of the added pixels in masks. Default: 0. Values: 0 to 255.
     mask_fill: int
+    #: What the added pixels are: `fill`, the edge of the image, its mirror image without the edge, or with it.
+    #: Boxes need constant. Values: constant, edge, reflect or symmetric. Default: "constant".
+    padding_mode: Literal["constant", "edge", "reflect", "symmetric"]
 
 
 class _RandomZoomOut(TypedDict):
@@ -156,6 +236,21 @@ class CenterCrop(TypedDict):
     size: int | Sequence[int]
 
 
+class _CenterCropOrPad(TypedDict):
+    name: Literal["center_crop_or_pad", "centerCropOrPad"]
+    #: Size of the result. Values: a number or [height, width], 1 to 4096.
+    size: int | Sequence[int]
+
+
+class CenterCropOrPad(_CenterCropOrPad, total=False):
+    """Crops the center of the image, and pads it where it is smaller (timm's CenterCropOrPad)."""
+
+    #: Value of the added pixels. Values: 0 to 255, or [red, green, blue]. Default: 0.
+    fill: int | Sequence[int]
+    #: Value of the added pixels in masks. Default: 0. Values: 0 to 255.
+    mask_fill: int
+
+
 class _RandomCrop(TypedDict):
     name: Literal["random_crop", "randomCrop", "RandomCrop"]
     #: Size of the result. Values: a number or [height, width], 1 to 4096.
@@ -178,6 +273,9 @@ class RandomCrop(_RandomCrop, total=False):
     fill: int
     #: Value of the added pixels in masks. Default: 0. Values: 0 to 255.
     mask_fill: int
+    #: What the added pixels are: `fill`, the edge of the image, its mirror image without the edge, or with it.
+    #: Boxes need constant. Values: constant, edge, reflect or symmetric. Default: "constant".
+    padding_mode: Literal["constant", "edge", "reflect", "symmetric"]
     #: Probability that the step applies. Values: a probability. Default: 1.
     p: float
 
@@ -292,6 +390,72 @@ class RandomRotation(_RandomRotation, total=False):
     p: float
 
 
+class _RandomRotate90(TypedDict):
+    name: Literal["random_rotate90", "randomRotate90"]
+
+
+class RandomRotate90(_RandomRotate90, total=False):
+    """Rotates the image by a random multiple of 90 degrees."""
+
+    #: Probability that the step applies. Values: a probability. Default: 0.5.
+    p: float
+
+
+class _RandomAffine(TypedDict):
+    name: Literal["random_affine", "randomAffine", "RandomAffine"]
+    #: Angle: up to this many degrees in each direction, or a range. Values: a number of at least 0, or [low, high].
+    degrees: float | Sequence[float]
+
+
+class RandomAffine(_RandomAffine, total=False):
+    """Rotates, moves, scales and shears the image. The size stays.
+
+    torchvision: v2.RandomAffine.
+    """
+
+    #: Largest translation, as parts of width and height. Values: [x, y], 0 to 1.
+    translate: Sequence[float]
+    #: Range of the scale. Values: [low, high], more than 0.
+    scale: Sequence[float]
+    #: Shear in degrees: up to this much along x, or a range along x, or ranges along x and y. Values: a number of
+    #: at least 0, [low, high] or [x low, x high, y low, y high].
+    shear: float | Sequence[float]
+    #: Interpolation of the image. bicubic is that of Pillow. Masks always use the nearest pixel. Values: nearest,
+    #: bilinear or bicubic. Default: "nearest".
+    interpolation: Literal["nearest", "bilinear", "bicubic"]
+    #: Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: 0.
+    fill: int | Sequence[int]
+    #: Fixed point of rotation, scale and shear. Default: the center of the image. Values: [x, y] in pixels.
+    center: Sequence[float]
+    #: Value of the added pixels in masks. Default: 0. Values: 0 to 255.
+    mask_fill: int
+    #: Probability that the step applies. Values: a probability. Default: 1.
+    p: float
+
+
+class _RandomPerspective(TypedDict):
+    name: Literal["random_perspective", "randomPerspective", "RandomPerspective"]
+
+
+class RandomPerspective(_RandomPerspective, total=False):
+    """Changes the perspective: moves the corners of the image inwards by random distances.
+
+    torchvision: v2.RandomPerspective.
+    """
+
+    #: Largest distance, as a part of half of the side. Values: 0 to 1. Default: 0.5.
+    distortion_scale: float
+    #: Probability that the step applies. Values: a probability. Default: 0.5.
+    p: float
+    #: Interpolation of the image. Masks always use the nearest pixel. Values: nearest or bilinear. Default:
+    #: "bilinear".
+    interpolation: Literal["nearest", "bilinear"]
+    #: Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: 0.
+    fill: int | Sequence[int]
+    #: Value of the added pixels in masks. Default: 0. Values: 0 to 255.
+    mask_fill: int
+
+
 class _GaussianBlur(TypedDict):
     name: Literal["gaussian_blur", "gaussianBlur", "GaussianBlur"]
     #: Kernel size in pixels. Values: an odd number up to 255, or [x, y].
@@ -359,6 +523,64 @@ class RandomGrayscale(_RandomGrayscale, total=False):
     """
 
     #: Probability that the step applies. Values: a probability. Default: 0.1.
+    p: float
+
+
+class _RandomPhotometricDistort(TypedDict):
+    name: Literal["random_photometric_distort", "randomPhotometricDistort", "RandomPhotometricDistort"]
+
+
+class RandomPhotometricDistort(_RandomPhotometricDistort, total=False):
+    """Changes brightness, contrast, saturation and hue and the order of channels, each with probability p (SSD).
+
+    torchvision: v2.RandomPhotometricDistort.
+    """
+
+    #: Range of the factor. Values: a number of at least 0, or [low, high]. Default: [0.875, 1.125].
+    brightness: float | Sequence[float]
+    #: Range of the factor. Values: a number of at least 0, or [low, high]. Default: [0.5, 1.5].
+    contrast: float | Sequence[float]
+    #: Range of the factor. Values: a number of at least 0, or [low, high]. Default: [0.5, 1.5].
+    saturation: float | Sequence[float]
+    #: Range of the shift, as a fraction of the hue circle. Values: 0 to 0.5, or [low, high]. Default: [-0.05,
+    #: 0.05].
+    hue: float | Sequence[float]
+    #: Probability of each change. Values: a probability. Default: 0.5.
+    p: float
+
+
+class _HsvJitter(TypedDict):
+    name: Literal["hsv_jitter", "hsvJitter"]
+
+
+class HsvJitter(_HsvJitter, total=False):
+    """Changes hue, saturation and value by random amounts, with OpenCV's 8-bit HSV (YOLO)."""
+
+    #: Largest shift of the hue in each direction, as a fraction of the hue circle. Values: 0 to 1. Default: 0.015.
+    hgain: float
+    #: Largest change of the saturation: its factor is up to this far from 1. Values: 0 to 1. Default: 0.7.
+    sgain: float
+    #: Largest change of the value: its factor is up to this far from 1. Values: 0 to 1. Default: 0.4.
+    vgain: float
+    #: Probability that the step applies. Values: a probability. Default: 1.
+    p: float
+
+
+class _GaussianNoise(TypedDict):
+    name: Literal["gaussian_noise", "gaussianNoise", "GaussianNoise"]
+
+
+class GaussianNoise(_GaussianNoise, total=False):
+    """Adds normally distributed noise to each value.
+
+    torchvision: v2.GaussianNoise.
+    """
+
+    #: Mean of the noise; 1 is the whole range of values. Values: a number. Default: 0.
+    mean: float
+    #: Standard deviation of the noise; 1 is the whole range of values. Values: a number, at least 0. Default: 0.1.
+    sigma: float
+    #: Probability that the step applies. Values: a probability. Default: 1.
     p: float
 
 
@@ -665,6 +887,13 @@ class RandomErasing(_RandomErasing, total=False):
     scale: Sequence[float]
     #: Aspect ratio of the rectangle, height / width. Values: [low, high], more than 0. Default: [0.3, 3.3].
     ratio: Sequence[float]
+    #: As in timm: `const` is value, `rand` one random color for each rectangle, `pixel` a random color for each
+    #: pixel. The last two work only after normalize and to_dtype. Values: const, rand or pixel.
+    mode: Literal["const", "rand", "pixel"]
+    #: Smallest number of rectangles. Values: 1 to 100. Default: 1.
+    min_count: int
+    #: Largest number of rectangles, whose areas are divided by their number. Default: min_count. Values: 1 to 100.
+    max_count: int
     #: New value: 0 to 255 before normalize and to_dtype. "random" works only after them. Values: a number, [red,
     #: green, blue], or "random". Default: 0.
     value: float | Sequence[float] | Literal["random"]
@@ -726,22 +955,32 @@ class Layout(TypedDict):
 #: A step of a transform.
 Step = Union[
     Resize,
+    RandomResize,
+    RandomShortestSize,
+    ResizeKeepRatio,
     ScaleJitter,
     Letterbox,
     Cover,
     Pad,
     RandomZoomOut,
     CenterCrop,
+    CenterCropOrPad,
     RandomCrop,
     RandomResizedCrop,
     RandomIoUCrop,
     RandomHorizontalFlip,
     RandomVerticalFlip,
     RandomRotation,
+    RandomRotate90,
+    RandomAffine,
+    RandomPerspective,
     GaussianBlur,
     ColorJitter,
     Grayscale,
     RandomGrayscale,
+    RandomPhotometricDistort,
+    HsvJitter,
+    GaussianNoise,
     RandomInvert,
     RandomPosterize,
     RandomSolarize,

@@ -6,6 +6,7 @@ import { sourceRange } from '../kernels/taps.js';
 import { borderedOf, isCopy, type Pass } from '../transform/canvas.js';
 import type { Rgb } from '../transform/effects.js';
 import { becomesFloatsLast, type CompiledTransform } from '../transform/transform.js';
+import { continueImage } from './borders.js';
 import { allocatePicture, runEffects } from './run-effects.js';
 
 /** The rectangle of its input that a pass reads. */
@@ -100,6 +101,7 @@ function runPass(pass: Pass, source: Source, output: Output, tools: PassTools, t
   resizeOrCopy(pass, source, BYTES, tools, inner.offset);
   const position = { offset: target + (border.top * width + border.left) * 3, stride: width * 3 };
   copyRows(memory, inner, position, x.count * 3, y.count);
+  if (border.mode !== undefined) continueImage(memory, target, { width, height }, border, border.mode, 3);
 }
 
 function resizeOrCopy(pass: Pass, source: Source, output: Output, tools: PassTools, target: number): void {

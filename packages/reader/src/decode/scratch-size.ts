@@ -72,6 +72,9 @@ function intermediateBytes(transform: CompiledTransform, maxPixels: number): num
   for (const step of transform.steps) {
     // Which of the steps within a step run, and in which order, is drawn.
     const parts = everyStep([step]);
+    const added = Math.max(...parts.map((part) => entryOf(part).addsPixels?.(part) ?? 0));
+    // The whole image with pixels around it, and the image itself.
+    if (added > 0) bytes += 2 * picture + 3 * Math.min(added, LARGEST_SIDE ** 2);
     picture = Math.max(setsSize(step) ? 0 : picture, ...parts.map(largestBytes));
     for (const part of parts) {
       if (entryOf(part).isEffect === true) bytes += effectBytes(picture, entryOf(part).extraPictures);

@@ -3,6 +3,7 @@ import type { Axis } from '../kernels/taps.js';
 import { type Border, borderedOf, type Pass } from '../transform/canvas.js';
 import type { Effect, EffectEntry } from '../transform/effects.js';
 import { EFFECTS } from '../transform/step-table.js';
+import { continueImage } from './borders.js';
 
 /**
  * Applies the passes of an image, planned for its full size, to its mask: crops, flips, resizes and rotations. Each pixel takes the
@@ -52,5 +53,6 @@ function withBorder(mask: Values, pass: Pass): Values {
   for (let row = 0; row < mask.height; row++) {
     values.set(mask.values.subarray(row * mask.width, (row + 1) * mask.width), (top + row) * width + left);
   }
+  if (pass.border.mode !== undefined) continueImage(values, 0, { width, height }, pass.border, pass.border.mode, 1);
   return { width, height, values };
 }

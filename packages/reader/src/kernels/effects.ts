@@ -64,6 +64,7 @@ type KernelExports = Record<
   | 'countBytes'
   | 'invertBytes'
   | 'lookUpBytes'
+  | 'mapPixels'
   | 'maskBytes'
   | 'permuteChannels'
   | 'sharpen'
@@ -73,6 +74,7 @@ type KernelExports = Record<
   | 'saturate'
   | 'shiftHue'
   | 'fillRows'
+  | 'lookUpHsv'
   | 'lookUpWords'
   | 'makeFloats'
   | 'mixBytes'
@@ -109,6 +111,21 @@ export class EffectKernels {
     this.#kernels[ROTATE_KERNELS[interpolation]](
       ...[source.address, source.width, source.height, target.address, target.width, target.height],
       ...matrix,
+      colourOf(fill),
+    );
+  }
+
+  /** Takes each pixel of the target from its position in the source: the float32 numbers x and y at address `positions`. */
+  mapPixels(
+    source: Picture,
+    target: Picture,
+    positions: number,
+    interpolation: 'nearest' | 'bilinear',
+    fill: Rgb,
+  ): void {
+    this.#kernels.mapPixels(
+      ...[source.address, source.width, source.height, target.address, target.width * target.height, positions],
+      interpolation === 'nearest' ? 1 : 0,
       colourOf(fill),
     );
   }
@@ -151,6 +168,12 @@ export class EffectKernels {
   lookUpBytes({ address, width, height }: Picture, table: Uint8Array, scratch: number): void {
     this.#memory.set(table, scratch);
     this.#kernels.lookUpBytes(address, width * height, scratch);
+  }
+
+  /** Replaces hue (0 to 179), saturation and value of OpenCV by their entries in a table [3, 256]. `scratch` is the address of 768 bytes. */
+  lookUpHsv({ address, width, height }: Picture, table: Uint8Array, scratch: number): void {
+    this.#memory.set(table, scratch);
+    this.#kernels.lookUpHsv(address, width * height, scratch);
   }
 
   /** Moves channels: channel c of the result is channel `order[c]`. */

@@ -81,7 +81,8 @@ export class Annotations {
   ): void {
     // The matrix maps the result back to the source. The inverse of a rotation is its transpose.
     const area = a * e - b * d;
-    const [p, q, r, s] = a === e && b === -d ? [a, d, b, e] : [e / area, -b / area, -d / area, a / area];
+    const isRotation = a === e && b === -d && Math.abs(area - 1) < 1e-9;
+    const [p, q, r, s] = isRotation ? [a, d, b, e] : [e / area, -b / area, -d / area, a / area];
     const turned = (x: number, y: number): readonly [number, number] => {
       const [fromX, fromY] = [x - image.width / 2 - c, y - image.height / 2 - f];
       return [p * fromX + q * fromY + image.width / 2, r * fromX + s * fromY + image.height / 2];
@@ -91,10 +92,14 @@ export class Annotations {
     const [left, top] = expands
       ? [Math.min(...corners.map(([x]) => x)), Math.min(...corners.map(([, y]) => y))]
       : [0, 0];
-    const moved = (x: number, y: number): readonly [number, number] => {
+    this.warp((x, y) => {
       const [toX, toY] = turned(x, y);
       return [toX - left, toY - top];
-    };
+    }, size);
+  }
+
+  /** Moves every point. A box becomes the bounding box of its moved corners. `size` is that of the result. */
+  warp(moved: (x: number, y: number) => readonly [number, number], size: Size): void {
     const { boxes } = this;
     for (let at = 0; boxes !== null && at < boxes.length; at += 4) {
       const [x1, y1, x2, y2] = [boxes[at]!, boxes[at + 1]!, boxes[at + 2]!, boxes[at + 3]!];

@@ -1,5 +1,6 @@
 import { SampleDecodeError } from '@shardtool/base';
 import type { Rect } from '../codec/codec.js';
+import type { BorderMode } from '../decode/borders.js';
 import type { Filter } from '../kernels/filters.js';
 import type { PixelLayout } from '../kernels/resize.js';
 import type { Axis } from '../kernels/taps.js';
@@ -33,6 +34,8 @@ export interface Border extends Padding {
   readonly fill: number | Rgb;
   /** Value of the border pixels of masks, 0 to 255. */
   readonly maskFill: number;
+  /** The border continues the image, instead of having these values. */
+  readonly mode?: BorderMode;
 }
 
 /**
@@ -78,9 +81,14 @@ export class Canvas {
     if (border !== null) this.#finish(border);
   }
 
-  /** Adds pixels around the image. */
-  pad({ left, top, right, bottom }: Padding, fill: number | Rgb, maskFill = 0): void {
+  /** Adds pixels around the image: of the values `fill` and `maskFill`, or with `mode` those that continue the image. */
+  pad(padding: Padding, fill: number | Rgb, maskFill = 0, mode?: BorderMode): void {
+    const { left, top, right, bottom } = padding;
     const { width, height } = this.size;
+    if (mode !== undefined) {
+      if (left + top + right + bottom > 0) this.#finish({ ...padding, fill: 0, maskFill: 0, mode });
+      return;
+    }
     this.crop({ x: -left, y: -top, width: left + width + right, height: top + height + bottom }, fill, maskFill);
   }
 
@@ -106,6 +114,12 @@ export class Canvas {
   rotate(effect: RotateEffect, expands: boolean): void {
     this.annotations?.rotate(effect, this.size, expands);
     this.drawn?.rotate();
+    this.applyEffects([effect]);
+  }
+
+  /** Applies an effect that moves the points of the image by `moved`. The size stays. */
+  warp(effect: Effect, moved: (x: number, y: number) => readonly [number, number]): void {
+    this.annotations?.warp(moved, this.size);
     this.applyEffects([effect]);
   }
 

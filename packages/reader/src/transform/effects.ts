@@ -8,6 +8,8 @@ import type { ContrastEffect, FactorEffect, HueEffect, SaturationEffect } from '
 import type { AutocontrastEffect, EqualizeEffect, SharpnessEffect } from './steps/contrast-steps.js';
 import type { EraseEffect } from './steps/erasing.js';
 import type { MixChainsEffect } from './steps/mix-chains.js';
+import type { HsvEffect, NoiseEffect } from './steps/noise.js';
+import type { PerspectiveEffect } from './steps/perspective.js';
 import type {
   InvertEffect,
   PermuteChannelsEffect,
@@ -21,9 +23,12 @@ import type { RotateEffect } from './steps/rotation.js';
 export type Effect =
   | AutocontrastEffect
   | EqualizeEffect
+  | HsvEffect
   | InvertEffect
   | MixChainsEffect
   | PermuteChannelsEffect
+  | NoiseEffect
+  | PerspectiveEffect
   | PillowBlurEffect
   | PosterizeEffect
   | SharpnessEffect

@@ -4,6 +4,7 @@ import type { Axis } from '../kernels/taps.js';
 import { Annotations, type GivenAnnotations } from './annotations.js';
 import { Canvas, type Pass, resultOf } from './canvas.js';
 import type { Size } from './crops.js';
+import { normal } from './distributions.js';
 import type { DrawnSteps } from './drawn-steps.js';
 import { type ErasingStep, entryOf, type Step } from './parse-steps.js';
 import type { Random } from './random.js';
@@ -74,15 +75,24 @@ function drawSteps(steps: readonly unknown[], canvas: Canvas, random: Random): v
   }
 }
 
-/** Draws the rectangles to erase. The value "random" draws two more numbers than {@link drawErasing}: the key of its noise. */
+/** Draws the rectangles to erase. The value "random" draws two more numbers for each than {@link drawErasing}: the key of its noise. */
 function drawErased({ erasing }: CompiledTransform, image: Size, random: Random): readonly ErasedPart[] {
   if (erasing.length === 0) return NOTHING;
-  return erasing.flatMap((step): ErasedPart[] => {
-    const rect = drawErasing(step, image, random);
-    if (rect === null) return [];
-    const noise = step.value === 'random' ? ([random.next() * 2 ** 32, random.next() * 2 ** 32] as const) : NO_NOISE;
-    return [{ rect, value: step.value, noise }];
-  });
+  const parts: ErasedPart[] = [];
+  for (const step of erasing) {
+    drawErasing(step, image, random, (rect) => {
+      const value = erasedValue(step, random);
+      const noise = value === 'random' ? ([random.next() * 2 ** 32, random.next() * 2 ** 32] as const) : NO_NOISE;
+      parts.push({ rect, value, noise });
+    });
+  }
+  return parts;
+}
+
+/** The value of a rectangle. The mode rand draws its three channels. */
+function erasedValue({ mode, value }: ErasingStep, random: Random): ErasingStep['value'] {
+  if (mode === 'pixel') return 'random';
+  return mode === 'rand' ? [normal(0, 1, random), normal(0, 1, random), normal(0, 1, random)] : value;
 }
 
 const NOTHING: readonly ErasedPart[] = [];

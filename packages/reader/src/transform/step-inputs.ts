@@ -16,6 +16,55 @@ export interface ResizeInput {
   readonly antialias?: boolean | undefined;
 }
 
+/** Resizes the shorter side to a random size, keeping the aspect ratio. torchvision: v2.RandomResize. */
+export interface RandomResizeInput {
+  readonly name: 'randomResize';
+  /** Smallest size of the shorter side. Values: pixels, 1 to 4096. */
+  readonly minSize: number;
+  /** The sizes are less than this. Values: pixels, 1 to 4096. */
+  readonly maxSize: number;
+  /** Interpolation. If it is a list, each sample draws one of them. "random" is bilinear or bicubic. Values: nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos, a list of these, or random. Default: "bilinear". */
+  readonly interpolation?: InterpolationName | 'random' | readonly InterpolationName[] | undefined;
+  /** If false, bilinear and bicubic do not average the pixels of an image that shrinks. Nearest never does. Values: true or false. Default: true. */
+  readonly antialias?: boolean | undefined;
+}
+
+/** Resizes the shorter side to a size from a list, keeping the aspect ratio. torchvision: v2.RandomShortestSize. */
+export interface RandomShortestSizeInput {
+  readonly name: 'randomShortestSize';
+  /** Sizes of the shorter side to draw from. Values: pixels, 1 to 4096, or a list of these. */
+  readonly minSize: number | readonly number[];
+  /** Limit for the longer side. Values: pixels, 1 to 4096. */
+  readonly maxSize?: number | undefined;
+  /** Interpolation. If it is a list, each sample draws one of them. "random" is bilinear or bicubic. Values: nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos, a list of these, or random. Default: "bilinear". */
+  readonly interpolation?: InterpolationName | 'random' | readonly InterpolationName[] | undefined;
+  /** If false, bilinear and bicubic do not average the pixels of an image that shrinks. Nearest never does. Values: true or false. Default: true. */
+  readonly antialias?: boolean | undefined;
+}
+
+/** Resizes the image to fit size, keeping the aspect ratio (timm's ResizeKeepRatio). */
+export interface ResizeKeepRatioInput {
+  readonly name: 'resizeKeepRatio';
+  /** Size to fit. Values: a number or [height, width], 1 to 4096. */
+  readonly size: number | readonly [number, number];
+  /** 0: the image covers size. 1: it fits into size. Between them: the weighted mean of both ratios. Values: 0 to 1. Default: 0. */
+  readonly longest?: number | undefined;
+  /** Probability of a random scale. Values: a probability. Default: 0. */
+  readonly randomScaleProb?: number | undefined;
+  /** Range of the random scale. Values: [low, high], more than 0. Default: [0.85, 1.05]. */
+  readonly randomScaleRange?: readonly [number, number] | undefined;
+  /** The random scale is that of the area, and less than 1 enlarges. Values: true or false. Default: false. */
+  readonly randomScaleArea?: boolean | undefined;
+  /** Probability of a random aspect ratio. Values: a probability. Default: 0. */
+  readonly randomAspectProb?: number | undefined;
+  /** Range of the factor of the aspect ratio. Values: [low, high], more than 0. Default: [0.9, 1.11]. */
+  readonly randomAspectRange?: readonly [number, number] | undefined;
+  /** Interpolation. If it is a list, each sample draws one of them. "random" is bilinear or bicubic. Values: nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos, a list of these, or random. Default: "bilinear". */
+  readonly interpolation?: InterpolationName | 'random' | readonly InterpolationName[] | undefined;
+  /** If false, bilinear and bicubic do not average the pixels of an image that shrinks. Nearest never does. Values: true or false. Default: true. */
+  readonly antialias?: boolean | undefined;
+}
+
 /** Resizes the image by a random factor, keeping its aspect ratio. A factor of 1 makes it fit targetSize. torchvision: v2.ScaleJitter. */
 export interface ScaleJitterInput {
   readonly name: 'scaleJitter';
@@ -70,6 +119,8 @@ export interface PadInput {
   readonly fill?: number | readonly [number, number, number] | undefined;
   /** Value of the added pixels in masks. Default: 0. Values: 0 to 255. */
   readonly maskFill?: number | undefined;
+  /** What the added pixels are: `fill`, the edge of the image, its mirror image without the edge, or with it. Boxes need constant. Values: constant, edge, reflect or symmetric. Default: "constant". */
+  readonly paddingMode?: 'constant' | 'edge' | 'reflect' | 'symmetric' | undefined;
 }
 
 /** Places the image at a random position on a larger canvas. torchvision: v2.RandomZoomOut. */
@@ -92,6 +143,17 @@ export interface CenterCropInput {
   readonly size: number | readonly [number, number];
 }
 
+/** Crops the center of the image, and pads it where it is smaller (timm's CenterCropOrPad). */
+export interface CenterCropOrPadInput {
+  readonly name: 'centerCropOrPad';
+  /** Size of the result. Values: a number or [height, width], 1 to 4096. */
+  readonly size: number | readonly [number, number];
+  /** Value of the added pixels. Values: 0 to 255, or [red, green, blue]. Default: 0. */
+  readonly fill?: number | readonly [number, number, number] | undefined;
+  /** Value of the added pixels in masks. Default: 0. Values: 0 to 255. */
+  readonly maskFill?: number | undefined;
+}
+
 /** Crops at a random position. torchvision: v2.RandomCrop. */
 export interface RandomCropInput {
   readonly name: 'randomCrop';
@@ -105,6 +167,8 @@ export interface RandomCropInput {
   readonly fill?: number | undefined;
   /** Value of the added pixels in masks. Default: 0. Values: 0 to 255. */
   readonly maskFill?: number | undefined;
+  /** What the added pixels are: `fill`, the edge of the image, its mirror image without the edge, or with it. Boxes need constant. Values: constant, edge, reflect or symmetric. Default: "constant". */
+  readonly paddingMode?: 'constant' | 'edge' | 'reflect' | 'symmetric' | undefined;
   /** Probability that the step applies. Values: a probability. Default: 1. */
   readonly p?: number | undefined;
 }
@@ -178,6 +242,51 @@ export interface RandomRotationInput {
   readonly p?: number | undefined;
 }
 
+/** Rotates the image by a random multiple of 90 degrees. */
+export interface RandomRotate90Input {
+  readonly name: 'randomRotate90';
+  /** Probability that the step applies. Values: a probability. Default: 0.5. */
+  readonly p?: number | undefined;
+}
+
+/** Rotates, moves, scales and shears the image. The size stays. torchvision: v2.RandomAffine. */
+export interface RandomAffineInput {
+  readonly name: 'randomAffine';
+  /** Angle: up to this many degrees in each direction, or a range. Values: a number of at least 0, or [low, high]. */
+  readonly degrees: number | readonly [number, number];
+  /** Largest translation, as parts of width and height. Values: [x, y], 0 to 1. */
+  readonly translate?: readonly [number, number] | undefined;
+  /** Range of the scale. Values: [low, high], more than 0. */
+  readonly scale?: readonly [number, number] | undefined;
+  /** Shear in degrees: up to this much along x, or a range along x, or ranges along x and y. Values: a number of at least 0, [low, high] or [x low, x high, y low, y high]. */
+  readonly shear?: number | readonly [number, number] | readonly [number, number, number, number] | undefined;
+  /** Interpolation of the image. bicubic is that of Pillow. Masks always use the nearest pixel. Values: nearest, bilinear or bicubic. Default: "nearest". */
+  readonly interpolation?: 'nearest' | 'bilinear' | 'bicubic' | undefined;
+  /** Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: 0. */
+  readonly fill?: number | readonly [number, number, number] | undefined;
+  /** Fixed point of rotation, scale and shear. Default: the center of the image. Values: [x, y] in pixels. */
+  readonly center?: readonly [number, number] | undefined;
+  /** Value of the added pixels in masks. Default: 0. Values: 0 to 255. */
+  readonly maskFill?: number | undefined;
+  /** Probability that the step applies. Values: a probability. Default: 1. */
+  readonly p?: number | undefined;
+}
+
+/** Changes the perspective: moves the corners of the image inwards by random distances. torchvision: v2.RandomPerspective. */
+export interface RandomPerspectiveInput {
+  readonly name: 'randomPerspective';
+  /** Largest distance, as a part of half of the side. Values: 0 to 1. Default: 0.5. */
+  readonly distortionScale?: number | undefined;
+  /** Probability that the step applies. Values: a probability. Default: 0.5. */
+  readonly p?: number | undefined;
+  /** Interpolation of the image. Masks always use the nearest pixel. Values: nearest or bilinear. Default: "bilinear". */
+  readonly interpolation?: 'nearest' | 'bilinear' | undefined;
+  /** Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: 0. */
+  readonly fill?: number | readonly [number, number, number] | undefined;
+  /** Value of the added pixels in masks. Default: 0. Values: 0 to 255. */
+  readonly maskFill?: number | undefined;
+}
+
 /** Blurs the image with a random sigma. torchvision: v2.GaussianBlur. */
 export interface GaussianBlurInput {
   readonly name: 'gaussianBlur';
@@ -215,6 +324,45 @@ export interface GrayscaleInput {
 export interface RandomGrayscaleInput {
   readonly name: 'randomGrayscale';
   /** Probability that the step applies. Values: a probability. Default: 0.1. */
+  readonly p?: number | undefined;
+}
+
+/** Changes brightness, contrast, saturation and hue and the order of channels, each with probability p (SSD). torchvision: v2.RandomPhotometricDistort. */
+export interface RandomPhotometricDistortInput {
+  readonly name: 'randomPhotometricDistort';
+  /** Range of the factor. Values: a number of at least 0, or [low, high]. Default: [0.875, 1.125]. */
+  readonly brightness?: number | readonly [number, number] | undefined;
+  /** Range of the factor. Values: a number of at least 0, or [low, high]. Default: [0.5, 1.5]. */
+  readonly contrast?: number | readonly [number, number] | undefined;
+  /** Range of the factor. Values: a number of at least 0, or [low, high]. Default: [0.5, 1.5]. */
+  readonly saturation?: number | readonly [number, number] | undefined;
+  /** Range of the shift, as a fraction of the hue circle. Values: 0 to 0.5, or [low, high]. Default: [-0.05, 0.05]. */
+  readonly hue?: number | readonly [number, number] | undefined;
+  /** Probability of each change. Values: a probability. Default: 0.5. */
+  readonly p?: number | undefined;
+}
+
+/** Changes hue, saturation and value by random amounts, with OpenCV's 8-bit HSV (YOLO). */
+export interface HsvJitterInput {
+  readonly name: 'hsvJitter';
+  /** Largest shift of the hue in each direction, as a fraction of the hue circle. Values: 0 to 1. Default: 0.015. */
+  readonly hgain?: number | undefined;
+  /** Largest change of the saturation: its factor is up to this far from 1. Values: 0 to 1. Default: 0.7. */
+  readonly sgain?: number | undefined;
+  /** Largest change of the value: its factor is up to this far from 1. Values: 0 to 1. Default: 0.4. */
+  readonly vgain?: number | undefined;
+  /** Probability that the step applies. Values: a probability. Default: 1. */
+  readonly p?: number | undefined;
+}
+
+/** Adds normally distributed noise to each value. torchvision: v2.GaussianNoise. */
+export interface GaussianNoiseInput {
+  readonly name: 'gaussianNoise';
+  /** Mean of the noise; 1 is the whole range of values. Values: a number. Default: 0. */
+  readonly mean?: number | undefined;
+  /** Standard deviation of the noise; 1 is the whole range of values. Values: a number, at least 0. Default: 0.1. */
+  readonly sigma?: number | undefined;
+  /** Probability that the step applies. Values: a probability. Default: 1. */
   readonly p?: number | undefined;
 }
 
@@ -395,6 +543,12 @@ export interface RandomErasingInput {
   readonly scale?: readonly [number, number] | undefined;
   /** Aspect ratio of the rectangle, height / width. Values: [low, high], more than 0. Default: [0.3, 3.3]. */
   readonly ratio?: readonly [number, number] | undefined;
+  /** As in timm: `const` is value, `rand` one random color for each rectangle, `pixel` a random color for each pixel. The last two work only after normalize and toDtype. Values: const, rand or pixel. */
+  readonly mode?: 'const' | 'rand' | 'pixel' | undefined;
+  /** Smallest number of rectangles. Values: 1 to 100. Default: 1. */
+  readonly minCount?: number | undefined;
+  /** Largest number of rectangles, whose areas are divided by their number. Default: minCount. Values: 1 to 100. */
+  readonly maxCount?: number | undefined;
   /** New value: 0 to 255 before normalize and toDtype. "random" works only after them. Values: a number, [red, green, blue], or "random". Default: 0. */
   readonly value?: number | readonly [number, number, number] | 'random' | undefined;
 }
@@ -436,22 +590,32 @@ export interface LayoutInput {
 /** A step as a user writes it. Parameters with a default may be omitted. */
 export type StepInput =
   | ResizeInput
+  | RandomResizeInput
+  | RandomShortestSizeInput
+  | ResizeKeepRatioInput
   | ScaleJitterInput
   | LetterboxInput
   | CoverInput
   | PadInput
   | RandomZoomOutInput
   | CenterCropInput
+  | CenterCropOrPadInput
   | RandomCropInput
   | RandomResizedCropInput
   | RandomIoUCropInput
   | RandomHorizontalFlipInput
   | RandomVerticalFlipInput
   | RandomRotationInput
+  | RandomRotate90Input
+  | RandomAffineInput
+  | RandomPerspectiveInput
   | GaussianBlurInput
   | ColorJitterInput
   | GrayscaleInput
   | RandomGrayscaleInput
+  | RandomPhotometricDistortInput
+  | HsvJitterInput
+  | GaussianNoiseInput
   | RandomInvertInput
   | RandomPosterizeInput
   | RandomSolarizeInput

@@ -3,6 +3,7 @@
  * errors, docs/transforms.md, hover texts, Python types) comes from its entry.
  */
 import type { Effect, EffectEntry } from './effects.js';
+import { randomAffine, randomRotate90 } from './steps/affine.js';
 import { blur, gaussianBlur, pillowBlur } from './steps/blur.js';
 import { randomIoUCrop, sanitizeBoundingBoxes } from './steps/boxes.js';
 import { brightness, colorJitter, contrast, grayscale, hue, randomGrayscale, saturation } from './steps/colours.js';
@@ -16,11 +17,14 @@ import {
   sharpness,
 } from './steps/contrast-steps.js';
 import { cover } from './steps/cover.js';
-import { centerCrop, randomCrop, randomResizedCrop } from './steps/crops.js';
+import { centerCrop, centerCropOrPad, randomCrop, randomResizedCrop } from './steps/crops.js';
 import { erase, randomErasing } from './steps/erasing.js';
 import { randomHorizontalFlip, randomVerticalFlip } from './steps/flips.js';
 import { mixChains } from './steps/mix-chains.js';
+import { gaussianNoise, hsv, hsvJitter, noise } from './steps/noise.js';
 import { pad, randomZoomOut } from './steps/padding.js';
+import { perspective, randomPerspective } from './steps/perspective.js';
+import { randomPhotometricDistort } from './steps/photometric.js';
 import {
   invert,
   permuteChannels,
@@ -33,6 +37,7 @@ import {
   solarizeAdd,
 } from './steps/point-operations.js';
 import { augMix, autoAugment, randAugment, threeAugment, trivialAugmentWide } from './steps/policies.js';
+import { randomResize, randomShortestSize, resizeKeepRatio } from './steps/random-sizes.js';
 import { letterbox, resize, scaleJitter } from './steps/resizes.js';
 import { randomRotation, rotate } from './steps/rotation.js';
 import { timmAugment } from './steps/timm-augment.js';
@@ -40,22 +45,32 @@ import { layout, normalize, toDtype } from './steps/values.js';
 
 export const STEPS = {
   resize,
+  randomResize,
+  randomShortestSize,
+  resizeKeepRatio,
   scaleJitter,
   letterbox,
   cover,
   pad,
   randomZoomOut,
   centerCrop,
+  centerCropOrPad,
   randomCrop,
   randomResizedCrop,
   randomIoUCrop,
   randomHorizontalFlip,
   randomVerticalFlip,
   randomRotation,
+  randomRotate90,
+  randomAffine,
+  randomPerspective,
   gaussianBlur,
   colorJitter,
   grayscale,
   randomGrayscale,
+  randomPhotometricDistort,
+  hsvJitter,
+  gaussianNoise,
   randomInvert,
   randomPosterize,
   randomSolarize,
@@ -82,6 +97,9 @@ export const STEPS = {
 /** The implementations of effects, by kind. */
 export const EFFECTS: { readonly [Kind in Effect['kind']]: EffectEntry<Extract<Effect, { readonly kind: Kind }>> } = {
   rotate,
+  perspective,
+  hsv,
+  noise,
   blur,
   brightness,
   contrast,

@@ -37,7 +37,7 @@ test('omitted parameters have the defaults of torchvision', () => {
       p: 1,
     },
     { name: 'randomHorizontalFlip', p: 0.5 },
-    { name: 'randomCrop', size: [3, 4], padding: 0, padIfNeeded: false, fill: 0, p: 1 },
+    { name: 'randomCrop', size: [3, 4], padding: 0, padIfNeeded: false, fill: 0, paddingMode: 'constant', p: 1 },
   ]);
 });
 
@@ -104,7 +104,7 @@ test('a compiled transform can be sent to a worker', () => {
 });
 
 test.each([
-  [[{ name: 'resise', size: 3 }], /Step 1 .*"resise".* resize, .*centerCrop, randomCrop/],
+  [[{ name: 'resise', size: 3 }], /Step 1 .*"resise".* resize, .*centerCrop, centerCropOrPad, randomCrop/],
   [[{ name: 'randomHorizontalFlip' }, { size: 3 }], /Step 2/],
   [['resize'], /Step 1/],
   [[{ name: 'resize' }], /Step 1 of the transform, resize, .*size.*parameters: size \(the shorter side/],

@@ -219,9 +219,9 @@ function refuseBoxSteps({ steps }: CompiledTransform): void {
 }
 
 /** Masks and annotations cannot follow every step. */
-function refuseAnnotations(option: string, { steps }: CompiledTransform): void {
+function refuseAnnotations(option: 'masks' | 'annotations', { steps }: CompiledTransform): void {
   for (const step of everyStep(steps)) {
-    const reason = entryOf(step).refusesAnnotations?.(step);
+    const reason = entryOf(step).refusesAnnotations?.(step, option);
     if (reason === undefined) continue;
     throw new OptionError({}, `The step ${step.name} ${reason}: remove the step, or the option ${option}.`);
   }

@@ -155,6 +155,35 @@ export const DEGREES = kind(
   PAIR,
   'float | Sequence[float]',
 );
+/** Parts of width and height. */
+export const SHARES = kind(pair(between0And1), '[x, y], 0 to 1', 'readonly [number, number]', 'Sequence[float]');
+/** Ranges of angles along x and, if there are four numbers, along y. */
+export const SHEAR = kind(
+  (z) =>
+    z
+      .union([notNegative(z), orderedPair(number)(z), z.tuple([number(z), number(z), number(z), number(z)]).readonly()])
+      .transform((given): readonly [readonly [number, number], (readonly [number, number])?] => {
+        if (typeof given === 'number') return [[0 - given, given]];
+        return given.length === 2
+          ? [given]
+          : [
+              [given[0], given[1]],
+              [given[2], given[3]],
+            ];
+      }),
+  'a number of at least 0, [low, high] or [x low, x high, y low, y high]',
+  `${PAIR} | readonly [number, number, number, number]`,
+  'float | Sequence[float]',
+);
+/** One side, or several to draw from. */
+export const SIDES = kind(
+  (z) => z.union([side(z), z.array(side(z)).min(1).readonly()]).transform((given) => [given].flat()),
+  `pixels, 1 to ${LARGEST_SIDE}, or a list of these`,
+  'number | readonly number[]',
+  'int | Sequence[int]',
+);
+export const NUMBER = kind(number, 'a number', 'number', 'float');
+export const PART_OR_0 = kind(between0And1, '0 to 1', 'number', 'float');
 export const POINT = kind(pair(number), '[x, y] in pixels', 'readonly [number, number]', 'Sequence[float]');
 export const ODD = kind(
   (z) => z.union([odd(z), pair(odd)(z)]).transform(twice),

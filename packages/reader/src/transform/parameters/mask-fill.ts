@@ -1,4 +1,16 @@
-import { BYTE } from './kinds.js';
-import { optional } from './parameter.js';
+import { BYTE, oneOf } from './kinds.js';
+import { defaulted, optional } from './parameter.js';
+
+export const PADDING_MODE = defaulted(
+  oneOf('constant', 'edge', 'reflect', 'symmetric'),
+  'constant',
+  'What the added pixels are: `fill`, the edge of the image, its mirror image without the edge, or with it. Boxes need constant.',
+);
+
+/** Why annotations cannot follow a step with this padding. */
+export function refuseMirrored(mode: string, option: 'masks' | 'annotations'): string | undefined {
+  if (mode === 'constant' || option === 'masks') return undefined;
+  return `has the paddingMode ${mode}, which repeats what is on the image without its annotations`;
+}
 
 export const MASK_FILL = optional(BYTE, 'Value of the added pixels in masks. Default: 0.');

@@ -1,12 +1,17 @@
 import { SampleDecodeError } from '@shardtool/base';
+import type { Rect } from '../../codec/codec.js';
+import type { BorderMode } from '../../decode/borders.js';
+import type { Canvas } from '../canvas.js';
 import { asSize, centerCropRect, type Padding, randomCropRect, randomResizedCropRect } from '../crops.js';
 import { ALWAYS, applies, shapeWithChance } from '../parameters/chance.js';
 import { checkResizing, drawFilter, RESIZING, widestFilter } from '../parameters/interpolation.js';
-import { BYTE, PADDING, RANGE, SIZE, SWITCH } from '../parameters/kinds.js';
-import { MASK_FILL } from '../parameters/mask-fill.js';
+import { BYTE, COLOUR, PADDING, RANGE, SIZE, SWITCH } from '../parameters/kinds.js';
+import { MASK_FILL, PADDING_MODE, refuseMirrored } from '../parameters/mask-fill.js';
 import { defaulted, needed } from '../parameters/parameter.js';
 import { step } from './step.js';
 
+/** The longest side that a JPEG can have, in pixels. */
+const LONGEST_IMAGE_SIDE = 65_535;
 const SIZE_HELP = 'Size of the result.';
 
 export const centerCrop = step(
@@ -19,6 +24,25 @@ export const centerCrop = step(
   },
   {
     draw: ({ size }, canvas) => canvas.crop(centerCropRect(canvas.size, asSize(size)), 0),
+    shape: ({ size }) => asSize(size),
+    largest: ({ size }) => asSize(size),
+  },
+);
+
+export const centerCropOrPad = step(
+  'centerCropOrPad',
+  {
+    help: "Crops the center of the image, and pads it where it is smaller (timm's CenterCropOrPad).",
+    like: null,
+    tolerance: 'equal',
+    parameters: {
+      size: needed(SIZE, SIZE_HELP),
+      fill: defaulted(COLOUR, 0, 'Value of the added pixels.'),
+      maskFill: MASK_FILL,
+    },
+  },
+  {
+    draw: ({ size, fill, maskFill }, canvas) => canvas.crop(centerCropRect(canvas.size, asSize(size)), fill, maskFill),
     shape: ({ size }) => asSize(size),
     largest: ({ size }) => asSize(size),
   },
@@ -40,17 +64,26 @@ export const randomCrop = step(
       ),
       fill: defaulted(BYTE, 0, 'Value of the added pixels.'),
       maskFill: MASK_FILL,
+      paddingMode: PADDING_MODE,
       p: ALWAYS,
     },
   },
   {
-    draw: ({ size, padding, padIfNeeded, fill, maskFill, p }, canvas, random) => {
+    refusesAnnotations: ({ paddingMode }, option) => refuseMirrored(paddingMode, option),
+    addsPixels: ({ paddingMode, padding, padIfNeeded, size }) => {
+      if (paddingMode === 'constant') return 0;
+      const { left, top, right, bottom } = asPadding(padding);
+      const { width, height } = padIfNeeded ? asSize(size) : { width: 0, height: 0 };
+      return (left + top + right + bottom + 2 * (width + height)) * LONGEST_IMAGE_SIDE;
+    },
+    draw: ({ size, padding, padIfNeeded, fill, maskFill, paddingMode, p }, canvas, random) => {
       if (!applies(p, random)) return;
       const image = canvas.size;
       const crop = asSize(size);
       const rect = randomCropRect(image, crop, asPadding(padding), padIfNeeded, random);
       if (rect !== null) {
-        canvas.crop(rect, fill, maskFill);
+        if (paddingMode === 'constant') canvas.crop(rect, fill, maskFill);
+        else cropContinued(canvas, rect, paddingMode);
         return;
       }
       throw new SampleDecodeError(
@@ -63,6 +96,17 @@ export const randomCrop = step(
     largest: ({ size }) => asSize(size),
   },
 );
+
+/** Crops a rectangle that may extend beyond the image, which is continued there. */
+function cropContinued(canvas: Canvas, rect: Rect, mode: BorderMode): void {
+  const { width, height } = canvas.size;
+  const left = Math.max(0, -rect.x);
+  const top = Math.max(0, -rect.y);
+  const right = Math.max(0, rect.x + rect.width - width);
+  const bottom = Math.max(0, rect.y + rect.height - height);
+  canvas.pad({ left, top, right, bottom }, 0, 0, mode);
+  canvas.crop({ ...rect, x: rect.x + left, y: rect.y + top }, 0);
+}
 
 export const randomResizedCrop = step(
   'randomResizedCrop',

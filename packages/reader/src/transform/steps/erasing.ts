@@ -2,8 +2,8 @@ import type { Rect } from '../../codec/codec.js';
 import { roundHalfEven, type Size } from '../crops.js';
 import { type EffectEntry, type Rgb, rgb } from '../effects.js';
 import { HALF_THE_TIME } from '../parameters/chance.js';
-import { ERASED, PARTS, RANGE } from '../parameters/kinds.js';
-import { defaulted } from '../parameters/parameter.js';
+import { COUNT, ERASED, oneOf, PARTS, RANGE } from '../parameters/kinds.js';
+import { defaulted, optional } from '../parameters/parameter.js';
 import { integerBelow, type Random, uniform } from '../random.js';
 import { step } from './step.js';
 
@@ -24,12 +24,31 @@ export const randomErasing = step(
       p: HALF_THE_TIME,
       scale: defaulted(PARTS, [0.02, 0.33], 'Area of the rectangle as a fraction of the image area.'),
       ratio: defaulted(RANGE, [0.3, 3.3], 'Aspect ratio of the rectangle, height / width.'),
+      mode: optional(
+        oneOf('const', 'rand', 'pixel'),
+        'As in timm: `const` is value, `rand` one random color for each rectangle, `pixel` a random color for each pixel. The last two work only after normalize and toDtype.',
+      ),
+      minCount: defaulted(COUNT, 1, 'Smallest number of rectangles.'),
+      maxCount: optional(
+        COUNT,
+        'Largest number of rectangles, whose areas are divided by their number. Default: minCount.',
+      ),
       value: defaulted(ERASED, 0, 'New value: 0 to 255 before normalize and toDtype. "random" works only after them.'),
     },
   },
   {
     isEffect: true,
-    refusesBytes: ({ value }) => {
+    check: ({ mode, value, minCount, maxCount }) => {
+      if (maxCount !== undefined && maxCount < minCount)
+        return { path: 'maxCount', message: 'must be at least minCount' };
+      const isRandom = mode === 'rand' || mode === 'pixel';
+      return isRandom && value !== 0
+        ? { path: 'value', message: `cannot be combined with the mode ${mode}` }
+        : undefined;
+    },
+    refusesBytes: ({ mode, value }) => {
+      if (mode === 'rand' || mode === 'pixel')
+        return `has the mode ${mode}, whose values do not fit in a byte: put the step after normalize or toDtype`;
       const values = [value].flat();
       if (values.every((item) => Number.isInteger(item) && (item as number) >= 0 && (item as number) <= 255)) return;
       return (
@@ -38,8 +57,8 @@ export const randomErasing = step(
       );
     },
     draw: (step, canvas, random) => {
-      const rect = drawErasing(step, canvas.size, random);
-      if (rect !== null) canvas.applyEffects([{ kind: 'erase', rect, value: rgb(step.value as number | Rgb) }]);
+      const value = rgb(step.value as number | Rgb);
+      canvas.applyEffects(drawErasing(step, canvas.size, random).map((rect) => ({ kind: 'erase', rect, value })));
     },
   },
 );
@@ -49,17 +68,39 @@ interface Erasing {
   readonly p: number;
   readonly scale: readonly [number, number];
   readonly ratio: readonly [number, number];
+  readonly minCount: number;
+  readonly maxCount?: number | undefined;
 }
 
 /**
- * Draws the rectangle to erase: one random number for p; then, until a rectangle fits, two for its area and aspect ratio; then
- * two for its position (v2.RandomErasing `make_params`). Null if nothing is erased.
+ * Draws the rectangles to erase: one random number for p; one for their number, unless it is set; then for each, until a rectangle fits,
+ * two for its area and aspect ratio; then two for its position, and what `drawMore` draws (v2.RandomErasing `make_params`, and timm's
+ * RandomErasing).
  */
-export function drawErasing({ p, scale, ratio }: Erasing, image: Size, random: Random): Rect | null {
-  if (random.next() >= p) return null;
+export function drawErasing(
+  step: Erasing,
+  image: Size,
+  random: Random,
+  drawMore: (rect: Rect) => void = () => {},
+): Rect[] {
+  if (random.next() >= step.p) return [];
+  const { minCount, maxCount = minCount } = step;
+  const count = minCount === maxCount ? minCount : minCount + integerBelow(maxCount - minCount + 1, random);
+  const rects: Rect[] = [];
+  for (let i = 0; i < count; i++) {
+    const rect = drawRect(step, image, count, random);
+    if (rect === null) continue;
+    rects.push(rect);
+    drawMore(rect);
+  }
+  return rects;
+}
+
+/** Null: no rectangle fits. */
+function drawRect({ scale, ratio }: Erasing, image: Size, count: number, random: Random): Rect | null {
   const logRatio = [Math.log(ratio[0]), Math.log(ratio[1])] as const;
   for (let attempt = 0; attempt < 10; attempt++) {
-    const area = image.width * image.height * uniform(scale, random);
+    const area = (image.width * image.height * uniform(scale, random)) / count;
     const aspect = Math.exp(uniform(logRatio, random));
     const height = roundHalfEven(Math.sqrt(area * aspect));
     const width = roundHalfEven(Math.sqrt(area / aspect));

@@ -1,7 +1,7 @@
 import { LARGEST_SIDE } from '../crops.js';
 import { HALF_THE_TIME } from '../parameters/chance.js';
 import { COLOUR, FROM_ONE, PADDING } from '../parameters/kinds.js';
-import { MASK_FILL } from '../parameters/mask-fill.js';
+import { MASK_FILL, PADDING_MODE, refuseMirrored } from '../parameters/mask-fill.js';
 import { defaulted, needed } from '../parameters/parameter.js';
 import { uniform } from '../random.js';
 import { asPadding } from './crops.js';
@@ -17,10 +17,13 @@ export const pad = step(
       padding: needed(PADDING, 'Number of pixels on each side.'),
       fill: defaulted(COLOUR, 0, 'Value of the added pixels.'),
       maskFill: MASK_FILL,
+      paddingMode: PADDING_MODE,
     },
   },
   {
-    draw: ({ padding, fill, maskFill }, canvas) => canvas.pad(asPadding(padding), fill, maskFill),
+    refusesAnnotations: ({ paddingMode }, option) => refuseMirrored(paddingMode, option),
+    draw: ({ padding, fill, maskFill, paddingMode }, canvas) =>
+      canvas.pad(asPadding(padding), fill, maskFill, paddingMode === 'constant' ? undefined : paddingMode),
     shape: ({ padding }, before) => {
       const { left, top, right, bottom } = asPadding(padding);
       return before && { width: left + before.width + right, height: top + before.height + bottom };

@@ -36,7 +36,7 @@ interface PixelParts<S> {
   /** The step depends on boxes. It is an error to use it without `annotations.boxes`. */
   readonly needsBoxes?: boolean;
   /** Why masks and annotations cannot follow the step: the end of a sentence. Undefined if they can. */
-  readonly refusesAnnotations?: (step: S) => string | undefined;
+  readonly refusesAnnotations?: (step: S, option: 'masks' | 'annotations') => string | undefined;
   /** Number of pictures that the step needs beside those of an effect. */
   readonly extraPictures?: number;
   /** Draws the random parameters of the step, and applies the step to the canvas. */
@@ -47,6 +47,8 @@ interface PixelParts<S> {
   readonly shape?: (step: S, before: Size | null, shapeAfter: ShapeAfter) => Size | null;
   /** The largest picture that the step can make. If omitted, it is not larger than the picture before. */
   readonly largest?: (step: S) => Size;
+  /** Number of pixels that the step adds around the whole image before it crops. If omitted: none. */
+  readonly addsPixels?: (step: S) => number;
   /** The shorter sides that the step resizes to. */
   readonly resizesTo?: (step: S) => readonly number[];
   /** The half width of the widest resize filter of the step, in source pixels. If omitted: 1, bilinear. */

@@ -143,6 +143,50 @@ export function rotatePillowBilinear(
   }
 }
 
+/**
+ * Takes each of `pixels` pixels from its position, two floats x and y, where whole numbers are the centers of pixels (torchvision's
+ * `_apply_grid_transform` on uint8).
+ */
+export function mapPixels(
+  source: usize, width: i32, height: i32, target: usize, pixels: usize, positions: usize, isNearest: bool, fill: u32
+): void {
+  const pitch = <usize>(width * 3);
+  const half = i32x4.splat(1 << (2 * WEIGHT_BITS - 1));
+  for (const end = target + pixels * 3; target < end; target += 3, positions += 8) {
+    const x = load<f32>(positions);
+    const y = load<f32>(positions, 4);
+    // Also false if a position is not a number.
+    if (!(x > -1 && y > -1 && x < <f32>width && y < <f32>height)) {
+      store<u32>(target, fill);
+      continue;
+    }
+    if (isNearest) {
+      const column = <i32>nearest(x);
+      const line = <i32>nearest(y);
+      const isInside = <u32>column < <u32>width && <u32>line < <u32>height;
+      store<u32>(target, isInside ? load<u32>(source + <usize>((line * width + column) * 3)) : fill);
+      continue;
+    }
+    const column = <i32>floor(x);
+    const line = <i32>floor(y);
+    const right = <i32>nearest((x - floor(x)) * <f32>WEIGHTS);
+    const lower = <i32>nearest((y - floor(y)) * <f32>WEIGHTS);
+    if (<u32>column < <u32>(width - 1) && <u32>line < <u32>(height - 1)) {
+      const at = source + <usize>((line * width + column) * 3);
+      const across = i32x4.splat((right << 16) | (WEIGHTS - right));
+      const sums = i32x4.add(
+        i32x4.mul(i32x4.dot_i16x8_s(neighbours(at), across), i32x4.splat(WEIGHTS - lower)),
+        i32x4.mul(i32x4.dot_i16x8_s(neighbours(at + pitch), across), i32x4.splat(lower))
+      );
+      const rounded = i32x4.shr_u(i32x4.add(sums, half), 2 * WEIGHT_BITS);
+      const words = i16x8.narrow_i32x4_s(rounded, rounded);
+      store<i32>(target, i32x4.extract_lane(i8x16.narrow_i16x8_u(words, words), 0));
+    } else {
+      store<u32>(target, edgePixel(source, width, height, column, line, right, lower, fill));
+    }
+  }
+}
+
 /** Loads one pixel in the format of {@link neighbours}, as both pixels. Reads 4 bytes. */
 @inline function twice(at: usize): v128 {
   const bytes = v128.load32_zero(at);
