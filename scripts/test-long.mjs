@@ -7,7 +7,8 @@
  *
  * SHARDTOOL_PYTHON and SHARDTOOL_TORCH_PYTHON name the Pythons; default: those that .ci/run makes. SHARDTOOL_TORCH2_PYTHON names one
  * with python/tests/frameworks-requirements.txt (.venv-torch2), SHARDTOOL_REFEREES
- * (paths, with ":" between them) those with datasets, tensorflow, h5py, mosaicml-streaming and litdata: what none of them has is skipped. Each step's row in docs/long-tests.md is written anew.
+ * (paths, with ":" between them) those with datasets, tensorflow, h5py, mosaicml-streaming and litdata: what none of them has is skipped.
+ * SHARDTOOL_ENGINES_PYTHON names one with python/tests/engines-requirements.txt, pytest and Pillow (.venv-engines). Each step's row in docs/long-tests.md is written anew.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -98,6 +99,14 @@ const STEPS = {
       ),
     ],
     environment: { SHARDTOOL_REQUIRE_TORCHDATA: '1' },
+  },
+  engines: {
+    what: 'Ray, Spark, Grain and JAX; the Dockerfile and the manifest of Kubernetes',
+    command: [
+      process.env.SHARDTOOL_ENGINES_PYTHON ?? '.venv-engines/bin/python',
+      ...['-m', 'pytest', '-q', '-m', 'long'],
+      ...['ray', 'spark', 'grain', 'cluster_files'].map((name) => `python/tests/test_${name}.py`),
+    ],
   },
   release: {
     what: 'the release, built twice with equal bytes, and installed in empty folders',

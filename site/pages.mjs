@@ -16,6 +16,7 @@ export const PARTS = {
     'docs/pack.md',
     'docs/pack-large.md',
     'docs/writer.md',
+    'docs/read-by-others.md',
     'docs/choose-samples.md',
     'docs/remote.md',
     'docs/overlays.md',
@@ -35,6 +36,9 @@ export const PARTS = {
     'docs/use-with-transformers.md',
     'docs/use-with-lightning.md',
     'docs/use-with-timm.md',
+    'docs/use-with-ray.md',
+    'docs/use-with-spark.md',
+    'docs/use-with-grain.md',
     'docs/use-with-others.md',
   ],
   'Coming from': [

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zlib
@@ -33,6 +34,20 @@ def python_lines(program, *arguments, timeout=120):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+def run_page(page, folder, shards):
+    """Runs the Python blocks of a page one after the other, in `folder`, with the folders shards/ and photos/ there."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", (CHECKOUT / page).read_text(), re.MULTILINE | re.DOTALL)
+    assert blocks
+    (folder / "shards").symlink_to(shards)
+    (folder / "photos").symlink_to(CHECKOUT / "examples/photos")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        exec(compile("\n".join(blocks), page, "exec"), {"__name__": page})
+    finally:
+        os.chdir(before)
 
 
 def children():
