@@ -504,6 +504,8 @@ if __name__ == "__main__":
 """
 
 
+# The lane of torch 2 alone: processes that are spawned import torch, which takes seconds.
+@needs("torchdata")
 def test_a_dataloader_with_workers_gets_each_sample_once_whatever_starts_them(numbered, tmp_path):
     [seen] = run_program(HEAD + DATALOADER, numbered, tmp_path)
     for name in ("fork False", "fork True", "spawn False", "spawn True"):
