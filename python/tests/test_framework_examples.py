@@ -59,3 +59,13 @@ def test_the_example_of_lightning_validates_on_each_photo_once_and_resumes(photo
     run(tmp_path, *options, "--max-steps", 5)
     [checkpoint] = (tmp_path / "checkpoints").glob("*step=5*.ckpt")
     assert "of 60\n" in run(tmp_path, *options, "--resume", checkpoint)
+
+
+@needs("timm")
+def test_the_example_of_timm_resumes_with_the_same_losses(photos, tmp_path):
+    options = ("train_timm.py", "--data", photos)
+    whole = run(tmp_path, *options)
+    # Training leaves out the 12 photos behind three whole batches; evaluation has all.
+    assert len(epochs_of(whole)) == 6 and whole.count("of 60\n") == 2
+    parts = run(tmp_path, *options, "--stop-after", 4) + run(tmp_path, *options, "--resume")
+    assert epochs_of(parts) == epochs_of(whole)
