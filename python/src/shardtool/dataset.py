@@ -65,8 +65,8 @@ class Sample(Tuple[Any, ...], Generic[Image]):
     """``(image, label)``, or with fields or masks ``(image, label, more)``; and more as attributes."""
 
     key: str
-    #: Index in the dataset.
-    index: int
+    #: Index in the dataset. Tuples have a method of this name, which a sample has no use for.
+    index: int  # type: ignore[assignment]
     #: Values of the fields and columns that were asked for; None for one that it does not have.
     fields: Mapping[str, Any]
     #: The masks that were asked for, by field name, moved as the image was: uint8 [h, w]; None for one that it lacks.
@@ -265,8 +265,8 @@ class Dataset(KnownAttributes, Generic[Image]):
     def __getitem__(self, which: Any) -> Union[Sample[Image], Dataset[Image]]:
         """A sample by its index or key; a part of the dataset by a slice or a list of indices.
 
-        Raises IndexError for an index, and KeyError for a key, that the dataset does not have; :class:`BadSampleError` for a
-        sample that cannot be decoded, and :class:`ShardtoolError` for one whose bytes have changed.
+        Raises IndexError for an index, and KeyError for a key, that the dataset does not have; :class:`BadSampleError`
+        for a sample that cannot be decoded, and :class:`ShardtoolError` for one whose bytes have changed.
         """
         if isinstance(which, str):
             return self._samples([self._index_of(which)])[0]
