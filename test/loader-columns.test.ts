@@ -1,9 +1,10 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { openDataset } from '@shardtool/reader';
+import { type LoaderOptions, openDataset } from '@shardtool/reader';
 import { pack } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { emptyFolder, smallImages } from './datasets.js';
+import { archive, entry } from './tar-craft.js';
 
 const KEYS = Array.from({ length: 12 }, (_, i) => `a/${String(i).padStart(4, '0')}`);
 const expected = {
@@ -75,4 +76,48 @@ test('options are looked at when the loader is made: names, values, and the step
   expect(make({ transform: 'train225' })).toThrow('There is no transform "train225"');
   expect(make({ transform: [{ name: 'resize' }] })).toThrow('Step 1 of the transform, resize');
   expect(make({ mix: { name: 'mixup', alpha: -1 } })).toThrow('mix');
+});
+
+test('labels from a column are numbers, and a sample without one is a bad sample', async () => {
+  await using dataset = await openDataset(await packedWithColumns('tar'));
+  const labelled = async (options: LoaderOptions) => {
+    const batches = [];
+    for await (const batch of dataset.loader({ ...base, ...options })) batches.push(batch);
+    return batches;
+  };
+  const [batch] = await labelled({ labels: 'score' });
+  expect(batch!.labelValues).toEqual({ values: Float32Array.from(expected.score), shape: [12] });
+  expect(batch!.fields.score).toEqual(expected.score);
+  await expect(labelled({ labels: 'caption' })).rejects.toThrow(
+    /its field "caption" has no number and no list of numbers/,
+  );
+  await expect(labelled({ labels: { field: 'count', classes: 11 } })).rejects.toThrow(
+    /its field "count" has the class number 11, and there are 11 classes/,
+  );
+  const skipped = await labelled({ labels: { field: 'count', classes: 11 }, onBad: 'skip' });
+  expect(skipped.flatMap(({ valid }) => [...valid]).filter((row) => row === 0)).toHaveLength(1);
+  const [one] = await labelled({ labels: { field: 'count', classes: 12 } });
+  expect(one!.labelValues!.shape).toEqual([12, 12]);
+  expect([...one!.labelValues!.values]).toEqual(KEYS.flatMap((_, i) => KEYS.map((_, c) => Number(c === i))));
+  await expect(labelled({ labels: 'skore' })).rejects.toThrow(/labels.*"skore"/);
+  await expect(labelled({ labels: 'score', mix: { name: 'mixup' } })).rejects.toThrow(/mix mixes class numbers/);
+  await expect(labelled({ labels: { field: 'count', classes: 0 } })).rejects.toThrow(/Expected the name of a field/);
+});
+
+test('lists of class numbers become 0 and 1 for each class, and lists of numbers a row each', async () => {
+  const tags = [[0, 2], [], [1]];
+  const tar = path.join(emptyFolder(), 'tags.tar');
+  const files = tags.flatMap((list, i) => [
+    entry({ name: `${i}.jpg` }, readFileSync(new URL('../examples/photos/cat/cat_000.jpg', import.meta.url))),
+    entry({ name: `${i}.json` }, JSON.stringify(list)),
+  ]);
+  writeFileSync(tar, archive(...files));
+  await using dataset = await openDataset(tar);
+  for await (const batch of dataset.loader({ ...base, batchSize: 3, labels: { field: 'json', classes: 3 } })) {
+    expect(batch.labelValues).toEqual({ values: Float32Array.of(1, 0, 1, 0, 0, 0, 0, 1, 0), shape: [3, 3] });
+  }
+  const taken = async () => {
+    for await (const batch of dataset.loader({ ...base, batchSize: 3, labels: 'json' })) batch.labelValues;
+  };
+  await expect(taken()).rejects.toThrow(/has 2 numbers in one sample and 0 in another: set classes/);
 });

@@ -119,6 +119,24 @@ def test_soft_labels_are_those_of_timms_formula(along, mode):
             assert (len(set(batch.mix.weights.tolist())) == 1) == (mode == "batch")
 
 
+def test_labels_may_be_numbers_of_a_field(along, tmp_path):
+    with shardtool.Loader(along, image="jpg", batch_size=30, transform=TRAIN, labels="npy") as loader:
+        images, labels = next(iter(loader))
+        assert labels.dtype == torch.float32 and labels.shape == (len(images), 6)
+    folder = tmp_path / "tagged"
+    folder.mkdir()
+    for number, tags in enumerate([[1], [], [0, 3]]):
+        Image.new("RGB", (8, 8)).save(folder / f"{number}.jpg")
+        (folder / f"{number}.json").write_text(json.dumps(tags))
+    shards = pack(folder, tmp_path / "shards", "--fields", "json")
+    labels = {"field": "json", "classes": 4}
+    with shardtool.Loader(shards, batch_size=3, shuffle=False, transform=TRAIN, labels=labels) as loader:
+        batch = next(iter(loader))
+        rows = {key: row for key, row in zip(batch.indices.tolist(), batch.labels.tolist())}
+        assert sorted(rows.values()) == sorted([[0, 1, 0, 0], [0, 0, 0, 0], [1, 0, 0, 1]])
+        assert batch.labels.dtype == torch.float32 and batch.valid.all()
+
+
 def test_labels_outside_of_the_classes_are_an_error(along):
     mix = {"name": "mixup", "num_classes": 1}
     with shardtool.Loader(along, image="jpg", batch_size=6, transform=TRAIN, mix=mix) as loader:

@@ -63,6 +63,8 @@ export {
   inspect,
   type JsonValue,
   type LabelChanges,
+  type LabelsInput,
+  type LabelValues,
   type Loader,
   type LoaderInfo,
   type LoaderOptions,

@@ -174,7 +174,7 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
 
     @property
     def labels(self) -> Array:
-        """int64 [n], class numbers; -1 where a sample has none."""
+        """int64 [n], class numbers; -1 where a sample has none. With the option ``labels`` float32 [n] or [n, k]."""
         labels: Array = self[1]
         return labels
 
@@ -276,8 +276,20 @@ def read_batch(frame: Frame, in_slot: MakeArray, to: Arrays) -> Batch:
     if header["hasRowSeeds"]:
         words = np.frombuffer(take(8 * size), np.uint32).astype(np.uint64).reshape(-1, 2)
         batch.row_seeds = (words[:, 0] << np.uint64(32)) | words[:, 1]
+    shape = header["labelShape"]
+    if shape is not None:
+        values = np.frombuffer(take(4 * math.prod(shape)), np.float32).reshape(shape)
+        # Arrays over a frame are read-only.
+        batch = _with_labels(batch, to.values(values.copy()))
     batch.fields = {field["name"]: _field(field, size, take, to) for field in header["fields"]}
     return batch
+
+
+def _with_labels(batch: Batch, labels: Any) -> Batch:
+    """The batch with other labels."""
+    made: Batch = Batch([batch[0], labels, *batch[2:]])
+    made.__dict__.update(batch.__dict__)
+    return made
 
 
 def soft_labels(

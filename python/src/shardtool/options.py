@@ -107,6 +107,9 @@ class _CommonOptions(TypedDict, total=False):
     #: Mixes each image with another one of its batch: ``{"name": "mixup", "alpha": 0.2}``, ``{"name": "timm_mixup",
     #: "mixup_alpha": 0.8, "cutmix_alpha": 1.0, "num_classes": 1000}``, or a list. ``batch.mix`` says how.
     mix: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
+    #: Labels from a field or column instead of class numbers, float32: numbers for regression, ``"age"``, or lists of
+    #: class numbers as 0 and 1, ``{"field": "tags", "classes": 80}``.
+    labels: str | Mapping[str, Any] | None
     #: Fields, and columns that came with the labels, that come along as ``batch.fields``. Default: none.
     fields: Sequence[str] | None
     #: ``random`` takes one of several captions (a JSON list, or lines), another one each epoch.

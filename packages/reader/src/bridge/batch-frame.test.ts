@@ -25,6 +25,7 @@ function batchOf(parts: Partial<Batch>): Batch {
     polygons: null,
     mix: null,
     softLabels: null,
+    labelValues: null,
     list: null,
     encoded: null,
     labels: Int32Array.of(3, -1),

@@ -11,7 +11,7 @@ export interface FramedBatch {
   /**
    * int32 labels [n], uint8 valid [n], float64 numbers [n], of a mixture int32 source [n]; with buckets int32 [n, 2] three times,
    * of the crops; then the images that lie in no slot; then the other labels of a mix, int32 [n], and its weights, float64 [n]; then what was drawn for views, float32; then what lies on the images; then
-   * the seeds of rows, uint32 [n, 2]; then the fields' bytes.
+   * the seeds of rows, uint32 [n, 2]; then the values of the option labels, float32; then the fields' bytes.
    */
   readonly parts: readonly Uint8Array[];
 }
@@ -40,6 +40,8 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
   const views = frameViews(batch, parts);
   const objects = frameObjects(batch, parts);
   if (shown.withRowSeeds) parts.push(bytesOf(batch.rowSeeds));
+  const { labelValues } = batch;
+  if (labelValues !== null) parts.push(bytesOf(labelValues.values));
   const header = {
     kind: 'batch',
     number,
@@ -59,6 +61,7 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
     objects,
     isMixture: datasetIndex !== null,
     crops: crops.length,
+    labelShape: labelValues?.shape ?? null,
     hasRowSeeds: shown.withRowSeeds ?? false,
     keys: shown.withKeys ? batch.keys : null,
     fields: Object.entries(batch.fields).map(([name, values]) => ({

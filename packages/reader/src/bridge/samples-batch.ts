@@ -55,6 +55,7 @@ function facts(samples: readonly Pick<Sample, 'index' | 'key' | 'label'>[]): Bat
     crop: null,
     mix: null,
     softLabels: null,
+    labelValues: null,
     valid: new Uint8Array(samples.length).fill(1),
     indices: Float64Array.from(samples, ({ index }) => index),
     datasetIndex: null,

@@ -283,6 +283,15 @@ export const LOADER_OPTIONS = {
     shown: null,
     help: 'Mix each image with another one of its batch; `batch.mix` holds the weights',
   },
+  labels: {
+    group: 'Fields',
+    kind: 'own',
+    type: 'string | LabelsInput',
+    must: "is the name of a field or column, or { field: 'tags', classes: 80 }",
+    python: 'str | Mapping[str, Any]',
+    shown: 'class numbers',
+    help: 'Labels from a field or column: numbers for regression, or with `classes` lists of class numbers (multi-hot)',
+  },
   fields: {
     group: 'Fields',
     kind: 'texts',

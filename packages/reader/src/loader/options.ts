@@ -7,6 +7,7 @@ import { checkDrawnNames } from '../transform/drawn-steps.js';
 import { checkMix, type MixInput } from '../transform/mix.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
 import { checkViews, type ViewsInput } from '../views/options.js';
+import { checkLabels, type LabelsInput } from './deliver/label-values.js';
 import { FOREIGN_NAMES } from './foreign-names.js';
 import { LOADER_OPTIONS } from './option-table.js';
 import { type CustomSteps, isCustomSteps } from './work/custom-steps.js';
@@ -108,6 +109,11 @@ export interface LoaderOptions {
   /** Mixes each image with another one of its batch, and says how in `batch.mix`. Of several, each batch gets one. */
   readonly mix?: MixInput | readonly MixInput[] | undefined;
   /**
+   * Labels from a field or column instead of class numbers: numbers for regression, or with `classes` lists of class numbers. They come
+   * as `batch.labelValues`.
+   */
+  readonly labels?: string | LabelsInput | undefined;
+  /**
    * Fields, and columns that came with the labels, that come along as arrays of values. Default: all fields that are neither
    * image nor class, and no columns.
    */
@@ -195,6 +201,7 @@ const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
   customSteps: isCustomSteps,
   aspectBuckets: (value) => typeof value === 'object' && value !== null,
   mix: (value) => typeof value === 'object' && value !== null,
+  labels: (value) => typeof value === 'string' || (typeof value === 'object' && value !== null),
   reuse: (value) => typeof value === 'boolean' || value === 'manual',
   state: () => true,
   signal: (value) => value instanceof AbortSignal,
@@ -215,6 +222,7 @@ export function checkOptions(options: LoaderOptions): CheckedOptions {
   if (views !== undefined) checkViews(views);
   checkDrawnNames(checked.draws);
   checkMix(mix);
+  if (checked.labels !== undefined) checkLabels(checked.labels);
   if (annotations !== undefined) checkAnnotations(annotations);
   if (aspectBuckets !== undefined) checkBuckets(aspectBuckets);
   if (checked.slotFile !== undefined && reuse === false) {

@@ -2,6 +2,7 @@ import type { BatchObjects } from '../../annotations/record.js';
 import type { FieldValue } from '../../dataset/field-values.js';
 import type { Dtype } from '../../transform/values.js';
 import type { BatchCrop } from '../ring/batch-facts.js';
+import type { LabelValues } from './label-values.js';
 
 /** One image of a `list` batch: uint8 [height, width, 3]. */
 export interface ImageArray {
@@ -85,6 +86,8 @@ export interface Batch<Content extends BatchContent = BatchContent> extends Obje
   readonly encoded: Content['encoded'];
   /** Class numbers, int32 [n]; -1 where a sample has none. */
   readonly labels: Int32Array;
+  /** With the option `labels`: its numbers, float32 of the shape [n] or [n, k]; else null. */
+  readonly labelValues: LabelValues | null;
   /** With the option `aspectBuckets`: which part of its image each row shows; else null. */
   readonly crop: BatchCrop | null;
   /** How the images were mixed, with the option `mix`; else null. */

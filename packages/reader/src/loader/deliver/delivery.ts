@@ -3,6 +3,7 @@ import type { WorkerMessage } from '../work/decode-worker.js';
 import type { Engine } from '../work/engine.js';
 import { type BadRowOptions, countBadRows, isSkipped, judgeRow, stepError } from './bad-rows.js';
 import type { Feeder } from './feeder.js';
+import type { LabelSource } from './label-values.js';
 import type { PendingBatch } from './pending-batch.js';
 import { readFields } from './row-fields.js';
 import type { TextChoice } from './text-choice.js';
@@ -12,6 +13,8 @@ export interface DeliveryOptions {
   readonly badRows: BadRowOptions;
   /** Null: texts come as they are. */
   readonly captionSampling: TextChoice | null;
+  /** Where labels come from that are not class numbers. */
+  readonly labels: LabelSource | null;
   /** Batches are worked on as a whole: by a person's own step, or to mix them. */
   readonly whole: boolean;
 }
@@ -161,7 +164,7 @@ export class Delivery {
 
   #readFields(pending: PendingBatch, row: number): void {
     if (isSkipped(pending, row)) return;
-    const { engine, captionSampling } = this.#options;
-    readFields(pending, row, engine, captionSampling);
+    const { engine, captionSampling, labels } = this.#options;
+    readFields(pending, row, engine, captionSampling, labels);
   }
 }

@@ -13,6 +13,7 @@ import { keptImageColumn } from '../read/readers/image-column.js';
 import type { ExtraField } from '../ring/extra-fields.js';
 import type { Engine } from '../work/engine.js';
 import type { Batch, BatchMix, ViewArrays } from './batch.js';
+import { type LabelSource, type LabelValues, labelValues } from './label-values.js';
 import type { PendingBatch } from './pending-batch.js';
 
 /** What the images of a batch are: pixels of one shape, a list, or encoded bytes. */
@@ -39,6 +40,8 @@ export interface FinishedBatchOptions {
   readonly whole: boolean;
   /** Arrays over shared memory are copied, and so the consumer's own. */
   readonly copies: boolean;
+  /** Where labels come from that are not class numbers. */
+  readonly labels: LabelSource | null;
   /** The ways to mix batches. */
   readonly mixes: Mixes;
   readonly isMixture: boolean;
@@ -60,6 +63,7 @@ export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptio
   let keys: readonly string[] | undefined;
   let rowSeeds: Uint32Array | undefined;
   let soft: Float32Array | undefined;
+  let taken: LabelValues | undefined;
   let released = false;
   return {
     epoch: pending.epoch,
@@ -76,6 +80,11 @@ export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptio
     labels: pending.labels,
     crop: engine.facts.shown(pending.slot, rows),
     mix,
+    get labelValues() {
+      if (options.labels === null) return null;
+      taken ??= labelValues(pending.fields[options.labels.field]!, pending.valid, options.labels);
+      return taken;
+    },
     get softLabels() {
       if (mix === null || mix.numClasses === null) return null;
       soft ??= softLabels(

@@ -42,6 +42,7 @@ export class Iteration {
     const delivery = new Delivery({
       engine,
       whole,
+      labels: output.labels,
       captionSampling: output.drawsTexts ? new TextChoice(origin.seeds) : null,
       badRows: { engine, statistics, shardName, onBad, output: output.batch },
     });
@@ -55,6 +56,7 @@ export class Iteration {
       whole,
       copies: reuse === false,
       mixes,
+      labels: output.labels,
       isMixture: origin.sourceOfShard !== null,
       seeds: origin.seeds,
     };
@@ -119,7 +121,7 @@ export class Iteration {
       engine.freeSlots.free(pending.slot);
     });
     // Statistics live as long as the loader.
-    tellUnlabelled(batch, statistics);
+    if (this.#finish.labels === null) tellUnlabelled(batch, statistics);
     if (engine.control.narrowed > 0) tellNarrowed(engine.control);
     if (!showsBytes) this.#feeder.retire(pending);
     if (reuse === false) batch.release();

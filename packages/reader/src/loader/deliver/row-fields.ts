@@ -4,6 +4,7 @@ import { notAValue } from '../../dataset/field-bytes.js';
 import { type FieldValue, fieldValue } from '../../dataset/field-values.js';
 import { locate, placeOf } from '../read/block.js';
 import type { Engine } from '../work/engine.js';
+import { type LabelSource, labelsOfRow } from './label-values.js';
 import type { PendingBatch } from './pending-batch.js';
 import type { TextChoice } from './text-choice.js';
 
@@ -16,6 +17,7 @@ export function readFields(
   row: number,
   engine: Pick<Engine, 'encoded'>,
   captionSampling: TextChoice | null,
+  labels: LabelSource | null,
 ): void {
   const block = pending.blocks[row]!;
   const item = pending.items[row]!;
@@ -42,6 +44,9 @@ export function readFields(
     }
     pending.fields[name]![row] = chosen(result.value);
   }
+  if (labels === null) return;
+  const wrong = labelsOfRow(pending.fields[labels.field]![row] ?? null, labels);
+  if (typeof wrong === 'string') pending.bad.push({ row, reason: `its field "${labels.field}" ${wrong}` });
 }
 
 /** The value, or what is wrong with it: the end of a sentence. */

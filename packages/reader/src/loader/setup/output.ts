@@ -18,6 +18,7 @@ import { valueBytes } from '../../transform/values.js';
 import { checkViews, type ViewsInput } from '../../views/options.js';
 import { type ViewLayout, viewPartBytes } from '../../views/slot-layout.js';
 import type { BatchOutput } from '../deliver/finished-batch.js';
+import { checkLabels, type LabelSource } from '../deliver/label-values.js';
 import type { CheckedOptions } from '../options.js';
 import type { ExtraField } from '../ring/extra-fields.js';
 import type { RowBytes } from '../ring/slots.js';
@@ -46,6 +47,8 @@ export interface LoaderOutput {
   /** A person's own code, its paths whole. */
   readonly steps: CustomSteps;
   readonly mixes: Mixes;
+  /** Where labels come from that are not class numbers. */
+  readonly labels: LabelSource | null;
   /** Batches are worked on as a whole: by a person's own step, or to mix them. */
   readonly whole: boolean;
   /** Bytes of finished rows, by the number of a batch's size; behind the companions, of a row's objects. */
@@ -76,6 +79,7 @@ type OutputRequest = {
   | 'draws'
   | 'collate'
   | 'mix'
+  | 'labels'
   | 'customSteps'
   | 'annotations'
   | 'extraImages'
@@ -107,7 +111,12 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   checkFields('masks', options.masks, dataset);
   if (annotations !== null) await checkFieldsAndColumns('annotations', sourceNames(annotations), dataset);
   if (options.fields !== undefined) await checkFieldsAndColumns('fields', options.fields, dataset);
-  const fields = options.fields ?? fieldsOf(dataset, extraFields);
+  const labels = options.labels === undefined ? null : checkLabels(options.labels);
+  if (labels !== null) await checkFieldsAndColumns('labels', [labels.field], dataset);
+  if (labels !== null && mixes.length > 0)
+    throw new OptionError({}, 'The option mix mixes class numbers: leave out labels, or mix in your own code.');
+  const named = options.fields ?? fieldsOf(dataset, extraFields);
+  const fields = labels === null || named.includes(labels.field) ? named : [...named, labels.field];
   if (options.fields === undefined) checkFieldsAlike(dataset, fields);
   if (steps.fields !== undefined) extraFields.push(...fields.map((field) => ({ field, kind: 'field' as const })));
   const hasSteps = Object.keys(steps).length > 0;
@@ -131,6 +140,7 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
     drawsTexts: options.captionSampling === 'random',
     steps,
     mixes,
+    labels,
     whole: mixes.length > 0 || steps.batch !== undefined,
     rowBytes: views === null ? rowBytesOf(batch, extraFields).map(withObjects) : [rowBytesOfViews(views, extraFields)],
     isUncompressedOnly: isUncompressedOnly(dataset, batch, options, extraFields.length + fields.length),

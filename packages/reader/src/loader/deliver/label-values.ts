@@ -1,0 +1,100 @@
+/** The option `labels`: numbers of a field or column, as targets for regression or for several classes at once. */
+import { OptionError } from '@shardtool/base';
+import type { FieldValue } from '../../dataset/field-values.js';
+
+/** Where labels come from. */
+export interface LabelsInput {
+  /** A field, or a column of the labels file. */
+  readonly field: string;
+  /** Number of classes. The field then has a list of class numbers, and a row is 1 for each of them and else 0. */
+  readonly classes?: number;
+}
+
+/** The checked option `labels`. */
+export interface LabelSource {
+  readonly field: string;
+  /** Null: the numbers are taken as they are. */
+  readonly classes: number | null;
+}
+
+/** Labels of a batch: float32 of this shape, [n] or [n, k]. */
+export interface LabelValues {
+  readonly values: Float32Array;
+  readonly shape: readonly number[];
+}
+
+const MAX_CLASSES = 1_000_000;
+
+/** Checks the option `labels`. Throws {@link OptionError}. */
+export function checkLabels(input: string | LabelsInput): LabelSource {
+  if (typeof input === 'string') return { field: input, classes: null };
+  const { field, classes = null, ...more } = input;
+  const [unknown] = Object.keys(more);
+  const isValid =
+    typeof field === 'string' &&
+    unknown === undefined &&
+    (classes === null || (Number.isInteger(classes) && classes >= 1 && classes <= MAX_CLASSES));
+  if (isValid) return { field, classes };
+  throw new OptionError(
+    {},
+    `The loader's option labels is invalid: ${JSON.stringify(input)}. Expected the name of a field, or { field, classes } with a number of classes from 1 to ${MAX_CLASSES}.`,
+  );
+}
+
+/** The labels of one row, or what is wrong with its value: the end of a sentence. */
+export function labelsOfRow(value: FieldValue | null, { classes }: LabelSource): readonly number[] | string {
+  const numbers = numbersOf(value);
+  if (numbers === null)
+    return classes === null ? 'has no number and no list of numbers' : 'has no list of class numbers';
+  if (classes === null) return numbers;
+  const wrong = numbers.find((number) => !(Number.isInteger(number) && number >= 0 && number < classes));
+  return wrong === undefined ? numbers : `has the class number ${wrong}, and there are ${classes} classes`;
+}
+
+/** The numbers of a value. Null if it is something else. */
+function numbersOf(value: FieldValue | null): readonly number[] | null {
+  if (typeof value === 'number' || typeof value === 'bigint') return [Number(value)];
+  if (Array.isArray(value)) return value.every((item) => typeof item === 'number') ? value : null;
+  if (value === null || typeof value !== 'object' || !('data' in value) || !('dtype' in value)) return null;
+  const { data } = value as { readonly data: unknown };
+  if (!ArrayBuffer.isView(data) || data instanceof DataView) return null;
+  // Arrays of other dtypes are bytes.
+  if (data instanceof Uint8Array && !/^\|[ub]1$/.test(String(value.dtype))) return null;
+  return Array.from(data as unknown as ArrayLike<number | bigint>, Number);
+}
+
+/**
+ * The labels of a batch: [n] if each row has one number, else [n, k]; with classes [n, classes] of 0 and 1. Rows that do not count are
+ * 0. Throws {@link OptionError} if rows have different lengths.
+ */
+export function labelValues(
+  values: readonly (FieldValue | null)[],
+  valid: Uint8Array,
+  source: LabelSource,
+): LabelValues {
+  const rows = values.map((value, row) => {
+    const numbers = labelsOfRow(value, source);
+    return typeof numbers === 'string' || (valid[row] === 0 && numbers.length === 0) ? null : numbers;
+  });
+  const { field, classes } = source;
+  if (classes !== null) {
+    const hot = new Float32Array(rows.length * classes);
+    rows.forEach((numbers, row) => {
+      for (const number of numbers ?? []) hot[row * classes + number] = 1;
+    });
+    return { values: hot, shape: [rows.length, classes] };
+  }
+  const width = rows.find((numbers) => numbers !== null)?.length ?? 1;
+  const taken = new Float32Array(rows.length * width);
+  rows.forEach((numbers, row) => {
+    if (numbers === null) return;
+    if (numbers.length !== width) {
+      throw new OptionError(
+        {},
+        `The field "${field}" of the option labels has ${width} numbers in one sample and ${numbers.length} in another: set classes if they are class numbers, or give all samples the same number.`,
+      );
+    }
+    taken.set(numbers, row * width);
+  });
+  return { values: taken, shape: width === 1 ? [rows.length] : [rows.length, width] };
+}
