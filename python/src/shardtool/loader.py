@@ -71,9 +71,9 @@ class Loader(KnownAttributes, Generic[Array, Images]):
     ``overlay`` names an overlay of the dataset (other classes and columns, splits, samples left out) or its file, and
     ``split`` a split: one that its files are of by their names, or one of the overlay; ``exclude_keys`` leaves samples
     out by key. ``shardtool overlay`` and ``split`` make them. ``version`` opens an earlier version of the dataset, as
-    ``shardtool log`` lists them (its identity, or at least 6 digits of it). ``layout`` says what a place
-    is taken for that could be several things, as ``"parquet"``; ``features`` which features of TFRecord, or datasets of HDF5, are what, where
-    their names are not the usual ones: ``{"image": "pixels", "label": "kind", "key": "name"}``.
+    ``shardtool log`` lists them (its identity, or at least 6 digits of it). ``layout`` says what a place is taken for
+    that could be several things, as ``"parquet"``; ``features`` which features of TFRecord, or datasets of HDF5, are
+    what, where their names are not the usual ones: ``{"image": "pixels", "label": "kind", "key": "name"}``.
     A sample of more than ``max_sample_bytes`` (default 1 GiB) is an error.
     A location may be ``s3://bucket/shards``, ``gs://...``, ``https://...`` or ``hf://datasets/user/name@revision``
     (HF_TOKEN, HF_ENDPOINT); ``storage`` says how it is asked
