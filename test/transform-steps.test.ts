@@ -75,6 +75,23 @@ test('a policy solarizes from the level that its threshold has in float32, as to
   expect([...bytes]).toEqual([169, 85, 84, 0, 0, 85]);
 });
 
+test('areas of one value keep it in a bicubic rotation, at any position between pixels', () => {
+  const size = { width: 40, height: 30 };
+  const pixels = Uint8Array.from({ length: 3600 }, (_, i) => [255, 1, 128][i % 3]!);
+  for (let i = 0; i < 40; i++) {
+    const matrix = [1, i / 997, i / 41, -i / 911, 1, i / 37] as const;
+    const rotate = {
+      kind: 'rotate',
+      matrix,
+      size,
+      interpolation: 'bicubic',
+      fill: [255, 1, 128],
+      maskFill: 0,
+    } as const;
+    expect(bench.effects({ ...size, pixels }, [rotate]).pixels).toEqual(pixels);
+  }
+});
+
 test('any list of these steps runs on any size of image, and writes nothing outside its result', () => {
   const random = randomOf('lists of steps');
   const filters = ['nearest', 'nearest-exact', 'box', 'hamming', 'bicubic', 'lanczos'] as const;

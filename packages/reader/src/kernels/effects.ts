@@ -130,7 +130,7 @@ export class EffectKernels {
     );
   }
 
-  /** Applies the Gaussian blur of Pillow, in place. `scratch` is the address of two bytes for each pixel of the longer side. */
+  /** Applies the Gaussian blur of Pillow, in place. `scratch` is the address of 8 bytes for each pixel of the longer side. */
   boxBlur({ address, width, height }: Picture, sigma: number, scratch: number): void {
     const { radius, whole, part } = boxOf(sigma);
     this.#kernels.boxBlur(address, width, height, radius, whole, part, scratch);

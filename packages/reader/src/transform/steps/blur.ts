@@ -61,5 +61,5 @@ export const blur: EffectEntry<BlurEffect> = {
 
 export const pillowBlur: EffectEntry<PillowBlurEffect> = {
   change: (picture, { sigma }, { effects, scratch }) =>
-    effects.boxBlur(picture, sigma, scratch.allocate(2 * Math.max(picture.width, picture.height))),
+    effects.boxBlur(picture, sigma, scratch.allocate(8 * Math.max(picture.width, picture.height))),
 };
