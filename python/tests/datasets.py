@@ -37,17 +37,14 @@ def python_lines(program, *arguments, timeout=120):
 
 
 def run_page(page, folder, shards):
-    """Runs the Python blocks of a page one after the other, in `folder`, with the folders shards/ and photos/ there."""
+    """Runs the Python blocks of a page one after the other. Their relative folders are in `folder`."""
     blocks = re.findall(r"^```python\n(.*?)^```$", (CHECKOUT / page).read_text(), re.MULTILINE | re.DOTALL)
     assert blocks
     (folder / "shards").symlink_to(shards)
     (folder / "photos").symlink_to(CHECKOUT / "examples/photos")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        exec(compile("\n".join(blocks), page, "exec"), {"__name__": page})
-    finally:
-        os.chdir(before)
+    # Processes of an engine that runs already have another working directory.
+    code = re.sub(r'"((?:shards|photos|from-\w+)/)"', lambda found: f'"{folder}/{found[1]}"', "\n".join(blocks))
+    exec(compile(code, page, "exec"), {"__name__": page})
 
 
 def children():

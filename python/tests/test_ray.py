@@ -38,14 +38,28 @@ def stored(folder):
         return {sample.key: (zlib.crc32(sample.image), sample.label) for sample in dataset}
 
 
+def started_cluster(kind):
+    """A cluster of two nodes. Ray gives a node 30 s to start, which a busy machine may exceed: start again then."""
+    for attempt in range(5):
+        made = kind()
+        try:
+            for _ in range(2):
+                made.add_node(num_cpus=1, object_store_memory=200_000_000)
+            return made
+        except Exception:
+            made.shutdown()
+            if attempt == 4:
+                raise
+    raise AssertionError
+
+
 @pytest.fixture(scope="module")
 def cluster():
     """Two nodes, of which a test may lose the second one."""
     from ray.cluster_utils import Cluster
 
     os.environ["PYTHONPATH"] = os.pathsep.join((str(CHECKOUT / "python/src"), str(CHECKOUT / "python/tests")))
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 200_000_000})
-    made.add_node(num_cpus=1, object_store_memory=200_000_000)
+    made = started_cluster(Cluster)
     ray.init(address=made.address, log_to_driver=False)
     ray.data.DataContext.get_current().enable_progress_bars = False
     yield made
