@@ -24,6 +24,7 @@ const SUCCESSES: Readonly<Record<string, readonly string[]>> = {
   commit: [at('packed')],
   log: [at('packed')],
   restore: [at('copied'), (await readManifest(shards)).identity],
+  erase: [at('copied'), '--where', 'key == "cat/cat_001"'],
   gc: [at('packed'), '--keep', '1'],
   ls: [shards],
   stats: [shards],
@@ -111,6 +112,7 @@ test('every command reports an error as JSON with --json: a stable code, a messa
       relabel: ['--labels', at('labels.csv')],
       split: ['--val', '50%'],
       gc: ['--keep', '1'],
+      erase: ['--where', 'width > 1'],
     };
     const others = (needed as Readonly<Record<string, readonly string[]>>)[name] ?? [];
     const absent = await shardtool(...name.split(' '), ...missing, ...others, '--json');

@@ -101,6 +101,10 @@ export const JSON_SHAPES: Readonly<Record<string, Shape>> = {
   restore: {
     ...{ version: 'text', replaced: 'text', samples: 'int', shards: 'int', bytes: 'int', isChanged: 'bool' },
   },
+  erase: {
+    ...{ erased: 'int', missing: 'int', rewrittenShards: 'int', removedShards: 'int', version: 'text' },
+    ...{ heldBy: ['text'], searchedShards: orNull('int') },
+  },
   gc: { keptVersions: ['text'], removedVersions: ['text'], removedFiles: 'int', removedBytes: 'int' },
   ls: {
     ...{ format: 'text', identity: orNull('text'), samples: 'int', bytes: 'int', fields: ['text'] },

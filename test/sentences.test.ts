@@ -86,6 +86,7 @@ const COMMANDS: readonly ((input: string, output: string) => string[])[] = [
   (input) => ['commit', input],
   (input) => ['log', input],
   (input) => ['restore', input, '0123456789'],
+  (input) => ['erase', input, '--where', 'width < 1'],
   (input) => ['gc', input, '--keep', '1'],
   (input) => ['split', input, '--val', '0.2'],
   (input, output) => [

@@ -1,5 +1,6 @@
 export { type CollectOptions, type CollectReport, collectGarbage } from './change/collect.js';
 export type { ChangeOptions } from './change/dataset-change.js';
+export { type EraseOptions, type EraseReport, eraseSamples } from './change/erase.js';
 export { type RestoreReport, restoreVersion } from './change/restore.js';
 export { type DatasetVersion, type LogOptions, listVersions } from './change/version-log.js';
 export type { Fault } from './check/faults.js';

@@ -11,6 +11,7 @@ import { statsCommand } from './look/stats.js';
 import { viewCommand } from './look/view.js';
 import { commitCommand } from './shards/commit.js';
 import { convertCommand } from './shards/convert.js';
+import { eraseCommand } from './shards/erase.js';
 import { gcCommand } from './shards/gc.js';
 import { indexCommand } from './shards/index.js';
 import { logCommand } from './shards/log.js';
@@ -29,7 +30,7 @@ export const COMMANDS_BY_GROUP: Readonly<Record<(typeof COMMAND_GROUPS)[number],
   Create: [packCommand, convertCommand, indexCommand, mergeCommand, commitCommand],
   Look: [lsCommand, logCommand, statsCommand, inspectCommand, viewCommand, previewCommand, catCommand],
   Check: [verifyCommand],
-  Change: [splitCommand, subsetCommand, relabelCommand, overlayCommand, restoreCommand, gcCommand],
+  Change: [splitCommand, subsetCommand, relabelCommand, overlayCommand, eraseCommand, restoreCommand, gcCommand],
   Train: [planCommand, benchCommand],
   Other: [unpackCommand, cacheCommand, completionCommand],
 };

@@ -85,6 +85,11 @@ export async function commitChange(
   await followOverlays(location, { storage, keepsCopies });
 }
 
+/** Checks of options beyond their tables. */
+const OWN_CHECKS = {
+  keys: (value: unknown) => typeof value === 'object' && value !== null && Symbol.iterator in value,
+};
+
 /** Checks the arguments of a call that changes a dataset, and runs it with clear messages. */
 export function changing<Options extends object, Result>(
   call: string,
@@ -94,6 +99,6 @@ export function changing<Options extends object, Result>(
   work: (location: string) => Promise<Result>,
 ): Promise<Result> {
   checkLocation(call, location);
-  checkCallOptions(call, table, options);
+  checkCallOptions(call, table, options, OWN_CHECKS);
   return withMessages(() => work(location));
 }

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { hasNoFolder, VERSIONS_FOLDER } from '@shardtool/format';
 import { readWholeOf, type Storage } from '@shardtool/storage';
 
@@ -14,7 +15,18 @@ export interface PendingChange {
   readonly files: readonly string[];
 }
 
-/** The changes that have announced files and have not ended. */
+/** Announces files before they are written, so that "gc" finds them if the change is killed. Returns the name of the list. */
+export async function announceChange(storage: Storage, files: readonly string[]): Promise<string> {
+  const name = `${randomBytes(8).toString('hex')}.json`;
+  await storage.put(pendingFolder + name, Buffer.from(`${JSON.stringify({ time: Date.now(), files })}\n`));
+  return name;
+}
+
+/** Removes the list after the commit. */
+export async function forgetChange(storage: Storage, name: string): Promise<void> {
+  await storage.remove(pendingFolder + name);
+}
+
 export async function pendingChanges(storage: Storage): Promise<readonly PendingChange[]> {
   const found: PendingChange[] = [];
   try {

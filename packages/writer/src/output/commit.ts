@@ -85,6 +85,12 @@ async function flushFolders(output: string, shards: readonly ShardRecord[]): Pro
   await inLanes([...folders.add(output)], FLUSHED_AT_ONCE, flushFolder);
 }
 
-function manifestShard({ file, bytes, samples, crc32, maxSampleBytes }: ShardRecord): Manifest['shards'][number] {
+export function manifestShard({
+  file,
+  bytes,
+  samples,
+  crc32,
+  maxSampleBytes,
+}: ShardRecord): Manifest['shards'][number] {
   return { file, bytes, samples, crc32: crc32Hex(crc32), maxSampleBytes };
 }

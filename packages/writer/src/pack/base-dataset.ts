@@ -1,8 +1,10 @@
 import { join } from 'node:path';
 import { inTurn, OptionError } from '@shardtool/base';
 import { type ColumnType, type Manifest, shardNameOf } from '@shardtool/format';
+import { openStorage } from '@shardtool/storage';
 import { KeyCollisionError } from '../errors.js';
 import { type AppendBase, readBaseIndex } from '../output/append-base.js';
+import { readTombstones } from '../output/tombstones.js';
 import type { Naming } from '../plan/naming.js';
 import type { ShardPlan } from '../plan/shard-plan.js';
 import { pathAt } from '../source/file-table.js';
@@ -35,10 +37,10 @@ function unchangedName(file: string): string {
 }
 
 /**
- * Returns 1 for each file that is the image of a sample of the dataset, or was bad when it was packed. Throws {@link
+ * Returns 1 for each file that is the image of a sample of the dataset, or of an erased one, or was bad when it was packed. Throws {@link
  * OptionError} if the indexes do not record the files of the samples.
  */
-export async function markPacked(base: AppendBase, files: SourceFiles): Promise<Uint8Array> {
+export async function markPacked(base: AppendBase, files: SourceFiles, naming: Naming): Promise<Uint8Array> {
   const packed = new Uint8Array(files.count);
   const reader = files.reader();
   const mark = (path: string) => {
@@ -55,6 +57,11 @@ export async function markPacked(base: AppendBase, files: SourceFiles): Promise<
       throw new OptionError({ shard: file }, message);
     }
     for (const path of source) mark(path);
+  }
+  const erased = await readTombstones(await openStorage(base.location, base.storage));
+  for (let file = 0; erased.size > 0 && file < files.count; file++) {
+    const key = packed[file] === 1 ? undefined : naming.nameOf(reader.path(file))?.key;
+    if (key !== undefined && erased.has(key)) packed[file] = 1;
   }
   // A duplicate of a bad image may be fine itself.
   for (const { path, standsFor } of base.quarantined) if (standsFor === undefined) mark(path);

@@ -7,6 +7,7 @@ import { shownLocation } from '@shardtool/storage';
 import type { CheckedOptions } from '../options.js';
 import { STATE_FOLDER } from '../output/pack-state.js';
 import { checkClasses } from '../plan/classes.js';
+import { Naming } from '../plan/naming.js';
 import type { FileLabels } from '../plan/shard-plan.js';
 import type { ProgressTicker } from '../progress.js';
 import { hasObjects, OBJECT_COUNTS } from '../source/bucket/objects.js';
@@ -65,7 +66,7 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
     const read = yolo && (await readYolo(yolo, root, files, flight, options.storage));
     const table = read?.labels ?? given;
     const labels = table && { table, rowOfFile: rowsOfFiles(files, table, onMissing), own: read?.own };
-    const packed = base && (await markPacked(base, files));
+    const packed = base && (await markPacked(base, files, new Naming(options)));
     ticker.begin('measure', files.count);
     await (scan.isMeasured ? shareFiles(workers, source, files) : measureFiles(workers, source, files));
     const digest = digestOfSource(root, files, classes, read === null ? [] : textsOf(read.labels));

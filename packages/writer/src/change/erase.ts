@@ -1,0 +1,322 @@
+import { createHash } from 'node:crypto';
+import { inTurn, OptionError, type OptionTable } from '@shardtool/base';
+import {
+  createManifest,
+  hasNoFolder,
+  isTableLayout,
+  keptVersions,
+  type Manifest,
+  OVERLAYS_FOLDER,
+  readVersion,
+} from '@shardtool/format';
+import { compileWhere, openDataset, selectableOf } from '@shardtool/reader';
+import { openStorage, readWholeOf, type Storage, type StorageOptions, shownLocation } from '@shardtool/storage';
+import { convertShard } from '../convert/convert-shard.js';
+import { PACK_DEFAULTS } from '../options.js';
+import { manifestShard } from '../output/commit.js';
+import { addTombstones, readTombstones } from '../output/tombstones.js';
+import { packedShards } from '../shard/dataset-shards.js';
+import { layoutOfChoice } from '../shard/layout-choice.js';
+import type { ShardRecord } from '../shard/new-shard.js';
+import { filesOfShard, shardPaths } from '../shard/shard-paths.js';
+import {
+  CHANGE_OPTIONS,
+  type ChangeOptions,
+  changeDataset,
+  changing,
+  commitChange,
+  type OpenChange,
+} from './dataset-change.js';
+import { announceChange, forgetChange } from './pending.js';
+import { updateWidsIndex } from './wids-index.js';
+
+/** The samples to erase, and what is checked afterwards. */
+export interface EraseOptions extends ChangeOptions {
+  /** Keys of samples. */
+  readonly keys?: Iterable<string> | undefined;
+  /** Samples for which this expression is true. */
+  readonly where?: string | undefined;
+  /** Searches every shard of every version for the samples afterwards. Default: false. */
+  readonly verify?: boolean | undefined;
+}
+
+const ERASE_OPTIONS = {
+  ...CHANGE_OPTIONS,
+  keys: { kind: 'own', type: 'Iterable<string>', must: 'is a list of keys', help: 'Samples to erase' },
+  where: { kind: 'text', help: 'Samples to erase' },
+  verify: { kind: 'switch', default: false, help: 'Whether all shards are searched afterwards' },
+} as const satisfies OptionTable;
+
+/** What {@link eraseSamples} did. */
+export interface EraseReport {
+  /** Samples that were removed from the current version now. */
+  readonly erased: number;
+  /** Keys that the current version did not have: unknown, or erased earlier. */
+  readonly missing: number;
+  /** Shards that were written again, and shards that are gone because nothing of them was left. */
+  readonly rewrittenShards: number;
+  readonly removedShards: number;
+  /** The current version. */
+  readonly version: string;
+  /** Earlier versions whose shards still have the samples: "gc" removes them. */
+  readonly heldBy: readonly string[];
+  /** With `verify`: number of shards that were searched; null without. */
+  readonly searchedShards: number | null;
+}
+
+const READ_AT_ONCE = 8;
+
+/**
+ * Removes samples from a dataset for good. Only the shards that have them are written again, in new files, and the overlays
+ * follow. Hashes of the keys stay in the folder `erased`, so that later appends do not bring the samples back. The bytes
+ * are gone when `gc` has removed the versions that the report names. An interrupted call can be repeated. Throws OptionError
+ * for options that are not allowed, and for a dataset of which nothing would be left; DatasetChangedError, FileError.
+ */
+export async function eraseSamples(location: string, options: EraseOptions): Promise<EraseReport> {
+  return changing('eraseSamples', ERASE_OPTIONS, location, options, () =>
+    changeDataset(location, options, (change) => erase(change, options)),
+  );
+}
+
+async function erase(change: OpenChange, options: EraseOptions): Promise<EraseReport> {
+  const { location, storage: how, manifest } = change;
+  const storage = await openStorage(location, how);
+  const wanted = await wantedKeys(location, options, how);
+  const rows = await findRows(location, manifest, wanted, how);
+  const found = new Set([...rows.values()].flatMap(({ keys }) => keys));
+  const path = shownLocation(location);
+  const left = manifest.samples - [...rows.values()].reduce((sum, { keys }) => sum + keys.length, 0);
+  if (left === 0 && rows.size > 0) {
+    throw new OptionError({ path }, `Nothing would be left of ${path}: remove the dataset instead.`);
+  }
+  const tombstones = await readTombstones(storage);
+  const unmarked = [...wanted].filter((key) => !tombstones.has(key));
+  // They come first: from now on no append brings the samples back, also if this call is killed.
+  if (unmarked.length > 0) await addTombstones(storage, unmarked);
+  let version = manifest.identity;
+  let rewritten: readonly ShardRecord[] = [];
+  if (rows.size > 0) {
+    const made = await rewriteShards(change, rows, [...found], storage);
+    rewritten = made.records.filter(({ samples }) => samples > 0);
+    const next = manifestWithout(manifest, rows, made.records);
+    version = next.identity;
+    await updateWidsIndex(change, next, rewritten);
+    await change.destination.sendNotes();
+    await commitChange(change, next, 'erase', false);
+    await forgetChange(storage, made.announced);
+  }
+  await forgetInCopies(storage, wanted);
+  const { heldBy, searched } = await holdersOf(location, wanted, version, how);
+  return {
+    erased: manifest.samples - left,
+    missing: wanted.size - found.size,
+    rewrittenShards: rewritten.length,
+    removedShards: rows.size - rewritten.length,
+    version,
+    heldBy,
+    searchedShards: options.verify === true ? searched : null,
+  };
+}
+
+/** The keys that are named, or that the expression selects. */
+async function wantedKeys(
+  location: string,
+  { keys, where }: EraseOptions,
+  storage: StorageOptions | undefined,
+): Promise<ReadonlySet<string>> {
+  if ((keys === undefined) === (where === undefined)) {
+    throw new OptionError({}, 'Name the samples to erase: set either "keys" (--keys) or "where" (--where).');
+  }
+  const wanted = new Set<string>(keys);
+  if (where !== undefined) {
+    await using dataset = await openDataset(location, { storage });
+    const selectable = selectableOf(dataset, { where });
+    const select = compileWhere(where, dataset.classes);
+    for (let shard = 0; shard < dataset.shards.length; shard++) {
+      const index = await selectable.indexOf(shard);
+      const isChosen = select(index);
+      index.key.forEach((key, row) => {
+        if (isChosen(row)) wanted.add(key);
+      });
+    }
+  }
+  return wanted;
+}
+
+/** Samples to erase of one shard, and what counts them. */
+interface ErasedRows {
+  readonly keys: string[];
+  readonly classes: Map<number, number>;
+  readonly fields: Map<string, number>;
+}
+
+async function findRows(
+  location: string,
+  manifest: Manifest,
+  wanted: ReadonlySet<string>,
+  storage: StorageOptions | undefined,
+): Promise<ReadonlyMap<number, ErasedRows>> {
+  await using dataset = await openDataset(location, { storage });
+  const rows = new Map<number, ErasedRows>();
+  if (wanted.size === 0) return rows;
+  const indexes = inTurn(
+    manifest.shards,
+    READ_AT_ONCE,
+    async (_, shard) => (await dataset.shards[shard]!.loadParts(['key'])).key,
+  );
+  let shard = 0;
+  for await (const keys of indexes) {
+    if (keys.some((key) => wanted.has(key))) {
+      const { cls, fields } = await dataset.shards[shard]!.loadParts(['cls', 'fields']);
+      const erased: ErasedRows = { keys: [], classes: new Map(), fields: new Map() };
+      keys.forEach((key, row) => {
+        if (!wanted.has(key)) return;
+        erased.keys.push(key);
+        erased.classes.set(cls[row]!, (erased.classes.get(cls[row]!) ?? 0) + 1);
+        for (const [name, { offset }] of fields) {
+          if (offset[row]! >= 0) erased.fields.set(name, (erased.fields.get(name) ?? 0) + 1);
+        }
+      });
+      rows.set(shard, erased);
+    }
+    shard++;
+  }
+  return rows;
+}
+
+/** Writes the affected shards again, in new files. Their records are in the order of the shards; some may be empty. */
+async function rewriteShards(
+  { location, storage: how, folder, destination, manifest }: OpenChange,
+  rows: ReadonlyMap<number, ErasedRows>,
+  keys: readonly string[],
+  storage: Storage,
+): Promise<{ readonly records: readonly ShardRecord[]; readonly announced: string }> {
+  const { format } = manifest;
+  if (isTableLayout(format)) {
+    const message = `The dataset ${location} has shards of the format ${format}, which only "convert" writes: erase the samples in its source dataset, and convert that again.`;
+    throw new OptionError({ path: location }, message);
+  }
+  const { otherIndexes, options: noted = {} } = folder.noted();
+  const lmdbValues = (noted.lmdbValues as 'sample' | 'image' | undefined) ?? PACK_DEFAULTS.lmdbValues;
+  const layout = await layoutOfChoice({ format, lmdbValues });
+  const { shards } = await packedShards(location, manifest, how);
+  const stems = new Map(
+    [...rows].map(([shard, erased]) => [
+      shard,
+      changedStem(shards[shard]!.stem, manifest.shards[shard]!.crc32, erased.keys),
+    ]),
+  );
+  const files = [...stems.values()].flatMap((stem) => {
+    const { file, sidecars } = shardPaths(layout, stem);
+    return [file, ...sidecars];
+  });
+  const announced = await announceChange(storage, files);
+  await using dataset = await openDataset(location, { storage: how, excludeKeys: keys });
+  const columnTypes = new Map(manifest.columns.map(({ name, type }) => [name, type]));
+  const target = {
+    output: folder.path,
+    layout,
+    columnTypes,
+    otherIndexes,
+    maxSampleBytes: PACK_DEFAULTS.maxSampleBytes,
+    lock: folder.lock,
+  };
+  const records: ShardRecord[] = [];
+  for (const [shard, stem] of stems) {
+    const viewed = dataset.shards[shard]!;
+    if (viewed.samples === 0) {
+      records.push({
+        file: '',
+        bytes: 0,
+        crc32: 0,
+        md5: null,
+        samples: 0,
+        maxSampleBytes: 0,
+        classCounts: new Map(),
+        fieldCounts: new Map(),
+      });
+      continue;
+    }
+    records.push(await convertShard({ ...shards[shard]!, stem }, target, () => undefined, viewed));
+    await destination.sendShard(filesOfShard(layout, stem, otherIndexes), null);
+  }
+  await destination.whenSent();
+  return { records, announced };
+}
+
+/**
+ * Name of a shard that a change writes again: the first name, and a digest of what it was made from. A repeated call
+ * makes the same file.
+ */
+function changedStem(stem: string, crc32: string, keys: readonly string[]): string {
+  const digest = createHash('sha256')
+    .update(JSON.stringify([stem, crc32, keys]))
+    .digest('hex');
+  return `${stem.replace(/-v[0-9a-f]{8}$/, '')}-v${digest.slice(0, 8)}`;
+}
+
+function manifestWithout(
+  manifest: Manifest,
+  rows: ReadonlyMap<number, ErasedRows>,
+  records: readonly ShardRecord[],
+): Manifest {
+  const byShard = new Map([...rows.keys()].map((shard, i) => [shard, records[i]!]));
+  const sumOf = (count: (erased: ErasedRows) => number) => [...rows.values()].reduce((sum, one) => sum + count(one), 0);
+  return createManifest({
+    ...manifest,
+    classes: manifest.classes.map(({ name, samples }, cls) => ({
+      name,
+      samples: samples - sumOf(({ classes }) => classes.get(cls) ?? 0),
+    })),
+    fields: manifest.fields
+      .map(({ name, samples }) => ({ name, samples: samples - sumOf(({ fields }) => fields.get(name) ?? 0) }))
+      .filter(({ samples }) => samples > 0),
+    shards: manifest.shards.flatMap((shard, number) => {
+      const record = byShard.get(number);
+      if (record === undefined) return [shard];
+      return record.samples === 0 ? [] : [manifestShard(record)];
+    }),
+  });
+}
+
+/** Removes copies of dropped overlays that name an erased key. */
+async function forgetInCopies(storage: Storage, wanted: ReadonlySet<string>): Promise<void> {
+  const texts = [...wanted].map((key) => JSON.stringify(key));
+  try {
+    for await (const { name } of storage.list(`${OVERLAYS_FOLDER}/dropped/`)) {
+      const text = Buffer.from(await readWholeOf(storage, name)).toString();
+      if (texts.some((key) => text.includes(key))) await storage.remove(name);
+    }
+  } catch (error) {
+    if (storage.localPath === undefined || !hasNoFolder(error)) throw error;
+  }
+}
+
+/** The versions with a shard that still has one of the samples, by the indexes of all their shards. */
+async function holdersOf(
+  location: string,
+  wanted: ReadonlySet<string>,
+  current: string,
+  storage: StorageOptions | undefined,
+): Promise<{ readonly heldBy: readonly string[]; readonly searched: number }> {
+  const versions = [...new Set([current, ...(await keptVersions(location, storage))])];
+  const holds = new Map<string, boolean>();
+  const heldBy: string[] = [];
+  for (const version of versions) {
+    await using dataset = await openDataset(location, { version, storage });
+    const { shards } = await readVersion(location, version, storage);
+    const unknown = dataset.shards.filter((_, i) => !holds.has(nameOf(shards[i]!)));
+    const found = inTurn(unknown, READ_AT_ONCE, async (file) =>
+      (await file.loadParts(['key'])).key.some((key) => wanted.has(key)),
+    );
+    const names = shards.map(nameOf).filter((name) => !holds.has(name));
+    let i = 0;
+    for await (const isHeld of found) holds.set(names[i++]!, isHeld);
+    if (shards.some((shard) => holds.get(nameOf(shard)) === true)) heldBy.push(version);
+  }
+  return { heldBy, searched: holds.size };
+}
+
+function nameOf({ file, crc32 }: Manifest['shards'][number]): string {
+  return `${file} ${crc32}`;
+}

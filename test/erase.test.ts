@@ -1,0 +1,142 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { readManifest } from '@shardtool/format';
+import { openDataset } from '@shardtool/reader';
+import { collectGarbage, eraseSamples, pack, verify } from '@shardtool/writer';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type BucketServer, defaultBucketServer } from './bucket-server.js';
+import { shardtool } from './cli-here.js';
+import { emptyFolder } from './datasets.js';
+import { filesIn, jpeg, newFolder, tree } from './pack-workbench.js';
+
+let server: BucketServer;
+beforeAll(async () => {
+  server = await defaultBucketServer();
+});
+afterAll(() => server.stop());
+beforeEach(() => {
+  server.objects.clear();
+  server.fault = () => undefined;
+});
+
+const IMAGES = ['ant/1', 'ant/2', 'bee/3', 'bee/4', 'cat/5', 'cat/6', 'cat/7'];
+const GONE = ['ant/2', 'cat/5', 'cat/6', 'cat/7'];
+const OPTIONS = { maxShardSamples: 2, shuffle: false, workers: 1 };
+
+function source(): string {
+  const rows = IMAGES.map((key, i) => `${key}.jpg,${i / 2}`);
+  return tree({
+    ...Object.fromEntries(IMAGES.map((key, i) => [`${key}.jpg`, jpeg(i)])),
+    'labels.csv': `path,score\n${rows.join('\n')}\n`,
+  });
+}
+
+async function samplesOf(location: string) {
+  await using dataset = await openDataset(location);
+  const found: Record<string, unknown> = {};
+  for await (const { key, fields, label } of dataset.samples({ checksum: true })) {
+    found[key] = [Buffer.from(fields.jpg!).toString('base64'), dataset.classes[label]];
+  }
+  return found;
+}
+
+/** What the dataset must be when the samples are gone, by a model of its own. */
+const LEFT = Object.fromEntries(
+  IMAGES.flatMap((key, i) =>
+    GONE.includes(key) ? [] : [[key, [Buffer.from(jpeg(i)).toString('base64'), key.split('/')[0]]]],
+  ),
+);
+
+/** The content of every file of a dataset. */
+function bytesIn(location: string): Map<string, Buffer> {
+  if (!location.startsWith('s3://')) {
+    return new Map(filesIn(location).map((name) => [name, readFileSync(path.join(location, name))]));
+  }
+  return new Map(server.names('out').map((name) => [name, server.objects.get(`out/${name}`)!.bytes]));
+}
+
+/** Files that have the key or the image of an erased sample in them. */
+function filesWithErased(location: string): string[] {
+  const texts = GONE.flatMap((key) => [Buffer.from(key), Buffer.from(jpeg(IMAGES.indexOf(key)))]);
+  return [...bytesIn(location)].filter(([, bytes]) => texts.some((text) => bytes.includes(text))).map(([name]) => name);
+}
+
+const formats = [
+  ['a folder', { index: ['wids', 'dali', 'crops'] as const }],
+  ['a bucket', { index: ['wids', 'crops'] as const }],
+  ['a folder', { format: 'lmdb' as const }],
+  ['a bucket', { format: 'msgpack' as const }],
+] as const;
+
+describe.each(formats)('%s, %j', (kind, options) => {
+  const packed = async () => {
+    const images = source();
+    const output = kind === 'a folder' ? newFolder() : 's3://out/shards';
+    await pack(images, output, { ...OPTIONS, ...options });
+    return { images, output };
+  };
+
+  test('erased samples are gone from shards, indexes and overlays; gc removes the rest, and an append does not bring them back', async () => {
+    const { images, output } = await packed();
+    const keys = path.join(emptyFolder(), 'keys.txt');
+    writeFileSync(keys, 'ant/2\nbee/3\n');
+    await shardtool('overlay', 'add', output, 'clean', '--exclude-keys', keys);
+    const before = (await readManifest(output)).identity;
+    const report = await eraseSamples(output, { keys: [...GONE, 'nobody'], verify: true });
+    expect(report).toMatchObject({ erased: 4, missing: 1, rewrittenShards: 1, removedShards: 1 + 1, heldBy: [before] });
+    expect(await samplesOf(output)).toEqual(LEFT);
+    expect((await readManifest(output)).classes.map(({ samples }) => samples)).toEqual([1, 2, 0]);
+    expect((await verify(output)).faults).toBe(0);
+    await using clean = await openDataset(output, { overlay: 'clean' });
+    expect(clean.size).toBe(2);
+    await collectGarbage(output, { keep: 1 });
+    expect(filesWithErased(output)).toEqual([]);
+    // With the keys alone nothing is found, and nothing changes.
+    const again = await eraseSamples(output, { keys: GONE, verify: true });
+    expect(again).toMatchObject({ erased: 0, missing: 4, heldBy: [], version: report.version });
+    await pack(images, output, { append: true, workers: 1 });
+    expect(await samplesOf(output)).toEqual(LEFT);
+    expect((await verify(output)).faults).toBe(0);
+  });
+});
+
+test('an erasure from a bucket that ends at any request is repeated, and ends as if it had not', async () => {
+  const output = 's3://out/shards';
+  await pack(source(), output, { ...OPTIONS, index: ['wids'] });
+  const before = new Map(server.objects);
+  let asked = 0;
+  server.fault = () => void asked++;
+  const { version } = await eraseSamples(output, { keys: GONE });
+  for (let at = 3; at < asked; at += 11) {
+    server.objects.clear();
+    for (const [name, object] of before) server.objects.set(name, object);
+    let count = 0;
+    server.fault = () => (count++ >= at ? { status: 403, code: 'AccessDenied' } : undefined);
+    await eraseSamples(output, { keys: GONE }).catch(() => undefined);
+    server.fault = () => undefined;
+    await eraseSamples(output, { keys: GONE });
+    expect((await readManifest(output)).identity).toBe(version);
+    await collectGarbage(output, { keep: 1 });
+    const left = filesWithErased(output);
+    // Shards of a killed erasure have no erased sample; what was packed is gone.
+    expect(left).toEqual([]);
+    expect((await verify(output)).faults).toBe(0);
+  }
+});
+
+test('the command erase takes keys or an expression, says what to run, and exits with 1 as long as --verify finds something', async () => {
+  const images = source();
+  const output = newFolder();
+  await pack(images, output, { ...OPTIONS, labels: path.join(images, 'labels.csv') });
+  const first = await shardtool('erase', output, '--where', 'score >= 2', '--verify');
+  expect(first.code).toBe(1);
+  expect(first.stdout).toContain('Erased 3 samples');
+  expect(first.stdout).toContain('shardtool gc');
+  await shardtool('gc', output, '--keep', '1');
+  const keys = path.join(emptyFolder(), 'keys.txt');
+  writeFileSync(keys, 'cat/5\ncat/6\ncat/7\n');
+  const second = await shardtool('erase', output, '--keys', keys, '--verify');
+  expect([second.code, second.stdout]).toEqual([0, expect.stringContaining('nothing is left')]);
+  expect((await shardtool('erase', output)).stderr).toContain('Give either --keys or --where');
+  expect((await shardtool('erase', output, '--where', 'width > 0')).stderr).toContain('Nothing would be left');
+});
