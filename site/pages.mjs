@@ -28,6 +28,7 @@ export const PARTS = {
     'docs/buckets.md',
     'docs/recipes.md',
     'docs/views.md',
+    'docs/schedules.md',
     'docs/python-transform.md',
     'packages/cuda/README.md',
   ],

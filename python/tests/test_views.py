@@ -127,3 +127,64 @@ def test_python_transform_is_refused(shards):
 def test_a_list_of_names_is_not_a_name(shards):
     with pytest.raises(TypeError, match=r"draws is a list: \['randomCrop'\]"):
         shardtool.Loader(shards, views=VIEWS, draws="randomCrop")
+
+
+def sized(size):
+    return [{"name": "RandomResizedCrop", "size": size}, FLIP]
+
+
+def epoch_of(shards, epoch, size):
+    with shardtool.Loader(shards, transform=sized(size), batch_size=7, seed=1, epoch=epoch) as loader:
+        return [batch.images.clone() for batch in loader]
+
+
+@pytest.mark.parametrize("kept", [1, 3, 9])
+def test_set_epoch_takes_another_size_and_batches_that_are_kept_stay_as_they_were(shards, kept):
+    sizes = [16, 40, 24, 24, 64, 16]
+    expected = [epoch_of(shards, epoch, size) for epoch, size in enumerate(sizes)]
+    held, readers = [], set()
+    with shardtool.Loader(shards, transform=sized(16), batch_size=7, seed=1) as loader:
+        for epoch, size in enumerate(sizes):
+            loader.set_epoch(epoch, transform=sized(size))
+            for number, batch in enumerate(loader):
+                held.append((batch.images, expected[epoch][number]))
+                held = held[-kept:]
+                assert all(torch.equal(*pair) for pair in held)
+            readers.add(loader._reader)
+    assert len(readers) == 1
+
+
+def test_a_schedule_and_its_state(shards):
+    schedule = [{"epoch": 1, "transform": sized(40)}]
+    options = {"transform": sized(16), "batch_size": 7, "seed": 1}
+    expected = [*epoch_of(shards, 0, 16), *epoch_of(shards, 1, 40)]
+    with shardtool.Loader(shards, **options, schedule=schedule, epochs_per_loop=2) as loader:
+        batches = [batch.images.clone() for batch in loader]
+        assert all(torch.equal(*pair) for pair in zip(batches, expected))
+        loop = iter(loader)
+        with pytest.raises(shardtool.OptionError, match="schedule says how images are made"):
+            loader.set_epoch(1, transform=sized(24))
+        del loop
+    with shardtool.Loader(shards, **options) as loader:
+        loader.set_epoch(1, transform=sized(40))
+        loop = iter(loader)
+        next(loop), next(loop)
+        state = loader.state_dict()
+    assert state["transform"][0]["size"] == 40
+    with shardtool.Loader(shards, **options) as loader:
+        loader.load_state_dict(state)
+        rest = [batch.images.clone() for batch in loader]
+        following = next(iter(loader))
+    assert len(rest) == 7
+    assert all(torch.equal(*pair) for pair in zip(rest, expected[9 + 2 :]))
+    assert following.images.shape[-1] == 40
+
+
+def test_a_dataloader_takes_the_transform_of_an_epoch(shards):
+    dataset = shardtool.iterable_dataset(shards, transform=sized(16), batch_size=7, seed=1)
+    for epoch, size in enumerate([16, 40, 24]):
+        dataset.set_epoch(epoch, transform=sized(size))
+        # A list holds all of them at the same time.
+        batches = list(DataLoader(dataset, batch_size=None))
+        assert all(torch.equal(batch.images, images) for batch, images in zip(batches, epoch_of(shards, epoch, size)))
+    dataset.close()

@@ -100,6 +100,7 @@ export {
   SampleDecoder,
   type SampleDecoderOptions,
   type SamplesOptions,
+  type ScheduledTransform,
   type SplitOptions,
   type SplitReport,
   type StepBatch,

@@ -73,6 +73,7 @@ export type { LoaderState } from './loader/loader-state.js';
 export type { LoaderOptions } from './loader/options.js';
 export { ReadBufferError } from './loader/read/arena.js';
 export type { BatchCrop } from './loader/ring/batch-facts.js';
+export type { ScheduledTransform } from './loader/setup/transform-schedule.js';
 export type {
   BatchStep,
   CustomStep,

@@ -46,6 +46,8 @@ def _plain(name: str, value: Any) -> Any:
         value = steps_from(value)
     if name == "transform" and not isinstance(value, str):
         return [_step(step) for step in value]
+    if name == "schedule" and not isinstance(value, (str, Mapping)):
+        return [_scheduled(entry) for entry in value]
     if name == "views" and isinstance(value, Mapping):
         return {group: _views(part) for group, part in value.items()}
     if name == "aspect_buckets" and isinstance(value, Mapping):
@@ -70,13 +72,24 @@ def _plain(name: str, value: Any) -> Any:
     return value
 
 
+def _scheduled(entry: Any) -> Any:
+    if not isinstance(entry, Mapping) or "transform" not in entry:
+        return entry
+    return {**entry, "transform": transform_for_reader(entry["transform"])}
+
+
+def transform_for_reader(transform: Any) -> Any:
+    """A transform as the reader has it: plain steps, or the name of a preset."""
+    return _plain("transform", transform)
+
+
 def _views(part: Any) -> Any:
     """A group of views, a list of them, or the steps that all views share."""
     if not isinstance(part, Mapping):
         return [_views(item) for item in part] if isinstance(part, (list, tuple)) else part
     if "transform" not in part:
         return _step(part)
-    return {**part, "transform": _plain("transform", part["transform"])}
+    return {**part, "transform": transform_for_reader(part["transform"])}
 
 
 def _numbers(name: str, value: Any, dimensions: int, kinds: str) -> List[Any]:

@@ -27,7 +27,7 @@ from .batch import Array, Batch, Images, arrays, read_batch
 from .batches_ahead import AHEAD, BatchesAhead
 from .cuda import Cuda, DeviceBatches, PinnedSlots, Values, with_first_view
 from .errors import ForkedLoaderError, OptionError, ShardtoolError, StaleIteratorError
-from .for_reader import cores_of_this_rank, options_for_reader, seen_for_reader
+from .for_reader import cores_of_this_rank, options_for_reader, seen_for_reader, transform_for_reader
 from .held_slots import HeldSlots, no_slot
 from .location import Location, absolute
 from .loop import LoaderIterator
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .batch import DLPackArray
-    from .options import ListArguments, LoaderOptions, RawArguments, RawListArguments
+    from .options import ListArguments, LoaderOptions, RawArguments, RawListArguments, Transform
 
 
 class Loader(KnownAttributes, Generic[Array, Images]):
@@ -234,6 +234,8 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         self._take_up: Optional[Dict[str, Any]] = None
         #: The epoch of the next loop; None: the reader knows.
         self._epoch: Optional[int] = None
+        #: The transforms that set_epoch was given, by rising epoch.
+        self._transforms: List[Dict[str, Any]] = []
         #: The loop that was begun last has delivered a batch.
         self._has_delivered = False
         #: After the last batch that was delivered.
@@ -281,10 +283,22 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         self._start()
         return int(self._dataset["samples"])
 
-    def set_epoch(self, epoch: int) -> None:
-        """The next loop begins with this epoch: at its start, or where a state was taken in it."""
+    def set_epoch(self, epoch: int, transform: Optional[Transform] = None) -> None:
+        """The next loop begins with this epoch: at its start, or where a state was taken in it.
+
+        With ``transform``, this epoch and those after it are made with another transform, for example with larger
+        images. That starts new decode workers, but no new reader. The option ``schedule`` does neither.
+        """
         if not isinstance(epoch, int) or not 0 <= epoch < 2**32:
             raise OptionError(f"The epoch {epoch!r} is not right: it is a whole number from 0 on.")
+        if transform is not None:
+            if "schedule" in self._options or "views" in self._options:
+                option = "views" if "views" in self._options else "schedule"
+                raise OptionError(
+                    f"The option {option} says how images are made in every epoch: leave out transform, or {option}."
+                )
+            earlier = [entry for entry in self._transforms if entry["epoch"] < epoch]
+            self._transforms = [*earlier, {"epoch": epoch, "transform": transform_for_reader(transform)}]
         self._epoch = epoch
 
     def state_dict(self) -> Dict[str, Any]:
@@ -292,7 +306,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         self._check_process()
         if self._delivered is not None:
             return dict(self._delivered)
-        return dict(self._start_as_rank().ask("state", epoch=self._epoch)["state"])
+        return dict(self._start_as_rank().ask("state", epoch=self._epoch, transforms=self._transforms)["state"])
 
     def with_weights(self, state_dict: Mapping[str, Any], weights: Sequence[float]) -> Dict[str, Any]:
         """A state of this mixture with other weights from there on; what is left of each dataset comes exactly."""
@@ -311,12 +325,14 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         self._take_up = dict(state_dict)
         self._delivered = None
         self._epoch = None
+        # The state names the transform of its epoch.
+        self._transforms = []
         if self._reader is not None and not self._reader.is_closed:
             self._open(self._reader)
 
     def info(self) -> Dict[str, Any]:
         """What the next loop is going to do: samples, batches, workers, codec, memory in bytes, and more."""
-        info = self._start_as_rank().ask("info", epoch=self._epoch)["info"]
+        info = self._start_as_rank().ask("info", epoch=self._epoch, transforms=self._transforms)["info"]
         return {_snake(name): value for name, value in info.items()}
 
     def report(self) -> Dict[str, Any]:
@@ -419,7 +435,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
     def _begin(self, closes: int) -> ReaderProcess:
         """Begins a loop with this reader."""
         reader = self._start_as_rank(closes)
-        reader.notify("begin", epoch=self._epoch, held=self._held.numbers())
+        reader.notify("begin", epoch=self._epoch, transforms=self._transforms, held=self._held.numbers())
         self._has_delivered = False
         return reader
 

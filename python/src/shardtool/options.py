@@ -97,6 +97,9 @@ class _CommonOptions(TypedDict, total=False):
     masks: Sequence[str] | None
     #: Boxes, keypoints and polygons that move with the image: ``batch.boxes`` and the like, ``batch.targets()``.
     annotations: Mapping[str, Any] | None
+    #: Transforms that replace ``transform`` from an epoch on: ``[{"epoch": 16, "transform": [...]}, ...]``. All must
+    #: give one dtype and layout.
+    schedule: Sequence[Mapping[str, Any]] | None
     #: Several views of each image from one decode, in named groups, instead of ``transform``: ``{"global": {"count": 2,
     #: "transform": [...]}, "local": {"count": 8, "transform": [...]}}``. They come as ``batch.views``.
     views: Mapping[str, Any] | None

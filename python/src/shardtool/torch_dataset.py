@@ -16,6 +16,9 @@ from .errors import OptionError, warn
 from .loader import Loader
 from .wrappers import Share, looping_caller, options_of_share, share_of_caller, skipping_caller
 
+if TYPE_CHECKING:
+    from .options import Transform
+
 
 class WholeBatch(Generic[Array, Images]):
     """A :class:`Batch` that is no tuple, since torch makes a plain list of those and drops what a list cannot have.
@@ -126,12 +129,12 @@ class ShardDataset(KnownAttributes, IterableDataset[WholeBatch[Array, Images]], 
     def __init__(self, make: partial[Loader[Array, Images]]) -> None:
         super().__init__()
         self._make = make
-        self._set_up(None, None)
+        self._set_up(None, None, [])
 
-    def _set_up(self, take_up: Any, epoch: Optional[int]) -> None:
+    def _set_up(self, take_up: Any, epoch: Optional[int], transforms: List[Dict[str, Any]]) -> None:
         self._owner = os.getpid()
         self._loader: Loader[Array, Images] = self._make()
-        self._loader._take_up, self._loader._epoch = take_up, epoch
+        self._loader._take_up, self._loader._epoch, self._loader._transforms = take_up, epoch, transforms
         #: A state was loaded with which no loop has begun yet.
         self._is_resumed = False
 
@@ -139,15 +142,15 @@ class ShardDataset(KnownAttributes, IterableDataset[WholeBatch[Array, Images]], 
     def loader(self) -> Loader[Array, Images]:
         """The loader of this process."""
         if self._owner != os.getpid():
-            self._set_up(self._loader._take_up, self._loader._epoch)
+            self._set_up(self._loader._take_up, self._loader._epoch, self._loader._transforms)
         return self._loader
 
     def __getstate__(self) -> Any:
-        return (self._make, self._loader._take_up, self._loader._epoch)
+        return (self._make, self._loader._take_up, self._loader._epoch, self._loader._transforms)
 
     def __setstate__(self, state: Any) -> None:
-        self._make, take_up, epoch = state
-        self._set_up(take_up, epoch)
+        self._make, take_up, epoch, transforms = state
+        self._set_up(take_up, epoch, transforms)
 
     def __iter__(self) -> Iterator[WholeBatch[Array, Images]]:
         if get_worker_info() is not None:  # type: ignore[no-untyped-call, unused-ignore]
@@ -194,11 +197,11 @@ class ShardDataset(KnownAttributes, IterableDataset[WholeBatch[Array, Images]], 
     def classes(self) -> List[str]:
         return self.loader.classes
 
-    def set_epoch(self, epoch: int) -> None:
+    def set_epoch(self, epoch: int, transform: Optional[Transform] = None) -> None:
         share_of_caller(self)
         wrapper = looping_caller(self) if self._is_resumed else None
         if wrapper is None:
-            self.loader.set_epoch(epoch)
+            self.loader.set_epoch(epoch, transform)
         else:
             # Accelerate counts its own loops, from 0 on: the epoch of the loaded state stays.
             wrapper.iteration = self.loader.info()["epoch"]

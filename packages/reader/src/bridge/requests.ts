@@ -12,6 +12,9 @@ const ENDLESS = 'Infinity';
 /** A place, shards, or a mixture: its parts and options, checked there. */
 const location = z.union([z.string(), z.array(z.string()), z.looseObject({ mixture: z.array(z.looseObject({})) })]);
 
+/** As of {@link Loader.useTransforms}, checked there. */
+const transforms = z.array(z.object({ epoch: z.number(), transform: z.unknown() }));
+
 /** Those of openDataset. */
 const seen = z.object({
   overlay: z.string().optional(),
@@ -76,13 +79,13 @@ const schema = z.discriminatedUnion('kind', [
   /** Answer: class numbers of all samples, int32, behind the header. */
   z.object({ kind: z.literal('labels'), request }),
   /** What the next iteration is going to do. `epoch` as of {@link Loader.setEpoch}; null: the next one. */
-  z.object({ kind: z.literal('info'), request, epoch: z.number().nullable() }),
+  z.object({ kind: z.literal('info'), request, epoch: z.number().nullable(), transforms }),
   /** Ends the iteration under way, if any, and begins one. */
-  z.object({ kind: z.literal('begin'), request, epoch: z.number().nullable(), held }),
+  z.object({ kind: z.literal('begin'), request, epoch: z.number().nullable(), transforms, held }),
   /** Gives batches back by their numbers, and asks for the next. Answer: a batch, or that there are no more. */
   z.object({ kind: z.literal('next'), request, release: z.array(z.number().int()) }),
   /** The state after the last batch, or of what the next iteration begins with. */
-  z.object({ kind: z.literal('state'), request, epoch: z.number().nullable() }),
+  z.object({ kind: z.literal('state'), request, epoch: z.number().nullable(), transforms }),
   /** A state of a mixture, with other weights from there on. */
   z.object({ kind: z.literal('withWeights'), request, state: z.unknown(), weights: z.array(z.number()) }),
   z.object({ kind: z.literal('report'), request }),

@@ -7,6 +7,7 @@ import type { Batch } from '../loader/deliver/batch.js';
 import { Loader } from '../loader/loader.js';
 import { Progress } from '../loader/progress.js';
 import { FreeSlots } from '../loader/ring/free-slots.js';
+import type { ScheduledTransform } from '../loader/setup/transform-schedule.js';
 import type { MixturePart } from '../mixture/open-mixture.js';
 import { resolveRanks } from '../order/ranks.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
@@ -56,18 +57,18 @@ export class Session {
       case 'labels':
         return { header: { kind: 'labels' }, parts: await labelsOf(this.#place) };
       case 'info':
-        this.#setEpoch(request.epoch);
+        this.#setEpoch(request);
         return { header: { kind: 'info', info: await this.#opened.info() } };
       case 'begin':
         await this.#end();
         this.#keep(request.held);
-        this.#setEpoch(request.epoch);
+        this.#setEpoch(request);
         this.#batches = this.#opened[Symbol.asyncIterator]();
         return null;
       case 'next':
         return this.#next(request);
       case 'state':
-        this.#setEpoch(request.epoch);
+        this.#setEpoch(request);
         await this.#opened.info();
         return { header: { kind: 'state', state: this.#opened.state() } };
       case 'withWeights':
@@ -166,7 +167,8 @@ export class Session {
     throw nothingOpen('openSamples');
   }
 
-  #setEpoch(epoch: number | null): void {
+  #setEpoch({ epoch, transforms }: Pick<RequestOf<'begin'>, 'epoch' | 'transforms'>): void {
+    this.#opened.useTransforms(transforms as unknown as readonly ScheduledTransform[]);
     if (epoch !== null) this.#opened.setEpoch(epoch);
   }
 }

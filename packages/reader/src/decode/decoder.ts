@@ -37,6 +37,8 @@ export interface DecoderOptions extends DecodedTransforms {
   readonly applyExifOrientation: boolean;
   /** Default: `scaled`. */
   readonly decode?: DecodeMode;
+  /** Whether {@link Decoder.shown} is asked for. Default: false. */
+  readonly showsParts?: boolean;
   /** The size that every image must have after the transform, if there are no `covers`. Default: any size, for {@link Decoder.decodeToArray}. */
   readonly outputSize?: Size;
   /** Forces a codec; see {@link openCodecs}. */
@@ -56,6 +58,8 @@ export class Decoder {
   readonly #codecs: OpenCodecs;
   readonly #scratch: Scratch;
   readonly #tools: PassTools;
+  /** By index of the batch size. */
+  readonly #toolsOfSizes: readonly PassTools[];
   readonly #randoms: readonly SampleRandom[];
   /** Null if the JPEG codec cannot use crop indexes. */
   readonly #spliced: SplicedCrops | null;
@@ -87,6 +91,7 @@ export class Decoder {
       halfFloats: dtype === 'float16' ? halfFloatTable(normalization!) : null,
     });
     this.#tools = toolsOf(transform);
+    this.#toolsOfSizes = options.covers?.map(toolsOf) ?? [this.#tools];
     this.#randoms = options.seeds.map((seed) => new SampleRandom(seed));
     if (options.views === undefined) return;
     const { maxPixels, applyExifOrientation, decode = 'scaled' } = options;
@@ -150,7 +155,7 @@ export class Decoder {
   ): void | Promise<void> {
     const image = this.#start(bytes, sample, cropIndex, given);
     this.#annotations = image.full.annotations;
-    if (this.#options.covers !== undefined) this.#shown = shownPart(image);
+    if (this.#options.showsParts) this.#shown = shownPart(image);
     if (image.pixels instanceof Promise) {
       return image.pixels.then((pixels) => {
         this.#finish(image, pixels, target);
@@ -190,7 +195,7 @@ export class Decoder {
     checkPixels(header, this.#options.maxPixels);
     this.#scratch.reset();
     const image = this.#plan(header, sample, null, (crop) => npy.readRegion(stored, crop, this.#scratch));
-    if (this.#options.covers !== undefined) this.#shown = shownPart(image);
+    if (this.#options.showsParts) this.#shown = shownPart(image);
     this.#finish(image, image.pixels, target);
   }
 
@@ -294,23 +299,32 @@ export class Decoder {
     const size = turnedSize(header, orientation);
     const random = this.#randoms[sample.source]!.start(sample.epoch, sample.number, sample.occurrence);
     const full = planSample(transform, size.width, size.height, random, given);
-    checkSize(full, covers === undefined ? this.#options.outputSize : transform.outputShape!);
+    checkSize(full, covers === undefined ? this.#options.outputSize : (transform.outputShape ?? undefined));
     const reduction =
       header.reducible && orientation === UPRIGHT ? reductionOf(full, this.#options.decode ?? 'scaled') : 1;
     const plan = reducedPlan(full, size, reduction);
     const input = inputOf(plan.passes[0]!);
     const pixels = decodeRegion(storedRect(input, header, orientation), reduction);
-    return { size, full, plan, input, orientation, pixels };
+    return {
+      size,
+      full,
+      plan,
+      input,
+      orientation,
+      pixels,
+      transform,
+      tools: this.#toolsOfSizes[covers === undefined ? 0 : sample.bucket!]!,
+    };
   }
 
-  #finish({ plan, input, orientation }: PlannedImage<unknown>, pixels: Pixels, target: number): void {
+  #finish({ plan, input, orientation, transform, tools }: PlannedImage<unknown>, pixels: Pixels, target: number): void {
     this.#warnings += pixels.warnings;
     const upright = orientation === UPRIGHT ? pixels : this.#turn(pixels, input, orientation);
     try {
-      runPasses(plan.passes, upright, this.#options.transform, this.#tools, target);
-      const { effects, scratch } = this.#tools;
+      runPasses(plan.passes, upright, transform, tools, target);
+      const { effects, scratch } = tools;
       if (effects && plan.erased.length > 0) {
-        eraseValues(plan.erased, plan, this.#options.transform, { effects, scratch }, target);
+        eraseValues(plan.erased, plan, transform, { effects, scratch }, target);
       }
     } catch (cause) {
       if (!(cause instanceof DecodeBufferError)) throw cause;
@@ -372,5 +386,7 @@ interface PlannedImage<P> {
   /** The part of the upright image to decode. */
   readonly input: Rect;
   readonly orientation: number;
+  readonly transform: CompiledTransform;
+  readonly tools: PassTools;
   readonly pixels: P;
 }

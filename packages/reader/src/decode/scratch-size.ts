@@ -10,7 +10,7 @@ import { effectBytes } from './run-effects.js';
 /** The transforms of a decoder: one, one for each batch size, or one for each view. */
 export interface DecodedTransforms {
   readonly transform: CompiledTransform;
-  /** The transforms that replace `transform`, by index of the batch size. They differ only in size. */
+  /** The transforms that replace `transform`, by index of the batch size. They have the same dtype and layout. */
   readonly covers?: readonly CompiledTransform[] | undefined;
   /** The views that each image is made into instead, and the steps whose draws are recorded. */
   readonly views?:

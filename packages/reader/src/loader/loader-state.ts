@@ -3,6 +3,7 @@ import type { CodecName } from '../codec/codec.js';
 import type { MixtureState } from '../mixture/mixture-state.js';
 import { type DatasetState, StateError } from '../order/state.js';
 import type { DecodeMode } from '../transform/plan.js';
+import type { TransformInput } from '../transform/transform.js';
 import type { BucketState } from './setup/bucket-order.js';
 
 /** Which sample comes next, of a dataset or of a mixture. */
@@ -16,6 +17,8 @@ export type LoaderState = OrderState & {
   readonly decode: DecodeMode;
   /** What decoded JPEGs; null if images stay encoded. States of earlier versions lack it. */
   readonly codec?: CodecName | null;
+  /** The transform of the epoch, if it depends on the epoch. */
+  readonly transform?: TransformInput | 'raw' | undefined;
 };
 
 /** How images are decoded: as before where a run goes on. Throws {@link StateError} where something else is asked for. */

@@ -1,5 +1,6 @@
 import { countOf, OptionError, ShardtoolError } from '@shardtool/base';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
+import type { TransformInput } from '../transform/transform.js';
 import type { Batch, BatchContent } from './deliver/batch.js';
 import type { FedEpoch } from './deliver/feeder.js';
 import { Iteration } from './deliver/iteration.js';
@@ -14,7 +15,8 @@ import { EpochReaders } from './read/readers/epoch-readers.js';
 import { fetchFirstIndexes } from './read/readers/opening.js';
 import { ReadHistory } from './read/readers/read-history.js';
 import { FreeSlots } from './ring/free-slots.js';
-import { type LoaderSetup, setUp } from './setup.js';
+import { checkScheduled, type ScheduledTransform, TransformSchedule } from './setup/transform-schedule.js';
+import { type LoaderSetup, setUp, setUpSchedule } from './setup.js';
 import { Engine } from './work/engine.js';
 
 /** A loader was closed while it was being iterated. */
@@ -26,6 +28,8 @@ export class LoaderClosedError extends ShardtoolError {
 interface Running {
   readonly engine: Engine;
   readonly readers: EpochReaders;
+  /** What the engine was made for. */
+  readonly output: LoaderSetup['output'];
 }
 
 /** {@link Running} from the moment it is asked for. */
@@ -52,6 +56,9 @@ export class Loader<Content extends BatchContent = BatchContent>
   #loop: Loop | null = null;
   readonly #progress: Progress;
   readonly #history: ReadHistory;
+  /** By the options and the state, without what {@link setEpoch} was given. */
+  readonly #schedule: TransformSchedule;
+  #given: readonly ScheduledTransform[] = [];
   #storageBefore: StorageCounted | null = null;
   #statistics = new Statistics();
   #warningsBefore = 0;
@@ -71,6 +78,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   ) {
     this.#dataset = dataset;
     this.#options = checkOptions(options);
+    this.#schedule = TransformSchedule.of(this.#options);
     this.#slotFileSlots = slotFileSlots;
     this.#progress = progress;
     this.#history = new ReadHistory(dataset.sampleBytes);
@@ -85,7 +93,9 @@ export class Loader<Content extends BatchContent = BatchContent>
     let isWhole = false;
     try {
       const setup = await loop.orStopped(() => this.#prepare());
-      if (this.#running?.engine.failure !== undefined) await stopEngine(this.#letGo());
+      const { engine, output } = this.#running ?? {};
+      if (engine !== undefined && (engine.failure !== undefined || output !== setup.output))
+        await stopEngine(this.#letGo());
       const place = this.#progress.startLoop();
       if (place !== null) {
         this.#fetchFirst(setup, place);
@@ -107,13 +117,33 @@ export class Loader<Content extends BatchContent = BatchContent>
 
   /**
    * The next iteration goes through this epoch: from its start, or from where a state was taken in it. Where that was behind
-   * its last batch, nothing is left of it and the iteration is empty.
+   * its last batch, nothing is left of it and the iteration is empty. With `transform`, this epoch and those after it are made with
+   * another transform. That starts new decode workers if the loader has not used it before; the option `schedule` does not.
    */
-  setEpoch(epoch: number): void {
+  setEpoch(epoch: number, { transform }: { readonly transform?: TransformInput | undefined } = {}): void {
     if (!Number.isInteger(epoch) || epoch < 0 || epoch > 0xffffffff) {
       throw new OptionError({}, `The epoch ${epoch} is not right: it is a whole number from 0 on.`);
     }
+    if (transform !== undefined) {
+      const earlier = this.#given.filter((entry) => entry.epoch < epoch);
+      this.useTransforms([...earlier, { epoch, transform }]);
+    }
     this.#progress.setEpoch(epoch);
+  }
+
+  /** The transforms that {@link setEpoch} was given, by rising epoch, from the next iteration on. */
+  useTransforms(given: readonly ScheduledTransform[]): void {
+    if (given.length === 0 && this.#given.length === 0) return;
+    const { schedule, views } = this.#options;
+    if (schedule !== undefined || views !== undefined) {
+      const option = views === undefined ? 'schedule' : 'views';
+      throw new OptionError(
+        {},
+        `The option ${option} says how images are made in every epoch: set no transform for an epoch, or remove ${option}.`,
+      );
+    }
+    for (const { epoch, transform } of given) checkScheduled(transform, `the transform of epoch ${epoch}`);
+    this.#given = given;
   }
 
   /**
@@ -177,12 +207,17 @@ export class Loader<Content extends BatchContent = BatchContent>
   }
 
   async #prepare(): Promise<LoaderSetup> {
-    this.#settingUp ??= setUp(this.#dataset, this.#options);
-    const setup = await this.#settingUp.catch((error: unknown) => {
+    this.#settingUp ??= setUp(this.#dataset, this.#options, this.#schedule);
+    let setup = await this.#settingUp.catch((error: unknown) => {
       // What could not be read now may be there the next time.
       this.#settingUp = null;
       throw error;
     });
+    const schedule = this.#given.reduce((now, { epoch, transform }) => now.with(epoch, transform), this.#schedule);
+    if (!schedule.isLike(setup.schedule)) {
+      setup = await setUpSchedule(this.#dataset, this.#options, setup, schedule);
+      this.#settingUp = Promise.resolve(setup);
+    }
     this.#setup = setup;
     this.#progress.begin(setup.order.begin, setup.order.isOver);
     return setup;
@@ -190,7 +225,9 @@ export class Loader<Content extends BatchContent = BatchContent>
 
   #stateAt(place: Place | null): LoaderState {
     if (this.#setup !== null && place !== null) {
-      return { ...this.#setup.order.stateAt(place), ...decodingOf(this.#setup.output) };
+      const { order, output, schedule } = this.#setup;
+      const state = { ...order.stateAt(place), ...decodingOf(output) };
+      return schedule.varies ? { ...state, transform: schedule.at(place.epoch) } : state;
     }
     throw new OptionError({}, 'There is no state before the first batch: ask for one first, or await info().');
   }
@@ -253,7 +290,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       checksum,
       canStayInShards: isUncompressedOnly,
     });
-    return { engine, readers };
+    return { engine, readers, output };
   }
 
   /** The engine is this loader's no more. */
@@ -265,7 +302,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     return starting;
   }
 
-  #begin({ order, output, store }: LoaderSetup, { engine, readers }: Running, from: Place): Iteration {
+  #begin({ order, output, store, schedule }: LoaderSetup, { engine, readers }: Running, from: Place): Iteration {
     this.#storageBefore = this.#storage();
     this.#statistics = new Statistics();
     this.#warningsBefore = engine.control.warnings;
@@ -293,7 +330,7 @@ export class Loader<Content extends BatchContent = BatchContent>
         const upcoming = { plan, selection: order.selection(epoch) };
         const reading = await readers.begin(upcoming, order.readsAll(place), demand, least);
         next = { epoch: epoch + 1, position: 0 };
-        return { epoch, plan, ...reading };
+        return { epoch, plan, ...reading, transform: schedule.indexAt(epoch) };
       },
       onDelivered: ({ epoch, planned: { position, bucket } }) =>
         this.#progress.take({ epoch, position, ...(bucket && { buckets: bucket.place }) }),

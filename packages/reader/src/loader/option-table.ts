@@ -39,6 +39,15 @@ export const LOADER_OPTIONS = {
     shown: 'decode images without resizing',
     help: 'A preset, a list of steps (docs/transforms.md), or `raw` to keep images encoded',
   },
+  schedule: {
+    group: 'Images',
+    kind: 'own',
+    type: 'readonly ScheduledTransform[]',
+    must: 'is [{ epoch: 16, transform: [...] }, { epoch: 32, transform: [...] }] (docs/schedules.md)',
+    python: 'Sequence[Mapping[str, Any]]',
+    shown: null,
+    help: 'Transforms that replace `transform` from an epoch on, for example with larger images (docs/schedules.md)',
+  },
   views: {
     group: 'Images',
     kind: 'own',

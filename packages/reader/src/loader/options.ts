@@ -10,6 +10,7 @@ import { checkViews, type ViewsInput } from '../views/options.js';
 import { checkLabels, type LabelsInput } from './deliver/label-values.js';
 import { FOREIGN_NAMES } from './foreign-names.js';
 import { LOADER_OPTIONS } from './option-table.js';
+import { checkSchedule, type ScheduledTransform } from './setup/transform-schedule.js';
 import { type CustomSteps, isCustomSteps } from './work/custom-steps.js';
 
 /** What {@link Dataset.loader} takes. Everything is optional. */
@@ -23,6 +24,11 @@ export interface LoaderOptions {
    * they are, which needs images of one size or `collate: 'list'`.
    */
   readonly transform?: TransformInput | 'raw' | undefined;
+  /**
+   * Other transforms for later epochs: `[{ epoch: 16, transform }, { epoch: 32, transform }]`. Epochs before the first entry use
+   * `transform`. The batches of an epoch have the size that its transform gives. All must give one dtype and layout.
+   */
+  readonly schedule?: readonly ScheduledTransform[] | undefined;
   /**
    * Several views of each image from one decode, in named groups, instead of one `transform`: `{ global: { count: 2, transform },
    * local: { count: 8, transform } }`. They come as `batch.views`.
@@ -193,6 +199,7 @@ const OWNER = {
   foreignNames: FOREIGN_NAMES,
 };
 const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
+  schedule: (value) => Array.isArray(value),
   views: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
   transform: (value) => typeof value === 'string' || Array.isArray(value),
   weights: isWeights,
@@ -217,8 +224,9 @@ export function checkOptions(options: LoaderOptions): CheckedOptions {
     reuse = false,
     ...checked
   } = checkGiven(OWNER, LOADER_OPTIONS, options, OWN_CHECKS) as CheckedOptions;
-  const { transform, views, mix, annotations, aspectBuckets } = checked;
+  const { transform, schedule, views, mix, annotations, aspectBuckets } = checked;
   if (transform !== undefined && transform !== 'raw') compileTransform(transform);
+  if (schedule !== undefined) checkSchedule(schedule);
   if (views !== undefined) checkViews(views);
   checkDrawnNames(checked.draws);
   checkMix(mix);

@@ -3,6 +3,7 @@ import { CacheFolder } from '@shardtool/storage';
 import { checkBuckets } from '../buckets/options.js';
 import { type ShardStore, withoutCrops } from '../dataset/shard-store.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
+import type { DecodeMode } from '../transform/plan.js';
 import { decodeModeOf, warnOfOtherCodec } from './loader-state.js';
 import type { CheckedOptions } from './options.js';
 import { CachedBytes } from './read/cached-bytes.js';
@@ -11,6 +12,7 @@ import { type LoaderBuckets, refuseBucketState, setUpBuckets } from './setup/buc
 import { type LoaderMemory, setUpMemory } from './setup/memory.js';
 import { type LoaderOrder, setUpOrder } from './setup/order.js';
 import { type LoaderOutput, setUpOutput } from './setup/output.js';
+import type { TransformSchedule } from './setup/transform-schedule.js';
 
 /** Everything about a loader that does not change from epoch to epoch. */
 export interface LoaderSetup {
@@ -25,6 +27,8 @@ export interface LoaderSetup {
   /** The cache before the shards, if there is one. */
   readonly cached: CachedBytes | null;
   readonly memory: LoaderMemory;
+  /** Which epoch has which transform. */
+  readonly schedule: TransformSchedule;
 }
 
 /** With buckets a person sees, and cares, which way images stand. */
@@ -64,18 +68,17 @@ function refuseSplitGroups({ aspectBuckets, onBad }: CheckedOptions): void {
 }
 
 /** Turns checked options into a setup; reads as much of the dataset as the options ask for. Throws OptionError. */
-export async function setUp(dataset: StoredDataset, options: CheckedOptions): Promise<LoaderSetup> {
+export async function setUp(
+  dataset: StoredDataset,
+  options: CheckedOptions,
+  schedule: TransformSchedule,
+): Promise<LoaderSetup> {
   const base = await setUpOrder(dataset, options);
   if (base.groupSize > 1) refuseSplitGroups(options);
   const buckets = await bucketsOf(dataset, base, options);
   const order = buckets?.order ?? base;
   const decode = decodeModeOf(options.decode, options.state);
-  const output = await setUpOutput(dataset, {
-    ...options,
-    decode,
-    applyExifOrientation: turnsImages(options),
-    cover: buckets && { sizes: buckets.sized.sizes, crop: buckets.crop },
-  });
+  const output = await setUpOutput(dataset, outputRequest(options, { decode, buckets, schedule }));
   warnOfOtherCodec(options.state, output.codec?.name ?? null, decode);
   const { files } = dataset;
   await files.measure();
@@ -86,7 +89,39 @@ export async function setUp(dataset: StoredDataset, options: CheckedOptions): Pr
   const withCrops: ShardStore = cached === null ? files.store : { ...files.store, bytes: cached };
   const store = cropIndex === 'used' ? withCrops : withoutCrops(withCrops);
   const memory = await setUpMemory(dataset, store, order, output, options);
-  return { order, buckets, output, store, cropIndex, cached, memory };
+  return { order, buckets, output, store, cropIndex, cached, memory, schedule };
+}
+
+/** The same setup with another schedule. Throws OptionError. */
+export async function setUpSchedule(
+  dataset: StoredDataset,
+  options: CheckedOptions,
+  setup: LoaderSetup,
+  schedule: TransformSchedule,
+): Promise<LoaderSetup> {
+  if (schedule.hasTransformsOf(setup.schedule)) return { ...setup, schedule };
+  const { order, buckets, store } = setup;
+  const request = outputRequest(options, { decode: setup.output.decode, buckets, schedule });
+  const output = await setUpOutput(dataset, request);
+  const memory = await setUpMemory(dataset, store, order, output, options);
+  return { ...setup, output, memory, schedule };
+}
+
+function outputRequest(
+  options: CheckedOptions,
+  {
+    decode,
+    buckets,
+    schedule,
+  }: { readonly decode: DecodeMode; readonly buckets: LoaderBuckets | null; readonly schedule: TransformSchedule },
+): Parameters<typeof setUpOutput>[1] {
+  return {
+    ...options,
+    decode,
+    applyExifOrientation: turnsImages(options),
+    cover: buckets && { sizes: buckets.sized.sizes, crop: buckets.crop },
+    transforms: schedule.transforms,
+  };
 }
 
 /** The bytes of the shards behind a cache, which knows when the ranks of this machine need them. */

@@ -24,6 +24,8 @@ export interface FedEpoch {
   /** The same reader, where batches are made of samples that wait. */
   readonly batchReader: BatchReader | null;
   readonly checksum: boolean;
+  /** The index of its transform. */
+  readonly transform: number;
 }
 
 export interface FeederOptions {
@@ -257,7 +259,7 @@ export class Feeder implements Demand {
       }
       const slot = await this.#freeSlot();
       if (this.#closed) return;
-      const pending = new PendingBatch(slot, planned, fed.epoch, fed.checksum, fields);
+      const pending = new PendingBatch(slot, planned, fed, fields);
       control.slots.open(slot, pending.rows, this.#options.whole);
       this.#options.texts.clear(slot);
       this.#options.onOpen(pending);

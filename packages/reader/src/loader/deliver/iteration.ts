@@ -115,10 +115,10 @@ export class Iteration {
     const { engine, output, statistics, reuse } = this.#options;
     const showsBytes = output.batch.kind === 'raw';
     this.#delivery.forget(pending);
-    engine.freeSlots.hold(pending.slot);
+    const held = engine.freeSlots.hold(pending.slot);
     const batch = finishedBatch(pending, this.#finish, () => {
       if (showsBytes) this.#feeder.retire(pending);
-      engine.freeSlots.free(pending.slot);
+      engine.freeSlots.free(held);
     });
     // Statistics live as long as the loader.
     if (this.#finish.labels === null) tellUnlabelled(batch, statistics);

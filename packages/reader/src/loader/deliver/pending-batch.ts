@@ -3,6 +3,7 @@ import type { FieldValue } from '../../dataset/field-values.js';
 import type { PlannedBatch } from '../../order/batches.js';
 import type { Block } from '../read/block.js';
 import type { ImageArray } from './batch.js';
+import type { FedEpoch } from './feeder.js';
 
 /** A row whose sample cannot be used. `reason` is a sentence without shard and key. */
 export interface Trouble {
@@ -21,6 +22,7 @@ export class PendingBatch {
   readonly slot: number;
   readonly epoch: number;
   readonly planned: PlannedBatch;
+  readonly #transform: number;
   /** Whether the crc32 of its images and fields is checked. */
   readonly checksum: boolean;
   /** Per row: the block and the item of it that the row shows (or was to show, where it was substituted). */
@@ -57,11 +59,17 @@ export class PendingBatch {
   /** When its last row was given out; Infinity before. */
   issuedAt = Number.POSITIVE_INFINITY;
 
-  constructor(slot: number, planned: PlannedBatch, epoch: number, checksum: boolean, fields: readonly string[]) {
+  constructor(
+    slot: number,
+    planned: PlannedBatch,
+    { epoch, checksum, transform }: Pick<FedEpoch, 'epoch' | 'checksum' | 'transform'>,
+    fields: readonly string[],
+  ) {
     const rows = planned.block.length;
     this.slot = slot;
     this.epoch = epoch;
     this.planned = planned;
+    this.#transform = transform;
     this.checksum = checksum;
     this.blocks = new Array<Block>(rows);
     this.items = planned.item.slice();
@@ -72,9 +80,9 @@ export class PendingBatch {
     this.fields = nameTable(fields.map((name) => [name, new Array<FieldValue | null>(rows).fill(null)]));
   }
 
-  /** Number of its size. */
+  /** Number of its size: of its bucket, or of the transform of its epoch. */
   get bucket(): number {
-    return this.planned.bucket?.bucket ?? 0;
+    return this.planned.bucket?.bucket ?? this.#transform;
   }
 
   get rows(): number {

@@ -1,12 +1,13 @@
 import { OptionError, ShardtoolError } from '@shardtool/base';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
+import type { TransformInput } from '../../transform/transform.js';
 import type { LoaderReport } from '../deliver/statistics.js';
 import { closedError, Loader } from '../loader.js';
 import type { LoaderInfo } from '../loader-info.js';
 import type { LoaderState } from '../loader-state.js';
 import { Progress } from '../progress.js';
 import type { DeviceBatch, DevicePlan, DeviceReport, DeviceStage, HostBatches, Uploads } from './device-batch.js';
-import { type DeviceLoaderOptions, planDevice } from './device-options.js';
+import { bytesOf, type DeviceLoaderOptions, planDevice, type Values } from './device-options.js';
 
 /** The package `@shardtool/cuda` is not installed, or does not load. */
 export class NoDevicePackageError extends ShardtoolError {
@@ -20,6 +21,7 @@ const CUDA_PACKAGE: string = '@shardtool/cuda';
 export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable {
   readonly #loader: Loader;
   readonly #plan: DevicePlan;
+  readonly #values: Values;
   #opening: Promise<DeviceStage> | null = null;
   #stage: DeviceStage | null = null;
   #loop: { uploads: Uploads | null } | null = null;
@@ -28,8 +30,9 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
 
   /** Throws {@link OptionError} for options that are not allowed. */
   constructor(dataset: StoredDataset, options: DeviceLoaderOptions) {
-    const { plan, host } = planDevice(options);
+    const { plan, host, values } = planDevice(options);
     this.#plan = plan;
+    this.#values = values;
     this.#loader = new Loader(dataset, host, this.#progress);
   }
 
@@ -63,8 +66,8 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
   }
 
   /** As {@link Loader.setEpoch}. */
-  setEpoch(epoch: number): void {
-    this.#loader.setEpoch(epoch);
+  setEpoch(epoch: number, { transform }: { readonly transform?: TransformInput | undefined } = {}): void {
+    this.#loader.setEpoch(epoch, { transform: transform && bytesOf(transform, this.#values) });
   }
 
   /** Where the run is, after the last batch that was delivered; batches that were taken ahead do not count. */

@@ -45,7 +45,7 @@ const schema = z.strictObject({
 });
 
 /** What the device does, and the options of the loader that makes bytes for it. Throws {@link OptionError}. */
-export function planDevice(options: DeviceLoaderOptions): { plan: DevicePlan; host: LoaderOptions } {
+export function planDevice(options: DeviceLoaderOptions): { plan: DevicePlan; host: LoaderOptions; values: Values } {
   const { device, ...rest } = options;
   const asked = checkDevice(device);
   if (rest.reuse === false) {
@@ -54,7 +54,14 @@ export function planDevice(options: DeviceLoaderOptions): { plan: DevicePlan; ho
       'The memory of a device is always used again: leave out reuse, or set it to true or "manual".',
     );
   }
+  if (rest.views !== undefined) {
+    throw new OptionError(
+      {},
+      'Views do not go to a device here: leave out the option device, or views. Python takes them to one.',
+    );
+  }
   const { transform, values } = splitTransform(rest.transform);
+  const schedule = rest.schedule?.map((entry) => ({ ...entry, transform: bytesOf(entry.transform, values) }));
   if (rest.collate === 'list') throw needsPixels("collate 'list'");
   const { mean, std } = asked;
   if ((mean ?? std) !== undefined && values.normalization !== null) {
@@ -69,7 +76,7 @@ export function planDevice(options: DeviceLoaderOptions): { plan: DevicePlan; ho
     normalization: values.normalization ?? { mean: mean ?? [0, 0, 0], std: std ?? [1, 1, 1] },
     release: rest.reuse === 'manual' ? 'manual' : 'auto',
   };
-  return { plan, host: { ...rest, ...(transform && { transform }), reuse: 'manual' } };
+  return { plan, host: { ...rest, ...(transform && { transform }), schedule, reuse: 'manual' }, values };
 }
 
 function checkDevice(device: string | DeviceOptions): z.output<typeof schema> {
@@ -79,10 +86,21 @@ function checkDevice(device: string | DeviceOptions): z.output<typeof schema> {
   });
 }
 
-interface Values {
+/** What the device makes of bytes. */
+export interface Values {
   readonly dtype: DeviceDtype;
   readonly layout: DeviceLayout;
   readonly normalization: DevicePlan['normalization'] | null;
+}
+
+/** The steps that make bytes, of a transform that other epochs use. Throws OptionError if the device would do something else with them. */
+export function bytesOf(input: TransformInput, values: Values): TransformInput {
+  const split = splitTransform(input);
+  if (JSON.stringify(split.values) === JSON.stringify(values)) return split.transform!;
+  throw new OptionError(
+    {},
+    'A device does the same with the bytes of all epochs: end all transforms with the same normalize, toDtype and layout.',
+  );
 }
 
 /** The steps that make bytes, and what the others say of values. */

@@ -1,29 +1,43 @@
-import { OptionError } from '@shardtool/base';
-import type { MemoryPlan } from './slots.js';
+import { type MemoryPlan, slotAddress, WASM_PAGE_BYTES } from './slots.js';
+
+type Layout = Pick<MemoryPlan, 'slots' | 'slotBytes' | 'base'>;
+
+/** The slot of a batch that was delivered and not released yet. */
+export interface HeldSlot {
+  readonly slot: number;
+  readonly layout: Layout;
+}
+
+const NO_SLOTS: Layout = { slots: 0, slotBytes: 0, base: 0 };
 
 /**
  * The batch slots that no batch occupies. With a slot file this list outlives the engine: batches that the consumer still holds
- * keep their slots, and the next engine, whose slots are the same memory, leaves those alone.
+ * keep their bytes, and the next engine, whose slots are in the same file, leaves those alone. If its slots have another size, they
+ * are in another part of the file.
  */
 export class FreeSlots {
   #free: number[] = [];
-  /** Slots of delivered batches that were not released yet. */
-  readonly #held = new Set<number>();
-  #plan: Pick<MemoryPlan, 'slots' | 'slotBytes'> = { slots: 0, slotBytes: 0 };
+  readonly #held = new Set<HeldSlot>();
+  #layout = NO_SLOTS;
   #onFreed: () => void = () => {};
 
+  /** Where the slots of the next engine begin: at 0, unless batches that are held are in the way. */
+  place({ slots, slotBytes }: Omit<Layout, 'base'>): number {
+    if (this.#held.size === 0) return 0;
+    if (slots === this.#layout.slots && slotBytes === this.#layout.slotBytes) return this.#layout.base;
+    const from = Math.min(...Array.from(this.#held, ({ slot, layout }) => slotAddress(layout, slot)));
+    const to = Math.max(...Array.from(this.#held, ({ slot, layout }) => slotAddress(layout, slot + 1)));
+    const bytes = slotAddress({ slotBytes, base: 0 }, slots);
+    return bytes <= from ? 0 : Math.ceil(to / WASM_PAGE_BYTES) * WASM_PAGE_BYTES;
+  }
+
   /** An engine starts: all of its slots are free, except those of batches that are still held. `onFreed` is told of each that is released. */
-  begin(plan: MemoryPlan, onFreed: () => void): void {
-    const isSame = plan.slots === this.#plan.slots && plan.slotBytes === this.#plan.slotBytes;
-    if (!isSame && this.#held.size > 0) {
-      throw new OptionError({}, 'Batches of another loader are held in this slot file: release them first.');
-    }
-    this.#plan = plan;
+  begin({ slots, slotBytes, base }: Layout, onFreed: () => void): void {
+    this.#layout = { slots, slotBytes, base };
     this.#onFreed = onFreed;
+    const taken = new Set(Array.from(this.#held).flatMap((held) => (this.#isHere(held) ? [held.slot] : [])));
     // The first slot is taken first.
-    this.#free = Array.from({ length: plan.slots }, (_, i) => plan.slots - 1 - i).filter(
-      (slot) => !this.#held.has(slot),
-    );
+    this.#free = Array.from({ length: slots }, (_, i) => slots - 1 - i).filter((slot) => !taken.has(slot));
   }
 
   get isEmpty(): boolean {
@@ -35,13 +49,21 @@ export class FreeSlots {
   }
 
   /** The batch in this slot was delivered: the slot stays its own until {@link free}. */
-  hold(slot: number): void {
-    this.#held.add(slot);
+  hold(slot: number): HeldSlot {
+    const held = { slot, layout: this.#layout };
+    this.#held.add(held);
+    return held;
   }
 
-  free(slot: number): void {
-    this.#held.delete(slot);
-    this.#free.push(slot);
+  free(held: HeldSlot): void {
+    this.#held.delete(held);
+    if (this.#isHere(held)) this.#free.push(held.slot);
     this.#onFreed();
+  }
+
+  /** Whether it is one of the present slots. All others are outside of them. */
+  #isHere({ layout }: HeldSlot): boolean {
+    const { slots, slotBytes, base } = this.#layout;
+    return layout.slots === slots && layout.slotBytes === slotBytes && layout.base === base;
   }
 }

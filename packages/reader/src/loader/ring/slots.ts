@@ -2,7 +2,7 @@ import { OptionError } from '@shardtool/base';
 
 /** WebAssembly memory ends here: addresses are 32 bits wide. */
 const MEMORY_LIMIT_BYTES = 2 ** 32;
-const PAGE_BYTES = 65_536;
+export const WASM_PAGE_BYTES = 65_536;
 /** Between regions, so that a write past one's end would not be silent in the tests. */
 const GUARD_BYTES = 64;
 /** A worker with less than this cannot decode an ordinary photo. */
@@ -19,6 +19,8 @@ export interface RowBytes {
  * address space; pages are taken when they are first written.
  */
 export interface MemoryPlan {
+  /** Address of the first slot: 0, unless batches of other slots are in the way. */
+  readonly base: number;
   readonly slots: number;
   /** Bytes of a full batch of the largest size: of the images, and of what comes along behind them. */
   readonly slotBytes: number;
@@ -61,12 +63,32 @@ export function planMemory(options: {
     );
   }
   const total = slotTotal + workers * (scratchBytes + GUARD_BYTES);
-  return { slots, slotBytes, rowBytes, extraFields, workers, scratchBytes, pages: Math.ceil(total / PAGE_BYTES) };
+  return {
+    base: 0,
+    slots,
+    slotBytes,
+    rowBytes,
+    extraFields,
+    workers,
+    scratchBytes,
+    pages: Math.ceil(total / WASM_PAGE_BYTES),
+  };
+}
+
+/** The same plan with its first slot at another address, a multiple of a page. Throws {@link OptionError} if the memory ends before. */
+export function movedPlan(plan: MemoryPlan, base: number): MemoryPlan {
+  const pages = plan.pages + (base - plan.base) / WASM_PAGE_BYTES;
+  if (pages * WASM_PAGE_BYTES <= MEMORY_LIMIT_BYTES) return { ...plan, base, pages };
+  throw new OptionError(
+    {},
+    'Batches of another size are held, and the next batches do not fit beside them into the 4 GiB that WebAssembly can address: release ' +
+      'them first, or choose a smaller batchSize or fewer prefetchBatches.',
+  );
 }
 
 /** Address of a slot's first byte. */
-export function slotAddress(plan: MemoryPlan, slot: number): number {
-  return slot * (aligned(plan.slotBytes) + GUARD_BYTES);
+export function slotAddress(plan: Pick<MemoryPlan, 'base' | 'slotBytes'>, slot: number): number {
+  return plan.base + slot * (aligned(plan.slotBytes) + GUARD_BYTES);
 }
 
 /** Address of a worker's scratch. */

@@ -13,7 +13,12 @@ import { checkDrawnNames } from '../../transform/drawn-steps.js';
 import { checkMix, type Mixes } from '../../transform/mix.js';
 import { entryOf, everyStep } from '../../transform/parse-steps.js';
 import type { DecodeMode } from '../../transform/plan.js';
-import { type CompiledTransform, compileTransform, coverTransforms } from '../../transform/transform.js';
+import {
+  type CompiledTransform,
+  compileTransform,
+  coverTransforms,
+  type TransformInput,
+} from '../../transform/transform.js';
 import { valueBytes } from '../../transform/values.js';
 import { checkViews, type ViewsInput } from '../../views/options.js';
 import { type ViewLayout, viewPartBytes } from '../../views/slot-layout.js';
@@ -24,6 +29,7 @@ import type { ExtraField } from '../ring/extra-fields.js';
 import type { RowBytes } from '../ring/slots.js';
 import { type CustomStep, type CustomSteps, resolveStep } from '../work/custom-steps.js';
 import { commonShape } from './common-shape.js';
+import type { TransformSchedule } from './transform-schedule.js';
 
 /** What becomes of a sample, and of a batch. */
 export interface LoaderOutput {
@@ -72,6 +78,8 @@ type OutputRequest = {
   readonly decode: DecodeMode;
   readonly applyExifOrientation: boolean;
   readonly cover: Cover | null;
+  /** The transforms of all epochs, `transform` first. */
+  readonly transforms: TransformSchedule['transforms'];
 } & Pick<
   CheckedOptions,
   | 'transform'
@@ -98,7 +106,9 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   const transform = options.transform === 'raw' ? null : compileTransform(options.transform ?? []);
   const annotations =
     options.annotations === undefined ? null : checkAnnotations(options.annotations, dataset.mostObjects);
-  if (transform !== null && annotations?.boxes === undefined) refuseBoxSteps(transform);
+  if (annotations?.boxes === undefined) {
+    for (const one of options.transforms) if (one !== undefined && one !== 'raw') refuseBoxSteps(compileTransform(one));
+  }
   if (transform !== null && annotations !== null) refuseAnnotations('annotations', transform);
   if (transform !== null && options.masks.length > 0) refuseAnnotations('masks', transform);
   const { batch, decoder } = await outputOf(dataset, transform, options);
@@ -142,7 +152,10 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
     mixes,
     labels,
     whole: mixes.length > 0 || steps.batch !== undefined,
-    rowBytes: views === null ? rowBytesOf(batch, extraFields).map(withObjects) : [rowBytesOfViews(views, extraFields)],
+    rowBytes:
+      views === null
+        ? rowBytesOf(batch, extraFields, options.transforms.length).map(withObjects)
+        : [rowBytesOfViews(views, extraFields)],
     isUncompressedOnly: isUncompressedOnly(dataset, batch, options, extraFields.length + fields.length),
     usesCropIndex: options.cropIndex !== false && codec?.name === 'turbojpeg',
   };
@@ -153,6 +166,7 @@ function refuseBesideViews(options: OutputRequest): void {
   const { transform, collate, mix, customSteps, extraImages, masks, annotations, cover } = options;
   const refused = {
     transform: transform !== undefined && 'put its steps into views',
+    schedule: options.transforms.length > 1 && 'views have their transforms in every epoch',
     aspectBuckets: cover !== null && 'each view sets its own size',
     collate: collate === 'list' && 'views are arrays of one size',
     mix: mix !== undefined && 'mix views after the loader',
@@ -307,6 +321,7 @@ async function outputOf(
   const { cover } = options;
   if (options.views !== undefined) return outputOfViews(options.views, options);
   if (cover !== null && (transform === null || options.collate === 'list')) throw needsPixels('aspectBuckets', options);
+  if (options.transforms.length > 1) return outputOfSchedule(options);
   if (transform === null) return { batch: { kind: 'raw' }, decoder: null };
   const decoder = {
     transform,
@@ -320,7 +335,7 @@ async function outputOf(
     const covers = coverTransforms(transform, cover.sizes, cover.crop);
     return {
       batch: { kind: 'pixels', sizes: cover.sizes, dtype, layout, views: null },
-      decoder: { ...decoder, covers },
+      decoder: { ...decoder, covers, showsParts: true },
     };
   }
   const size = transform.outputShape ?? (await commonShape(dataset, transform, options));
@@ -328,6 +343,44 @@ async function outputOf(
     batch: { kind: 'pixels', sizes: [size], dtype, layout, views: null },
     decoder: { ...decoder, outputSize: size },
   };
+}
+
+/** By the index of a transform, its images. */
+function outputOfSchedule(options: OutputRequest): Pick<LoaderOutput, 'batch' | 'decoder'> {
+  const { transforms, collate, maxPixels, applyExifOrientation, decode } = options;
+  if (options.cover !== null) {
+    throw new OptionError(
+      {},
+      'aspectBuckets sets the sizes of images, and so would a transform for some epochs: remove one of them.',
+    );
+  }
+  if (transforms.includes('raw')) {
+    throw new OptionError(
+      {},
+      "With transform 'raw' images stay encoded in every epoch: remove schedule, or give transform steps.",
+    );
+  }
+  const covers = transforms.map((transform) => compileTransform((transform ?? []) as TransformInput));
+  const [first, ...others] = covers as [CompiledTransform, ...CompiledTransform[]];
+  const other = others.find(({ dtype, layout }) => dtype !== first.dtype || layout !== first.layout);
+  if (other !== undefined) {
+    throw new OptionError(
+      {},
+      `The transforms of all epochs must give one dtype and layout, but one gives ${first.dtype} ${first.layout} and another ${other.dtype} ` +
+        `${other.layout}: end them with the same toDtype, normalize and layout.`,
+    );
+  }
+  const { dtype, layout } = first;
+  const decoder = { transform: first, covers, maxPixels, applyExifOrientation, decode };
+  if (collate === 'list') return { batch: { kind: 'list' }, decoder };
+  const sizes = covers.map(({ outputShape }) => {
+    if (outputShape !== null) return outputShape;
+    throw new OptionError(
+      {},
+      'A transform that some epochs use must give all images one size: end it with a step with a size, such as centerCrop.',
+    );
+  });
+  return { batch: { kind: 'pixels', sizes, dtype, layout, views: null }, decoder };
 }
 
 /** Images are the first view; see {@link ViewLayout}. */
@@ -359,8 +412,9 @@ function rowBytesOfViews(views: ViewLayout, extraFields: readonly ExtraField[]):
 }
 
 /** By the number of a batch's size. Encoded images, and those of a list, lie elsewhere. */
-function rowBytesOf(output: BatchOutput, extraFields: readonly ExtraField[]): RowBytes[] {
-  if (output.kind !== 'pixels') return [{ image: 0, extraFields: extraFields.map(() => 0) }];
+function rowBytesOf(output: BatchOutput, extraFields: readonly ExtraField[], transforms: number): RowBytes[] {
+  if (output.kind !== 'pixels')
+    return new Array<RowBytes>(transforms).fill({ image: 0, extraFields: extraFields.map(() => 0) });
   return output.sizes.map(({ width, height }) => {
     const image = width * height * 3 * valueBytes(output.dtype);
     const bytesOf = { image, mask: width * height, field: 0, annotation: 0, columns: 0 };

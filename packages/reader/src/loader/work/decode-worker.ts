@@ -224,7 +224,7 @@ function rowAddress({ slot, row, bucket }: Job): number {
 
 function finish(job: Job, decoder: Decoder | null): boolean {
   if (decoder !== null && decoder.warnings > 0) control.countWarnings(decoder.takeWarnings());
-  if (decoder !== null && data.decoder?.covers !== undefined) facts.setShown(job.slot, job.row, decoder.shown);
+  if (decoder !== null && data.decoder?.showsParts) facts.setShown(job.slot, job.row, decoder.shown);
   const narrowed = decoder?.takeNarrowed() ?? 0;
   if (narrowed > 0) control.countNarrowed(narrowed);
   const spliced = decoder?.takeSpliced() ?? 0;

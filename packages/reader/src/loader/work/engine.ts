@@ -11,7 +11,7 @@ import { Control } from '../ring/control.js';
 import { type ExtraField, PartTable } from '../ring/extra-fields.js';
 import type { FreeSlots } from '../ring/free-slots.js';
 import { layOverFile } from '../ring/slot-file.js';
-import { type MemoryPlan, slotAddress } from '../ring/slots.js';
+import { type MemoryPlan, movedPlan, slotAddress } from '../ring/slots.js';
 import type { CustomSteps } from './custom-steps.js';
 import type { DecodeWorkerData, WorkerMessage } from './decode-worker.js';
 import { DecodeWorkers } from './decode-workers.js';
@@ -60,7 +60,7 @@ export class Engine {
 
   /** `giveUp` ends a start that is under way, with the signal's reason. */
   static async start(options: EngineOptions, giveUp: AbortSignal): Promise<Engine> {
-    const { plan } = options;
+    const plan = movedPlan(options.plan, options.freeSlots.place(options.plan));
     const wakeSignal = new WakeSignal();
     const control = Control.create({ slots: plan.slots, jobs: plan.slots * options.rows });
     const parts = new PartTable({ slots: plan.slots, rows: options.rows, parts: options.extraFields.length });
@@ -69,7 +69,7 @@ export class Engine {
     const facts = new BatchFacts({
       slots: plan.slots,
       rows: options.rows,
-      showsParts: options.decoder?.covers !== undefined,
+      showsParts: options.decoder?.showsParts ?? false,
     });
     const arena = reserve('readBufferBytes', () => new Arena(options.arenaBytes));
     const held = reserve('holdBytes', () => new Arena(options.heldBytes, arena.segments.length));

@@ -1,0 +1,143 @@
+import { didYouMean, OptionError } from '@shardtool/base';
+import { StateError } from '../../order/state.js';
+import { compileSteps, compileTransform, type TransformInput } from '../../transform/transform.js';
+
+/** From this epoch on, images are made with this transform. */
+export interface ScheduledTransform {
+  readonly epoch: number;
+  readonly transform: TransformInput;
+}
+
+const KEYS = ['epoch', 'transform'];
+
+/** Checks the option `schedule`. Throws {@link OptionError} that names the entry and what is allowed. */
+export function checkSchedule(schedule: readonly ScheduledTransform[]): void {
+  let before = -1;
+  for (const [i, entry] of schedule.entries()) {
+    const place = `schedule[${i}]`;
+    if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) {
+      throw new OptionError({}, `${place} is ${JSON.stringify(entry)}: write { epoch: 16, transform: [...] }.`);
+    }
+    const unknown = Object.keys(entry).find((key) => !KEYS.includes(key));
+    if (unknown !== undefined) {
+      const hint = didYouMean(unknown, KEYS) || ': it has epoch and transform.';
+      throw new OptionError({}, `${place} has no "${unknown}"${hint}`);
+    }
+    const { epoch, transform } = entry;
+    if (!Number.isInteger(epoch) || epoch <= before) {
+      throw new OptionError(
+        {},
+        `${place} has the epoch ${JSON.stringify(epoch)}: epochs are whole numbers that rise, from 0 on.`,
+      );
+    }
+    checkScheduled(transform, place);
+    before = epoch;
+  }
+}
+
+/** Checks a transform that some epochs use. Throws {@link OptionError}. */
+export function checkScheduled(transform: TransformInput | 'raw', place: string): void {
+  if (transform === undefined)
+    throw new OptionError({}, `${place} has no transform: write { epoch: 16, transform: [...] }.`);
+  if (transform === 'raw')
+    throw new OptionError({}, `${place} is 'raw', and other epochs decode images: give it steps.`);
+  compileSteps(transform, { place, shared: [] });
+}
+
+/** Which epoch uses which transform. A schedule does not change: {@link with} makes another one. */
+export class TransformSchedule {
+  /** The different transforms. */
+  readonly transforms: readonly (TransformInput | 'raw' | undefined)[];
+  /** By rising epoch, from 0 on: the index of the transform that is used from there on. */
+  readonly #meanings: string;
+  readonly #entries: readonly { readonly epoch: number; readonly index: number }[];
+
+  private constructor(
+    entries: readonly { readonly epoch: number; readonly transform: TransformInput | 'raw' | undefined }[],
+  ) {
+    const transforms = new Map<
+      string,
+      { readonly index: number; readonly transform: TransformInput | 'raw' | undefined }
+    >();
+    this.#entries = entries.map(({ epoch, transform }) => {
+      const name = meaningOf(transform);
+      const known = transforms.get(name) ?? { index: transforms.size, transform };
+      transforms.set(name, known);
+      return { epoch, index: known.index };
+    });
+    this.transforms = [...transforms.values()].map(({ transform }) => transform);
+    this.#meanings = [...transforms.keys()].join();
+  }
+
+  /**
+   * The schedule of a loader with these options. A state names the transform of its epoch. Without a schedule, that transform goes
+   * on from there. Throws {@link StateError} if the schedule has another one for the epoch of the state.
+   */
+  static of({
+    transform,
+    schedule,
+    state,
+  }: {
+    readonly transform: TransformInput | 'raw' | undefined;
+    readonly schedule: readonly ScheduledTransform[] | undefined;
+    readonly state: unknown;
+  }): TransformSchedule {
+    const first = new TransformSchedule([{ epoch: 0, transform }, ...(schedule ?? [])].filter(isLast));
+    const { epoch, transform: saved } = (state ?? {}) as {
+      readonly epoch?: unknown;
+      readonly transform?: TransformInput;
+    };
+    if (saved === undefined || typeof epoch !== 'number') return first;
+    if (meaningOf(first.at(epoch)) === meaningOf(saved)) return first;
+    if (schedule === undefined) {
+      checkScheduled(saved, 'the transform of the state');
+      return first.with(epoch, saved);
+    }
+    throw new StateError(
+      {},
+      `The state was saved with another transform in epoch ${epoch} than the schedule has, which would be other pixels: give the same ` +
+        'schedule, or start without a state.',
+    );
+  }
+
+  /** The same schedule up to an epoch, and this transform from there on. */
+  with(epoch: number, transform: TransformInput): TransformSchedule {
+    const before = this.#entries.filter((entry) => entry.epoch < epoch);
+    const entries = before.map(({ epoch: from, index }) => ({ epoch: from, transform: this.transforms[index] }));
+    return new TransformSchedule([...entries, { epoch, transform }]);
+  }
+
+  /** Whether every epoch has the same transform in both. */
+  isLike(other: TransformSchedule): boolean {
+    return JSON.stringify(this.#entries) === JSON.stringify(other.#entries) && this.hasTransformsOf(other);
+  }
+
+  /** Whether the indices of transforms mean the same in both. */
+  hasTransformsOf(other: TransformSchedule): boolean {
+    return this.#meanings === other.#meanings;
+  }
+
+  /** Whether the transform depends on the epoch, so that a state must name it. */
+  get varies(): boolean {
+    return this.transforms.length > 1;
+  }
+
+  /** The index of the transform of an epoch. */
+  indexAt(epoch: number): number {
+    return this.#entries.findLast((entry) => entry.epoch <= epoch)!.index;
+  }
+
+  at(epoch: number): TransformInput | 'raw' | undefined {
+    return this.transforms[this.indexAt(epoch)];
+  }
+}
+
+/** The same text for transforms that do the same, however they are written. */
+function meaningOf(transform: TransformInput | 'raw' | undefined): string {
+  return transform === 'raw' ? transform : JSON.stringify(compileTransform(transform ?? []));
+}
+
+/** Whether no later entry is for the same epoch: a schedule may replace the transform of epoch 0. */
+function isLast({ epoch }: { readonly epoch: number }, i: number, all: readonly { readonly epoch: number }[]): boolean {
+  return all[i + 1]?.epoch !== epoch;
+}
