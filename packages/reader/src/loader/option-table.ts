@@ -35,7 +35,7 @@ export const LOADER_OPTIONS = {
     kind: 'own',
     type: "TransformInput | 'raw'",
     must: "is a list of steps, 'train224', 'eval224' or 'raw'",
-    python: 'Transform',
+    python: 'Transform | ForeignTransform',
     shown: 'decode images without resizing',
     help: 'A preset, a list of steps (docs/transforms.md), or `raw` to keep images encoded',
   },
