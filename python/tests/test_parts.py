@@ -28,7 +28,7 @@ def samples():
             print("stopped", flush=True)
             while True:
                 time.sleep(60)
-        yield {"key": f"p{part}/{i}", "image": jpeg + bytes([part, i]), "cls": i % 2, "json": {"i": i}}
+        yield {"key": f"p{part}/{i}", "image": jpeg + bytes([part, i]), "label": i % 2, "json": {"i": i}}
 print(job.write(part, samples())["samples"], flush=True)
 """
 
@@ -48,7 +48,7 @@ def environment():
 
 
 def sample(part, i):
-    return {"key": f"p{part}/{i}", "image": JPEG + bytes([part, i]), "cls": i % 2, "json": {"i": i}}
+    return {"key": f"p{part}/{i}", "image": JPEG + bytes([part, i]), "label": i % 2, "json": {"i": i}}
 
 
 def stored(folder):

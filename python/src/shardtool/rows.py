@@ -44,7 +44,7 @@ class RowSamples:
             if image is not None:
                 sample["image"] = image
             if not _is_none(label) and label != -1:
-                sample["cls"] = label
+                sample["label"] = label
             if self._columns:
                 sample["columns"] = {name: row[name] for name in self._columns if not _is_none(row[name])}
             sample.update((name, _field(name, row[name])) for name in self._fields if row[name] is not None)
