@@ -52,8 +52,19 @@ def exported(folder):
     for name in names:
         module = init
         if name in origins:
-            module = modules.setdefault(origins[name], Module(folder / f"{origins[name]}.py"))
+            module = modules.setdefault(origins[name], defining(folder / origins[name], name))
         yield name, module, module.defined[name]
+
+
+def defining(place, name):
+    """The module that defines a name: the file of this name, or the module from which a package takes the name."""
+    if not place.is_dir():
+        return Module(place.with_suffix(".py"))
+    package = Module(place / "__init__.py")
+    for node in package.tree.body:
+        if isinstance(node, ast.ImportFrom) and node.level == 1 and name in [alias.name for alias in node.names]:
+            return defining(place / node.module, name)
+    return package
 
 
 def prose(text, names):

@@ -141,11 +141,11 @@ test.each([
   [['overlay', 'add', 'SHARDS'], 'Missing argument: <name>. Usage: shardtool overlay add <dataset> <name> [options].'],
   [['overlay', 'add', 'SHARDS', 'x', '--rename', 'cat'], '--rename takes OLD=NEW, and not "cat".'],
   [['overlay', 'add', 'SHARDS', 'x', '--exclude-keys', 'none.txt'], '--exclude-keys: none.txt cannot be read'],
-  [['split', 'SHARDS'], 'split takes --val or --test, as --val 0.1.'],
+  [['split', 'SHARDS'], 'Missing option: --val or --test. Give the share of a split, such as --val 0.1.'],
   [['split', 'SHARDS', '--val', '0.6', '--test', '0.4'], 'The shares leave nothing for the split "train"'],
   [
     ['ls', 'SHARDS', '--overlay', 'none'],
-    'There is no overlay SHARDS/overlays/none.jsonl: "shardtool overlay ls" names',
+    'There is no overlay SHARDS/overlays/none.jsonl. "shardtool overlay ls" lists',
   ],
 ])('%j is answered with a sentence', async (words, sentence) => {
   const shards = await untouched();

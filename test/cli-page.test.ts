@@ -39,7 +39,7 @@ function page(): string {
     'Results go to standard output; progress, warnings and errors go to standard error. Without a terminal, progress is a line with the time',
     'every few seconds. With `--json`, standard output has only JSON: one object, or one object per line where a command lists things. If a command',
     'fails, the last line is `{"error": {"code", "message", "exitCode", ...}}`, in which `code` is stable: `ERR_SHARDTOOL_USAGE` for an invalid',
-    'command line, otherwise that of an [error class](errors.md). `shard`, `key`, `offset`, `path` and `status` are there if they are known.',
+    'command line, otherwise that of an [error class](errors.md). The message is printed on standard error as well. `shard`, `key`, `offset`, `path` and `status` are there if they are known.',
     'With `--log-format json`, each line on standard error is an object with `time`, `level`, `message` and `event` (`progress`, `retry`, `error`).',
     'The schema of what each command prints is `docs/json.schema.json` (JSON Schema, a definition per command).',
     'FORCE_COLOR and NO_COLOR decide about colours; without them, only terminals get colours.',

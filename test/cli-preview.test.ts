@@ -130,7 +130,7 @@ test('what is not right is said in a sentence', async () => {
   const grid = await shardtool('preview', shards, '--grid', '0x3', '--output', output);
   expect(grid).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('--grid takes columns x rows, as 8x8, and not "0x3"'),
+    stderr: expect.stringContaining('--grid takes columns x rows, such as 8x8, and not "0x3"'),
   });
   const missing = await shardtool('preview', shards, '--transform', 'nowhere.json', '--output', output);
   expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('nowhere.json cannot be read') });

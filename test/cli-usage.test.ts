@@ -54,7 +54,7 @@ test.each([
   [['pack', 'a', 'b', '--rezise', '256'], 'Unknown option --rezise; did you mean "--resize"?'],
   [['bench', shards, '--batchsize=8'], 'Unknown option --batchsize; did you mean "--batch-size"?'],
   [['ls', shards, '--frobnicate'], 'Unknown option --frobnicate. See "shardtool ls --help".'],
-  [['ls', 'ftp://host/shards'], 'ftp://host/shards is of no kind that is read here'],
+  [['ls', 'ftp://host/shards'], 'ftp://host/shards is not a supported location'],
   [['pack', 'a', 'b', '--format', 'zip'], 'Invalid value "zip" for --format. Choose one of: tar, lmdb, msgpack.'],
   [
     ['ls', 'examples/photos/cat/cat_000.jpg'],

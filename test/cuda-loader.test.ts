@@ -44,9 +44,9 @@ test.each([
 test('options that no device can do are refused with the remedy', async () => {
   await using dataset = await openDataset(shards);
   const refused: [Partial<DeviceLoaderOptions>, RegExp][] = [
-    [{ device: 'gpu' }, /option device\.name is not right: it must be "cuda" or "cuda:N"/],
-    [{ device: { name: 'cuda', slots: 1 } }, /option device\.slots is not right/],
-    [{ device: { name: 'cuda', std: [1, 0, 1] } }, /option device\.std\.?.* is not right/],
+    [{ device: 'gpu' }, /option device\.name is invalid: it must be "cuda" or "cuda:N"/],
+    [{ device: { name: 'cuda', slots: 1 } }, /option device\.slots is invalid/],
+    [{ device: { name: 'cuda', std: [1, 0, 1] } }, /option device\.std\.?.* is invalid/],
     [{ transform: 'raw' }, /leave out transform 'raw', or the option device/],
     [{ collate: 'list' }, /leave out collate 'list', or the option device/],
     [{ transform: [...pixels, normalize], device: { name: 'cuda', mean: [0, 0, 0] } }, /leave out one of them/],

@@ -72,7 +72,7 @@ test('options are looked at when the loader is made: names, values, and the step
   await using dataset = await openDataset(await packedWithColumns('tar'));
   const make = (options: object) => () => dataset.loader(options);
   expect(make({ batchsize: 3 })).toThrow('A loader has no option "batchsize"; did you mean "batchSize"?');
-  expect(make({ batchSize: 0 })).toThrow('option batchSize is not right');
+  expect(make({ batchSize: 0 })).toThrow('option batchSize is invalid');
   expect(make({ transform: 'train225' })).toThrow('There is no transform "train225"');
   expect(make({ transform: [{ name: 'resize' }] })).toThrow('Step 1 of the transform, resize');
   expect(make({ mix: { name: 'mixup', alpha: -1 } })).toThrow('mix');

@@ -128,5 +128,5 @@ test('what an order cannot stand beside, and what is none, is one sentence', asy
     );
   }
   await expect(batchesOf(shards, { ...base, indices: [80] })).rejects.toThrow('indices[0] is 80');
-  await expect(batchesOf(shards, { ...base, indices: ['a'] as never })).rejects.toThrow('indices is not right');
+  await expect(batchesOf(shards, { ...base, indices: ['a'] as never })).rejects.toThrow('indices is invalid');
 });

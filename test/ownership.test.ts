@@ -73,9 +73,7 @@ test('a queue of batches that were requested at once has each with its own image
 test('a memory that the batches share with others is asked for by name', async () => {
   await using dataset = await openDataset(small);
   expect(() => dataset.loader({ slotFile: 3 })).toThrow('set reuse to true or "manual"');
-  expect(() => dataset.loader({ reuse: 'later' as never })).toThrow(
-    'reuse is not right: it is true, false or "manual"',
-  );
+  expect(() => dataset.loader({ reuse: 'later' as never })).toThrow('reuse is invalid: it is true, false or "manual"');
   expect(() => dataset.loader({ device: 'cuda', reuse: false })).toThrow('memory of a device is always used again');
 });
 

@@ -178,7 +178,7 @@ test('quarantine lists what is bad, in the order of the plan, and packs the rest
   const lines = readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8').trimEnd().split('\n');
   expect(lines.map((line) => JSON.parse(line))).toEqual([
     { path: 'a/2.jpg', reason: expect.stringContaining('empty file') },
-    { path: 'a/3.jpg', reason: expect.stringContaining('cannot be read (ENOENT') },
+    { path: 'a/3.jpg', reason: expect.stringContaining('cannot be read: no such file or folder') },
   ]);
 });
 
@@ -195,7 +195,7 @@ test('the list has all bad images, also those of shards that were not begun when
   const output = newFolder();
   const options = { onBad: 'quarantine', shuffle: false, maxShardSamples: 1, workers: 1 } as const;
   await expect(pack(source, output, options)).rejects.toThrow(
-    '6 of 12 images are bad, more than 1 % (--max-bad), and quarantine.jsonl lists all of them. The first: ',
+    '6 of 12 images are bad, more than 1 % (--max-bad), and quarantine.jsonl lists all of them. To accept them, raise --max-bad. The first: ',
   );
   const lines = readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8').trimEnd().split('\n');
   expect(lines.map((line) => JSON.parse(line).path)).toEqual(names.filter((_, i) => i % 2 === 0));
@@ -210,7 +210,7 @@ test('the list has all bad images, also those of shards that were not begun when
 test('a file that cannot be read ends the pack before the first shard', async () => {
   const source = tree({ 'a/1.jpg': jpeg(1) });
   symlinkSync('gone', path.join(source, 'a/2.jpg'));
-  await refused(source, {}, BadFileError, 'a/2.jpg cannot be read (ENOENT');
+  await refused(source, {}, BadFileError, 'a/2.jpg cannot be read: no such file or folder');
   mkdirSync(path.join(source, 'folder.jpg'));
   await refused(source, { files: ['a/1.jpg', 'folder.jpg'] }, BadFileError, 'folder.jpg cannot be read (EISDIR');
 });
@@ -224,7 +224,7 @@ test.each([1, 8])(
       source,
       { inFlight, onBad: 'quarantine' },
       SourceError,
-      'b leads to /nowhere/b, which cannot be read (ENOENT',
+      'b leads to /nowhere/b, which cannot be read: no such file or folder',
     );
     await pack(source, newFolder(), { inFlight, exclude: ['b'], workers: 1 });
   },

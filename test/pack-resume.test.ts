@@ -263,7 +263,7 @@ function damage(file: string): void {
 }
 
 test.each<[string, (file: string) => void, string]>([
-  ['removed', (file) => rmSync(file), 'cannot be read (ENOENT'],
+  ['removed', (file) => rmSync(file), 'cannot be read: no such file or folder'],
   ['cut', (file) => truncateSync(file, 100), 'has changed since the pack began'],
   ['replaced by a folder', replaceByFolder, 'cannot be read (EISDIR'],
 ])('a file that is %s while the pack runs ends it, or goes to quarantine', async (_, change, reason) => {

@@ -175,7 +175,7 @@ test('a step that is not there is an error that names the module and what it exp
     looked(masked, { transform: plain, customSteps: { pixels: step as never } }, () => 0);
   await expect(missing({ module: own, export: 'notAFunction' })).rejects.toThrow(/"notAFunction".*exports.*keep/s);
   await expect(missing({ module: './nowhere.mjs' })).rejects.toThrow(/cannot be loaded from file:.*nowhere\.mjs/);
-  await expect(missing({})).rejects.toThrow(/option customSteps is not right: .*module/);
+  await expect(missing({})).rejects.toThrow(/option customSteps is invalid: .*module/);
 });
 
 test.each(['uint8', 'float32'] as const)(

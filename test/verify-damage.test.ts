@@ -292,7 +292,7 @@ test.each(formats)(
 test('verify holds its workers to what they may be', async () => {
   for (const workers of [0, -1, 1.5, Number.NaN, 1e6]) {
     await expect(verify(sound.tar, { workers })).rejects.toThrow(
-      /The option workers of verify is not right: .* from 1 to 1,024/,
+      /The option workers of verify is invalid: .* from 1 to 1,024/,
     );
   }
 });

@@ -42,10 +42,10 @@ def test_names_of_other_loaders_lead_to_options_that_there_are():
 
 @pytest.mark.usefixtures("lent_readers")
 def test_a_value_that_is_not_right_is_named_in_python_s_spelling(small):
-    with pytest.raises(shardtool.OptionError, match="option batch_size is not right") as caught:
+    with pytest.raises(shardtool.OptionError, match="option batch_size is invalid") as caught:
         len(shardtool.Loader(small, batch_size=0))
     assert isinstance(caught.value, ValueError)
-    with pytest.raises(shardtool.OptionError, match="option on_bad is not right"):
+    with pytest.raises(shardtool.OptionError, match="option on_bad is invalid"):
         len(shardtool.Loader(small, on_bad="explode"))
     with pytest.raises(shardtool.OptionError, match='There is no transform "train225"'):
         len(shardtool.Loader(small, transform="train225"))

@@ -231,7 +231,7 @@ def test_threads_share_a_writer(tmp_path):
 def test_storage_says_how_a_bucket_is_asked_and_knows_its_names(tmp_path):
     with pytest.raises(TypeError, match="storage has no 'endpoint'"):
         shardtool.Writer(tmp_path / "out", storage={"endpoint": "http://127.0.0.1:9"})
-    with pytest.raises(shardtool.OptionError, match="The endpoint of S3 is not right"):
+    with pytest.raises(shardtool.OptionError, match="The endpoint of S3 is invalid"):
         shardtool.Writer("s3://b/out", storage={"endpoint_url": "127.0.0.1:9"}).add("a", JPEG)
 
 

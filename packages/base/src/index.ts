@@ -82,7 +82,7 @@ export { philox, shuffle } from './philox.js';
 export { Recent } from './recent.js';
 export { parseSize } from './size.js';
 export { lastAtMost, lowerBound, partitionPoint } from './sorted.js';
-export { asFileError, isLostOnDisk, isUnreadable, remedyOf, withMessages } from './system-error.js';
+export { asFileError, isLostOnDisk, isUnreadable, reasonOf, remedyOf, withMessages } from './system-error.js';
 export { type ErrorRecord, recordError, reviveError } from './threads/error-record.js';
 export { WakeSignal } from './threads/wake-signal.js';
 export { WorkerThread, type WorkerThreadOptions } from './threads/worker-thread.js';

@@ -14,16 +14,43 @@ const REMEDIES: Readonly<Record<string, string>> = {
   ENAMETOOLONG: 'the name is too long for the file system',
 };
 
+/** Reasons in plain words, by the system's code. */
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file or folder',
+  ENOTDIR: 'a part of the path is a file, not a folder',
+  EISDIR: 'it is a folder, not a file',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EROFS: 'the file system is read-only',
+  EMFILE: 'too many open files',
+  ENFILE: 'too many open files on this machine',
+  ENOSPC: 'no space left on the disk',
+  EDQUOT: 'the disk quota is used up',
+  EEXIST: 'it exists already',
+  ELOOP: 'its symbolic links form a loop',
+  ENAMETOOLONG: 'the name is too long for the file system',
+  EIO: 'the disk reported an error',
+  ESTALE: 'the network file system no longer knows it',
+  ETIMEDOUT: 'the file system did not respond in time',
+};
+
+/** Why something failed, without the codes and calls of the system: `no such file or folder`. */
+export function reasonOf(error: unknown): string {
+  const { code, syscall, message } = error as NodeJS.ErrnoException;
+  if (typeof code !== 'string' || typeof syscall !== 'string') return message;
+  return REASONS[code] ?? message;
+}
+
 /**
  * What the system refused while a file was read or written, as a {@link FileError} with the remedy; any other error as it
  * is.
  */
 export function asFileError(error: unknown): unknown {
   if (error instanceof ShardtoolError || !(error instanceof Error)) return error;
-  const { code, syscall, path, message } = error as NodeJS.ErrnoException;
+  const { code, syscall, path } = error as NodeJS.ErrnoException;
   if (typeof code !== 'string' || typeof syscall !== 'string') return error;
   const place = path ?? 'A file';
-  return new FileError({ path }, `${place} cannot be used (${message}); ${remedyOf(error)}.`, { cause: error });
+  return new FileError({ path }, `${place} cannot be used: ${reasonOf(error)}; ${remedyOf(error)}.`, { cause: error });
 }
 
 /** Whether a disk has lost what it had: it finds the file and cannot read it. */

@@ -8,6 +8,7 @@ import {
   FileExistsError,
   FileNotFoundError,
   makeFolder,
+  reasonOf,
   remedyOf,
 } from '@shardtool/base';
 import type { Content, Entry, Expected, PutOptions, Source, Storage } from './storage.js';
@@ -145,11 +146,11 @@ function changed(file: string): FileChangedError {
 
 export function unusable(file: string, what: string, cause: unknown): FileError {
   const Kind = isMissing(cause) && what === 'opened' ? FileNotFoundError : FileError;
-  const remedy = (cause as NodeJS.ErrnoException).code === 'EMFILE' ? `: ${remedyOf(cause)}` : '';
-  return new Kind({ path: file }, `${file} cannot be ${what} (${(cause as Error).message})${remedy}.`, { cause });
+  const remedy = (cause as NodeJS.ErrnoException).code === 'EMFILE' ? `; ${remedyOf(cause)}` : '';
+  return new Kind({ path: file }, `${file} cannot be ${what}: ${reasonOf(cause)}${remedy}.`, { cause });
 }
 
 export function unreadable(location: string, offset: number, cause: unknown): never {
-  const message = `${location} cannot be read at byte ${offset} (${(cause as Error).message}).`;
+  const message = `${location} cannot be read at byte ${offset}: ${reasonOf(cause)}.`;
   throw new FileError({ path: location, offset }, message, { cause });
 }

@@ -114,7 +114,7 @@ function unknownScheme(location: string): OptionError {
   const known = Object.keys(SCHEMES).filter((name) => name !== 'file');
   return new OptionError(
     { path: shownLocation(location) },
-    `${shownLocation(location)} is of no kind that is read here: give a path, or a location that begins with ${known.map((name) => `${name}://`).join(', ')}. ` +
+    `${shownLocation(location)} is not a supported location: give a path, or a URL that begins with ${known.map((name) => `${name}://`).join(', ')}. ` +
       'Azure Blob Storage is not supported: mount it, or give https:// locations with a token behind "?".',
   );
 }

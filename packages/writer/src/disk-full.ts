@@ -10,7 +10,7 @@ const NO_ROOM = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 export function asDiskFull(error: unknown, output: string): unknown {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (!NO_ROOM.has((cause as NodeJS.ErrnoException).code ?? '')) continue;
-    const message = `The disk of ${output} is full (${cause.message}); free some space and run the same command again, or choose a folder on another disk.`;
+    const message = `The disk of ${output} is full; free some space and run the same command again, or choose a folder on another disk.`;
     return new DiskFullError({ path: output }, message, { cause: error });
   }
   return error;

@@ -325,7 +325,7 @@ class Dataset(KnownAttributes, Generic[Image]):
         to differ, and the workers of a DataLoader do not follow it.
         """
         if not isinstance(epoch, int) or not 0 <= epoch < 2**32:
-            raise OptionError(f"The epoch {epoch!r} is not right: it is a whole number from 0 on.")
+            raise OptionError(f"Invalid epoch {epoch!r}: it must be a whole number of 0 or more.")
         self._draws.set_epoch(epoch)
 
     def close(self) -> None:

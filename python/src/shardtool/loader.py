@@ -290,7 +290,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         images. That starts new decode workers, but no new reader. The option ``schedule`` does neither.
         """
         if not isinstance(epoch, int) or not 0 <= epoch < 2**32:
-            raise OptionError(f"The epoch {epoch!r} is not right: it is a whole number from 0 on.")
+            raise OptionError(f"Invalid epoch {epoch!r}: it must be a whole number of 0 or more.")
         if transform is not None:
             if "schedule" in self._options or "views" in self._options:
                 option = "views" if "views" in self._options else "schedule"

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { copyFile, type FileHandle, link, open, rename, rm, stat } from 'node:fs/promises';
 import { FileError, FileExistsError } from '../errors.js';
-import { remedyOf } from '../system-error.js';
+import { reasonOf, remedyOf } from '../system-error.js';
 import { temporaryName } from './temporary-files.js';
 
 export interface PlaceOptions {
@@ -90,7 +90,7 @@ export async function writeAtomically(
     if ((cause as NodeJS.ErrnoException).code === 'EEXIST' && options?.ifAbsent) {
       throw new FileExistsError({ path }, `${path} already exists.`, { cause });
     }
-    throw new FileError({ path }, `${path} cannot be written (${(cause as Error).message}); ${remedyOf(cause)}.`, {
+    throw new FileError({ path }, `${path} cannot be written: ${reasonOf(cause)}; ${remedyOf(cause)}.`, {
       cause,
     });
   }

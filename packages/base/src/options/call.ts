@@ -31,7 +31,7 @@ export function checkCallOptions<Entries extends OptionTable>(
   options: unknown,
   own: OwnChecks = {},
 ): CheckedValues<Entries> {
-  const owner = { name: call, wrong: (option: string) => `The option ${option} of ${call} is not right` };
+  const owner = { name: call, wrong: (option: string) => `The option ${option} of ${call} is invalid` };
   return checkGiven(owner, entries, options, { ...OWN_CHECKS, ...own });
 }
 

@@ -7,7 +7,7 @@ import type { CheckedValues, OptionDefaults, OptionEntry, OptionTable } from './
 export interface OptionOwner {
   /** `A loader`. */
   readonly name: string;
-  /** `The loader's option batchSize is not right`. */
+  /** `The loader's option batchSize is invalid`. */
   readonly wrong: (option: string) => string;
   /** Names that other software has for options, in small letters and without `_`: what to set instead. */
   readonly foreignNames?: Readonly<Record<string, string>>;

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { FileError, ShardtoolError, writeAtomically } from '@shardtool/base';
+import { FileError, reasonOf, ShardtoolError, writeAtomically } from '@shardtool/base';
 import { type Dataset, type InspectReport, openDataset } from '@shardtool/reader';
 import { thumbnailOf } from '../view/pictures.js';
 import { REPORT_MARK, reportPage, type Shown, shownIn } from './report-page.js';
@@ -17,7 +17,7 @@ const HEAD_BYTES = 1024;
 export async function checkReportPath(path: string): Promise<void> {
   const content = await readFile(path).catch((cause: NodeJS.ErrnoException) => {
     if (cause.code === 'ENOENT') return null;
-    throw new FileError({ path }, `${path} cannot be read (${cause.message}): name another file with --report.`, {
+    throw new FileError({ path }, `${path} cannot be read: ${reasonOf(cause)}: name another file with --report.`, {
       cause,
     });
   });

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { reasonOf } from '@shardtool/base';
 import type { Dataset, OpenOptions, StoredDataset } from '@shardtool/reader';
 import type { FlagTable } from '../command.js';
 import { UsageError } from '../terminal/outcome.js';
@@ -104,7 +105,7 @@ async function optionsOf(given: DatasetGiven): Promise<OpenOptions> {
 /** Keys of a text file, one per line. */
 export async function readKeys(flag: string, file: string): Promise<string[]> {
   const text = await readFile(file, 'utf8').catch((cause: Error) => {
-    throw new UsageError(`${flag}: ${file} cannot be read (${cause.message}).`);
+    throw new UsageError(`${flag}: ${file} cannot be read: ${reasonOf(cause)}.`);
   });
   return text.split(/\r?\n/).filter((line) => line !== '');
 }

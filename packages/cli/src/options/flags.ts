@@ -31,9 +31,14 @@ export function wholeNumber(
   const coerce = (given: unknown): number => {
     const value = once(flag, given);
     if (Number.isSafeInteger(value) && (value as number) >= from && (value as number) <= to) return value as number;
-    throw new UsageError(`${flag} takes a whole number ${range}.`);
+    throw new UsageError(`${flag} takes a whole number ${range}${andNot(given)}.`);
   };
   return { type: 'number', requiresArg: true, describe, ...rest, coerce };
+}
+
+/** The value that was given, for an error. Text in place of a number is lost by then. */
+function andNot(given: unknown): string {
+  return Number.isNaN(given) ? '' : `, and not "${given}"`;
 }
 
 /** An option that takes a number of milliseconds, 0 or more. */
@@ -41,7 +46,7 @@ export function milliseconds(flag: string, describe: string): Flag<'number', num
   const coerce = (given: unknown): number => {
     const value = once(flag, given);
     if (typeof value === 'number' && value >= 0 && value < Number.POSITIVE_INFINITY) return value;
-    throw new UsageError(`${flag} takes a number of milliseconds of 0 or more.`);
+    throw new UsageError(`${flag} takes a number of milliseconds of 0 or more${andNot(given)}.`);
   };
   return { type: 'number', requiresArg: true, group: 'Measurement', placeholder: 'MS', describe, coerce };
 }

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { reasonOf } from '@shardtool/base';
 import type { AnnotationOptions, StepInput, TransformInput } from '@shardtool/reader';
 import type { FlagSpec } from '../command.js';
 import { UsageError } from '../terminal/outcome.js';
@@ -44,12 +45,12 @@ export async function readTransform(given: string | undefined, buckets?: unknown
     text = await readFile(given, 'utf8');
   } catch (cause) {
     throw new UsageError(
-      `--transform takes train224, eval224 or a JSON file, and ${given} cannot be read (${(cause as Error).message}).`,
+      `Unknown transform "${given}" for --transform. Choose train224, eval224 or a JSON file; ${given} cannot be read as a file: ${reasonOf(cause)}.`,
     );
   }
   try {
     return JSON.parse(text) as StepInput[];
   } catch (cause) {
-    throw new UsageError(`${given} is not JSON (${(cause as Error).message}); it is to be a list of steps.`);
+    throw new UsageError(`${given} is not JSON (${(cause as Error).message}); it must contain a list of steps.`);
   }
 }

@@ -64,6 +64,6 @@ function jsonOf(name: string, given: string): unknown {
 
 function checked<T>(name: string, schema: z.ZodType<T>, given: unknown): T {
   return parseShape(schema, given, ({ where, what }) => {
-    return new OptionError({}, `${where === '' ? name : `${name}.${where}`} is not right: it ${what}.`);
+    return new OptionError({}, `${where === '' ? name : `${name}.${where}`} is invalid: it ${what}.`);
   });
 }

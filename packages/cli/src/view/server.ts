@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { FileError, ShardtoolError, toMessage } from '@shardtool/base';
+import { FileError, reasonOf, ShardtoolError, toMessage } from '@shardtool/base';
 import { type AnnotationOptions, type Dataset, WhereError } from '@shardtool/reader';
 import { admitted, newSecret, SAFE_HEADERS } from './guard.js';
 import { Marks } from './marks.js';
@@ -65,7 +65,7 @@ export async function startServer(dataset: Dataset, options: ViewOptions): Promi
     const rest = admitted(request, { secret, port });
     // Whoever lacks the secret is not told what there is.
     if (rest === null)
-      return refuse(response, 403, { message: 'This address is not right: take the one that was printed.' });
+      return refuse(response, 403, { message: 'This address is wrong: use the one that was printed.' });
     answer(request, response, rest, viewed, options.page).catch((error: unknown) => refuseBy(response, error));
   });
   await new Promise<void>((resolve, reject) => {
@@ -88,7 +88,7 @@ export async function startServer(dataset: Dataset, options: ViewOptions): Promi
 }
 
 function portError(port: number, cause: Error): FileError {
-  return new FileError({}, `Port ${port} of 127.0.0.1 cannot be used (${cause.message}): give another with --port.`, {
+  return new FileError({}, `Port ${port} of 127.0.0.1 cannot be used: ${reasonOf(cause)}: give another with --port.`, {
     cause,
   });
 }

@@ -8,7 +8,7 @@
  *   the end (32 bytes): version, rows, crc32 of the records and of these two numbers, 0 (uint32 each), and 16 bytes of mark
  */
 import { writeSync } from 'node:fs';
-import { AtomicFile, CropIndexError, crc32, FileError, VersionError } from '@shardtool/base';
+import { AtomicFile, CropIndexError, crc32, FileError, reasonOf, VersionError } from '@shardtool/base';
 import { readAgainIf, type StorageOptions } from '@shardtool/storage';
 import { openSource, type Source } from '../source.js';
 
@@ -143,7 +143,7 @@ export class CropIndexWriter {
 }
 
 function unwritable(path: string, cause: unknown): FileError {
-  return new FileError({ path }, `${path} cannot be written (${(cause as Error).message}).`, { cause });
+  return new FileError({ path }, `${path} cannot be written: ${reasonOf(cause)}.`, { cause });
 }
 
 /** An open crop index. */

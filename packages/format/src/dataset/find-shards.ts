@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { didYouMean, FileError, OptionError, UnfinishedPackError } from '@shardtool/base';
+import { didYouMean, FileError, OptionError, reasonOf, UnfinishedPackError } from '@shardtool/base';
 import {
   canBeListed,
   expandBraces,
@@ -83,7 +83,11 @@ async function findAt(at: string, options: FindOptions): Promise<FoundDataset> {
   const location = localPathOf(at);
   if (location === null) return findRemote(at, options);
   const found = await stat(location).catch((cause: Error) => {
-    throw new FileError({ path: location }, `${location} cannot be opened (${cause.message}).`, { cause });
+    throw new FileError(
+      { path: location },
+      `${location} cannot be opened: ${reasonOf(cause)}. Give a folder of shards, a shard file or a URL.`,
+      { cause },
+    );
   });
   const single = layout ?? layoutOfName(path.basename(location));
   if (!found.isDirectory()) return oneFile(location, single ?? (await layoutOfContent(location)));

@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { access, open, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
-import { FileError, makeFolder, removeAbandoned } from '@shardtool/base';
+import { FileError, makeFolder, reasonOf, removeAbandoned } from '@shardtool/base';
 import { entryAt, isRemote, joinLocation, type StorageOptions, shownLocation, splitLocation } from '@shardtool/storage';
 import {
   entryOf,
@@ -241,7 +241,7 @@ function homeCache(): string | null {
 export async function ownerOf(kind: SidecarName, file: string, isNoted = false): Promise<Owner> {
   const handle = await open(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
-    throw new FileError({ path: file }, `${file} cannot be opened (${error.message}).`, { cause: error });
+    throw new FileError({ path: file }, `${file} cannot be opened: ${reasonOf(error)}.`, { cause: error });
   });
   if (handle === null) return 'none';
   try {

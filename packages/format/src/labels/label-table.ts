@@ -109,7 +109,7 @@ function* csvRows(location: string, text: string, named: readonly string[]): Gen
         }
         if (new Set(header).size < header.length) fault(location, line, 'names a column twice');
       } else if (cells.length !== header.length) {
-        fault(location, line, `has ${cells.length} cells, the header has ${header.length}`);
+        fault(location, line, `has the wrong number of values: ${cells.length} for ${header.length} columns`);
       } else {
         yield { line, values: new Map(header.map((name, i) => [name, cells[i] === '' ? null : cells[i]!])) };
       }

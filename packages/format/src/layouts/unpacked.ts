@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pipeline, Readable, type Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip } from 'node:zlib';
-import { DamagedShardError, FileError, ShardtoolError, UnsupportedShardError } from '@shardtool/base';
+import { DamagedShardError, FileError, reasonOf, ShardtoolError, UnsupportedShardError } from '@shardtool/base';
 import { decompressSnappy } from '../parquet/snappy.js';
 import { getVarint } from '../parquet/varint.js';
 import type { Source } from '../source.js';
@@ -118,7 +118,7 @@ async function spooled(
 /** A new unnamed file that is gone when it is closed. */
 async function nameless() {
   const folder = await mkdtemp(path.join(tmpdir(), 'shardtool-')).catch((cause: Error) => {
-    const message = `shardtool cannot create a temporary file (${cause.message}); set TMPDIR to a writable folder.`;
+    const message = `shardtool cannot create a temporary file: ${reasonOf(cause)}; set TMPDIR to a writable folder.`;
     throw new FileError({ path: tmpdir() }, message, { cause });
   });
   const name = path.join(folder, 'unpacked');

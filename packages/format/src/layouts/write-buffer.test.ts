@@ -41,6 +41,6 @@ test.runIf(process.platform === 'linux')('a full disk is an error with the remed
   const output = new WriteBuffer(fd, '000000.lmdb');
   output.append(output.room(10).length);
   expect(() => output.flush()).toThrow(FileError);
-  expect(() => output.flush()).toThrow('000000.lmdb cannot be written (ENOSPC: no space left on device, write); free');
+  expect(() => output.flush()).toThrow('000000.lmdb cannot be written: no space left on the disk; free');
   closeSync(fd);
 });

@@ -1,5 +1,5 @@
 import { ftruncateSync, writeSync } from 'node:fs';
-import { crc32, crc32Combine, FileError, ShardtoolError } from '@shardtool/base';
+import { crc32, crc32Combine, FileError, reasonOf, ShardtoolError } from '@shardtool/base';
 
 /**
  * Samples are collected here and written to the file in one call. When the buffer is checksummed and written, its
@@ -189,6 +189,6 @@ export function writeAt(fd: number, bytes: Uint8Array, position: number): void {
 export function unwritable(shard: string, cause: unknown): FileError {
   const remedy =
     (cause as NodeJS.ErrnoException).code === 'ENOSPC' ? 'free some space on its disk' : 'check its folder';
-  const message = `${shard} cannot be written (${(cause as Error).message}); ${remedy}, then pack again.`;
+  const message = `${shard} cannot be written: ${reasonOf(cause)}; ${remedy}, then pack again.`;
   return new FileError({ shard, path: shard }, message, { cause });
 }

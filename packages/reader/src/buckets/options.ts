@@ -75,5 +75,5 @@ function parse<Shape extends z.ZodType>(shape: Shape, input: unknown): z.output<
 }
 
 function wrong(what: string): OptionError {
-  return new OptionError({}, `The loader's option aspectBuckets is not right (${what}); ${TAKES}.`);
+  return new OptionError({}, `The loader's option aspectBuckets is invalid (${what}); ${TAKES}.`);
 }

@@ -17,7 +17,7 @@ import type { StoredDataset } from './stored-dataset.js';
 const { transform, seed, image, fields, masks, maxPixels, decode, applyExifOrientation } = LOADER_OPTIONS;
 /** Those options of a loader that say what becomes of a single sample. */
 const OPTIONS = { transform, seed, image, fields, masks, maxPixels, decode, applyExifOrientation };
-const OWNER = { name: 'A sample decoder', wrong: (option: string) => `The option ${option} is not right` };
+const OWNER = { name: 'A sample decoder', wrong: (option: string) => `The option ${option} is invalid` };
 
 /** What becomes of samples: as a loader's options of these names. Without a transform images come at their own size. */
 export type SampleDecoderOptions = Pick<LoaderOptions, keyof typeof OPTIONS>;

@@ -1,5 +1,5 @@
 import { closeSync, openSync } from 'node:fs';
-import { FileChangedError, FileError, inLanes, ReadsInFlight, Recent, ShardtoolError } from '@shardtool/base';
+import { FileChangedError, FileError, inLanes, ReadsInFlight, Recent, reasonOf, ShardtoolError } from '@shardtool/base';
 import { openSource, type Source } from '@shardtool/format';
 import {
   type Expected,
@@ -203,7 +203,7 @@ export class ShardReads implements ReadingCosts {
       if (cause instanceof FileError && isRemote(path)) throw cause;
       throw new FileError(
         { shard: name, path: shownLocation(path), offset },
-        `${shownLocation(path)} cannot be read at byte ${offset} (${(cause as Error).message}).`,
+        `${shownLocation(path)} cannot be read at byte ${offset}: ${reasonOf(cause)}.`,
         {
           cause,
         },

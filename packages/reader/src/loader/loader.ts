@@ -122,7 +122,7 @@ export class Loader<Content extends BatchContent = BatchContent>
    */
   setEpoch(epoch: number, { transform }: { readonly transform?: TransformInput | undefined } = {}): void {
     if (!Number.isInteger(epoch) || epoch < 0 || epoch > 0xffffffff) {
-      throw new OptionError({}, `The epoch ${epoch} is not right: it is a whole number from 0 on.`);
+      throw new OptionError({}, `Invalid epoch ${epoch}: it must be a whole number of 0 or more.`);
     }
     if (transform !== undefined) {
       const earlier = this.#given.filter((entry) => entry.epoch < epoch);

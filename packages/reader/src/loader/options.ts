@@ -195,7 +195,7 @@ export type CheckedOptions = Omit<CheckedValues<Table>, OwnNames> & {
 
 const OWNER = {
   name: 'A loader',
-  wrong: (option: string) => `The loader's option ${option} is not right`,
+  wrong: (option: string) => `The loader's option ${option} is invalid`,
   foreignNames: FOREIGN_NAMES,
 };
 const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {

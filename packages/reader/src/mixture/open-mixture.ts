@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { FileError, OptionError } from '@shardtool/base';
+import { FileError, OptionError, reasonOf } from '@shardtool/base';
 import {
   type ChosenColumns,
   type IndexPart,
@@ -162,9 +162,9 @@ export async function readMixtureFile(location: string): Promise<{ parts: Mixtur
     read = JSON.parse(await readFile(location, 'utf8'));
   } catch (cause) {
     if (!(cause instanceof SyntaxError)) {
-      throw new FileError({ path: location }, `${location} cannot be read (${(cause as Error).message}).`, { cause });
+      throw new FileError({ path: location }, `${location} cannot be read: ${reasonOf(cause)}.`, { cause });
     }
-    throw new OptionError({ path: location }, `${location} is no JSON (${cause.message}).`, { cause });
+    throw new OptionError({ path: location }, `${location} is not valid JSON (${cause.message}).`, { cause });
   }
   const { mixture, epochSamples, ...options } = check(file, read, `file ${location}`, ': ');
   const folder = path.dirname(location);
@@ -184,7 +184,7 @@ export async function readMixtureFile(location: string): Promise<{ parts: Mixtur
 function check<Schema extends z.ZodType>(schema: Schema, value: unknown, what: string, joint = ' '): z.output<Schema> {
   return parseShape(schema, value, ({ where, what: fault }) => {
     const name = where === '' ? '' : joint + where;
-    return new OptionError({}, `The mixture's ${what}${name} is not right: it ${fault}.`);
+    return new OptionError({}, `The mixture's ${what}${name} is invalid: it ${fault}.`);
   });
 }
 

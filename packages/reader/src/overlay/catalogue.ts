@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { FileError, isUnreadable, RequestRejectedError, ShardtoolError } from '@shardtool/base';
+import { FileError, isUnreadable, RequestRejectedError, reasonOf, ShardtoolError } from '@shardtool/base';
 import {
   type ColumnType,
   type ColumnValue,
@@ -163,7 +163,7 @@ async function localNames(location: string): Promise<string[]> {
   const folder = path.join(location, OVERLAYS_FOLDER);
   return readdir(folder).catch((cause: NodeJS.ErrnoException) => {
     if (cause.code === 'ENOENT' || cause.code === 'ENOTDIR') return [];
-    throw new FileError({ path: folder }, `${folder} cannot be listed (${cause.message}).`, { cause });
+    throw new FileError({ path: folder }, `${folder} cannot be listed: ${reasonOf(cause)}.`, { cause });
   });
 }
 

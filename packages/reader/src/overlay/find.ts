@@ -43,7 +43,9 @@ async function readOverlay(file: string, storage: StorageOptions | undefined): P
     if (!(cause instanceof FileNotFoundError)) throw cause;
     throw new OverlayError(
       { path: shown },
-      `There is no overlay ${shown}: "shardtool overlay ls" names those of a dataset.`,
+      shown.endsWith('/split.jsonl')
+        ? `The dataset has no splits: there is no ${shown}. Create them with "shardtool split", or name another overlay with "overlay" (--overlay).`
+        : `There is no overlay ${shown}. "shardtool overlay ls" lists the overlays of a dataset.`,
       { cause },
     );
   });

@@ -1,6 +1,14 @@
 import { mkdir, rename } from 'node:fs/promises';
 import path from 'node:path';
-import { FileError, FileExistsError, flushFolder, makeFolder, remedyOf, writeAtomically } from '@shardtool/base';
+import {
+  FileError,
+  FileExistsError,
+  flushFolder,
+  makeFolder,
+  reasonOf,
+  remedyOf,
+  writeAtomically,
+} from '@shardtool/base';
 import { encodeOverlay, type OverlayEntry, OverlayError, type OverlayHeader } from '@shardtool/format';
 import {
   isRemote,
@@ -87,6 +95,6 @@ function withoutFolder(file: string, cause: NodeJS.ErrnoException): FileError {
   const message =
     cause.code === 'ENOTDIR'
       ? `${file} cannot be written: overlays lie in a folder beside shards, and ${place} is a file; put it into a folder of its own, and name that.`
-      : `${file} cannot be written (${cause.message}); ${remedyOf(cause)}.`;
+      : `${file} cannot be written: ${reasonOf(cause)}; ${remedyOf(cause)}.`;
   return new FileError({ path: file }, message, { cause });
 }

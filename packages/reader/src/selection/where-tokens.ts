@@ -10,7 +10,7 @@ export class WhereError extends OptionError {
 
   /** `option` is where the expression was given. */
   constructor(text: string, at: number, message: string, option = 'where') {
-    super({}, `${option}: ${message} at column ${at + 1} of "${text}".`);
+    super({}, `${option}: ${message} at position ${at + 1} of "${text}".`);
     this.column = at + 1;
     this.#place = [text, at, message];
   }

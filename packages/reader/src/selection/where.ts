@@ -148,7 +148,7 @@ function columnHint(name: string, { index }: Scope): string {
     );
   }
   if (name.startsWith(INSPECT_PREFIX)) {
-    return ' ("shardtool inspect PLACE" makes those that begin so, where the images have not changed since)';
+    return ' ("shardtool inspect DATASET" makes the columns that begin with "inspect.")';
   }
   const names = [...COLUMNS.keys(), ...index.columns.keys()];
   const near = didYouMean(name, names).replace(/^; /, '');
@@ -194,13 +194,19 @@ function columnOf(name: string, scope: Scope): Bound | undefined {
 function checkTypes(left: ValueType, right: ValueType, blamed: Operand, scope: Scope): void {
   if (left === right || left === 'null' || right === 'null') return;
   const what = blamed.kind === 'column' ? `column "${blamed.name}"` : JSON.stringify(blamed.value);
-  throw new WhereError(scope.text, blamed.at, `a ${left} is compared with a ${right} (${what})`);
+  const isClass = blamed.kind === 'literal' && scope.classNames.includes(String(blamed.value));
+  const hint = isClass ? `; the name of a class is in the column "class"` : '';
+  throw new WhereError(scope.text, blamed.at, `a ${left} is compared with a ${right} (${what})${hint}`);
 }
 
 function checkClassName(column: Operand, literal: Operand, { text, classNames }: Scope): void {
   if (column.kind !== 'column' || column.name !== 'class' || literal.kind !== 'literal') return;
   if (literal.value === null || classNames.includes(String(literal.value))) return;
-  throw new WhereError(text, literal.at, `there is no class ${JSON.stringify(literal.value)}`);
+  throw new WhereError(
+    text,
+    literal.at,
+    `there is no class ${JSON.stringify(literal.value)}${didYouMean(String(literal.value), classNames)}`,
+  );
 }
 
 function typeOf(value: ColumnValue): ValueType {

@@ -15,7 +15,7 @@ test('a location of the hub has a repository, a revision and a folder', () => {
 test('what is none is refused with how it is written', () => {
   for (const wrong of ['hf://me/cats', 'hf://datasets/cats', 'hf://spaces/me/cats', 'hf://datasets/me/..@x/y z?q']) {
     if (wrong.includes('..')) expect(hubPlace(wrong, {}).repo).toBe('me/..');
-    else expect(() => hubPlace(wrong, {})).toThrow(/it is hf:\/\/datasets\/user\/name/);
+    else expect(() => hubPlace(wrong, {})).toThrow(/Write hf:\/\/datasets\/user\/name/);
   }
-  expect(() => hubPlace('hf://datasets/me/cats', { HF_ENDPOINT: 'hub.test' })).toThrow(/HF_ENDPOINT is not right/);
+  expect(() => hubPlace('hf://datasets/me/cats', { HF_ENDPOINT: 'hub.test' })).toThrow(/HF_ENDPOINT is invalid/);
 });

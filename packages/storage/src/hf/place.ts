@@ -24,12 +24,12 @@ export function hubPlace(location: string, env: NodeJS.ProcessEnv): HubPlace {
   if (repo === undefined) {
     throw new OptionError(
       { path: location },
-      `${location} names no dataset of the hub: it is hf://datasets/user/name, with @revision where it is not main.`,
+      `${location} is not a dataset of the Hub. Write hf://datasets/user/name, or hf://datasets/user/name@revision.`,
     );
   }
   const endpoint = env.HF_ENDPOINT || HUB;
   if (!/^https?:\/\/[^/]/.test(endpoint)) {
-    throw new OptionError({}, 'HF_ENDPOINT is not right: it is a URL that begins with https:// or http://.');
+    throw new OptionError({}, 'HF_ENDPOINT is invalid: it must be a URL that begins with https:// or http://.');
   }
   const prefix = path.replace(/\/+$/, '');
   return {

@@ -28,7 +28,7 @@ export function bucketPlace(location: string, options: StorageOptions, env: Node
   const given = options.endpointUrl ?? (scheme === 'gs' ? undefined : env.AWS_ENDPOINT_URL_S3 || env.AWS_ENDPOINT_URL);
   const endpoint = given ?? (scheme === 'gs' ? GOOGLE : null);
   if (endpoint !== null && !/^https?:\/\/[^/]/.test(endpoint)) {
-    throw new OptionError({}, 'The endpoint of S3 is not right: it is a URL that begins with https:// or http://.');
+    throw new OptionError({}, 'The endpoint of S3 is invalid: it must be a URL that begins with https:// or http://.');
   }
   return {
     scheme,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { open, stat } from 'node:fs/promises';
-import { FileChangedError, FileError, FileExistsError, FileNotFoundError, inLanes } from '@shardtool/base';
+import { FileChangedError, FileError, FileExistsError, FileNotFoundError, inLanes, reasonOf } from '@shardtool/base';
 import { type Answer, exchange, type HttpRequest } from '../http/exchange.js';
 import { Hedging } from '../http/hedge.js';
 import { openRemote, type RemoteFile, throwRefused } from '../http/http-source.js';
@@ -287,7 +287,7 @@ async function sizeOf(file: string): Promise<number> {
   try {
     return (await stat(file)).size;
   } catch (cause) {
-    throw new FileError({ path: file }, `${file} cannot be read (${(cause as Error).message}).`, { cause });
+    throw new FileError({ path: file }, `${file} cannot be read: ${reasonOf(cause)}.`, { cause });
   }
 }
 

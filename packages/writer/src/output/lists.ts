@@ -1,6 +1,6 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { AtomicFile, FileError } from '@shardtool/base';
+import { AtomicFile, FileError, reasonOf } from '@shardtool/base';
 import { MANIFEST_FILE, PACK_NOTE_FILE, type WrittenLayoutName } from '@shardtool/format';
 import { readNote, writeNote } from './pack-note.js';
 import { QUARANTINE_FILE } from './quarantine.js';
@@ -43,7 +43,7 @@ export async function writeListFile(
     rmSync(path, { force: true });
   } catch (cause) {
     await file?.abandon();
-    throw new FileError({ path }, `${path} cannot be written (${(cause as Error).message}).`, { cause });
+    throw new FileError({ path }, `${path} cannot be written: ${reasonOf(cause)}.`, { cause });
   }
 }
 

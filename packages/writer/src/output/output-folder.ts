@@ -6,6 +6,7 @@ import {
   makeFolder,
   OptionError,
   parseTemporaryName,
+  reasonOf,
   remedyOf,
   removeTemporaries,
 } from '@shardtool/base';
@@ -100,7 +101,7 @@ export class OutputFolder {
       return folder;
     } catch (cause) {
       if (!(cause instanceof Error && 'syscall' in cause)) throw cause;
-      const message = `The output folder ${path} cannot be written to (${cause.message}); ${remedyOf(cause)}.`;
+      const message = `The output folder ${path} cannot be written to: ${reasonOf(cause)}; ${remedyOf(cause)}.`;
       throw new FileError({ path }, message, { cause });
     }
   }

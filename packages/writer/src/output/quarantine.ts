@@ -25,7 +25,7 @@ export function checkBadShare(
   const limit = `${Number((maxBad * 100).toFixed(4))} %`;
   throw new TooManyBadError(
     { path: quarantined[0]!.path },
-    `${formatBad(quarantined.length, samples)} bad, more than ${limit} (--max-bad), and quarantine.jsonl lists ${listed}. The first: ${quarantined[0]!.reason}`,
+    `${formatBad(quarantined.length, samples)} bad, more than ${limit} (--max-bad), and quarantine.jsonl lists ${listed}. To accept them, raise --max-bad. The first: ${quarantined[0]!.reason}`,
   );
 }
 

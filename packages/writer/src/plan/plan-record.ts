@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
-import { crc32, FileError } from '@shardtool/base';
+import { crc32, FileError, reasonOf } from '@shardtool/base';
 import type { ManifestColumn } from '@shardtool/format';
 import { PlanRecordError } from '../errors.js';
 import { decodeShardPlan, encodeShardPlan, type ShardPlan } from './shard-plan.js';
@@ -145,7 +145,7 @@ export function writePlanRecord(path: string, facts: PlanFacts, shards: Iterable
       closeSync(fd);
     }
   } catch (cause) {
-    throw new FileError({ path }, `${path} cannot be written (${(cause as Error).message}).`, { cause });
+    throw new FileError({ path }, `${path} cannot be written: ${reasonOf(cause)}.`, { cause });
   }
 }
 

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { crc32Hex, FileError, isLostOnDisk, ShardIndexError, ShardtoolError } from '@shardtool/base';
+import { crc32Hex, FileError, isLostOnDisk, reasonOf, ShardIndexError, ShardtoolError } from '@shardtool/base';
 import {
   asSalvaged,
   decodeShardIndex,
@@ -57,7 +57,7 @@ export async function readWhatIsLeft(path: string): Promise<SalvagedIndex> {
   } catch (cause) {
     // After a disk error the index is lost; without permission to read it, it is not.
     if (['ENOENT', 'EIO'].includes((cause as NodeJS.ErrnoException).code ?? '')) return NOTHING;
-    throw new FileError({ path }, `${path} cannot be read (${(cause as Error).message}).`, { cause });
+    throw new FileError({ path }, `${path} cannot be read: ${reasonOf(cause)}.`, { cause });
   }
   try {
     const index = decodeShardIndex(bytes, path);

@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync } from 'node:fs';
-import { crc32, FileError } from '@shardtool/base';
+import { crc32, FileError, reasonOf } from '@shardtool/base';
 import { HELD_BYTES } from '../shard/large-sample.js';
 import { fieldOf, type NewField } from '../shard/put-sample.js';
 import { PIECE_BYTES } from '../source/ahead/file-access.js';
@@ -92,7 +92,7 @@ class Stretch implements Payload {
       }
     } catch (cause) {
       if (!(cause instanceof Error && 'syscall' in cause)) throw cause;
-      throw new FileError({ path: this.#path }, `${this.#path} cannot be read (${cause.message}).`, { cause });
+      throw new FileError({ path: this.#path }, `${this.#path} cannot be read: ${reasonOf(cause)}.`, { cause });
     } finally {
       if (fd !== undefined) closeSync(fd);
     }

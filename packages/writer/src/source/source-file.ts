@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from 'node:fs';
-import { FileError } from '@shardtool/base';
+import { FileError, reasonOf } from '@shardtool/base';
 import { BadFileError } from '../errors.js';
 import { type FileTable, pathAt } from './file-table.js';
 
@@ -51,7 +51,7 @@ export function isSystemLimit(error: unknown): boolean {
 
 /** Converts a system error to an error of the file, unless it is a limit of the system. */
 export function unreadableFile(path: string, cause: Error): BadFile | FileError {
-  const message = `${path} cannot be read (${cause.message}).`;
+  const message = `${path} cannot be read: ${reasonOf(cause)}.`;
   return isSystemLimit(cause) ? new FileError({ path }, message, { cause }) : new BadFile(message, { cause });
 }
 

@@ -81,7 +81,7 @@ function gridOf(given: unknown): Grid {
   const match = /^(\d{1,3})x(\d{1,3})$/.exec(String(given));
   const [columns, rows] = match === null ? [0, 0] : [Number(match[1]), Number(match[2])];
   if (columns > 0 && rows > 0) return { columns, rows };
-  throw new UsageError(`--grid takes columns x rows, as 8x8, and not "${given}".`);
+  throw new UsageError(`--grid takes columns x rows, such as 8x8, and not "${given}".`);
 }
 
 /** Where the picture goes. Throws {@link UsageError} for a kind that is not written, and where there is no such folder. */

@@ -43,7 +43,8 @@ export const splitCommand = command({
   ],
   handler: async ({ dataset: location, val, test, by, group, name, parent, json }) => {
     const given = Object.entries({ val, test }).filter((entry): entry is [string, number] => entry[1] !== undefined);
-    if (given.length === 0) throw new UsageError('split takes --val or --test, as --val 0.1.');
+    if (given.length === 0)
+      throw new UsageError('Missing option: --val or --test. Give the share of a split, such as --val 0.1.');
     const { splitDataset } = await import('@shardtool/reader');
     const report = await splitDataset(location, {
       shares: new Map(given),

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { FileError } from '@shardtool/base';
+import { FileError, reasonOf } from '@shardtool/base';
 import type { Source } from '../../source.js';
 import { partAt } from '../part-at.js';
 
@@ -98,7 +98,7 @@ export class FilesSource implements Source {
 }
 
 function unreadable(path: string, cause: unknown): FileError {
-  return new FileError({ path }, `${path} cannot be read (${(cause as Error).message}).`, { cause });
+  return new FileError({ path }, `${path} cannot be read: ${reasonOf(cause)}.`, { cause });
 }
 
 function changed(path: string): FileError {

@@ -1,6 +1,6 @@
 import { readdir, readlink, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { DuplicateKeyError, FileError } from '@shardtool/base';
+import { DuplicateKeyError, FileError, reasonOf } from '@shardtool/base';
 import { isImageExtension, isImageField } from '../../image/kinds.js';
 import { packedName } from '../../sample/sample-name.js';
 
@@ -94,7 +94,7 @@ function twice(key: string, folder: string, [one, other]: readonly Member[]): Du
 async function namesIn(root: string, folder: string, seen: Set<string>): Promise<string[]> {
   const place = path.join(root, folder);
   const entries = await readdir(place, { withFileTypes: true }).catch((cause: Error) => {
-    throw new FileError({ path: place }, `The folder ${place} cannot be read (${cause.message}).`, { cause });
+    throw new FileError({ path: place }, `The folder ${place} cannot be read: ${reasonOf(cause)}.`, { cause });
   });
   const names: string[] = [];
   for (const entry of entries) {

@@ -6,6 +6,7 @@ import {
   FileChangedError,
   FileError,
   LruCache,
+  reasonOf,
   recordError,
   ShardtoolError,
   UnsupportedShardError,
@@ -85,7 +86,7 @@ function trying<T>(shard: string, action: () => T): T {
   try {
     return action();
   } catch (cause) {
-    throw new FileError({ path: shard }, `${shard} cannot be opened (${(cause as Error).message}).`, { cause });
+    throw new FileError({ path: shard }, `${shard} cannot be opened: ${reasonOf(cause)}.`, { cause });
   }
 }
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { FileError, LabelsError } from '@shardtool/base';
+import { FileError, LabelsError, reasonOf } from '@shardtool/base';
 import {
   type ColumnValue,
   type LabelTable,
@@ -92,7 +92,7 @@ async function readTable(
     const location = path.join(root, folder, name);
     const text = await readFile(location, 'utf8').catch((cause: NodeJS.ErrnoException) => {
       if (cause.code === 'ENOENT') return null;
-      throw new FileError({ path: location }, `${location} cannot be read (${cause.message}).`, { cause });
+      throw new FileError({ path: location }, `${location} cannot be read: ${reasonOf(cause)}.`, { cause });
     });
     if (text !== null) return { ...readLabelTable(location, text.replace(/^\ufeff/, ''), [FILE_NAME]), location };
   }

@@ -82,7 +82,7 @@ export function planDevice(options: DeviceLoaderOptions): { plan: DevicePlan; ho
 function checkDevice(device: string | DeviceOptions): z.output<typeof schema> {
   return parseShape(schema, typeof device === 'string' ? { name: device } : device, ({ where, what }) => {
     const at = where === '' ? '' : `.${where}`;
-    return new OptionError({}, `The loader's option device${at} is not right: it ${what}.`);
+    return new OptionError({}, `The loader's option device${at} is invalid: it ${what}.`);
   });
 }
 

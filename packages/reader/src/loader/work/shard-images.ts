@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync } from 'node:fs';
-import { FileError, LruCache, SampleDecodeError } from '@shardtool/base';
+import { FileError, LruCache, reasonOf, SampleDecodeError } from '@shardtool/base';
 import type { StoredImage } from '../../codec/npy.js';
 import type { Job } from '../ring/job.js';
 
@@ -53,10 +53,13 @@ export class ShardImages implements StoredImage {
       return readSync(this.#file, target, at, bytes, position);
     } catch (cause) {
       const path = this.#paths[this.#shard]!;
-      const reason = (cause as Error).message;
-      throw new FileError({ path, offset: position }, `${path} cannot be read at byte ${position} (${reason}).`, {
-        cause,
-      });
+      throw new FileError(
+        { path, offset: position },
+        `${path} cannot be read at byte ${position}: ${reasonOf(cause)}.`,
+        {
+          cause,
+        },
+      );
     }
   }
 
@@ -69,7 +72,7 @@ export class ShardImages implements StoredImage {
       this.#files.set(shard, file);
       return file;
     } catch (cause) {
-      throw new FileError({ path }, `${path} cannot be opened (${(cause as Error).message}).`, { cause });
+      throw new FileError({ path }, `${path} cannot be opened: ${reasonOf(cause)}.`, { cause });
     }
   }
 }

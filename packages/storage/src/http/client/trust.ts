@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import { FileError } from '@shardtool/base';
+import { FileError, reasonOf } from '@shardtool/base';
 
 let trust: SecureContext | undefined;
 
@@ -21,7 +21,7 @@ function readTrust(): SecureContext {
     const more = extra && existsSync(extra) ? [readFileSync(extra)] : [];
     return createSecureContext({ ca: [readFileSync(bundle), ...more] });
   } catch (cause) {
-    const message = `${bundle}, which AWS_CA_BUNDLE names, cannot be read (${(cause as Error).message}).`;
+    const message = `${bundle}, which AWS_CA_BUNDLE names, cannot be read: ${reasonOf(cause)}.`;
     throw new FileError({ path: bundle }, message, { cause });
   }
 }

@@ -64,7 +64,7 @@ test('a file that was changed or deleted since it was measured is bad when its t
   const ahead = new FilesAhead(root, table, flight, FOLDER_FILES, true);
   for (const file of [0, 1, 2])
     await expect(contentOf(ahead, file, 12)).rejects.toThrow('has changed since the pack began');
-  await expect(contentOf(ahead, 3, 12)).rejects.toThrow('cannot be read (ENOENT');
+  await expect(contentOf(ahead, 3, 12)).rejects.toThrow('cannot be read: no such file or folder');
   expect(await contentOf(ahead, 4, 12)).toBe('twelve bytes');
 });
 

@@ -1,5 +1,6 @@
 import { type Dirent, readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { reasonOf } from '@shardtool/base';
 import { FileNameError, LinkLoopError, SourceError } from '../../errors.js';
 import { ATONCE, type FolderAccess } from './folder-access.js';
 import { linkTarget } from './mount.js';
@@ -211,8 +212,8 @@ function unreadable(path: string, cause: Error): SourceError {
   const target = linkTarget(path);
   const message =
     target === null
-      ? `The folder ${path} cannot be read (${cause.message}).`
-      : `The link ${path} leads to ${target}, which cannot be read (${cause.message}); mount its target, remove the link, or exclude it with "exclude" (--exclude).`;
+      ? `The folder ${path} cannot be read: ${reasonOf(cause)}.`
+      : `The link ${path} leads to ${target}, which cannot be read: ${reasonOf(cause)}; mount its target, remove the link, or exclude it with "exclude" (--exclude).`;
   return new SourceError({ path }, message, { cause });
 }
 

@@ -160,7 +160,7 @@ test('a dangling link without an extension is an error that names its target, un
   touch('a/1.jpg');
   symlinkSync('/nowhere/photos', join(root, 'b'));
   await expect(scan()).rejects.toBeInstanceOf(SourceError);
-  const message = `The link ${join(root, 'b')} leads to /nowhere/photos, which cannot be read (ENOENT`;
+  const message = `The link ${join(root, 'b')} leads to /nowhere/photos, which cannot be read: no such file or folder`;
   for (const include of ['**', '**/*.jpg']) await expect(scan({ include: [include] })).rejects.toThrow(message);
   for (const options of [{ exclude: ['b'] }, { exclude: ['b/**'] }, { include: ['a/*.jpg'] }]) {
     expect((await scan(options)).paths).toEqual(['a/1.jpg']);

@@ -106,7 +106,7 @@ test('errors in a labels file name the line', async () => {
     await expect(labels(text)).rejects.toThrow(LabelsError);
   };
   await fault('file,class\na.jpg,cat\n', 1, 'none of the name "path"');
-  await fault('path,class\na.jpg\n', 2, '1 cells');
+  await fault('path,class\na.jpg\n', 2, '1 for 2 columns');
   await fault('path,class\na.jpg,"cat\n', 2, 'quote');
   await fault('path,class\n,cat\n', 2, 'no path');
   await fault('path,path\na,b\n', 1, 'twice');

@@ -1,6 +1,6 @@
 import { readFile, readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import { countOf, FileNotFoundError, LabelsError } from '@shardtool/base';
+import { countOf, FileNotFoundError, LabelsError, reasonOf } from '@shardtool/base';
 import { isImageExtension } from '@shardtool/format';
 import { isRemote, readWhole, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { SourceError } from '../../errors.js';
@@ -164,7 +164,7 @@ function readerOf(root: string, flight: InFlight | null, storage: StorageOptions
   const failed = (path: string, error: NodeJS.ErrnoException): null => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
     if (error.code === undefined) throw error;
-    throw new SourceError({ path }, `The label file ${path} cannot be read (${error.message}).`, { cause: error });
+    throw new SourceError({ path }, `The label file ${path} cannot be read: ${reasonOf(error)}.`, { cause: error });
   };
   if (flight === null) {
     return (path) => {
