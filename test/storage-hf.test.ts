@@ -141,7 +141,7 @@ test('what is not there, or no hub, is one sentence', async () => {
   await expect(openDataset('hf://datasets/me/cats@v9/train')).rejects.toThrow(
     /the hub has no dataset me\/cats with the revision v9/,
   );
-  await expect(openDataset('hf://me/cats')).rejects.toThrow(/it is hf:\/\/datasets\/user\/name/);
+  await expect(openDataset('hf://me/cats')).rejects.toThrow(/Write hf:\/\/datasets\/user\/name/);
   const storage = await openStorage('hf://datasets/me/cats');
   await expect(storage.put('x', new Uint8Array(1))).rejects.toThrow(/cannot be written/);
   const place = process.env.HF_ENDPOINT;

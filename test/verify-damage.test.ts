@@ -177,7 +177,9 @@ test('a missing shard, a missing index and a damaged index are a line each, with
   expect(noShard).toEqual({ shard: '000000.tar', reason: expect.stringMatching(/000000\.tar cannot be opened/) });
   expect(noIndex).toEqual({
     shard: '000001.tar',
-    reason: expect.stringMatching(/000001\.parquet cannot be opened .* \(The shard itself is unchanged\.\)$/),
+    reason: expect.stringMatching(
+      /000001\.parquet cannot be opened: no such file or folder\. \(The shard itself is unchanged\.\)$/,
+    ),
   });
 
   const other = copyOf('tar');

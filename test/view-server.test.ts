@@ -556,7 +556,9 @@ test('a port that is taken, and a place without a dataset, are said in a sentenc
   const taken = await shardtool('view', photos, '--port', String(port));
   expect([taken.code, taken.stderr]).toEqual([
     1,
-    expect.stringMatching(/Port \d+ of 127\.0\.0\.1 cannot be used .* give another with --port\.\n$/),
+    expect.stringMatching(
+      /Port \d+ of 127\.0\.0\.1 cannot be used: another process uses it; give another with --port\.\n$/,
+    ),
   ]);
   expect((await shardtool('view', path.join(photos, 'nowhere'))).code).toBe(2);
 });

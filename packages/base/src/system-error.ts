@@ -26,6 +26,8 @@ const REASONS: Readonly<Record<string, string>> = {
   ENFILE: 'too many open files on this machine',
   ENOSPC: 'no space left on the disk',
   EDQUOT: 'the disk quota is used up',
+  EFBIG: 'the system allows no larger files ("ulimit -f")',
+  EADDRINUSE: 'another process uses it',
   EEXIST: 'it exists already',
   ELOOP: 'its symbolic links form a loop',
   ENAMETOOLONG: 'the name is too long for the file system',

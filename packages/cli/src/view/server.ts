@@ -88,7 +88,7 @@ export async function startServer(dataset: Dataset, options: ViewOptions): Promi
 }
 
 function portError(port: number, cause: Error): FileError {
-  return new FileError({}, `Port ${port} of 127.0.0.1 cannot be used: ${reasonOf(cause)}: give another with --port.`, {
+  return new FileError({}, `Port ${port} of 127.0.0.1 cannot be used: ${reasonOf(cause)}; give another with --port.`, {
     cause,
   });
 }
