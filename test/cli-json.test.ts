@@ -42,6 +42,7 @@ const SUCCESSES: Readonly<Record<string, readonly string[]>> = {
   'overlay rm': [at('packed'), 'fewer'],
   plan: [shards],
   bench: [at('packed'), '--transform', 'raw', '--batch-size', '2'],
+  transforms: [],
   unpack: [at('packed'), at('files')],
   'cache ls': [emptyFolder()],
   'cache clear': [emptyFolder()],

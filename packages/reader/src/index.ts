@@ -117,5 +117,6 @@ export { compileWhere, type RowPredicate, type Where } from './selection/where.j
 export { WhereError } from './selection/where-tokens.js';
 export type { GivenAnnotations } from './transform/annotations.js';
 export type { MixInput } from './transform/mix.js';
-export { outputOf, type PresetName, type StepInput, type TransformInput } from './transform/transform.js';
+export { namedSteps, PRESET_NAMES, PRESETS, type Preset, type PresetName } from './transform/presets.js';
+export { outputOf, type StepInput, type TransformInput } from './transform/transform.js';
 export type { ViewInput, ViewsInput } from './views/options.js';

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from .steps import Step
 
-#: A preset (``"train224"``, ``"eval224"``), ``"raw"``, or a list of steps: ``[{"name": "resize", "size": 256}, ...]``.
+#: A preset (``"train224"``, ``"timm/resnet50-a1"``), a JSON file with a list of steps, ``"raw"``, or a list of steps:
+#: ``[{"name": "resize", "size": 256}, ...]``.
 if TYPE_CHECKING:
     Transform = Union[str, Sequence[Union[Step, Mapping[str, Any]]]]
 else:

@@ -43,7 +43,7 @@ export function ModelView({ query, at, model, onModel }: ModelViewProps) {
   return (
     <div class="model">
       <div class="model-steps">
-        <label for="transform">Transform: train224, eval224, or a list of steps</label>
+        <label for="transform">Transform: a name such as train224, or a list of steps</label>
         <textarea
           id="transform"
           rows={12}

@@ -8,6 +8,7 @@ import { lsCommand } from './look/ls.js';
 import { planCommand } from './look/plan.js';
 import { previewCommand } from './look/preview.js';
 import { statsCommand } from './look/stats.js';
+import { transformsCommand } from './look/transforms.js';
 import { viewCommand } from './look/view.js';
 import { commitCommand } from './shards/commit.js';
 import { convertCommand } from './shards/convert.js';
@@ -31,7 +32,7 @@ export const COMMANDS_BY_GROUP: Readonly<Record<(typeof COMMAND_GROUPS)[number],
   Look: [lsCommand, logCommand, statsCommand, inspectCommand, viewCommand, previewCommand, catCommand],
   Check: [verifyCommand],
   Change: [splitCommand, subsetCommand, relabelCommand, overlayCommand, eraseCommand, restoreCommand, gcCommand],
-  Train: [planCommand, benchCommand],
+  Train: [planCommand, benchCommand, transformsCommand],
   Other: [unpackCommand, cacheCommand, completionCommand],
 };
 

@@ -12,7 +12,7 @@ export const TRANSFORM_FLAG = {
   placeholder: 'TRANSFORM',
   isCommon: true,
   defaultDescription: 'train224; with --aspect-buckets none',
-  describe: 'train224, eval224, or a JSON file with a list of steps (docs/transforms.md)',
+  describe: 'A preset ("shardtool transforms" lists them), or a JSON file with a list of steps (docs/transforms.md)',
 } as const satisfies FlagSpec;
 
 /** `--annotations` of preview. */
@@ -39,13 +39,15 @@ export async function readAnnotationsFlag(given: string | undefined): Promise<An
 export async function readTransform(given: string | undefined, buckets?: unknown): Promise<TransformInput> {
   // Buckets say what the size is.
   if (given === undefined) return buckets === undefined ? 'train224' : [];
-  if (given === 'train224' || given === 'eval224') return given;
+  const { PRESET_NAMES } = await import('@shardtool/reader');
+  const preset = PRESET_NAMES.find((name) => name === given);
+  if (preset !== undefined) return preset;
   let text: string;
   try {
     text = await readFile(given, 'utf8');
   } catch (cause) {
     throw new UsageError(
-      `Unknown transform "${given}" for --transform. Choose train224, eval224 or a JSON file; ${given} cannot be read as a file: ${reasonOf(cause)}.`,
+      `Unknown transform "${given}" for --transform. Choose a JSON file or one of ${PRESET_NAMES.join(', ')}; ${given} cannot be read as a file: ${reasonOf(cause)}.`,
     );
   }
   try {

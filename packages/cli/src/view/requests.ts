@@ -38,6 +38,10 @@ export function nameOf(body: unknown): string {
 export function modelOf(parameters: URLSearchParams): ModelRequest {
   const given = parameters.get('transform') ?? 'train224';
   const transform = /^\s*\[/.test(given) ? jsonOf('transform', given) : given.trim();
+  // A page reads no files of this machine.
+  if (typeof transform === 'string' && transform.endsWith('.json')) {
+    throw new OptionError({}, 'The page takes the name of a transform or a list of steps, not a file.');
+  }
   return {
     transform: transform as TransformInput,
     seed: wholeNumber(parameters, 'seed', 0),

@@ -34,10 +34,10 @@ export const LOADER_OPTIONS = {
     isCommon: true,
     kind: 'own',
     type: "TransformInput | 'raw'",
-    must: "is a list of steps, 'train224', 'eval224' or 'raw'",
+    must: "is a list of steps, a preset such as 'train224', a JSON file or 'raw'",
     python: 'Transform | ForeignTransform',
     shown: 'decode images without resizing',
-    help: 'A preset, a list of steps (docs/transforms.md), or `raw` to keep images encoded',
+    help: 'A preset, a list of steps (docs/transforms.md), a JSON file of steps, or `raw` to keep images encoded',
   },
   schedule: {
     group: 'Images',

@@ -20,8 +20,8 @@ export interface LoaderOptions {
   /** Rows of a batch over all ranks, instead of `batchSize`. */
   readonly globalBatchSize?: number | undefined;
   /**
-   * A preset (`train224`, `eval224`), a list of steps, or `raw`: images stay encoded. Default: images are decoded as
-   * they are, which needs images of one size or `collate: 'list'`.
+   * A preset (`train224`, `timm/resnet50-a1`: see docs/recipes.md), a list of steps, a JSON file with one, or `raw`: images stay
+   * encoded. Default: images are decoded as they are, which needs images of one size or `collate: 'list'`.
    */
   readonly transform?: TransformInput | 'raw' | undefined;
   /**

@@ -134,7 +134,7 @@ test.each([
     ],
     /Step 2 .*toDtype, cannot come after normalize/,
   ],
-  ['train22', /"train22".*train224 or eval224/],
+  ['train22', /"train22"; did you mean "train224"\? Pass .* or one of train224, eval224/],
   [{ name: 'resize' }, /list of steps/],
 ])('%j is refused with a sentence that names the step', (list, message) => {
   expect(() => compileJson(list)).toThrow(message);

@@ -2,24 +2,16 @@ import { OptionError } from '@shardtool/base';
 import type { Normalization, PixelLayout } from '../kernels/resize.js';
 import type { Size } from './crops.js';
 import { type ErasingStep, entryOf, everyStep, type PixelStep, parseSteps, type Step } from './parse-steps.js';
+import { namedSteps, type PresetName, type TransformFile } from './presets.js';
 import type { StepInput } from './step-inputs.js';
 import type { Dtype, ValueSettings } from './values.js';
 
 export type { StepInput } from './step-inputs.js';
 
-/** Transforms by name: the usual ones for training and evaluating ResNets. Results are uint8 [height, width, 3]. */
-const PRESETS = {
-  train224: [{ name: 'randomResizedCrop', size: 224 }, { name: 'randomHorizontalFlip' }],
-  eval224: [
-    { name: 'resize', size: 256 },
-    { name: 'centerCrop', size: 224 },
-  ],
-} as const satisfies Record<string, readonly StepInput[]>;
+export type { PresetName } from './presets.js';
 
-export type PresetName = keyof typeof PRESETS;
-
-/** The name of a preset, or a list of steps in the order in which they are applied. */
-export type TransformInput = PresetName | readonly StepInput[];
+/** The name of a preset, a JSON file with a list of steps, or a list of steps in the order in which they are applied. */
+export type TransformInput = PresetName | TransformFile | readonly StepInput[];
 
 /** A checked transform: plain data that can be sent to a worker. */
 export interface CompiledTransform {
@@ -57,7 +49,7 @@ export function compileSteps(
   input: TransformInput,
   { place, shared }: { readonly place: string; readonly shared: readonly PixelStep[] },
 ): CompiledTransform {
-  const steps = parseSteps(typeof input === 'string' ? preset(input) : input, place);
+  const steps = parseSteps(typeof input === 'string' ? namedSteps(input) : input, place);
   const values = steps.findIndex((step) => !isPixelStep(step));
   const pixelSteps = steps.slice(0, values < 0 ? steps.length : values).filter(isPixelStep);
   pixelSteps.forEach((step, i) => {
@@ -106,14 +98,6 @@ export function hasEffects(transform: CompiledTransform): boolean {
 /** Whether bytes are converted to floats after the last pass. The resize kernel itself can only write float32 [3, height, width]. */
 export function becomesFloatsLast({ dtype, pixelLayout }: Pick<CompiledTransform, 'dtype' | 'pixelLayout'>): boolean {
   return dtype !== 'uint8' && pixelLayout === 'uint8-nhwc';
-}
-
-function preset(name: string): readonly StepInput[] {
-  if (Object.hasOwn(PRESETS, name)) return PRESETS[name as PresetName];
-  throw new OptionError(
-    {},
-    `There is no transform "${name}": pass a list of steps, or ${Object.keys(PRESETS).join(' or ')}.`,
-  );
 }
 
 function isPixelStep(step: Step): step is PixelStep {

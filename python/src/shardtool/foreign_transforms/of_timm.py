@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict
+from importlib import import_module
+from typing import Any, Callable, Dict, List
 
-from .pipeline import Pipeline, Untranslatable, plain
-
-#: timm's policy "3a" is the ThreeAugment of DeiT III: three policies of one operation.
-_THREE_AUGMENT = [("Solarize", 5), ("Desaturate", 10), ("GaussianBlurRand", 10)]
+from .pipeline import Pipeline, Step, Untranslatable, plain
 
 
 def translate(kind: str, transform: Any, pipeline: Pipeline) -> bool:
@@ -42,16 +40,90 @@ def _erase(transform: Any, pipeline: Pipeline) -> None:
     pipeline.erase(step, "random" if transform.per_pixel else 0)
 
 
+def _rand_augment(transform: Any, pipeline: Pipeline) -> None:
+    first = transform.ops[0]
+    sections = [f"m{first.magnitude:g}", f"n{transform.num_layers}", f"p{first.prob:g}", *_noise(first, 0)]
+    if first.magnitude_max is not None:
+        sections.append(f"mmax{first.magnitude_max}")
+    # The object has the operations and not the name of their set.
+    for name in ("", "inc1", "tweights", "t3a", "t3aw"):
+        config = "-".join(["rand", *sections, *([name] if name else [])])
+        made = _made("rand_augment_transform", config)
+        if _same_operations([made.ops], [transform.ops]) and _list(made.choice_weights) == _list(
+            transform.choice_weights
+        ):
+            _add_policy(config, first, 0.45, pipeline)
+            return
+    raise Untranslatable("has operations of your own, which no name of timm stands for")
+
+
 def _auto_augment(transform: Any, pipeline: Pipeline) -> None:
-    operations = [(operation.name, operation.magnitude) for policy in transform.policy for operation in policy]
-    is_certain = all(operation.prob == 1 and not operation.magnitude_std for [operation] in _singles(transform.policy))
-    if operations != _THREE_AUGMENT or not is_certain:
-        raise Untranslatable('is a policy that shardtool does not have; it has autoAugment of torchvision and "3a"')
-    pipeline.add({"name": "threeAugment"}, moves_pixels_only=False)
+    first = transform.policy[0][0]
+    for name in ("original", "originalr", "v0", "v0r", "3a"):
+        config = "-".join([name, *_noise(first, 0)])
+        if _same_operations(_made("auto_augment_transform", config).policy, transform.policy):
+            _add_policy(config, first, 0.45, pipeline)
+            return
+    raise Untranslatable("has operations of your own, which no name of timm stands for")
 
 
-def _singles(policy: Any) -> Any:
-    return [sub for sub in policy if len(sub) == 1]
+def _aug_mix(transform: Any, pipeline: Pipeline) -> None:
+    first = transform.ops[0]
+    sections = [f"m{first.magnitude:g}", f"w{transform.width}", *_noise(first, math.inf)]
+    if transform.depth > 0:
+        sections.append(f"d{transform.depth}")
+    if transform.alpha != 1:
+        sections.append(f"a{transform.alpha:g}")
+    if transform.blended:
+        sections.append("b1")
+    config = "-".join(["augmix", *sections])
+    made = _made("augment_and_mix_transform", config)
+    if not _same_operations([made.ops], [transform.ops]):
+        raise Untranslatable("has operations of your own, which no name of timm stands for")
+    _add_policy(config, first, 0.3, pipeline)
+
+
+def _noise(operation: Any, usual: float) -> List[str]:
+    """The section of the noise of magnitudes, unless it is the usual one."""
+    deviation = float(operation.magnitude_std)
+    if deviation == usual:
+        return []
+    return ["mstd101" if math.isinf(deviation) else f"mstd{deviation:g}"]
+
+
+def _made(function: str, config: str) -> Any:
+    """The policy that timm makes of a name, with which one is compared."""
+    return getattr(import_module("timm.data.auto_augment"), function)(config, {"translate_const": 100})
+
+
+def _same_operations(some: Any, others: Any) -> bool:
+    def described(policies: Any) -> Any:
+        return [
+            [(one.name, one.prob, one.magnitude, float(one.magnitude_std), one.magnitude_max) for one in operations]
+            for operations in policies
+        ]
+
+    return bool(described(some) == described(others))
+
+
+def _add_policy(config: str, first: Any, translated: float, pipeline: Pipeline) -> None:
+    """Adds a policy with the interpolation and the fill of its first operation; timm gives all of them the same."""
+    resample = first.kwargs["resample"]
+    step: Step = {"name": "timmAugment", "config": config}
+    step["interpolation"] = (
+        "random" if isinstance(resample, (list, tuple)) else {2: "bilinear", 3: "bicubic"}.get(int(resample))
+    )
+    if step["interpolation"] is None:
+        raise Untranslatable(f"interpolates with {resample!r}; it can be bilinear or bicubic")
+    step["fill"] = pipeline.fill(first.kwargs["fillcolor"])
+    part = first.hparams.get("translate_pct", 0.45)
+    if part != translated:
+        step["translatePct"] = part
+    pipeline.add(step, moves_pixels_only=False)
+
+
+def _list(weights: Any) -> Any:
+    return None if weights is None else list(weights)
 
 
 def _resize_keep_ratio(transform: Any, pipeline: Pipeline) -> None:
@@ -72,15 +144,11 @@ def add_letterbox(resize: Any, crop: Any, pipeline: Pipeline) -> bool:
     return True
 
 
-def _refuse_policy(transform: Any, pipeline: Pipeline) -> None:
-    raise Untranslatable("is a policy of timm that shardtool does not have")
-
-
 _SPECIAL: Dict[str, Callable[[Any, Pipeline], None]] = {
     "RandomResizedCropAndInterpolation": _random_resized_crop,
     "ResizeKeepRatio": _resize_keep_ratio,
     "AutoAugment": _auto_augment,
-    "RandAugment": _refuse_policy,
-    "AugMixAugment": _refuse_policy,
+    "RandAugment": _rand_augment,
+    "AugMixAugment": _aug_mix,
     "RandomErasing": _erase,
 }
