@@ -71,6 +71,7 @@ def eval_pipelines():
                 ]
             ),
         )
+        yield f"{name} reflect", t.Compose([*crop, t.Pad(9, padding_mode="reflect")])
         yield f"{name} jitter", t.Compose([*crop, t.ColorJitter(brightness=(1.3, 1.3)), *floats])
     weights = torchvision.models.ResNet18_Weights.IMAGENET1K_V1
     yield "weights", weights.transforms(crop_size=64, resize_size=72)
@@ -78,6 +79,8 @@ def eval_pipelines():
         yield "timm eval", timm_data.create_transform(64, crop_pct=0.95, interpolation="bicubic")
         yield "timm squash", timm_data.create_transform(64, crop_mode="squash")
         yield "timm border", timm_data.create_transform(64, crop_mode="border", crop_pct=1.0, interpolation="bicubic")
+        yield "timm border 0.9", timm_data.create_transform(64, crop_mode="border", crop_pct=0.9)
+        yield "timm not square", timm_data.create_transform((3, 64, 48))
         yield "timm no_aug", timm_data.create_transform(64, is_training=True, no_aug=True)
     if open_clip is not None:
         for mode in ("shortest", "longest", "squash"):
@@ -203,7 +206,6 @@ def test_a_subclass_is_translated_unless_it_has_code_of_its_own():
 REFUSED = {
     "a function": (lambda image: image, "is a Python function"),
     "Lambda": (v1.Lambda(lambda image: image.convert("RGB")), "If it only converts images to RGB, remove it"),
-    "a padding mode": (v1.RandomCrop(8, padding_mode="reflect"), "padding_mode='reflect'"),
     "one channel": (v1.Grayscale(1), "num_output_channels=1"),
     "several images": (v1.FiveCrop(8), "gives several images"),
     "no counterpart": (v1.LinearTransformation(torch.eye(3), torch.zeros(3)), "by a matrix"),

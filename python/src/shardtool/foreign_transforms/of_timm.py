@@ -24,20 +24,21 @@ def _random_resized_crop(transform: Any, pipeline: Pipeline) -> None:
 
 
 def _erase(transform: Any, pipeline: Pipeline) -> None:
-    if transform.rand_color:
-        raise Untranslatable('has mode="rand": use "pixel" or "const"')
-    if (transform.min_count, transform.max_count) != (1, 1):
-        raise Untranslatable("erases several rectangles")
     if transform.num_splits > 1:
         raise Untranslatable("leaves a part of each batch unchanged (num_splits)")
     low, high = transform.log_aspect_ratio
-    step = {
+    step: Step = {
         "name": "RandomErasing",
         "p": transform.probability,
         "scale": [transform.min_area, transform.max_area],
         "ratio": [math.exp(low), math.exp(high)],
     }
-    pipeline.erase(step, "random" if transform.per_pixel else 0)
+    if (transform.min_count, transform.max_count) != (1, 1):
+        step.update(min_count=transform.min_count, max_count=transform.max_count)
+    if transform.rand_color or transform.per_pixel:
+        pipeline.erase_randomly({**step, "mode": "rand" if transform.rand_color else "pixel"})
+    else:
+        pipeline.erase(step, 0)
 
 
 def _rand_augment(transform: Any, pipeline: Pipeline) -> None:
@@ -126,27 +127,8 @@ def _list(weights: Any) -> Any:
     return None if weights is None else list(weights)
 
 
-def _resize_keep_ratio(transform: Any, pipeline: Pipeline) -> None:
-    if transform.random_scale_prob or transform.random_aspect_prob:
-        raise Untranslatable("has a random scale or aspect ratio")
-    raise Untranslatable("is supported only before a CenterCropOrPad of the same size, with longest=1")
-
-
-def add_letterbox(resize: Any, crop: Any, pipeline: Pipeline) -> bool:
-    """Adds a ResizeKeepRatio and the CenterCropOrPad after it as one step. False: the two are something else."""
-    is_plain = resize.longest == 1 and not resize.random_scale_prob and not resize.random_aspect_prob
-    is_padded = getattr(crop, "padding_mode", "constant") == "constant"
-    if not is_plain or not is_padded or plain(resize.size) != plain(crop.size):
-        return False
-    step = {"name": "letterbox", "size": plain(crop.size), "fill": pipeline.fill(crop.fill)}
-    step["interpolation"] = pipeline.resizing(resize.interpolation)
-    pipeline.add(step, moves_pixels_only=False)
-    return True
-
-
 _SPECIAL: Dict[str, Callable[[Any, Pipeline], None]] = {
     "RandomResizedCropAndInterpolation": _random_resized_crop,
-    "ResizeKeepRatio": _resize_keep_ratio,
     "AutoAugment": _auto_augment,
     "RandAugment": _rand_augment,
     "AugMixAugment": _aug_mix,

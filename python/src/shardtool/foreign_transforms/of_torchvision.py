@@ -51,14 +51,20 @@ def _add_same(kind: str, transform: Any, pipeline: Pipeline) -> None:
         step.pop("antialias", None)
         step["interpolation"] = pipeline.resizing(given["interpolation"])
         # Pillow images are always antialiased. Earlier versions have None or "warn", which is False for tensors.
-        if pipeline.is_tensor and given.get("antialias") is not True and not step["interpolation"].startswith("near"):
+        is_nearest = str(step["interpolation"]).startswith("nearest")
+        if pipeline.is_tensor and given.get("antialias") is not True and not is_nearest:
             step["antialias"] = False
     has_border = step.get("fill", 0) not in (0, [0, 0, 0])
     pipeline.add(step, kind in _MOVES_PIXELS and not (has_border and pipeline.is_normalized))
 
 
 def _is_default(name: str, value: Any) -> bool:
-    return value is None or (name, plain(value)) in (("padding_mode", "constant"), ("fill", 0), ("fill", [0.0]))
+    return value is None or (name, plain(value)) in (
+        ("padding_mode", "constant"),
+        ("fill", 0),
+        ("fill", [0.0]),
+        ("clip", True),
+    )
 
 
 def _value(parameter: str, value: Any, pipeline: Pipeline) -> Any:

@@ -97,6 +97,13 @@ class Pipeline:
         self.is_erased = True
         self.values.append({**step, "value": value})
 
+    def erase_randomly(self, step: Step) -> None:
+        """Adds randomErasing that draws normalized values."""
+        if not self.is_float:
+            raise Untranslatable("erases with random values before the conversion to floats")
+        self.is_erased = True
+        self.values.append(step)
+
     def fill(self, fill: Any) -> Any:
         """A fill value as bytes: of a number, or of a number for each channel."""
         scale = 255 if self.is_float and self.is_scaled else 1

@@ -38,16 +38,13 @@ def steps_from(transform: Any) -> List[Step]:
     problems: List[_Problem] = []
     #: Number of parts, from the first, that are translated and leave bytes.
     before = 0
-    at = 0
-    while at < len(parts):
-        taken = 1
+    for at, part in enumerate(parts):
         try:
-            taken = _add(parts, at, pipeline)
+            _add(part, pipeline)
         except Untranslatable as reason:
-            problems.append(_Problem(at, parts[at], str(reason)))
-        at += taken
+            problems.append(_Problem(at, part, str(reason)))
         if not problems and not pipeline.values:
-            before = at
+            before = at + 1
     if problems:
         raise OptionError(_message(problems, before, len(parts)))
     return pipeline.steps()
@@ -94,25 +91,19 @@ def _flat(transform: Any) -> List[Any]:
     return [transform]
 
 
-def _add(parts: List[Any], at: int, pipeline: Pipeline) -> int:
-    """Adds the steps of the transform at this place. The result is the number of transforms that it took."""
-    part = parts[at]
+def _add(part: Any, pipeline: Pipeline) -> None:
+    """Adds the steps of a transform."""
     if isinstance(part, Mapping):
         _add_step(dict(part), pipeline)
-        return 1
+        return
     library, kind = _identity(part)
     if library is None:
         is_function = hasattr(part, "__qualname__")
         raise Untranslatable(
             "is a Python function" if is_function else f"is not of {', '.join(_LIBRARIES[:-1])} or {_LIBRARIES[-1]}"
         )
-    if kind == "ResizeKeepRatio" and at + 1 < len(parts):
-        crop = parts[at + 1]
-        if _identity(crop)[1] == "CenterCropOrPad" and of_timm.add_letterbox(part, crop, pipeline):
-            return 2
     if library == "torchvision" or not of_timm.translate(kind, part, pipeline):
         of_torchvision.translate(kind, part, pipeline, _nested)
-    return 1
 
 
 def _add_step(step: Step, pipeline: Pipeline) -> None:
@@ -128,12 +119,11 @@ def _nested(parts: Sequence[Any], outer: Pipeline) -> List[Step]:
     """The steps of transforms within a container."""
     inner = Pipeline()
     inner.is_tensor, inner.dtype, inner.is_scaled = outer.is_tensor, outer.dtype, outer.is_scaled
-    flat = _flat(list(parts))
-    for at in range(len(flat)):
+    for part in _flat(list(parts)):
         try:
-            _add(flat, at, inner)
+            _add(part, inner)
         except Untranslatable as reason:
-            raise Untranslatable(f"contains {_name(flat[at])}, which {reason}") from None
+            raise Untranslatable(f"contains {_name(part)}, which {reason}") from None
     if inner.values:
         raise Untranslatable(f"contains {inner.values[0]['name']}, which must come after it")
     return inner.pixels
