@@ -35,11 +35,7 @@ function strikesBack(size: number, policy: string): readonly StepInput[] {
 }
 
 function evaluation(resized: number, interpolation: 'bilinear' | 'bicubic', values: readonly StepInput[]): StepInput[] {
-  return [
-    { name: 'resize', size: resized, interpolation },
-    { name: 'centerCrop', size: 224 },
-    ...values,
-  ];
+  return [{ name: 'resize', size: resized, interpolation }, { name: 'centerCrop', size: 224 }, ...values];
 }
 
 const JITTER = { name: 'colorJitter', brightness: 0.8, contrast: 0.8, saturation: 0.8, hue: 0.2 } as const;
@@ -116,7 +112,8 @@ export const PRESETS = {
     ],
   },
   mae: {
-    about: 'Pre-training of masked autoencoders (MAE): a random crop of at least 20 % of the area, bicubic, and a flip.',
+    about:
+      'Pre-training of masked autoencoders (MAE): a random crop of at least 20 % of the area, bicubic, and a flip.',
     steps: [
       { name: 'randomResizedCrop', size: 224, scale: [0.2, 1], interpolation: 'bicubic' },
       { name: 'randomHorizontalFlip' },

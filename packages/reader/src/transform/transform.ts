@@ -8,8 +8,6 @@ import type { Dtype, ValueSettings } from './values.js';
 
 export type { StepInput } from './step-inputs.js';
 
-export type { PresetName } from './presets.js';
-
 /** The name of a preset, a JSON file with a list of steps, or a list of steps in the order in which they are applied. */
 export type TransformInput = PresetName | TransformFile | readonly StepInput[];
 
