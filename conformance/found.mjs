@@ -13,7 +13,7 @@ const ORDERS = [
 /** What shardtool finds in a dataset, in the shape of expected.json. */
 export async function found(dataset) {
   const samples = [];
-  for await (const { number: index, key, cls: label, fields, columns } of dataset.samples()) {
+  for await (const { index, key, label, fields, columns } of dataset.samples()) {
     const payloads = Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1));
     samples.push({
       index,
