@@ -23,6 +23,7 @@ export {
   type Channels,
   type ClassLists,
   type CodecChoice,
+  type ContentBy,
   type ContentOf,
   type CustomStep,
   type CustomSteps,

@@ -39,13 +39,15 @@ type ListBy<Transform, Collate> = Transform extends 'raw'
     : null;
 type EncodedBy<Transform> = Transform extends 'raw' ? readonly Uint8Array[] : null;
 
-interface ContentBy<Transform, Collate> {
+/** Types of the contents of batches, by two options of the loader. */
+export interface ContentBy<Transform, Collate> {
   readonly dtype: DtypeBy<Transform, Collate> & (Dtype | null);
   readonly images: PixelsBy<DtypeBy<Transform, Collate>>;
   readonly shape: ShapeBy<DtypeBy<Transform, Collate>>;
   readonly list: ListBy<Transform, Collate>;
   readonly encoded: EncodedBy<Transform>;
 }
+
 /** Images are the first view. */
 interface ContentOfViews extends BatchContent {
   readonly dtype: Dtype;
