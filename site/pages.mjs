@@ -120,12 +120,12 @@ function layOutForModels(root, folder) {
   mkdirSync(path.join(folder, 'raw'));
   const list = Object.entries(PARTS).flatMap(([part, files]) => [
     `\n## ${part}\n`,
-    ...files.map((file) => `- [${titleOf(file, root)}](raw/${addressOf(file)}.md)`),
+    ...files.map((file) => `- [${titleOf(file, root)}](raw/${addressOf(file)}.txt)`),
   ]);
   const [, summary] = /^\*\*(.+)\*\*$/m.exec(readFileSync(path.join(root, 'README.md'), 'utf8'));
   writeFileSync(path.join(folder, 'llms.txt'), `# shardtool\n\n> ${summary}\n${list.join('\n')}\n`);
   for (const file of Object.values(PARTS).flat())
-    cpSync(path.join(root, file), path.join(folder, 'raw', `${addressOf(file)}.md`));
+    cpSync(path.join(root, file), path.join(folder, 'raw', `${addressOf(file)}.txt`));
 }
 
 /** The menu, as VitePress takes it. */

@@ -150,7 +150,7 @@ test('every page of docs has its place in the menu of the site', () => {
   const pages = readdirSync('docs').filter((file) => file.endsWith('.md'));
   expect(readdirSync(folder)).toEqual(expect.arrayContaining(['index.md', 'python.md', ...pages]));
   const list = readFileSync(path.join(folder, 'public/llms.txt'), 'utf8');
-  const listed = Array.from(list.matchAll(/\]\((raw\/[\w-]+\.md)\)/g), ([, file]) => file!);
+  const listed = Array.from(list.matchAll(/\]\((raw\/[\w-]+\.txt)\)/g), ([, file]) => file!);
   expect(listed.length).toBeGreaterThan(pages.length);
   for (const file of listed) expect(readFileSync(path.join(folder, 'public', file), 'utf8'), file).toMatch(/^# /m);
 });
