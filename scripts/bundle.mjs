@@ -29,7 +29,7 @@ const PACKAGES = {
   format: ['index', 'layouts/hdf5/hdf5-thread'],
   reader: [
     'index',
-    'dataset/open-files',
+    'open/open-files',
     'loader/option-table',
     'inspect/measure-step',
     'bridge/main',

@@ -1,6 +1,12 @@
 import type { OptionGroup } from '@shardtool/base/text';
 import type { ArgumentsCamelCase, InferredOptionTypes, Options } from 'yargs';
-import type { GeneralGiven } from './options/general-flags.js';
+
+/** Values of the options of every command, as its handler receives them. */
+export interface GeneralGiven {
+  readonly json: boolean;
+  readonly logFormat: 'text' | 'json';
+  readonly verbose: boolean;
+}
 
 /** Headings under which `shardtool --help` lists the commands, in this order. */
 export const COMMAND_GROUPS = ['Create', 'Look', 'Check', 'Change', 'Train', 'Other'] as const;

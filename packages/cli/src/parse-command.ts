@@ -1,8 +1,8 @@
 import yargs from 'yargs';
 import type { Command, FlagSpec, FlagTable } from './command.js';
 import { usageOf } from './help/usage.js';
+import { kebab } from './kebab.js';
 import { allFlags } from './options/general-flags.js';
-import { kebab } from './options/option-flags.js';
 import { UsageError } from './terminal/outcome.js';
 
 /** Marks a word after `--`, which is never an option. No word of a command line can begin like this. */

@@ -1,9 +1,33 @@
+import type { WakeSignal } from '@shardtool/base';
 import { nameTable } from '@shardtool/format';
-import type { Batch, DeviceBatch, HostBatches, LoaderState, StreamHandle, Uploads } from '@shardtool/reader';
+import type {
+  Batch,
+  DeviceBatch,
+  DevicePlan,
+  HostBatches,
+  LoaderState,
+  StreamHandle,
+  Uploads,
+} from '@shardtool/reader';
+import type { Converter } from './converter.js';
+import type { Device } from './device.js';
 import { imageArray, maskArray } from './device-array.js';
 import { type DeviceSlot, whenDone } from './device-slot.js';
 import { deviceObjects, objectArrays } from './objects.js';
-import type { Stage } from './stage.js';
+import type { PinnedSlots } from './pinned-slots.js';
+
+/** What an upload uses of its stage. */
+interface UploadStage {
+  readonly plan: DevicePlan;
+  readonly device: Device;
+  readonly stream: bigint;
+  readonly converter: Converter;
+  readonly pinned: PinnedSlots;
+  readonly freeSlots: DeviceSlot[];
+  readonly wakeSignal: WakeSignal;
+  readonly isClosed: boolean;
+  failure: unknown;
+}
 
 /** Addresses of arrays are multiples of this, as those that the driver gives. */
 const ALIGNMENT_BYTES = 256;
@@ -26,7 +50,7 @@ interface Part {
  * copies are done, the device's when the consumer has released it, too.
  */
 export class Upload implements Uploads {
-  readonly #stage: Stage;
+  readonly #stage: UploadStage;
   readonly #host: HostBatches;
   readonly #pumping: Promise<void>;
   readonly #copies = new Set<Promise<void>>();
@@ -36,7 +60,7 @@ export class Upload implements Uploads {
   #isStopped = false;
   #failure: { readonly reason: unknown } | null = null;
 
-  constructor(stage: Stage, host: HostBatches) {
+  constructor(stage: UploadStage, host: HostBatches) {
     this.#stage = stage;
     this.#host = host;
     this.#pumping = this.#pump();

@@ -44,7 +44,6 @@ export {
   sidecarPaths,
   sideFolder,
 } from './dataset/sidecars.js';
-export { canonicalSplit, chooseSplit, shardsOfSplit, splitsOf } from './dataset/split-name.js';
 export {
   hasNoFolder,
   keptVersions,
@@ -76,7 +75,6 @@ export {
   readInspection,
   writeInspection,
 } from './inspection/inspection-file.js';
-export { jsonText, parseJson } from './labels/exact-json.js';
 export { type LabelTable, readLabelTable } from './labels/label-table.js';
 export { readParquetLabels } from './labels/parquet-labels.js';
 export { labelOfColumn } from './layouts/column-names.js';
@@ -86,7 +84,6 @@ export {
   type ChosenColumns,
   type FieldInPieces,
   type FieldPosition,
-  type FieldSize,
   isImageAlone,
   type LinkChoice,
   type OnSkipped,
@@ -104,6 +101,7 @@ export {
 export { LmdbDatabase, lmdb, lmdbImages } from './layouts/lmdb/index.js';
 export { msgpack } from './layouts/msgpack/index.js';
 export { PieceSource, type Pieces } from './layouts/piece-source.js';
+export { planRuns } from './layouts/read-runs.js';
 export {
   entryOf,
   isTableLayout,
@@ -125,6 +123,7 @@ export {
   type WrittenLayoutName,
   writtenLayoutOf,
 } from './layouts/registry.js';
+export { canonicalSplit, chooseSplit, shardsOfSplit, splitsOf } from './layouts/split-name.js';
 export {
   type ColumnContent,
   EXTENSION_COLUMN,
@@ -164,9 +163,11 @@ export {
   type RowPlace,
   type SplitRule,
 } from './overlay/overlay-file.js';
+export { jsonText, parseJson } from './sample/exact-json.js';
 export { fieldPayload } from './sample/field-payload.js';
 export { fieldType } from './sample/field-type.js';
 export { nameTable } from './sample/name-table.js';
+export type { FieldSize } from './sample/sample-check.js';
 export { MAX_SAMPLE_BYTES, SampleCheck, sampleTooLarge } from './sample/sample-check.js';
 export { packedName, readsBack, type SampleName, splitEntryName, whyUnsafe } from './sample/sample-name.js';
 export { type Misfit, parseShape, shownValue } from './shape.js';
@@ -180,7 +181,6 @@ export {
 } from './shard-index/build-index.js';
 export { imageColumn } from './shard-index/image-column.js';
 export { addTo, IndexRows, type SampleRow } from './shard-index/index-rows.js';
-export { planRuns } from './shard-index/read-runs.js';
 export {
   asSalvaged,
   COLUMN_TYPES,

@@ -11,30 +11,19 @@ export { readAnnotations } from './annotations/read.js';
 export type { BatchObjects, BatchPolygons } from './annotations/record.js';
 export { annotationSources, nameOfSource } from './annotations/sources.js';
 export type { BucketCrop, BucketsInput } from './buckets/options.js';
-export { type BucketsPlanOptions, type BucketsReport, planAspectBuckets } from './buckets/report.js';
 export { type Checker, createChecker } from './codec/check.js';
 export { CropIndexMaker } from './codec/crop-index/make.js';
 export { codecReason } from './codec/decode-error.js';
 export { readMask } from './codec/mask.js';
 export type { CodecChoice } from './codec/select.js';
-export { Dataset } from './dataset/dataset.js';
 export { fieldBytes } from './dataset/field-bytes.js';
 export type { FieldValue, JsonValue } from './dataset/field-values.js';
 export type { Bin, DistributionSummary } from './dataset/figures/distribution.js';
 export { type DatasetStats, findDuplicateKeys, getStats } from './dataset/figures/stats.js';
 export type { RepeatedKeys } from './dataset/keys/repeated-keys.js';
-export { type OpenOptions, openDataset, openMixture } from './dataset/open.js';
-export {
-  type DecodedSample,
-  type DecodeRequest,
-  SampleDecoder,
-  type SampleDecoderOptions,
-} from './dataset/sample-decoder.js';
 export type { Sample, SamplesOptions } from './dataset/samples.js';
-export { selectableOf } from './dataset/selectable.js';
 export { DatasetClosedError, ShardLengthError } from './dataset/shard-reads.js';
 export { type GetOptions, SampleNotFoundError, type StoredDataset } from './dataset/stored-dataset.js';
-export { type InspectOptions, inspect } from './inspect/inspect.js';
 export type {
   InspectedSample,
   InspectFinding,
@@ -85,9 +74,17 @@ export type {
   StepContext,
 } from './loader/work/custom-steps.js';
 export type { ClassLists } from './mixture/class-lists.js';
-export type { Mixture } from './mixture/mixture.js';
-export type { MixtureOptions, MixturePart } from './mixture/open-mixture.js';
-export { type MixturePlanOptions, type MixtureReport, planMixtureOf } from './mixture/report.js';
+export { Dataset } from './open/dataset.js';
+export { type InspectOptions, inspect } from './open/inspect.js';
+export type { Mixture } from './open/mixture.js';
+export { type OpenOptions, openDataset, openMixture } from './open/open.js';
+export type { MixtureOptions, MixturePart } from './open/open-mixture.js';
+export {
+  type DecodedSample,
+  type DecodeRequest,
+  SampleDecoder,
+  type SampleDecoderOptions,
+} from './open/sample-decoder.js';
 export type { PlanReport, StorageEpoch, StorageNeeds } from './order/report.js';
 export { StateError } from './order/state.js';
 export {
@@ -110,8 +107,11 @@ export {
 export { type FollowReport, followOverlays } from './overlay/follow.js';
 export { type SplitOptions, type SplitReport, splitDataset } from './overlay/split.js';
 export { type SubsetOptions, type SubsetReport, subsetDataset } from './overlay/subset.js';
-export { type DatasetPlanOptions, planDataset } from './plan-dataset.js';
+export { type BucketsPlanOptions, type BucketsReport, planAspectBuckets } from './plans/plan-buckets.js';
+export { type DatasetPlanOptions, planDataset } from './plans/plan-dataset.js';
+export { type MixturePlanOptions, type MixtureReport, planMixtureOf } from './plans/plan-mixture.js';
 export type { Indices } from './selection/custom-order.js';
+export { selectableOf } from './selection/selectable.js';
 export type { Weights } from './selection/weights.js';
 export { compileWhere, type RowPredicate, type Where } from './selection/where.js';
 export { WhereError } from './selection/where-tokens.js';

@@ -18,13 +18,6 @@ export const GENERAL_FLAGS = {
   help: { type: 'boolean', alias: 'h', group, describe: 'Show help; -h shows a summary' },
 } as const satisfies FlagTable;
 
-/** Values of the options of every command, as its handler receives them. */
-export interface GeneralGiven {
-  readonly json: boolean;
-  readonly logFormat: 'text' | 'json';
-  readonly verbose: boolean;
-}
-
 /** All options of a command: its own, those of storage if it takes a location, and those of every command. */
 export function allFlags({ options, isLocal }: Command): FlagTable {
   return { ...options, ...(isLocal === true ? {} : STORAGE_FLAGS), ...GENERAL_FLAGS };

@@ -1,7 +1,8 @@
 import type { BucketsInput, LoaderOptions } from '@shardtool/reader';
 import { LOADER_OPTIONS, type LoaderOption, type ReadingCommand } from '@shardtool/reader/option-table';
+import { kebab } from '../kebab.js';
 import { UsageError } from '../terminal/outcome.js';
-import { flagsOf, kebab } from './option-flags.js';
+import { flagsOf } from './option-flags.js';
 
 type Table = typeof LOADER_OPTIONS;
 /** The options that a command has as flags. */

@@ -1,5 +1,6 @@
 import type { OptionEntry, OptionValue } from '@shardtool/base';
 import type { FlagSpec } from '../command.js';
+import { kebab } from '../kebab.js';
 import { UsageError } from '../terminal/outcome.js';
 import { share, size, wholeNumber } from './flags.js';
 
@@ -32,10 +33,6 @@ export function flagsOf<Entries>(entries: Entries & Readonly<Record<string, Entr
 /** The flag of a command that has a default of its own. */
 export function withDefault<Given extends FlagSpec, Value>(flag: Given, value: Value) {
   return { ...flag, default: value, defaultDescription: String(value) };
-}
-
-export function kebab(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
 function flagOf(flag: string, entry: OptionEntry): FlagSpec {

@@ -1,6 +1,6 @@
 import { escapeControls } from '@shardtool/base/text';
 import type { CropIndexCounts, PackReport, PartialField } from '@shardtool/writer';
-import { kebab } from '../options/option-flags.js';
+import { kebab } from '../kebab.js';
 import { countOf, formatCount } from './size.js';
 
 /** One line of a report, a count and its text. No line for a count of 0. */

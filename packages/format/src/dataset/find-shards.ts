@@ -22,6 +22,7 @@ import {
   layoutNames,
   layoutOfName,
 } from '../layouts/registry.js';
+import { canonicalSplit, datasetFolderOf } from '../layouts/split-name.js';
 import {
   type FoundDataset,
   foundShard,
@@ -36,7 +37,6 @@ import { MANIFEST_FILE, readManifest } from './manifest.js';
 import { filesOfContent, hintAtContent, layoutOfContent } from './other-files.js';
 import { foldersOfShards, innerLayoutAmong, shardsAmong, splitFolders, withoutIndexes } from './shard-names.js';
 import { sidecarPath } from './sidecars.js';
-import { canonicalSplit, datasetFolderOf } from './split-name.js';
 import { readVersion } from './versions.js';
 
 /** The file that notes a pack: it is running, was interrupted, or has written the files named in it. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { OUTPUT_LAYOUTS } from '../layouts/registry.js';
+import { COLUMN_TYPES } from '../sample/label-column.js';
 import { parseShape } from '../shape.js';
-import { COLUMN_TYPES } from '../shard-index/label-column.js';
 import { MANIFEST_VERSION, type Manifest } from './manifest.js';
 
 const count = z.int().nonnegative();

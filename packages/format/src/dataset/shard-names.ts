@@ -1,8 +1,8 @@
 /** Recognises shards by name, before any file is opened. */
 import { isImageExtension } from '../image/kinds.js';
 import { entryOf, isShardName, type LayoutName, layoutNames, layoutOfName, stemOfShard } from '../layouts/registry.js';
+import { saysSplit } from '../layouts/split-name.js';
 import { MANIFEST_FILE } from './manifest.js';
-import { saysSplit } from './split-name.js';
 
 /** Which of these names are shards, in which layout, and which other layouts have shards among them. */
 export function shardsAmong(names: readonly string[], layout: LayoutName | undefined) {

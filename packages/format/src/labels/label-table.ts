@@ -1,7 +1,7 @@
 import { LabelsError } from '@shardtool/base';
-import type { ColumnValue } from '../shard-index/label-column.js';
+import { jsonText, parseJson } from '../sample/exact-json.js';
+import type { ColumnValue } from '../sample/label-column.js';
 import { CsvSyntaxError, parseCsv } from './csv.js';
-import { jsonText, parseJson } from './exact-json.js';
 
 /** The content of a labels file, one row per sample. */
 export interface LabelTable<Name extends string> {

@@ -4,7 +4,7 @@ import { loadCodecs } from '../layouts/parquet/codecs.js';
 import { columnsOf } from '../layouts/parquet/columns.js';
 import { codecsOf, parseFooter, readFooterBytes } from '../layouts/parquet/footer.js';
 import { readLabels } from '../layouts/parquet/labels.js';
-import type { ColumnValue } from '../shard-index/label-column.js';
+import type { ColumnValue } from '../sample/label-column.js';
 import { openSource } from '../source.js';
 import type { LabelTable } from './label-table.js';
 

@@ -1,5 +1,5 @@
 import { encodeNpyImage, NPY_FIELD } from '../npy/image.js';
-import type { ColumnValue } from '../shard-index/label-column.js';
+import type { ColumnValue } from '../sample/label-column.js';
 import type { Source } from '../source.js';
 import type { PartedShard, PartReader, SamplePosition } from './layout.js';
 import { PieceSource } from './piece-source.js';

@@ -1,7 +1,7 @@
 import { fieldOfKind, imageKindOf, isImageField } from '../image/kinds.js';
+import type { ColumnValue } from '../sample/label-column.js';
+import { INDEX_COLUMNS } from '../sample/label-column.js';
 import { whyUnsafe } from '../sample/sample-name.js';
-import { INDEX_COLUMNS } from '../shard-index/columns.js';
-import type { ColumnValue } from '../shard-index/label-column.js';
 
 /**
  * How the columns (or features) of other formats map to samples, by their names and contents. One column is the image

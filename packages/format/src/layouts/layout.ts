@@ -1,6 +1,6 @@
 import type { DamagedShardError } from '@shardtool/base';
-import type { SampleRules } from '../sample/sample-check.js';
-import type { ColumnValue } from '../shard-index/label-column.js';
+import type { ColumnValue } from '../sample/label-column.js';
+import type { FieldSize, SampleRules } from '../sample/sample-check.js';
 import type { Source } from '../source.js';
 import type { LayoutName, OutputLayoutName, TableLayoutName, WrittenLayoutName } from './registry.js';
 import type { SampleValues, Table, TableNames } from './table.js';
@@ -31,12 +31,6 @@ export interface SamplePosition {
   readonly cls?: number;
   /** Other single values of a sample that the layout stores: they become label columns of the index. */
   readonly labels?: ReadonlyMap<string, ColumnValue>;
-}
-
-/** A field to write. If the layout has types, its name determines its type: see `fieldType`. */
-export interface FieldSize {
-  readonly name: string;
-  readonly bytes: number;
 }
 
 /** A field whose payload arrives in pieces, with `bytes` in total. */

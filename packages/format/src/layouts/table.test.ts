@@ -4,7 +4,7 @@ import path from 'node:path';
 import { crc32 } from '@shardtool/base';
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
-import type { ColumnValue } from '../shard-index/label-column.js';
+import type { ColumnValue } from '../sample/label-column.js';
 import { entryOf, isTableLayout, layoutNames, layoutOf, openShard, type TableLayoutName } from './registry.js';
 import { decodeTable, encodeTable, type Table, type TableColumn } from './table.js';
 

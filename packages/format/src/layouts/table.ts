@@ -1,6 +1,7 @@
+import type { ColumnType, ColumnValue } from '../sample/label-column.js';
+import type { FieldSize } from '../sample/sample-check.js';
 import { whyUnsafe } from '../sample/sample-name.js';
-import type { ColumnType, ColumnValue } from '../shard-index/label-column.js';
-import type { FieldPosition, FieldSize, SamplePosition } from './layout.js';
+import type { FieldPosition, SamplePosition } from './layout.js';
 
 /**
  * The columns of shards for software that works with tables: every sample has a value, or null, in every column. The

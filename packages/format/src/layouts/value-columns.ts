@@ -1,6 +1,6 @@
 import { DamagedShardError, UnsupportedShardError } from '@shardtool/base';
 import { imageKindOf, SIGNATURE_BYTES } from '../image/kinds.js';
-import type { ColumnValue } from '../shard-index/label-column.js';
+import type { ColumnValue } from '../sample/label-column.js';
 import { classColumnOf, fieldOfColumn, imageColumnOf, labelOfColumn } from './column-names.js';
 import type { FileWindow } from './file-window.js';
 import type { FieldPosition, SamplePosition } from './layout.js';

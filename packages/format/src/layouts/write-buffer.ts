@@ -1,5 +1,6 @@
 import { ftruncateSync, writeSync } from 'node:fs';
 import { crc32, crc32Combine, FileError, reasonOf, ShardtoolError } from '@shardtool/base';
+import type { SummedBytes } from '../sample/sample-codec.js';
 
 /**
  * Samples are collected here and written to the file in one call. When the buffer is checksummed and written, its
@@ -10,14 +11,6 @@ const BUFFER_BYTES = 1 << 20;
 const DOUBLED_BYTES = 64 << 20;
 /** A system call accepts no more than this at once. */
 const MAX_WRITE_BYTES = 1 << 30;
-
-/** Payloads in the room, with their checksums at the source. */
-export interface SummedBytes {
-  /** Offset from the start of the room. */
-  readonly offset: number;
-  readonly bytes: number;
-  readonly crc32: number;
-}
 
 const NONE: readonly SummedBytes[] = [];
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ShardtoolError, VersionError } from '@shardtool/base';
-import { jsonText } from '../labels/exact-json.js';
+import { jsonText } from '../sample/exact-json.js';
 import type { ColumnValue } from '../shard-index/shard-index.js';
 
 /** An overlay is damaged, is missing, or belongs to another dataset. */

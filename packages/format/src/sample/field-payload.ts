@@ -1,5 +1,5 @@
-import { digitsOf } from '../layouts/msgpack/digits.js';
-import { jsonText } from '../layouts/msgpack/json-text.js';
+import { digitsOf } from '../msgpack/digits.js';
+import { jsonText } from '../msgpack/json-text.js';
 
 /**
  * Recovers the payload of a field as it was given to the writer from its stored bytes. If the position says `msgpack`,

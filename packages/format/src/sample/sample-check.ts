@@ -1,7 +1,12 @@
 import { EntryNameError, KeyLengthError, OptionError, SampleSizeError } from '@shardtool/base';
-import type { FieldSize } from '../layouts/layout.js';
 import { KEY_ENTRY } from './sample-codec.js';
 import { whyUnsafe } from './sample-name.js';
+
+/** A field to write. If the layout has types, its name determines its type: see `fieldType`. */
+export interface FieldSize {
+  readonly name: string;
+  readonly bytes: number;
+}
 
 /** Rules for names that one layout adds to the common ones. Reasons continue "the key ... ". */
 export interface SampleRules {

@@ -1,10 +1,17 @@
 import { isUtf8 } from 'node:buffer';
 import { crc32, OptionError, WriteCheckError } from '@shardtool/base';
 import { Packr } from 'msgpackr/pack';
-import type { FieldSize } from '../layouts/layout.js';
-import { binHeadBytes, encodeBinHead, encodeMapHead, encodeStrHead, mapHeadBytes } from '../layouts/msgpack/object.js';
-import type { SummedBytes } from '../layouts/write-buffer.js';
+import { binHeadBytes, encodeBinHead, encodeMapHead, encodeStrHead, mapHeadBytes } from '../msgpack/object.js';
 import { type FieldType, fieldType } from './field-type.js';
+import type { FieldSize } from './sample-check.js';
+
+/** Payloads in the room, with their checksums at the source. */
+export interface SummedBytes {
+  /** Offset from the start of the room. */
+  readonly offset: number;
+  readonly bytes: number;
+  readonly crc32: number;
+}
 
 /** The map entry with the sample's key, for layouts that do not store keys themselves. */
 export const KEY_ENTRY = '__key__';

@@ -4,12 +4,12 @@ import { type ImageHeader, probeImage } from '../image/probe.js';
 import { becameShorter } from '../layouts/file-window.js';
 import type { FieldPosition, OnSkipped, SamplePosition, ShardLayout } from '../layouts/layout.js';
 import { NumberList } from '../layouts/number-list.js';
+import { planRuns, type Span } from '../layouts/read-runs.js';
 import { isNpy, probeNpyImage } from '../npy/index.js';
 import { fieldPayload } from '../sample/field-payload.js';
+import type { ColumnValue } from '../sample/label-column.js';
 import type { Source } from '../source.js';
 import { IndexRows } from './index-rows.js';
-import type { ColumnValue } from './label-column.js';
-import { planRuns, type Span } from './read-runs.js';
 import type { FieldColumns, ShardIndex } from './shard-index.js';
 
 /** Longer payloads are checksummed piece by piece, and their header is read from the first piece. */

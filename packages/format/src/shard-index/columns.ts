@@ -1,7 +1,16 @@
 import { OptionError } from '@shardtool/base';
 import type { Column, ParquetFile } from '../parquet/parquet.js';
 import type { ColumnValues, ValueType } from '../parquet/values.js';
-import { type ColumnType, type ColumnValue, columnTypeOf, labelsOf, labelType, labelValues } from './label-column.js';
+import {
+  type ColumnType,
+  type ColumnValue,
+  columnTypeOf,
+  INDEX_COLUMNS,
+  type IndexColumn,
+  labelsOf,
+  labelType,
+  labelValues,
+} from '../sample/label-column.js';
 import type { FieldColumns, ShardIndex } from './shard-index.js';
 
 /**
@@ -34,10 +43,7 @@ const FIXED = {
     absent: (rows) => new Uint8Array(rows),
   },
   cls: { type: 'int32', isBehindFields: true, absent: (rows) => new Int32Array(rows).fill(-1) },
-} satisfies { readonly [K in keyof ShardIndex]?: FixedColumn };
-
-/** Names of the index's own columns, which label columns cannot have. */
-export const INDEX_COLUMNS: ReadonlySet<string> = new Set(Object.keys(FIXED));
+} satisfies { readonly [K in keyof ShardIndex & IndexColumn]: FixedColumn };
 
 export type FixedName = keyof typeof FIXED;
 /** Columns that an index may lack. */

@@ -1,4 +1,5 @@
-import type { FieldSize, FinishedShard } from '../layouts/layout.js';
+import type { FinishedShard } from '../layouts/layout.js';
+import type { FieldSize } from '../sample/sample-check.js';
 import type { ShardIndex, SummedColumns } from './shard-index.js';
 
 /** One sample of a shard. */

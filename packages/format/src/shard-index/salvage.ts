@@ -1,4 +1,5 @@
 import type { ColumnShape, ParquetFile } from '../parquet/parquet.js';
+import type { ColumnType } from '../sample/label-column.js';
 import {
   type ColumnNames,
   FIELD_COLUMNS,
@@ -9,7 +10,6 @@ import {
   takePart,
   values,
 } from './columns.js';
-import type { ColumnType } from './label-column.js';
 import type { FieldColumns, ShardIndex } from './shard-index.js';
 
 /** The intact parts of an index that has changed. A missing part is lost. */

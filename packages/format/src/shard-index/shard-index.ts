@@ -8,11 +8,11 @@ import {
   type StorageOptions,
   shownLocation,
 } from '@shardtool/storage';
+import { planRuns } from '../layouts/read-runs.js';
 import { encodeParquet, openParquet } from '../parquet/parquet.js';
 import { sealState } from '../parquet/seal.js';
+import { COLUMN_TYPES, type ColumnType, type ColumnValue, columnTypeOf } from '../sample/label-column.js';
 import { type ColumnNames, checkLabelColumns, columnsOf, columnsOfPart, type IndexPart, takePart } from './columns.js';
-import { COLUMN_TYPES, type ColumnType, type ColumnValue, columnTypeOf } from './label-column.js';
-import { planRuns } from './read-runs.js';
 import { asSalvaged, type SalvagedField, type SalvagedIndex, salvageColumns } from './salvage.js';
 
 /** The index of one shard in memory: columns with one row per sample, in the order of the shard's plan. */

@@ -1,9 +1,9 @@
 import { type NpyArray, nameTable } from '@shardtool/format';
 import { NO_OBJECTS } from '../annotations/record.js';
 import { type FieldValue, fieldValue } from '../dataset/field-values.js';
-import type { DecodedSample } from '../dataset/sample-decoder.js';
 import type { Sample } from '../dataset/samples.js';
 import type { Batch } from '../loader/deliver/batch.js';
+import type { DecodedSample } from '../open/sample-decoder.js';
 
 /** Single samples as one message can tell of them: a batch whose images come as a list, or stay encoded. */
 export function batchOfDecoded(samples: readonly DecodedSample[]): Batch {

@@ -1,14 +1,14 @@
 import { OptionError } from '@shardtool/base';
-import type { Dataset } from '../dataset/dataset.js';
 import { numberTypesOf } from '../dataset/field-names.js';
-import { type OpenOptions, openDataset, openMixture } from '../dataset/open.js';
-import { type DecodedSample, SampleDecoder } from '../dataset/sample-decoder.js';
 import type { Batch } from '../loader/deliver/batch.js';
 import { Loader } from '../loader/loader.js';
 import { Progress } from '../loader/progress.js';
 import { FreeSlots } from '../loader/ring/free-slots.js';
 import type { ScheduledTransform } from '../loader/setup/transform-schedule.js';
-import type { MixturePart } from '../mixture/open-mixture.js';
+import type { Dataset } from '../open/dataset.js';
+import { type OpenOptions, openDataset, openMixture } from '../open/open.js';
+import type { MixturePart } from '../open/open-mixture.js';
+import { type DecodedSample, SampleDecoder } from '../open/sample-decoder.js';
 import { resolveRanks } from '../order/ranks.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
 import { type Answer, errorHeader } from './answer.js';

@@ -1,10 +1,12 @@
 /** The rules of buckets once more, as plainly as can be, and that the walk follows them for any order and any ranks. */
+
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { TIMES } from '../../../../test/repetitions.js';
 import type { LastBatch } from '../order/batches.js';
+import type { BucketPlace } from '../order/bucket-rows.js';
 import { epochOrder, type OrderOptions, sampleAt } from '../order/epoch-order.js';
-import { type BucketBatch, type BucketPlace, batchCount, bucketBatches, dealBatch, lookBack } from './batches.js';
+import { type BucketBatch, batchCount, bucketBatches, dealBatch, lookBack } from './batches.js';
 
 interface Case {
   readonly order: OrderOptions;

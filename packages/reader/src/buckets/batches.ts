@@ -1,14 +1,5 @@
 import type { LastBatch } from '../order/batches.js';
-
-/** A position in an epoch of buckets: all that is needed to go on from there, the same on every rank. */
-export interface BucketPlace {
-  /** Batches of the epoch that were delivered. */
-  readonly step: number;
-  /** Of the base order: behind the last sample of the last of them. */
-  readonly position: number;
-  /** By size, samples before that position that still wait for their batch. */
-  readonly waiting: readonly number[];
-}
+import type { BucketPlace } from '../order/bucket-rows.js';
 
 /** One batch of all ranks together. */
 export interface BucketBatch {

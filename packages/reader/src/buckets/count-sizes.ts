@@ -1,8 +1,8 @@
 import { inTurn, OptionError } from '@shardtool/base';
 import type { PartOfIndex } from '@shardtool/format';
+import type { Size } from '../codec/codec.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { Selection } from '../selection/selection.js';
-import type { Size } from '../transform/crops.js';
 import type { Buckets } from './options.js';
 import { bucketOf, nameOf, usedSizes } from './sizes.js';
 

@@ -1,7 +1,8 @@
 import { OptionError } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
-import { LARGEST_SIDE, type Size } from '../transform/crops.js';
+import type { Size } from '../codec/codec.js';
+import { LARGEST_SIDE } from '../transform/crops.js';
 import { bucketSizes, checkedSizes, type SizeRule } from './sizes.js';
 
 /** [height, width] in pixels, as in the steps of a transform. */

@@ -1,27 +1,8 @@
 import type { EpochPlan, FoundSample, LastBatch } from '../order/batches.js';
+import type { BucketPlace, BucketRows, OwnSample } from '../order/bucket-rows.js';
 import type { PlannedBatch } from '../order/rows.js';
 import type { SampleNumbers } from '../order/units.js';
-import { type BucketBatch, type BucketPlace, batchCount, bucketBatches, dealBatch, lookBack } from './batches.js';
-
-/** Where an own sample is in the blocks that this rank reads. */
-export interface OwnSample {
-  readonly block: number;
-  readonly item: number;
-}
-
-/** What a batch of one size is besides its rows. */
-export interface BucketRows {
-  /** Number of its size. */
-  readonly bucket: number;
-  /** Behind the batch. */
-  readonly place: BucketPlace;
-  /** Own samples between the batch before and this one, in their order: those of the batch, and those that wait on. */
-  readonly walked: readonly OwnSample[];
-  /** Own samples that come in another rank's rows of this batch. */
-  readonly given: readonly OwnSample[];
-  /** Samples outside this rank's blocks: row r shows `singles[-1 - block[r]]` where its block is negative. */
-  readonly singles: readonly FoundSample[];
-}
+import { type BucketBatch, batchCount, bucketBatches, dealBatch, lookBack } from './batches.js';
 
 export interface BucketPlanOptions {
   /** What this rank reads from the place on, exactly its own positions. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { TIMES } from '../../../../test/repetitions.js';
-import type { Size } from '../transform/crops.js';
+import type { Size } from '../codec/codec.js';
 import { bucketOf, bucketSizes, checkedSizes, nameOf, usedSizes } from './sizes.js';
 
 const named = (sizes: readonly Size[]) => sizes.map(nameOf).join(' ');

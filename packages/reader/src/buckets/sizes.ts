@@ -1,6 +1,5 @@
 import { OptionError, partitionPoint } from '@shardtool/base';
-
-import type { Size } from '../transform/crops.js';
+import type { Size } from '../codec/codec.js';
 
 /** Which sizes there are: a list, or a rule that makes one. */
 export interface SizeRule {

@@ -3,6 +3,11 @@ import type { Scratch } from './scratch.js';
 /** The ways to decode a JPEG, fastest first. */
 export type CodecName = 'turbojpeg' | 'sharp';
 
+export interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
 /** A rectangle in pixels. */
 export interface Rect {
   readonly x: number;

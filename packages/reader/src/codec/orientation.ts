@@ -3,8 +3,7 @@
  * image is the stored pixel (x, y), or (y, x) for orientations 5 to 8. Stored columns count from the right if the orientation
  * mirrors columns; stored rows count from the bottom if it mirrors rows.
  */
-import type { Size } from '../transform/crops.js';
-import type { Pixels, Rect } from './codec.js';
+import type { Pixels, Rect, Size } from './codec.js';
 
 /** The orientation of an image that is stored upright. */
 export const UPRIGHT = 1;

@@ -1,8 +1,19 @@
 /** The columns that `shardtool inspect` keeps beside a shard, as selections read them. */
-import { contentOf, findSidecars, type InspectionFile, type PartOfIndex, readInspection } from '@shardtool/format';
-import { INSPECT_PREFIX } from '../inspect/measures.js';
-import type { IndexPieces } from '../overlay/change-index.js';
+import {
+  contentOf,
+  findSidecars,
+  type InspectionFile,
+  type PartOfIndex,
+  readInspection,
+  type ShardIndex,
+} from '@shardtool/format';
 import type { ShardFile } from './shard-file.js';
+
+/** Prefix of the columns of an inspection, as used in `where`: `inspect.sharpness < 20`. */
+export const INSPECT_PREFIX = 'inspect.';
+
+/** An index, or what was read of one. */
+export type IndexPieces = Pick<ShardIndex, 'samples'> & Partial<ShardIndex>;
 
 /** Reads some columns of what lies beside a shard, or all; null where nothing does, or where it is of other images. */
 export type LoadInspection = (wanted?: ReadonlySet<string>) => Promise<InspectionFile | null>;

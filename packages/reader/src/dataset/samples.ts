@@ -8,7 +8,7 @@ import {
   SampleChecksumError,
 } from '@shardtool/base';
 import { type ColumnValue, nameTable, type ShardIndex } from '@shardtool/format';
-import { consecutive } from '../loader/read/block.js';
+import { consecutive } from './consecutive.js';
 import { fieldBytes } from './field-bytes.js';
 import type { ShardFiles } from './shard-files.js';
 

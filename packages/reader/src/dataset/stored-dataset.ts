@@ -8,7 +8,6 @@ import {
   ShardtoolError,
 } from '@shardtool/base';
 import type { LayoutName } from '@shardtool/format';
-import type { MixtureSettings } from '../mixture/settings.js';
 import { KeyTable } from './keys/key-table.js';
 import { LookUp } from './keys/look-up.js';
 import { checkSamplesOptions, readSamples, type Sample, type SamplesOptions } from './samples.js';
@@ -58,6 +57,11 @@ export interface DatasetParts {
   readonly skippedEntries?: number;
 }
 
+/** The datasets of a mixture. */
+export interface MixedDatasets {
+  readonly datasets: readonly { readonly name: string; readonly dataset: StoredDataset }[];
+}
+
 /** A dataset as it is stored, that overlays can be laid over. */
 export interface StoredParts extends DatasetParts {
   /** The identity that the first shards alone have: that of the dataset before it grew. */
@@ -91,7 +95,7 @@ export class StoredDataset implements AsyncDisposable {
    */
   readonly skippedEntries: number;
   /** How several datasets are mixed that this one is made of; null for a single one. */
-  readonly mixture: MixtureSettings | null = null;
+  readonly mixture: MixedDatasets | null = null;
   readonly #files: ShardFiles;
   readonly #lookUp: LookUp;
   #keys: Promise<KeyTable> | null = null;

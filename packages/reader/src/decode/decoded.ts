@@ -1,5 +1,5 @@
+import type { Size } from '../codec/codec.js';
 /** Inputs and outputs of the decoder. */
-import type { Size } from '../transform/crops.js';
 
 /** Identifies a sample and its occurrence. Together with the seed, this determines its random numbers. */
 export interface SampleIdentity {

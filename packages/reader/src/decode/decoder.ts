@@ -1,5 +1,5 @@
 import { SampleDecodeError } from '@shardtool/base';
-import type { CodecName, ImageHeader, Pixels, Rect, Reduction } from '../codec/codec.js';
+import type { CodecName, ImageHeader, Pixels, Rect, Reduction, Size } from '../codec/codec.js';
 import { SplicedCrops } from '../codec/crop-index/spliced-crops.js';
 import { readMask } from '../codec/mask.js';
 import type { StoredImage } from '../codec/npy.js';
@@ -13,7 +13,6 @@ import { halfFloatTable } from '../kernels/half-float.js';
 import type { KernelMemory } from '../kernels/kernel-memory.js';
 import { DecodeBufferError, ResizeKernel, SOURCE_SLACK_BYTES } from '../kernels/resize.js';
 import type { Annotations, GivenAnnotations } from '../transform/annotations.js';
-import type { Size } from '../transform/crops.js';
 import { type DecodeMode, planSample, reducedPlan, reductionOf, type SamplePlan } from '../transform/plan.js';
 import { SampleRandom } from '../transform/random.js';
 import { type CompiledTransform, hasEffects } from '../transform/transform.js';

@@ -1,9 +1,8 @@
 import { philox } from '@shardtool/base';
-import type { Rect } from '../codec/codec.js';
+import type { Rect, Size } from '../codec/codec.js';
 import type { Scratch } from '../codec/scratch.js';
 import type { EffectKernels } from '../kernels/effects.js';
 import { halfFloatBits } from '../kernels/half-float.js';
-import type { Size } from '../transform/crops.js';
 import { rgb } from '../transform/effects.js';
 import type { ErasedPart } from '../transform/plan.js';
 import type { CompiledTransform } from '../transform/transform.js';

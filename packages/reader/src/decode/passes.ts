@@ -3,10 +3,10 @@ import type { Scratch } from '../codec/scratch.js';
 import type { EffectKernels, Picture } from '../kernels/effects.js';
 import type { ResizeKernel } from '../kernels/resize.js';
 import { sourceRange } from '../kernels/taps.js';
+import { continueImage } from '../transform/borders.js';
 import { borderedOf, isCopy, type Pass } from '../transform/canvas.js';
 import type { Rgb } from '../transform/effects.js';
 import { becomesFloatsLast, type CompiledTransform } from '../transform/transform.js';
-import { continueImage } from './borders.js';
 import { allocatePicture, runEffects } from './run-effects.js';
 
 /** The rectangle of its input that a pass reads. */

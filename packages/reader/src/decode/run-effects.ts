@@ -1,6 +1,6 @@
+import type { Size } from '../codec/codec.js';
 import type { Scratch } from '../codec/scratch.js';
 import { PICTURE_SLACK_BYTES, type Picture } from '../kernels/effects.js';
-import type { Size } from '../transform/crops.js';
 import type { Effect, EffectEntry, EffectTools, RunEffects } from '../transform/effects.js';
 import { EFFECTS } from '../transform/step-table.js';
 

@@ -1,9 +1,9 @@
 import type { Values } from '../codec/png-values.js';
 import type { Axis } from '../kernels/taps.js';
+import { continueImage } from '../transform/borders.js';
 import { type Border, borderedOf, type Pass } from '../transform/canvas.js';
 import type { Effect, EffectEntry } from '../transform/effects.js';
 import { EFFECTS } from '../transform/step-table.js';
-import { continueImage } from './borders.js';
 
 /**
  * Applies the passes of an image, planned for its full size, to its mask: crops, flips, resizes and rotations. Each pixel takes the

@@ -1,5 +1,5 @@
 import { SampleDecodeError } from '@shardtool/base';
-import type { ImageHeader, Pixels, Rect, Reduction } from '../codec/codec.js';
+import type { ImageHeader, Pixels, Rect, Reduction, Size } from '../codec/codec.js';
 import type { SplicedCrops } from '../codec/crop-index/spliced-crops.js';
 import { cropCost } from '../codec/crop-index/worth-splicing.js';
 import { storedRect, turnedSize, turnPixels, UPRIGHT } from '../codec/orientation.js';
@@ -9,7 +9,6 @@ import type { Picture } from '../kernels/effects.js';
 import { DecodeBufferError, SOURCE_SLACK_BYTES } from '../kernels/resize.js';
 import type { GivenAnnotations } from '../transform/annotations.js';
 import { resultOf } from '../transform/canvas.js';
-import type { Size } from '../transform/crops.js';
 import { type DrawnName, DrawnSteps } from '../transform/drawn-steps.js';
 import { type DecodeMode, planSample, reducedPlan, reductionOf, type SamplePlan } from '../transform/plan.js';
 import type { SampleRandom } from '../transform/random.js';

@@ -1,9 +1,8 @@
 /** The measures of the samples of a shard or a dataset: one column per measure, and how each column is stored. */
-import type { ColumnType, ColumnValue, InspectionColumn } from '@shardtool/format';
-import type { Measured } from './measure.js';
 
-/** Prefix of the columns of an inspection, as used in `where`: `inspect.sharpness < 20`. */
-export const INSPECT_PREFIX = 'inspect.';
+import type { ColumnType, ColumnValue, InspectionColumn } from '@shardtool/format';
+import { INSPECT_PREFIX } from '../dataset/inspection-columns.js';
+import type { Measured } from './measure.js';
 
 /** The measures of `samples` samples, about 50 bytes each. If `isMeasured` is 0, the sample has no image or a bad one. */
 export class Measures {

@@ -20,3 +20,9 @@ export interface MixtureSettings<Of extends StoredDataset = StoredDataset> {
   readonly group: number | undefined;
   readonly window: number | undefined;
 }
+
+/** Returns how the datasets of a mixture are mixed; null for a single dataset. */
+export function mixtureOf(dataset: StoredDataset): MixtureSettings | null {
+  // Only the class Mixture sets this property, to its settings.
+  return dataset.mixture as MixtureSettings | null;
+}

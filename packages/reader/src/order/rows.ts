@@ -1,5 +1,5 @@
-import type { BucketRows } from '../buckets/plan.js';
 import { legsOfRange, ownPositions, type RowRange } from './blocks.js';
+import type { BucketRows } from './bucket-rows.js';
 import { blockAt, blockEnd, blockStart, type StreamCut, streamLength } from './epoch-order.js';
 import type { Leg } from './legs.js';
 

@@ -9,10 +9,10 @@ import {
   sortedByValue,
 } from '@shardtool/format';
 import type { StorageOptions } from '@shardtool/storage';
+import type { IndexPieces } from '../dataset/inspection-columns.js';
 import { compileWhere, namesInWhere } from '../selection/where.js';
 import { WhereError } from '../selection/where-tokens.js';
 import { openBase, type ShownShard, saveOn, shownShards } from './base.js';
-import type { IndexPieces } from './change-index.js';
 import type { Layers } from './layers.js';
 import { checkOverlayName } from './save.js';
 import { countEntries, type OverlayCounts } from './summary.js';

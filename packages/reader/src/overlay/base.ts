@@ -1,9 +1,10 @@
 import { inTurn } from '@shardtool/base';
 import type { IndexPart, Overlay, OverlayEntry, OverlayHeader } from '@shardtool/format';
 import type { StorageOptions } from '@shardtool/storage';
+import type { IndexPieces } from '../dataset/inspection-columns.js';
 import { withInspection } from '../dataset/inspection-columns.js';
-import { openStored } from '../dataset/open.js';
-import { type IndexPieces, relabel } from './change-index.js';
+import { openStored } from '../dataset/open-stored.js';
+import { relabel } from './change-index.js';
 import { overlayPath, readOverlays } from './find.js';
 import { type Layers, layersOf, rowsGone } from './layers.js';
 import { checkOverlayName, saveOverlay } from './save.js';

@@ -10,7 +10,7 @@ import {
   OverlayError,
 } from '@shardtool/format';
 import { canBeListed, isRemote, openStorage, type StorageOptions } from '@shardtool/storage';
-import { openStored } from '../dataset/open.js';
+import { openStored } from '../dataset/open-stored.js';
 import { overlayPath, readOverlays } from './find.js';
 import { moveOverlay } from './save.js';
 import { countEntries, type OverlayCounts } from './summary.js';

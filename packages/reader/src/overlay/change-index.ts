@@ -1,8 +1,6 @@
 import type { ColumnType, ColumnValue, FieldColumns, ShardIndex } from '@shardtool/format';
+import type { IndexPieces } from '../dataset/inspection-columns.js';
 import type { Layer } from './layers.js';
-
-/** An index, or what was read of one. */
-export type IndexPieces = Pick<ShardIndex, 'samples'> & Partial<ShardIndex>;
 
 /** Which rows of a shard stay; null: all of them. */
 export type KeptRows = Uint32Array | null;

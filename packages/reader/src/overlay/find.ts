@@ -9,6 +9,9 @@ import {
   splitLocation,
 } from '@shardtool/storage';
 
+/** Name of the overlay that `shardtool split` writes by default. */
+export const SPLIT_OVERLAY = 'split';
+
 /** Where an overlay lies: a name is a file in the dataset's own folder of overlays, anything else a location. */
 export function overlayPath(location: string, overlay: string): string {
   return isPath(overlay) ? overlay : joinLocation(location, `${OVERLAYS_FOLDER}/${overlay}.jsonl`);

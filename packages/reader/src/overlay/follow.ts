@@ -10,7 +10,7 @@ import {
 } from '@shardtool/format';
 import { joinLocation, openStorage, readWhole, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { KeyTable } from '../dataset/keys/key-table.js';
-import { openStored } from '../dataset/open-files.js';
+import { openStored } from '../dataset/open-stored.js';
 import type { StoredParts } from '../dataset/stored-dataset.js';
 import { overlayNames } from './catalogue.js';
 import { relabel } from './change-index.js';

@@ -1,9 +1,8 @@
 import { checkLocation, checkObject, OptionError } from '@shardtool/base';
 import { type Overlay, type OverlayEntry, OverlayError, type SplitRule } from '@shardtool/format';
 import type { StorageOptions } from '@shardtool/storage';
-import { SPLIT_OVERLAY } from '../dataset/open.js';
 import { type OverlayBase, openBase, saveOn, shownShards } from './base.js';
-import { overlayPath, readOverlays } from './find.js';
+import { overlayPath, readOverlays, SPLIT_OVERLAY } from './find.js';
 import { keyHash } from './key-hash.js';
 import { rowBits } from './layers.js';
 import { checkOverlayName, moveOverlay } from './save.js';

@@ -8,10 +8,10 @@ import {
   type PartOfIndex,
   type ShardIndex,
 } from '@shardtool/format';
-import type { LoadInspection } from '../dataset/inspection-columns.js';
+import type { IndexPieces, LoadInspection } from '../dataset/inspection-columns.js';
 import type { ShardFile } from '../dataset/shard-file.js';
 import type { DatasetParts, StoredParts } from '../dataset/stored-dataset.js';
-import { type IndexPieces, type KeptRows, relabel, takeRows, withColumns } from './change-index.js';
+import { type KeptRows, relabel, takeRows, withColumns } from './change-index.js';
 import { isIn, type Layers, layersOf, rowsGone } from './layers.js';
 
 /** What of a dataset is to be seen, and how. */

@@ -1,6 +1,6 @@
 import { didYouMean } from '@shardtool/base';
 import type { ColumnValue, ShardIndex } from '@shardtool/format';
-import { INSPECT_PREFIX } from '../inspect/measures.js';
+import { INSPECT_PREFIX } from '../dataset/inspection-columns.js';
 import { type Comparison, type Expression, type Operand, parseWhere } from './where-parser.js';
 import { WhereError } from './where-tokens.js';
 

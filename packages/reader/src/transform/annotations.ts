@@ -1,7 +1,6 @@
 /** Annotations of an image: boxes, keypoints and polygons that move with it, by the rules of torchvision.transforms.v2. */
-import type { Rect } from '../codec/codec.js';
+import type { Rect, Size } from '../codec/codec.js';
 import { clipped } from './clip-polygon.js';
-import type { Size } from './crops.js';
 import type { RotateEffect } from './steps/rotation.js';
 
 /** The objects of an image as they were packed. A part that the sample does not have is null. */

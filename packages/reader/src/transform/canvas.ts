@@ -1,11 +1,11 @@
 import { SampleDecodeError } from '@shardtool/base';
-import type { Rect } from '../codec/codec.js';
-import type { BorderMode } from '../decode/borders.js';
+import type { Rect, Size } from '../codec/codec.js';
 import type { Filter } from '../kernels/filters.js';
 import type { PixelLayout } from '../kernels/resize.js';
 import type { Axis } from '../kernels/taps.js';
 import type { Annotations } from './annotations.js';
-import { LARGEST_SIDE, type Padding, type Size } from './crops.js';
+import type { BorderMode } from './borders.js';
+import { LARGEST_SIDE, type Padding } from './crops.js';
 import type { DrawnSteps } from './drawn-steps.js';
 import type { Effect, Rgb } from './effects.js';
 import type { RotateEffect } from './steps/rotation.js';

@@ -1,5 +1,4 @@
-import type { Size } from './crops.js';
-
+import type { Size } from '../codec/codec.js';
 /**
  * Clips a polygon to the image. `ring` holds x and y of each corner in turn. Returns one ring, or none if nothing is left.
  * Algorithm: Sutherland and Hodgman, "Reentrant polygon clipping", 1974. Parts that are connected only outside the image stay

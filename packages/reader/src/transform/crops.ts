@@ -1,14 +1,9 @@
 /** Positions and sizes of crops and resizes. The formulas are those of torchvision.transforms.v2, so that results agree. */
-import type { Rect } from '../codec/codec.js';
+import type { Rect, Size } from '../codec/codec.js';
 import { integerBelow, type Random } from './random.js';
 
 /** Largest side of an image that the resize kernel can make, in pixels. */
 export const LARGEST_SIDE = 4096;
-
-export interface Size {
-  readonly width: number;
-  readonly height: number;
-}
 
 /** Converts the size of a step (one number for a square, or [height, width]) to a Size. */
 export function asSize(size: number | readonly [number, number]): Size {

@@ -1,6 +1,5 @@
 import { didYouMean, OptionError } from '@shardtool/base';
-import type { Rect } from '../codec/codec.js';
-import type { Size } from './crops.js';
+import type { Rect, Size } from '../codec/codec.js';
 
 /** What is recorded of a step: the part of the image that is left after it, or whether it mirrored the image. */
 const RECORDED = {

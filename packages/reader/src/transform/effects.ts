@@ -1,8 +1,8 @@
+import type { Size } from '../codec/codec.js';
 /** Effects: changes of RGB bytes that are neither crops nor resizes. */
 import type { Values } from '../codec/png-values.js';
 import type { Scratch } from '../codec/scratch.js';
 import type { EffectKernels, Picture } from '../kernels/effects.js';
-import type { Size } from './crops.js';
 import type { BlurEffect, PillowBlurEffect } from './steps/blur.js';
 import type { ContrastEffect, FactorEffect, HueEffect, SaturationEffect } from './steps/colours.js';
 import type { AutocontrastEffect, EqualizeEffect, SharpnessEffect } from './steps/contrast-steps.js';

@@ -2,8 +2,7 @@
 import { didYouMean, OptionError } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
-import type { Rect } from '../codec/codec.js';
-import type { Size } from './crops.js';
+import type { Rect, Size } from '../codec/codec.js';
 import { beta } from './distributions.js';
 import { drawOne, integerBelow, KeyedRandom, type Random } from './random.js';
 

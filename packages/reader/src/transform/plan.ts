@@ -1,9 +1,8 @@
-import type { Rect, Reduction } from '../codec/codec.js';
+import type { Rect, Reduction, Size } from '../codec/codec.js';
 import { FILTERS } from '../kernels/filters.js';
 import type { Axis } from '../kernels/taps.js';
 import { Annotations, type GivenAnnotations } from './annotations.js';
 import { Canvas, type Pass, resultOf } from './canvas.js';
-import type { Size } from './crops.js';
 import { normal } from './distributions.js';
 import type { DrawnSteps } from './drawn-steps.js';
 import { type ErasingStep, entryOf, type Step } from './parse-steps.js';

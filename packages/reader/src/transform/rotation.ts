@@ -1,5 +1,5 @@
+import type { Size } from '../codec/codec.js';
 /** The geometry of rotations, as in torchvision v2 for tensors. */
-import type { Size } from './crops.js';
 
 /** An affine map [a, b, c, d, e, f]: (x, y) becomes (a x + b y + c, d x + e y + f). */
 export type Affine = readonly [number, number, number, number, number, number];

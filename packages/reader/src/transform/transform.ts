@@ -1,6 +1,6 @@
 import { OptionError } from '@shardtool/base';
+import type { Size } from '../codec/codec.js';
 import type { Normalization, PixelLayout } from '../kernels/resize.js';
-import type { Size } from './crops.js';
 import { type ErasingStep, entryOf, everyStep, type PixelStep, parseSteps, type Step } from './parse-steps.js';
 import { namedSteps, type PresetName, type TransformFile } from './presets.js';
 import type { StepInput } from './step-inputs.js';

@@ -1,5 +1,5 @@
 import { didYouMean, OptionError } from '@shardtool/base';
-import type { Size } from '../transform/crops.js';
+import type { Size } from '../codec/codec.js';
 import { MAX_VIEWS } from '../transform/random.js';
 import type { StepInput } from '../transform/step-inputs.js';
 import { type CompiledTransform, compileSteps, parseShared, type TransformInput } from '../transform/transform.js';

@@ -1,4 +1,4 @@
-import type { ColumnValue } from '../../shard-index/label-column.js';
+import type { ColumnValue } from '../../sample/label-column.js';
 import type { Source } from '../../source.js';
 import { type ImageSource, sampleRow, stemOf } from '../array-images.js';
 import { fieldOfColumn } from '../column-names.js';

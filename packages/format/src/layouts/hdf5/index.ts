@@ -1,6 +1,6 @@
 import { DamagedShardError } from '@shardtool/base';
-import { jsonText } from '../../labels/exact-json.js';
-import type { ColumnValue } from '../../shard-index/label-column.js';
+import { jsonText } from '../../sample/exact-json.js';
+import type { ColumnValue } from '../../sample/label-column.js';
 import type { Source } from '../../source.js';
 import { ArraySource, arrayReader, type ImageSource } from '../array-images.js';
 import { keyOf, labelOfColumn, labelValue } from '../column-names.js';

@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer';
 import { EntryNameError, UnsupportedShardError } from '@shardtool/base';
 import { fieldOfKind, imageKindOf, SIGNATURE_BYTES } from '../../image/kinds.js';
+import { decodeHead } from '../../msgpack/object.js';
 import { getVarint } from '../../parquet/varint.js';
 import { whyUnsafe } from '../../sample/sample-name.js';
 import type { Source } from '../../source.js';
 import { FileWindow } from '../file-window.js';
 import type { FieldPosition, SamplePosition } from '../layout.js';
-import { decodeHead } from '../msgpack/object.js';
 import { SampleWalk } from '../msgpack/walk.js';
 import { BATCH, inBatches } from '../walk-file.js';
 import { PAGE_HEADER_BYTES } from './page.js';

@@ -1,11 +1,13 @@
 import { ftruncateSync } from 'node:fs';
 import { crc32, crc32Combine, DuplicateKeyError, SampleSizeError } from '@shardtool/base';
+import type { FieldSize } from '../../sample/sample-check.js';
 import { mapRules, SampleCheck } from '../../sample/sample-check.js';
+import type { SummedBytes } from '../../sample/sample-codec.js';
 import { summedPayloads, type ValueEncoder } from '../../sample/sample-codec.js';
-import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';
+import type { FinishedShard, ShardWriter } from '../layout.js';
 import { NumberList } from '../number-list.js';
 import { PositionLog } from '../position-log.js';
-import { crc32Around, type SummedBytes, unwritable, WriteBuffer, writeAt } from '../write-buffer.js';
+import { crc32Around, unwritable, WriteBuffer, writeAt } from '../write-buffer.js';
 import { encodeMetas } from './meta.js';
 import {
   encodeRunHeader,

@@ -1,4 +1,4 @@
-import type { ColumnValue } from '../../shard-index/label-column.js';
+import type { ColumnValue } from '../../sample/label-column.js';
 import { labelValue } from '../column-names.js';
 import type { TableColumn } from '../table.js';
 import type { ColumnRole, ValueColumn } from '../value-columns.js';

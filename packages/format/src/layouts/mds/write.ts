@@ -1,10 +1,12 @@
 import { isUtf8 } from 'node:buffer';
 import { crc32, crc32Combine, OptionError, UnsupportedEntryError } from '@shardtool/base';
 import { kindOfField } from '../../image/kinds.js';
-import { jsonText } from '../../labels/exact-json.js';
+import { jsonText } from '../../sample/exact-json.js';
+import type { ColumnValue } from '../../sample/label-column.js';
+import type { FieldSize } from '../../sample/sample-check.js';
 import { SampleCheck, tableRules } from '../../sample/sample-check.js';
-import type { ColumnValue } from '../../shard-index/label-column.js';
-import type { FieldSize, FinishedShard, ListedShard, ShardWriter } from '../layout.js';
+import type { SummedBytes } from '../../sample/sample-codec.js';
+import type { FinishedShard, ListedShard, ShardWriter } from '../layout.js';
 import { SamplePlaces } from '../sample-places.js';
 import {
   type Cell,
@@ -16,7 +18,7 @@ import {
   type TableColumn,
   TableRow,
 } from '../table.js';
-import { type SummedBytes, unwritable, WriteBuffer, writeAt } from '../write-buffer.js';
+import { unwritable, WriteBuffer, writeAt } from '../write-buffer.js';
 
 const WORD = 4;
 const MOST_SHARD_BYTES = 0xffffffff;

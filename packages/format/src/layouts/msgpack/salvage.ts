@@ -1,9 +1,9 @@
 import { ShardtoolError } from '@shardtool/base';
+import { headBytes } from '../../msgpack/object.js';
 import { KEY_ENTRY } from '../../sample/sample-codec.js';
 import type { Source } from '../../source.js';
 import { FileWindow } from '../file-window.js';
 import type { SamplePosition } from '../layout.js';
-import { headBytes } from './object.js';
 import { SampleWalk } from './walk.js';
 
 const READ_BYTES = 1 << 20;

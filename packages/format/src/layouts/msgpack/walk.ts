@@ -6,10 +6,10 @@ import {
   TruncatedShardError,
   UnsupportedEntryError,
 } from '@shardtool/base';
+import { decodeHead, headBytes, type ObjectHead } from '../../msgpack/object.js';
 import { KEY_ENTRY } from '../../sample/sample-codec.js';
 import { whyUnsafe } from '../../sample/sample-name.js';
 import type { FieldPosition, SamplePosition } from '../layout.js';
-import { decodeHead, headBytes, type ObjectHead } from './object.js';
 
 /** Larger lengths are damage: names and keys are short, and samples have a handful of fields. */
 const MAX_NAME_BYTES = 1024;

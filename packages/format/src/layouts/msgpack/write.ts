@@ -1,6 +1,7 @@
+import type { FieldSize } from '../../sample/sample-check.js';
 import { mapRules, SampleCheck } from '../../sample/sample-check.js';
 import { MapEncoder, summedPayloads } from '../../sample/sample-codec.js';
-import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';
+import type { FinishedShard, ShardWriter } from '../layout.js';
 import { NumberList } from '../number-list.js';
 import { PositionLog } from '../position-log.js';
 import { WriteBuffer } from '../write-buffer.js';

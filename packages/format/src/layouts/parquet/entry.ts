@@ -1,5 +1,5 @@
-import { splitOf } from '../../dataset/split-name.js';
 import type { TableLayout } from '../layout.js';
+import { splitOf } from '../split-name.js';
 
 /** `train-00000-of-00002.parquet`. Our indexes also have such names, and are next to their shards: see `findShards`. */
 export const PARQUET = {

@@ -1,6 +1,6 @@
 import type { SchemaElement } from 'hyparquet';
 import { DEFAULT_PARSERS } from 'hyparquet/src/convert.js';
-import { parseJson } from '../../labels/exact-json.js';
+import { parseJson } from '../../sample/exact-json.js';
 
 /**
  * Values that hyparquet rounds or rejects: decimals become products of floating-point numbers, timestamps lose

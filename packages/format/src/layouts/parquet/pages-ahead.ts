@@ -1,6 +1,6 @@
 import { crc32, crc32Combine } from '@shardtool/base';
 import { putVarint } from '../../parquet/varint.js';
-import type { ColumnValue } from '../../shard-index/label-column.js';
+import type { ColumnValue } from '../../sample/label-column.js';
 import type { WriteBuffer } from '../write-buffer.js';
 import { encodeDataPage, type Leaf, type LeafChunk } from './file-schema.js';
 

@@ -1,5 +1,5 @@
 import { crc32, type DamagedShardError, UnsupportedShardError } from '@shardtool/base';
-import type { ColumnValue } from '../../shard-index/label-column.js';
+import type { ColumnValue } from '../../sample/label-column.js';
 import type { Source } from '../../source.js';
 import { keyOf } from '../column-names.js';
 import type { FieldPosition, SamplePosition } from '../layout.js';

@@ -1,8 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { crc32, UnsupportedEntryError } from '@shardtool/base';
 import { MAGIC } from '../../parquet/footer.js';
+import type { FieldSize } from '../../sample/sample-check.js';
 import { SampleCheck, tableRules } from '../../sample/sample-check.js';
-import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';
+import type { FinishedShard, ShardWriter } from '../layout.js';
 import { SamplePlaces } from '../sample-places.js';
 import { type Cell, type SampleValues, type Table, TableRow } from '../table.js';
 import { WriteBuffer } from '../write-buffer.js';

@@ -1,10 +1,10 @@
 import { inLanes } from '@shardtool/base';
 import { whyUnsafe } from '../../sample/sample-name.js';
-import { planRuns, type Span } from '../../shard-index/read-runs.js';
 import type { Source } from '../../source.js';
 import { becameShorter } from '../file-window.js';
 import type { OnSkipped } from '../layout.js';
 import { partAt } from '../part-at.js';
+import { planRuns, type Span } from '../read-runs.js';
 import { unsafeName } from './faults.js';
 import { scanEntries } from './scan.js';
 import type { TarEntry } from './walk.js';

@@ -1,4 +1,4 @@
-import type { ColumnValue } from '../../shard-index/label-column.js';
+import type { ColumnValue } from '../../sample/label-column.js';
 
 /**
  * The bytes of a tf.train.Example around payloads that are filled in later (tensorflow, core/example/feature.proto;

@@ -1,7 +1,7 @@
 import { DamagedShardError, maskedCrc32c, TruncatedShardError, UnsupportedShardError } from '@shardtool/base';
 import { SIGNATURE_BYTES } from '../../image/kinds.js';
-import { jsonText } from '../../labels/exact-json.js';
-import type { ColumnValue } from '../../shard-index/label-column.js';
+import { jsonText } from '../../sample/exact-json.js';
+import type { ColumnValue } from '../../sample/label-column.js';
 import type { Source } from '../../source.js';
 import { classColumnOf, fieldOfColumn, imageColumnOf, keyOf, labelOfColumn, labelValue } from '../column-names.js';
 import { compressedWhole, compressionOf } from '../compressed.js';

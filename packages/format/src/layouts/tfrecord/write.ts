@@ -1,6 +1,8 @@
 import { maskedCrc32c } from '@shardtool/base';
+import type { FieldSize } from '../../sample/sample-check.js';
 import { SampleCheck, tableRules } from '../../sample/sample-check.js';
-import type { FieldSize, FinishedShard, ShardWriter } from '../layout.js';
+import type { SummedBytes } from '../../sample/sample-codec.js';
+import type { FinishedShard, ShardWriter } from '../layout.js';
 import { SamplePlaces } from '../sample-places.js';
 import {
   type Cell,
@@ -11,7 +13,7 @@ import {
   type TableColumn,
   TableRow,
 } from '../table.js';
-import { type SummedBytes, WriteBuffer } from '../write-buffer.js';
+import { WriteBuffer } from '../write-buffer.js';
 import { ExampleLayout, type FeatureContent, type NewFeature } from './encode-example.js';
 
 /** Length and its crc32c before a record, the crc32c of the record after it (tensorflow, core/lib/io/record_writer.h). */

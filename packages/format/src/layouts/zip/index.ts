@@ -1,10 +1,10 @@
 import { DuplicateKeyError, EntryNameError } from '@shardtool/base';
-import { canonicalSplit, splitOf } from '../../dataset/split-name.js';
 import { isImageExtension } from '../../image/kinds.js';
+import type { ColumnValue } from '../../sample/label-column.js';
 import { packedName, whyUnsafe } from '../../sample/sample-name.js';
-import type { ColumnValue } from '../../shard-index/label-column.js';
 import type { Source } from '../../source.js';
 import type { OnSkipped, PartedShard, PartReader, SamplePosition, ShardLayout } from '../layout.js';
+import { canonicalSplit, splitOf } from '../split-name.js';
 import type { ZipEntry } from './directory.js';
 import { ZipSource } from './zip-source.js';
 

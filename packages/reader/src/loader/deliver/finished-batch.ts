@@ -1,7 +1,7 @@
 import { nameTable } from '@shardtool/format';
 import type { CheckedAnnotations } from '../../annotations/options.js';
 import { layOutRecord, NO_OBJECTS, readRecords } from '../../annotations/record.js';
-import type { Size } from '../../transform/crops.js';
+import type { Size } from '../../codec/codec.js';
 import { type Mixes, otherRow, partnerOf } from '../../transform/mix.js';
 import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
 import { softLabels } from '../../transform/soft-labels.js';

@@ -1,5 +1,6 @@
 import { lastAtMost, lowerBound } from '@shardtool/base';
 import type { LoadedIndex } from '@shardtool/format';
+import { consecutive } from '../../dataset/consecutive.js';
 import type { CropColumns } from '../../dataset/crop-columns.js';
 import type { PlannedBlock } from '../../order/batches.js';
 import type { Selection } from '../../selection/selection.js';
@@ -128,13 +129,6 @@ export function blockRows(planned: PlannedBlock, selection: Selection): ShardRow
     else parts.push(part);
   }
   return Array.from(byShard, ([shard, parts]) => ({ shard, rows: parts.length === 1 ? parts[0]! : concat(parts) }));
-}
-
-/** `count` whole numbers from `first` on. */
-export function consecutive(first: number, count: number): Uint32Array {
-  const numbers = new Uint32Array(count);
-  for (let i = 0; i < count; i++) numbers[i] = first + i;
-  return numbers;
 }
 
 /** How many equal rows stand before this one: weights repeat a row in place. `rows` rise. */

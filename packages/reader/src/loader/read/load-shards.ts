@@ -1,11 +1,12 @@
 import { inLanes, SampleSizeError } from '@shardtool/base';
 import type { LoadedIndex } from '@shardtool/format';
+import { consecutive } from '../../dataset/consecutive.js';
 import type { CropColumns } from '../../dataset/crop-columns.js';
 import type { ReadProfile } from '../../dataset/read-profiles.js';
 import type { ByteRange, ShardStore } from '../../dataset/shard-store.js';
 import type { Selection } from '../../selection/selection.js';
 import { type Arena, SEGMENT_BYTES } from './arena.js';
-import { consecutive, type LoadedShard, type ShardRows } from './block.js';
+import type { LoadedShard, ShardRows } from './block.js';
 import {
   placeWithin,
   type RowSpans,

@@ -1,6 +1,6 @@
 import { OptionError } from '@shardtool/base';
+import type { Size } from '../../codec/codec.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
-import type { Size } from '../../transform/crops.js';
 import { planSample } from '../../transform/plan.js';
 import type { CompiledTransform } from '../../transform/transform.js';
 

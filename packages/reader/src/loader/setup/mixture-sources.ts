@@ -1,9 +1,9 @@
 import { OptionError } from '@shardtool/base';
-import { selectableOf } from '../../dataset/selectable.js';
 import type { MixtureSource } from '../../mixture/plan-mixture.js';
 import type { MixedDataset, MixtureSettings } from '../../mixture/settings.js';
 import type { PlannedBlock } from '../../order/batches.js';
 import { firstNumbers } from '../../order/units.js';
+import { selectableOf } from '../../selection/selectable.js';
 import { type Selection, selectSamples } from '../../selection/selection.js';
 
 /** A dataset of the mixture, as the order sees it. */

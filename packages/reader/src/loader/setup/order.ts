@@ -1,6 +1,6 @@
 import { OptionError } from '@shardtool/base';
-import { selectableOf } from '../../dataset/selectable.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
+import { mixtureOf } from '../../mixture/settings.js';
 import { type EpochPlan, type PlanOptions, planEpoch } from '../../order/batches.js';
 import { orderDefaults } from '../../order/defaults.js';
 import { type EpochOrder, epochOrder } from '../../order/epoch-order.js';
@@ -11,6 +11,7 @@ import { type DatasetState, parseState, takeUpState } from '../../order/state.js
 import { type Unit, unitOf } from '../../order/units.js';
 import { ORDER_VERSION } from '../../order/words.js';
 import { selectInOrder } from '../../selection/custom-order.js';
+import { selectableOf } from '../../selection/selectable.js';
 import {
   type SelectedRun,
   type Selection,
@@ -120,7 +121,7 @@ type DatasetOrderRequest = Omit<OrderRequest, keyof SelectionRequest> & Selectio
 
 /** Settles the order of a dataset, or of a mixture of several. Throws OptionError. */
 export async function setUpOrder(dataset: StoredDataset, options: OrderRequest): Promise<LoaderOrder> {
-  const { mixture } = dataset;
+  const mixture = mixtureOf(dataset);
   if (mixture === null) return setUpDatasetOrder(dataset, options);
   refuseChoices(options);
   const [only, ...others] = mixture.datasets;

@@ -4,11 +4,11 @@ import { type CheckedAnnotations, checkAnnotations } from '../../annotations/opt
 import { layOutRecord } from '../../annotations/record.js';
 import { annotationSources, nameOfSource } from '../../annotations/sources.js';
 import type { BucketCrop } from '../../buckets/options.js';
+import type { Size } from '../../codec/codec.js';
 import { type CodecChoice, chooseCodec } from '../../codec/select.js';
 import { checkFields, checkFieldsAndColumns } from '../../dataset/field-names.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { DecoderOptions } from '../../decode/decoder.js';
-import type { Size } from '../../transform/crops.js';
 import { checkDrawnNames } from '../../transform/drawn-steps.js';
 import { checkMix, type Mixes } from '../../transform/mix.js';
 import { entryOf, everyStep } from '../../transform/parse-steps.js';

@@ -1,5 +1,5 @@
+import type { Size } from '../../codec/codec.js';
 import type { EffectKernels } from '../../kernels/effects.js';
-import type { Size } from '../../transform/crops.js';
 import type { DrawnMix, RowMix } from '../../transform/mix.js';
 import type { CompiledTransform } from '../../transform/transform.js';
 import { valueBytes } from '../../transform/values.js';

@@ -1,6 +1,6 @@
+import type { Size } from '../../codec/codec.js';
 /** The probability with which a step applies. */
 import type { Canvas } from '../canvas.js';
-import type { Size } from '../crops.js';
 import type { Effect } from '../effects.js';
 import type { Random } from '../random.js';
 import { PROBABILITY } from './kinds.js';

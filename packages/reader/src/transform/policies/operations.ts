@@ -1,6 +1,7 @@
+import type { Size } from '../../codec/codec.js';
 /** The operations of torchvision's policies (v2 `_AutoAugmentBase`), with its arithmetic for tensors. */
 import type { Canvas } from '../canvas.js';
-import { roundHalfEven, type Size } from '../crops.js';
+import { roundHalfEven } from '../crops.js';
 import { type Effect, type Rgb, rgb } from '../effects.js';
 import { type Affine, rotationOf } from '../rotation.js';
 

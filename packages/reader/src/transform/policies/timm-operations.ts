@@ -1,6 +1,6 @@
+import type { Size } from '../../codec/codec.js';
 /** The operations of timm's policies (timm 1.0, data/auto_augment.py), with the arithmetic of Pillow. */
 import type { Canvas } from '../canvas.js';
-import type { Size } from '../crops.js';
 import { normal } from '../distributions.js';
 import type { Effect, Rgb } from '../effects.js';
 import { drawOne, type Random, uniform } from '../random.js';

@@ -1,5 +1,5 @@
+import type { Size } from '../../codec/codec.js';
 /** Steps that contain other steps. `transforms` is a list of lists, which the parser makes from what the user wrote. */
-import type { Size } from '../crops.js';
 import { ALWAYS, applies, HALF_THE_TIME, shapeWithChance } from '../parameters/chance.js';
 import { STEP_LISTS, WEIGHTS } from '../parameters/kinds.js';
 import { needed, optional } from '../parameters/parameter.js';

@@ -1,6 +1,6 @@
 import { SampleDecodeError } from '@shardtool/base';
 import type { Rect } from '../../codec/codec.js';
-import type { BorderMode } from '../../decode/borders.js';
+import type { BorderMode } from '../borders.js';
 import type { Canvas } from '../canvas.js';
 import { asSize, centerCropRect, type Padding, randomCropRect, randomResizedCropRect } from '../crops.js';
 import { ALWAYS, applies, shapeWithChance } from '../parameters/chance.js';

@@ -1,5 +1,5 @@
-import type { Rect } from '../../codec/codec.js';
-import { roundHalfEven, type Size } from '../crops.js';
+import type { Rect, Size } from '../../codec/codec.js';
+import { roundHalfEven } from '../crops.js';
 import { type EffectEntry, type Rgb, rgb } from '../effects.js';
 import { HALF_THE_TIME } from '../parameters/chance.js';
 import { COUNT, ERASED, oneOf, PARTS, RANGE } from '../parameters/kinds.js';

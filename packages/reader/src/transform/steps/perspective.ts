@@ -1,6 +1,8 @@
 /** Random perspective: the image seen from another side. */
+
+import type { Size } from '../../codec/codec.js';
 import type { Values } from '../../codec/png-values.js';
-import { roundHalfEven, type Size } from '../crops.js';
+import { roundHalfEven } from '../crops.js';
 import { type EffectEntry, type Rgb, rgb } from '../effects.js';
 import { HALF_THE_TIME } from '../parameters/chance.js';
 import { COLOUR, oneOf, PART_OR_0 } from '../parameters/kinds.js';

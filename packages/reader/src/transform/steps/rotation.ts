@@ -1,7 +1,8 @@
 import { SampleDecodeError } from '@shardtool/base';
+import type { Size } from '../../codec/codec.js';
 import type { Values } from '../../codec/png-values.js';
 import type { RotateInterpolation } from '../../kernels/effects.js';
-import { LARGEST_SIDE, type Size } from '../crops.js';
+import { LARGEST_SIDE } from '../crops.js';
 import { type EffectEntry, type Rgb, rgb } from '../effects.js';
 import { ALWAYS, applies, shapeWithChance } from '../parameters/chance.js';
 import { COLOUR, DEGREES, oneOf, POINT, SWITCH } from '../parameters/kinds.js';

@@ -1,7 +1,7 @@
 /** The definition of a transform step: one entry of the step table. */
 import type { z } from 'zod';
+import type { Size } from '../../codec/codec.js';
 import type { Canvas } from '../canvas.js';
-import type { Size } from '../crops.js';
 import type { StepLists, Zod } from '../parameters/kinds.js';
 import type { Parameters } from '../parameters/parameter.js';
 import type { Random } from '../random.js';

@@ -1,5 +1,5 @@
-import type { OwnSample } from '../../../buckets/plan.js';
 import type { PlannedBatch } from '../../../order/batches.js';
+import type { OwnSample } from '../../../order/bucket-rows.js';
 import { firstNumbers } from '../../../order/units.js';
 import type { Selection } from '../../../selection/selection.js';
 import type { Arena } from '../arena.js';

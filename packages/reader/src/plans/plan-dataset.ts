@@ -1,14 +1,14 @@
 import { checkObject } from '@shardtool/base';
-import { selectableOf } from './dataset/selectable.js';
-import { sampleBytesOf } from './dataset/shard-file.js';
-import type { StoredDataset } from './dataset/stored-dataset.js';
-import { checkOptions, type LoaderOptions } from './loader/options.js';
-import { orderDefaults } from './order/defaults.js';
-import { resolveBatchSize } from './order/ranks.js';
-import { type PlanReport, planReport } from './order/report.js';
-import type { ShuffleQualityOptions } from './order/shuffle-quality.js';
-import { type Selection, type SelectionRequest, selectSamples } from './selection/selection.js';
-import { compileTransform, type TransformInput } from './transform/transform.js';
+import { sampleBytesOf } from '../dataset/shard-file.js';
+import type { StoredDataset } from '../dataset/stored-dataset.js';
+import { checkOptions, type LoaderOptions } from '../loader/options.js';
+import { orderDefaults } from '../order/defaults.js';
+import { resolveBatchSize } from '../order/ranks.js';
+import { type PlanReport, planReport } from '../order/report.js';
+import type { ShuffleQualityOptions } from '../order/shuffle-quality.js';
+import { selectableOf } from '../selection/selectable.js';
+import { type Selection, type SelectionRequest, selectSamples } from '../selection/selection.js';
+import { compileTransform, type TransformInput } from '../transform/transform.js';
 
 /** What {@link planDataset} takes; what a loader takes, too, is like its option. */
 export interface DatasetPlanOptions

@@ -1,5 +1,9 @@
 import { type CheckedValues, checkGiven, SampleDecodeError } from '@shardtool/base';
 import { headerOf, imageFields, nameTable } from '@shardtool/format';
+import { checkFields, checkFieldsAndColumns } from '../dataset/field-names.js';
+import { type FieldValue, fieldValue } from '../dataset/field-values.js';
+import type { Sample } from '../dataset/samples.js';
+import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { DecodedImage, StoredMask } from '../decode/decoded.js';
 import { createDecoder, type Decoder } from '../decode/decoder.js';
 import { scratchBytesFor } from '../decode/scratch-size.js';
@@ -9,10 +13,6 @@ import { LOADER_OPTIONS } from '../loader/option-table.js';
 import type { LoaderOptions } from '../loader/options.js';
 import type { Annotations, GivenAnnotations } from '../transform/annotations.js';
 import { type CompiledTransform, compileTransform } from '../transform/transform.js';
-import { checkFields, checkFieldsAndColumns } from './field-names.js';
-import { type FieldValue, fieldValue } from './field-values.js';
-import type { Sample } from './samples.js';
-import type { StoredDataset } from './stored-dataset.js';
 
 const { transform, seed, image, fields, masks, maxPixels, decode, applyExifOrientation } = LOADER_OPTIONS;
 /** Those options of a loader that say what becomes of a single sample. */

@@ -1,6 +1,6 @@
-import { Dataset } from '../dataset/dataset.js';
 import type { DatasetParts } from '../dataset/stored-dataset.js';
-import type { MixtureSettings } from './settings.js';
+import type { MixtureSettings } from '../mixture/settings.js';
+import { Dataset } from './dataset.js';
 
 /**
  * Several datasets as one: its shards are those of all, one dataset behind the other, and its loaders mix their samples.

@@ -7,10 +7,10 @@ import {
   removeAbandonedSidecars,
   writeInspection,
 } from '@shardtool/format';
-import { Dataset } from '../dataset/dataset.js';
 import type { ShardFile } from '../dataset/shard-file.js';
-import { INSPECTED_SIDE, NOT_WHOLE, takeMeasured } from './measure.js';
-import { columnsOf, Measures, measuresOf } from './measures.js';
+import { INSPECTED_SIDE, NOT_WHOLE, takeMeasured } from '../inspect/measure.js';
+import { columnsOf, Measures, measuresOf } from '../inspect/measures.js';
+import { Dataset } from './dataset.js';
 
 export interface MeasureOptions {
   /** Number of decoding threads. Default: one per core. */
@@ -81,7 +81,7 @@ async function* measureShards(
 ): AsyncGenerator<MeasuredShard> {
   const { location, format, identity, classes, fields } = dataset;
   const part = new Dataset({ location, format, identity, classes, classSamples: [], fields, shards });
-  const module = new URL('./measure-step.js', import.meta.url).href;
+  const module = new URL('../inspect/measure-step.js', import.meta.url).href;
   const loader = part.loader({
     transform: [{ name: 'resize', size: [INSPECTED_SIDE, INSPECTED_SIDE] }],
     batchSize: BATCH,

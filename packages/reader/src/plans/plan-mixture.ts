@@ -2,6 +2,7 @@ import { OptionError } from '@shardtool/base';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { checkOptions, type LoaderOptions } from '../loader/options.js';
 import { setUpMixtureOrder } from '../loader/setup/mixture-order.js';
+import { mixtureOf } from '../mixture/settings.js';
 import type { LastBatch } from '../order/batches.js';
 import type { Unit } from '../order/units.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
@@ -54,7 +55,7 @@ export interface MixtureReport {
 
 /** What an epoch of a mixture costs each rank. Reads indexes only where samples are chosen. Throws {@link OptionError}. */
 export async function planMixtureOf(dataset: StoredDataset, options: MixturePlanOptions = {}): Promise<MixtureReport> {
-  const { mixture } = dataset;
+  const mixture = mixtureOf(dataset);
   if (mixture === null) throw new OptionError({}, `${dataset.location} is a single dataset: planDataset plans it.`);
   const { worldSize = 1, transform = 'train224', prefetchBatches = 4, ...others } = options;
   const order = await setUpMixtureOrder(mixture, checkOptions({ ...others, worldSize, rank: 0 }));

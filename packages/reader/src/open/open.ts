@@ -1,8 +1,8 @@
 import { abortable, checkLocation, OptionError } from '@shardtool/base';
-import type { Mixture } from '../mixture/mixture.js';
-import type { MixtureOptions, MixturePart } from '../mixture/open-mixture.js';
 import { Dataset } from './dataset.js';
+import type { Mixture } from './mixture.js';
 import { checkOpenOptions, findParts, isMixtureFile, type OpenOptions } from './open-files.js';
+import type { MixtureOptions, MixturePart } from './open-mixture.js';
 
 /**
  * Opens a dataset: a folder that `pack` wrote; a folder of shards of other software, or one of them; or a list of such
@@ -24,7 +24,7 @@ export async function openDataset(location: string | readonly string[], options:
 async function open(location: string | readonly string[], given: OpenOptions): Promise<Dataset> {
   const options = checkOpenOptions(given);
   if (typeof location !== 'string' || !isMixtureFile(location)) return new Dataset(await findParts(location, options));
-  const { mixDatasets, readMixtureFile } = await import('../mixture/open-mixture.js');
+  const { mixDatasets, readMixtureFile } = await import('./open-mixture.js');
   const { parts, options: mixed } = await readMixtureFile(location);
   const { storage, maxSampleBytes, signal: _, ...others } = options;
   checkWhole(location, others);
@@ -37,7 +37,7 @@ async function open(location: string | readonly string[], given: OpenOptions): P
  * allowed, and for each dataset the errors of {@link openDataset}.
  */
 export async function openMixture(parts: readonly MixturePart[], options: MixtureOptions = {}): Promise<Mixture> {
-  const { mixDatasets } = await import('../mixture/open-mixture.js');
+  const { mixDatasets } = await import('./open-mixture.js');
   return mixDatasets(parts, options, openDataset);
 }
 
@@ -51,4 +51,4 @@ function checkWhole(location: string, options: OpenOptions): void {
   );
 }
 
-export { type OpenOptions, openStored, SPLIT_OVERLAY } from './open-files.js';
+export type { OpenOptions } from './open-files.js';

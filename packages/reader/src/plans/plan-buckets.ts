@@ -1,10 +1,10 @@
+import type { BucketBatch } from '../buckets/batches.js';
+import { checkBuckets } from '../buckets/options.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { checkOptions, type LoaderOptions } from '../loader/options.js';
 import { setUpBuckets } from '../loader/setup/bucket-order.js';
 import { setUpOrder } from '../loader/setup/order.js';
 import type { LastBatch } from '../order/batches.js';
-import type { BucketBatch } from './batches.js';
-import { checkBuckets } from './options.js';
 
 /** What {@link planAspectBuckets} takes; like the loader's options of the same names. */
 export type BucketsPlanOptions = Pick<

@@ -1,5 +1,6 @@
 import { checkObject } from '@shardtool/base';
-import type { InspectOptions } from '../inspect/inspect.js';
+import type { DatasetStats } from '../dataset/figures/stats.js';
+import { StoredDataset } from '../dataset/stored-dataset.js';
 import type { InspectReport } from '../inspect/report.js';
 import type { ContentOf, OnlyOptions } from '../loader/deliver/batch-content.js';
 import { DeviceLoader } from '../loader/device/device-loader.js';
@@ -7,9 +8,8 @@ import type { DeviceLoaderOptions } from '../loader/device/device-options.js';
 import { Loader } from '../loader/loader.js';
 import type { LoaderOptions } from '../loader/options.js';
 import type { PlanReport } from '../order/report.js';
-import type { DatasetPlanOptions } from '../plan-dataset.js';
-import type { DatasetStats } from './figures/stats.js';
-import { StoredDataset } from './stored-dataset.js';
+import type { DatasetPlanOptions } from '../plans/plan-dataset.js';
+import type { InspectOptions } from './inspect.js';
 
 /** Where batches go; undefined leaves them in the memory of the host. */
 type Device = DeviceLoaderOptions['device'] | undefined;
@@ -34,13 +34,13 @@ export class Dataset extends StoredDataset {
 
   /** Sums up the dataset from its indexes: classes, fields, sizes. See `getStats`. */
   async stats(): Promise<DatasetStats> {
-    const { getStats } = await import('./figures/stats.js');
+    const { getStats } = await import('../dataset/figures/stats.js');
     return getStats(this);
   }
 
   /** Predicts what an epoch costs each rank, and the shuffle quality. Reads only indexes. See `planDataset`. */
   async plan(options: DatasetPlanOptions = {}): Promise<PlanReport> {
-    const { planDataset } = await import('../plan-dataset.js');
+    const { planDataset } = await import('../plans/plan-dataset.js');
     return planDataset(this, options);
   }
 
@@ -49,7 +49,7 @@ export class Dataset extends StoredDataset {
    * `inspect`. Throws OptionError for a mixture.
    */
   async inspect(options: InspectOptions = {}): Promise<InspectReport> {
-    const { inspect } = await import('../inspect/inspect.js');
+    const { inspect } = await import('./inspect.js');
     return inspect(this.location, { storage: this.shards[0]?.storage, ...options });
   }
 }

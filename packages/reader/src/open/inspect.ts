@@ -9,12 +9,12 @@ import {
   withMessages,
 } from '@shardtool/base';
 import type { StorageOptions } from '@shardtool/storage';
-import type { Dataset } from '../dataset/dataset.js';
-import { openDataset } from '../dataset/open.js';
-import { findCopies } from './copies.js';
+import { findCopies } from '../inspect/copies.js';
+import { type InspectReport, reportOf } from '../inspect/report.js';
+import type { Dataset } from './dataset.js';
 import { keepGroups } from './keep-groups.js';
 import { type MeasureOptions, measureDataset } from './measure-dataset.js';
-import { type InspectReport, reportOf } from './report.js';
+import { openDataset } from './open.js';
 
 export interface InspectOptions extends MeasureOptions {
   /** A second dataset. Samples that occur in both are leaks. */

@@ -1,5 +1,6 @@
 /** Borders that continue the image: its edge, or its mirror image. */
-import type { Padding, Size } from '../transform/crops.js';
+import type { Size } from '../codec/codec.js';
+import type { Padding } from './crops.js';
 
 /** `edge` repeats the last pixel, `reflect` mirrors without it, `symmetric` with it. */
 export type BorderMode = 'edge' | 'reflect' | 'symmetric';

@@ -1,9 +1,9 @@
 import type { ColumnValue } from '@shardtool/format';
+import { INSPECT_PREFIX } from '../dataset/inspection-columns.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
-import { type Copies, isLeak, membersOf } from './copies.js';
+import { type Copies, isLeak, membersOf } from '../inspect/copies.js';
+import { namesOf } from '../inspect/sample-names.js';
 import { keepColumns } from './measure-dataset.js';
-import { INSPECT_PREFIX } from './measures.js';
-import { namesOf } from './sample-names.js';
 
 /** Stores the columns that name the group of copies of each sample: `duplicate`, `near` and, with a second dataset, `leak`. */
 export async function keepGroups(dataset: StoredDataset, copies: Copies, other: StoredDataset | null): Promise<void> {

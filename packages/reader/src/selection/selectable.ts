@@ -1,10 +1,10 @@
 import { inLanes } from '@shardtool/base';
 import { headerOf, type IndexPart, imageColumn, type ShardIndex, unknownColumns } from '@shardtool/format';
-import type { SelectableDataset, SelectionRequest } from '../selection/selection.js';
-import { isUnread, namesInWhere } from '../selection/where.js';
-import { withInspection } from './inspection-columns.js';
-import type { ShardFiles } from './shard-files.js';
-import type { StoredDataset } from './stored-dataset.js';
+import { withInspection } from '../dataset/inspection-columns.js';
+import type { ShardFiles } from '../dataset/shard-files.js';
+import type { StoredDataset } from '../dataset/stored-dataset.js';
+import type { SelectableDataset, SelectionRequest } from './selection.js';
+import { isUnread, namesInWhere } from './where.js';
 
 /** What nobody knows of an image before its header was read. */
 const SIZES: ReadonlySet<string> = new Set(['width', 'height', 'orientation']);

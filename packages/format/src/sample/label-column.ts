@@ -1,6 +1,12 @@
 import { OptionError } from '@shardtool/base';
 import type { ColumnValues } from '../parquet/values.js';
 
+const INDEX_COLUMN_NAMES = ['key', 'source', 'offset', 'bytes', 'width', 'height', 'orientation', 'cls'] as const;
+/** A column that every index has. */
+export type IndexColumn = (typeof INDEX_COLUMN_NAMES)[number];
+/** Names of the index's own columns, which label columns cannot have. */
+export const INDEX_COLUMNS: ReadonlySet<string> = new Set(INDEX_COLUMN_NAMES);
+
 /** A value of a label column; null if a sample has none. */
 export type ColumnValue = string | number | boolean | null;
 

@@ -13,12 +13,12 @@ import {
 } from '@shardtool/format';
 import { isRemote, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { z } from 'zod';
-import { Dataset } from '../dataset/dataset.js';
 import type { ShardFile } from '../dataset/shard-file.js';
-import { type ClassLists, joinClasses } from './class-lists.js';
+import { type ClassLists, joinClasses } from '../mixture/class-lists.js';
+import type { MixedDataset } from '../mixture/settings.js';
+import type { MixturePolicy } from '../mixture/shares.js';
+import { Dataset } from './dataset.js';
 import { Mixture } from './mixture.js';
-import type { MixedDataset } from './settings.js';
-import type { MixturePolicy } from './shares.js';
 
 /** One dataset of a mixture: the dataset itself, or where it is, how much of it comes, and what of it. */
 export interface MixturePart {

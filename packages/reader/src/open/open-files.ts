@@ -1,0 +1,105 @@
+import { statSync } from 'node:fs';
+import { abortable, CALL_OPTIONS, checkCallOptions, type OptionTable } from '@shardtool/base';
+import type { ChosenColumns, LayoutName } from '@shardtool/format';
+import { isRemote, type StorageOptions } from '@shardtool/storage';
+import { openStored } from '../dataset/open-stored.js';
+import { type DatasetParts, StoredDataset } from '../dataset/stored-dataset.js';
+import { readOverlays, SPLIT_OVERLAY } from '../overlay/find.js';
+import { viewOf } from '../overlay/view.js';
+
+/** What of a dataset is opened, and how it is seen; the shards stay as they are. */
+export interface OpenOptions {
+  /** An overlay of `shardtool overlay`: its name, or the path of its file. */
+  readonly overlay?: string | undefined;
+  /**
+   * Only the samples of a split: one that the place itself has, by the names of its files or folders, where no overlay is
+   * named; else one that the overlay has, of the overlay `split` unless another is named.
+   */
+  readonly split?: string | undefined;
+  /**
+   * An earlier version of the dataset, as `shardtool log` lists them: its identity, or the first digits of it (at least 6).
+   * Default: the current version.
+   */
+  readonly version?: string | undefined;
+  /** What a place is to be taken for that could be several things: `tar`, `mds`, `parquet`, `folder`. */
+  readonly layout?: LayoutName | undefined;
+  /** Which features of TFRecord are the image, the class and the key, where their names are not the usual ones. */
+  readonly features?: ChosenColumns | undefined;
+  /** Samples that are left out. */
+  readonly excludeKeys?: Iterable<string> | undefined;
+  /** Maximum size of a sample, all fields together, in bytes or as a text such as `4GiB`. Reading a larger one is an error. Default: 1 GiB. */
+  readonly maxSampleBytes?: number | string | undefined;
+  /** How a remote location is asked. What is left out comes from the environment. */
+  readonly storage?: StorageOptions | undefined;
+  /** Gives up opening, with the signal's reason. The dataset itself does not depend on it. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+const OPEN_OPTIONS = {
+  overlay: { kind: 'path', help: 'An overlay' },
+  split: { kind: 'path', help: 'A split' },
+  version: { kind: 'text', help: 'An earlier version' },
+  layout: { kind: 'text', help: 'What the place is taken for' },
+  features: {
+    kind: 'own',
+    type: 'ChosenColumns',
+    must: 'is { image, label, key }',
+    help: 'Features of TFRecord or HDF5',
+  },
+  excludeKeys: { kind: 'own', type: 'Iterable<string>', must: 'is a list of keys', help: 'Samples that are omitted' },
+  maxSampleBytes: { kind: 'bytes', from: 1, isEndless: true, help: 'Largest sample' },
+  storage: CALL_OPTIONS.storage,
+  signal: CALL_OPTIONS.signal,
+} as const satisfies OptionTable;
+
+type CheckedOpenOptions = Omit<OpenOptions, 'maxSampleBytes'> & { readonly maxSampleBytes?: number | undefined };
+
+/** Options of a dataset, checked. Throws {@link OptionError} for an unknown name or a value that is not allowed. */
+export function checkOpenOptions(options: OpenOptions): CheckedOpenOptions {
+  const checked = checkCallOptions('openDataset', OPEN_OPTIONS, options, {
+    features: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+    excludeKeys: (value) => typeof value === 'object' && value !== null && Symbol.iterator in value,
+  });
+  return checked as CheckedOpenOptions;
+}
+
+/**
+ * Opens a dataset as `openDataset` does, to look at what is stored: without what makes loaders, unless it is a mixture. Throws the
+ * errors of `openDataset`.
+ */
+export async function openFiles(location: string, options: OpenOptions = {}): Promise<StoredDataset> {
+  if (isMixtureFile(location)) return (await import('./open.js')).openDataset(location, options);
+  return abortable(
+    options.signal,
+    async () => new StoredDataset(await findParts(location, options)),
+    (dataset) => dataset.close(),
+  );
+}
+
+/** What is found of a single dataset, with all that changes how it is seen. */
+export async function findParts(location: string | readonly string[], given: OpenOptions): Promise<DatasetParts> {
+  const options = checkOpenOptions(given);
+  const { storage, maxSampleBytes, excludeKeys, layout, features, version } = options;
+  const stored = await openStored(location, {
+    version,
+    layout,
+    features,
+    storage,
+    split: options.overlay === undefined ? options.split : undefined,
+  });
+  const split = stored.split === undefined ? options.split : undefined;
+  const overlay = options.overlay ?? (split === undefined ? undefined : SPLIT_OVERLAY);
+  const chain = overlay === undefined ? [] : await readOverlays(stored.folder ?? stored.location, overlay, storage);
+  const view = await viewOf(stored, { chain, split, excludeKeys });
+  if (maxSampleBytes === undefined) return view;
+  return { ...view, shards: view.shards.map((shard) => ({ ...shard, maxSampleBytes })) };
+}
+
+/** A file that says what to mix: `{ "mixture": [{ "dataset": "a", "weight": 0.7 }, ...] }`. */
+export function isMixtureFile(location: string): boolean {
+  return location.endsWith('.json') && !isRemote(location) && isFile(location);
+}
+
+function isFile(location: string): boolean {
+  return statSync(location, { throwIfNoEntry: false })?.isFile() ?? false;
+}
