@@ -27,14 +27,7 @@ const PACKAGES = {
   base: ['index', 'text'],
   storage: ['index', 'threads/remote/remote-thread'],
   format: ['index', 'layouts/hdf5/hdf5-thread'],
-  reader: [
-    'index',
-    'open/open-files',
-    'loader/option-table',
-    'inspect/measure-step',
-    'bridge/main',
-    'bridge/bridge',
-  ],
+  reader: ['index', 'open/open-files', 'loader/option-table', 'open/measure-step', 'bridge/main', 'bridge/bridge'],
   cuda: ['index'],
   writer: [
     'index',

@@ -25,6 +25,7 @@ export {
   type CodecChoice,
   type ContentBy,
   type ContentOf,
+  type ContentOfViews,
   type CustomStep,
   type CustomSteps,
   checkOverlays,

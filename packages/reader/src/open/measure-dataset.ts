@@ -81,7 +81,7 @@ async function* measureShards(
 ): AsyncGenerator<MeasuredShard> {
   const { location, format, identity, classes, fields } = dataset;
   const part = new Dataset({ location, format, identity, classes, classSamples: [], fields, shards });
-  const module = new URL('../inspect/measure-step.js', import.meta.url).href;
+  const module = new URL('./measure-step.js', import.meta.url).href;
   const loader = part.loader({
     transform: [{ name: 'resize', size: [INSPECTED_SIDE, INSPECTED_SIDE] }],
     batchSize: BATCH,

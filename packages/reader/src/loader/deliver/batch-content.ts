@@ -39,7 +39,7 @@ type ListBy<Transform, Collate> = Transform extends 'raw'
     : null;
 type EncodedBy<Transform> = Transform extends 'raw' ? readonly Uint8Array[] : null;
 
-/** Types of the contents of batches, by two options of the loader. */
+/** Content of a batch, by the options `transform` and `collate`. */
 export interface ContentBy<Transform, Collate> {
   readonly dtype: DtypeBy<Transform, Collate> & (Dtype | null);
   readonly images: PixelsBy<DtypeBy<Transform, Collate>>;
@@ -49,7 +49,7 @@ export interface ContentBy<Transform, Collate> {
 }
 
 /** Images are the first view. */
-interface ContentOfViews extends BatchContent {
+export interface ContentOfViews extends BatchContent {
   readonly dtype: Dtype;
   readonly images: Uint8Array | Float32Array;
   readonly shape: readonly [number, number, number, number];

@@ -1,8 +1,8 @@
 import { crc32 } from '@shardtool/base';
 import { imageKindOf } from '@shardtool/format';
 import { jpegStructure } from '../codec/jpeg-structure.js';
+import { measure, NOT_WHOLE, putMeasured } from '../inspect/measure.js';
 import type { FieldsStep, PixelsStep } from '../loader/work/custom-steps.js';
-import { measure, NOT_WHOLE, putMeasured } from './measure.js';
 
 /** The stored image of the current sample. A worker handles one image at a time. */
 const stored = { crc32: 0, bytes: 0, isWhole: true };
