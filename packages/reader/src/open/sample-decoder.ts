@@ -15,11 +15,11 @@ import type { Annotations, GivenAnnotations } from '../transform/annotations.js'
 import { type CompiledTransform, compileTransform } from '../transform/transform.js';
 
 const { transform, seed, image, fields, masks, maxPixels, decode, applyExifOrientation } = LOADER_OPTIONS;
-/** Those options of a loader that say what becomes of a single sample. */
+/** The options of a loader that apply to a single sample. */
 const OPTIONS = { transform, seed, image, fields, masks, maxPixels, decode, applyExifOrientation };
 const OWNER = { name: 'A sample decoder', wrong: (option: string) => `The option ${option} is invalid` };
 
-/** What becomes of samples: as a loader's options of these names. Without a transform images come at their own size. */
+/** Options of a sample decoder. They mean the same as for a loader. Without a transform, images keep their size. */
 export type SampleDecoderOptions = Pick<LoaderOptions, keyof typeof OPTIONS>;
 
 /** How one sample is decoded. */
@@ -45,17 +45,17 @@ export interface DecodedSample {
   readonly image: DecodedImage | null;
   /** The image as it is stored, with `transform: 'raw'`; else null. */
   readonly encoded: Uint8Array | null;
-  /** Values of the masks that were asked for, moved as the pixels were: uint8 [height, width], those that it lacks left out. */
+  /** Values of the requested masks, uint8 [height, width], transformed like the image. Masks that the sample lacks are omitted. */
   readonly masks: Readonly<Record<string, Uint8Array>>;
-  /** What was said to lie on the image and is left of it, moved as its pixels were, in pixels of `image`; null where nothing was said. */
+  /** The objects of the request that are still on the image, in pixels of `image`; null if the request had none. */
   readonly objects: GivenAnnotations | null;
-  /** Values of the fields and label columns that were asked for; null where it lacks one. */
+  /** Values of the requested fields and label columns; null for a field that the sample lacks. */
   readonly fields: Readonly<Record<string, FieldValue | null>>;
 }
 
 /**
- * Decodes single samples of a dataset, in any order: for evaluation, samplers of one's own, and a look at one of them. A loader
- * is many times as fast where all samples are to come. One thread does it, in calls one after the other.
+ * Decodes single samples of a dataset in any order, for evaluation, custom samplers and viewers. It works on the calling
+ * thread, one call after the other. To read all samples, a loader is many times as fast.
  */
 export class SampleDecoder {
   readonly #dataset: StoredDataset;

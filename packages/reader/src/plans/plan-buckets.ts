@@ -53,7 +53,7 @@ export interface BucketsReport {
   readonly unfilled: number;
 }
 
-/** So many positions are followed at most to see what waits: some seconds' work. */
+/** Maximum number of positions that are followed to count waiting samples; it takes some seconds. */
 const FOLLOWED = 2 ** 22;
 
 /** What batches of several sizes will cost. Reads widths and heights from the indexes, and no shard. Throws OptionError. */

@@ -6,18 +6,18 @@ import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { SelectableDataset, SelectionRequest } from './selection.js';
 import { isUnread, namesInWhere } from './where.js';
 
-/** What nobody knows of an image before its header was read. */
+/** Facts about an image that are unknown until its header is read. */
 const SIZES: ReadonlySet<string> = new Set(['width', 'height', 'orientation']);
-/** What a selection looks at but for places. */
+/** Parts of an index that a selection reads, except positions. */
 const LABELS = ['key', 'source', 'cls', 'columns', 'columnTypes'] as const satisfies readonly IndexPart[];
-/** Nearly every header is in so many bytes; where it is not, all of the image is read. */
+/** Bytes that are read to find a header. If the header is longer, the whole image is read. */
 const HEAD_BYTES = 64 << 10;
-/** Headers that are read at once. */
+/** Number of headers that are read concurrently. */
 const HEADS_AT_ONCE = 16;
 
 /**
- * A dataset as a selection reads it. Where the request names sizes of images that no index has, their headers are read, which
- * `shardtool index` saves; where it asks for labels alone, and a shard has them apart, nothing else of it is read.
+ * Returns a dataset as a selection reads it. If the request names image sizes that no index has, the headers of the images
+ * are read; `shardtool index` avoids that. If only labels are needed and a shard stores them separately, only they are read.
  */
 export function selectableOf(
   { shards, classes, files }: Pick<StoredDataset, 'shards' | 'classes' | 'files'>,
