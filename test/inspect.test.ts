@@ -125,7 +125,7 @@ test('what was measured before is not measured again, and says the same', async 
 });
 
 test('a column that is not there is asked for with the command that makes it', async () => {
-  await expect(chosen('inspect.sharpnes > 1')).rejects.toThrow('"shardtool inspect PLACE" makes');
+  await expect(chosen('inspect.sharpnes > 1')).rejects.toThrow('"shardtool inspect DATASET" makes');
 });
 
 /** Samples of a shard. */
