@@ -47,7 +47,7 @@ export async function readTransform(given: string | undefined, buckets?: unknown
     text = await readFile(given, 'utf8');
   } catch (cause) {
     throw new UsageError(
-      `Unknown transform "${given}" for --transform. Choose a JSON file or one of ${PRESET_NAMES.join(', ')}; ${given} cannot be read as a file: ${reasonOf(cause)}.`,
+      `Unknown transform "${given}" for --transform. Choose train224, eval224 or a JSON file; ${given} cannot be read as a file: ${reasonOf(cause)}.`,
     );
   }
   try {
