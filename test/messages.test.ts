@@ -130,7 +130,7 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'bench shards --transform steps/object.json',
     2,
-    "The loader's option --transform is invalid: it is a list of steps, 'train224', 'eval224' or 'raw', and not an object.",
+    "The loader's option --transform is invalid: it is a list of steps, a preset such as 'train224', a JSON file or 'raw', and not an object.",
   ],
   [
     'bench shards --transform steps/negative.json',
