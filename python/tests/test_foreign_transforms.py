@@ -177,6 +177,33 @@ def test_erasing_before_normalize_erases_bytes():
     ]
 
 
+def test_crops_after_normalize_that_add_no_border_move_in_front():
+    pipeline = [v1.Resize(72), v1.ToTensor(), v1.Normalize(MEAN, STD), v1.CenterCrop(64), v1.Pad(2, 0, "reflect")]
+    names = [step["name"] for step in shardtool.steps_from(pipeline)]
+    assert names == ["Resize", "CenterCrop", "Pad", "toDtype", "normalize"]
+
+
+@pytest.mark.skipif(v2 is None, reason="needs torchvision 0.15")
+def test_to_dtype_with_a_dtype_for_each_type_converts_images_by_theirs():
+    from torchvision import tv_tensors
+
+    def steps(dtypes):
+        return shardtool.steps_from([v2.ToImage(), v2.ToDtype(dtypes, scale=True)])
+
+    floats = [{"name": "toDtype", "dtype": "float32", "scale": True}]
+    assert steps({tv_tensors.Mask: torch.int64, tv_tensors.Image: torch.float32}) == floats
+    assert steps({tv_tensors.Mask: torch.int64, "others": torch.float32}) == floats
+    assert steps({tv_tensors.Mask: torch.float32, "others": None}) == []
+    with pytest.raises(shardtool.OptionError, match="has no dtype for images"):
+        steps({tv_tensors.Mask: torch.float32})
+
+
+@pytest.mark.skipif(timm_data is None, reason="needs timm")
+def test_to_tensor_of_timm_leaves_values_from_0_to_255():
+    steps = shardtool.steps_from(timm_data.transforms.ToTensor())
+    assert steps == [{"name": "toDtype", "dtype": "float32", "scale": False}]
+
+
 def test_transforms_of_a_list_may_stand_beside_steps(photos, lent_readers):
     steps = [v1.Resize(72), {"name": "center_crop", "size": 64}, v1.ToTensor()]
     with shardtool.Loader(photos, transform=steps, batch_size=4) as loader:
@@ -203,7 +230,48 @@ def test_a_subclass_is_translated_unless_it_has_code_of_its_own():
         shardtool.steps_from(Other())
 
 
+class OtherOperations(v1.RandAugment):
+    def _augmentation_space(self, num_bins, image_size):
+        return {"Invert": (torch.tensor(0.0), False)}
+
+
+class Compose(v1.Compose):
+    """A pipeline with the name of torchvision's, which does something else."""
+
+    def __call__(self, image):
+        return self.transforms[-1](image)
+
+
+class Sequential(torch.nn.Sequential):
+    def forward(self, image):
+        return self[-1](image)
+
+
+def with_forward_of_its_own():
+    transform = v1.Normalize(MEAN, STD)
+    transform.forward = lambda image: image
+    return v1.Compose([v1.ToTensor(), transform])
+
+
+def with_other_policies():
+    transform = v1.AutoAugment()
+    transform.policies = transform.policies[:2]
+    return transform
+
+
+def after_normalize(*transforms):
+    return v1.Compose([v1.ToTensor(), v1.Normalize(MEAN, STD), *transforms])
+
+
 REFUSED = {
+    "other operations": (OtherOperations(), "code of its own"),
+    "another Compose": (Compose([v1.RandomInvert()]), "code of its own"),
+    "another Sequential": (Sequential(v1.RandomInvert()), "code of its own"),
+    "another forward": (with_forward_of_its_own(), "code of its own"),
+    "other policies": (with_other_policies(), "has other policies than 'imagenet'"),
+    "a border after Normalize": (after_normalize(v1.Pad(2)), "may add a border after Normalize"),
+    "a border of a crop after Normalize": (after_normalize(v1.RandomCrop(8, padding=2)), "may add a border"),
+    "a crop of small images after Normalize": (after_normalize(v1.CenterCrop(64)), "may add a border"),
     "a function": (lambda image: image, "is a Python function"),
     "Lambda": (v1.Lambda(lambda image: image.convert("RGB")), "If it only converts images to RGB, remove it"),
     "one channel": (v1.Grayscale(1), "num_output_channels=1"),

@@ -127,10 +127,16 @@ def _list(weights: Any) -> Any:
     return None if weights is None else list(weights)
 
 
+def _to_tensor(transform: Any, pipeline: Pipeline) -> None:
+    """Unlike torchvision's, it leaves values from 0 to 255."""
+    pipeline.convert(plain(transform.dtype), scale=False)
+
+
 _SPECIAL: Dict[str, Callable[[Any, Pipeline], None]] = {
     "RandomResizedCropAndInterpolation": _random_resized_crop,
     "AutoAugment": _auto_augment,
     "RandAugment": _rand_augment,
     "AugMixAugment": _aug_mix,
     "RandomErasing": _erase,
+    "ToTensor": _to_tensor,
 }

@@ -17,7 +17,7 @@ _MOVES_PIXELS = ("RandomHorizontalFlip", "RandomVerticalFlip", "CenterCrop", "Ra
 _OTHER_NAMES = {"RandomIoUCrop": {"sampler_options": "options"}}
 
 #: Attributes that change nothing here.
-_IGNORED = ("training", "inplace", "policies", "antialias", "labels_getter", "p")
+_IGNORED = ("training", "inplace", "antialias", "labels_getter", "p")
 
 
 def translate(kind: str, transform: Any, pipeline: Pipeline, nested: Nested) -> None:
@@ -41,7 +41,10 @@ def _add_same(kind: str, transform: Any, pipeline: Pipeline) -> None:
     names = {name: _OTHER_NAMES.get(kind, {}).get(name, name) for name in parameters}
     given = {name: value for name, value in vars(transform).items() if not name.startswith("_")}
     for name, value in given.items():
-        if name not in (*names.values(), *_IGNORED) and not _is_default(name, value):
+        if kind == "AutoAugment" and name == "policies":
+            if value != transform._get_policies(transform.policy):
+                raise Untranslatable(f"has other policies than {plain(transform.policy)!r}")
+        elif name not in (*names.values(), *_IGNORED) and not _is_default(name, value):
             raise Untranslatable(f"has {name}={plain(value)!r}, which shardtool does not support")
     step: Step = {"name": kind}
     for parameter, name in names.items():
@@ -54,8 +57,19 @@ def _add_same(kind: str, transform: Any, pipeline: Pipeline) -> None:
         is_nearest = str(step["interpolation"]).startswith("nearest")
         if pipeline.is_tensor and given.get("antialias") is not True and not is_nearest:
             step["antialias"] = False
-    has_border = step.get("fill", 0) not in (0, [0, 0, 0])
-    pipeline.add(step, kind in _MOVES_PIXELS and not (has_border and pipeline.is_normalized))
+    if pipeline.is_normalized and _may_fill(kind, step, pipeline):
+        raise Untranslatable("may add a border after Normalize, whose color would be another one: move it before")
+    pipeline.add(step, kind in _MOVES_PIXELS)
+
+
+def _may_fill(kind: str, step: Step, pipeline: Pipeline) -> bool:
+    """Whether a step on a normalized image can fill a border with a number, which is no byte there."""
+    if kind == "Pad":
+        return bool(step.get("padding_mode", "constant") == "constant")
+    if kind == "RandomCrop":
+        has_border = step.get("padding") is not None or step.get("pad_if_needed")
+        return bool(has_border and step.get("padding_mode", "constant") == "constant")
+    return kind == "CenterCrop" and not pipeline.covers(step["size"])
 
 
 def _is_default(name: str, value: Any) -> bool:
@@ -111,8 +125,13 @@ def _to_pillow(transform: Any, pipeline: Pipeline) -> None:
 def _to_dtype(transform: Any, pipeline: Pipeline) -> None:
     dtype = transform.dtype
     if isinstance(dtype, dict):
-        images = [value for kind, value in dtype.items() if getattr(kind, "__name__", kind) in ("Image", "Tensor")]
-        dtype = images[0] if images else next(iter(dtype.values()))
+        by_name = {getattr(kind, "__name__", kind): value for kind, value in dtype.items()}
+        named = [name for name in ("Image", "Tensor", "others") if name in by_name]
+        if not named:
+            raise Untranslatable("has no dtype for images")
+        dtype = by_name[named[0]]
+        if dtype is None:
+            return
     # ConvertImageDtype always scales.
     pipeline.convert(plain(dtype), scale=bool(getattr(transform, "scale", True)))
 

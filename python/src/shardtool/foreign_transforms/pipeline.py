@@ -8,6 +8,11 @@ from typing import Any, Dict, List
 Step = Dict[str, Any]
 
 
+#: Steps after which images are at least as large as their size, and steps that leave the size as it is.
+_HAVE_SIZE = ("Resize", "CenterCrop", "RandomCrop", "RandomResizedCrop")
+_KEEP_SIZE = ("RandomHorizontalFlip", "RandomVerticalFlip", "ColorJitter", "Grayscale", "RandomGrayscale", "GaussianBlur")
+
+
 class Untranslatable(Exception):
     """A transform has no counterpart. The text is the reason, the end of a sentence about the transform."""
 
@@ -48,6 +53,14 @@ class Pipeline:
             if self.is_float and not self.is_scaled:
                 raise Untranslatable("comes after a conversion to floats from 0 to 255, which it would take for 0 to 1")
         self.pixels.append(step)
+
+    def covers(self, size: Any) -> bool:
+        """Whether images are known to be at least as large as this size."""
+        last = next((step for step in reversed(self.pixels) if step["name"] not in _KEEP_SIZE), None)
+        if last is None or last["name"] not in _HAVE_SIZE or last.get("max_size") is not None:
+            return False
+        has, wanted = _list(last["size"]), _list(size)
+        return all(is_ >= least for is_, least in zip(has * (2 // len(has)), wanted * (2 // len(wanted))))
 
     def convert(self, dtype: str, scale: bool) -> None:
         """Converts the values to a dtype of torch. ``scale``: from 0 to 255 to 0 to 1."""

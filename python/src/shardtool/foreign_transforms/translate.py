@@ -9,8 +9,10 @@ from . import of_timm, of_torchvision
 from .pipeline import Pipeline, Step, Untranslatable
 
 _LIBRARIES = ("torchvision", "timm", "open_clip")
-#: Methods that decide what a transform does. A subclass that defines one of them does something else.
-_METHODS = ("__call__", "forward", "transform", "_transform", "get_params", "_get_params", "make_params")
+#: Transforms that apply others in their order.
+_SEQUENCES = (("torchvision", "Compose"), ("torch", "Sequential"))
+#: What a subclass may replace and still do the same: its parameters, how it is shown, how it is pickled.
+_HARMLESS = ("__init__", "__repr__", "extra_repr", "__getstate__", "__setstate__", "__reduce__")
 
 
 def is_foreign(transform: Any) -> bool:
@@ -85,7 +87,7 @@ def _flat(transform: Any) -> List[Any]:
     """The transforms of a pipeline; pipelines within pipelines are joined."""
     if isinstance(transform, Sequence) and not isinstance(transform, (str, bytes)):
         return [part for item in transform for part in _flat(item)]
-    if _identity(transform)[1] in ("Compose", "Sequential"):
+    if _identity(transform) in _SEQUENCES:
         inner = getattr(transform, "transforms", None)
         return [part for item in (transform if inner is None else inner) for part in _flat(item)]
     return [transform]
@@ -100,7 +102,9 @@ def _add(part: Any, pipeline: Pipeline) -> None:
     if library is None:
         is_function = hasattr(part, "__qualname__")
         raise Untranslatable(
-            "is a Python function" if is_function else f"is not of {', '.join(_LIBRARIES[:-1])} or {_LIBRARIES[-1]}"
+            "is a Python function"
+            if is_function
+            else f"is not of {', '.join(_LIBRARIES[:-1])} or {_LIBRARIES[-1]}, or has code of its own"
         )
     if library == "torchvision" or not of_timm.translate(kind, part, pipeline):
         of_torchvision.translate(kind, part, pipeline, _nested)
@@ -135,13 +139,30 @@ def _identity(part: Any) -> Tuple[Optional[str], str]:
         # A function, such as open_clip's `_convert_to_rgb`.
         library = _library(getattr(part, "__module__", None))
         return library, str(part.__name__)
-    for kind in type(part).__mro__:
-        library = _library(kind.__module__)
-        if library is not None or (kind.__module__.startswith("torch.nn") and kind.__name__ == "Sequential"):
-            return library, kind.__name__
-        if any(method in vars(kind) for method in _METHODS):
-            break
+    kinds = type(part).__mro__
+    if not _replaces(getattr(part, "__dict__", {}), kinds, methods_only=True):
+        for at, kind in enumerate(kinds):
+            library = _library(kind.__module__)
+            if library is None and kind.__module__.startswith("torch.nn") and kind.__name__ == "Sequential":
+                library = "torch"
+            if library is not None:
+                return library, kind.__name__
+            if _replaces(vars(kind), kinds[at + 1 :], methods_only=False):
+                break
     return None, type(part).__name__
+
+
+def _replaces(names: Mapping[str, Any], bases: Sequence[type], methods_only: bool) -> bool:
+    """Whether a subclass, or an object, has its own methods or constants instead of those of its classes.
+
+    It may then do something else than they do. ``methods_only``: values are parameters, which are read later.
+    """
+    return any(
+        name not in _HARMLESS
+        and (callable(value) or not (methods_only or name.startswith("__")))
+        and any(name in vars(base) for base in bases if base is not object)
+        for name, value in names.items()
+    )
 
 
 def _library(module: Any) -> Optional[str]:
