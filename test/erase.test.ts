@@ -1,8 +1,8 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { readManifest } from '@shardtool/format';
-import { openDataset } from '@shardtool/reader';
-import { collectGarbage, eraseSamples, pack, verify } from '@shardtool/writer';
+import { addOverlay, openDataset } from '@shardtool/reader';
+import { collectGarbage, eraseSamples, pack, restoreVersion, verify } from '@shardtool/writer';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type BucketServer, defaultBucketServer } from './bucket-server.js';
 import { shardtool } from './cli-here.js';
@@ -52,7 +52,7 @@ function bytesIn(location: string): Map<string, Buffer> {
   if (!location.startsWith('s3://')) {
     return new Map(filesIn(location).map((name) => [name, readFileSync(path.join(location, name))]));
   }
-  return new Map(server.names('out').map((name) => [name, server.objects.get(`out/${name}`)!.bytes]));
+  return new Map(server.names('erase').map((name) => [name, server.objects.get(`erase/${name}`)!.bytes]));
 }
 
 /** Files that have the key or the image of an erased sample in them. */
@@ -71,7 +71,7 @@ const formats = [
 describe.each(formats)('%s, %j', (kind, options) => {
   const packed = async () => {
     const images = source();
-    const output = kind === 'a folder' ? newFolder() : 's3://out/shards';
+    const output = kind === 'a folder' ? newFolder() : 's3://erase/shards';
     await pack(images, output, { ...OPTIONS, ...options });
     return { images, output };
   };
@@ -101,7 +101,7 @@ describe.each(formats)('%s, %j', (kind, options) => {
 });
 
 test('an erasure from a bucket that ends at any request is repeated, and ends as if it had not', async () => {
-  const output = 's3://out/shards';
+  const output = 's3://erase/shards';
   await pack(source(), output, { ...OPTIONS, index: ['wids'] });
   const before = new Map(server.objects);
   let asked = 0;
@@ -122,6 +122,113 @@ test('an erasure from a bucket that ends at any request is repeated, and ends as
     expect(left).toEqual([]);
     expect((await verify(output)).faults).toBe(0);
   }
+});
+
+const REST = { maxBad: 1, onBad: 'quarantine', dedupe: true } as const;
+
+test.each(['a folder', 'a bucket'])(
+  'erased keys leave the lists next to the shards, and an unfinished append, in %s',
+  async (kind) => {
+    const images = tree({
+      ...Object.fromEntries(IMAGES.map((key, i) => [`${key}.jpg`, jpeg(i)])),
+      'ant/2.png': 'no image',
+      'cat/5.jpeg': jpeg('other'),
+      'cat/5.txt': 'skipped',
+      'bee/9.jpg': 'broken',
+      'bee/8.jpg': jpeg(3),
+      'zoo/1.jpg': jpeg(5),
+    });
+    const output = kind === 'a folder' ? newFolder() : 's3://erase/shards';
+    await pack(images, output, { ...OPTIONS, ...REST });
+    const listed = () => [...bytesIn(output)].filter(([name]) => /jsonl$|pack\.state|pack\.json/.test(name));
+    expect(Buffer.concat(listed().map(([, bytes]) => bytes)).toString()).toContain('cat/5');
+    await eraseSamples(output, { keys: ['ant/2', 'cat/5', 'bee/9'] });
+    const left = Buffer.concat(listed().map(([, bytes]) => bytes)).toString();
+    for (const key of ['ant/2', 'cat/5', 'bee/9']) expect(left).not.toContain(key);
+    expect(left).toContain('bee/8');
+    expect((await verify(output)).faults).toBe(0);
+  },
+);
+
+test('an erasure by an expression that is killed after its commit is finished by the next change', async () => {
+  const images = source();
+  const output = 's3://erase/shards';
+  await pack(images, output, { ...OPTIONS, labels: path.join(images, 'labels.csv') });
+  await addOverlay(output, { name: 'clean', excludeKeys: ['cat/5', 'bee/3'] });
+  const version = (await readManifest(output)).identity;
+  const before = new Map(server.objects);
+  const where = 'score >= 2 and score <= 2.5';
+  for (const next of ['erase', 'append', 'restore', 'gc']) {
+    server.objects.clear();
+    for (const [name, object] of before) server.objects.set(name, object);
+    let isCommitted = false;
+    server.fault = ({ method, key }) => {
+      if (isCommitted) return { status: 403, code: 'AccessDenied' };
+      isCommitted = method === 'PUT' && key === 'shards/dataset.json';
+      return undefined;
+    };
+    await expect(eraseSamples(output, { where })).rejects.toThrow('shards');
+    server.fault = () => undefined;
+    expect((await readManifest(output)).identity).not.toBe(version);
+    if (next === 'erase') {
+      const report = await eraseSamples(output, { where });
+      expect(report).toMatchObject({ erased: 0, heldBy: [version] });
+    } else if (next === 'append')
+      await pack(images, output, { append: true, workers: 1, labels: path.join(images, 'labels.csv') });
+    else if (next === 'restore') await restoreVersion(output, (await readManifest(output)).identity);
+    else await collectGarbage(output, { keep: 2 });
+    const texts = [...bytesIn(output)].filter(([name]) => name.includes('overlays/'));
+    expect(texts.map(([name]) => name)).toEqual(['shards/overlays/clean.jsonl']);
+    expect(texts[0]![1].toString()).not.toContain('cat/5');
+    await using clean = await openDataset(output, { overlay: 'clean' });
+    expect(clean.size).toBe(4);
+    expect((await verify(output)).faults).toBe(0);
+  }
+});
+
+test('an erasure that is killed before its commit is finished by the next one, which says so', async () => {
+  const output = 's3://erase/shards';
+  await pack(source(), output, OPTIONS);
+  server.fault = ({ method, key }) =>
+    method === 'PUT' && key === 'shards/dataset.json' ? { status: 403, code: 'AccessDenied' } : undefined;
+  await expect(eraseSamples(output, { keys: ['cat/5'] })).rejects.toThrow();
+  server.fault = () => undefined;
+  await collectGarbage(output, { keep: 1 });
+  const report = await eraseSamples(output, { keys: ['ant/1'], verify: true });
+  expect(report).toMatchObject({ erased: 2, resumed: 1, missing: 0 });
+  expect(Object.keys(await samplesOf(output)).sort()).toEqual(['ant/2', 'bee/3', 'bee/4', 'cat/6', 'cat/7']);
+  expect(await eraseSamples(output, { keys: ['ant/2'] })).toMatchObject({ erased: 1, resumed: 0 });
+});
+
+test('files of others in the folders of versions and erasures stay, and do no harm', async () => {
+  const output = newFolder();
+  await pack(source(), output, OPTIONS);
+  await eraseSamples(output, { keys: ['ant/1'] });
+  const others = [
+    'versions/a.txt',
+    'versions/pending/.DS_Store',
+    'versions/pending/x.json',
+    'versions/log/x',
+    'erased/y',
+    'overlays/dropped/z.jsonl',
+  ];
+  for (const name of others) {
+    mkdirSync(path.dirname(path.join(output, name)), { recursive: true });
+    writeFileSync(path.join(output, name), 'cat/5 of another program');
+  }
+  await eraseSamples(output, { keys: ['cat/5'] });
+  await collectGarbage(output, { keep: 1 });
+  await pack(source(), output, { ...OPTIONS, overwrite: true });
+  expect(filesIn(output)).toEqual(expect.arrayContaining(others));
+  expect(filesIn(output).filter((name) => /^0.*-v|^versions\/.*[0-9a-f]{16}/.test(name))).toEqual([]);
+});
+
+test('an erasure without the salt of the earlier ones fails, and says what is missing', async () => {
+  const output = newFolder();
+  await pack(source(), output, OPTIONS);
+  await eraseSamples(output, { keys: ['ant/1'] });
+  rmSync(path.join(output, 'erased/salt'));
+  await expect(eraseSamples(output, { keys: ['cat/5'] })).rejects.toThrow('copy the whole folder "erased"');
 });
 
 test('the command erase takes keys or an expression, says what to run, and exits with 1 as long as --verify finds something', async () => {

@@ -1,4 +1,4 @@
-import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { readManifest } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
@@ -42,11 +42,11 @@ const OPTIONS = { maxShardSamples: 2, shuffle: false, workers: 1 };
 /** Names in a location that belong to no version. */
 function names(location: string): string[] {
   if (!location.startsWith('s3://')) return filesIn(location);
-  return server.names('out').map((name) => name.slice('shards/'.length));
+  return server.names('versions').map((name) => name.slice('shards/'.length));
 }
 
 describe.each(['a folder', 'a bucket'])('%s', (kind) => {
-  const place = () => (kind === 'a folder' ? newFolder() : 's3://out/shards');
+  const place = () => (kind === 'a folder' ? newFolder() : 's3://versions/shards');
   const start = async () => {
     const output = place();
     const images = tree({ 'cat/1.jpg': jpeg(1), 'cat/2.jpg': jpeg(2), 'fox/3.jpg': jpeg(3) });
@@ -112,6 +112,19 @@ describe.each(['a folder', 'a bucket'])('%s', (kind) => {
     ]);
   });
 
+  test('an append with restart after a restore removes no shard of a kept version', async () => {
+    const { output, images, versions } = await start();
+    const before = await contents(output);
+    await restoreVersion(output, versions[0]!);
+    rmSync(path.join(images, 'bee'), { recursive: true });
+    rmSync(path.join(images, 'cat/4.jpg'));
+    add(images, { 'dog/6.jpg': jpeg(6) });
+    await pack(images, output, { append: true, restart: true, workers: 1 });
+    expect(Object.keys(await contents(output)).sort()).toEqual(['cat/1', 'cat/2', 'dog/6', 'fox/3']);
+    expect(await contents(output, versions[2])).toEqual(before);
+    expect(Object.keys(await contents(output, versions[1]))).toHaveLength(4);
+  });
+
   test('gc removes what no kept version names', async () => {
     const { output, versions } = await start();
     await restoreVersion(output, versions[0]!);
@@ -158,20 +171,20 @@ test('an append to a bucket has the bytes of an append to a folder', async () =>
   const images = tree({ 'cat/1.jpg': jpeg(1), 'cat/2.jpg': jpeg(2), 'fox/3.jpg': jpeg(3) });
   const folder = newFolder();
   const options = { ...OPTIONS, index: ['wids', 'dali'] as const };
-  for (const output of [folder, 's3://out/shards']) await pack(images, output, options);
+  for (const output of [folder, 's3://versions/shards']) await pack(images, output, options);
   const later = emptyFolder();
   cpSync(images, later, { recursive: true });
   add(later, { 'cat/9.jpg': jpeg(9), 'ant/8.jpg': jpeg(8), 'fox/7.jpg': jpeg(7) });
-  for (const output of [folder, 's3://out/shards']) await pack(later, output, { append: true, workers: 1 });
+  for (const output of [folder, 's3://versions/shards']) await pack(later, output, { append: true, workers: 1 });
   const inBucket = Object.fromEntries(
-    names('s3://out/shards').map((name) => [name, server.objects.get(`out/shards/${name}`)!.bytes]),
+    names('s3://versions/shards').map((name) => [name, server.objects.get(`versions/shards/${name}`)!.bytes]),
   );
   expect(digestsOf(tree(inBucket))).toEqual(digestsOf(folder));
-  expect(await listVersions('s3://out/shards')).toHaveLength(2);
+  expect(await listVersions('s3://versions/shards')).toHaveLength(2);
 });
 
 test('an append whose bucket is changed just before its commit changes nothing, and can be repeated', async () => {
-  const output = 's3://out/shards';
+  const output = 's3://versions/shards';
   const images = tree({ 'cat/1.jpg': jpeg(1) });
   await pack(images, output, OPTIONS);
   const { identity } = await readManifest(output);
@@ -182,7 +195,7 @@ test('an append whose bucket is changed just before its commit changes nothing, 
   server.fault = ({ method, key, headers }) => {
     if (method !== 'PUT' || key !== 'shards/dataset.json') return undefined;
     expect(headers['if-match']).toBeDefined();
-    server.put('out/shards/dataset.json', server.objects.get(`out/shards/versions/${identity}.json`)!.bytes);
+    server.put('versions/shards/dataset.json', server.objects.get(`versions/shards/versions/${identity}.json`)!.bytes);
     return undefined;
   };
   const failed = await pack(images, output, { append: true, workers: 1 }).catch((error) => error);
@@ -198,7 +211,7 @@ test('an append whose bucket is changed just before its commit changes nothing, 
 });
 
 test('of two appends to a bucket at once at least one wins; the other says so, and can be repeated', async () => {
-  const output = 's3://out/shards';
+  const output = 's3://versions/shards';
   await pack(tree({ 'cat/1.jpg': jpeg(1) }), output, OPTIONS);
   const sources = [tree({ 'a/1.jpg': jpeg(11) }), tree({ 'b/2.jpg': jpeg(12) })];
   const append = (source: string) => pack(source, output, { append: true, workers: 1, staging: emptyFolder() });
@@ -214,7 +227,7 @@ test('of two appends to a bucket at once at least one wins; the other says so, a
 });
 
 test('an append to a bucket that ends at any request is repeated with the same result', async () => {
-  const output = 's3://out/shards';
+  const output = 's3://versions/shards';
   const images = tree({ 'cat/1.jpg': jpeg(1), 'cat/2.jpg': jpeg(2) });
   await pack(images, output, { ...OPTIONS, maxShardSamples: 1 });
   const before = new Map(server.objects);
@@ -225,7 +238,7 @@ test('an append to a bucket that ends at any request is repeated with the same r
   await append();
   const whole = await contents(output);
   const shards = names(output).filter((name) => /^0.*tar$|dataset.json/.test(name));
-  const sums = shards.map((name) => server.objects.get(`out/shards/${name}`)!.etag);
+  const sums = shards.map((name) => server.objects.get(`versions/shards/${name}`)!.etag);
   for (let at = 0; at < asked; at += 7) {
     server.objects.clear();
     for (const [name, object] of before) server.objects.set(name, object);
@@ -235,7 +248,7 @@ test('an append to a bucket that ends at any request is repeated with the same r
     server.fault = () => undefined;
     await append();
     expect(await contents(output)).toEqual(whole);
-    expect(shards.map((name) => server.objects.get(`out/shards/${name}`)!.etag)).toEqual(sums);
+    expect(shards.map((name) => server.objects.get(`versions/shards/${name}`)!.etag)).toEqual(sums);
   }
 });
 

@@ -46,6 +46,7 @@ export {
 } from './dataset/sidecars.js';
 export {
   hasNoFolder,
+  isVersionFile,
   keptVersions,
   parseRecordName,
   readVersion,

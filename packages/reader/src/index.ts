@@ -104,7 +104,7 @@ export {
   readOverlay,
   removeOverlay,
 } from './overlay/catalogue.js';
-export { type FollowReport, followOverlays } from './overlay/follow.js';
+export { type FollowReport, followOverlays, namesKey as overlayNamesKey } from './overlay/follow.js';
 export { type SplitOptions, type SplitReport, splitDataset } from './overlay/split.js';
 export { type SubsetOptions, type SubsetReport, subsetDataset } from './overlay/subset.js';
 export { type BucketsPlanOptions, type BucketsReport, planAspectBuckets } from './plans/plan-buckets.js';

@@ -16,6 +16,11 @@ export function versionFile(version: string): string {
   return `${VERSIONS_FOLDER}/${version}.json`;
 }
 
+/** Whether shardtool writes files with such a path below {@link VERSIONS_FOLDER}. */
+export function isVersionFile(path: string): boolean {
+  return parseRecordName(path) !== null || /^versions\/(?:[0-9a-f]{64}|pending\/[0-9a-f]{16})\.json$/.test(path);
+}
+
 /** What the record of one change of a dataset says. */
 export interface VersionRecord {
   /** The version that the change made. */

@@ -20,8 +20,8 @@ const READ_AT_ONCE = 8;
 
 export interface FollowOptions {
   readonly storage?: StorageOptions | undefined;
-  /** Whether copies of the overlays as they were are kept in `overlays/dropped`. Not if they name samples that were erased. */
-  readonly keepsCopies: boolean;
+  /** Whether a sample with this key was erased. Other overlays are copied to `overlays/dropped` before they change. */
+  readonly isErased: (key: string) => boolean;
 }
 
 /** Overlays that now fit the dataset, and those that fit none of its versions. */
@@ -35,7 +35,7 @@ export interface FollowReport {
  * samples that are gone are dropped. Overlays that fit already stay as they are, so that an interrupted call can be
  * repeated. Throws FileError, OverlayError, ShardIndexError.
  */
-export async function followOverlays(location: string, { storage, keepsCopies }: FollowOptions): Promise<FollowReport> {
+export async function followOverlays(location: string, { storage, isErased }: FollowOptions): Promise<FollowReport> {
   const names = await overlayNames(location, storage);
   if (names.length === 0) return { moved: [], lost: [] };
   const overlays = new Map<string, Overlay>();
@@ -71,7 +71,7 @@ export async function followOverlays(location: string, { storage, keepsCopies }:
     );
     const place = await openStorage(joinLocation(location, OVERLAYS_FOLDER), storage);
     const file = joinLocation(location, `${OVERLAYS_FOLDER}/${name}.jsonl`);
-    if (keepsCopies) {
+    if (!namesKey(overlay, isErased)) {
       await place.put(`dropped/${name}.${overlay.hash.slice(0, 16)}.jsonl`, await readWhole(file, storage));
     }
     await place.put(`${name}.jsonl`, next.bytes);
@@ -79,6 +79,12 @@ export async function followOverlays(location: string, { storage, keepsCopies }:
     moved.push(name);
   }
   return { moved, lost };
+}
+
+/** Whether an overlay names a key for which `test` is true. */
+export function namesKey({ entries }: Pick<Overlay, 'entries'>, test: (key: string) => boolean): boolean {
+  for (const entry of entries) if ('key' in entry && test(entry.key)) return true;
+  return false;
 }
 
 /** Whether an overlay was made of one with this hash, as shards changed. */

@@ -78,14 +78,19 @@ async function collect(change: OpenChange, { keep, olderThan, dryRun }: CollectO
   }
   const candidates = new Set<string>();
   for (const version of removed) for (const file of await filesOf(change, version)) candidates.add(file);
-  const pending = (await pendingChanges(storage)).filter(({ time }) => Date.now() - time >= pendingMs(change));
+  const changes = await pendingChanges(storage);
+  const pending = changes.filter(({ time }) => Date.now() - time >= pendingMs(change));
+  // A change that is at work may write a shard again that a killed one has left.
+  for (const { files } of changes.filter((one) => !pending.includes(one))) for (const file of files) needed.add(file);
   for (const { files } of pending) for (const file of files) candidates.add(file);
   for (const file of abandonedFiles(change)) candidates.add(file);
+  // The next erasure finishes one that was killed.
+  const done = pending.filter(({ erases }) => erases.length === 0);
   const recordsKept = new Set(kept.map(({ record }) => record));
   const records = (await recordNames(storage)).filter((name) => !recordsKept.has(name));
   // First the shards: what is killed here is found again by the versions that still name it.
   const shards = [...candidates].filter((file) => !needed.has(file) && existsSync(join(folder.path, file)));
-  const others = [...removed.map(versionFile), ...records, ...pending.map(({ name }) => `${pendingFolder}${name}`)];
+  const others = [...removed.map(versionFile), ...records, ...done.map(({ name }) => `${pendingFolder}${name}`)];
   const files = [...shards, ...others.filter((file) => existsSync(join(folder.path, file)))];
   const removedBytes = files.reduce((sum, file) => sum + statSync(join(folder.path, file)).size, 0);
   if (dryRun !== true) await removeAll(storage, change, shards, others);

@@ -7,6 +7,8 @@ import { type Destination, namingPlace, openDestination } from '../output/destin
 import { keepVersion } from '../output/keep-version.js';
 import { OutputFolder } from '../output/output-folder.js';
 import { forgetMadeFrom } from '../output/pack-note.js';
+import { readTombstones } from '../output/tombstones.js';
+import { finishInterrupted } from './forget-erased.js';
 import { currentManifest } from './packed-dataset.js';
 
 /** Options of all calls that change a dataset. */
@@ -37,8 +39,8 @@ export interface OpenChange {
 
 /**
  * Opens a dataset for a change: its folder is locked, or what its bucket holds is looked up. Every change of a committed
- * dataset goes through here, and ends with {@link commitChange}. Overlays that an interrupted change has left behind follow
- * first. Throws OutputLockedError, UnfinishedPackError, ManifestError, FileError.
+ * dataset goes through here, and ends with {@link commitChange}. What an interrupted change has left is
+ * finished first. Throws OutputLockedError, UnfinishedPackError, ManifestError, FileError.
  */
 export async function changeDataset<Result>(
   location: string,
@@ -54,7 +56,7 @@ export async function changeDataset<Result>(
       const folder = await OutputFolder.open(destination.folder, null, signal);
       try {
         await destination.fetch(false);
-        await followOverlays(location, { storage, keepsCopies: true });
+        await finishInterrupted({ location, storage, destination });
         const manifest = await readManifest(destination.folder);
         return await work({ location, storage, signal, folder, destination, manifest });
       } finally {
@@ -75,14 +77,14 @@ export async function commitChange(
   { location, storage, folder, destination, manifest }: OpenChange,
   next: Manifest,
   command: string,
-  keepsCopies = true,
 ): Promise<void> {
   await forgetMadeFrom(folder.path);
   await keepVersion(await openStorage(folder.path), manifest, next, command);
   checkHeld(folder.lock);
   await writeManifest(folder.path, next);
   await destination.commit();
-  await followOverlays(location, { storage, keepsCopies });
+  const erased = await readTombstones(await openStorage(location, storage));
+  await followOverlays(location, { storage, isErased: (key) => erased.has(key) });
 }
 
 /** Checks of options beyond their tables. */

@@ -1,20 +1,15 @@
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { inTurn, OptionError, type OptionTable } from '@shardtool/base';
-import {
-  createManifest,
-  hasNoFolder,
-  isTableLayout,
-  keptVersions,
-  type Manifest,
-  OVERLAYS_FOLDER,
-  readVersion,
-} from '@shardtool/format';
+import { createManifest, isTableLayout, keptVersions, type Manifest, readVersion } from '@shardtool/format';
 import { compileWhere, openDataset, selectableOf } from '@shardtool/reader';
-import { openStorage, readWholeOf, type Storage, type StorageOptions, shownLocation } from '@shardtool/storage';
+import { openStorage, type Storage, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { convertShard } from '../convert/convert-shard.js';
 import { PACK_DEFAULTS } from '../options.js';
 import { manifestShard } from '../output/commit.js';
-import { addTombstones, readTombstones } from '../output/tombstones.js';
+import { noteShards } from '../output/pack-note.js';
+import { planPath } from '../output/pack-state.js';
+import { addTombstones, readTombstones, type Tombstones } from '../output/tombstones.js';
 import { packedShards } from '../shard/dataset-shards.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
 import type { ShardRecord } from '../shard/new-shard.js';
@@ -27,7 +22,8 @@ import {
   commitChange,
   type OpenChange,
 } from './dataset-change.js';
-import { announceChange, forgetChange } from './pending.js';
+import { forgetErased } from './forget-erased.js';
+import { announceChange, forgetChange, pendingChanges, putPending } from './pending.js';
 import { updateWidsIndex } from './wids-index.js';
 
 /** The samples to erase, and what is checked afterwards. */
@@ -51,6 +47,8 @@ const ERASE_OPTIONS = {
 export interface EraseReport {
   /** Samples that were removed from the current version now. */
   readonly erased: number;
+  /** How many of them an interrupted call had begun to erase, and this one did not name. */
+  readonly resumed: number;
   /** Keys that the current version did not have: unknown, or erased earlier. */
   readonly missing: number;
   /** Shards that were written again, and shards that are gone because nothing of them was left. */
@@ -69,7 +67,8 @@ const READ_AT_ONCE = 8;
 /**
  * Removes samples from a dataset for good. Only the shards that have them are written again, in new files, and the overlays
  * follow. Hashes of the keys stay in the folder `erased`, so that later appends do not bring the samples back. The bytes
- * are gone when `gc` has removed the versions that the report names. An interrupted call can be repeated. Throws OptionError
+ * are gone when `gc` has removed the versions that the report names. An interrupted call can be repeated, and the next call
+ * finishes it in any case. Throws OptionError
  * for options that are not allowed, and for a dataset of which nothing would be left; DatasetChangedError, FileError.
  */
 export async function eraseSamples(location: string, options: EraseOptions): Promise<EraseReport> {
@@ -82,40 +81,54 @@ async function erase(change: OpenChange, options: EraseOptions): Promise<EraseRe
   const { location, storage: how, manifest } = change;
   const storage = await openStorage(location, how);
   const wanted = await wantedKeys(location, options, how);
-  const rows = await findRows(location, manifest, wanted, how);
+  const earlier = (await pendingChanges(storage)).filter(({ erases }) => erases.length > 0);
+  const begun = new Set(earlier.flatMap(({ erases }) => erases));
+  const before = await readTombstones(storage);
+  const isWanted = (key: string) => wanted.has(key) || (begun.size > 0 && begun.has(before.hashOf(key)));
+  const rows = await findRows(location, manifest, isWanted, how);
   const found = new Set([...rows.values()].flatMap(({ keys }) => keys));
   const path = shownLocation(location);
   const left = manifest.samples - [...rows.values()].reduce((sum, { keys }) => sum + keys.length, 0);
   if (left === 0 && rows.size > 0) {
     throw new OptionError({ path }, `Nothing would be left of ${path}: remove the dataset instead.`);
   }
-  const tombstones = await readTombstones(storage);
-  const unmarked = [...wanted].filter((key) => !tombstones.has(key));
+  const unmarked = [...wanted].filter((key) => !before.has(key));
   // They come first: from now on no append brings the samples back, also if this call is killed.
   if (unmarked.length > 0) await addTombstones(storage, unmarked);
+  const erased = await readTombstones(storage);
+  await discardPlan(change);
   let version = manifest.identity;
   let rewritten: readonly ShardRecord[] = [];
   if (rows.size > 0) {
-    const made = await rewriteShards(change, rows, [...found], storage);
+    const made = await rewriteShards(change, rows, [...found], storage, erased);
     rewritten = made.records.filter(({ samples }) => samples > 0);
     const next = manifestWithout(manifest, rows, made.records);
     version = next.identity;
     await updateWidsIndex(change, next, rewritten);
     await change.destination.sendNotes();
-    await commitChange(change, next, 'erase', false);
+    await commitChange(change, next, 'erase');
+    await forgetErased(storage, change.destination, erased);
     await forgetChange(storage, made.announced);
-  }
-  await forgetInCopies(storage, wanted);
-  const { heldBy, searched } = await holdersOf(location, wanted, version, how);
+  } else await forgetErased(storage, change.destination, erased);
+  for (const one of earlier) await putPending(storage, { ...one, erases: [] });
+  const { heldBy, searched } = await holdersOf(location, isWanted, version, how);
   return {
     erased: manifest.samples - left,
-    missing: wanted.size - found.size,
+    resumed: [...found].filter((key) => !wanted.has(key)).length,
+    missing: [...wanted].filter((key) => !found.has(key)).length,
     rewrittenShards: rewritten.length,
     removedShards: rows.size - rewritten.length,
     version,
     heldBy,
     searchedShards: options.verify === true ? searched : null,
   };
+}
+
+/** An append that was killed could still bring an erased sample from its plan. */
+async function discardPlan({ folder, destination }: OpenChange): Promise<void> {
+  if (!existsSync(planPath(folder.path))) return;
+  folder.discardPlan();
+  await destination.removeGone();
 }
 
 /** The keys that are named, or that the expression selects. */
@@ -153,12 +166,11 @@ interface ErasedRows {
 async function findRows(
   location: string,
   manifest: Manifest,
-  wanted: ReadonlySet<string>,
+  isWanted: (key: string) => boolean,
   storage: StorageOptions | undefined,
 ): Promise<ReadonlyMap<number, ErasedRows>> {
   await using dataset = await openDataset(location, { storage });
   const rows = new Map<number, ErasedRows>();
-  if (wanted.size === 0) return rows;
   const indexes = inTurn(
     manifest.shards,
     READ_AT_ONCE,
@@ -166,11 +178,11 @@ async function findRows(
   );
   let shard = 0;
   for await (const keys of indexes) {
-    if (keys.some((key) => wanted.has(key))) {
+    if (keys.some(isWanted)) {
       const { cls, fields } = await dataset.shards[shard]!.loadParts(['cls', 'fields']);
       const erased: ErasedRows = { keys: [], classes: new Map(), fields: new Map() };
       keys.forEach((key, row) => {
-        if (!wanted.has(key)) return;
+        if (!isWanted(key)) return;
         erased.keys.push(key);
         erased.classes.set(cls[row]!, (erased.classes.get(cls[row]!) ?? 0) + 1);
         for (const [name, { offset }] of fields) {
@@ -190,6 +202,7 @@ async function rewriteShards(
   rows: ReadonlyMap<number, ErasedRows>,
   keys: readonly string[],
   storage: Storage,
+  erased: Tombstones,
 ): Promise<{ readonly records: readonly ShardRecord[]; readonly announced: string }> {
   const { format } = manifest;
   if (isTableLayout(format)) {
@@ -210,7 +223,9 @@ async function rewriteShards(
     const { file, sidecars } = shardPaths(layout, stem);
     return [file, ...sidecars];
   });
-  const announced = await announceChange(storage, files);
+  const announced = await announceChange(storage, { files, erases: keys.map((key) => erased.hashOf(key)) });
+  await noteShards(folder.path, [...stems.values()]);
+  await destination.sendNotes();
   await using dataset = await openDataset(location, { storage: how, excludeKeys: keys });
   const columnTypes = new Map(manifest.columns.map(({ name, type }) => [name, type]));
   const target = {
@@ -279,23 +294,10 @@ function manifestWithout(
   });
 }
 
-/** Removes copies of dropped overlays that name an erased key. */
-async function forgetInCopies(storage: Storage, wanted: ReadonlySet<string>): Promise<void> {
-  const texts = [...wanted].map((key) => JSON.stringify(key));
-  try {
-    for await (const { name } of storage.list(`${OVERLAYS_FOLDER}/dropped/`)) {
-      const text = Buffer.from(await readWholeOf(storage, name)).toString();
-      if (texts.some((key) => text.includes(key))) await storage.remove(name);
-    }
-  } catch (error) {
-    if (storage.localPath === undefined || !hasNoFolder(error)) throw error;
-  }
-}
-
 /** The versions with a shard that still has one of the samples, by the indexes of all their shards. */
 async function holdersOf(
   location: string,
-  wanted: ReadonlySet<string>,
+  isWanted: (key: string) => boolean,
   current: string,
   storage: StorageOptions | undefined,
 ): Promise<{ readonly heldBy: readonly string[]; readonly searched: number }> {
@@ -306,9 +308,7 @@ async function holdersOf(
     await using dataset = await openDataset(location, { version, storage });
     const { shards } = await readVersion(location, version, storage);
     const unknown = dataset.shards.filter((_, i) => !holds.has(nameOf(shards[i]!)));
-    const found = inTurn(unknown, READ_AT_ONCE, async (file) =>
-      (await file.loadParts(['key'])).key.some((key) => wanted.has(key)),
-    );
+    const found = inTurn(unknown, READ_AT_ONCE, async (file) => (await file.loadParts(['key'])).key.some(isWanted));
     const names = shards.map(nameOf).filter((name) => !holds.has(name));
     let i = 0;
     for await (const isHeld of found) holds.set(names[i++]!, isHeld);

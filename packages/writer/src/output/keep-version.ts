@@ -1,15 +1,18 @@
 import { FileChangedError } from '@shardtool/base';
 import {
   hasNoFolder,
+  keptVersions,
   MANIFEST_FILE,
   type Manifest,
   parseRecordName,
+  readManifest,
+  readVersion,
   recordName,
   VERSION_LOG,
   type VersionRecord,
   versionFile,
 } from '@shardtool/format';
-import { readWholeOf, type Storage } from '@shardtool/storage';
+import { readWholeOf, type Storage, type StorageOptions } from '@shardtool/storage';
 
 /**
  * Keeps the current dataset.json as an earlier version, and records the change that replaces it by `next`. Call it just
@@ -57,6 +60,15 @@ export async function recordNames(storage: Storage): Promise<readonly string[]> 
 /** Name of the last record of a change that made this version; null for the version that was packed first. */
 export function lastRecordOf(names: readonly string[], version: string): string | null {
   return names.findLast((name) => parseRecordName(name)!.version === version.slice(0, 16)) ?? null;
+}
+
+/** Paths of the shards that the current version or a kept one names. No change may remove them. */
+export async function namedShards(location: string, options?: StorageOptions): Promise<ReadonlySet<string>> {
+  const named = new Set((await readManifest(location, options)).shards.map(({ file }) => file));
+  for (const version of await keptVersions(location, options)) {
+    for (const { file } of (await readVersion(location, version, options)).shards) named.add(file);
+  }
+  return named;
 }
 
 /**

@@ -14,6 +14,7 @@ import {
   earlierSidecarPath,
   entryOf,
   hiddenFolder,
+  isVersionFile,
   MANIFEST_FILE,
   type OutputLayout,
   type OutputLayoutName,
@@ -164,13 +165,12 @@ export class OutputFolder {
     return readNote(this.path);
   }
 
-  /** Removes what an unfinished pack that adds to the dataset of these shards has left. */
-  clearAdded(layout: OutputLayout, shards: readonly { readonly file: string }[]): void {
-    const committed = new Set(shards.map(({ file }) => file));
+  /** Removes what an unfinished pack that adds to the dataset has left. `named` are shards of any version that is kept. */
+  clearAdded(layout: OutputLayout, named: ReadonlySet<string>): void {
     const added: string[] = [];
     for (const stem of readNote(this.path).shards) {
       const paths = shardPaths(layout, stem);
-      if (committed.has(paths.file)) continue;
+      if (named.has(paths.file)) continue;
       this.#remove(paths.file, ...paths.sidecars);
       added.push(stem);
     }
@@ -199,7 +199,7 @@ export class OutputFolder {
     const hidden = layout.shardFolder && { ...layout, shardFolder: hiddenFolder(layout.shardFolder) };
     // The manifest is removed first and the note last, so that the state in between is an unfinished pack.
     this.#remove(MANIFEST_FILE, ...LIST_FILES);
-    rmSync(join(this.path, VERSIONS_FOLDER), { recursive: true, force: true });
+    this.#removeVersions();
     this.#remove(...sidecarPaths(note.otherIndexes), ...listOf(note.format));
     const stems = [...note.shards, ...readPartNotes(this.path).flatMap((part) => part.stems)];
     const layouts = [layout, ...(hidden ? [hidden] : [])];
@@ -216,6 +216,15 @@ export class OutputFolder {
     }
     removeState(this.path);
     this.#remove(PACK_NOTE_FILE);
+  }
+
+  /** Removes the records of changes, and not what others have put next to them. */
+  #removeVersions(): void {
+    const folder = join(this.path, VERSIONS_FOLDER);
+    if (!existsSync(folder)) return;
+    const names = readdirSync(folder, { recursive: true }) as string[];
+    this.#remove(...names.map((name) => `${VERSIONS_FOLDER}/${name.replaceAll('\\', '/')}`).filter(isVersionFile));
+    for (const name of ['pending', 'log', '']) removeIfEmpty(join(folder, name));
   }
 
   /**

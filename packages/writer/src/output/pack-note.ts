@@ -70,6 +70,13 @@ export function isMadeFrom(folder: string, digest: string): boolean {
   return existsSync(join(folder, PACK_NOTE_FILE)) && readNote(folder).madeFrom === digest;
 }
 
+/** Adds shards that a change will write, so that the note names them if it is killed. A folder without a note is not changed. */
+export async function noteShards(folder: string, stems: readonly string[]): Promise<void> {
+  if (!existsSync(join(folder, PACK_NOTE_FILE))) return;
+  const note = readNote(folder);
+  await writeNote(folder, { ...note, shards: [...new Set([...note.shards, ...stems])] });
+}
+
 /** Records that the shards in the folder are no longer as they were made. */
 export async function forgetMadeFrom(folder: string): Promise<void> {
   if (!existsSync(join(folder, PACK_NOTE_FILE))) return;

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { FileExistsError } from '@shardtool/base';
+import { FileError, FileExistsError } from '@shardtool/base';
 import { hasNoFolder } from '@shardtool/format';
 import { readWholeOf, type Storage } from '@shardtool/storage';
 
@@ -8,6 +8,7 @@ const FOLDER = 'erased/';
 /** A random number that all hashes of a dataset have in common, so that lists of keys cannot be looked up elsewhere. */
 const SALT_FILE = `${FOLDER}salt`;
 const DIGITS = 32;
+const LIST = /^erased\/[0-9a-f]{16}\.txt$/;
 
 /** Keys of erased samples, as hashes. */
 export class Tombstones {
@@ -25,7 +26,11 @@ export class Tombstones {
   }
 
   has(key: string): boolean {
-    return this.#hashes.size > 0 && this.#hashes.has(hashOf(this.#salt, key));
+    return this.#hashes.size > 0 && this.#hashes.has(this.hashOf(key));
+  }
+
+  hashOf(key: string): string {
+    return hashOf(this.#salt, key);
   }
 }
 
@@ -35,12 +40,19 @@ export async function readTombstones(storage: Storage): Promise<Tombstones> {
   let salt = '';
   try {
     for await (const { name } of storage.list(FOLDER)) {
+      // Other files are not shardtool's.
+      if (name !== SALT_FILE && !LIST.test(name)) continue;
       const text = Buffer.from(await readWholeOf(storage, name)).toString();
       if (name === SALT_FILE) salt = text.trim();
       else for (const line of text.split('\n')) if (line.length === DIGITS) hashes.add(line);
     }
   } catch (error) {
     if (storage.localPath === undefined || !hasNoFolder(error)) throw error;
+  }
+  if (salt === '' && hashes.size > 0) {
+    const path = `${storage.location}/${SALT_FILE}`;
+    const message = `${path} is missing, so shardtool cannot tell which keys were erased: copy the whole folder "erased" of the dataset, or remove it to forget the keys.`;
+    throw new FileError({ path }, message);
   }
   return new Tombstones(salt, hashes);
 }

@@ -1,7 +1,9 @@
 import { OptionError } from '@shardtool/base';
 import { isTableLayout, type Manifest, readManifest } from '@shardtool/format';
+import { finishInterrupted } from '../change/forget-erased.js';
 import { OUTPUT_OPTIONS, PACK_OPTIONS } from '../option-table.js';
 import { type CheckedOptions, checkOptions, PACK_DEFAULTS } from '../options.js';
+import { namedShards } from '../output/keep-version.js';
 import type { PackNote } from '../output/pack-note.js';
 import { findPlan } from '../output/pack-state.js';
 import { readQuarantine } from '../output/quarantine.js';
@@ -16,12 +18,13 @@ import type { PackWork } from './work.js';
 /** Adds to the dataset in the folder what it does not have yet. */
 export async function packMore(work: PackWork): Promise<PackReport> {
   const { folder, output, destination } = work;
+  await finishInterrupted({ location: destination.place, storage: work.options.storage, destination });
   const manifest = await readManifest(output);
   const { options, kept } = settleAppend(output, manifest, folder.noted(), work.options);
   checkOtherIndexes(options.format, options.index);
   const layout = await layoutOfChoice(options);
   if (destination.isElsewhere) refuseDedupe(destination.location, options);
-  if (options.restart && !destination.isElsewhere) folder.clearAdded(layout, manifest.shards);
+  if (options.restart && !destination.isElsewhere) folder.clearAdded(layout, await namedShards(output));
   // Another process may still write the shards of the plan that is discarded: its names stay taken.
   else if (options.restart) folder.discardPlan();
   else if (folder.look(options) === 'dataset') folder.removeLeftState();

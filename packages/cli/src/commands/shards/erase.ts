@@ -47,7 +47,7 @@ export const eraseCommand = command({
     const { eraseSamples } = await import('@shardtool/writer');
     const keys = file === undefined ? undefined : await readKeys('--keys', file);
     const report = await eraseSamples(dataset, { keys, where, verify });
-    const { erased, missing, rewrittenShards, removedShards, heldBy, searchedShards } = report;
+    const { erased, resumed, missing, rewrittenShards, removedShards, heldBy, searchedShards } = report;
     if (verify && heldBy.length > 0) foundFault();
     if (json) return print(JSON.stringify(report));
     if (quiet && !(verify && heldBy.length > 0)) return;
@@ -56,6 +56,7 @@ export const eraseCommand = command({
     await print(
       [
         `Erased ${countOf(erased, 'sample')} of ${shown}: ${countOf(rewrittenShards, 'shard')} written again, ${countOf(removedShards, 'shard')} removed.`,
+        ...(resumed > 0 ? [`  ${countOf(resumed, 'sample')} of them from an erasure that was interrupted`] : []),
         ...(missing > 0
           ? [`  ${countOf(missing, 'key')} not in the current version; later appends skip them too`]
           : []),
