@@ -82,6 +82,24 @@ test('setEpoch takes another transform, for that epoch and those after it', asyn
     expect(seen(batch)).toEqual(expected.find((one) => one.keys[0] === batch.keys[0] && one.epoch === 1));
 });
 
+test('setEpoch and a schedule may replace the transform of epoch 0, and a state then names it', async () => {
+  const expected = await loop({ transform: large });
+  expect(await loop({ transform: small, schedule: [{ epoch: 0, transform: large }] })).toEqual(expected);
+  await using dataset = await openDataset(shards);
+  const loader = dataset.loader({ ...base, transform: small });
+  for await (const { shape } of loader) expect(shape![1]).toBe(16);
+  loader.setEpoch(0, { transform: large });
+  const batches: ReturnType<typeof seen>[] = [];
+  let state: unknown;
+  for await (const batch of loader) {
+    batches.push(seen(batch));
+    if (batch.index === 2) state = JSON.parse(JSON.stringify(loader.state()));
+  }
+  await loader.close();
+  expect(batches).toEqual(expected);
+  expect(await loop({ transform: small, state })).toEqual(expected.slice(3));
+});
+
 test('a state names the transform, and a run that resumes has the same pixels', async () => {
   const expected = await expectedOf();
   const [first] = await loop({ transform: small, epochsPerLoop: 4 });

@@ -227,7 +227,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     if (this.#setup !== null && place !== null) {
       const { order, output, schedule } = this.#setup;
       const state = { ...order.stateAt(place), ...decodingOf(output) };
-      return schedule.varies ? { ...state, transform: schedule.at(place.epoch) } : state;
+      return schedule.isAlways(this.#options.transform) ? state : { ...state, transform: schedule.at(place.epoch) };
     }
     throw new OptionError({}, 'There is no state before the first batch: ask for one first, or await info().');
   }

@@ -120,6 +120,8 @@ function outputRequest(
     decode,
     applyExifOrientation: turnsImages(options),
     cover: buckets && { sizes: buckets.sized.sizes, crop: buckets.crop },
+    // Not that of the option: an entry for epoch 0 replaces it.
+    transform: schedule.transforms[0],
     transforms: schedule.transforms,
   };
 }

@@ -117,9 +117,9 @@ export class TransformSchedule {
     return this.#meanings === other.#meanings;
   }
 
-  /** Whether the transform depends on the epoch, so that a state must name it. */
-  get varies(): boolean {
-    return this.transforms.length > 1;
+  /** Whether all epochs have this transform, so that a state need not name it. */
+  isAlways(transform: TransformInput | 'raw' | undefined): boolean {
+    return this.#meanings === meaningOf(transform);
   }
 
   /** The index of the transform of an epoch. */
