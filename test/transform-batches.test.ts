@@ -3,6 +3,7 @@ import path from 'node:path';
 import { encodeNpyImage } from '@shardtool/format';
 import { type Batch, CustomStepError, type LoaderOptions, openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
+import * as withBad from './bad-samples.js';
 import { emptyFolder, packedSmall } from './datasets.js';
 import { HEIGHT, maskedTar, palettePng, WIDTH } from './masked-tar.js';
 import { archive, entry } from './tar-craft.js';
@@ -269,6 +270,41 @@ test.each(['batch', 'pair', 'elem'] as const)(
     }
   },
 );
+
+test.each(['mixup', 'cutmix', 'timmMixup'] as const)(
+  '%s leaves a row as it is if its other row is a bad sample that was skipped',
+  async (name) => {
+    const options = { ...withBad.base, onBad: 'skip' as const };
+    const plain = await loop(options, withBad.shards);
+    const mixed = await loop({ ...options, mix: { name, numClasses: 2, labelSmoothing: 0 } }, withBad.shards);
+    let alone = 0;
+    for (const [i, { images, keys, labels, valid, mix, softLabels }] of mixed.entries()) {
+      expect(keys).toEqual(plain[i]!.keys);
+      const length = images!.length / keys.length;
+      for (const row of keys.keys()) {
+        const other = name === 'timmMixup' ? keys.length - 1 - row : (row + keys.length - 1) % keys.length;
+        const part = [row * length, (row + 1) * length] as const;
+        const isSame = Buffer.from(images!.subarray(...part)).equals(Buffer.from(plain[i]!.images!.subarray(...part)));
+        if (valid[row] === 1 && valid[other] === 1) expect(mix!.otherLabels[row]).toBe(labels[other]);
+        if (valid[row] === 1 && valid[other] === 1 && mix!.weights[row]! < 0.9) expect(isSame).toBe(false);
+        if (valid[row] === 0 || valid[other] === 1) continue;
+        alone++;
+        expect(isSame).toBe(true);
+        expect(mix!.otherLabels[row]).toBe(labels[row]);
+        expect(softLabels![2 * row + labels[row]!]).toBeCloseTo(1, 6);
+      }
+    }
+    expect(alone).toBeGreaterThan(2);
+  },
+);
+
+async function loop(options: LoaderOptions, location: string): Promise<Batch[]> {
+  await using dataset = await openDataset(location);
+  await using loader = dataset.loader(options);
+  const batches: Batch[] = [];
+  for await (const batch of loader) batches.push(batch);
+  return batches;
+}
 
 test('mixing needs images alone, and says so', async () => {
   const mix = { name: 'mixup' } as const;

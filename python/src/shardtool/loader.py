@@ -286,6 +286,8 @@ class Loader(KnownAttributes, Generic[Array, Images]):
     def set_epoch(self, epoch: int, transform: Optional[Transform] = None) -> None:
         """The next loop begins with this epoch: at its start, or where a state was taken in it.
 
+        Call it between loops. Within a loop, each further batch sets the next epoch again.
+
         With ``transform``, this epoch and those after it are made with another transform, for example with larger
         images. That starts new decode workers, but no new reader. The option ``schedule`` does neither.
         """

@@ -169,6 +169,7 @@ export function stepError(
 
 function blankRow(pending: PendingBatch, row: number, { engine, output }: BadRowOptions): void {
   pending.valid[row] = 0;
+  engine.facts.setBlank(pending.slot, row);
   for (const values of Object.values(pending.fields)) values[row] = null;
   const { slot, rows, bucket } = pending;
   if (output.kind === 'pixels' && output.views !== null) {

@@ -12,6 +12,7 @@ import { keyOf, locate, placeOf } from '../read/block.js';
 import { keptImageColumn } from '../read/readers/image-column.js';
 import type { ExtraField } from '../ring/extra-fields.js';
 import type { Engine } from '../work/engine.js';
+import { isSkipped } from './bad-rows.js';
 import type { Batch, BatchMix, ViewArrays } from './batch.js';
 import { type LabelSource, type LabelValues, labelValues } from './label-values.js';
 import type { PendingBatch } from './pending-batch.js';
@@ -210,12 +211,17 @@ function encodedImages(pending: PendingBatch, options: FinishedBatchOptions): Ui
 }
 
 /** How the batch was mixed. Null: it was not. */
-function mixOf({ slot, rows, labels }: PendingBatch, { engine, mixes }: FinishedBatchOptions): BatchMix | null {
+function mixOf(pending: PendingBatch, { engine, mixes }: FinishedBatchOptions): BatchMix | null {
+  const { slot, rows, labels } = pending;
   const fact = engine.facts.mix(slot, rows);
   if (fact === null) return null;
   const mix = mixes[fact.index]!;
   const partner = partnerOf(mix);
-  const otherLabels = labels.map((_, row) => labels[otherRow(partner, row, rows)]!);
+  const otherLabels = labels.map((label, row) => {
+    const other = otherRow(partner, row, rows);
+    // A row is not mixed with a sample that was skipped.
+    return isSkipped(pending, other) ? label : labels[other]!;
+  });
   const { name, numClasses = null, labelSmoothing } = mix;
   return { name, weight: fact.weights[0]!, weights: fact.weights, otherLabels, numClasses, labelSmoothing };
 }

@@ -13,6 +13,8 @@ export interface BatchFactsBuffers {
   readonly weights: SharedArrayBuffer;
   /** Which part of its image each row shows; of no length where that is not asked for. */
   readonly shown: SharedArrayBuffer;
+  /** 1 marks a row without an image, because its sample is bad and was skipped. */
+  readonly blank: SharedArrayBuffer;
 }
 
 /** The sample of a batch's first row. */
@@ -57,6 +59,7 @@ export class BatchFacts {
   readonly #facts: Float64Array;
   readonly #weights: Float64Array;
   readonly #shown: Int32Array;
+  readonly #blank: Uint8Array;
   readonly #rows: number;
 
   /** Over fresh memory for `slots` slots of `rows` rows, or over that of another thread. */
@@ -73,11 +76,13 @@ export class BatchFacts {
       facts: new SharedArrayBuffer(slots * FACT_BYTES),
       weights: new SharedArrayBuffer(slots * rows * 8),
       shown: new SharedArrayBuffer(showsParts ? slots * rows * SHOWN_NUMBERS * 4 : 0),
+      blank: new SharedArrayBuffer(slots * rows),
     };
     this.#labels = new Int32Array(this.buffers.labels);
     this.#facts = new Float64Array(this.buffers.facts);
     this.#weights = new Float64Array(this.buffers.weights);
     this.#shown = new Int32Array(this.buffers.shown);
+    this.#blank = new Uint8Array(this.buffers.blank);
     this.#rows = rows;
   }
 
@@ -86,8 +91,18 @@ export class BatchFacts {
     return this.#labels.subarray(slot * this.#rows, slot * this.#rows + rows);
   }
 
+  /** The label of a row that is to be decoded. */
   setLabel(slot: number, row: number, label: number): void {
     this.#labels[slot * this.#rows + row] = label;
+    this.#blank[slot * this.#rows + row] = 0;
+  }
+
+  setBlank(slot: number, row: number): void {
+    this.#blank[slot * this.#rows + row] = 1;
+  }
+
+  isBlank(slot: number, row: number): boolean {
+    return this.#blank[slot * this.#rows + row] === 1;
   }
 
   first(slot: number): FirstSample {

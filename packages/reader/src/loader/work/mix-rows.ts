@@ -1,6 +1,6 @@
 import type { Size } from '../../codec/codec.js';
 import type { EffectKernels } from '../../kernels/effects.js';
-import type { DrawnMix, RowMix } from '../../transform/mix.js';
+import { type DrawnMix, otherRow, type RowMix } from '../../transform/mix.js';
 import type { CompiledTransform } from '../../transform/transform.js';
 import { valueBytes } from '../../transform/values.js';
 
@@ -8,6 +8,8 @@ import { valueBytes } from '../../transform/values.js';
 export interface BatchImages extends Size {
   readonly address: number;
   readonly rows: number;
+  /** Whether a row has no image. It is not mixed, nor is the row that it would be mixed into. */
+  isBlank(row: number): boolean;
 }
 
 /** Mixes rows with each other, in place. `spare` has room for a row. */
@@ -21,7 +23,10 @@ export function mixRows(
   const { address, rows, width, height } = images;
   const rowBytes = width * height * 3 * valueBytes(format.dtype);
   const at = (row: number) => address + row * rowBytes;
-  const mix = (row: number, other: number) => mixRow(kernels, drawn[row]!, images, format, at(row), other);
+  const mix = (row: number, other: number) => {
+    if (images.isBlank(row) || images.isBlank(otherRow(partner, row, rows))) return;
+    mixRow(kernels, drawn[row]!, images, format, at(row), other);
+  };
   const keep = (row: number) => kernels.copyRows(spare, at(row), rowBytes, 1, rowBytes);
   if (partner === 'previous') {
     keep(rows - 1);

@@ -145,7 +145,9 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
       const size = sizeOf(bucket);
       const mix = drawMix(data.mixes, size, rows, random);
       facts.setMix(slot, mix);
-      if (mix !== null) mixRows(kernels, mix, { address, rows, ...size }, transform, decoder.spare(rowBytes.image));
+      if (mix === null) return;
+      const images = { address, rows, ...size, isBlank: (row: number) => facts.isBlank(slot, row) };
+      mixRows(kernels, mix, images, transform, decoder.spare(rowBytes.image));
     },
   };
 
