@@ -177,6 +177,8 @@ function linked(text, file, root) {
         return to === null || to.found === file ? all : `[${titleOf(to.found, root)}](${to.link})`;
       },
     )
+    // Files of the repository that are not pages have no address on the site: their links become plain text.
+    .replaceAll(/(?<!!)\[([^\]]+)\]\((?!https?:|#|\/)([\w./-]+)\)/g, '$1')
     .replaceAll(
       /<picture>\s*<source [^>]*srcset="([^"]+)">\s*<img alt="([^"]+)" src="([^"]+)">\s*<\/picture>/g,
       pictures,

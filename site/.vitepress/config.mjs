@@ -54,7 +54,7 @@ export default defineConfig({
       options: { miniSearch: { searchOptions: { boostDocument: (page) => (page.startsWith('/api/') ? 0.2 : 1) } } },
     },
     nav: [
-      { text: 'Guide', link: '/guide' },
+      { text: 'Tutorial', link: '/tutorial' },
       { text: 'Transforms', link: '/transforms' },
       { text: 'TypeScript', link: '/api/' },
       { text: 'Python', link: '/api-python' },
