@@ -3,6 +3,7 @@ import { Writable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { runCli } from '#cli/cli';
 import { fail } from '#cli/outcome';
+import { withoutProgress } from './cli-process.js';
 
 /** What a command did in this process. */
 export interface Outcome {
@@ -46,7 +47,7 @@ async function run(args: readonly string[]): Promise<Outcome> {
     const bytes = Buffer.concat(stdout!);
     const code = Number(process.exitCode ?? 0);
     const said = stderr!.map(String).filter((text) => !OF_NODE.test(text));
-    return { code, bytes, stdout: bytes.toString(), stderr: said.join('') };
+    return { code, bytes, stdout: bytes.toString(), stderr: withoutProgress(said.join('')) };
   } finally {
     process.stdout.write = writes.stdout;
     process.stderr.write = writes.stderr;

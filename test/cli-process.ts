@@ -8,6 +8,13 @@ const cli = fileURLToPath(new URL('../packages/cli/', import.meta.url));
 /** The program that `npx shardtool` starts. */
 export const bin = path.join(cli, JSON.parse(readFileSync(path.join(cli, 'package.json'), 'utf8')).bin.shardtool);
 
+/**
+ * Standard error without lines of progress, which begin with the time: a command that takes more than 5 seconds prints them, and on
+ * a busy machine that can be any command.
+ */
+export const withoutProgress = (stderr: string): string =>
+  stderr.replace(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ .*\n/gm, '');
+
 /** What a process did. */
 export interface Outcome {
   readonly code: number | null;
@@ -61,7 +68,13 @@ function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = 
     child.on('error', reject);
     child.on('close', (code, signal) => {
       const bytes = Buffer.concat(stdout);
-      resolve({ code, signal, bytes, stdout: bytes.toString(), stderr: Buffer.concat(stderr).toString() });
+      resolve({
+        code,
+        signal,
+        bytes,
+        stdout: bytes.toString(),
+        stderr: withoutProgress(Buffer.concat(stderr).toString()),
+      });
     });
   });
 }

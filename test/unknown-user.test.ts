@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, type TestContext, test } from 'vitest';
 import { type BucketServer, bucketServer } from './bucket-server.js';
-import { bin } from './cli-process.js';
+import { bin, withoutProgress } from './cli-process.js';
 import { pythonWith } from './python.js';
 
 /** No user has this number. */
@@ -49,7 +49,7 @@ async function asUnknownUser(program: string, args: readonly string[], env: Reco
   });
   try {
     const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
-    return { code: code as number | null, stdout, stderr };
+    return { code: code as number | null, stdout, stderr: withoutProgress(stderr) };
   } catch (error) {
     return { code: null, stdout: '', stderr: (error as Error).message };
   }
