@@ -91,9 +91,11 @@ const APART = [
   'storage-*',
   'view-*',
   // A process goes on asking the server of buckets that it asked first.
+  'erase',
   'pack-from-bucket',
   'pack-to-bucket',
   'pack-yolo',
+  'versions',
   'writer',
   'writer-parts',
 ];

@@ -167,23 +167,25 @@ function linked(text, file, root) {
       ? null
       : { found, link: `/${addressOf(found)}${heading === undefined ? '' : `#${heading}`}` };
   };
-  return text
-    .replaceAll(/<!--(?! README)[\s\S]*?-->\n*/g, '')
-    .replaceAll(
-      /(?:\[`?[^\]`]*`?\]\((?<place>[\w./-]+\.md(?:#[\w-]+)?)\))|`(?<name>[\w./-]+\.md)`/g,
-      (all, ...rest) => {
-        const { place, name } = rest.at(-1);
-        const to = target(place ?? name);
-        return to === null || to.found === file ? all : `[${titleOf(to.found, root)}](${to.link})`;
-      },
-    )
-    // Files of the repository that are not pages have no address on the site: their links become plain text.
-    .replaceAll(/(?<!!)\[([^\]]+)\]\((?!https?:|#|\/)([\w./-]+)\)/g, '$1')
-    .replaceAll(
-      /<picture>\s*<source [^>]*srcset="([^"]+)">\s*<img alt="([^"]+)" src="([^"]+)">\s*<\/picture>/g,
-      pictures,
-    )
-    .replaceAll(/(!\[[^\]]*\]\()[\w./-]+\/([\w-]+\.(?:png|svg)\))/g, '$1/pictures/$2');
+  return (
+    text
+      .replaceAll(/<!--(?! README)[\s\S]*?-->\n*/g, '')
+      .replaceAll(
+        /(?:\[`?[^\]`]*`?\]\((?<place>[\w./-]+\.md(?:#[\w-]+)?)\))|`(?<name>[\w./-]+\.md)`/g,
+        (all, ...rest) => {
+          const { place, name } = rest.at(-1);
+          const to = target(place ?? name);
+          return to === null || to.found === file ? all : `[${titleOf(to.found, root)}](${to.link})`;
+        },
+      )
+      // Files of the repository that are not pages have no address on the site: their links become plain text.
+      .replaceAll(/(?<!!)\[([^\]]+)\]\((?!https?:|#|\/)([\w./-]+)\)/g, '$1')
+      .replaceAll(
+        /<picture>\s*<source [^>]*srcset="([^"]+)">\s*<img alt="([^"]+)" src="([^"]+)">\s*<\/picture>/g,
+        pictures,
+      )
+      .replaceAll(/(!\[[^\]]*\]\()[\w./-]+\/([\w-]+\.(?:png|svg)\))/g, '$1/pictures/$2')
+  );
 }
 
 function pictures(_all, dark, alt, light) {

@@ -47,15 +47,20 @@ export interface BucketServer {
 /** A server that is asked, with keys, wherever nothing names another: until it is stopped. */
 export async function defaultBucketServer(): Promise<BucketServer> {
   const server = await bucketServer();
-  const before = { ...process.env };
-  Object.assign(process.env, {
+  const variables = {
     AWS_ACCESS_KEY_ID: 'somebody',
     AWS_SECRET_ACCESS_KEY: 'very-secret',
     AWS_ENDPOINT_URL: server.endpoint,
-  });
+  };
+  const before = Object.keys(variables).map((name) => [name, process.env[name]] as const);
+  Object.assign(process.env, variables);
   const { stop } = server;
   server.stop = async () => {
-    process.env = before;
+    // The object stays: other test files of this process change it, too.
+    for (const [name, value] of before) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
     await stop();
   };
   return server;

@@ -104,7 +104,7 @@ test.each(['features.mjs', 'masks.mjs', 'train.mjs', 'inference/model.mjs'])(
     const folder = emptyFolder();
     const args = [path.resolve('examples', example), path.join(folder, 'nowhere'), path.join(folder, 'output')];
     const { status, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' });
-    expect([status, stderr]).toEqual([1, expect.stringMatching(/^.*nowhere cannot be opened .*\n$/)]);
+    expect([status, stderr]).toEqual([1, expect.stringMatching(/^.*nowhere cannot be opened: .*\n$/)]);
     expect(readdirSync(folder)).toEqual([]);
   },
 );

@@ -1,5 +1,6 @@
 import { afterAll, expect } from 'vitest';
 
+const first = process.env;
 // Runs before a test file, the next of which is in the same process: what one changes there and leaves so is its error.
 const found = state();
 
@@ -14,6 +15,8 @@ function state(): object {
   const { VIPSHOME, ...environment } = process.env;
   return {
     environment,
+    // An object in its place would hide what later files change.
+    isEnvironment: Object.is(process.env, first),
     folder: process.cwd(),
     exitCode: process.exitCode,
     console: globalThis.console,

@@ -96,7 +96,7 @@ test('labels, and a second pack that finds all of it there', async () => {
   await pack('s3://raw/set', there, { labels: 's3://tables/l.csv' });
   expect(datasetDigestsOf(there)).toEqual(datasetDigestsOf(fromFolder));
   await expect(pack('s3://raw/set', newFolder(), { labels: 's3://tables/none.csv' })).rejects.toThrow(
-    /^The file s3:\/\/tables\/none\.csv cannot be read \(/,
+    /^s3:\/\/tables\/none\.csv cannot be read: there is no such file \(404, NoSuchKey\)\.$/,
   );
   server.asked.length = 0;
   expect(await pack('s3://raw/set', fromBucket, { labels })).toMatchObject({ wasCommitted: true });

@@ -94,7 +94,7 @@ test('where too many files are bad, all of them are listed', async () => {
   const { code, stderr, output } = await pack(SRC, ['--on-bad', 'quarantine']);
   expect(code).toBe(1);
   expect(stderr).toMatch(
-    /^shardtool: 2 of 11 images are bad, more than 1 % \(--max-bad\), and quarantine\.jsonl lists all of them\. The first: /,
+    /^shardtool: 2 of 11 images are bad, more than 1 % \(--max-bad\), and quarantine\.jsonl lists all of them\. To accept them, raise --max-bad\. The first: /,
   );
   expect(listOf(output, 'quarantine.jsonl')).toHaveLength(2);
   expect((await pack(SRC, ['--on-bad', 'quarantine', '--max-bad', '100%'], output)).code).toBe(0);

@@ -81,6 +81,7 @@ const COMMANDS: readonly ((input: string, output: string) => string[])[] = [
   (input, output) => ['convert', input, output, '--workers', '1'],
   (input, output) => ['convert', input, output, '--format', 'lmdb', '--workers', '1'],
   (input, output) => ['convert', path.join(input, '000000.tar'), output, '--workers', '1'],
+  (input) => ['transforms', input],
   (input) => ['plan', input],
   (input) => ['plan', input, '--where', 'score > 1'],
   (input) => ['commit', input],

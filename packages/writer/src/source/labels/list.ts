@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
-import { reasonOf } from '@shardtool/base';
+import { FileError, reasonOf } from '@shardtool/base';
 import { isRemote, readWhole, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { FileNameError, LabelsError, SourceError } from '../../errors.js';
 import { sortByCodePoint, withoutRepeats } from '../file-table.js';
@@ -34,7 +34,9 @@ export async function readTextFile(location: string, storage?: StorageOptions): 
     const bytes = isRemote(location) ? await readWhole(location, storage) : await readFile(location);
     text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
   } catch (cause) {
-    throw new SourceError({ path }, `The file ${path} cannot be read: ${reasonOf(cause)}.`, { cause });
+    // The errors of storage are sentences that name the file.
+    const message = cause instanceof FileError ? cause.message : `The file ${path} cannot be read: ${reasonOf(cause)}.`;
+    throw new SourceError({ path }, message, { cause });
   }
   if (text.includes('\ufffd'))
     throw new FileNameError({ path }, `The file ${path} is not UTF-8; convert it, for example with iconv.`);
