@@ -2,7 +2,15 @@ import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } fr
 import path from 'node:path';
 import { readManifest } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
-import { collectGarbage, DatasetChangedError, listVersions, pack, restoreVersion, verify } from '@shardtool/writer';
+import {
+  collectGarbage,
+  DatasetChangedError,
+  eraseSamples,
+  listVersions,
+  pack,
+  restoreVersion,
+  verify,
+} from '@shardtool/writer';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type BucketServer, defaultBucketServer } from './bucket-server.js';
 import { shardtool } from './cli-here.js';
@@ -250,6 +258,56 @@ test('an append to a bucket that ends at any request is repeated with the same r
     expect(await contents(output)).toEqual(whole);
     expect(shards.map((name) => server.objects.get(`versions/shards/${name}`)!.etag)).toEqual(sums);
   }
+});
+
+test('gc keeps the newest versions if the list of changes that it gets is incomplete', async () => {
+  const output = 's3://versions/shards';
+  const images = tree({ 'cat/1.jpg': jpeg(1) });
+  await pack(images, output, OPTIONS);
+  for (const number of [2, 3]) {
+    add(images, { [`cat/${number}.jpg`]: jpeg(number) });
+    await pack(images, output, { append: true, workers: 1 });
+  }
+  const before = server.names('versions');
+  server.editList = (xml) => xml.replace(/<Contents><Key>[^<]*versions%2Flog%2F00000002.*?<\/Contents>/g, '');
+  const reports = [await collectGarbage(output, { keep: 3 }), await collectGarbage(output, { olderThan: 3600_000 })];
+  server.editList = (xml) => xml;
+  expect(reports.map(({ removedVersions }) => removedVersions)).toEqual([[], []]);
+  expect(before.filter((name) => !server.names('versions').includes(name) && !name.includes('/log/'))).toEqual([]);
+  // Only the current version is left, and is counted once.
+  expect((await collectGarbage(output, { keep: 1 })).keptVersions).toHaveLength(1);
+  expect((await collectGarbage(output, { keep: 3 })).keptVersions).toHaveLength(1);
+});
+
+test('gc removes nothing from a bucket whose current version has just changed', async () => {
+  const output = 's3://versions/shards';
+  const images = tree({ 'cat/1.jpg': jpeg(1) });
+  await pack(images, output, OPTIONS);
+  const first = server.objects.get('versions/shards/dataset.json')!.bytes;
+  add(images, { 'cat/2.jpg': jpeg(2) });
+  await pack(images, output, { append: true, workers: 1 });
+  const before = server.names('versions');
+  let lists = 0;
+  server.fault = ({ query }) => {
+    if (query.get('prefix') === 'shards/versions/pending/') lists++;
+    // The second such list is after the chain of versions was read.
+    if (lists === 2) server.put('versions/shards/dataset.json', first);
+    return undefined;
+  };
+  await expect(collectGarbage(output, { keep: 1 })).rejects.toThrow(DatasetChangedError);
+  expect(server.names('versions')).toEqual(before);
+});
+
+test('an erasure works after a gc that was killed between the files of a shard', async () => {
+  const images = tree({ 'cat/1.jpg': jpeg(1), 'cat/2.jpg': jpeg(2) });
+  const output = newFolder();
+  await pack(images, output, OPTIONS);
+  const { identity } = await readManifest(output);
+  await eraseSamples(output, { keys: ['cat/1'] });
+  rmSync(path.join(output, '000000.parquet'));
+  expect(await eraseSamples(output, { keys: ['cat/1'], verify: true })).toMatchObject({ heldBy: [identity] });
+  await collectGarbage(output, { keep: 1 });
+  expect(await eraseSamples(output, { keys: ['cat/1'], verify: true })).toMatchObject({ heldBy: [] });
 });
 
 test('the commands log, restore and gc say what they do, also as JSON', async () => {

@@ -5,12 +5,14 @@ import {
   entryOf,
   keptVersions,
   PACK_NOTE_FILE,
+  readManifest,
   readVersion,
   SIDECAR_NAMES,
   sidecarOfShard,
   versionFile,
 } from '@shardtool/format';
-import { openStorage, type Storage } from '@shardtool/storage';
+import { openStorage, type Storage, shownLocation } from '@shardtool/storage';
+import { changedMeanwhile } from '../output/bucket/bucket-output.js';
 import { recordNames } from '../output/keep-version.js';
 import { findPlan } from '../output/pack-state.js';
 import { shardPaths } from '../shard/shard-paths.js';
@@ -71,10 +73,14 @@ async function collect(change: OpenChange, { keep, olderThan, dryRun }: CollectO
   const kept = chain.filter((_, i) => i === 0 || isKept(chain, i, keep, olderThan));
   const stays = new Set(kept.map(({ version }) => version));
   const all = await keptVersions(location, how);
+  // The log does not lead to these, because a part of it is missing.
+  const known = new Set(chain.map(({ version }) => version));
+  const strangers = all.filter((version) => !known.has(version));
+  for (const version of strangers) if (isStrangerKept(change, chain, version, keep, olderThan)) stays.add(version);
   const removed = all.filter((version) => !stays.has(version));
   const needed = new Set<string>();
-  for (const { version, isKept } of kept) {
-    if (isKept) for (const file of await filesOf(change, version)) needed.add(file);
+  for (const version of [chain[0]!.version, ...all.filter((one) => stays.has(one))]) {
+    for (const file of await filesOf(change, version)) needed.add(file);
   }
   const candidates = new Set<string>();
   for (const version of removed) for (const file of await filesOf(change, version)) candidates.add(file);
@@ -93,9 +99,14 @@ async function collect(change: OpenChange, { keep, olderThan, dryRun }: CollectO
   const others = [...removed.map(versionFile), ...records, ...done.map(({ name }) => `${pendingFolder}${name}`)];
   const files = [...shards, ...others.filter((file) => existsSync(join(folder.path, file)))];
   const removedBytes = files.reduce((sum, file) => sum + statSync(join(folder.path, file)).size, 0);
-  if (dryRun !== true) await removeAll(storage, change, shards, others);
+  if (dryRun !== true) {
+    // In a bucket, another process may have restored a version meanwhile.
+    const { identity } = await readManifest(location, how);
+    if (identity !== chain[0]!.version) throw changedMeanwhile(shownLocation(location));
+    await removeAll(storage, change, shards, others);
+  }
   return {
-    keptVersions: kept.map(({ version }) => version),
+    keptVersions: [...stays].filter((version) => version === chain[0]!.version || all.includes(version)),
     removedVersions: removed,
     removedFiles: files.length,
     removedBytes,
@@ -112,6 +123,18 @@ function isKept(
   // The version was replaced when the one above it was committed.
   const { time } = chain[i - 1]!;
   return olderThan !== undefined && time !== null && Date.now() - Date.parse(time) < olderThan;
+}
+
+function isStrangerKept(
+  { folder }: OpenChange,
+  chain: readonly ChainLink[],
+  version: string,
+  keep: number | undefined,
+  olderThan: number | undefined,
+): boolean {
+  if (keep !== undefined && chain.length < keep) return true;
+  const found = statSync(join(folder.path, versionFile(version)), { throwIfNoEntry: false });
+  return olderThan !== undefined && found !== undefined && Date.now() - found.mtimeMs < olderThan;
 }
 
 /** Files of shards that a pack announced, and that it did not commit before it was discarded. */

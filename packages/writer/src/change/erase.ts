@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { inTurn, OptionError, type OptionTable } from '@shardtool/base';
+import { FileNotFoundError, inTurn, OptionError, type OptionTable } from '@shardtool/base';
 import { createManifest, isTableLayout, keptVersions, type Manifest, readVersion } from '@shardtool/format';
 import { compileWhere, openDataset, selectableOf } from '@shardtool/reader';
 import { openStorage, type Storage, type StorageOptions, shownLocation } from '@shardtool/storage';
@@ -308,13 +308,26 @@ async function holdersOf(
     await using dataset = await openDataset(location, { version, storage });
     const { shards } = await readVersion(location, version, storage);
     const unknown = dataset.shards.filter((_, i) => !holds.has(nameOf(shards[i]!)));
-    const found = inTurn(unknown, READ_AT_ONCE, async (file) => (await file.loadParts(['key'])).key.some(isWanted));
+    const found = inTurn(unknown, READ_AT_ONCE, (file) => isHolding(file, isWanted));
     const names = shards.map(nameOf).filter((name) => !holds.has(name));
     let i = 0;
     for await (const isHeld of found) holds.set(names[i++]!, isHeld);
     if (shards.some((shard) => holds.get(nameOf(shard)) === true)) heldBy.push(version);
   }
   return { heldBy, searched: holds.size };
+}
+
+/** Of a shard that a killed "gc" has removed, parts may be left. */
+async function isHolding(
+  file: { loadParts(parts: readonly ['key']): Promise<{ readonly key: readonly string[] }> },
+  isWanted: (key: string) => boolean,
+): Promise<boolean> {
+  try {
+    return (await file.loadParts(['key'])).key.some(isWanted);
+  } catch (error) {
+    if (error instanceof FileNotFoundError) return true;
+    throw error;
+  }
 }
 
 function nameOf({ file, crc32 }: Manifest['shards'][number]): string {

@@ -321,7 +321,7 @@ function newIn(folder: string, below: string, there: ReadonlyMap<string, unknown
   return names.filter((name) => !there.has(name)).sort();
 }
 
-function changedMeanwhile(path: string): DatasetChangedError {
+export function changedMeanwhile(path: string): DatasetChangedError {
   const message = `${path} was changed by another process in the meantime, and this change was not made; run the same command again.`;
   return new DatasetChangedError({ path }, message);
 }
