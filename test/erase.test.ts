@@ -200,6 +200,37 @@ test('an erasure that is killed before its commit is finished by the next one, w
   expect(await eraseSamples(output, { keys: ['ant/2'] })).toMatchObject({ erased: 1, resumed: 0 });
 });
 
+test('an erasure while another process restores a version changes nothing, or comes first, and can be repeated', async () => {
+  const output = 's3://erase/shards';
+  const images = source();
+  await pack(images, output, OPTIONS);
+  const first = server.objects.get('erase/shards/dataset.json')!.bytes;
+  writeFileSync(path.join(images, 'ant/9.jpg'), jpeg(9));
+  await pack(images, output, { append: true, workers: 1 });
+  const before = new Map(server.objects);
+  let asked = 0;
+  server.fault = () => void asked++;
+  await eraseSamples(output, { keys: ['ant/9'] });
+  for (let at = 1; at < asked; at += 8) {
+    server.objects.clear();
+    for (const [name, object] of before) server.objects.set(name, object);
+    let count = 0;
+    server.fault = () => {
+      if (count++ !== at) return undefined;
+      const { bytes } = server.objects.get('erase/shards/dataset.json')!;
+      server.put(`erase/shards/versions/${JSON.parse(bytes.toString()).identity}.json`, bytes);
+      server.put('erase/shards/dataset.json', first);
+      return undefined;
+    };
+    const ended = await eraseSamples(output, { keys: ['ant/9'] }).catch((error) => error.name);
+    server.fault = () => undefined;
+    if (typeof ended === 'string') expect(ended).toBe('DatasetChangedError');
+    await eraseSamples(output, { keys: ['ant/9'] });
+    expect(Object.keys(await samplesOf(output))).not.toContain('ant/9');
+    expect((await verify(output)).faults).toBe(0);
+  }
+});
+
 test('files of others in the folders of versions and erasures stay, and do no harm', async () => {
   const output = newFolder();
   await pack(source(), output, OPTIONS);

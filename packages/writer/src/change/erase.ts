@@ -169,7 +169,7 @@ async function findRows(
   isWanted: (key: string) => boolean,
   storage: StorageOptions | undefined,
 ): Promise<ReadonlyMap<number, ErasedRows>> {
-  await using dataset = await openDataset(location, { storage });
+  await using dataset = await openDataset(location, { version: manifest.identity, storage });
   const rows = new Map<number, ErasedRows>();
   const indexes = inTurn(
     manifest.shards,
@@ -226,7 +226,8 @@ async function rewriteShards(
   const announced = await announceChange(storage, { files, erases: keys.map((key) => erased.hashOf(key)) });
   await noteShards(folder.path, [...stems.values()]);
   await destination.sendNotes();
-  await using dataset = await openDataset(location, { storage: how, excludeKeys: keys });
+  // Another process may have changed the dataset since; the commit then fails.
+  await using dataset = await openDataset(location, { version: manifest.identity, storage: how, excludeKeys: keys });
   const columnTypes = new Map(manifest.columns.map(({ name, type }) => [name, type]));
   const target = {
     output: folder.path,
