@@ -102,7 +102,7 @@ export const JSON_SHAPES: Readonly<Record<string, Shape>> = {
     ...{ version: 'text', replaced: 'text', samples: 'int', shards: 'int', bytes: 'int', isChanged: 'bool' },
   },
   erase: {
-    ...{ erased: 'int', missing: 'int', rewrittenShards: 'int', removedShards: 'int', version: 'text' },
+    ...{ erased: 'int', resumed: 'int', missing: 'int', rewrittenShards: 'int', removedShards: 'int', version: 'text' },
     ...{ heldBy: ['text'], searchedShards: orNull('int') },
   },
   gc: { keptVersions: ['text'], removedVersions: ['text'], removedFiles: 'int', removedBytes: 'int' },
