@@ -1,6 +1,5 @@
 import { OptionError } from '@shardtool/base';
 import { isTableLayout, type Manifest, readManifest } from '@shardtool/format';
-import { finishInterrupted } from '../change/forget-erased.js';
 import { OUTPUT_OPTIONS, PACK_OPTIONS } from '../option-table.js';
 import { type CheckedOptions, checkOptions, PACK_DEFAULTS } from '../options.js';
 import { namedShards } from '../output/keep-version.js';
@@ -18,6 +17,8 @@ import type { PackWork } from './work.js';
 /** Adds to the dataset in the folder what it does not have yet. */
 export async function packMore(work: PackWork): Promise<PackReport> {
   const { folder, output, destination } = work;
+  // Only here does a pack need the reader.
+  const { finishInterrupted } = await import('../change/forget-erased.js');
   await finishInterrupted({ location: destination.place, storage: work.options.storage, destination });
   const manifest = await readManifest(output);
   const { options, kept } = settleAppend(output, manifest, folder.noted(), work.options);
