@@ -2,16 +2,16 @@ import { FileError, FileNotFoundError, ShardtoolError } from './errors.js';
 
 /** What to do about it, by the system's code. */
 const REMEDIES: Readonly<Record<string, string>> = {
-  EROFS: 'the file system is read-only, so work on a copy elsewhere',
+  EROFS: 'work on a copy elsewhere',
   EACCES: 'give yourself the right to it, or choose another place',
   EPERM: 'give yourself the right to it, or choose another place',
-  ENOSPC: 'the disk is full, so make room',
-  EDQUOT: 'your share of the disk is used up, so make room',
-  EFBIG: 'the system allows no longer files ("ulimit -f")',
-  EMFILE: 'too many files are open, so raise the limit ("ulimit -n")',
-  ENFILE: 'too many files are open on this machine',
-  EIO: 'the disk does not work as it should',
-  ENAMETOOLONG: 'the name is too long for the file system',
+  ENOSPC: 'make room',
+  EDQUOT: 'make room',
+  EFBIG: 'choose another place, or smaller shards',
+  EMFILE: 'raise the limit ("ulimit -n")',
+  ENFILE: 'end other programs that have files open',
+  EIO: 'check the disk',
+  ENAMETOOLONG: 'choose a shorter name',
 };
 
 /** Reasons in plain words, by the system's code. */
