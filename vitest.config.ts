@@ -74,9 +74,11 @@ const APART = [
   'endless',
   'guides',
   'lmdb-lsun',
-  // These two share what is packed by a module.
+  // These share what is packed by a module.
   'loader-bad-images',
   'loader-bad-samples',
+  'transform-batches',
+  'views',
   'loader-lifetime',
   'loader-options',
   'loader-reading',

@@ -6,7 +6,7 @@ import { TIMES } from '../../../../test/repetitions.js';
 import { fieldOfKind, isImageExtension, isImageField, kindOfField } from './kinds.js';
 import { MAX_PIXELS, probeImage } from './probe.js';
 
-const fixtures = new URL('../../../../test/fixtures', import.meta.url);
+const fixtures = new URL('../../../../test/fixtures/', import.meta.url);
 const oddImages = new URL('odd-images/', fixtures);
 const headers = new URL('image-headers/', fixtures);
 const headerNames = readdirSync(headers).filter((name) => !name.endsWith('.md'));

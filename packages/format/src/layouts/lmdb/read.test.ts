@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { openSource, type Source } from '../../source.js';
 import { LmdbDatabase } from './read.js';
 
-const fixtures = fileURLToPath(new URL('../../../../../test/fixtures/lmdb', import.meta.url));
+const fixtures = fileURLToPath(new URL('../../../../../test/fixtures/lmdb/', import.meta.url));
 const expected: Record<string, [key: string, bytes: number, crc: number][]> = JSON.parse(
   readFileSync(`${fixtures}expected.json`, 'utf8'),
 );

@@ -88,11 +88,9 @@ export class TransformSchedule {
       readonly transform?: TransformInput;
     };
     if (saved === undefined || typeof epoch !== 'number') return first;
+    checkSaved(saved);
     if (meaningOf(first.at(epoch)) === meaningOf(saved)) return first;
-    if (schedule === undefined) {
-      checkScheduled(saved, 'the transform of the state');
-      return first.with(epoch, saved);
-    }
+    if (schedule === undefined) return first.with(epoch, saved);
     throw new StateError(
       {},
       `The state was saved with another transform in epoch ${epoch} than the schedule has, which would be other pixels: give the same ` +
@@ -140,4 +138,13 @@ function meaningOf(transform: TransformInput | 'raw' | undefined): string {
 /** Whether no later entry is for the same epoch: a schedule may replace the transform of epoch 0. */
 function isLast({ epoch }: { readonly epoch: number }, i: number, all: readonly { readonly epoch: number }[]): boolean {
   return all[i + 1]?.epoch !== epoch;
+}
+
+/** Throws {@link StateError} if the transform of a state is not one that a loader saves. */
+function checkSaved(transform: TransformInput): void {
+  try {
+    checkScheduled(transform, 'the transform of the state');
+  } catch (cause) {
+    throw new StateError({}, `The transform of the state is damaged: ${(cause as Error).message}`, { cause });
+  }
 }
