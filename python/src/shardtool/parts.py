@@ -69,8 +69,8 @@ class PartWriter:
         """Writes the samples of task ``part``, a number from 0, and returns its report for :meth:`commit`.
 
         Each sample has the arguments of :meth:`shardtool.Writer.add` by name: ``key``, ``image``, ``label``,
-        ``columns`` and further fields. If the iterable or a sample raises an error, the part is not finished, and no dataset can be
-        made of it. Raises the errors of :class:`shardtool.Writer`.
+        ``columns`` and further fields. If the iterable or a sample raises an error, the part is not finished, and no
+        dataset can be made of it. Raises the errors of :class:`shardtool.Writer`.
         """
         source = _Replay(samples)
         while True:

@@ -10,7 +10,14 @@ Step = Dict[str, Any]
 
 #: Steps after which images are at least as large as their size, and steps that leave the size as it is.
 _HAVE_SIZE = ("Resize", "CenterCrop", "RandomCrop", "RandomResizedCrop")
-_KEEP_SIZE = ("RandomHorizontalFlip", "RandomVerticalFlip", "ColorJitter", "Grayscale", "RandomGrayscale", "GaussianBlur")
+_KEEP_SIZE = (
+    "RandomHorizontalFlip",
+    "RandomVerticalFlip",
+    "ColorJitter",
+    "Grayscale",
+    "RandomGrayscale",
+    "GaussianBlur",
+)
 
 
 class Untranslatable(Exception):
