@@ -467,20 +467,20 @@ def listing(dataset: Dataset) -> List[Dict[str, Any]]:
 def conformance(folder: Path) -> List[str]:
     """Reads each dataset of the suite, and returns a sentence for each difference."""
     wrong = []
-    for expected in sorted(folder.glob("*/expected.json")):
-        told = json.loads(expected.read_text("utf-8"))
-        dataset = Dataset(str(expected.parent / "dataset"))
-        for found, sample in zip(listing(dataset), told["samples"]):
+    for file in sorted(folder.glob("*/expected.json")):
+        expected = json.loads(file.read_text("utf-8"))
+        dataset = Dataset(str(file.parent / "dataset"))
+        for found, sample in zip(listing(dataset), expected["samples"]):
             if found != sample:
-                wrong.append(f"{expected.parent.name}: {sample['key']} differs: {found}")
-        if sum(dataset.counts) != len(told["samples"]):
-            wrong.append(f"{expected.parent.name}: another number of samples")
-        for one in told["orders"]:
+                wrong.append(f"{file.parent.name}: {sample['key']} differs: {found}")
+        if sum(dataset.counts) != len(expected["samples"]):
+            wrong.append(f"{file.parent.name}: another number of samples")
+        for one in expected["orders"]:
             if dataset.order(**one["options"]) != one["order"]:
-                wrong.append(f"{expected.parent.name}: another order with {one['options']}")
-        for one in told["states"]:
+                wrong.append(f"{file.parent.name}: another order with {one['options']}")
+        for one in expected["states"]:
             if dataset.rest(one["state"]) != one["rest"]:
-                wrong.append(f"{expected.parent.name}: other samples after position {one['state']['position']}")
+                wrong.append(f"{file.parent.name}: other samples after position {one['state']['position']}")
         wrong += dataset.verify()
     return wrong
 

@@ -172,7 +172,7 @@ export class Decoder {
     targets: ViewTargets,
     cropIndex: Uint8Array | null = null,
   ): void | Promise<void> {
-    const counts = this.#views!.decode(bytes, sample, targets, cropIndex, null);
+    const counts = this.#views!.decode(bytes, sample, targets, cropIndex);
     if (counts instanceof Promise) return counts.then((counted) => this.#count(counted));
     this.#count(counts);
   }

@@ -7,7 +7,6 @@ import type { Scratch } from '../codec/scratch.js';
 import { type OpenCodecs, openImage } from '../codec/select.js';
 import type { Picture } from '../kernels/effects.js';
 import { DecodeBufferError, SOURCE_SLACK_BYTES } from '../kernels/resize.js';
-import type { GivenAnnotations } from '../transform/annotations.js';
 import { resultOf } from '../transform/canvas.js';
 import { type DrawnName, DrawnSteps } from '../transform/drawn-steps.js';
 import { type DecodeMode, planSample, reducedPlan, reductionOf, type SamplePlan } from '../transform/plan.js';
@@ -73,13 +72,12 @@ export class ViewsDecoder {
     sample: SampleIdentity,
     targets: ViewTargets,
     cropIndex: Uint8Array | null,
-    given: GivenAnnotations | null,
   ): ViewCounts | Promise<ViewCounts> {
     const { codecs, scratch, spliced, maxPixels } = this.#parts;
     scratch.reset();
     const { codec, header } = openImage(codecs, bytes, maxPixels);
     const { isNarrowed = false } = header;
-    const { planned, reduction } = this.#plan(header, sample, targets.drawn, given);
+    const { planned, reduction } = this.#plan(header, sample, targets.drawn);
     const index = codec === codecs.jpeg && spliced !== null ? cropIndex : null;
     if (index !== null && areApartCheaper(header, planned, reduction)) {
       const warnings = this.#decodeApart(bytes, header, index, planned, reduction, targets.views);
@@ -102,7 +100,6 @@ export class ViewsDecoder {
     header: ImageHeader,
     { epoch, source, number, occurrence, orientation: packed }: SampleIdentity,
     drawn: Float32Array,
-    given: GivenAnnotations | null,
   ): { readonly planned: PlannedViews; readonly reduction: Reduction } {
     const { transforms, draws, randoms, applyExifOrientation, decode } = this.#parts;
     const orientation = applyExifOrientation ? packed : UPRIGHT;
@@ -113,7 +110,7 @@ export class ViewsDecoder {
       const steps = draws.length === 0 ? null : new DrawnSteps(size, draws);
       const start = () => random.start(epoch, number, occurrence, 0, view + 1);
       random.start(epoch, number, occurrence);
-      const plan = planSample(transform, size.width, size.height, random, given, { start, drawn: steps });
+      const plan = planSample(transform, size.width, size.height, random, null, { start, drawn: steps });
       if (steps !== null) drawn.set(steps.values, view * values);
       return plan;
     });
