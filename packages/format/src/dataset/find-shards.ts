@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { didYouMean, FileError, OptionError, reasonOf, UnfinishedPackError } from '@shardtool/base';
+import { didYouMean, FileError, inLanes, OptionError, reasonOf, UnfinishedPackError } from '@shardtool/base';
 import {
   canBeListed,
   expandBraces,
@@ -42,6 +42,9 @@ import { readVersion } from './versions.js';
 /** The file that notes a pack: it is running, was interrupted, or has written the files named in it. */
 export const PACK_NOTE_FILE = 'pack.json';
 
+/** Number of locations of a pattern that are looked at together. */
+const FOUND_AT_ONCE = 16;
+
 /** What {@link findShards} looks for. */
 export interface FindOptions {
   /** The layout to take if a folder has shards of several layouts. */
@@ -59,7 +62,8 @@ export interface FindOptions {
 /**
  * Finds the shards at a location: those that its manifest names, else all shards of one layout by name, or the single
  * shard at that path. A file whose name does not tell its layout is recognised by its first bytes, or else read as a
- * tar. Throws OptionError if the bytes belong to no known layout, {@link FileError} if nothing is found,
+ * tar. A pattern with braces (`train-{000..146}.tar`) stands for the shards of all its locations. Throws OptionError if the
+ * bytes belong to no known layout or the shards of a pattern are of two layouts, {@link FileError} if nothing is found,
  * UnfinishedPackError for a folder without shards, ManifestError for a dataset.json that has changed, and VersionError
  * if a newer version wrote it.
  */
@@ -76,6 +80,8 @@ async function findAt(at: string, options: FindOptions): Promise<FoundDataset> {
     const shards = manifestShards(localPathOf(at) ?? at, manifest);
     return { location: localPathOf(at) ?? at, layout: manifest.format, manifest, shards, others: [] };
   }
+  const meant = await meantLocations(at);
+  if (meant.length > 1) return findAll(at, meant, options);
   if (layout !== undefined && !layoutNames().includes(layout)) {
     const message = `Unknown layout "${layout}"${didYouMean(layout, layoutNames()) || '.'} Choose one of ${layoutNames().join(', ')}.`;
     throw new OptionError({ path: at }, message);
@@ -132,6 +138,19 @@ async function findAt(at: string, options: FindOptions): Promise<FoundDataset> {
     throw (isPack ? null : await hintAtContent(location, names)) ?? error;
   });
   return { location, layout: manifest.format, manifest, shards: manifestShards(location, manifest), others: [] };
+}
+
+/** The shards of all locations that a pattern stands for, as one dataset. */
+async function findAll(pattern: string, meant: readonly string[], options: FindOptions): Promise<FoundDataset> {
+  const found = await inLanes(meant, FOUND_AT_ONCE, (location) => findAt(location, { ...options, folders: false }));
+  const { layout } = found[0]!;
+  const shards = found.flatMap((one) => one.shards);
+  const other = found.find((one) => one.layout !== layout);
+  if (other !== undefined) {
+    const message = `${shownLocation(pattern)} stands for shards of two formats, ${layout} and ${other.layout}: give a pattern for each.`;
+    throw new OptionError({ path: pattern }, message);
+  }
+  return { location: pattern, layout, manifest: null, shards, others: [] };
 }
 
 function imagesAlone(path: string): FileError {

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { makeFolder } from '@shardtool/base';
+import { makeFolder, OptionError } from '@shardtool/base';
 import { entryOf, hiddenFolder, isTableLayout, layoutOf, type OutputLayoutName, type Table } from '@shardtool/format';
 import type { CheckedConvertOptions } from '../options.js';
 import type { Destination } from '../output/destination.js';
@@ -18,6 +18,19 @@ import type { Recasted } from './input/input.js';
 import type { ViewedShards } from './input/view.js';
 import { type ConvertReport, commit, refuseEmpty, refuseNothing } from './report.js';
 import { tableOf } from './table-columns.js';
+
+/** Two shards of one name, which a pattern with braces can name, would become one file. */
+function refuseSameNames(shards: readonly DatasetShard[]): void {
+  const byStem = new Map<string, DatasetShard>();
+  for (const shard of shards) {
+    const other = byStem.get(shard.stem);
+    if (other !== undefined) {
+      const message = `${other.path} and ${shard.path} have the same name, and converted shards keep their names: convert the folders one by one, or rename the shards.`;
+      throw new OptionError({ path: shard.path }, message);
+    }
+    byStem.set(shard.stem, shard);
+  }
+}
 
 /** Converts each shard to one of the same name, in any free worker. */
 export async function convertDataset(
@@ -43,6 +56,7 @@ export async function convertDataset(
   const numbered = input.shards.map((shard, number) => ({ shard, number }));
   const taken = numbered.filter(({ number }) => seen === null || seen.samples[number]! > 0);
   const shards = taken.map(({ shard }) => shard);
+  refuseSameNames(shards);
   if (!isElsewhere) checkRoom(folder, shards, isBegun ? madeFrom : null);
   if (isBegun) {
     folder.keepNoted();

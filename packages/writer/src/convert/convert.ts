@@ -111,7 +111,7 @@ async function convertTo(
   if (!('shards' in input) && isTableLayout(format)) refuseStream(input.name, format);
   if ('shards' in input) {
     refuseCuts(options, format);
-    await refuseSameFolder(source as string, output);
+    await refuseSameFolder(source as string, input.shards, output);
   }
   checked.signal?.throwIfAborted();
   const destination = await openDestination(output, { ...checked, part: undefined });
@@ -229,10 +229,15 @@ function refuseCuts(options: ConvertOptions, format: OutputLayoutName): void {
   );
 }
 
-/** With `overwrite` the input would be deleted before it is read. */
-async function refuseSameFolder(source: string, output: string): Promise<void> {
+/** With `overwrite` the input would be deleted before it is read. `shards` may be of several folders, as a pattern names them. */
+async function refuseSameFolder(
+  source: string,
+  shards: readonly { readonly path: string }[],
+  output: string,
+): Promise<void> {
   const placeOf = (place: string) => (isRemote(place) ? place.replace(/\/+$/, '') : realpath(place).catch(() => place));
-  const [input, target] = await Promise.all([source, output].map(placeOf));
-  if (input !== target && path.dirname(input!) !== target) return;
+  const folders = new Set(shards.map((shard) => path.dirname(shard.path)));
+  const [target, input, ...ofShards] = await Promise.all([output, source, ...folders].map(placeOf));
+  if (input !== target && path.dirname(input!) !== target && !ofShards.includes(target!)) return;
   throw new OptionError({ path: output }, `${output} is also the folder of the input; convert to another folder.`);
 }
