@@ -32,6 +32,7 @@ from .batch import Arrays, Batch, arrays
 from .draws import Draws
 from .errors import OptionError
 from .for_reader import sample_options_for_reader, seen_for_reader
+from .foreign_names import FOREIGN_DATASET_NAMES, unknown_option
 from .location import Location, absolute
 from .options import DatasetArguments
 from .sample_reader import SampleReader
@@ -197,7 +198,12 @@ class Dataset(KnownAttributes, Generic[Image]):
         max_sample_bytes: Optional[Union[int, str]] = None,
         storage: Optional[Mapping[str, Any]] = None,
         version: Optional[str] = None,
+        **unknown: Any,
     ) -> None:
+        for name in unknown:
+            raise unknown_option(
+                "A dataset", name, ("transform", "output", *DatasetArguments.__annotations__), FOREIGN_DATASET_NAMES
+            )
         self._target_transform = target_transform
         self._output = output
         self._arrays = _arrays(output)

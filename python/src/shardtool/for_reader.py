@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import numbers
 import os
 from enum import Enum
 from typing import Any, Dict, Iterable, List, Mapping
 
-from .foreign_names import FOREIGN_NAMES
+from .foreign_names import FOREIGN_NAMES, unknown_option
 from .foreign_transforms import is_foreign, steps_from
 from .options import OPTION_NAMES, camel
 
@@ -25,12 +24,7 @@ def options_for_reader(options: Mapping[str, Any], slots_in_use: int = 0) -> Dic
         given["workers"] = workers
     for name, value in options.items():
         if name not in OPTION_NAMES:
-            near = difflib.get_close_matches(name, OPTION_NAMES, n=1)
-            if name in FOREIGN_NAMES:
-                hint = f": {FOREIGN_NAMES[name]}."
-            else:
-                hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(OPTION_NAMES)}."
-            raise TypeError(f"A loader has no option {name!r}{hint}")
+            raise unknown_option("A loader", name, OPTION_NAMES, FOREIGN_NAMES)
         if value is not None:
             given[OPTION_NAMES[name]] = _plain(name, value)
     if isinstance(given["prefetchBatches"], int):
@@ -45,6 +39,11 @@ def _plain(name: str, value: Any) -> Any:
     if name == "transform" and is_foreign(value):
         value = steps_from(value)
     if name == "transform" and not isinstance(value, str):
+        if not isinstance(value, (list, tuple)):
+            raise TypeError(
+                "transform is a preset, a JSON file, a list of steps, or a pipeline of torchvision or timm, "
+                f"not {value!r}."
+            )
         return [_step(step) for step in value]
     if name == "schedule" and not isinstance(value, (str, Mapping)):
         return [_scheduled(entry) for entry in value]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Dict
+import difflib
+from typing import Dict, Iterable, Mapping
 
 #: Options of PyTorch's DataLoader, MosaicML Streaming, DALI, LitData, webdataset and FFCV, and earlier names of ours.
 FOREIGN_NAMES: Dict[str, str] = {
@@ -49,3 +50,45 @@ FOREIGN_NAMES: Dict[str, str] = {
     "handler": 'on_bad="skip" or "replace"',
     "device_id": 'device="cuda:0" gives tensors on that GPU',
 }
+
+#: Options of torchvision's ImageFolder and of other datasets.
+FOREIGN_DATASET_NAMES: Dict[str, str] = {
+    "root": "the first argument is the folder or the location",
+    "train": 'split="train" opens a split',
+    "transforms": "transform and target_transform take functions",
+    "loader": 'output="pil" gives Pillow images',
+    "is_valid_file": "exclude_keys leaves out samples",
+    "batch_size": "a Loader gives batches: shardtool.Loader(location, batch_size=...)",
+    "shuffle": "a Loader shuffles: shardtool.Loader(location, shuffle=True)",
+    "where": "only a Loader takes where=; dataset[indices] is a part of a dataset",
+    "cache_dir": "only a Loader has a cache: shardtool.Loader(location, cache=folder)",
+    "cache": "only a Loader has a cache: shardtool.Loader(location, cache=folder)",
+}
+
+#: Options of writers: MosaicML's MDSWriter, webdataset's ShardWriter, FFCV's DatasetWriter, LitData's optimize.
+FOREIGN_WRITER_NAMES: Dict[str, str] = {
+    "out": "the first argument is the folder or the location to write to",
+    "pattern": "the first argument is the folder to write to, and name=... begins the names of its shards",
+    "size_limit": 'max_shard_bytes="256MiB" limits the size of a shard',
+    "max_shard_size": 'max_shard_bytes="256MiB" limits the size of a shard',
+    "maxsize": 'max_shard_bytes="256MiB" limits the size of a shard',
+    "chunk_bytes": 'max_shard_bytes="256MiB" limits the size of a shard',
+    "maxcount": "max_shard_samples=10_000 limits the samples of a shard",
+    "chunk_size": "max_shard_samples=10_000 limits the samples of a shard",
+    "exist_ok": "overwrite=True replaces what an earlier pack has made",
+    "mode": "overwrite=True replaces what an earlier pack has made",
+    "compression": "images are compressed already",
+    "hashes": "each sample always has a checksum",
+    "num_workers": 'several processes write with part="2/16" each',
+}
+
+
+def unknown_option(owner: str, name: str, known: Iterable[str], foreign: Mapping[str, str]) -> TypeError:
+    """The error for an option that does not exist, with what to use instead."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    if name in foreign:
+        hint = f": {foreign[name]}."
+    else:
+        hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}."
+    return TypeError(f"{owner} has no option {name!r}{hint}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import List, Sequence, Union
+from typing import Any, List, Sequence, Union
 
 #: A folder, or a list of tars: paths, or locations as ``s3://bucket/shards`` and ``https://host/shards``.
 Location = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
@@ -21,4 +21,13 @@ def absolute(location: Location) -> Union[str, List[str]]:
     """Where a dataset is, whatever becomes of the working directory."""
     if isinstance(location, (str, os.PathLike)):
         return place(location)
+    if not _is_list(location):
+        raise TypeError(f"location is a path, a URL, or a list of them, not {location!r} ({type(location).__name__}).")
     return [place(file) for file in location]
+
+
+def _is_list(value: Any) -> bool:
+    """Whether all entries are paths. Text that is not str, such as bytes, is not a list of paths."""
+    if isinstance(value, (bytes, bytearray)) or not hasattr(value, "__iter__"):
+        return False
+    return not hasattr(value, "keys") and all(isinstance(file, (str, os.PathLike)) for file in value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -12,13 +13,13 @@ import numpy as np
 
 from .errors import OptionError, StaleIteratorError
 from .for_reader import storage_for_reader
+from .foreign_names import FOREIGN_WRITER_NAMES, unknown_option
 from .location import place
 from .node import find_program
 from .options import WRITER_OPTION_NAMES
 from .reader_process import ReaderProcess
 
 if TYPE_CHECKING:
-    import os
     from typing import Literal
 
     from typing_extensions import Unpack
@@ -78,7 +79,7 @@ class Writer:
             given["storage"] = storage_for_reader(storage)
         for name, value in options.items():
             if name not in WRITER_OPTION_NAMES:
-                raise TypeError(f"A writer has no option {name!r}; there are {', '.join(WRITER_OPTION_NAMES)}.")
+                raise unknown_option("A writer", name, WRITER_OPTION_NAMES, FOREIGN_WRITER_NAMES)
             if value is not None:
                 given[WRITER_OPTION_NAMES[name]] = value
         self._image_format, self._quality = image_format, quality
@@ -214,6 +215,10 @@ def _field_of(image: bytes) -> str:
 
 
 def _rgb(image: Any) -> Any:
+    if isinstance(image, (str, os.PathLike)):
+        raise OptionError(
+            f"An image is bytes, an array or a Pillow image, not a path: give Path({os.fspath(image)!r}).read_bytes()."
+        )
     pixels = np.asarray(image)
     if pixels.dtype == np.uint8 and (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] == 3)):
         return pixels if pixels.ndim == 3 else np.repeat(pixels[:, :, None], 3, axis=2)

@@ -169,6 +169,10 @@ export function indexPathOf(shardPath: string): string {
  */
 async function findRemote(location: string, options: FindOptions): Promise<FoundDataset> {
   const { layout } = options;
+  if (/^[a-z0-9+.-]+:\/+$/i.test(location)) {
+    const message = `${location} names no bucket or host: give the whole location, such as ${location.replace(/\/*$/, '')}//NAME/PATH.`;
+    throw new OptionError({ path: location }, message);
+  }
   const { name: last } = splitLocation(location);
   const inner = layoutNames().find((name) => entryOf(name).innerFile === last);
   if (inner !== undefined) return oneFile(location, layout ?? inner);

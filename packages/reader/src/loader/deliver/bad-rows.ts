@@ -119,7 +119,7 @@ function standIn(pending: PendingBatch, row: number, options: BadRowOptions): tr
 function otherSize(reason: string, { shard, key }: { readonly shard: string; readonly key: string }): OptionError {
   return new OptionError(
     { shard, key },
-    `The images differ in size: sample "${key}" of ${shard} is good, but ${reason}. Add a resize and a crop to the ` +
+    `The images differ in size. Sample "${key}" of ${shard} is undamaged, but ${reason}. Add a resize and a crop to the ` +
       "transform ('train224' has both), or set collate to 'list'.",
   );
 }
