@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { indexPathOf, readShardIndex } from '@shardtool/format';
+import { pack } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
 import { packedPhotos } from './datasets.js';
@@ -54,6 +55,20 @@ test('verify prints a line for each damaged sample, in the order of the shards, 
     warnings: 0,
     checksums: true,
   });
+});
+
+test('verify prints the first 20 damaged samples and counts the others; --verbose prints all', async () => {
+  const shards = newFolder();
+  await pack('examples/photos', shards, { workers: 1 });
+  for (let place = 0; place < 25; place += 1) await damage(path.join(shards, '000000.tar'), place);
+  const lines = (await shardtool('verify', shards)).stdout.trimEnd().split('\n');
+  expect(lines.slice(20)).toEqual([
+    '... and 5 more; --verbose prints all, --json as JSON',
+    expect.stringMatching(/^1 shard, 60 samples, \d\.\d MB: 25 damaged samples$/),
+  ]);
+  expect((await shardtool('verify', shards, '--verbose')).stdout.trimEnd().split('\n')).toHaveLength(26);
+  const repaired = (await shardtool('verify', shards, '--fix')).stdout.trimEnd().split('\n');
+  expect(repaired[20]).toBe('... and 5 more; --verbose prints all, --json as JSON');
 });
 
 test('verify of a sound dataset ends with 0, and prints nothing where it is to be quiet', async () => {

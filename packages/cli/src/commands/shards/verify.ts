@@ -4,6 +4,7 @@ import { command } from '../../command.js';
 import { DATASET_ARGUMENT } from '../../options/arguments.js';
 import { size, WORKERS_FLAG } from '../../options/flags.js';
 import { QUIET_FLAG } from '../../options/output-flags.js';
+import { FirstLines } from '../../terminal/first-lines.js';
 import { foundFault, print, UsageError } from '../../terminal/outcome.js';
 import { ProgressView } from '../../terminal/progress-view.js';
 import { countLine, entriesLine } from '../../terminal/report-lines.js';
@@ -12,7 +13,7 @@ import { countOf, formatCount, formatSize } from '../../terminal/size.js';
 export const verifyCommand = command({
   name: 'verify',
   summary: 'Check all bytes against their checksums, and repair damaged shards',
-  details: 'Prints a line for each damaged sample, and exits with 1 if there is one.',
+  details: 'Prints a line for each damaged sample, the first 20 without --verbose, and exits with 1 if there is one.',
   arguments: { dataset: DATASET_ARGUMENT },
   options: {
     check: {
@@ -53,12 +54,13 @@ export const verifyCommand = command({
     ['$0 verify shards --fix --source photos', 'Repair; damaged samples are restored from photos'],
   ],
   handler: async (given) => {
-    const { dataset, check, fix, source, maxSampleBytes, workers, json, quiet } = given;
+    const { dataset, check, fix, source, maxSampleBytes, workers, json, quiet, verbose } = given;
     if (fix) return repairAndReport(given);
     if (source !== undefined) throw new UsageError('--source goes with --fix.');
     if (maxSampleBytes !== undefined) throw new UsageError('--max-sample-bytes goes with --fix.');
     const { verify } = await import('@shardtool/writer');
     const view = json || quiet ? null : await ProgressView.open();
+    const lines = new FirstLines(json || verbose);
     const report = await verify(dataset, {
       check,
       ...(workers !== undefined && { workers }),
@@ -68,13 +70,13 @@ export const verifyCommand = command({
         const line = [shard, ...(key === undefined ? [] : [key]), reason]
           .map((value) => escapeControls(value))
           .join('\t');
-        void print(json ? JSON.stringify(fault) : line);
+        lines.add(json ? JSON.stringify(fault) : line);
       },
       ...(view !== null && { onProgress: (progress) => show(view, progress) }),
     }).finally(() => view?.hide());
     if (report.faults > 0) foundFault();
     if (json) await print(JSON.stringify(report));
-    else if (report.faults > 0 || !quiet) await print(describe(report, check));
+    else if (report.faults > 0 || !quiet) await print([...lines.rest(), describe(report, check)].join('\n'));
   },
 });
 
@@ -91,20 +93,22 @@ interface Given {
   readonly workers: number | undefined;
   readonly json: boolean;
   readonly quiet: boolean;
+  readonly verbose: boolean;
 }
 
 /** Repairs, and prints a line for each sample that was taken out. */
 async function repairAndReport(given: Given): Promise<void> {
-  const { dataset, check, source, maxSampleBytes, workers, json, quiet } = given;
+  const { dataset, check, source, maxSampleBytes, workers, json, quiet, verbose } = given;
   const { repair } = await import('@shardtool/writer');
   const view = json || quiet ? null : await ProgressView.open();
+  const lines = new FirstLines(json || verbose);
   const tell = (sample: QuarantinedSample, isKept: boolean) => {
     view?.hide();
     const { shard, key, reason } = sample;
     const line = [shard, key, isKept ? `was kept, although ${reason}` : reason]
       .map((value) => escapeControls(value))
       .join('\t');
-    void print(json ? JSON.stringify({ ...sample, ...(isKept && { kept: true }) }) : line);
+    lines.add(json ? JSON.stringify({ ...sample, ...(isKept && { kept: true }) }) : line);
   };
   const report = await repair(dataset, {
     check,
@@ -117,7 +121,7 @@ async function repairAndReport(given: Given): Promise<void> {
   }).finally(() => view?.hide());
   if (isLoss(report)) foundFault();
   if (json) await print(JSON.stringify(report));
-  else if (isLoss(report) || !quiet) await print(describeRepair(report));
+  else if (isLoss(report) || !quiet) await print([...lines.rest(), describeRepair(report)].join('\n'));
 }
 
 function isLoss({ takenOut, lostColumns, lostClasses, unprovenClasses, unproven }: RepairReport): boolean {

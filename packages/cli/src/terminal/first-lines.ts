@@ -1,0 +1,27 @@
+import { print } from './outcome.js';
+import { formatCount } from './size.js';
+
+/** Number of lines of a list that are printed without --verbose. */
+const SHOWN = 20;
+
+/** Prints the first lines of a list as they come, and counts the others. */
+export class FirstLines {
+  readonly #limit: number;
+  #lines = 0;
+
+  /** `isAll`: print all lines. */
+  constructor(isAll: boolean) {
+    this.#limit = isAll ? Number.POSITIVE_INFINITY : SHOWN;
+  }
+
+  add(line: string): void {
+    this.#lines += 1;
+    if (this.#lines <= this.#limit) void print(line);
+  }
+
+  /** The line that says how many were left out. None if all were printed. */
+  rest(): string[] {
+    const left = this.#lines - this.#limit;
+    return left > 0 ? [`... and ${formatCount(left)} more; --verbose prints all, --json as JSON`] : [];
+  }
+}
