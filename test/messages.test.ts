@@ -28,7 +28,7 @@ function layFiles(): void {
     'steps/object.json': '{"name": "resize"}',
     'steps/negative.json': '[{"name": "resize", "size": -3}]',
     'not.zip': 'PK',
-    'a.tar.zst': Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, 0, 0, 0]),
+    'a.tar.xz': Buffer.from('fd377a585a000000', 'hex'),
     'keys.txt': 'nokey\n',
     'mix.json': '{"mixture": [{"dataset": "nowhere"}]}',
     'classes.txt': 'cat\n',
@@ -236,9 +236,9 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
     'not.zip: it does not end like a zip, so it is not one, or was truncated at byte 2; fetch or write it again.',
   ],
   [
-    'convert a.tar.zst out',
+    'convert a.tar.xz out',
     1,
-    'a.tar.zst: it is compressed with zstd, which shardtool does not read. Decompress it with "zstd -d", or convert it in a pipe ("zstd -d -c FILE | shardtool convert - OUTPUT").',
+    'a.tar.xz: it is compressed with xz, which shardtool does not read. Decompress it with "xz -d", or convert it in a pipe ("xz -d -c FILE | shardtool convert - OUTPUT").',
   ],
   [
     'overlay add shards x --exclude-keys keys.txt',

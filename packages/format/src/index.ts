@@ -79,7 +79,7 @@ export {
 export { type LabelTable, readLabelTable } from './labels/label-table.js';
 export { readParquetLabels } from './labels/parquet-labels.js';
 export { labelOfColumn } from './layouts/column-names.js';
-export { isGzip } from './layouts/compressed.js';
+export { codecOfSource } from './layouts/compressed.js';
 export { FilesSource, type ListedSamples, listSamples } from './layouts/folder/index.js';
 export {
   type ChosenColumns,
@@ -135,7 +135,7 @@ export {
   type TableNames,
 } from './layouts/table.js';
 export { type StreamedFile, scanEntries, streamFiles, tar } from './layouts/tar/index.js';
-export { fetched, plainName } from './layouts/unpacked.js';
+export { decompressed, fetched, plainName, type WholeCodec } from './layouts/unpacked.js';
 export {
   encodeNpyHeader,
   encodeNpyImage,

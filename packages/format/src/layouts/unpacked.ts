@@ -17,12 +17,14 @@ const PIECE_BYTES = 1 << 20;
 const MOST_WHOLE_BYTES = 1 << 30;
 
 /** Compressions of whole files, by the extension of the name. */
-const WHOLE_CODECS: Readonly<Record<string, (source: Source) => AsyncIterable<Uint8Array>>> = {
-  gz: (source) => through(source, createGunzip()),
-  br: (source) => through(source, createBrotliDecompress()),
+const WHOLE_CODECS = {
+  gz: (source: Source) => through(source, createGunzip()),
+  br: (source: Source) => through(source, createBrotliDecompress()),
   zstd: unzstd,
   snappy: unsnappy,
-};
+} satisfies Readonly<Record<string, (source: Source) => AsyncIterable<Uint8Array>>>;
+
+export type WholeCodec = keyof typeof WHOLE_CODECS;
 
 /** The extensions of {@link unpacked}, with the level that mosaicml-streaming may append: `.zstd:7`. */
 const ENDING = /\.(gz|br|zstd|snappy|bz2)(?::\d+)?$/;
@@ -39,7 +41,7 @@ export function plainName(name: string): string {
  */
 export async function unpacked(source: Source, codec = ENDING.exec(source.location)?.[1]): Promise<Source> {
   const { location: shard } = source;
-  const decompress = codec === undefined ? undefined : WHOLE_CODECS[codec];
+  const decompress = isWholeCodec(codec) ? WHOLE_CODECS[codec] : undefined;
   if (decompress === undefined) {
     await source.close();
     const message = `${shard}: it is compressed with ${codec}, which shardtool does not read; decompress it first.`;
@@ -51,6 +53,19 @@ export async function unpacked(source: Source, codec = ENDING.exec(source.locati
     if (cause instanceof ShardtoolError) throw cause;
     const message = `${shard}: it cannot be decompressed (${(cause as Error).message}); fetch or write it again.`;
     throw new DamagedShardError({ shard }, message, { cause });
+  } finally {
+    await source.close();
+  }
+}
+
+function isWholeCodec(codec: string | undefined): codec is WholeCodec {
+  return codec !== undefined && Object.hasOwn(WHOLE_CODECS, codec);
+}
+
+/** The bytes of a compressed file, decompressed as they are read. Owns `source`, which is closed. Throws the error of the codec. */
+export async function* decompressed(source: Source, codec: WholeCodec): AsyncGenerator<Uint8Array> {
+  try {
+    yield* WHOLE_CODECS[codec](source);
   } finally {
     await source.close();
   }

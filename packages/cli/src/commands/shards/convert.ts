@@ -26,7 +26,7 @@ export const convertCommand = command({
     input: {
       type: 'string',
       demandOption: true,
-      describe: 'Folder of shards, one shard, a .tar.gz, a URL, or - for a tar on standard input',
+      describe: 'Folder of shards, one shard, a .tar.gz or .tar.zst, a URL, or - for a tar on standard input',
     },
     output: OUTPUT_ARGUMENT,
   },

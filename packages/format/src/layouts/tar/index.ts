@@ -1,5 +1,5 @@
 import type { Source } from '../../source.js';
-import { isGzip } from '../compressed.js';
+import { codecOfSource } from '../compressed.js';
 import type { OnSkipped, SamplePosition, WrittenLayout } from '../layout.js';
 import { unpacked } from '../unpacked.js';
 import { TAR } from './entry.js';
@@ -30,7 +30,10 @@ export const tar: WrittenLayout = {
     expand: (source) => LinkedTar.open(source),
     samples: (source, onSkipped) => samplesOf(source.location, (source as LinkedTar).entries(onSkipped), onSkipped),
   },
-  unpack: async (source) => ((await isGzip(source)) ? unpacked(source, 'gz') : source),
+  unpack: async (source) => {
+    const codec = await codecOfSource(source);
+    return codec === null ? source : unpacked(source, codec);
+  },
 };
 
 function samples(source: Source, onSkipped?: OnSkipped): AsyncGenerator<readonly SamplePosition[]> {

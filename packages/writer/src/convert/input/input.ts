@@ -1,7 +1,7 @@
 import path from 'node:path';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { OptionError } from '@shardtool/base';
-import { isGzip, layoutOfName, openSource } from '@shardtool/format';
+import { codecOfSource, decompressed, layoutOfName, openSource, type WholeCodec } from '@shardtool/format';
 import { entryAt, isRemote, type StorageOptions, splitLocation } from '@shardtool/storage';
 import type { Naming } from '../../plan/naming.js';
 import { type DatasetShards, findDatasetShards } from '../../shard/dataset-shards.js';
@@ -32,7 +32,8 @@ export async function openInput(
     refuseViews(seen);
     return { ...nested, name: path.basename(source as string), naming };
   }
-  const isStream = typeof source !== 'string' || (await isCompressedTar(source, seen.storage));
+  const codec = typeof source === 'string' ? await codecOfTar(source, seen.storage) : null;
+  const isStream = typeof source !== 'string' || codec !== null;
   if (!isStream && naming !== null) {
     if (!source.endsWith('.tar') || !(await isFile(source, seen.storage))) {
       const message = `The option "fields" sets how the files of one tar are named, but ${source} is not a tar; remove it.`;
@@ -53,7 +54,7 @@ export async function openInput(
   }
   refuseViews(seen);
   if (typeof source !== 'string') return { bytes: source, name: 'The stream', naming };
-  return { bytes: streamOf(source, seen.storage), name: splitLocation(source).name, naming };
+  return { bytes: await plainStream(source, codec, seen.storage), name: splitLocation(source).name, naming };
 }
 
 function refuseViews(seen: InputChoice): void {
@@ -107,17 +108,28 @@ async function isMixtureFile(source: string): Promise<boolean> {
   return source.endsWith('.json') && !isRemote(source) && isFile(source);
 }
 
-/** True if a file is a tar compressed with gzip, whatever its name. Other layouts have their own compression. */
-async function isCompressedTar(location: string, storage: StorageOptions | undefined): Promise<boolean> {
+/** How a tar file is compressed, whatever its name; null if it is not. Other layouts have their own compression. */
+async function codecOfTar(location: string, storage: StorageOptions | undefined): Promise<WholeCodec | null> {
   const { name } = splitLocation(location);
   const layout = layoutOfName(name);
-  if ((layout !== null && layout !== 'tar') || !(await isFile(location, storage))) return false;
+  if ((layout !== null && layout !== 'tar') || !(await isFile(location, storage))) return null;
   const source = await openSource(location, undefined, storage);
   try {
-    return /\.t?gz$/i.test(name) || (await isGzip(source));
+    return (await codecOfSource(source)) ?? (/\.t?gz$/i.test(name) ? 'gz' : null);
   } finally {
     await source.close();
   }
+}
+
+/** The bytes of a file for {@link streamSamples}, which decompresses gzip itself: a file may be named .gz and be a plain tar. */
+async function plainStream(
+  location: string,
+  codec: WholeCodec | null,
+  storage: StorageOptions | undefined,
+): Promise<Readable> {
+  if (codec === null || codec === 'gz') return streamOf(location, storage);
+  const source = await openSource(location, undefined, storage);
+  return Readable.from(decompressed(source, codec), { objectMode: false });
 }
 
 async function isFile(source: string, storage?: StorageOptions): Promise<boolean> {
