@@ -43,7 +43,6 @@ const WORDS = [
 
 /** Rooms whose comments and identifiers are still to be cleaned. The list only gets shorter. */
 const NOT_YET = [
-  'base/concurrency',
   'cli/page',
   'cli/view',
   'python',
@@ -52,7 +51,6 @@ const NOT_YET = [
   'reader/loader',
   'reader/order',
   'reader/overlay',
-  'storage/threads',
 ];
 
 /** Pages that users read, and those for contributors. */

@@ -1,6 +1,6 @@
 /**
- * The result of `work`; or, as soon as the signal aborts, an error: its reason. The work then runs on by itself, and `discard` is
- * called with what it gives.
+ * Returns the result of `work`. If the signal aborts first, rejects at once with the reason of the signal. The work is
+ * not interrupted: `discard` receives its result later.
  */
 export async function abortable<T>(
   signal: AbortSignal | undefined,
@@ -18,7 +18,7 @@ export async function abortable<T>(
   try {
     return await Promise.race([result, aborted]);
   } catch (error) {
-    // The work may have failed itself: then there is nothing to discard.
+    // If the work itself fails, there is nothing to discard.
     result.then(discard).catch(() => undefined);
     throw error;
   } finally {

@@ -1,6 +1,7 @@
 /**
- * What `work` makes of each of `items`, begun in their order, `most` at a time. If one fails, no other is begun. The promise
- * rejects when those under way have ended, always with the error of the first item that fails.
+ * Calls `work` for each item, at most `most` at a time, and returns the results in the order of the items. After a
+ * failure no further item is started. When the items in progress have ended, the promise rejects with the error of the
+ * first failed item in their order.
  */
 export async function inLanes<Item, Result>(
   items: readonly Item[],

@@ -1,6 +1,6 @@
 /**
- * What `load` makes of each of `items`, in their order: up to `ahead` of them, the next one included, are begun before they are
- * asked for.
+ * Yields the result of `load` for each item, in the order of the items. Up to `ahead` items are being loaded at a time,
+ * the next one included.
  */
 export async function* inTurn<Item, Result>(
   items: readonly Item[],
@@ -11,7 +11,7 @@ export async function* inTurn<Item, Result>(
   for (let next = 0; next < items.length || begun.length > 0; ) {
     for (; next < items.length && begun.length < ahead; next++) {
       const loading = load(items[next]!, next);
-      // Whose turn never comes has nobody who could catch its error.
+      // The caller may stop before this item, so its error may never be awaited: avoid an unhandled rejection.
       loading.catch(() => {});
       begun.push(loading);
     }

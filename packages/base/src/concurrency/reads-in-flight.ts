@@ -1,18 +1,23 @@
-/** A rate is measured over so many reads at least, and so long. */
+/** Minimum number of reads, and minimum time in milliseconds, over which a rate is measured. */
 const READS = 8;
 const LEAST_MS = 100;
 const GROWTH = 1.5;
-/** A rate that is better by less is the same one. */
+/** A rate counts as higher if it exceeds the best one by this factor. */
 const BETTER = 1.05;
-/** A read of so many bytes takes a whole turn; a shorter one less, since waiting is most of it, but not less than a quarter. */
+/**
+ * A read of at least this many bytes takes a whole turn. A shorter read mostly waits, so it takes a smaller share of a
+ * turn, at least LEAST_TURN.
+ */
 const WHOLE_TURN_BYTES = 512 << 10;
 const LEAST_TURN = 0.25;
-/** After so many rates without gain, more is tried once more: the line may have become free. */
+/**
+ * After this many measurements without gain, the limit is raised once more: the connection may have become less busy.
+ */
 const PATIENCE = 20;
 
 /**
- * How many reads are under way at once: raised as long as more bytes a second come of it. Whoever reads takes a turn
- * and gives it back.
+ * Limit for the number of concurrent reads, which is raised as long as that increases the rate in bytes per second.
+ * Each read takes a turn for as long as it runs.
  */
 export class ReadsInFlight {
   readonly #most: number;
@@ -23,11 +28,11 @@ export class ReadsInFlight {
   #bytes = 0;
   #reads = 0;
   #since = 0;
-  /** Somebody had to wait for a turn since the last measurement: more could be under way. */
+  /** True if a read had to wait for a turn since the last measurement, so that a higher limit would have been used. */
   #wasFull = false;
   #withoutGain = 0;
 
-  /** `start` at first, `most` at most. */
+  /** The limit is `start` at first, and never more than `most`. */
   constructor(start: number, most: number) {
     this.#limit = Math.min(start, most);
     this.#most = most;
@@ -77,7 +82,7 @@ export class ReadsInFlight {
     this.#letGo();
   }
 
-  /** Turns go to those who wait longest. */
+  /** Gives free turns to the reads that have waited longest. */
   #letGo(): void {
     for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
       if (this.#underWay + next.turn > this.#limit) return;

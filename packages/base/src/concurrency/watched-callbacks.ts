@@ -1,20 +1,23 @@
 import { setImmediate } from 'node:timers/promises';
 
 /**
- * Calls functions that the caller of some work has passed in. An error that one of them throws, or that the promise which it
- * returns rejects with, ends the work: {@link WatchedCallbacks.watch} rejects with the first such error.
+ * Calls functions that were passed in by the caller. If one of them throws, or returns a promise that rejects, the work
+ * ends: {@link WatchedCallbacks.watch} rejects with the first such error.
  */
 export class WatchedCallbacks {
   #first: { readonly error: unknown } | undefined;
   #isAsync = false;
   readonly #onError: () => void;
 
-  /** `onError` is called once, at the first error: it stops what the callback itself was not called from. */
+  /** `onError` is called once, at the first error. It should stop work that did not call the callback itself. */
   constructor(onError: () => void = () => undefined) {
     this.#onError = onError;
   }
 
-  /** The callback as the work calls it: throws what it throws, and what any of these callbacks has failed with before. */
+  /**
+   * Wraps a callback for the work. The wrapper throws what the callback throws, and first any earlier error of the
+   * watched callbacks.
+   */
   wrap<Args extends readonly unknown[]>(
     callback: ((...args: Args) => unknown) | undefined,
   ): ((...args: Args) => void) | undefined {
@@ -33,14 +36,17 @@ export class WatchedCallbacks {
     };
   }
 
-  /** The result of `work`, or the first error of a callback. A signal that aborts counts as one whose error is its reason. */
+  /**
+   * Returns the result of `work`, or rejects with the first error of a callback. If the signal aborts, its reason
+   * counts as such an error.
+   */
   async watch<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     const onAbort = () => this.#fail(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
     try {
       const result = await work();
-      // The last promise that was returned may be about to reject. One that stays open is not waited for.
+      // A promise that a callback returned may be about to reject. A promise that stays pending is not waited for.
       if (this.#isAsync) await setImmediate();
       this.#throwFirst();
       return result;

@@ -7,7 +7,7 @@ import {
   ShardtoolError,
 } from '@shardtool/base';
 
-/** An error on its way from a thread or a process. */
+/** An error as it is sent from a thread or process. */
 export interface Failed {
   readonly kind: 'failed';
   readonly id: number;
@@ -17,7 +17,7 @@ export interface Failed {
   readonly offset: number | undefined;
 }
 
-/** The answer for what went wrong. */
+/** Returns the answer that reports an error. */
 export function failed(id: number, error: unknown): Failed {
   const { name, message, path, offset } = error as FileError;
   return { kind: 'failed', id, name, message, path, offset };
@@ -25,7 +25,7 @@ export function failed(id: number, error: unknown): Failed {
 
 const KINDS = { FileError, FileNotFoundError, FileChangedError, OptionError, ShardtoolError };
 
-/** The error that was thrown there. */
+/** Returns an error of the same class as the one that was thrown in the thread or process. */
 export function revived({ name, message, path, offset }: Failed): Error {
   if (name === 'RequestRejectedError') return new RequestRejectedError({ path, offset, status: 0 }, message);
   const Kind = KINDS[name as keyof typeof KINDS] ?? FileError;

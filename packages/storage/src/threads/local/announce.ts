@@ -2,12 +2,12 @@ import { nativeCalls } from '@shardtool/base';
 
 /** posix_fadvise(2), POSIX_FADV_WILLNEED of <fcntl.h> */
 const WILL_NEED = 3;
-/** Linux takes no more of one such call than a mount's read-ahead, which is so much where nobody has set it. */
+/** Linux serves at most one read-ahead of the mount per call. This is the default read-ahead. */
 export const READ_AHEAD_BYTES = 128 << 10;
 
 type Advise = (file: number, offset: number, bytes: number, advice: number) => number;
 
-/** What is used of koffi. */
+/** The functions of koffi that are used here. */
 interface Koffi {
   load(library: null): { func(name: string, result: string, parameters: readonly string[]): Advise };
 }
@@ -15,15 +15,16 @@ interface Koffi {
 let advise: Advise | null | undefined;
 
 /**
- * Has the system begin to read these bytes of an open file, all side by side: a read alone asks a slow file system for one
- * read-ahead after the other. May wait, where the mount takes no more requests. Does nothing where the system cannot.
+ * Asks the system to start reading these bytes of an open file, with all requests in parallel. A plain read of a slow
+ * file system requests one read-ahead at a time. The call may block if the mount accepts no more requests. It does
+ * nothing on systems without posix_fadvise.
  */
 export function announce(file: number, offset: number, bytes: number, isOneOfMany: boolean): void {
-  // A short read alone is asked for at once anyway.
+  // A single short read is requested as a whole anyway.
   if (bytes <= READ_AHEAD_BYTES && !isOneOfMany) return;
   advise ??= adviser();
   for (let at = 0; at < bytes; at += READ_AHEAD_BYTES) {
-    // Of the rest, for mounts that take more at once: what is on its way already is not asked for again.
+    // Each call covers the rest of the range, for mounts with a larger read-ahead. Linux does not request bytes twice.
     advise?.(file, offset + at, bytes - at, WILL_NEED);
   }
 }

@@ -1,9 +1,12 @@
-/** Calls of this machine's files that wait until they are done: for threads that are there to wait. */
+/** Blocking calls for local files, for threads whose purpose is to wait. */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { unreadable, unusable } from '../../local.js';
 import type { OpenedFile } from '../calls.js';
 
-/** Opens a file for reading. Throws {@link FileError} with the path where it is missing, unreadable or no regular file. */
+/**
+ * Opens a file for reading. Throws {@link FileError} with the path if the file is missing, unreadable or not a regular
+ * file.
+ */
 export function openNow(path: string): OpenedFile {
   let file: number | undefined;
   try {
@@ -17,7 +20,10 @@ export function openNow(path: string): OpenedFile {
   }
 }
 
-/** Fills `target` from byte `offset` of an open file on, as far as there are bytes; returns how many. */
+/**
+ * Fills `target` from an open file, starting at byte `offset`. Returns the number of bytes read, which is less at the
+ * end of the file.
+ */
 export function readNow(path: string, file: number, offset: number, target: Uint8Array): number {
   let done = 0;
   try {

@@ -1,6 +1,6 @@
 /**
- * A thread that reads files of this machine whose file system is slow: it waits in calls, into memory that it shares with whoever
- * asked. There are dozens of them, so it loads next to nothing.
+ * Script of a thread that reads local files of a slow file system. It blocks in calls and reads into memory that it
+ * shares with the thread that asked. There are dozens of these threads, so the script loads almost no code.
  */
 import { parentPort } from 'node:worker_threads';
 import { END, type LocalCall, type Numbered, type ReadAnswer } from '../calls.js';
@@ -13,7 +13,7 @@ parentPort!.on('message', (requests: readonly Numbered<LocalCall>[] | typeof END
     parentPort!.close();
     return;
   }
-  // All of them are on their way before the first call waits.
+  // Announce all reads before the first of them blocks.
   for (const request of requests) {
     if (request.kind === 'read') announce(request.file, request.offset, request.target.length, requests.length > 1);
   }

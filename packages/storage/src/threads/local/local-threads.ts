@@ -6,38 +6,53 @@ import { OpenFiles } from './open-files.js';
 import { OpenerEndedError } from './opener/child.js';
 import { Opener } from './opener/opener.js';
 
-/** So many files stay open for all threads: one for each stream of a usual order, and far fewer than a process may have. */
+/**
+ * Number of files that stay open for all threads together: one per stream of a typical order, and far fewer than the
+ * limit of a process.
+ */
 const OPEN_FILES = 512;
-/** However many datasets share those, and the threads. */
+/** Minimum number of open files and of threads per dataset, however many datasets are open. */
 const LEAST_OPEN_FILES = 16;
 const LEAST_THREADS = 4;
-/** So many reads of open files take a thread no longer than one, since it announces all of them before it waits. */
+/**
+ * A thread takes up to this many reads of open files at a time. It announces all of them before it waits, so they take
+ * no longer than one.
+ */
 const READS_TOGETHER = 4;
 
 const closeFile = promisify(close);
-/** What scripts/bundle.mjs makes of local-thread.ts. */
+/** The output of scripts/bundle.mjs for local-thread.ts. */
 const SCRIPT = new URL('./local-thread.cjs', import.meta.url);
 
-/** Each dataset of a mixture has some, and the system lets a process have so many files and threads. */
+/** All instances: each dataset of a mixture has its own, and together they must respect the limits of the process. */
 const everyones = new Set<LocalThreads>();
 
-/** How many threads read, and when there is another one. */
+/** Limits for the number of threads, and when another thread is started. */
 export interface LocalThreadsOptions {
-  /** All that are open together share these. */
+  /** Maximum number of threads of all instances together. */
   readonly most: number;
-  /** So many reads wait for each thread before there is another one: starting one takes as long. */
+  /**
+   * Number of waiting reads per thread at which another thread is started. Starting a thread takes as long as this many
+   * reads.
+   */
   readonly each: number;
-  /** Where all have something to do for so long, in milliseconds, there is another one, too. */
+  /** If all threads are busy for this many milliseconds, another thread is started as well. */
   readonly growMs?: number;
-  /** One thread is to open so many files in a row: as many as take longer than it takes to ask for them. Default: 1. */
+  /**
+   * Number of files that a thread opens one after the other per message: enough to outlast sending the message.
+   * Default: 1.
+   */
   readonly opens?: number;
-  /** Whether a process of its own opens files, where it can be had. */
+  /** True if a separate process should open files, on systems that allow it. */
   readonly opensApart?: boolean;
 }
 
 type Call = OpenCall<LocalCall>;
 
-/** Threads that read files of this machine into shared memory, where each call takes a while. They start when they are needed. */
+/**
+ * Threads that read local files into shared memory, for file systems on which each call takes time. They are started
+ * when they are needed.
+ */
 export class LocalThreads {
   readonly #options: LocalThreadsOptions;
   readonly #threads: ReadingThread<LocalCall>[] = [];
@@ -46,13 +61,16 @@ export class LocalThreads {
     open: async (path) => (await this.#open(path)).file,
     close: closeFile,
   });
-  /** Opens files, where somebody else than the threads is to do it and can. */
+  /** The process that opens files, or null if the threads open them. */
   #opener: Opener | null = null;
-  /** Calls that no thread has yet. */
+  /** Calls that have not been given to a thread yet. */
   readonly #soon: Call[] = [];
-  /** Files that are to be read as a whole, which are indexes, and of samples that come later. */
+  /**
+   * Calls with lower priority: files that are read as a whole, which are the indexes, for samples that are needed
+   * later.
+   */
   readonly #later: Call[] = [];
-  /** Since when no thread was idle, as far as anybody looked. */
+  /** Time at which all threads were first seen busy. */
   #busySince = Number.POSITIVE_INFINITY;
   #closed = false;
 
@@ -63,19 +81,19 @@ export class LocalThreads {
     for (const one of everyones) one.#files.closeOldest();
   }
 
-  /** Starts a thread before there is anything to read: loading what it needs takes a while. */
+  /** Starts a thread before the first read, because loading its code takes time. */
   start(): void {
     if (this.#threads.length === 0 && !this.#closed) this.#start();
   }
 
-  /** Fills `target`, which lies in shared memory, as far as there are bytes. */
+  /** Fills `target`, which is in shared memory, up to the end of the file. */
   read(path: string, offset: number, target: Uint8Array): Promise<ReadBytes> {
     return this.#files.use(path, async (file) => {
       return (await this.#ask({ kind: 'read', location: path, file, offset, target })) as ReadBytes;
     });
   }
 
-  /** All of a file. */
+  /** Returns all bytes of a file. */
   async readFile(path: string): Promise<Uint8Array> {
     const whole = await this.#byOpener((opener) => opener.readFile(path));
     if (whole !== null) return whole;
@@ -89,7 +107,7 @@ export class LocalThreads {
     }
   }
 
-  /** Calls that are under way are waited for: what they have opened has to be closed. */
+  /** Waits for calls in progress, because files that they open have to be closed. */
   async close(): Promise<void> {
     this.#closed = true;
     everyones.delete(this);
@@ -104,7 +122,7 @@ export class LocalThreads {
     return opened ?? ((await this.#ask({ kind: 'open', location: path })) as OpenedFile);
   }
 
-  /** Null where no other process opens files: threads do it then. */
+  /** Returns null if no other process opens files, so that the threads have to do it. */
   async #byOpener<Result>(work: (opener: Opener) => Promise<Result>): Promise<Result | null> {
     if (this.#closed) throw readingHasEnded();
     if (this.#opener === null) return null;
@@ -135,7 +153,7 @@ export class LocalThreads {
     return this.#soon.length + this.#later.length;
   }
 
-  /** Gives calls to threads that have nothing to do. */
+  /** Gives calls to idle threads. */
   #handOut(): void {
     const idle = this.#threads.filter(({ isReady, open }) => isReady && open === 0);
     for (let left = idle.length; left > 0 && this.#queued > 0; left--) {
@@ -144,7 +162,7 @@ export class LocalThreads {
     for (const thread of this.#threads) if (!thread.isReady) thread.isAwaited(this.#queued > 0);
   }
 
-  /** The next calls for one thread, `most` at most. */
+  /** Removes the next calls for one thread from the queue, at most `most`. */
   #takeSome(most: number): Call[] {
     const { opens = 1 } = this.#options;
     const queue = this.#soon.length > 0 ? this.#soon : this.#later;
@@ -159,11 +177,11 @@ export class LocalThreads {
     if (threads.length === 0) return true;
     if (threads.length >= Math.max(Math.min(most, LEAST_THREADS), Math.floor(most / everyones.size))) return false;
     const given = threads.reduce((sum, { open }) => sum + open, 0);
-    // Where others open files, a thread has reads alone.
+    // With an opener process, threads only get reads.
     const calls = this.#opener === null ? each : each * READS_TOGETHER;
     if (given + this.#queued >= calls * threads.length) return true;
     const now = performance.now();
-    // Those that start have nothing to do yet.
+    // Threads that are starting have no calls yet.
     const isBusy = threads.every(({ open }) => open > 0);
     this.#busySince = isBusy ? Math.min(this.#busySince, now) : Number.POSITIVE_INFINITY;
     if (now - this.#busySince < growMs || !isBusy) return false;
@@ -177,7 +195,7 @@ export class LocalThreads {
       ended: (how) => {
         this.#threads.splice(this.#threads.indexOf(thread), 1);
         const error = this.#closed ? readingHasEnded() : threadEnded(how);
-        // Nobody else does what no thread has yet.
+        // No thread is left to take the queued calls.
         if (this.#threads.length === 0) this.#rejectQueued(error);
         return error;
       },

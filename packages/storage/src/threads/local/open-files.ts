@@ -1,7 +1,7 @@
-/** How files are opened and closed, and how many stay open. */
+/** Functions that open and close files, and the maximum number of open files. */
 export interface OpenFilesOptions {
   most(): number;
-  /** The number by which all threads of this process know the file (a file descriptor). */
+  /** Returns the file descriptor, which is valid in all threads of this process. */
   open(path: string): Promise<number>;
   close(file: number): Promise<void>;
 }
@@ -9,17 +9,17 @@ export interface OpenFilesOptions {
 interface OpenFile {
   readonly number: Promise<number>;
   users: number;
-  /** It is not to be found any more; whoever uses it last closes it. */
+  /** True if the file was removed from the map. Its last user closes it. */
   isDropped: boolean;
 }
 
 /**
- * Files that all threads share, of which those stay open that were used last. The system gives the number of a closed file to the
- * next one that is opened, so a file is closed only when nobody uses it, and nobody else may close it.
+ * Open files that all threads share. The least recently used ones are closed first. The system may give the descriptor
+ * of a closed file to the next file that is opened, so a file is closed only here, and only when it has no users.
  */
 export class OpenFiles {
   readonly #options: OpenFilesOptions;
-  /** By path, what was used longest ago first. */
+  /** Files by path, least recently used first. */
   readonly #files = new Map<string, OpenFile>();
   readonly #closing = new Set<Promise<void>>();
 
@@ -27,7 +27,10 @@ export class OpenFiles {
     this.#options = options;
   }
 
-  /** What `work` makes of the open file, whose number counts until that resolves. One that cannot be opened is tried anew the next time. */
+  /**
+   * Calls `work` with the descriptor of an open file, which stays valid until the promise of `work` settles. If the
+   * file cannot be opened, the next call tries again.
+   */
   async use<Result>(path: string, work: (file: number) => Promise<Result>): Promise<Result> {
     const file = this.#files.get(path) ?? this.#open(path);
     this.#files.delete(path);
@@ -42,7 +45,7 @@ export class OpenFiles {
     }
   }
 
-  /** Resolves when all that nobody uses is closed; what is used is closed after that. */
+  /** Resolves when all unused files are closed. Files in use are closed when their last user has finished. */
   async close(): Promise<void> {
     for (const path of [...this.#files.keys()]) this.#drop(path);
     await Promise.all(this.#closing);
@@ -56,7 +59,7 @@ export class OpenFiles {
     return file;
   }
 
-  /** Closes as many as there are too many: fewer may stay open than before. */
+  /** Closes the least recently used files above the limit, which may have become lower. */
   closeOldest(): void {
     const most = this.#options.most();
     for (const path of this.#files.keys()) {

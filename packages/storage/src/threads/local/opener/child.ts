@@ -4,13 +4,22 @@ import type { OpenedFile } from '../../calls.js';
 import { type Failed, revived } from '../../failed.js';
 import { descriptors } from './descriptors.js';
 
-/** The process opens so many files side by side. More wait here, so that what is urgent goes first. */
+/**
+ * Number of files that the process opens in parallel. Further calls wait in this process, so that urgent ones can
+ * overtake them.
+ */
 const SIDE_BY_SIDE = 64;
-/** Of these each dataset finds so many free, and one that comes later, also where the file systems of others hang: of six of them. */
+/**
+ * Share of SIDE_BY_SIDE that is reserved for each dataset and for the next one that is opened. So up to six hanging
+ * file systems do not block other datasets.
+ */
 const OWN = 8;
-/** What scripts/bundle.mjs makes of opener-process.ts. */
+/** The output of scripts/bundle.mjs for opener-process.ts. */
 const PROCESS = new URL('./opener-process.cjs', import.meta.url);
-/** The number of the way for open files in the process: behind standard input, output and error, and the channel. */
+/**
+ * Descriptor, in the process, of the socket that carries open files. It follows standard input, output, error and the
+ * message channel.
+ */
 export const FILES_SOCKET = 4;
 
 export interface OpenerRequest {
@@ -21,47 +30,47 @@ export interface OpenerRequest {
 
 export type OpenerAnswer =
   | { readonly kind: 'ready' }
-  /** The open file has come by its own way before. */
+  /** The open file itself was sent through the socket before. */
   | { readonly kind: 'opened'; readonly id: number; readonly size: number }
   | { readonly kind: 'whole'; readonly id: number; readonly bytes: Uint8Array }
   | Failed;
 
-/** The process ended, or could not be started: somebody else has to open files. */
+/** The process ended or could not be started. The caller has to open files itself. */
 export class OpenerEndedError extends Error {}
 
-/** One of those who ask. */
+/** A user of the process, which is one dataset. */
 export interface User {
-  /** How many of its files are being opened. */
+  /** Number of its files that are being opened. */
   underWay: number;
 }
 
-/** What somebody asked for. */
+/** A call that has no answer yet. */
 export interface Call {
   readonly user: User;
   readonly kind: OpenerRequest['kind'];
   readonly path: string;
-  /** Who asked has ended: a file that comes of it is closed. */
+  /** True if the user has left. The file is closed as soon as it is open. */
   isDropped: boolean;
   resolve(value: OpenedFile | Uint8Array): void;
   reject(error: Error): void;
 }
 
-/** The child process, for all who have files opened by it. */
+/** The child process that opens files for all its users. */
 export class OpenerChild {
   readonly users = new Set<User>();
   hasEnded = false;
   readonly #child: ChildProcess;
   readonly #socket: number;
-  /** By number, what the process was asked for. */
+  /** Calls that were sent to the process, by id. */
   readonly #asked = new Map<number, Call>();
-  /** Open files by number, whose answers have not come yet. */
+  /** Open files that have arrived before their answers, by id. */
   readonly #arrived = new Map<number, number | null>();
   readonly #soon: Call[] = [];
   readonly #later: Call[] = [];
   #isReady = false;
   #next = 0;
 
-  /** Throws where this system cannot pass files from one process to another. */
+  /** Throws if the system cannot pass open files between processes. */
   constructor() {
     const [here, there] = descriptors().pair();
     this.#socket = here;
@@ -99,7 +108,10 @@ export class OpenerChild {
     if (this.users.size === 0) this.#end();
   }
 
-  /** It still opens files for one who has left: where they hang they take the places of others. */
+  /**
+   * True if the process still opens files for users that have left. If their file system hangs, they take up places
+   * that others need.
+   */
   get isHeldUp(): boolean {
     return [...this.#asked.values()].some(({ isDropped }) => isDropped);
   }
@@ -117,7 +129,9 @@ export class OpenerChild {
     this.#keepAlive();
   }
 
-  /** The first of one who has few under way, or leaves enough places to the others. */
+  /**
+   * Removes the first call whose user has few calls in progress, or whose user leaves enough places free for others.
+   */
   #takeFrom(queue: Call[]): Call | undefined {
     const free = SIDE_BY_SIDE - this.#asked.size;
     const at = queue.findIndex(
@@ -126,7 +140,7 @@ export class OpenerChild {
     return at < 0 ? undefined : queue.splice(at, 1)[0];
   }
 
-  /** Free places that are for others. */
+  /** Number of free places that are reserved for other users. */
   #keptFrom(user: User): number {
     let kept = OWN;
     for (const other of this.users) if (other !== user) kept += Math.max(0, OWN - other.underWay);
@@ -154,13 +168,16 @@ export class OpenerChild {
   }
 
   #pass(call: Call, file: number | null, size: number): void {
-    // Whoever opens it then finds out why.
+    // The caller then opens the file itself and reports the reason.
     if (file === null) call.reject(new OpenerEndedError());
     else if (call.isDropped) closeSync(file);
     else call.resolve({ file, size });
   }
 
-  /** The open file of that number, which has come, as have others whose answers come later; null where it could not be had here. */
+  /**
+   * Returns the open file with this id, which has already arrived, possibly behind files whose answers come later.
+   * Returns null if this process could not receive it.
+   */
   #fileOf(id: number): number | null {
     for (;;) {
       const file = this.#arrived.get(id);
@@ -177,7 +194,7 @@ export class OpenerChild {
   #end(): void {
     if (this.hasEnded) return;
     this.hasEnded = true;
-    // Files that are still on their way are closed with it.
+    // This also closes files that are still in the socket.
     closeSync(this.#socket);
     for (const file of this.#arrived.values()) if (file !== null) closeSync(file);
     if (this.#child.connected) this.#child.disconnect();

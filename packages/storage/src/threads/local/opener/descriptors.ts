@@ -1,6 +1,6 @@
 import { nativeCalls } from '@shardtool/base';
 
-/** <sys/socket.h> of Linux. */
+/** Constants of <sys/socket.h> on Linux. */
 const AF_UNIX = 1;
 const SOCK_SEQPACKET = 5;
 const SOCK_CLOEXEC = 0o2000000;
@@ -8,30 +8,38 @@ const SOL_SOCKET = 1;
 const SCM_RIGHTS = 1;
 const MSG_DONTWAIT = 0x40;
 const MSG_CMSG_CLOEXEC = 0x40000000;
-/** struct cmsghdr with one file behind it: size_t length, int level, int type, int file; its length without what fills it up. */
+/**
+ * struct cmsghdr followed by one file descriptor: size_t length, int level, int type, int file. `length` does not count
+ * the padding.
+ */
 const CONTROL_BYTES = 24;
 const CONTROL_LENGTH = 20;
 
 type Native = (...parameters: readonly unknown[]) => number;
 
-/** What is used of koffi. */
+/** The functions of koffi that are used here. */
 interface Koffi {
   struct(name: string, fields: Readonly<Record<string, string>>): unknown;
   load(library: null): { func(name: string, result: string, parameters: readonly string[]): Native };
 }
 
-/** Passes open files from one process to another, each with a number that says which it is (unix(7), SCM_RIGHTS). */
+/** Passes open files between processes, each with an id (unix(7), SCM_RIGHTS). */
 export interface Descriptors {
-  /** Two ends of a way between processes; this one's are closed where another program is started. */
+  /**
+   * Returns the two ends of a socket pair. The end of this process is not inherited by other programs that it starts.
+   */
   pair(): [number, number];
   send(socket: number, id: number, file: number): void;
-  /** What was sent, in its order; null where nothing has. Without a file where this process may not have one more open. */
+  /**
+   * Returns the next id and file in the order of sending, or null if nothing has arrived. The file is null if this
+   * process has too many open files.
+   */
   receive(socket: number): { readonly id: number; readonly file: number | null } | null;
 }
 
 let known: Descriptors | undefined;
 
-/** Throws where the system has no such calls, or koffi is not there. */
+/** Throws if the system does not have these calls, or if koffi is not installed. */
 export function descriptors(): Descriptors {
   known ??= makeDescriptors();
   return known;
@@ -75,7 +83,7 @@ function makeDescriptors(): Descriptors {
       const control = Buffer.alloc(CONTROL_BYTES);
       const data = Buffer.alloc(4);
       if (recvmsg(socket, message(data, control), MSG_DONTWAIT | MSG_CMSG_CLOEXEC) !== data.length) return null;
-      // The kernel writes none of this where it could not open the file here.
+      // If the kernel cannot open the file in this process, it writes none of these bytes.
       const hasFile = control.readInt32LE(8) === SOL_SOCKET && control.readInt32LE(12) === SCM_RIGHTS;
       return { id: data.readInt32LE(), file: hasFile ? control.readInt32LE(16) : null };
     },

@@ -1,6 +1,7 @@
 /**
- * A process that opens files for another one, and reads small ones whole, many side by side: the pool of threads that Node waits in
- * has room for so many here (see child.ts), and a thread of it costs next to nothing.
+ * Script of a process that opens files for another process, and reads small files as a whole, many in parallel.
+ * Blocking calls run in libuv's thread pool, which is large in this process (see child.ts). A thread of that pool costs
+ * almost nothing.
  */
 import { close, fstat, open, read } from 'node:fs';
 import { promisify } from 'node:util';
@@ -15,9 +16,10 @@ const reading = promisify(read);
 const closing = promisify(close);
 
 const { send } = descriptors();
-// It ends when nobody asks any more, and not with what a terminal or a scheduler tells all processes: the other one may go on.
+// This process ends when its parent disconnects, and ignores signals that a terminal or scheduler sends to the whole
+// group: the parent may continue.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
-// Calls to a file system that hangs would be waited for.
+// A normal exit would wait for calls to a file system that hangs.
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 process.on('message', (request: OpenerRequest) => void answer(request).then(tell));
 tell({ kind: 'ready' });
@@ -42,7 +44,7 @@ async function answer({ id, kind, path }: OpenerRequest): Promise<OpenerAnswer> 
   }
 }
 
-/** Where files cannot be passed on, this process is of no use: the other one opens them. */
+/** If open files cannot be passed between processes, this process ends and the parent opens files itself. */
 function passOn(id: number, file: number): void {
   try {
     send(FILES_SOCKET, id, file);

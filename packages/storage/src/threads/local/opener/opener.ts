@@ -1,12 +1,13 @@
 import type { OpenedFile } from '../../calls.js';
 import { type Call, OpenerChild, OpenerEndedError, type User } from './child.js';
 
-/** All of this process have their files opened by the same one. */
+/** The child process that all users in this process share. */
 let shared: OpenerChild | null = null;
 
 /**
- * Opens files of this machine whose file system is slow, in a process of its own: 64 at a time for the processor time of two
- * threads of JavaScript, of which each would open one at a time. Keeps this process alive only while something is asked.
+ * Opens local files of a slow file system in a separate process. That process opens 64 files at a time for the
+ * processor time of two JavaScript threads, which would open two files at a time. Keeps this process alive only while
+ * calls wait for an answer.
  */
 export class Opener implements User {
   underWay = 0;
@@ -18,7 +19,7 @@ export class Opener implements User {
     child.users.add(this);
   }
 
-  /** One more user of this process's opener; null where there can be none. */
+  /** Returns a new user of the shared child process, or null if the system does not support it. */
   static get(): Opener | null {
     try {
       if (shared === null || shared.hasEnded || shared.isHeldUp) shared = new OpenerChild();
@@ -28,17 +29,20 @@ export class Opener implements User {
     }
   }
 
-  /** The number of the open file in this process, whose last user closes it. Throws `FileError`, {@link OpenerEndedError}. */
+  /**
+   * Opens a file and returns its descriptor in this process. The caller closes it. Throws `FileError` or {@link
+   * OpenerEndedError}.
+   */
   open(path: string): Promise<OpenedFile> {
     return this.#ask('open', path) as Promise<OpenedFile>;
   }
 
-  /** All of a file; files to be opened come first. Throws `FileError`, {@link OpenerEndedError}. */
+  /** Returns all bytes of a file. Calls to open files have priority. Throws `FileError` or {@link OpenerEndedError}. */
   readFile(path: string): Promise<Uint8Array> {
     return this.#ask('whole', path) as Promise<Uint8Array>;
   }
 
-  /** Rejects what has no answer yet with {@link OpenerEndedError}. The last user ends the process. */
+  /** Rejects calls that have no answer yet with {@link OpenerEndedError}. The last user ends the child process. */
   release(): void {
     for (const call of this.#calls) {
       call.isDropped = true;
