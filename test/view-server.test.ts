@@ -18,7 +18,7 @@ import { type Answered, ask, serve, takenPort } from './view-workbench.js';
 
 const sharp = createRequire(new URL('../packages/writer/package.json', import.meta.url))('sharp');
 
-type Rows = { total: number; rows: { number: number; key: string; cls: string; value: unknown; mark: unknown }[] };
+type Rows = { total: number; rows: { index: number; key: string; cls: string; value: unknown; mark: unknown }[] };
 type Counted = { bins: { from: number; to: number; all: number; selected: number }[] };
 type Named = { values: { value: string; all: number; selected: number }[] };
 
@@ -93,7 +93,7 @@ test('without the secret, under another name, and for pages of others there is n
     { 'Sec-Fetch-Site': 'same-site' },
   ];
   for (const headers of refused) {
-    for (const what of ['', 'app.js', 'api/dataset', 'api/thumbnail?number=0&size=160']) {
+    for (const what of ['', 'app.js', 'api/dataset', 'api/thumbnail?index=0&size=160']) {
       expect([headers, (await ask(server.address + what, { headers })).status]).toEqual([headers, 403]);
     }
   }
@@ -102,15 +102,15 @@ test('without the secret, under another name, and for pages of others there is n
 });
 
 test('nothing is marked by a form, by a link, or by a body that is not right', async () => {
-  const body = JSON.stringify({ number: 0, mark: { kind: 'wrong' } });
+  const body = JSON.stringify({ index: 0, mark: { kind: 'wrong' } });
   const form = { 'Content-Type': 'text/plain' };
   expect((await ask(`${server.address}api/mark`, { method: 'POST', headers: form, body })).status).toBe(400);
-  expect((await get('mark', { number: 0 })).status).toBe(404);
+  expect((await get('mark', { index: 0 })).status).toBe(404);
   for (const wrong of [
     {},
-    { number: -1, mark: null },
-    { number: 0, mark: { kind: 'gone' } },
-    { number: 60, mark: null },
+    { index: -1, mark: null },
+    { index: 0, mark: { kind: 'gone' } },
+    { index: 60, mark: null },
   ]) {
     expect((await post('mark', wrong)).status).toBe(400);
   }
@@ -135,7 +135,7 @@ test('a query gives the samples that fit where, ranges and values, and where err
   await using dataset = await openDataset(photos);
   const listed = (await rows({}, 5, 10)).rows;
   expect(listed.map(({ key }) => key)).toEqual(
-    await Promise.all([10, 11, 12, 13, 14].map(async (number) => (await dataset.get(number)).key)),
+    await Promise.all([10, 11, 12, 13, 14].map(async (index) => (await dataset.get(index)).key)),
   );
   const cats = await rows({ where: 'class = "cat" and inspect.sharpness > 0', values: { class: ['cat', 'moon'] } });
   expect([cats.total, new Set(cats.rows.map(({ cls }) => cls))]).toEqual([10, new Set(['cat'])]);
@@ -194,17 +194,17 @@ test('a histogram counts all samples and those of the query, its own filter left
 });
 
 test('thumbnails are small, upright, and kept; those that nobody waits for any more are not made', async () => {
-  const answer = await get('thumbnail', { number: 0, size: 96 });
+  const answer = await get('thumbnail', { index: 0, size: 96 });
   expect([answer.status, answer.headers['content-type']]).toEqual([200, 'image/jpeg']);
   const { width, height } = await sharp(answer.body).metadata();
   expect(Math.max(width, height)).toBe(96);
-  expect((await get('thumbnail', { number: 0, size: 96 })).body).toEqual(answer.body);
-  expect((await get('thumbnail', { number: 0, size: 4000 })).status).toBe(400);
-  expect((await get('thumbnail', { number: 60, size: 96 })).status).toBe(400);
+  expect((await get('thumbnail', { index: 0, size: 96 })).body).toEqual(answer.body);
+  expect((await get('thumbnail', { index: 0, size: 4000 })).status).toBe(400);
+  expect((await get('thumbnail', { index: 60, size: 96 })).status).toBe(400);
 
   const gone = new AbortController();
   setMaxListeners(0, gone.signal);
-  const asked = Array.from({ length: 40 }, (_, number) => server.thumbnails.get(number, 256, gone.signal));
+  const asked = Array.from({ length: 40 }, (_, index) => server.thumbnails.get(index, 256, gone.signal));
   expect(server.thumbnails.pending).toBe(40);
   gone.abort();
   const made = (await Promise.allSettled(asked)).filter(({ status }) => status === 'fulfilled');
@@ -219,8 +219,8 @@ test('a thumbnail is upright as a loader shows its image, wherever the orientati
   await pack(folder, shards, { shuffle: false });
   const own = await serve(shards);
   const sizes: number[][] = [];
-  for (let number = 0; number < 3; number++) {
-    const { width, height } = await sharp((await get('thumbnail', { number, size: 96 }, own)).body).metadata();
+  for (let index = 0; index < 3; index++) {
+    const { width, height } = await sharp((await get('thumbnail', { index, size: 96 }, own)).body).metadata();
     sizes.push([width, height]);
   }
   expect(sizes).toEqual([
@@ -241,8 +241,8 @@ test('a sample shows its fields with checksums, EXIF, place and columns, and the
   const shards = path.join(emptyFolder(), 'shards');
   await pack(odd, shards, { workers: 1 });
   const own = await serve(shards);
-  const number = 0;
-  const detail = (await get('sample', { number }, own)).json<Record<string, unknown>>();
+  const index = 0;
+  const detail = (await get('sample', { index }, own)).json<Record<string, unknown>>();
   expect(detail).toMatchObject({
     key: 'turned',
     orientation: 6,
@@ -260,8 +260,8 @@ test('a sample shows its fields with checksums, EXIF, place and columns, and the
       crc32: expect.stringMatching(/^[0-9a-f]{8}$/),
     }),
   );
-  expect((await get('picture', { number }, own)).body).toEqual(upright);
-  const small = await sharp((await get('thumbnail', { number, size: 96 }, own)).body).metadata();
+  expect((await get('picture', { index }, own)).body).toEqual(upright);
+  const small = await sharp((await get('thumbnail', { index, size: 96 }, own)).body).metadata();
   const stored = await sharp(upright).metadata();
   expect(small.height > small.width).toBe(stored.width > stored.height);
 
@@ -270,9 +270,9 @@ test('a sample shows its fields with checksums, EXIF, place and columns, and the
   const { offset } = (detail.fields as { name: string; offset: number }[]).find(({ name }) => name === 'jpg')!;
   writeFileSync(shard, bytes.fill(0, offset, offset + upright.length));
   const damaged = await serve(shards);
-  const changed = (await get('sample', { number }, damaged)).json<{ faults: string[] }>();
+  const changed = (await get('sample', { index }, damaged)).json<{ faults: string[] }>();
   expect(changed.faults[0]).toMatch(/has changed since it was packed/);
-  const refused = await get('thumbnail', { number, size: 96 }, damaged);
+  const refused = await get('thumbnail', { index, size: 96 }, damaged);
   expect([refused.status, refused.json<{ message: string }>().message]).toEqual([
     400,
     expect.stringMatching(/image "turned" is bad/),
@@ -293,7 +293,7 @@ test('a sample of Parquet that is read in place has the size that its header say
   });
   expect((await get('dataset')).json()).toMatchObject({ sizesFrom: null });
   type Size = { width: number; height: number; orientation: number };
-  const [seen, packed] = [own, server].map(async (from) => (await get('sample', { number: 0 }, from)).json<Size>());
+  const [seen, packed] = [own, server].map(async (from) => (await get('sample', { index: 0 }, from)).json<Size>());
   const { width, height, orientation } = await packed!;
   expect(width).toBeGreaterThan(0);
   expect(await seen).toMatchObject({ width, height, orientation });
@@ -301,9 +301,9 @@ test('a sample of Parquet that is read in place has the size that its header say
 
 test('a mask of a black palette comes in colours that differ, and is nothing where it is 0', async () => {
   const own = await serve(maskedTar(2));
-  const detail = (await get('sample', { number: 0 }, own)).json<{ masks: string[] }>();
+  const detail = (await get('sample', { index: 0 }, own)).json<{ masks: string[] }>();
   expect(detail.masks.toSorted()).toEqual(['mask.npy', 'seg.png']);
-  const mask = (await get('mask', { number: 0, field: 'seg.png' }, own)).body;
+  const mask = (await get('mask', { index: 0, field: 'seg.png' }, own)).body;
   const { data, info } = await sharp(mask).raw().toBuffer({ resolveWithObject: true });
   expect(info).toMatchObject({ width: 40, height: 30, channels: 4 });
   const colours = new Map<string, number>();
@@ -312,10 +312,10 @@ test('a mask of a black palette comes in colours that differ, and is nothing whe
   }
   expect(colours.size).toBe(17);
   expect([...colours.keys()].filter((colour) => colour.endsWith(',0'))).toEqual(['0,0,0,0']);
-  expect((await get('mask', { number: 0, field: 'npy' }, own)).status).toBe(400);
+  expect((await get('mask', { index: 0, field: 'npy' }, own)).status).toBe(400);
   // The images themselves are arrays here.
-  expect((await get('thumbnail', { number: 0, size: 96 }, own)).headers['content-type']).toBe('image/jpeg');
-  expect((await sharp((await get('picture', { number: 0 }, own)).body).metadata()).width).toBe(40);
+  expect((await get('thumbnail', { index: 0, size: 96 }, own)).headers['content-type']).toBe('image/jpeg');
+  expect((await sharp((await get('picture', { index: 0 }, own)).body).metadata()).width).toBe(40);
 });
 
 test('boxes of a COCO set are found by themselves, and elsewhere where a file of annotations says', async () => {
@@ -325,20 +325,20 @@ test('boxes of a COCO set are found by themselves, and elsewhere where a file of
   await using dataset = await openDataset(shards);
   const { key, fields } = await dataset.get(0);
   const stored = JSON.parse(Buffer.from(fields.json!).toString()) as { boxes: [number, number, number, number][] };
-  const { objects } = (await get('sample', { number: 0 }, await serve(shards))).json<{
+  const { objects } = (await get('sample', { index: 0 }, await serve(shards))).json<{
     objects: { box: number[] }[];
   }>();
   expect([key, objects.map(({ box }) => box)]).toEqual([key, stored.boxes.map(([x, y, w, h]) => [x, y, x + w, y + h])]);
 
   const centred = await serve(shards, { annotations: { boxes: { field: 'json', path: 'boxes', format: 'cxcywh' } } });
-  const other = (await get('sample', { number: 0 }, centred)).json<{ objects: { box: number[] }[] }>();
+  const other = (await get('sample', { index: 0 }, centred)).json<{ objects: { box: number[] }[] }>();
   expect(other.objects.map(({ box }) => box)).toEqual(
     stored.boxes.map(([x, y, w, h]) => [x - w / 2, y - h / 2, x + w / 2, y + h / 2]),
   );
   const byColumns = {
     annotations: { boxes: { columns: ['boxes', 'boxes', 'boxes', 'boxes'], format: 'cxcywh' as const } },
   };
-  const counted = (await get('sample', { number: 0 }, await serve(shards, byColumns))).json<{
+  const counted = (await get('sample', { index: 0 }, await serve(shards, byColumns))).json<{
     objects: { box: number[] }[];
   }>();
   const count = stored.boxes.length;
@@ -357,16 +357,16 @@ test('what the model sees are the pixels of a loader of that seed and epoch, and
   // Its memory is the loader's.
   const [images, numbers] = [batch.images.slice(), batch.indices.slice()];
   const row = 7;
-  const number = numbers[row]!;
+  const index = numbers[row]!;
   await loader.close();
-  const seen = await get('model', { number, transform: JSON.stringify(transform), seed: 5, epoch: 0 });
+  const seen = await get('model', { index, transform: JSON.stringify(transform), seed: 5, epoch: 0 });
   const bytes = 64 * 64 * 3;
   const offBy = (one: Uint8Array) =>
     one.reduce((sum, value, i) => sum + Math.abs(value - images[row * bytes + i]!), 0) / bytes;
   const pixels = await sharp(seen.body).raw().toBuffer();
   expect(pixels.length).toBe(bytes);
   expect(offBy(pixels)).toBe(0);
-  const other = await get('model', { number, transform: JSON.stringify(transform), seed: 5, epoch: 1 });
+  const other = await get('model', { index, transform: JSON.stringify(transform), seed: 5, epoch: 1 });
   expect(offBy(await sharp(other.body).raw().toBuffer())).toBeGreaterThan(4);
   // Normalised floats are shown as the colours that they were.
   const floats = [
@@ -374,7 +374,7 @@ test('what the model sees are the pixels of a loader of that seed and epoch, and
     { name: 'toDtype', dtype: 'float32' },
     { name: 'normalize', mean: [0.4, 0.5, 0.6], std: [0.2, 0.2, 0.3] },
   ];
-  const shown = await sharp((await get('model', { number, transform: floats, seed: 5 })).body)
+  const shown = await sharp((await get('model', { index, transform: floats, seed: 5 })).body)
     .raw()
     .toBuffer();
   expect(offBy(shown)).toBeLessThan(2);
@@ -385,7 +385,7 @@ test('what the model sees are the pixels of a loader of that seed and epoch, and
     ['[{', /transform is not JSON/],
     [[{ name: 'resize', size: -1 }], /size/],
   ] as const) {
-    const refused = await get('model', { number, transform: wrong });
+    const refused = await get('model', { index, transform: wrong });
     expect([refused.status, refused.json<{ message: string }>().message]).toEqual([400, expect.stringMatching(said)]);
   }
 });
@@ -405,7 +405,7 @@ test('what lies on an image moves as the model sees it, as in a loader that is t
   });
   const batch = (await loader[Symbol.asyncIterator]().next()).value!;
   const row = [...batch.offsets!].findIndex((from, i) => batch.offsets![i + 1]! - from === 2);
-  const [number, from] = [batch.indices[row]!, batch.offsets![row]!];
+  const [index, from] = [batch.indices[row]!, batch.offsets![row]!];
   // Of an object that was cropped away it has an empty box.
   const left = [from, from + 1]
     .map((object) => ({
@@ -418,7 +418,7 @@ test('what lies on an image moves as the model sees it, as in a loader that is t
   await loader.close();
   const boxed = await serve(shards);
   type Seen = { width: number; height: number; objects: { label: string; box: number[]; polygons: number[][] }[] };
-  const seen = (await get('model-objects', { number, transform, seed: 5, epoch: 0 }, boxed)).json<Seen>();
+  const seen = (await get('model-objects', { index, transform, seed: 5, epoch: 0 }, boxed)).json<Seen>();
   expect([seen.width, seen.height, seen.objects.map(({ label }) => label)]).toEqual([96, 96, names]);
   for (const [i, value] of seen.objects.flatMap(({ box }) => box).entries()) expect(value).toBeCloseTo(corners[i]!, 3);
   expect(seen.objects.some(({ polygons }) => polygons.length > 0)).toBe(true);
@@ -426,9 +426,9 @@ test('what lies on an image moves as the model sees it, as in a loader that is t
     { name: 'resize', size: [240, 320] },
     { name: 'centerCrop', size: 8 },
   ];
-  const cropped = (await get('model-objects', { number, transform: corner }, boxed)).json<Seen>();
+  const cropped = (await get('model-objects', { index, transform: corner }, boxed)).json<Seen>();
   expect(cropped).toEqual({ width: 8, height: 8, objects: [], masks: [] });
-  const none = (await get('model-objects', { number: 0, transform, seed: 5 })).json<Seen>();
+  const none = (await get('model-objects', { index: 0, transform, seed: 5 })).json<Seen>();
   expect(none).toEqual({ width: 0, height: 0, objects: [], masks: [] });
 });
 
@@ -446,8 +446,8 @@ test('a mask moves as the model sees its image, as in a loader that is told of i
   const [masks, numbers] = [batch.masks['seg.png']!.slice(), batch.indices.slice()];
   await loader.close();
   const own = await serve(file);
-  for (const [row, number] of numbers.entries()) {
-    const asked = { number, transform, seed: 5, epoch: 0 };
+  for (const [row, index] of numbers.entries()) {
+    const asked = { index, transform, seed: 5, epoch: 0 };
     const found = (await get('model-objects', asked, own)).json<{ masks: string[] }>();
     expect(found).toMatchObject({ width: 28, height: 20, objects: [] });
     expect(found.masks.toSorted()).toEqual(['mask.npy', 'seg.png']);
@@ -464,19 +464,19 @@ test('a mask moves as the model sees its image, as in a loader that is told of i
     expect([...colours.values()].every((of) => of.size === 1)).toBe(true);
     expect(new Set([...colours.values()].flatMap((of) => [...of])).size).toBe(colours.size);
   }
-  expect((await get('model-mask', { number: 0, field: 'npy', transform }, own)).status).toBe(400);
+  expect((await get('model-mask', { index: 0, field: 'npy', transform }, own)).status).toBe(400);
 });
 
 test('marks become an overlay that every command takes, and the next ones lie on it', async () => {
   const shards = await packedPhotos();
   const own = await serve(shards);
   const { rows: listed } = (await get('rows', { q: {}, from: 0, count: 60 }, own)).json<Rows>();
-  const of = (key: string) => listed.find((row) => row.key === key)!.number;
-  await post('mark', { number: of('cat/cat_001'), mark: { kind: 'exclude' } }, own);
-  await post('mark', { number: of('cat/cat_002'), mark: { kind: 'class', name: 'moon' } }, own);
-  await post('mark', { number: of('cat/cat_003'), mark: { kind: 'wrong' } }, own);
-  await post('mark', { number: of('cat/cat_004'), mark: { kind: 'wrong' } }, own);
-  const marked = (await post('mark', { number: of('cat/cat_004'), mark: null }, own)).json<{ marks: unknown[] }>();
+  const of = (key: string) => listed.find((row) => row.key === key)!.index;
+  await post('mark', { index: of('cat/cat_001'), mark: { kind: 'exclude' } }, own);
+  await post('mark', { index: of('cat/cat_002'), mark: { kind: 'class', name: 'moon' } }, own);
+  await post('mark', { index: of('cat/cat_003'), mark: { kind: 'wrong' } }, own);
+  await post('mark', { index: of('cat/cat_004'), mark: { kind: 'wrong' } }, own);
+  const marked = (await post('mark', { index: of('cat/cat_004'), mark: null }, own)).json<{ marks: unknown[] }>();
   expect(marked.marks.length).toBe(3);
   const { rows: again } = (await get('rows', { q: {}, from: of('cat/cat_001'), count: 1 }, own)).json<Rows>();
   expect(again[0]!.mark).toEqual({ kind: 'exclude' });
@@ -491,7 +491,7 @@ test('marks become an overlay that every command takes, and the next ones lie on
   expect((await post('overlay', { name: 'next' }, own)).json()).toMatchObject({
     message: expect.stringContaining('no marks'),
   });
-  await post('mark', { number: of('moon/moon_001'), mark: { kind: 'exclude' } }, own);
+  await post('mark', { index: of('moon/moon_001'), mark: { kind: 'exclude' } }, own);
   await post('overlay', { name: 'next' }, own);
   expect((await readOverlay(shards, 'next')).parent?.name).toBe('seen');
 });
@@ -506,8 +506,8 @@ test('marks of a place that cannot be written become overlays of this machine, e
     const { overlayName } = (await get('dataset', {}, own)).json<{ overlayName: string }>();
     expect(overlayName).toBe('marks-2');
     type Saved = { saved: { overlay: string; file: string } };
-    const save = async (number: number, name: string) => {
-      await post('mark', { number, mark: { kind: 'exclude' } }, own);
+    const save = async (index: number, name: string) => {
+      await post('mark', { index, mark: { kind: 'exclude' } }, own);
       return (await post('overlay', { name }, own)).json<Saved>().saved;
     };
     const first = await save(0, overlayName);
@@ -519,7 +519,7 @@ test('marks of a place that cannot be written become overlays of this machine, e
 
     // Seen through one of them, the next lies beside it.
     const again = await serve(remote.url, { view: { overlay: second.overlay } });
-    await post('mark', { number: 0, mark: { kind: 'exclude' } }, again);
+    await post('mark', { index: 0, mark: { kind: 'exclude' } }, again);
     const third = (await post('overlay', { name: 'third' }, again)).json<Saved>().saved;
     await using less = await openDataset(remote.url, { overlay: third.overlay });
     expect(less.size).toBe(56);
@@ -541,7 +541,7 @@ test('the command prints an address, Ctrl-C ends it, and marks that nobody saved
     });
   });
   const headers = { 'Content-Type': 'application/json' };
-  const body = JSON.stringify({ number: 0, mark: { kind: 'exclude' } });
+  const body = JSON.stringify({ index: 0, mark: { kind: 'exclude' } });
   expect((await ask(`${address}api/mark`, { method: 'POST', headers, body })).status).toBe(200);
   const ended = new Promise((resolve) => child.once('exit', resolve));
   child.kill('SIGINT');

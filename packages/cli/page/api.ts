@@ -1,4 +1,4 @@
-/** What the server is asked. The page lies in the folder of its secret, so addresses are relative to it. */
+/** Requests to the server. Addresses are relative: the page is served from the folder whose name is the secret. */
 import type {
   DatasetInfo,
   Histogram,
@@ -12,7 +12,10 @@ import type {
 } from '../src/view/protocol.js';
 import type { ModelState } from './link/state.js';
 
-/** The server said no, in a sentence. `column` counts from 1 in the text of `where`. */
+/**
+ * The server rejected a request. The message is a sentence for the user. `column` is a column of the text of `where`,
+ * counted from 1.
+ */
 export class RequestRejectedError extends Error {
   readonly column: number | null;
 
@@ -56,26 +59,25 @@ export const api = {
     json<Rows>(address('rows', { q: JSON.stringify(query), from, count }), { signal }),
   histogram: (query: Query, column: string, signal: AbortSignal) =>
     json<Histogram>(address('histogram', { q: JSON.stringify(query), column }), { signal }),
-  sample: (number: number, signal: AbortSignal) => json<SampleDetail>(address('sample', { number }), { signal }),
-  modelObjects: (number: number, { transform, seed, epoch }: ModelState, signal: AbortSignal) =>
-    json<ModelObjects>(address('model-objects', { number, transform, seed, epoch }), { signal }),
+  sample: (index: number, signal: AbortSignal) => json<SampleDetail>(address('sample', { index }), { signal }),
+  modelObjects: (index: number, { transform, seed, epoch }: ModelState, signal: AbortSignal) =>
+    json<ModelObjects>(address('model-objects', { index, transform, seed, epoch }), { signal }),
   marks: (signal: AbortSignal) => json<MarkList>(address('marks'), { signal }),
-  mark: (number: number, mark: Mark | null) => post<MarkList>('mark', { number, mark }),
+  mark: (index: number, mark: Mark | null) => post<MarkList>('mark', { index, mark }),
   saveMarks: (name: string) => post<MarkList>('overlay', { name }),
 };
 
-/** Where pictures are; what they show is fetched by {@link fetchPicture}, or by an img that has a size of its own. */
+/** Addresses of pictures. {@link fetchPicture} fetches them, or an img element of fixed size. */
 export const pictures = {
-  thumbnail: (number: number, size: number) => address('thumbnail', { number, size }),
-  full: (number: number) => address('picture', { number }),
-  mask: (number: number, field: string) => address('mask', { number, field }),
-  model: (number: number, { transform, seed, epoch }: ModelState) =>
-    address('model', { number, transform, seed, epoch }),
-  modelMask: (number: number, field: string, { transform, seed, epoch }: ModelState) =>
-    address('model-mask', { number, field, transform, seed, epoch }),
+  thumbnail: (index: number, size: number) => address('thumbnail', { index, size }),
+  full: (index: number) => address('picture', { index }),
+  mask: (index: number, field: string) => address('mask', { index, field }),
+  model: (index: number, { transform, seed, epoch }: ModelState) => address('model', { index, transform, seed, epoch }),
+  modelMask: (index: number, field: string, { transform, seed, epoch }: ModelState) =>
+    address('model-mask', { index, field, transform, seed, epoch }),
 };
 
-/** Throws {@link RequestRejectedError} where the image cannot be decoded. */
+/** Throws {@link RequestRejectedError} if the image cannot be decoded. */
 export async function fetchPicture(url: string, signal: AbortSignal): Promise<Blob> {
   return (await ask(url, { signal })).blob();
 }

@@ -1,4 +1,4 @@
-/** The page: what chooses samples on the left, the samples on the right. */
+/** The page: controls that choose samples on the left, the samples on the right. */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import type { DatasetInfo, Mark, MarkList, Query, Row } from '../src/view/protocol.js';
 import { api } from './api.js';
@@ -45,23 +45,23 @@ function Viewer({ info }: { readonly info: DatasetInfo }) {
   const setModel = useCallback((given: ModelState) => change({ model: given }), [change]);
   const onAt = useCallback((place: number) => change({ at: place }), [change]);
 
-  /** Where the open sample is in the list; null where nobody knows. */
+  /** Position of the open sample in the list, or null if it is unknown. */
   const [place, setPlace] = useState<number | null>(null);
   const open = useCallback(
-    (number: number | null, where: number | null = null) => {
+    (index: number | null, where: number | null = null) => {
       setPlace(where);
-      change({ sample: number }, 'push');
+      change({ sample: index }, 'push');
     },
     [change],
   );
-  const onOpen = useCallback((row: Row, where: number) => open(row.number, where), [open]);
-  const onMark = useCallback(({ number }: Row, given: Mark | null) => mark(number, given), [mark]);
+  const onOpen = useCallback((row: Row, where: number) => open(row.index, where), [open]);
+  const onMark = useCallback(({ index }: Row, given: Mark | null) => mark(index, given), [mark]);
   const step = (by: number) => {
     const next = (place ?? -1) + by;
     if (place === null || next < 0 || next >= (total ?? 0)) return null;
     return () => {
       api.rows(query, next, 1, new AbortController().signal).then(({ rows: [row] }) => {
-        if (row !== undefined) open(row.number, next);
+        if (row !== undefined) open(row.index, next);
       }, setFault);
     };
   };
@@ -104,7 +104,7 @@ function Viewer({ info }: { readonly info: DatasetInfo }) {
           onSort={(sort) => setQuery({ sort })}
           onSize={(pixels) => change({ size: pixels })}
         />
-        <Marks info={info} list={list} onOpen={open} onTakeAway={(number) => mark(number, null)} onSave={save} />
+        <Marks info={info} list={list} onOpen={open} onTakeAway={(index) => mark(index, null)} onSave={save} />
         <Filters
           query={query}
           columns={info.columns}
@@ -140,9 +140,9 @@ function Viewer({ info }: { readonly info: DatasetInfo }) {
       </main>
       {sample !== null && (
         <Zoom
-          number={sample}
+          index={sample}
           classes={info.classes}
-          mark={list.marks.find(({ number }) => number === sample)?.mark ?? null}
+          mark={list.marks.find(({ index }) => index === sample)?.mark ?? null}
           onNext={step(1)}
           onBefore={step(-1)}
           onMark={(given) => mark(sample, given)}
@@ -153,20 +153,20 @@ function Viewer({ info }: { readonly info: DatasetInfo }) {
   );
 }
 
-/** The marks as the server has them, and the last that was made. */
+/** The marks as the server stores them, and the mark that was made last. */
 function useMarks(onFault: (error: Error) => void) {
   const [list, setList] = useState<MarkList>({ marks: [], saved: null });
-  const [changed, setChanged] = useState<{ readonly number: number; readonly mark: Mark | null } | null>(null);
+  const [changed, setChanged] = useState<{ readonly index: number; readonly mark: Mark | null } | null>(null);
   useEffect(() => {
     const abort = new AbortController();
     api.marks(abort.signal).then(setList, () => undefined);
     return () => abort.abort();
   }, []);
   const mark = useCallback(
-    (number: number, given: Mark | null) => {
-      api.mark(number, given).then((now) => {
+    (index: number, given: Mark | null) => {
+      api.mark(index, given).then((now) => {
         setList(now);
-        setChanged({ number, mark: given });
+        setChanged({ index, mark: given });
       }, onFault);
     },
     [onFault],

@@ -1,4 +1,6 @@
-/** Something that the server is asked for, anew where what decides it changes; the last answer stays until the next is there. */
+/**
+ * Fetches something from the server, and again when its name changes. The last answer stays until the next one arrives.
+ */
 import { useEffect, useState } from 'preact/hooks';
 
 export interface Fetched<T> {
@@ -6,7 +8,7 @@ export interface Fetched<T> {
   readonly fault: Error | null;
 }
 
-/** `name` says all that the answer depends on. */
+/** `name` must contain everything that the answer depends on. */
 export function useFetched<T>(name: string, ask: (signal: AbortSignal) => Promise<T>): Fetched<T> {
   const [fetched, setFetched] = useState<Fetched<T>>({ got: null, fault: null });
   useEffect(() => {

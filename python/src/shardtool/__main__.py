@@ -12,11 +12,11 @@ from .node import find_node, find_program
 
 
 def main() -> NoReturn:
-    """Becomes the tool, which has the terminal, the signals and the exit status then."""
+    """Replaces this process with the command line tool, which then owns the terminal, signals and exit status."""
     try:
         node, program = find_node(), find_program("command")
         command = [node, program, *sys.argv[1:]]
-        # On Windows the caller would go on as soon as the tool begins.
+        # On Windows, `exec` would return to the caller before the tool ends.
         if sys.platform == "win32":
             raise SystemExit(subprocess.call(command))
         os.execv(node, command)

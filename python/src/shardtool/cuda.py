@@ -45,12 +45,12 @@ class Cuda:
         self._stream: Any = None if device is None else self._torch.cuda.Stream(self._device)
 
     def register(self, address: int, length: int) -> Optional[str]:
-        """Page-locks memory. Returns why it cannot be."""
+        """Page-locks memory. Returns None, or the reason why that failed."""
         cudart = self._torch.cuda.cudart()
         result = cudart.cudaHostRegister(address, length, 0)
         if int(result) == 0:
             return None
-        # CUDA keeps the error for whoever asks next: that is to be nobody's work.
+        # CUDA reports the error again at the next call: make that call here, so that no other code sees it.
         with contextlib.suppress(RuntimeError):
             self._torch.zeros(1, device=self._device)
         return f"cudaHostRegister: {cudart.cudaGetErrorString(result)}"
@@ -59,7 +59,7 @@ class Cuda:
         self._torch.cuda.cudart().cudaHostUnregister(address)
 
     def pinned(self, tensor: Any) -> Any:
-        """A copy in page-locked memory, which torch keeps until asynchronous copies out of it are done."""
+        """Returns a copy in page-locked memory, which torch keeps until asynchronous copies from it are done."""
         return tensor.pin_memory()
 
     def copy(self, tensor: Any) -> Any:
@@ -68,17 +68,17 @@ class Cuda:
             return tensor.to(self._device, non_blocking=True)
 
     def convert(self, how: Callable[[Any], Any], tensor: Any) -> Any:
-        """What ``how`` makes of a tensor, on the stream."""
+        """Applies ``how`` to a tensor, on the stream."""
         with self._torch.cuda.stream(self._stream):
             return how(tensor)
 
     def record(self) -> Any:
-        """An event: all that the stream was given so far."""
+        """Records an event after all work that the stream has so far."""
         assert self._stream is not None
         return self._stream.record_event()
 
     def hand_over(self, ready: Any, tensors: Sequence[Any]) -> None:
-        """The current stream waits for the event, and owns the tensors from now on."""
+        """Makes the current stream wait for the event, and records the tensors on it."""
         current = self._torch.cuda.current_stream(self._device)
         current.wait_event(ready)
         for tensor in tensors:
@@ -104,7 +104,7 @@ class PinnedSlots:
         self._unregister: Optional[weakref.finalize[..., PinnedSlots]] = None
 
     def use(self, memory: SlotMemory) -> bool:
-        """Page-locks another memory than before. False where that cannot be, after a warning that says why."""
+        """Page-locks other memory instead. Returns False after a warning with the reason if that is not possible."""
         if memory is self._memory:
             return self._unregister is not None
         self.release()
@@ -119,7 +119,7 @@ class PinnedSlots:
         return True
 
     def release(self) -> None:
-        """No copy out of it is to be under way any more: waits for those that are."""
+        """Waits until no copy from the memory is in progress."""
         self._memory = None
         unregister, self._unregister = self._unregister, None
         if unregister is not None:
@@ -151,12 +151,12 @@ class Values:
         self._factors: Optional[Tuple[Any, Any]] = None
 
     def check(self, images: Any) -> None:
-        """Raises OptionError where the reader has made floats that are to be normalised once more."""
+        """Raises OptionError if the reader already makes normalised floats."""
         if self.is_normalized and str(images.dtype) != "torch.uint8":
             raise OptionError("The transform makes floats, and mean and std are for bytes: leave out one of them.")
 
     def __call__(self, images: Any) -> Any:
-        """On the device, in the stream that is current."""
+        """Converts images on the device, in the current stream."""
         import torch
 
         if self.dtype is None:
@@ -173,14 +173,14 @@ class Values:
 
 
 class DeviceBatches(BatchesAhead["OnDevice"]):
-    """One loop's batches, which are copied to the device before they are asked for."""
+    """The batches of one loop, which are copied to the device ahead of the loop."""
 
     def __init__(self, loader: Loader, reader: ReaderProcess, cuda: Cuda, slots: PinnedSlots, values: Values) -> None:
         super().__init__(loader, reader)
         self._cuda = cuda
         self._slots = slots
         self._values = values
-        # A loop that was left early may have copies under way, out of slots that the reader fills again now.
+        # A loop that ended early may still copy from slots that the reader is about to fill again.
         cuda.synchronize()
 
     def _finish(self, taken: OnDevice) -> Batch:
@@ -207,7 +207,7 @@ class DeviceBatches(BatchesAhead["OnDevice"]):
         labels = copy(batch.labels, in_slot=False)
         soft_labels = None if batch.soft_labels is None else copy(batch.soft_labels, in_slot=False)
         objects = {name: copy(tensor, in_slot=False) for name, tensor in _objects(batch).items()}
-        # Until here the slot is in use.
+        # The slot is in use up to here.
         self._loader._hold_until(self._cuda.record())
 
         made: Batch = Batch([self._cuda.convert(self._values, images), labels, *batch[2:]])
@@ -227,7 +227,7 @@ class OnDevice(NamedTuple):
     """A batch on the device."""
 
     batch: Batch
-    #: The event after which its tensors are ready.
+    #: Event after which the tensors are ready.
     ready: Any
     header: Dict[str, Any]
 
@@ -248,7 +248,7 @@ def _tensors(batch: Batch) -> List[Any]:
 
 
 def _objects(batch: Batch) -> Dict[str, Any]:
-    """What models take of what lies on the images. What says which is whose stays on the host, which cuts by it."""
+    """Copies annotations to the device. Offsets stay on the host, which slices by them."""
     points = None if batch.polygons is None else batch.polygons.points
     named = {"boxes": batch.boxes, "box_labels": batch.box_labels, "keypoints": batch.keypoints, "points": points}
     return {name: values for name, values in named.items() if values is not None}

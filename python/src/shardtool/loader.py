@@ -184,7 +184,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
     ) -> None:
         if not isinstance(reuse, bool):
             raise OptionError(f"reuse is True or False, not {reuse!r}.")
-        #: What becomes of images on the device; None: they stay on the host.
+        #: How images are converted on the device. None: they stay on the host.
         self._values: Optional[Values] = None
         if device != "cpu":
             _check_device(device, output)
@@ -311,16 +311,16 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         return dict(self._start_as_rank().ask("state", epoch=self._epoch, transforms=self._transforms)["state"])
 
     def with_weights(self, state_dict: Mapping[str, Any], weights: Sequence[float]) -> Dict[str, Any]:
-        """A state of this mixture with other weights from there on; what is left of each dataset comes exactly."""
+        """Returns a state of this mixture with other weights from there on. The rest of each dataset is still exact."""
         answer = self._start().ask("withWeights", state=dict(state_dict), weights=list(weights))
         return dict(answer["state"])
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """The next loop goes on where :meth:`state_dict` was taken, whatever the number of ranks, workers and rows.
+        """The next loop resumes where :meth:`state_dict` was taken, whatever the number of ranks, workers and rows.
 
-        Behind the last batch of an epoch that is the next epoch; where `set_epoch` names the old one, the next loop is
-        empty. A loop that is under way ends. A state of another dataset or order raises :class:`StateError` when the
-        reader is next asked for anything.
+        After the last batch of an epoch, the next epoch follows. If `set_epoch` names the finished epoch, the next
+        loop is empty. A loop in progress ends. A state of another dataset or order raises :class:`StateError` at the
+        next call that needs the reader.
         """
         self._check_process()
         self._loops += 1
@@ -385,7 +385,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
             if self._reader is None:
                 try:
                     with self._starting:
-                        # Whoever closes the loader now waits until the reader is one that can be closed.
+                        # A thread that closes the loader now waits until the reader has started and can be closed.
                         self._check_closes(closes)
                         self._reader = ReaderProcess()
                     self._check_closes(closes)

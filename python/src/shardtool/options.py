@@ -58,7 +58,7 @@ class _CommonOptions(TypedDict, total=False):
     #: disagree, that is an error.
     rank: int | None
     world_size: int | None
-    #: What becomes of an incomplete last batch. Default ``partial`` alone, ``pad`` with more than one rank.
+    #: How an incomplete last batch is handled. Default: ``partial``. With more than one rank: ``pad``.
     last_batch: Literal["pad", "drop", "partial"] | None
     #: Batches of several sizes, each of one: an image goes to the size nearest to its shape, is resized to cover it
     #: and cropped. ``batch.crop`` says which part a row shows. The transform then has no step with a size of its own.
@@ -126,20 +126,23 @@ class _CommonOptions(TypedDict, total=False):
     #: 1/8 where twice, or once, the size is left that the transform makes of them (docs/transforms.md). Part of a
     #: state.
     decode: Literal["exact", "scaled", "fast"] | None
-    #: Turns images as their EXIF orientation says, or that of their XMP if EXIF has none. Default false, as in
-    #: torchvision; with ``aspect_buckets`` true.
+    #: Rotates images by their EXIF orientation, or by that of their XMP if EXIF has none. Default: False, as in
+    #: torchvision. With ``aspect_buckets``: True.
     apply_exif_orientation: bool | None
-    #: Decodes crops of JPEGs by the crop indexes of shards that have them (``pack --index crops``): the pixels are the
-    #: same, sooner. Default: where reads are quick, since a crop index is more to fetch. True: also from afar.
+    #: Decodes crops of JPEGs with the crop indexes of the shards, if there are any (``pack --index crops``): faster,
+    #: with the same pixels. Default: True on fast local storage. On slow or remote storage False, because a crop index
+    #: adds bytes to fetch.
     crop_index: bool | None
     #: Maximum memory for encoded samples: a number of bytes, or a str such as ``"4GiB"``. Default: half of the
     #: machine's memory.
     read_buffer_bytes: int | str | None
-    #: Blocks that are being read at once. Default: 4 on a local disk, elsewhere as many as bring more bytes a second.
+    #: Number of blocks that are read at a time. Default: 4 on a local disk. Otherwise it is raised as long as that
+    #: increases the rate.
     read_concurrency: int | None
-    #: A folder on a local disk (or in memory) that keeps what was fetched, for all processes and all datasets.
+    #: A folder on a local disk (or in memory) for fetched data. All processes and datasets can share it.
     cache: str | os.PathLike[str] | None
-    #: Most bytes in it, all processes together: a number, or text as ``"200GB"``. Default: half of what is free.
+    #: Maximum size of the cache for all processes together: a number of bytes, or a str such as ``"200GB"``. Default:
+    #: half of the free space.
     cache_size: int | str | None
 
 

@@ -72,7 +72,7 @@ class ReaderProcess:
                 wake = self._start(command)
             self._set_up(wake)
         except BaseException:
-            # Ctrl-C, say: whoever hears of it may keep this object with the traceback.
+            # After Ctrl-C, for example, the traceback may keep this object alive.
             if hasattr(self, "_finalizer"):
                 self._end()
             raise
@@ -106,7 +106,7 @@ class ReaderProcess:
         self._requests = 0
         self._answered = False
         self._memory: Optional[SlotMemory] = None
-        #: Held while the pipes are used, and by whoever ends the reader: taken in this order, the first one by threads.
+        #: Locks for ending the reader and for using the pipes. Threads that end the reader take both, in this order.
         self._ending, self._in_use = threading.RLock(), threading.RLock()
         self._is_ending = False
         #: The thread that uses the pipes.
@@ -207,11 +207,11 @@ class ReaderProcess:
             self._is_ending = True
             os.write(self._wake, b"\0")
             if self._user == threading.get_ident():
-                # A signal's handler: what it interrupted is using the pipes, and ends the reader as soon as it goes on.
+                # A signal handler. The code that it interrupted uses the pipes, and ends the reader when it resumes.
                 self._process.kill()
                 return
             if not self._in_use.acquire(timeout=_PATIENCE_SECONDS):
-                # A request that nobody reads: the pipe breaks where the reader ends.
+                # The reader does not read a request. Killing it breaks the pipe and ends that call.
                 self._process.kill()
                 self._in_use.acquire()
             try:
@@ -290,9 +290,9 @@ class ReaderProcess:
 
 @contextlib.contextmanager
 def _interrupt_later() -> Iterator[None]:
-    """Delays Ctrl-C to the end of the block, in which a process could otherwise be started and forgotten."""
+    """Delays Ctrl-C to the end of the block. Otherwise a process could be started and never ended."""
     handler = signal.getsignal(signal.SIGINT)
-    # Handlers run in the main thread alone, and nobody else may set them.
+    # Signal handlers run in the main thread, and only that thread may set them.
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
         return

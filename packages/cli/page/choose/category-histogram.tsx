@@ -1,4 +1,4 @@
-/** How often each value of a column comes, and those that are shown. */
+/** Number of samples per value of a column, and the values that are selected. */
 import { useState } from 'preact/hooks';
 import type { CategoryHistogram } from '../../src/view/protocol.js';
 import { count, shown } from '../text.js';
@@ -9,7 +9,7 @@ interface CategoryBarsProps {
   readonly onChosen: (chosen: readonly string[]) => void;
 }
 
-/** Values that are listed at once; typing finds the others. */
+/** Number of values that are listed. The search box finds the others. */
 const LISTED = 60;
 export const FIND_FROM = 12;
 

@@ -1,4 +1,4 @@
-/** The histograms, each of which chooses samples. */
+/** The histograms. Each of them filters samples. */
 import { useRef } from 'preact/hooks';
 import type { ColumnInfo, Query } from '../../src/view/protocol.js';
 import { api } from '../api.js';
@@ -16,15 +16,15 @@ interface FiltersProps {
   readonly onExtra: (extra: readonly string[]) => void;
 }
 
-/** As style.css has it, in pixels: a value of a category, the list of them at most, the box that finds them. */
+/** Heights in style.css, in pixels: a value of a category, the list of values at most, the search box. */
 const [VALUE_HEIGHT, VALUES_HEIGHT, FIND_HEIGHT] = [26, 260, 34];
-/** A histogram waits for the first pictures, and not for ever. */
+/** Histograms wait for the first pictures, but at most this many milliseconds. */
 const FIRST_MS = 1000;
 const USUAL = ['class', 'width', 'height', 'aspect', 'bytes', 'kind'];
 
 export function Filters({ query, columns, extra, onQuery, onExtra }: FiltersProps) {
   const known = new Map(columns.flatMap((one) => (one.kind === 'text' ? [] : [[one.name, one]])));
-  // A filter whose histogram is not open is shown, too: nothing filters unseen.
+  // Filters whose histogram is closed are shown as well, so that no filter is hidden.
   const filtered = [...Object.keys(query.ranges), ...Object.keys(query.values)];
   const open = [...new Set([...USUAL, ...extra, ...filtered])].flatMap((name) => known.get(name) ?? []);
   const others = [...known.keys()].filter((name) => !open.some((one) => one.name === name));
@@ -126,7 +126,7 @@ function Filter({ info, query, onQuery, onClose }: FilterProps) {
   );
 }
 
-/** Of a histogram that is on its way, so that what stands below it stays where it is. */
+/** Height of a histogram before it is loaded, so that the content below it does not move. */
 function heightOf({ kind, names }: ColumnInfo): number {
   if (kind === 'number') return 104;
   return Math.min(VALUES_HEIGHT, names * VALUE_HEIGHT) + (names > FIND_FROM ? FIND_HEIGHT : 0);

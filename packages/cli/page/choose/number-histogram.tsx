@@ -1,4 +1,4 @@
-/** How numbers are spread, and the range of them that is shown: drawn with a pointer, or typed. */
+/** Histogram of a numeric column. Its range is selected by dragging, or by typing. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { NumberHistogram, Range } from '../../src/view/protocol.js';
 import { count, value } from '../text.js';
@@ -35,7 +35,7 @@ export function NumberBars({ histogram: { column, bins, missing }, range, onRang
         onPointerUp={() => {
           if (drag === null) return;
           const [from, to] = rangeOf(drag);
-          // The same stretch once more takes the range away.
+          // Selecting the same range again removes the filter.
           onRange(range !== null && range[0] === from && range[1] === to ? null : [from, to]);
           setDrag(null);
         }}
@@ -75,7 +75,7 @@ export function NumberBars({ histogram: { column, bins, missing }, range, onRang
   );
 }
 
-/** What there is shows, however little it is. */
+/** A bin that is not empty is always visible, however few samples it has. */
 function heightOf(part: number, most: number): string {
   return part === 0 ? '0' : `max(2px, ${(100 * part) / most}%)`;
 }

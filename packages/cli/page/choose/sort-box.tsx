@@ -1,4 +1,4 @@
-/** The column that samples are sorted by. */
+/** The column that sorts the samples. */
 import type { ColumnInfo, Query } from '../../src/view/protocol.js';
 import { SIZES } from '../link/state.js';
 import { shown } from '../text.js';

@@ -1,4 +1,4 @@
-/** The expression that samples have to fit, and beside it what is wrong with it. */
+/** The expression that filters samples, and its error, if any. */
 import { useEffect, useState } from 'preact/hooks';
 import type { ColumnInfo } from '../../src/view/protocol.js';
 import { RequestRejectedError } from '../api.js';
@@ -11,7 +11,7 @@ interface WhereBoxProps {
   readonly onChange: (where: string) => void;
 }
 
-/** Whoever types is left alone for so long. */
+/** Milliseconds without typing after which the expression is applied. */
 const PAUSE_MS = 350;
 
 export function WhereBox({ where, columns, fault, onChange }: WhereBoxProps) {

@@ -31,7 +31,7 @@ export const Cell = memo(function Cell({ place, row, size, sortedBy, isCursor, c
       ) : (
         <>
           <span class="frame">
-            <Picture url={pictures.thumbnail(row.number, size)} alt="" />
+            <Picture url={pictures.thumbnail(row.index, size)} alt="" />
             {row.mark !== null && <span class={`mark ${row.mark.kind}`}>{markText(row.mark)}</span>}
           </span>
           <span class="name" dir="auto">

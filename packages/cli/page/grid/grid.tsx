@@ -1,4 +1,4 @@
-/** The samples of a query. Of a million of them the page holds those that show, and some above and below. */
+/** The samples of a query. The page holds only the visible rows and some above and below, of up to millions. */
 import { useCallback, useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks';
 import type { Mark, Query, Row } from '../../src/view/protocol.js';
 import { hurry, isHurried, PAUSE_MS } from '../picture/picture-queue.js';
@@ -9,10 +9,10 @@ import { ScrollWindow } from './scroll-window.js';
 interface GridProps {
   readonly query: Query;
   readonly size: number;
-  /** Place of the sample to begin with. */
+  /** Position in the list of the first visible sample. */
   readonly at: number;
-  /** The mark that was made last, on the sample of this number. */
-  readonly marked: { readonly number: number; readonly mark: Mark | null } | null;
+  /** The mark that was made last, and the index of its sample. */
+  readonly marked: { readonly index: number; readonly mark: Mark | null } | null;
   readonly onAt: (at: number) => void;
   readonly onTotal: (total: number) => void;
   readonly onFault: (error: Error | null) => void;
@@ -20,12 +20,12 @@ interface GridProps {
   readonly onMark: (row: Row, mark: Mark | null) => void;
 }
 
-/** Around a picture, and for the two lines below it. */
+/** Space around a picture, and height of the two lines below it. */
 const CELL_GAP = 12;
 const CAPTION = 52;
-/** Whoever moves by such a part of a window in one frame does not look. */
+/** Part of the window's height. A user who scrolls further than this in one frame is not looking at pictures. */
 const HURRY = 0.25;
-/** Scrolling rests when nothing moves for so long. */
+/** Milliseconds without movement after which scrolling has ended. */
 const REST_MS = 200;
 
 export function Grid(props: GridProps) {
@@ -49,7 +49,7 @@ export function Grid(props: GridProps) {
   }, [query, onTotal, onFault]);
   useEffect(() => () => store.close(), [store]);
   useEffect(() => {
-    if (marked !== null) store.setMark(marked.number, marked.mark);
+    if (marked !== null) store.setMark(marked.index, marked.mark);
   }, [marked, store]);
 
   const columns = Math.max(1, Math.floor(box.width / (size + CELL_GAP)));
@@ -57,7 +57,8 @@ export function Grid(props: GridProps) {
   const rows = Math.ceil(total / columns);
   const view = useMemo(() => new ScrollWindow(size + CAPTION, rows, box.height), [size, rows, box.height]);
 
-  // A list of another length or width begins where the link says, or where the last one was.
+  // After a change of the list's length or width, the list starts at the position of the link, or keeps its last
+  // position.
   const place = useRef(at);
   const measured = useRef<number | null>(null);
   useLayoutEffect(() => {
@@ -72,7 +73,7 @@ export function Grid(props: GridProps) {
   }
 
   const rest = useRef(0);
-  // Somebody follows a link, or goes back: where the list came to rest before does not count any more.
+  // After a link or the Back button, the last position of the list no longer counts.
   useLayoutEffect(() => {
     if (at === place.current) return;
     clearTimeout(rest.current);
@@ -107,7 +108,7 @@ export function Grid(props: GridProps) {
     const now = view.shown();
     clearTimeout(rest.current);
     rest.current = setTimeout(() => {
-      // It moves again, and the event of that is on its way: to set the bar now would undo it.
+      // The element has moved again and its event is still to come. Setting the scroll bar now would undo the movement.
       if (element.scrollTop !== seen) return;
       const top = view.rest();
       if (top !== element.scrollTop) element.scrollTop = top;
@@ -212,7 +213,7 @@ export function Grid(props: GridProps) {
   );
 }
 
-/** The size of an element, without its scroll bar. */
+/** Size of an element without its scroll bar. */
 function useBox(ref: { readonly current: HTMLElement | null }): { readonly width: number; readonly height: number } {
   const [box, setBox] = useState({ width: 0, height: 0 });
   useLayoutEffect(() => {

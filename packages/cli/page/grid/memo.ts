@@ -1,4 +1,4 @@
-/** A component that is made again only where something it is given has changed. */
+/** Wraps a component so that it is rendered again only if one of its properties has changed. */
 import { Component, type ComponentType, createElement } from 'preact';
 
 export function memo<Props extends object>(Inner: ComponentType<Props>): ComponentType<Props> {

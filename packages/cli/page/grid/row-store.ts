@@ -1,4 +1,6 @@
-/** The rows of one query, fetched a piece at a time where they show; the pieces that were used last stay. */
+/**
+ * The rows of one query. They are fetched in pieces when they become visible. The most recently used pieces are kept.
+ */
 import type { Mark, Query, Row } from '../../src/view/protocol.js';
 import { api } from '../api.js';
 
@@ -6,13 +8,13 @@ const PIECE = 200;
 const KEPT = 20;
 
 export class RowStore {
-  /** How many samples the query selects; null before the first answer. */
+  /** Number of samples that the query selects, or null before the first answer. */
   total: number | null = null;
   readonly #query: Query;
   readonly #changed: () => void;
   readonly #failed: (error: Error) => void;
   readonly #abort = new AbortController();
-  /** By number of piece, the least recently used first; null while it is on its way. */
+  /** Rows by piece, least recently used first. Null while a piece is being fetched. */
   readonly #pieces = new Map<number, readonly Row[] | null>();
 
   constructor(query: Query, changed: () => void, failed: (error: Error) => void) {
@@ -25,7 +27,7 @@ export class RowStore {
     return this.#pieces.get(Math.floor(place / PIECE))?.[place % PIECE] ?? null;
   }
 
-  /** Has the rows of these places fetched, as far as they are not there. */
+  /** Fetches the rows of these positions that are missing. */
   want(from: number, to: number): void {
     const end = this.total === null ? to : Math.min(to, this.total);
     for (let piece = Math.floor(from / PIECE); piece * PIECE < Math.max(end, 1); piece++) {
@@ -42,13 +44,13 @@ export class RowStore {
     }
   }
 
-  /** What is marked now, without asking for the rows again. */
-  setMark(number: number, mark: Mark | null): void {
+  /** Updates the mark of a sample without fetching its row again. */
+  setMark(index: number, mark: Mark | null): void {
     for (const [piece, rows] of this.#pieces) {
-      if (!rows?.some((row) => row.number === number)) continue;
+      if (!rows?.some((row) => row.index === index)) continue;
       this.#pieces.set(
         piece,
-        rows.map((row) => (row.number === number ? { ...row, mark } : row)),
+        rows.map((row) => (row.index === index ? { ...row, mark } : row)),
       );
     }
     this.#changed();

@@ -1,10 +1,11 @@
 /**
- * Which rows of a long list show. Browsers cut elements off at some 17 to 33 million pixels, and a million samples in a narrow
- * window are more: the element that scrolls is then shorter than the list. Short ways scroll pixel by pixel, long ones (the
- * scroll bar) by their part of the whole, and when scrolling rests the bar is set to where the list is.
+ * Computes which rows of a long list are visible. Browsers limit elements to some 17 to 33 million pixels, and a
+ * million samples in a narrow window need more. So the scrolling element may be shorter than the list. Short movements
+ * scroll pixel by pixel. Long ones, with the scroll bar, scroll to the same fraction of the list. When scrolling ends,
+ * the scroll bar is set to the position in the list.
  */
 
-/** Below what any browser takes. */
+/** Maximum height of the scrolling element, below the limit of every browser. */
 const MOST_PIXELS = 8_000_000;
 
 export class ScrollWindow {
@@ -18,22 +19,22 @@ export class ScrollWindow {
     readonly viewport: number,
   ) {}
 
-  /** Of the whole list. */
+  /** Height of the whole list, in pixels. */
   get listHeight(): number {
     return this.rows * this.rowHeight;
   }
 
-  /** Of the element that scrolls. */
+  /** Height of the scrolling element, in pixels. */
   get height(): number {
     return Math.min(this.listHeight, MOST_PIXELS);
   }
 
-  /** What to take off a row's place in the list to have its place in the element. */
+  /** Difference between a row's position in the list and in the element, in pixels. */
   get base(): number {
     return this.top - this.#last;
   }
 
-  /** The element was scrolled to so many pixels. */
+  /** Handles that the element was scrolled to `scrollTop` pixels. */
   scrolled(scrollTop: number): void {
     const [most, mostTop] = [this.height - this.viewport, this.listHeight - this.viewport];
     const by = scrollTop - this.#last;
@@ -45,11 +46,13 @@ export class ScrollWindow {
     else this.top = (scrollTop / most) * mostTop;
   }
 
-  /** Where the element is to be scrolled to so that the bar says where the list is; the same rows show then. */
+  /**
+   * Returns the scroll offset at which the scroll bar shows the position in the list. The visible rows stay the same.
+   */
   rest(): number {
     if (this.height === this.listHeight) return this.#last;
     const part = this.top / Math.max(1, this.listHeight - this.viewport);
-    // Both ends stay for the ends of the list.
+    // The two ends of the element are reserved for the two ends of the list.
     const inside = Math.max(
       1,
       Math.min(this.height - this.viewport - 2, Math.round(part * (this.height - this.viewport))),
@@ -58,19 +61,19 @@ export class ScrollWindow {
     return this.#last;
   }
 
-  /** Puts a place of the list at the top of the window; returns what to scroll the element to. */
+  /** Moves a position of the list to the top of the window. Returns the scroll offset for the element. */
   jump(top: number): number {
     this.top = Math.max(0, Math.min(top, this.listHeight - this.viewport));
     if (this.height === this.listHeight) this.#last = this.top;
     return this.rest();
   }
 
-  /** As many rows as are ever there: what was made for one that is gone serves for one that comes. */
+  /** Maximum number of rows in the page. The elements of a removed row are reused for a new one. */
   get pool(): number {
     return Math.ceil((2 * this.viewport) / this.rowHeight) + 2;
   }
 
-  /** Rows that show, and half a window of them on both sides. */
+  /** The visible rows, and half a window of rows on both sides. */
   shown(): { readonly first: number; readonly last: number } {
     const ahead = this.viewport / 2;
     return {

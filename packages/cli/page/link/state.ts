@@ -1,8 +1,11 @@
-/** What the page shows, as the part of its address behind #: every state has a link, and Back leads to the last one. */
+/**
+ * What the page shows, as the part of its address after #. Every state has a link, and the Back button returns to the
+ * previous state.
+ */
 import type { Query } from '../../src/view/protocol.js';
 
 export interface ModelState {
-  /** A preset's name, or a list of steps as JSON. */
+  /** Name of a preset, or a list of steps as JSON. */
   readonly transform: string;
   readonly seed: number;
   readonly epoch: number;
@@ -10,15 +13,15 @@ export interface ModelState {
 
 export interface PageState {
   readonly query: Query;
-  /** Histograms that are open besides the usual ones. */
+  /** Histograms that are open in addition to the default ones. */
   readonly extra: readonly string[];
-  /** Place in the list of the first sample that shows. */
+  /** Position in the list of the first visible sample. */
   readonly at: number;
-  /** Number of the sample that is shown large. */
+  /** Index of the sample that is shown large. */
   readonly sample: number | null;
   readonly view: 'grid' | 'model';
   readonly model: ModelState;
-  /** Pixels of a thumbnail. */
+  /** Size of a thumbnail, in pixels. */
   readonly size: number;
 }
 
@@ -68,7 +71,7 @@ export function stateOf(hash: string): PageState {
   };
 }
 
-/** The inverse of {@link stateOf}; what is as usual is left out. */
+/** The inverse of {@link stateOf}. Default values are omitted. */
 export function hashOf({ query, extra, at, sample, view, model, size }: PageState): string {
   const made = new URLSearchParams();
   if (query.where !== '') made.set('where', query.where);

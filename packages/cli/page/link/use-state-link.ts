@@ -1,14 +1,16 @@
-/** The page's state, kept in its address. */
+/** The state of the page, which is stored in its address. */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { hashOf, type PageState, stateOf } from './state.js';
 
 export type Change = (part: Partial<PageState>, how?: 'push' | 'replace') => void;
 
-/** `push` makes a state that Back leads away from; others replace each other. */
+/**
+ * With `push`, the Back button returns to the state before this one. Otherwise the new state replaces the previous one.
+ */
 export function useStateLink(): [PageState, Change] {
   const [state, setState] = useState(() => stateOf(location.hash));
   const latest = useRef(state);
-  /** The address that `latest` is of. */
+  /** The address that belongs to `latest`. */
   const known = useRef(location.hash);
   useEffect(() => {
     const follow = () => {
@@ -20,7 +22,7 @@ export function useStateLink(): [PageState, Change] {
     return () => removeEventListener('popstate', follow);
   }, []);
   const change = useCallback<Change>((part, how = 'replace') => {
-    // Somebody follows a link, which is heard of in a moment.
+    // The user followed a link. The event for that comes in a moment.
     if (location.hash !== known.current) return;
     latest.current = { ...latest.current, ...part };
     setState(latest.current);

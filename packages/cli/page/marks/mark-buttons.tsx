@@ -1,4 +1,4 @@
-/** What a person says of one sample. */
+/** Buttons that mark one sample. */
 import { useState } from 'preact/hooks';
 import type { Mark } from '../../src/view/protocol.js';
 import { shown } from '../text.js';

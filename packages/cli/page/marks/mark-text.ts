@@ -3,7 +3,7 @@ import { shown } from '../text.js';
 
 const NAMES: Record<Mark['kind'], string> = { wrong: 'wrong', exclude: 'left out', class: 'class' };
 
-/** What a mark says, in a word or two. */
+/** Returns a mark in one or two words. */
 export function markText(mark: Mark): string {
   return mark.kind === 'class' ? `class: ${shown(mark.name)}` : NAMES[mark.kind];
 }

@@ -1,4 +1,4 @@
-/** The marks that were made, and what they become. */
+/** The list of marks, and the form that saves them as an overlay. */
 import { useState } from 'preact/hooks';
 import type { DatasetInfo, MarkList } from '../../src/view/protocol.js';
 import { count, shown } from '../text.js';
@@ -7,12 +7,12 @@ import { markText } from './mark-text.js';
 interface MarksProps {
   readonly info: DatasetInfo;
   readonly list: MarkList;
-  readonly onOpen: (number: number) => void;
-  readonly onTakeAway: (number: number) => void;
+  readonly onOpen: (index: number) => void;
+  readonly onTakeAway: (index: number) => void;
   readonly onSave: (name: string) => Promise<void>;
 }
 
-/** Marks that are listed; the others are counted. */
+/** Number of marks that are listed. The others are only counted. */
 const LISTED = 50;
 
 export function Marks({ info, list: { marks, saved }, onOpen, onTakeAway, onSave }: MarksProps) {
@@ -35,15 +35,15 @@ export function Marks({ info, list: { marks, saved }, onOpen, onTakeAway, onSave
         </p>
       )}
       <ul>
-        {marks.slice(0, LISTED).map(({ number, key, mark }) => (
-          <li key={number}>
-            <button type="button" class="link" onClick={() => onOpen(number)}>
+        {marks.slice(0, LISTED).map(({ index, key, mark }) => (
+          <li key={index}>
+            <button type="button" class="link" onClick={() => onOpen(index)}>
               <bdi>{shown(key)}</bdi>
             </button>
             <span class="soft">
               <bdi>{markText(mark)}</bdi>
             </span>
-            <button type="button" aria-label={`take the mark off ${shown(key)}`} onClick={() => onTakeAway(number)}>
+            <button type="button" aria-label={`take the mark off ${shown(key)}`} onClick={() => onTakeAway(index)}>
               ×
             </button>
           </li>
@@ -76,7 +76,7 @@ export function Marks({ info, list: { marks, saved }, onOpen, onTakeAway, onSave
   );
 }
 
-/** `marks-2` behind `marks-1`. */
+/** Returns the name with the next number: `marks-2` after `marks-1`. */
 function nextName(name: string): string {
   const [, stem, number] = /^(.*?)-?(\d*)$/.exec(name)!;
   return `${stem}-${Number(number || '1') + 1}`;

@@ -1,4 +1,4 @@
-/** What the model sees: a transform beside 16 samples, with seed and epoch. */
+/** The view "What the model sees": 16 transformed samples for a transform, seed and epoch. */
 import { useCallback, useEffect, useState } from 'preact/hooks';
 import type { Query } from '../../src/view/protocol.js';
 import { api, pictures } from '../api.js';
@@ -10,7 +10,7 @@ import { useFetched } from '../use-fetched.js';
 
 interface ModelViewProps {
   readonly query: Query;
-  /** Place of the first of the samples. */
+  /** Position in the list of the first of these samples. */
   readonly at: number;
   readonly model: ModelState;
   readonly onModel: (model: ModelState) => void;
@@ -18,9 +18,9 @@ interface ModelViewProps {
 
 const SAMPLES = 16;
 const PAUSE_MS = 400;
-/** About as many pixels has the side of a picture's frame. */
+/** Approximate size of a picture's frame, in pixels. */
 const FRAME_PIXELS = 160;
-/** The presets as lists, to begin with. */
+/** The first text of the editor: a preset as a list of steps. */
 const EXAMPLE = `[
   { "name": "randomResizedCrop", "size": 224 },
   { "name": "randomHorizontalFlip" },
@@ -56,7 +56,7 @@ export function ModelView({ query, at, model, onModel }: ModelViewProps) {
         <p id="transform-fault" class="fault-text" role="status">
           {fault !== null && shown(fault)}
         </p>
-        <div class="model-numbers">
+        <div class="model-inputs">
           <Whole name="Seed" given={seed} onChange={(given) => onModel({ ...model, seed: given })} />
           <Whole name="Epoch" given={epoch} onChange={(given) => onModel({ ...model, epoch: given })} />
           <button type="button" onClick={() => setText(EXAMPLE)}>
@@ -74,15 +74,15 @@ export function ModelView({ query, at, model, onModel }: ModelViewProps) {
         </p>
       </div>
       <ul class="model-samples" aria-label="Transformed samples">
-        {got?.rows.map(({ number, key, cls }, i) => (
-          <li key={number}>
+        {got?.rows.map(({ index, key, cls }, i) => (
+          <li key={index}>
             <span class="frame">
               <ModelPicture
-                url={pictures.model(number, model)}
+                url={pictures.model(index, model)}
                 alt={`${shown(key)}, transformed`}
                 onFault={i === 0 ? setFault : null}
               />
-              <ModelLayers number={number} model={model} hasObjects={hasObjects} hasMask={hasMask} />
+              <ModelLayers index={index} model={model} hasObjects={hasObjects} hasMask={hasMask} />
             </span>
             <span class="name">
               <bdi>{shown(key)}</bdi>
@@ -103,23 +103,26 @@ interface ModelPictureProps {
   readonly onFault: ((fault: string | null) => void) | null;
 }
 
-/** A wrong transform is wrong for all: the first picture says so below the list of steps. */
+/** A wrong transform is wrong for all pictures. The first picture shows the error below the list of steps. */
 function ModelPicture({ url, alt, onFault }: ModelPictureProps) {
   const tell = useCallback((fault: string | null) => onFault?.(fault), [onFault]);
   return <Picture url={url} alt={alt} onFault={tell} />;
 }
 
 interface ModelLayersProps {
-  readonly number: number;
+  readonly index: number;
   readonly model: ModelState;
   readonly hasObjects: boolean;
   readonly hasMask: boolean;
 }
 
-/** What lies on the sample, and its first mask, moved as its pixels were. What is wrong with the transform the picture says. */
-function ModelLayers({ number, model, hasObjects, hasMask }: ModelLayersProps) {
-  const name = JSON.stringify([number, model]);
-  const { got } = useFetched(name, async (signal) => ({ name, ...(await api.modelObjects(number, model, signal)) }));
+/**
+ * The objects of the sample and its first mask, transformed as its pixels were. Errors of the transform are shown by
+ * the picture instead.
+ */
+function ModelLayers({ index, model, hasObjects, hasMask }: ModelLayersProps) {
+  const name = JSON.stringify([index, model]);
+  const { got } = useFetched(name, async (signal) => ({ name, ...(await api.modelObjects(index, model, signal)) }));
   if (got === null || got.name !== name) return null;
   const { objects, masks, width, height } = got;
   const [field] = masks;
@@ -127,7 +130,7 @@ function ModelLayers({ number, model, hasObjects, hasMask }: ModelLayersProps) {
     <>
       {hasMask && field !== undefined && (
         <div class="mask">
-          <Picture url={pictures.modelMask(number, field, model)} alt={`Mask ${shown(field)}, transformed`} />
+          <Picture url={pictures.modelMask(index, field, model)} alt={`Mask ${shown(field)}, transformed`} />
         </div>
       )}
       {hasObjects && objects.length > 0 && (

@@ -1,13 +1,13 @@
-/** What lies on an image, drawn over it. */
+/** Boxes, polygons and points, drawn over an image. */
 import type { DrawnObject } from '../../src/view/protocol.js';
 import { shown } from '../text.js';
 
 interface ObjectsProps {
-  /** In pixels of the image. */
+  /** Coordinates are pixels of the image. */
   readonly objects: readonly DrawnObject[];
   readonly width: number;
   readonly height: number;
-  /** Screen pixels to one of the image, at most. */
+  /** Maximum number of screen pixels per pixel of the image. */
   readonly factor: number;
 }
 
@@ -38,7 +38,7 @@ export function Objects({ objects, width, height, factor }: ObjectsProps) {
   );
 }
 
-/** Equal names have equal colours. */
+/** Equal names get equal colours. */
 function hueOf(name: string): number {
   let sum = 0;
   for (const character of name) sum = (sum * 31 + character.codePointAt(0)!) % 9973;

@@ -1,9 +1,12 @@
-/** Pictures on their way: a few at a time in the order in which they were asked for, and none that has scrolled away. */
+/**
+ * Queue of pictures to fetch: a few at a time, in the order of the requests. Pictures that are no longer visible are
+ * removed.
+ */
 import { fetchPicture } from '../api.js';
 
-/** A browser has six connections to a server; one stays free for rows. */
+/** Browsers open six connections to a server. One is reserved for rows. */
 const IN_FLIGHT = 5;
-/** Nobody has scrolled fast for so long: what shows now is looked at. */
+/** After this many milliseconds without fast scrolling, visible pictures are fetched. */
 export const PAUSE_MS = 80;
 
 interface Waiting {
@@ -13,14 +16,14 @@ interface Waiting {
   failed(error: Error): void;
 }
 
-/** Those that a person looks at, before those of the grid. */
+/** Pictures that the user has opened. They have priority over pictures of the grid. */
 const urgent = new Set<Waiting>();
 const waiting = new Set<Waiting>();
 let inFlight = 0;
-/** Set while somebody scrolls fast. */
+/** Timer that is set while the user scrolls fast. */
 let paused: number | null = null;
 
-/** Calls back once, unless the function that it returns is called before. */
+/** Calls back once. The returned function withdraws the request. */
 export function wantPicture(
   url: string,
   done: (blob: Blob) => void,
@@ -37,7 +40,10 @@ export function wantPicture(
   };
 }
 
-/** Somebody scrolls so fast that what shows now is gone at once: nothing of it is asked for until that ends. */
+/**
+ * Call this while the user scrolls fast. Nothing is fetched until that ends, because visible pictures disappear at
+ * once.
+ */
 export function hurry(): void {
   clearTimeout(paused ?? undefined);
   paused = setTimeout(() => {
@@ -50,7 +56,10 @@ export function isHurried(): boolean {
   return paused !== null;
 }
 
-/** Resolves when no picture is on its way, or after so many milliseconds: for what can wait until a person sees something. */
+/**
+ * Resolves when no picture is being fetched, at the latest after `mostMs` milliseconds. For work that can wait until
+ * the user sees pictures.
+ */
 export async function whenPicturesStand(mostMs: number): Promise<void> {
   const end = performance.now() + mostMs;
   do await new Promise((resolve) => setTimeout(resolve, 50));

@@ -1,4 +1,4 @@
-/** A picture that is fetched while it shows, or the sentence that says why it cannot be. */
+/** A picture that is fetched while it is visible, or the sentence that says why it cannot be shown. */
 import { useEffect, useState } from 'preact/hooks';
 import { shown } from '../text.js';
 import { wantPicture } from './picture-queue.js';
@@ -6,7 +6,7 @@ import { wantPicture } from './picture-queue.js';
 interface PictureProps {
   readonly url: string;
   readonly alt: string;
-  /** Before all others that wait. */
+  /** True if the picture has priority over all that wait. */
   readonly isFirst?: boolean;
   readonly onFault?: (message: string | null) => void;
 }
@@ -34,7 +34,7 @@ export function Picture({ url, alt, isFirst = false, onFault }: PictureProps) {
       stop();
       if (src === null) return;
       URL.revokeObjectURL(src);
-      // The same picture may be wanted again, by another address then.
+      // The same picture may be requested again, with another address.
       setGot(null);
     };
   }, [url, isFirst, onFault]);

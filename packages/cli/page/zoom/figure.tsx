@@ -1,4 +1,4 @@
-/** An image at any scale, down to its pixels, with what lies on it. */
+/** An image at any scale, down to single pixels, with its objects and masks. */
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { SampleDetail } from '../../src/view/protocol.js';
 import { pictures } from '../api.js';
@@ -10,7 +10,7 @@ interface FigureProps {
   readonly detail: SampleDetail;
   readonly masks: ReadonlySet<string>;
   readonly hasObjects: boolean;
-  /** Screen pixels to one of the image; null fits it into the window. */
+  /** Number of screen pixels per pixel of the image. Null fits the image into the window. */
   readonly scale: number | null;
 }
 
@@ -19,7 +19,7 @@ export function Figure({ detail, masks, hasObjects, scale }: FigureProps) {
   const [room, setRoom] = useState({ width: 1, height: 1 });
   useLayoutEffect(() => {
     const element = pane.current!;
-    // Its own scroll bars must not change what fits.
+    // The scroll bars of the element itself must not change the size that fits.
     const look = () => setRoom({ width: element.offsetWidth - 2, height: element.offsetHeight - 2 });
     const observer = new ResizeObserver(look);
     observer.observe(element);
@@ -37,10 +37,10 @@ export function Figure({ detail, masks, hasObjects, scale }: FigureProps) {
         class={`layers${isStored ? ' stored' : ''}${factor >= 2 ? ' pixels' : ''}`}
         style={{ width: `${width * factor}px`, height: `${height * factor}px` }}
       >
-        <Picture isFirst url={pictures.full(detail.number)} alt={`Image of ${shown(detail.key)}`} />
+        <Picture isFirst url={pictures.full(detail.index)} alt={`Image of ${shown(detail.key)}`} />
         {[...masks].map((field) => (
           <div class="mask" key={field}>
-            <Picture isFirst url={pictures.mask(detail.number, field)} alt={`Mask ${shown(field)}`} />
+            <Picture isFirst url={pictures.mask(detail.index, field)} alt={`Mask ${shown(field)}`} />
           </div>
         ))}
         {hasObjects && detail.objects.length > 0 && (

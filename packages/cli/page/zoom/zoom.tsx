@@ -1,4 +1,4 @@
-/** One sample, large: its pixels, what lies on it, and all that is known of it. */
+/** One sample in large: its pixels, its objects and masks, and all its data. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Mark, SampleDetail } from '../../src/view/protocol.js';
 import { api } from '../api.js';
@@ -8,10 +8,10 @@ import { useFetched } from '../use-fetched.js';
 import { Figure } from './figure.js';
 
 interface ZoomProps {
-  readonly number: number;
+  readonly index: number;
   readonly classes: readonly string[];
   readonly mark: Mark | null;
-  /** Null where there is none. */
+  /** Null if there is no next sample. */
   readonly onNext: (() => void) | null;
   readonly onBefore: (() => void) | null;
   readonly onMark: (mark: Mark | null) => void;
@@ -20,11 +20,11 @@ interface ZoomProps {
 
 const SCALES = [null, 1, 2, 4, 8, 16] as const;
 
-export function Zoom({ number, classes, mark, onNext, onBefore, onMark, onClose }: ZoomProps) {
+export function Zoom({ index, classes, mark, onNext, onBefore, onMark, onClose }: ZoomProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [scale, setScale] = useState<number | null>(null);
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
-  const { got, fault } = useFetched(String(number), (signal) => api.sample(number, signal));
+  const { got, fault } = useFetched(String(index), (signal) => api.sample(index, signal));
   useEffect(() => dialog.current!.showModal(), []);
   const toggle = (name: string) =>
     setHidden((now) => new Set(now.has(name) ? [...now].filter((one) => one !== name) : [...now, name]));
@@ -45,7 +45,7 @@ export function Zoom({ number, classes, mark, onNext, onBefore, onMark, onClose 
     event.preventDefault();
     ways[event.key]?.();
   };
-  const detail = got?.number === number ? got : null;
+  const detail = got?.index === index ? got : null;
   const masks = new Set(detail?.masks.filter((name, i) => hidden.has(name) === i > 0));
   return (
     <dialog ref={dialog} class="zoom" aria-label="Sample" onClose={onClose} onKeyDown={onKeyDown}>
@@ -87,7 +87,7 @@ export function Zoom({ number, classes, mark, onNext, onBefore, onMark, onClose 
         <Figure detail={detail} masks={masks} hasObjects={!hidden.has('')} scale={scale} />
       )}
       <section class="facts" tabIndex={0} aria-label="What is known of it">
-        <MarkButtons key={number} mark={mark} classes={classes} onMark={onMark} />
+        <MarkButtons key={index} mark={mark} classes={classes} onMark={onMark} />
         {detail !== null && <Facts detail={detail} />}
       </section>
     </dialog>
@@ -109,7 +109,7 @@ function Facts({ detail }: { readonly detail: SampleDetail }) {
       <dl>
         <Fact name="class" text={detail.cls === null ? 'none' : shown(detail.cls)} />
         <Fact name="size" text={`${count(detail.width)} × ${count(detail.height)} pixels${turned}`} />
-        <Fact name="number" text={count(detail.number)} />
+        <Fact name="index" text={count(detail.index)} />
         <Fact
           name="place"
           text={`${shown(detail.shard)}, byte ${count(detail.offset)}, ${bytes(detail.bytes)} with headers`}
@@ -146,7 +146,7 @@ function Facts({ detail }: { readonly detail: SampleDetail }) {
   );
 }
 
-/** Text of a field: its lines stay lines, and nothing else steers. */
+/** Escapes the text of a field. Line breaks are kept. */
 function linesOf(text: string): string {
   return text.split('\n').map(shown).join('\n');
 }

@@ -6,31 +6,31 @@ import { drawn, objectsOf } from './objects.js';
 import { imageOf, masksOf } from './pictures.js';
 import type { DrawnObject, FieldDetail, Mark, SampleDetail } from './protocol.js';
 
-/** Characters of a text, and columns, that are shown. */
+/** Maximum number of characters of a text, and of columns, that are shown. */
 const TEXT_CHARACTERS = 4000;
 const MOST_COLUMNS = 200;
 
-/** Throws SampleNotFoundError for a number that there is not, ShardLengthError, SampleChecksumError, FileError. */
+/** Throws SampleNotFoundError if there is no such sample, ShardLengthError, SampleChecksumError or FileError. */
 export async function detailOf(
   dataset: Dataset,
-  number: number,
+  index: number,
   {
     annotations,
     mark,
     className,
   }: { annotations: AnnotationOptions | undefined; mark: Mark | null; className: string | null },
 ): Promise<SampleDetail> {
-  const sample = await dataset.get(number, { checksum: false });
-  const shard = dataset.files.firstSample.findLastIndex((first) => first <= number && first < dataset.size);
-  const row = number - dataset.files.firstSample[shard]!;
-  const index = await dataset.files.index(shard);
+  const sample = await dataset.get(index, { checksum: false });
+  const shard = dataset.files.firstSample.findLastIndex((first) => first <= index && first < dataset.size);
+  const row = index - dataset.files.firstSample[shard]!;
+  const shardIndex = await dataset.files.index(shard);
   const faults: string[] = [];
-  const { orientation, ...size } = shapeOf(index, row, sample);
+  const { orientation, ...size } = shapeOf(shardIndex, row, sample);
   const inspected = await inspectedOf(dataset, shard, row).catch((error: Error) =>
     note(faults, 'its inspection', error, []),
   );
   const fields = Object.entries(sample.fields).map(([name, bytes]) =>
-    fieldDetail(name, bytes, index.fields.get(name)!, row),
+    fieldDetail(name, bytes, shardIndex.fields.get(name)!, row),
   );
   for (const { name, isRight } of fields) {
     if (isRight === false)
@@ -38,13 +38,13 @@ export async function detailOf(
   }
   const exif = await exifOf(sample).catch((error: Error) => note(faults, 'EXIF', error, []));
   return {
-    number,
+    index,
     key: sample.key,
     cls: className,
     source: sample.source,
     shard: sample.shard,
-    offset: index.offset[row]!,
-    bytes: index.bytes[row]!,
+    offset: shardIndex.offset[row]!,
+    bytes: shardIndex.bytes[row]!,
     ...size,
     orientation,
     fields,
@@ -57,7 +57,7 @@ export async function detailOf(
   };
 }
 
-/** As the index has it, or where nobody has looked yet, as the image's own header says. */
+/** Size as the index has it. If the image was never measured, the size in the header of the image. */
 function shapeOf({ width, height, orientation }: LoadedIndex, row: number, { fields }: Sample) {
   const known = { width: width[row]!, height: height[row]!, orientation: orientation[row]! };
   const [name] = imageFields(Object.keys(fields));
@@ -83,7 +83,7 @@ function fieldDetail(name: string, bytes: Uint8Array, column: FieldColumns, row:
   };
 }
 
-/** The beginning of bytes that are text; null for others. */
+/** Returns the beginning of bytes that are text, and null for other bytes. */
 function textOf(bytes: Uint8Array): string | null {
   const head = bytes.subarray(0, 4 * TEXT_CHARACTERS);
   try {
@@ -102,7 +102,7 @@ async function exifOf(sample: Sample): Promise<SampleDetail['exif']> {
   return imageKindOf(bytes) === undefined ? [] : exifLines(bytes);
 }
 
-/** What `shardtool inspect` has measured of a sample. */
+/** Returns the values that `shardtool inspect` measured of a sample. */
 async function inspectedOf(dataset: Dataset, shard: number, row: number): Promise<(readonly [string, unknown])[]> {
   const found = (await dataset.shards[shard]!.loadInspection?.()) ?? null;
   return Array.from(found?.columns ?? [], ([name, { values }]) => [name, values[row] ?? null] as const);

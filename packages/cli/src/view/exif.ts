@@ -5,11 +5,11 @@ import sharp from 'sharp';
 
 export type ExifLine = readonly [tag: string, value: string];
 
-/** Tags, and characters of a value, beyond which nothing is shown. */
+/** Maximum number of tags, and of characters per value. */
 const MOST_TAGS = 200;
 const MOST_CHARACTERS = 500;
 
-/** What the image says of itself; no lines where it has no EXIF block. Throws where the block cannot be read. */
+/** Returns the EXIF tags of the image, or no lines if there is no EXIF block. Throws if the block cannot be read. */
 export async function exifLines(image: Uint8Array): Promise<ExifLine[]> {
   const { exif } = await sharp(image, { limitInputPixels: MAX_PIXELS, failOn: 'none' }).metadata();
   if (exif === undefined) return [];
@@ -17,7 +17,7 @@ export async function exifLines(image: Uint8Array): Promise<ExifLine[]> {
   for (const [group, tags] of Object.entries(readExif(exif))) {
     if (typeof tags !== 'object') continue;
     for (const [tag, value] of Object.entries(tags)) {
-      // Tells where the next group lies.
+      // These tags contain offsets of further groups of tags.
       if (/Tag$/.test(tag)) continue;
       lines.push([`${group}.${tag}`, shown(value)]);
       if (lines.length === MOST_TAGS) return lines;

@@ -1,17 +1,20 @@
 /**
- * Who may ask. Every page that a person has open can send requests to 127.0.0.1, and a name of anybody's can be made to lead
- * there. So an answer takes the secret of the address, a Host that is this server, and, where a browser says which page asks,
- * that it is ours.
+ * Decides which requests are admitted. Any page that is open in a browser can send requests to 127.0.0.1, and any
+ * domain name can be pointed there. So a request needs the secret of the address, and a Host that is this server. If
+ * the browser sends an Origin, it must be this server as well.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
-/** 144 bits, as characters of an address. */
+/** Returns a secret of 144 bits, as characters that are allowed in an address. */
 export function newSecret(): string {
   return randomBytes(18).toString('base64url');
 }
 
-/** What every answer says: nothing from elsewhere, no script in the page itself, no guess what bytes are, no address to others. */
+/**
+ * Headers of every answer: nothing is loaded from elsewhere, no inline scripts, no guessing of types, no address is
+ * sent to other sites.
+ */
 export const SAFE_HEADERS = {
   'Content-Security-Policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
@@ -23,7 +26,7 @@ export const SAFE_HEADERS = {
   'Cache-Control': 'no-store',
 } as const;
 
-/** What of a path stands behind the secret, without the slash at its begin; null where the request is refused. */
+/** Returns the part of the path after the secret, without its leading slash, or null if the request is rejected. */
 export function admitted(request: IncomingMessage, { secret, port }: { secret: string; port: number }): string | null {
   const { host, origin, 'sec-fetch-site': site } = request.headers;
   const hosts = [`127.0.0.1:${port}`, `localhost:${port}`];

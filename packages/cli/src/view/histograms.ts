@@ -4,14 +4,14 @@ import type { CategoryHistogram, Histogram, NumberHistogram } from './protocol.j
 import { columnOf } from './query.js';
 import type { SampleTable } from './sample-table.js';
 
-/** About so many bins; they end at round numbers. */
+/** Approximate number of bins. Their edges are round numbers. */
 const BINS = 24;
-/** Where the largest value is so many times the smallest, bins grow by a factor. */
+/** If the largest value is at least this many times the smallest, the width of bins grows by a factor. */
 const LONG_TAIL = 50;
-/** Values of a category that are listed. */
+/** Maximum number of values of a category that are listed. */
 const LISTED = 2000;
 
-/** Histograms of the columns of a table. What is so for all samples is counted once. */
+/** Histograms of the columns of a table. Counts over all samples are computed once. */
 export class Histograms {
   readonly #table: SampleTable;
   readonly #whole = new Map<string, Histogram>();
@@ -20,17 +20,20 @@ export class Histograms {
     this.#table = table;
   }
 
-  /** `rows`: those that are selected but for the column's own filter. Throws {@link OptionError} for a column of texts. */
+  /**
+   * `rows` are the rows that the query selects without the column's own filter. Throws {@link OptionError} for a column
+   * of texts.
+   */
   of(name: string, rows: Uint32Array): Histogram {
     const whole = this.whole(name);
-    // Filters take rows away: as many as there are, are all.
+    // Filters only remove rows, so an equal number means all rows.
     if (rows.length === this.#table.rows) return whole;
     const column = columnOf(this.#table, name);
     if (whole.kind === 'number') return selectedNumbers(whole, column as NumberColumn, rows);
     return selectedNames(whole, column as CategoryColumn, rows);
   }
 
-  /** That of all samples. */
+  /** Returns the histogram of all samples. */
   whole(name: string): Histogram {
     let whole = this.#whole.get(name);
     if (whole === undefined) {
@@ -76,17 +79,20 @@ function selectedNumbers(
   };
 }
 
-/** The bin of a value; the place behind all edges is that of what is no number. */
+/** Returns the bin of a value. The position after the last edge is for values that are not a number. */
 function placeOf(edges: readonly number[], value: number): number {
   return Number.isFinite(value) ? binOf(edges, value) : edges.length;
 }
 
-/** The last edge that is not above the value. */
+/** Returns the position of the last edge that is not above the value. */
 function binOf(edges: readonly number[], value: number): number {
   return lastAtMost(edges, value, edges.length - 1);
 }
 
-/** Rising; the last is above every value. One bin where all values are one. None without values. */
+/**
+ * Returns rising edges, of which the last is above every value. There is one bin if all values are equal, and none
+ * without values.
+ */
 export function edgesOf(values: Float64Array): number[] {
   let [least, most, isWhole] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, true];
   for (const value of values) {
@@ -98,7 +104,7 @@ export function edgesOf(values: Float64Array): number[] {
   if (least > most) return [];
   if (least > 0 && most / least >= LONG_TAIL) return growing(least, most, isWhole);
   const step = Math.max(isWhole ? 1 : 0, roundStep((most - least) / BINS));
-  // All values are one, or so near to each other that no step lies between them.
+  // All values are equal, or so close that no step fits between them.
   if (step === 0 || least + step === least) return [least, nextAbove(most)];
   const first = Math.floor(least / step);
   const bins = Math.floor(most / step) - first + 1;
@@ -107,7 +113,7 @@ export function edgesOf(values: Float64Array): number[] {
   return edges;
 }
 
-/** Edges of 1, 2 and 5 times powers of ten where those are enough, else of powers of ten. */
+/** Returns edges that are 1, 2 and 5 times powers of ten, or only powers of ten if those would be too many. */
 function growing(least: number, most: number, isWhole: boolean): number[] {
   const factors = Math.log10(most / least) * 3 > BINS ? [1] : [1, 2, 5];
   const edges: number[] = [];
@@ -121,14 +127,14 @@ function growing(least: number, most: number, isWhole: boolean): number[] {
   }
 }
 
-/** 1, 2 or 5 times a power of ten, not below `step`. */
+/** Returns 1, 2 or 5 times a power of ten, the smallest that is not below `step`. */
 function roundStep(step: number): number {
   if (step === 0) return 0;
   const power = 10 ** Math.floor(Math.log10(step));
   return power * ([1, 2, 5].find((factor) => factor * power >= step) ?? 10);
 }
 
-/** Without what adding decimal fractions leaves behind. */
+/** Removes the rounding error of adding decimal fractions. */
 function rounded(value: number): number {
   return Number(value.toPrecision(12));
 }
@@ -158,7 +164,10 @@ function selectedNames(whole: CategoryHistogram, column: CategoryColumn, rows: U
   };
 }
 
-/** By code; behind the last, those without a name. `rows`: null for all. */
+/**
+ * Returns counts by code. The count after the last is for samples without a name. With `rows` null, all rows are
+ * counted.
+ */
 function countNames({ codes, names }: CategoryColumn, rows: Uint32Array | null): Float64Array {
   const counts = new Float64Array(names.length + 1);
   const count = (code: number) => counts[code < 0 || code >= names.length ? names.length : code]!++;

@@ -1,13 +1,16 @@
-/** Columns of any type in typed arrays, filled shard by shard: what a sample takes is bounded whatever stands in it. */
+/**
+ * Columns of any type as typed arrays, which are filled shard by shard. Memory per sample is bounded, whatever the
+ * values are.
+ */
 import type { ColumnValue } from '@shardtool/format';
 
-/** NaN where a sample has no value. */
+/** NaN if a sample has no value. */
 export interface NumberColumn {
   readonly kind: 'number';
   readonly values: Float64Array;
 }
 
-/** -1 where a sample has no value. */
+/** -1 if a sample has no value. */
 export interface CategoryColumn {
   readonly kind: 'category';
   readonly codes: Int32Array;
@@ -23,10 +26,10 @@ export type TableColumn = NumberColumn | CategoryColumn | TextColumn;
 
 /** A column with more different values has no histogram. */
 const MOST_NAMES = 4096;
-/** Of a text so many bytes are kept. */
+/** Maximum number of bytes of a text that are kept. */
 const TEXT_BYTES = 256;
 
-/** One text a row in one buffer, as UTF-8 cut to {@link TEXT_BYTES}. */
+/** One text per row in one buffer, as UTF-8, cut to {@link TEXT_BYTES}. */
 export class Texts {
   readonly #ends: Float64Array;
   #bytes: Buffer;
@@ -42,7 +45,7 @@ export class Texts {
     if (this.#bytes.length - at < TEXT_BYTES) {
       this.#bytes = Buffer.concat([this.#bytes.subarray(0, at)], 2 * this.#bytes.length + TEXT_BYTES);
     }
-    // Writes whole characters alone.
+    // `write` writes only whole characters.
     this.#ends[++this.#rows] = at + this.#bytes.write(text, at, TEXT_BYTES, 'utf8');
   }
 
@@ -50,18 +53,18 @@ export class Texts {
     return this.#bytes.toString('utf8', this.#ends[row]!, this.#ends[row + 1]!);
   }
 
-  /** By code points. */
+  /** Compares two rows by code points. */
   compare(a: number, b: number): number {
     const [from, to, otherFrom, otherTo] = [this.#ends[a]!, this.#ends[a + 1]!, this.#ends[b]!, this.#ends[b + 1]!];
     return this.#bytes.compare(this.#bytes, otherFrom, otherTo, from, to);
   }
 }
 
-/** Takes the values of one column, row after row, and finds out what kind of column it is. */
+/** Collects the values of one column, row by row, and determines the kind of the column. */
 export class ColumnBuilder {
   readonly #rows: number;
   #column: TableColumn | null = null;
-  /** Numbers of names while it is a category. */
+  /** Codes by name, while the column is a category. */
   readonly #codes = new Map<string, number>();
   #next = 0;
 
@@ -69,13 +72,13 @@ export class ColumnBuilder {
     this.#rows = rows;
   }
 
-  /** The column; null where no row has a value. Rows behind the last have none. */
+  /** Returns the column, or null if no row has a value. Rows after the last one have no value. */
   finish(): TableColumn | null {
     this.skipTo(this.#rows);
     return this.#column;
   }
 
-  /** Rows up to this one have no value. */
+  /** Leaves all rows before `row` without a value. */
   skipTo(row: number): void {
     while (this.#next < row) this.push(null);
   }
@@ -88,13 +91,13 @@ export class ColumnBuilder {
       return;
     }
     column ??= typeof value === 'number' ? numbers(this.#rows) : categories(this.#rows);
-    // Where shards disagree about the type, all of it is text.
+    // If shards disagree about the type, the whole column becomes text.
     if (column.kind === 'number' && typeof value !== 'number') column = this.#named(column, row);
     this.#column = column.kind === 'number' ? column : this.#withText(column, row, String(value));
     if (column.kind === 'number') column.values[row] = value as number;
   }
 
-  /** The column with one text more, which may be one too many for a category. */
+  /** Returns the column with one more text. It may exceed the number of names of a category. */
   #withText(column: CategoryColumn | TextColumn, row: number, text: string): CategoryColumn | TextColumn {
     if (column.kind === 'category' && this.#putName(column, row, text)) return column;
     const texts = column.kind === 'text' ? column : textsOf(column, this.#rows, row);
@@ -111,7 +114,7 @@ export class ColumnBuilder {
     return column;
   }
 
-  /** Whether there was room for another name. */
+  /** Returns false if the category has no room for another name. */
   #putName({ codes, names }: CategoryColumn, row: number, text: string): boolean {
     let code = this.#codes.get(text);
     if (code === undefined) {
@@ -132,7 +135,7 @@ function categories(rows: number): CategoryColumn {
   return { kind: 'category', codes: new Int32Array(rows).fill(-1), names: [] };
 }
 
-/** The first rows of a category column as texts. */
+/** Returns the first rows of a category column as texts. */
 function textsOf({ codes, names }: CategoryColumn, rows: number, first: number): TextColumn {
   const texts = new Texts(rows);
   for (let row = 0; row < first; row++) texts.push(names[codes[row]!] ?? '');

@@ -3,7 +3,7 @@ import { addOverlay } from '@shardtool/reader';
 import { OverlayFolder, type SeenPlace } from './overlay-folder.js';
 import type { Mark, MarkList, SavedMarks } from './protocol.js';
 
-/** The column that says of a sample that something is wrong with it. */
+/** The column of samples that were marked as wrong. */
 const COLUMN = 'marked';
 
 export class Marks {
@@ -11,39 +11,40 @@ export class Marks {
   #folder: Promise<OverlayFolder> | undefined;
   readonly #marks = new Map<number, { readonly key: string; readonly mark: Mark }>();
   #saved: SavedMarks | null = null;
-  /** Overlays lie on each other: one save after the other. */
+  /** Overlays build on each other, so saves run one after the other. */
   #saving: Promise<unknown> = Promise.resolve();
-  /** The overlay that was saved last, on which the next one lies. */
+  /** The overlay that was saved last. The next one builds on it. */
   #parent: string | null = null;
 
-  /** They become overlays of this place, on the one that it is seen through. */
+  /** Marks become overlays of this dataset, on top of the overlay that it was opened with. */
   constructor(place: SeenPlace) {
     this.#place = place;
   }
 
-  /** Samples with marks that are in no overlay yet. */
+  /** Number of samples with marks that have not been saved. */
   get count(): number {
     return this.#marks.size;
   }
 
-  of(number: number): Mark | null {
-    return this.#marks.get(number)?.mark ?? null;
+  of(index: number): Mark | null {
+    return this.#marks.get(index)?.mark ?? null;
   }
 
-  /** Null takes the mark away. */
-  set(number: number, key: string, mark: Mark | null): void {
-    if (mark === null) this.#marks.delete(number);
-    else this.#marks.set(number, { key, mark });
+  /** With null, removes the mark. */
+  set(index: number, key: string, mark: Mark | null): void {
+    if (mark === null) this.#marks.delete(index);
+    else this.#marks.set(index, { key, mark });
   }
 
   list(): MarkList {
-    const marks = Array.from(this.#marks, ([number, { key, mark }]) => ({ number, key, mark }));
-    return { marks: marks.sort((a, b) => a.number - b.number), saved: this.#saved };
+    const marks = Array.from(this.#marks, ([index, { key, mark }]) => ({ index, key, mark }));
+    return { marks: marks.sort((a, b) => a.index - b.index), saved: this.#saved };
   }
 
   /**
-   * Makes an overlay of all marks, which are then gone from the list. The next one lies on it. Throws OptionError without
-   * marks, OverlayError where the name is taken, FileError where it cannot be written; the marks stay then.
+   * Writes an overlay of all marks and removes them from the list. The next overlay builds on it. Throws OptionError if
+   * there are no marks, OverlayError if the name is taken, or FileError if the overlay cannot be written. After an
+   * error the marks are kept.
    */
   save(name: string): Promise<SavedMarks> {
     const saving = this.#saving.then(() => this.#save(name));
@@ -56,7 +57,7 @@ export class Marks {
     const taken = [...this.#marks];
     const keysOf = (kind: Mark['kind']) => taken.flatMap(([, { key, mark }]) => (mark.kind === kind ? [key] : []));
     const labelled = taken.flatMap(([, { key, mark }]) => (mark.kind === 'exclude' ? [] : [{ key, mark }]));
-    // Samples that share a key share what is said of it: the mark that was made last counts.
+    // An overlay works by key. If several samples share a key, the mark that was made last counts.
     const byKey = new Map(labelled.map((one) => [one.key, one.mark]));
     const marks = [...byKey.values()];
     const hasWrong = marks.some(({ kind }) => kind === 'wrong');
@@ -76,14 +77,14 @@ export class Marks {
         },
       }),
     });
-    // A mark that was made while the overlay was written stays.
-    for (const [number, entry] of taken) if (this.#marks.get(number) === entry) this.#marks.delete(number);
+    // Keep marks that were changed while the overlay was written.
+    for (const [index, entry] of taken) if (this.#marks.get(index) === entry) this.#marks.delete(index);
     this.#parent = folder.isBeside ? name : file;
     this.#saved = { overlay: this.#parent, file, excluded, relabelled, wrong: set };
     return this.#saved;
   }
 
-  /** `marks-1`, or the first such name that no overlay has. */
+  /** Returns `marks-1`, or the first such name that is free. */
   async freeName(): Promise<string> {
     return (await this.#openFolder()).freeName();
   }

@@ -20,20 +20,20 @@ export interface ModelRequest {
   readonly epoch: number;
 }
 
-/** What lies on a sample as it is stored. */
+/** Annotations and masks of a sample as it is stored. */
 interface Given {
-  /** Null also where they are not what they should be: the large view says so. */
+  /** Also null if the annotations are invalid. The large view reports that. */
   readonly objects: GivenAnnotations | null;
   /** Names of fields. */
   readonly masks: readonly string[];
 }
 
-/** One transform at a time: the page asks for 16 samples of one, then of the next. */
+/** Keeps one transform at a time: the page asks for 16 samples of one transform, then of the next. */
 export class ModelView {
   readonly #dataset: Dataset;
   readonly #annotations: AnnotationOptions | undefined;
   #opened: { readonly name: string; readonly decoder: Promise<SampleDecoder> } | null = null;
-  /** A decoder takes one call after the other. */
+  /** A decoder can only run one call at a time. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(dataset: Dataset, annotations: AnnotationOptions | undefined) {
@@ -41,32 +41,35 @@ export class ModelView {
     this.#annotations = annotations;
   }
 
-  /** Rejects with OptionError for a transform that is not right, with BadSampleError where a sample cannot be decoded. */
-  async picture(number: number, request: ModelRequest, signal: AbortSignal): Promise<Picture> {
-    const given = await this.#givenOf(number);
-    const { image } = await this.#inTurn(number, request, given, signal);
+  /** Rejects with OptionError if the transform is invalid, and with BadSampleError if a sample cannot be decoded. */
+  async picture(index: number, request: ModelRequest, signal: AbortSignal): Promise<Picture> {
+    const given = await this.#givenOf(index);
+    const { image } = await this.#inTurn(index, request, given, signal);
     return pictureOf(image!, request.transform);
   }
 
-  /** What lies on that picture. Rejects as {@link picture} does. */
-  async objects(number: number, request: ModelRequest, signal: AbortSignal): Promise<ModelObjects> {
-    const given = await this.#givenOf(number);
+  /** Returns the objects on the transformed picture. Rejects as {@link picture} does. */
+  async objects(index: number, request: ModelRequest, signal: AbortSignal): Promise<ModelObjects> {
+    const given = await this.#givenOf(index);
     const { masks } = given;
     if (given.objects === null && masks.length === 0) return { width: 0, height: 0, objects: [], masks };
-    const { image, objects } = await this.#inTurn(number, request, given, signal);
+    const { image, objects } = await this.#inTurn(index, request, given, signal);
     const { width, height } = image!;
     if (objects === null) return { width, height, objects: [], masks };
-    // Of an object that was cropped away a loader has an empty box.
+    // The loader gives an object that was cropped away an empty box.
     const isThere = ({ box }: DrawnObject) => box === null || (box[2] > box[0] && box[3] > box[1]);
     const found = drawn(objects, { width, height }, this.#dataset.classes);
     return { width, height, objects: found.filter(isThere), masks };
   }
 
-  /** A mask of the sample where its pixels went, in colours. Rejects as {@link picture} does, and where it has no such mask. */
-  async mask(number: number, field: string, request: ModelRequest, signal: AbortSignal): Promise<Picture> {
-    const given = await this.#givenOf(number);
+  /**
+   * Returns a mask of the sample, transformed as its pixels were, in colours. Rejects as {@link picture} does, and if
+   * there is no such mask.
+   */
+  async mask(index: number, field: string, request: ModelRequest, signal: AbortSignal): Promise<Picture> {
+    const given = await this.#givenOf(index);
     if (!given.masks.includes(field)) throw new OptionError({}, `The sample has no mask "${field}".`);
-    const { image, masks } = await this.#inTurn(number, request, { ...given, wanted: [field] }, signal);
+    const { image, masks } = await this.#inTurn(index, request, { ...given, wanted: [field] }, signal);
     return coloured(masks[field]!, image!);
   }
 
@@ -76,21 +79,21 @@ export class ModelView {
   }
 
   #inTurn(
-    number: number,
+    index: number,
     { transform, seed, epoch }: ModelRequest,
     { objects, wanted = [] }: Given & { readonly wanted?: readonly string[] },
     signal: AbortSignal,
   ): Promise<DecodedSample> {
     const turn = this.#last.then(async () => {
       signal.throwIfAborted();
-      return (await this.#decoderOf(transform, seed)).get(number, { epoch, objects, masks: wanted });
+      return (await this.#decoderOf(transform, seed)).get(index, { epoch, objects, masks: wanted });
     });
     this.#last = turn.catch(() => undefined);
     return turn;
   }
 
-  async #givenOf(number: number): Promise<Given> {
-    const sample = await this.#dataset.get(number, { checksum: false });
+  async #givenOf(index: number): Promise<Given> {
+    const sample = await this.#dataset.get(index, { checksum: false });
     const masks = masksOf(sample);
     try {
       return { objects: objectsOf(sample, this.#annotations), masks };
@@ -116,7 +119,7 @@ async function pictureOf(
   transform: TransformInput,
 ): Promise<Picture> {
   const { dtype, layout } = outputOf(transform);
-  // Bytes of their own, where a float may begin.
+  // A copy, because floats have to be aligned.
   const bytes = new Uint8Array(pixels);
   const batch: BatchPixels = {
     images: dtype === 'float32' ? new Float32Array(bytes.buffer) : bytes,

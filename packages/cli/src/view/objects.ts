@@ -14,7 +14,7 @@ import type { DrawnObject } from './protocol.js';
 
 type AnnotatedSample = Pick<Sample, 'fields' | 'columns'>;
 
-/** Where objects stand in JSON that nobody has described: as `pack --coco` writes them, and two usual ways. */
+/** Common forms of annotations in JSON, for datasets without `annotations`: that of `pack --coco`, and two others. */
 const USUAL: readonly { readonly boxes: string; readonly labels: string; readonly polygons: string }[] = [
   { boxes: 'boxes', labels: 'labels', polygons: 'segmentation' },
   { boxes: 'objects.bbox', labels: 'objects.category_id', polygons: 'objects.segmentation' },
@@ -22,8 +22,8 @@ const USUAL: readonly { readonly boxes: string; readonly labels: string; readonl
 ];
 
 /**
- * The objects of a sample: where `given` says, else where they usually stand; null where they are not there. Throws
- * {@link SampleDecodeError} where `given` says a place and what stands there cannot be.
+ * Returns the objects of a sample from the source `given`, or else from a common one. Returns null if there are none.
+ * Throws {@link SampleDecodeError} if the source that was given is invalid for this sample.
  */
 export function objectsOf(sample: AnnotatedSample, given: AnnotationOptions | undefined): GivenAnnotations | null {
   if (given !== undefined) return objectsAt(given, sample);
@@ -48,12 +48,12 @@ export function objectsOf(sample: AnnotatedSample, given: AnnotationOptions | un
   return null;
 }
 
-/** Whether all boxes would end within two pixels: then their numbers are parts of the image. */
+/** True if all boxes would end within two pixels: their coordinates are then fractions of the image's size. */
 function areParts({ count, boxes }: GivenAnnotations): boolean {
   return count > 0 && boxes?.every((value) => value <= 2) === true;
 }
 
-/** As `pack --yolo` writes them. */
+/** Adapts the options to the annotations that `pack --yolo` writes. */
 function asYolo({ boxes, polygons, ...others }: AnnotationOptions): AnnotationOptions {
   return {
     ...others,
@@ -68,7 +68,7 @@ function objectsAt(options: AnnotationOptions, sample: AnnotatedSample): GivenAn
   return readAnnotations(checked, Object.fromEntries(texts));
 }
 
-/** Objects as they are drawn on an image of this size, in its pixels. */
+/** Returns the objects as they are drawn on an image of this size, in its pixels. */
 export function drawn(
   { count, boxes, labels, keypoints, polygons, normalized }: GivenAnnotations,
   { width, height }: { readonly width: number; readonly height: number },
@@ -91,14 +91,14 @@ export function drawn(
         Array.from(ring, (value, i) => (i % 2 === 0 ? x(value, normalized.polygons) : y(value, normalized.polygons))),
       ),
       points: Array.from({ length: (points?.length ?? 0) / 3 }, (_point, i) => i * 3)
-        // COCO: 0 is not labelled.
+        // In COCO a visibility of 0 means that the point is not labelled.
         .filter((at) => points![at + 2] !== 0)
         .map((at) => [x(points![at]!, normalized.keypoints), y(points![at + 1]!, normalized.keypoints)] as const),
     };
   });
 }
 
-/** What a source says of a sample: a field of it, or columns of its index. */
+/** Returns the bytes of a source of annotations: a field of the sample, or columns of the index. */
 function bytesOf({ field, columns }: AnnotationSource, sample: AnnotatedSample): Uint8Array {
   const stored = field === undefined ? undefined : sample.fields[field];
   if (stored !== undefined) return stored;
@@ -108,7 +108,7 @@ function bytesOf({ field, columns }: AnnotationSource, sample: AnnotatedSample):
   return Buffer.from(columnsText(values, columns ?? field!, 0));
 }
 
-/** Throws {@link OptionError} where a file of annotations is not right, before the server starts. */
+/** Throws {@link OptionError} if a file of annotations is invalid. This is checked before the server starts. */
 export function checkGivenAnnotations(given: AnnotationOptions | undefined, names: readonly string[]): void {
   if (given === undefined) return;
   const asked = annotationSources(checkAnnotations(given)).flatMap(({ field, columns }) => columns ?? [field!]);

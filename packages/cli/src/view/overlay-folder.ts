@@ -1,4 +1,4 @@
-/** Where the overlays of marks lie: beside the shards, or where nothing can lie there, in a folder of this machine. */
+/** Where overlays of marks are written: next to the shards or, if that is not possible, in a local folder. */
 import { constants } from 'node:fs';
 import { access, readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -7,7 +7,7 @@ import { OVERLAYS_FOLDER, OverlayError, sideFolder } from '@shardtool/format';
 import { overlayHistory } from '@shardtool/reader';
 import { joinLocation, localPathOf, readWhole, shownLocation, splitLocation } from '@shardtool/storage';
 
-/** A dataset, and the overlay that it is seen through. */
+/** A dataset, and the overlay that it was opened with. */
 export interface SeenPlace {
   readonly location: string;
   readonly overlay: string | undefined;
@@ -15,10 +15,10 @@ export interface SeenPlace {
 
 export class OverlayFolder {
   readonly #place: SeenPlace;
-  /** The folder of the overlay that the dataset is seen through. */
+  /** The folder of the overlay that the dataset was opened with. */
   readonly #source: string;
   readonly #folder: string;
-  /** A name leads to the overlay, and no path is needed. */
+  /** True if the overlay is found by its name and needs no path. */
   readonly isBeside: boolean;
 
   private constructor(place: SeenPlace, source: string, folder: string, isBeside: boolean) {
@@ -42,7 +42,7 @@ export class OverlayFolder {
     return new OverlayFolder(place, source, path.join(at, OVERLAYS_FOLDER), canLie);
   }
 
-  /** `marks-1`, or the first such name that no overlay has, here or below. */
+  /** Returns `marks-1`, or the first such name that is free here and among the overlays below. */
   async freeName(): Promise<string> {
     const names = new Set(await readdir(this.#folder).catch(() => []));
     for (const name of await this.#below()) names.add(`${name}.jsonl`);
@@ -54,8 +54,9 @@ export class OverlayFolder {
   }
 
   /**
-   * Makes the folder, and has what the dataset is seen through lie in it, since a chain of overlays lies in one folder. Returns the overlay
-   * that a first one is laid on. Throws {@link OverlayError} where another overlay there has such a name.
+   * Creates the folder, and copies the overlays that the dataset was opened with into it, because a chain of overlays
+   * has to be in one folder. Returns the overlay that the first overlay of marks builds on. Throws {@link OverlayError}
+   * if another overlay in the folder has the same name.
    */
   async prepare(): Promise<string | undefined> {
     const { overlay } = this.#place;
@@ -77,7 +78,7 @@ export class OverlayFolder {
     return last === undefined ? undefined : this.fileOf(last);
   }
 
-  /** Names of the overlays that the dataset is seen through, the lowest first. */
+  /** Returns the names of the overlays that the dataset was opened with, the lowest first. */
   async #below(): Promise<string[]> {
     const { location, overlay } = this.#place;
     return overlay === undefined ? [] : (await overlayHistory(location, overlay)).map(({ name }) => name);

@@ -9,7 +9,7 @@ export interface Picture {
   readonly bytes: Uint8Array;
 }
 
-/** Behind what is transparent. */
+/** Background of transparent pixels. */
 const BACKGROUND = { r: 128, g: 128, b: 128 };
 
 const TYPES = {
@@ -20,7 +20,7 @@ const TYPES = {
   avif: 'image/avif',
 } as const;
 
-/** Name and bytes of the image of a sample. Throws {@link SampleDecodeError} where it has none. */
+/** Returns the name and bytes of a sample's image. Throws {@link SampleDecodeError} if the sample has no image. */
 export function imageOf({ fields }: Pick<Sample, 'fields'>): { readonly name: string; readonly bytes: Uint8Array } {
   const [name] = imageFields(Object.keys(fields));
   const bytes = name === undefined ? undefined : fields[name];
@@ -28,7 +28,10 @@ export function imageOf({ fields }: Pick<Sample, 'fields'>): { readonly name: st
   return { name, bytes };
 }
 
-/** What decodes an image: upright, as its orientation in EXIF or XMP says, unless it is to stay as it is stored. */
+/**
+ * Returns the decoder of an image. The image is turned upright by its orientation in EXIF or XMP, unless `isTurned` is
+ * false.
+ */
 export async function opened(dataset: Dataset, sample: Sample, { isTurned = true } = {}): Promise<Sharp> {
   const { bytes } = imageOf(sample);
   if (imageKindOf(bytes) !== undefined) {
@@ -46,7 +49,7 @@ export async function opened(dataset: Dataset, sample: Sample, { isTurned = true
   }
 }
 
-/** The image with its orientation in EXIF, where sharp looks for it; XMP can have it, too. */
+/** Writes the orientation into EXIF, where sharp looks for it. It may have been in XMP. */
 function withExifOrientation(bytes: Uint8Array): Uint8Array {
   try {
     const header = probeImage(bytes);
@@ -56,9 +59,12 @@ function withExifOrientation(bytes: Uint8Array): Uint8Array {
   }
 }
 
-/** An image in a square of `size` pixels, smaller ones as they are. Throws {@link SampleDecodeError}. */
-export async function thumbnailOf(dataset: Dataset, number: number, size: number): Promise<Picture> {
-  const sample = await dataset.get(number, { checksum: false });
+/**
+ * Returns an image that fits into a square of `size` pixels. Smaller images keep their size. Throws {@link
+ * SampleDecodeError}.
+ */
+export async function thumbnailOf(dataset: Dataset, index: number, size: number): Promise<Picture> {
+  const sample = await dataset.get(index, { checksum: false });
   try {
     const image = await opened(dataset, sample);
     const small = image
@@ -70,9 +76,9 @@ export async function thumbnailOf(dataset: Dataset, number: number, size: number
   }
 }
 
-/** An image in all its pixels: as it is stored where browsers know its kind, else as PNG. Throws {@link SampleDecodeError}. */
-export async function fullPicture(dataset: Dataset, number: number): Promise<Picture> {
-  const sample = await dataset.get(number, { checksum: false });
+/** Returns an image in full size: as stored if browsers can show it, else as PNG. Throws {@link SampleDecodeError}. */
+export async function fullPicture(dataset: Dataset, index: number): Promise<Picture> {
+  const sample = await dataset.get(index, { checksum: false });
   try {
     const { bytes } = imageOf(sample);
     const kind = imageKindOf(bytes);
@@ -85,18 +91,18 @@ export async function fullPicture(dataset: Dataset, number: number): Promise<Pic
 }
 
 /**
- * A mask in colours, one for each of its values and nothing where it is 0. The palette of the file plays no part, since many
- * are black throughout. Throws {@link SampleDecodeError}.
+ * Returns a mask in colours, one per value. The value 0 is transparent. The palette of the file is ignored, because
+ * many palettes are all black. Throws {@link SampleDecodeError}.
  */
-export async function maskPicture(dataset: Dataset, number: number, field: string): Promise<Picture> {
-  const sample = await dataset.get(number, { checksum: false });
+export async function maskPicture(dataset: Dataset, index: number, field: string): Promise<Picture> {
+  const sample = await dataset.get(index, { checksum: false });
   const bytes = sample.fields[field];
   if (bytes === undefined) throw new SampleDecodeError({}, `it has no field "${field}"`);
   const { values, width, height } = readMask(bytes, MAX_PIXELS);
   return coloured(values, { width, height });
 }
 
-/** Values of a mask in colours, and nothing where they are 0. */
+/** Returns the values of a mask in colours. The value 0 is transparent. */
 export async function coloured(
   values: Uint8Array,
   { width, height }: { readonly width: number; readonly height: number },
@@ -108,12 +114,12 @@ export async function coloured(
   return { type: 'image/png', bytes: await image.png({ compressionLevel: 1 }).toBuffer() };
 }
 
-/** Names of the fields of a sample that are masks of its image. */
+/** Returns the names of the fields that are masks of the image. */
 export function masksOf({ fields }: Pick<Sample, 'fields'>): readonly string[] {
   return Object.entries(fields).flatMap(([name, bytes]) => (isMask(name, bytes) ? [name] : []));
 }
 
-/** Whether a field may be a mask of the image: PNG and NumPy arrays that are not the image itself. */
+/** True if a field may be a mask of the image: a PNG or NumPy array that is not the image itself. */
 function isMask(field: string, bytes: Uint8Array): boolean {
   if (!/\.(png|npy)$/.test(field)) return false;
   try {

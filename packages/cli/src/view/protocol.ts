@@ -1,11 +1,11 @@
-/** What the page asks the server and what it is told: types alone, which both are compiled with. */
+/** Requests of the page and answers of the server. This file has only types; both sides are compiled with them. */
 
 /** A column that the page can show as a histogram, filter and sort by. */
 export interface ColumnInfo {
   readonly name: string;
-  /** `text` has too many different values for a histogram; it can be sorted by. */
+  /** A column is `text` if it has too many different values for a histogram. Samples can still be sorted by it. */
   readonly kind: 'number' | 'category' | 'text';
-  /** How many different values a category has; 0 of others. */
+  /** Number of different values of a category; 0 for other columns. */
   readonly names: number;
 }
 
@@ -14,34 +14,34 @@ export interface DatasetInfo {
   readonly format: string;
   readonly samples: number;
   readonly shards: number;
-  /** Of all shards. */
+  /** Number of bytes of all shards. */
   readonly bytes: number;
   readonly classes: readonly string[];
   readonly columns: readonly ColumnInfo[];
-  /** Columns that are not kept, since there are too many; `where` knows them. */
+  /** Columns that were not loaded because there are too many. `where` can use them. */
   readonly omitted: readonly string[];
-  /** The command that finds the sizes of the images, where nobody has looked at one yet; else null. */
+  /** The command that measures the images, or null if their sizes are known. */
   readonly sizesFrom: string | null;
-  /** The overlay that the dataset is seen through, on which marks are laid; null for none. */
+  /** The overlay that the dataset was opened with, on which marks build; null for none. */
   readonly overlay: string | null;
-  /** A name for the overlay of marks that nothing has yet. */
+  /** A free name for the overlay of marks. */
   readonly overlayName: string;
 }
 
-/** Numbers from the first on, and below the second. */
+/** Numbers that are at least the first and below the second. */
 export type Range = readonly [from: number, to: number];
 
-/** Which samples are shown, in which order. Ranges and values are by column; all that is given has to hold. */
+/** Which samples are shown, in which order. Ranges and values are by column. A sample has to match all filters. */
 export interface Query {
-  /** An expression as `--where` takes it; '' for none. */
+  /** An expression as for `--where`, or '' for none. */
   readonly where: string;
   readonly ranges: Readonly<Record<string, Range>>;
-  /** Values of category columns, of which one has to be there. */
+  /** Accepted values by category column. */
   readonly values: Readonly<Record<string, readonly string[]>>;
   readonly sort: { readonly column: string; readonly descending: boolean } | null;
 }
 
-/** What a person says of a sample. */
+/** What a user says about a sample. */
 export type Mark =
   | { readonly kind: 'wrong' }
   | { readonly kind: 'exclude' }
@@ -49,27 +49,29 @@ export type Mark =
 
 /** A cell of the grid. Strings are cut to 256 bytes. */
 export interface Row {
-  readonly number: number;
+  readonly index: number;
   readonly key: string;
-  /** Null where it has none. */
+  /** Null if the sample has no class. */
   readonly cls: string | null;
-  /** In pixels as stored; 0 where nobody has looked. */
+  /** Size as stored, in pixels; 0 if it is unknown. */
   readonly width: number;
   readonly height: number;
-  /** In the column that is sorted by; null where it lacks one, or nothing is sorted by. */
+  /** Value of the column that is sorted by. Null if the sample has no value, or if nothing is sorted. */
   readonly value: number | string | null;
   readonly mark: Mark | null;
 }
 
 export interface Rows {
-  /** Samples that the query selects. */
+  /** Number of samples that the query selects. */
   readonly total: number;
-  /** Which of them the first row is. */
+  /** Position of the first row among them. */
   readonly from: number;
   readonly rows: readonly Row[];
 }
 
-/** How many samples a bin or value has: of all, and of those that the query without this column's own filter selects. */
+/**
+ * Number of samples of a bin or value: of all, and of those that the query selects without this column's own filter.
+ */
 export interface Count {
   readonly all: number;
   readonly selected: number;
@@ -79,16 +81,16 @@ export interface NumberHistogram {
   readonly kind: 'number';
   readonly column: string;
   readonly bins: readonly (Count & { readonly from: number; readonly to: number })[];
-  /** Samples without a value. */
+  /** Number of samples without a value. */
   readonly missing: Count;
 }
 
 export interface CategoryHistogram {
   readonly kind: 'category';
   readonly column: string;
-  /** The most frequent first. */
+  /** The most frequent values first. */
   readonly values: readonly (Count & { readonly value: string })[];
-  /** Values that are not listed. */
+  /** Number of values that are not listed. */
   readonly more: number;
   readonly missing: Count;
 }
@@ -98,16 +100,16 @@ export type Histogram = NumberHistogram | CategoryHistogram;
 export interface FieldDetail {
   readonly name: string;
   readonly bytes: number;
-  /** Where it lies in the shard. */
+  /** Offset in the shard, in bytes. */
   readonly offset: number;
-  /** As the index says it, in hexadecimal; null where nobody has summed it yet. */
+  /** Checksum in the index, in hexadecimal. Null if the index has none. */
   readonly crc32: string | null;
   readonly isRight: boolean | null;
-  /** The beginning of what is text. */
+  /** The beginning of a text; null for other data. */
   readonly text: string | null;
 }
 
-/** A box in pixels of the image, and the polygons and points that belong to it. */
+/** A box in pixels of the image, with its polygons and points. */
 export interface DrawnObject {
   readonly label: string | null;
   readonly box: readonly [left: number, top: number, right: number, bottom: number] | null;
@@ -115,7 +117,9 @@ export interface DrawnObject {
   readonly points: readonly (readonly [x: number, y: number])[];
 }
 
-/** What lies on a transformed sample, in pixels of its picture; 0 pixels where nothing was packed with it. */
+/**
+ * Objects of a transformed sample, in pixels of its picture. Width and height are 0 if the sample has no annotations.
+ */
 export interface ModelObjects {
   readonly width: number;
   readonly height: number;
@@ -125,12 +129,12 @@ export interface ModelObjects {
 }
 
 export interface SampleDetail {
-  readonly number: number;
+  readonly index: number;
   readonly key: string;
   readonly cls: string | null;
   readonly source: string;
   readonly shard: string;
-  /** Where the sample lies in its shard. */
+  /** Offset of the sample in its shard, in bytes. */
   readonly offset: number;
   readonly bytes: number;
   readonly width: number;
@@ -142,19 +146,19 @@ export interface SampleDetail {
   /** Fields that are masks of the image. */
   readonly masks: readonly string[];
   readonly objects: readonly DrawnObject[];
-  /** What of the sample could not be read, a sentence each. */
+  /** Faults of the sample's data, one sentence each. */
   readonly faults: readonly string[];
   readonly mark: Mark | null;
 }
 
 export interface MarkList {
-  readonly marks: readonly { readonly number: number; readonly key: string; readonly mark: Mark }[];
-  /** What was saved last. */
+  readonly marks: readonly { readonly index: number; readonly key: string; readonly mark: Mark }[];
+  /** The overlay that was saved last. */
   readonly saved: SavedMarks | null;
 }
 
 export interface SavedMarks {
-  /** As `--overlay` takes it: a name, or a path where it does not lie beside the shards. */
+  /** Value for `--overlay`: a name, or a path if the overlay is not next to the shards. */
   readonly overlay: string;
   readonly file: string;
   readonly excluded: number;
@@ -162,7 +166,7 @@ export interface SavedMarks {
   readonly wrong: number;
 }
 
-/** What comes with a status of 400 and above. `column` counts from 1 in the text of `where`. */
+/** Body of an answer with a status of 400 or more. `column` is a column of the text of `where`, counted from 1. */
 export interface Refusal {
   readonly message: string;
   readonly column?: number;

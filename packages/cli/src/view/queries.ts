@@ -1,4 +1,4 @@
-/** Answers to queries. The most recent are kept, since the page asks for one piece of a list after the other. */
+/** Answers queries. The most recent results are kept, because the page asks for one piece of a list after the other. */
 import { setImmediate } from 'node:timers/promises';
 import { Recent } from '@shardtool/base';
 import type { Dataset } from '@shardtool/reader';
@@ -8,9 +8,9 @@ import type { Histogram, Query, Row, Rows } from './protocol.js';
 import { cellValue, columnOf, filteredRows, sortRows, type WhereRows, whereRows } from './query.js';
 import type { SampleTable } from './sample-table.js';
 
-/** Lists of rows (4 bytes a sample) and results of expressions (1 byte a sample) that are kept. */
+/** Number of lists of rows (4 bytes per sample) and of results of expressions (1 byte per sample) that are kept. */
 const KEPT = 4;
-/** Rows that one answer has at most. */
+/** Maximum number of rows of one answer. */
 const MOST_ROWS = 1000;
 
 export class Queries {
@@ -18,7 +18,7 @@ export class Queries {
   readonly #marks: Marks;
   readonly #where: Recent<string, WhereRows>;
   readonly #rows: Recent<string, Uint32Array>;
-  /** Before sorting, and for histograms without the filter of one column. */
+  /** Rows before sorting, and for histograms without the filter of one column. */
   readonly #filtered: Recent<string, Uint32Array>;
   readonly #histograms: Histograms;
 
@@ -39,15 +39,15 @@ export class Queries {
     return {
       total: rows.length,
       from,
-      rows: Array.from(shown, (number): Row => {
+      rows: Array.from(shown, (index): Row => {
         return {
-          number,
-          key: key.get(number),
-          cls: cls.names[cls.codes[number]!] ?? null,
-          width: width[number]!,
-          height: height[number]!,
-          value: column && cellValue(column, number),
-          mark: this.#marks.of(number),
+          index,
+          key: key.get(index),
+          cls: cls.names[cls.codes[index]!] ?? null,
+          width: width[index]!,
+          height: height[index]!,
+          value: column && cellValue(column, index),
+          mark: this.#marks.of(index),
         };
       }),
     };
@@ -59,7 +59,7 @@ export class Queries {
     return this.#histograms.of(column, await this.#filter({ where: query.where, ranges, values }));
   }
 
-  /** Counts what the page asks for first, a column at a time, while nobody asks. */
+  /** Counts the columns that the page asks for first, one at a time, while there are no requests. */
   async prepare(): Promise<void> {
     for (const [name, { kind }] of this.#table.columns) {
       await setImmediate();

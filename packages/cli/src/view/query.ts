@@ -4,10 +4,10 @@ import type { TableColumn } from './label-columns.js';
 import type { Query } from './protocol.js';
 import type { SampleTable } from './sample-table.js';
 
-/** 1 for each row that an expression holds for. */
+/** 1 for each row that matches an expression. */
 export type WhereRows = Uint8Array;
 
-/** Holds the expression against every index. Throws WhereError where it is not right. */
+/** Evaluates the expression for every row of every index. Throws WhereError if the expression is invalid. */
 export async function whereRows(dataset: Dataset, text: string): Promise<WhereRows> {
   const where = compileWhere(text, dataset.classes);
   const selectable = selectableOf(dataset, { where: text });
@@ -22,14 +22,14 @@ export async function whereRows(dataset: Dataset, text: string): Promise<WhereRo
   return holds;
 }
 
-/** Column of this name. Throws {@link OptionError}. */
+/** Returns the column of this name. Throws {@link OptionError}. */
 export function columnOf(table: SampleTable, name: string): TableColumn {
   const column = table.columns.get(name);
   if (column !== undefined) return column;
   throw new OptionError({}, `There is no column "${name}": there are ${[...table.columns.keys()].join(', ')}.`);
 }
 
-/** Rows that fit all filters, rising. */
+/** Returns the rows that match all filters, in rising order. */
 export function filteredRows(
   table: SampleTable,
   { ranges, values }: Pick<Query, 'ranges' | 'values'>,
@@ -67,7 +67,7 @@ function hasValue(table: SampleTable, name: string, wanted: readonly string[]): 
   return (row) => isWanted[codes[row]!] === 1;
 }
 
-/** Orders rows by a column, in place; rows without a value come last, equal ones stay in the order of the dataset. */
+/** Sorts rows by a column, in place. Rows without a value come last. Equal rows keep the order of the dataset. */
 export function sortRows(table: SampleTable, rows: Uint32Array, sort: NonNullable<Query['sort']>): Uint32Array {
   const column = columnOf(table, sort.column);
   const sign = sort.descending ? -1 : 1;
@@ -82,7 +82,7 @@ export function sortRows(table: SampleTable, rows: Uint32Array, sort: NonNullabl
   });
 }
 
-/** Of each row the place of its name among all names in alphabetical order; NaN without one. */
+/** Returns the rank of each row's name in alphabetical order; NaN without a name. */
 function ranksOf(codes: Int32Array, names: readonly string[]): Float64Array {
   const byName = names.map((_, code) => code).sort((a, b) => (names[a]! < names[b]! ? -1 : 1));
   const rank = new Float64Array(names.length);
@@ -92,7 +92,7 @@ function ranksOf(codes: Int32Array, names: readonly string[]): Float64Array {
   return Float64Array.from(codes, (code) => rank[code] ?? Number.NaN);
 }
 
-/** The value of a row as the page shows it. */
+/** Returns the value of a row as the page shows it. */
 export function cellValue(column: TableColumn, row: number): number | string | null {
   if (column.kind === 'text') return column.texts.get(row);
   if (column.kind === 'category') return column.names[column.codes[row]!] ?? null;

@@ -18,15 +18,15 @@ const mark = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('exclude') }),
   z.strictObject({ kind: z.literal('class'), name: z.string().min(1).max(1000) }),
 ]);
-const markRequest = z.strictObject({ number: z.number().int().min(0), mark: mark.nullable() });
+const markRequest = z.strictObject({ index: z.number().int().min(0), mark: mark.nullable() });
 const saveRequest = z.strictObject({ name: z.string().max(200) });
 
-/** `?q=` of an address: a query as JSON. */
+/** Parses `?q=` of an address: a query as JSON. */
 export function queryOf(parameters: URLSearchParams): Query {
   return checked('q', query, jsonOf('q', parameters.get('q') ?? '{}'));
 }
 
-export function markOf(body: unknown): { readonly number: number; readonly mark: Mark | null } {
+export function markOf(body: unknown): { readonly index: number; readonly mark: Mark | null } {
   return checked('mark', markRequest, body);
 }
 
@@ -34,11 +34,14 @@ export function nameOf(body: unknown): string {
   return checked('overlay', saveRequest, body).name;
 }
 
-/** `?transform=` (a preset's name, or a list as JSON), `seed` and `epoch`; what is wrong with steps is said when they are used. */
+/**
+ * Parses `?transform=` (the name of a preset, or a list as JSON), `seed` and `epoch`. Wrong steps are reported when
+ * they are used.
+ */
 export function modelOf(parameters: URLSearchParams): ModelRequest {
   const given = parameters.get('transform') ?? 'train224';
   const transform = /^\s*\[/.test(given) ? jsonOf('transform', given) : given.trim();
-  // A page reads no files of this machine.
+  // A page must not read local files.
   if (typeof transform === 'string' && transform.endsWith('.json')) {
     throw new OptionError({}, 'The page takes the name of a transform or a list of steps, not a file.');
   }
@@ -49,7 +52,10 @@ export function modelOf(parameters: URLSearchParams): ModelRequest {
   };
 }
 
-/** A whole number from 0 on. Throws {@link OptionError}; without a `missing` one also where it is not there. */
+/**
+ * Parses a whole number that is at least 0. Throws {@link OptionError} if it is invalid, or if it is missing and has no
+ * default.
+ */
 export function wholeNumber(parameters: URLSearchParams, name: string, missing?: number): number {
   const given = parameters.get(name);
   if (given === null && missing !== undefined) return missing;

@@ -10,7 +10,7 @@ import { markOf, modelOf, nameOf, queryOf, wholeNumber } from './requests.js';
 import type { SampleTable } from './sample-table.js';
 import type { Thumbnails } from './thumbnails.js';
 
-/** What answers are made of. */
+/** What the handlers of requests use. */
 export interface Viewed {
   readonly dataset: Dataset;
   readonly table: SampleTable;
@@ -24,18 +24,18 @@ export interface Viewed {
 
 interface Asked {
   readonly parameters: URLSearchParams;
-  /** Of a POST: what its JSON says. */
+  /** Parsed JSON of a POST request. */
   readonly body: unknown;
-  /** Whoever asked has gone. */
+  /** Aborts when the client has disconnected. */
   readonly signal: AbortSignal;
 }
 
-/** JSON, or a picture. */
+/** JSON or a picture. */
 type Answer = { readonly json: unknown } | { readonly picture: Picture };
 
 export type Route = (viewed: Viewed, asked: Asked) => Promise<Answer>;
 
-/** Pixels of a thumbnail's longer side. */
+/** Allowed sizes of thumbnails: pixels of the longer side. */
 const SIZES = [96, 160, 256];
 
 export const ROUTES: Readonly<Record<string, Route>> = {
@@ -47,36 +47,36 @@ export const ROUTES: Readonly<Record<string, Route>> = {
     json: await queries.histogram(queryOf(parameters), parameters.get('column') ?? ''),
   }),
   'GET api/sample': async ({ dataset, table, annotations, marks }, { parameters }) => {
-    const number = sampleNumber(dataset, parameters);
-    const className = table.cls.names[table.cls.codes[number]!] ?? null;
-    return { json: await detailOf(dataset, number, { annotations, mark: marks.of(number), className }) };
+    const index = sampleIndex(dataset, parameters);
+    const className = table.cls.names[table.cls.codes[index]!] ?? null;
+    return { json: await detailOf(dataset, index, { annotations, mark: marks.of(index), className }) };
   },
   'GET api/thumbnail': async ({ dataset, thumbnails }, { parameters, signal }) => {
     const size = wholeNumber(parameters, 'size');
     if (!SIZES.includes(size)) throw new OptionError({}, `size takes ${SIZES.join(', ')}, and not ${size}.`);
-    return { picture: await thumbnails.get(sampleNumber(dataset, parameters), size, signal) };
+    return { picture: await thumbnails.get(sampleIndex(dataset, parameters), size, signal) };
   },
   'GET api/picture': async ({ dataset }, { parameters }) => {
-    return { picture: await fullPicture(dataset, sampleNumber(dataset, parameters)) };
+    return { picture: await fullPicture(dataset, sampleIndex(dataset, parameters)) };
   },
   'GET api/mask': async ({ dataset }, { parameters }) => ({
-    picture: await maskPicture(dataset, sampleNumber(dataset, parameters), parameters.get('field') ?? ''),
+    picture: await maskPicture(dataset, sampleIndex(dataset, parameters), parameters.get('field') ?? ''),
   }),
   'GET api/model': async ({ dataset, model }, { parameters, signal }) => ({
-    picture: await model.picture(sampleNumber(dataset, parameters), modelOf(parameters), signal),
+    picture: await model.picture(sampleIndex(dataset, parameters), modelOf(parameters), signal),
   }),
   'GET api/model-objects': async ({ dataset, model }, { parameters, signal }) => ({
-    json: await model.objects(sampleNumber(dataset, parameters), modelOf(parameters), signal),
+    json: await model.objects(sampleIndex(dataset, parameters), modelOf(parameters), signal),
   }),
   'GET api/model-mask': async ({ dataset, model }, { parameters, signal }) => {
     const field = parameters.get('field') ?? '';
-    return { picture: await model.mask(sampleNumber(dataset, parameters), field, modelOf(parameters), signal) };
+    return { picture: await model.mask(sampleIndex(dataset, parameters), field, modelOf(parameters), signal) };
   },
   'GET api/marks': async ({ marks }) => ({ json: marks.list() }),
   'POST api/mark': async ({ dataset, marks }, { body }) => {
-    const { number, mark } = markOf(body);
-    const { key } = await dataset.get(checkNumber(dataset, number), { checksum: false });
-    marks.set(number, key, mark);
+    const { index, mark } = markOf(body);
+    const { key } = await dataset.get(checkIndex(dataset, index), { checksum: false });
+    marks.set(index, key, mark);
     return { json: marks.list() };
   },
   'POST api/overlay': async ({ marks }, { body }) => {
@@ -85,13 +85,13 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   },
 };
 
-function sampleNumber(dataset: Dataset, parameters: URLSearchParams): number {
-  return checkNumber(dataset, wholeNumber(parameters, 'number'));
+function sampleIndex(dataset: Dataset, parameters: URLSearchParams): number {
+  return checkIndex(dataset, wholeNumber(parameters, 'index'));
 }
 
-function checkNumber(dataset: Dataset, number: number): number {
-  if (number < dataset.size) return number;
-  throw new SampleNotFoundError({}, `There is no sample ${number}: there are ${dataset.size}.`);
+function checkIndex(dataset: Dataset, index: number): number {
+  if (index < dataset.size) return index;
+  throw new SampleNotFoundError({}, `There is no sample ${index}: there are ${dataset.size}.`);
 }
 
 async function infoOf({ dataset, table, overlay, marks }: Viewed): Promise<DatasetInfo> {

@@ -1,4 +1,7 @@
-/** The rows of all indexes of a dataset as typed columns, some 100 bytes a sample: what the page filters, counts and sorts. */
+/**
+ * The rows of all indexes of a dataset as typed columns, some 100 bytes per sample. The page filters, counts and sorts
+ * them.
+ */
 
 import { inTurn } from '@shardtool/base';
 import { imageFields, kindOfField, type PartOfIndex } from '@shardtool/format';
@@ -8,18 +11,18 @@ import { type CategoryColumn, ColumnBuilder, type NumberColumn, type TableColumn
 export interface SampleTable {
   readonly rows: number;
   readonly key: Texts;
-  /** Class numbers, named; -1 for none. */
+  /** Codes of classes, with their names; -1 for none. */
   readonly cls: CategoryColumn;
-  /** As stored, in pixels; 0 where nobody has looked. */
+  /** Size as stored, in pixels; 0 if it is unknown. */
   readonly width: Int32Array;
   readonly height: Int32Array;
-  /** All that can be filtered and sorted by, by name. */
+  /** All columns that samples can be filtered and sorted by, by name. */
   readonly columns: ReadonlyMap<string, TableColumn>;
   /** Label columns beyond {@link MOST_COLUMNS}. */
   readonly omitted: readonly string[];
 }
 
-/** Columns that came with labels or were measured; each takes some 8 bytes a sample. */
+/** Maximum number of columns from labels or `inspect`. Each takes some 8 bytes per sample. */
 const MOST_COLUMNS = 64;
 const READ_AT_ONCE = 4;
 const PARTS = ['key', 'bytes', 'cls', 'width', 'height', 'orientation', 'fields', 'columns'] as const;
@@ -27,7 +30,10 @@ const LABEL_PARTS = ['key', 'cls', 'columns'] as const;
 
 type Parts = PartOfIndex<(typeof LABEL_PARTS)[number]> & Partial<PartOfIndex<(typeof PARTS)[number]>>;
 
-/** Reads every index once. `onProgress` is told how many samples are read. Throws FileError, ShardIndexError and VersionError of an index. */
+/**
+ * Reads every index once. `onProgress` receives the number of samples read. Throws FileError, ShardIndexError or
+ * VersionError of an index.
+ */
 export async function readSampleTable(
   dataset: Pick<Dataset, 'shards' | 'size' | 'classes'>,
   onProgress: (done: number) => void = () => undefined,
@@ -35,7 +41,7 @@ export async function readSampleTable(
   const { shards, size, classes } = dataset;
   const filling = new Filling(size);
   const indexes = inTurn(shards, READ_AT_ONCE, async (file): Promise<Parts> => {
-    // Where places cost much more than labels, they wait until a picture is asked for.
+    // If reading offsets costs much more than reading labels, they are read when a picture is requested.
     const index = await (file.hasLabelsApart ? file.loadParts(LABEL_PARTS) : file.loadParts(PARTS));
     const inspected = (await file.loadInspection?.()) ?? null;
     if (inspected === null) return index;
@@ -49,7 +55,7 @@ export async function readSampleTable(
   return filling.finish(classes);
 }
 
-/** The table while shard after shard is put into it. */
+/** Builds the table shard by shard. */
 class Filling {
   readonly #size: number;
   readonly #key: Texts;
@@ -147,7 +153,7 @@ class Filling {
   }
 }
 
-/** Classes without names are called by their numbers, of which there may be gaps. */
+/** Returns the column of classes. Classes without names are named by their numbers, which may have gaps. */
 function namedClasses(cls: Int32Array, classes: readonly string[]): CategoryColumn {
   if (classes.length > 0) return { kind: 'category', codes: cls, names: classes };
   const numbers = [...new Set(cls)].filter((one) => one >= 0).sort((a, b) => a - b);

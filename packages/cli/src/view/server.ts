@@ -1,4 +1,4 @@
-/** The server behind the page: one dataset, one person, this machine alone. */
+/** The server of the page: for one dataset and one user, on this machine only. */
 import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -16,28 +16,28 @@ import { readSampleTable } from './sample-table.js';
 import { Thumbnails, Withdrawn } from './thumbnails.js';
 
 export interface ViewOptions {
-  /** 0 takes one that is free. */
+  /** With 0, the system chooses a free port. */
   readonly port: number;
-  /** The place of the dataset as it was given, where overlays lie. */
+  /** Location of the dataset as it was given. Overlays are written there. */
   readonly location: string;
-  /** The overlay that the dataset is seen through. */
+  /** The overlay that the dataset was opened with. */
   readonly overlay?: string | undefined;
   readonly annotations?: AnnotationOptions | undefined;
-  /** The folder of the page, as the build makes it. */
+  /** Folder of the built page. */
   readonly page: URL;
   readonly onProgress?: (done: number) => void;
 }
 
 export interface ViewServer {
-  /** With the secret: whoever has it sees the dataset. */
+  /** URL of the page with the secret. Anyone who has it can see the dataset. */
   readonly address: string;
   readonly marks: Marks;
   readonly thumbnails: Thumbnails;
-  /** Ends connections; the dataset stays open. */
+  /** Ends connections. The dataset stays open. */
   close(): Promise<void>;
 }
 
-/** The page's files by what stands behind the secret. */
+/** Files of the page, by the path after the secret. */
 const PAGE = {
   '': { file: 'index.html', type: 'text/html; charset=utf-8' },
   'app.js': { file: 'app.js', type: 'text/javascript; charset=utf-8' },
@@ -46,7 +46,7 @@ const PAGE = {
 } as const;
 const MOST_BODY = 1 << 20;
 
-/** Reads all indexes, then listens on 127.0.0.1. Throws {@link FileError} where the port is taken. */
+/** Reads all indexes, then listens on 127.0.0.1. Throws {@link FileError} if the port is taken. */
 export async function startServer(dataset: Dataset, options: ViewOptions): Promise<ViewServer> {
   const table = await readSampleTable(dataset, options.onProgress);
   checkGivenAnnotations(options.annotations, [...dataset.fields, ...table.columns.keys(), ...table.omitted]);
@@ -63,7 +63,7 @@ export async function startServer(dataset: Dataset, options: ViewOptions): Promi
   let port = options.port;
   const server = createServer((request, response) => {
     const rest = admitted(request, { secret, port });
-    // Whoever lacks the secret is not told what there is.
+    // Without the secret, a client does not learn what exists.
     if (rest === null)
       return refuse(response, 403, { message: 'This address is wrong: use the one that was printed.' });
     answer(request, response, rest, viewed, options.page).catch((error: unknown) => refuseBy(response, error));
@@ -119,14 +119,14 @@ async function answer(
   else send(response, 200, 'application/json', JSON.stringify(made.json));
 }
 
-/** A form of another page can send text; only a script that the browser lets can send JSON. */
+/** A form of another site can send text, but only a script that the browser admits can send JSON. */
 async function jsonBody(request: IncomingMessage): Promise<unknown> {
   if (request.headers['content-type'] !== 'application/json') throw new BodyError('a body has to be application/json');
   const parts: Buffer[] = [];
   let bytes = 0;
   for await (const part of request as AsyncIterable<Buffer>) {
     bytes += part.length;
-    // What is too long is read to its end, and not kept: else the answer would not arrive.
+    // A body that is too long is read to its end and discarded, because otherwise the answer would not arrive.
     if (bytes <= MOST_BODY) parts.push(part);
   }
   if (bytes > MOST_BODY) throw new BodyError('the body is too long');

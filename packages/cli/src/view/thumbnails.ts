@@ -1,12 +1,12 @@
-/** Small pictures, a few made at a time and the last ones kept. */
+/** Makes thumbnails, a few at a time, and keeps the most recent ones. */
 import { LruCache } from '@shardtool/base';
 import type { Picture } from './pictures.js';
 
-/** Decoded side by side: the thread that answers has to get its turn, too. */
+/** Number of thumbnails decoded at a time. The thread that answers requests needs processor time, too. */
 const IN_FLIGHT = 4;
 const KEPT_BYTES = 32 << 20;
 
-/** Nobody waits for it any more. */
+/** The client no longer waits for this thumbnail. */
 export class Withdrawn extends Error {}
 
 interface Waiting {
@@ -16,28 +16,28 @@ interface Waiting {
 }
 
 export class Thumbnails {
-  readonly #make: (number: number, size: number) => Promise<Picture>;
+  readonly #make: (index: number, size: number) => Promise<Picture>;
   readonly #kept = new LruCache<string, Picture>(KEPT_BYTES, undefined, ({ bytes }) => bytes.length);
   #atWork = 0;
   readonly #waiting: Waiting[] = [];
 
-  constructor(make: (number: number, size: number) => Promise<Picture>) {
+  constructor(make: (index: number, size: number) => Promise<Picture>) {
     this.#make = make;
   }
 
-  /** Pictures that are being made or waited for. */
+  /** Number of pictures that are being made or waited for. */
   get pending(): number {
     return this.#atWork + this.#waiting.length;
   }
 
-  /** Rejects with {@link Withdrawn} where the signal comes before its turn. */
-  async get(number: number, size: number, signal: AbortSignal): Promise<Picture> {
-    const name = `${size} ${number}`;
+  /** Rejects with {@link Withdrawn} if the signal aborts before its turn. */
+  async get(index: number, size: number, signal: AbortSignal): Promise<Picture> {
+    const name = `${size} ${index}`;
     const kept = this.#kept.get(name);
     if (kept !== undefined) return kept;
     await this.#turn(signal);
     try {
-      const picture = await this.#make(number, size);
+      const picture = await this.#make(index, size);
       this.#kept.set(name, picture);
       return picture;
     } finally {

@@ -2,21 +2,24 @@ import { CropIndexError, FileError, VersionError } from '@shardtool/base';
 import { type CropIndexTable, imageColumn, type LoadedIndex, openCropIndex } from '@shardtool/format';
 import type { StorageOptions } from '@shardtool/storage';
 
-/** Where in the crop index each row of a shard's index lies, and how long it is; 0 bytes where there is nothing. */
+/**
+ * Offset and length, in the crop index, of the entry of each row of a shard's index. The length is 0 if a row has no
+ * entry.
+ */
 export interface CropColumns {
   readonly offset: Float64Array;
   readonly bytes: Uint32Array;
 }
 
-/** What a shard's crop index has, and where it is. */
+/** The columns of a shard's crop index, and its path. */
 export interface ShardCrops {
   readonly columns: CropColumns;
   readonly path: string;
 }
 
 /**
- * Reads the table of a shard's crop index. Null where there is none, or none that can be used: images are decoded without it
- * then, and `verify` says what is wrong with it.
+ * Reads the table of a shard's crop index. Returns null if there is no usable crop index: images are then decoded
+ * without it, and `verify` reports what is wrong with it.
  */
 export async function readCrops(
   path: string | null,
@@ -34,13 +37,16 @@ export async function readCrops(
   }
 }
 
-/** Only images whose place, length and crc32 are those of the crop index have one: the shard may have been written anew. */
+/**
+ * Only images whose offset, length and crc32 match the crop index get an entry, because the shard may have been
+ * rewritten since.
+ */
 export function cropColumns(table: CropIndexTable, index: LoadedIndex): CropColumns {
   const image = imageColumn(index, undefined);
   const columns = { offset: new Float64Array(index.samples), bytes: new Uint32Array(index.samples) };
-  // Without a checksum of the image nothing says that it is the one that the crop index was made of.
+  // Without a checksum, the image cannot be matched with its entry in the crop index.
   if (image.crc32 === undefined) return columns;
-  // An overlay leaves rows out; the others are found by the place of their image.
+  // If an overlay hides rows, the remaining rows are found by the offset of their image.
   const byPlace = table.rows === index.samples ? null : new Map(Array.from(table.imageOffset, (at, row) => [at, row]));
   for (let row = 0; row < index.samples; row++) {
     const from = byPlace === null ? row : byPlace.get(image.offset[row]!);

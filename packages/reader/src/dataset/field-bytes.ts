@@ -2,8 +2,9 @@ import { DamagedShardError } from '@shardtool/base';
 import { type FieldColumns, fieldPayload } from '@shardtool/format';
 
 /**
- * The bytes of a field as they were packed, from those that are stored: the same ones, but where the index says that they
- * are a msgpack value the text of that. Throws {@link DamagedShardError} where they are no such value.
+ * Returns the bytes of a field as they were packed. Stored bytes are returned unchanged, except for those that the
+ * index marks as a msgpack value: their text is returned. Throws {@link DamagedShardError} if they are not a msgpack
+ * value.
  */
 export function fieldBytes(
   stored: Uint8Array,
@@ -23,7 +24,10 @@ export function fieldBytes(
   }
 }
 
-/** The end of a sentence about bytes that are no msgpack value, although the index says so: they have nothing to be summed. */
+/**
+ * Returns the end of a sentence about bytes that the index marks as a msgpack value although they are not. They have no
+ * checksum.
+ */
 export function notAValue(cause: unknown): string {
   return `has changed since it was packed (checksum: what stands there is no value any more, ${(cause as Error).message})`;
 }

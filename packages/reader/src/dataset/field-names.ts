@@ -2,16 +2,16 @@ import { didYouMean, OptionError } from '@shardtool/base';
 import { fieldType } from '@shardtool/format';
 import type { StoredDataset } from './stored-dataset.js';
 
-/** What of a dataset has names. */
+/** The parts of a dataset that contain names of fields and columns. */
 type Named = Pick<StoredDataset, 'fields' | 'shards'>;
 
-/** Throws {@link OptionError} where no sample has a field of one of these names. */
+/** Throws {@link OptionError} if no sample has a field with one of these names. */
 export function checkFields(option: string, names: readonly string[], { fields }: Pick<Named, 'fields'>): void {
   const unknown = names.find((name) => !fields.includes(name));
   if (unknown !== undefined) throw noSuchField(option, unknown, fields, []);
 }
 
-/** The same, where a name may also be that of a label column: indexes are read until one has it. */
+/** Like {@link checkFields}, but also accepts names of label columns. Reads indexes until one has the column. */
 export async function checkFieldsAndColumns(
   option: string,
   names: readonly string[],
@@ -31,10 +31,10 @@ export async function checkFieldsAndColumns(
 }
 
 export type NumberType = 'int' | 'double';
-/** Fields and columns that hold numbers. */
+/** Types of the fields and columns that contain numbers. */
 export type NumberTypes = ReadonlyMap<string, NumberType>;
 
-/** Which of these fields and columns hold numbers. The first index that has a column tells. */
+/** Returns the fields and columns among these that contain numbers. The first index with a column decides its type. */
 export async function numberTypesOf(names: readonly string[], { fields, shards }: Named): Promise<NumberTypes> {
   const types = new Map<string, NumberType>();
   const columns = new Set(names.filter((name) => !fields.includes(name)));

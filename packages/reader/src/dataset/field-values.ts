@@ -1,8 +1,8 @@
 import { fieldType, type NpyArray, parseJson, readNpy } from '@shardtool/format';
 
-/** What a field holds, decoded. */
+/** A decoded field. */
 export type FieldValue = Uint8Array | NpyArray | JsonValue;
-/** A bigint is an integer beyond 2^53, which a number may not hold exactly. */
+/** A bigint is an integer beyond 2^53, which a number may not represent exactly. */
 export type JsonValue =
   | null
   | boolean
@@ -13,9 +13,9 @@ export type JsonValue =
   | { readonly [name: string]: JsonValue };
 
 /**
- * The value of a field, by its name's type: a number for `cls`, `count`, `index` and their like, a string for `txt`, what
- * JSON says for `json`, an array for `npy`, and a copy of the bytes for everything else. Throws a SyntaxError or an NpyError
- * where the bytes are not what the name says.
+ * Decodes a field by the type in its name: a number for `cls`, `count`, `index` and similar names, a string for `txt`,
+ * the parsed value for `json`, an array for `npy`, and a copy of the bytes for all others. Throws a SyntaxError or an
+ * NpyError if the bytes do not match the name.
  */
 export function fieldValue(field: string, bytes: Uint8Array): FieldValue {
   if (field === 'npy' || field.endsWith('.npy')) return readNpy(bytes);

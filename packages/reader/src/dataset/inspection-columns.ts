@@ -1,4 +1,4 @@
-/** The columns that `shardtool inspect` keeps beside a shard, as selections read them. */
+/** The columns of an inspection next to a shard, as selections read them. */
 import {
   contentOf,
   findSidecars,
@@ -12,13 +12,16 @@ import type { ShardFile } from './shard-file.js';
 /** Prefix of the columns of an inspection, as used in `where`: `inspect.sharpness < 20`. */
 export const INSPECT_PREFIX = 'inspect.';
 
-/** An index, or what was read of one. */
+/** An index, or the parts of it that were read. */
 export type IndexPieces = Pick<ShardIndex, 'samples'> & Partial<ShardIndex>;
 
-/** Reads some columns of what lies beside a shard, or all; null where nothing does, or where it is of other images. */
+/**
+ * Reads some or all columns of the inspection of a shard. Null if there is no inspection, or if it was made of other
+ * images.
+ */
 export type LoadInspection = (wanted?: ReadonlySet<string>) => Promise<InspectionFile | null>;
 
-/** {@link LoadInspection} of a shard, whose index says what its images are. */
+/** Returns {@link LoadInspection} for a shard. Its index identifies the images. */
 export function inspectionSidecar(
   { path, storage }: Pick<ShardFile, 'path' | 'storage'>,
   loadFields: () => Promise<PartOfIndex<'fields'>>,
@@ -29,7 +32,10 @@ export function inspectionSidecar(
   };
 }
 
-/** The index of a shard with those columns of its inspection that are named; the same where none is, or it was not inspected. */
+/**
+ * Returns the index of the shard with the named columns of its inspection, or the same index if no column is named or
+ * there is no inspection.
+ */
 export async function withInspection<Index extends IndexPieces>(
   index: Index,
   { loadInspection }: Pick<ShardFile, 'loadInspection'>,

@@ -28,9 +28,9 @@ import { inspectionSidecar } from './inspection-columns.js';
 import type { ReadFile, ShardFile } from './shard-file.js';
 import type { StoredParts } from './stored-dataset.js';
 
-/** What of a location is opened, and how requests are made. */
+/** Options for opening a location, and for requests. */
 interface StoredOptions {
-  /** Identity of an earlier version, or its first digits. */
+  /** Identity of an earlier version, or the first digits of it. */
   readonly version?: string | undefined;
   readonly layout?: LayoutName | undefined;
   readonly split?: string | undefined;
@@ -82,8 +82,8 @@ async function partsOf(
 }
 
 /**
- * Of shards whose names say splits, or that have splits in them, those of the one that is asked for. Throws {@link OptionError} where
- * there is none of its name.
+ * Filters shards by the split that is asked for. The split is in the names of the shards, or within them. Throws {@link
+ * OptionError} if there is no such split.
  */
 async function splitParts(
   shards: readonly FoundShard[],
@@ -109,7 +109,10 @@ async function loadIndex({ path, storage }: FoundShard, read?: ReadFile): Promis
   return readShardIndex(index, { parts: REMOTE_PARTS }, storage);
 }
 
-/** What lies beside a shard is named when it is asked for: there may be very many shards, of which few are read at once. */
+/**
+ * Names of sidecar files are computed when they are needed, because there may be very many shards, of which few are
+ * read at a time.
+ */
 function packedParts(
   location: string,
   manifest: Manifest,

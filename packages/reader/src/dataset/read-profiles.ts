@@ -25,7 +25,7 @@ export const LOCAL: ReadProfile = {
   plannedBlocks: 1,
 };
 
-/** A slow file system, such as a network mount: each call has a latency, and each read is many calls. */
+/** A slow file system, such as a network mount. Each call has a latency, and each read takes many calls. */
 export const SLOW: ReadProfile = {
   isSlow: true,
   gapBytes: 128 << 10,

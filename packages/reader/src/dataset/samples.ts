@@ -23,7 +23,7 @@ export interface Sample {
   readonly fields: Readonly<Record<string, Uint8Array>>;
   /** Values of the columns that came with the labels, by name; null where the sample has none. */
   readonly columns: Readonly<Record<string, ColumnValue>>;
-  /** The file that the image was packed from, relative to the packed folder; '' where the index does not say. */
+  /** The file that the image was packed from, relative to the packed folder. Empty if the index does not have it. */
   readonly source: string;
 }
 
@@ -32,11 +32,11 @@ export interface SamplesOptions {
   readonly from?: number | undefined;
   /** Index after the last sample. Default: all samples. */
   readonly to?: number | undefined;
-  /** Whether every field's crc32 is checked; a wrong one throws. Default false. */
+  /** Whether the crc32 of every field is checked. Throws if one is wrong. Default: false. */
   readonly checksum?: boolean | undefined;
   /**
-   * Default false: the bytes of a sample are your own. true: nothing is copied, and they are overwritten when the next sample is
-   * requested.
+   * Default: false. The bytes of a sample are copied, and yours to keep. If true, nothing is copied, and the bytes are
+   * overwritten when the next sample is requested.
    */
   readonly reuse?: boolean | undefined;
   /** Ends the loop with the signal's reason. */
@@ -56,12 +56,12 @@ export function checkSamplesOptions(options: SamplesOptions): SamplesOptions {
   return checkCallOptions('samples', OPTIONS, options) as SamplesOptions;
 }
 
-/** Read at once: small enough to stay in the processor's cache between the read and its use. */
+/** Number of bytes per read: small enough to stay in the processor's cache until they are used. */
 const WINDOW_BYTES = 2 ** 20;
-/** Windows read ahead, the one in use included. */
+/** Number of windows that are read ahead, including the one in use. */
 const WINDOWS = 3;
 
-/** Rows whose bytes lie in one stretch of a shard. */
+/** Rows whose bytes are contiguous in a shard. */
 interface Window {
   readonly shard: number;
   readonly index: ShardIndex;
@@ -72,7 +72,8 @@ interface Window {
 }
 
 /**
- * Samples in the order of the dataset, read front to back. Throws {@link SampleChecksumError} with shard and key.
+ * Yields samples in the order of the dataset, reading each shard from start to end. Throws {@link SampleChecksumError}
+ * with shard and key.
  */
 export async function* readSamples(files: ShardFiles, options: SamplesOptions = {}): AsyncGenerator<Sample> {
   const { from = 0, to = files.firstSample.at(-1)!, checksum = false, reuse = false, signal } = options;
@@ -85,11 +86,11 @@ export async function* readSamples(files: ShardFiles, options: SamplesOptions = 
     const window = next.value;
     files.checkSizes(window.shard, window.index, consecutive(window.from, window.to - window.from));
     let buffer = buffers.pop();
-    // A single sample needs no room for more: clearing it would take longer than reading the sample.
+    // A single sample gets a buffer of its size: clearing a larger buffer would take longer than reading the sample.
     const room = to - from === 1 ? window.bytes : Math.max(WINDOW_BYTES, window.bytes);
     if (buffer === undefined || buffer.length < window.bytes) buffer = new Uint8Array(room);
     const ready = files.read(window.shard, window.offset, buffer.subarray(0, window.bytes));
-    // The error is seen where the window's turn comes; until then it must not count as unhandled.
+    // The error is thrown when the window is used. Until then it must not count as an unhandled rejection.
     ready.catch(() => {});
     ahead.push({ window, buffer, ready });
   };
@@ -119,7 +120,7 @@ export async function* readSamples(files: ShardFiles, options: SamplesOptions = 
       await readNext();
     }
   } finally {
-    // What was given up may hang.
+    // After an abort, reads may hang.
     if (signal?.aborted !== true) await Promise.allSettled(ahead.map(({ ready }) => ready));
   }
 }
@@ -157,7 +158,7 @@ function* shardWindows(shard: number, index: ShardIndex, from: number, to: numbe
   }
 }
 
-/** The sample of a row of a window. */
+/** Returns the sample of a row of a window. */
 function sampleOf(files: ShardFiles, window: Window, row: number, buffer: Uint8Array, checksum: boolean): Sample {
   const { index, offset } = window;
   const shard = files.files[window.shard]!.name;
@@ -165,7 +166,7 @@ function sampleOf(files: ShardFiles, window: Window, row: number, buffer: Uint8A
   return sampleAt(name, index, row, { buffer, offset }, checksum);
 }
 
-/** Fetches a sample once more that has changed on the way from afar; throws `error` where that cannot be. */
+/** Reads a sample again that was changed in transit from remote storage. Throws `error` if that is not possible. */
 export async function fetchAgain(
   error: unknown,
   files: ShardFiles,
@@ -178,7 +179,7 @@ export async function fetchAgain(
   await files.read(shard, offset, target);
 }
 
-/** The sample of a row of an index, whose bytes lie in `buffer`; that begins at byte `offset` of the shard. */
+/** Returns the sample of a row of an index. `buffer` contains its bytes and begins at byte `offset` of the shard. */
 export function sampleAt(
   { shard, key, index }: Pick<Sample, 'shard' | 'key' | 'index'>,
   shardIndex: Pick<ShardIndex, 'fields' | 'cls' | 'columns' | 'source'>,

@@ -2,43 +2,49 @@ import type { IndexPart, LoadedIndex, PartOfIndex, Source } from '@shardtool/for
 import type { StorageOptions } from '@shardtool/storage';
 import type { LoadInspection } from './inspection-columns.js';
 
-/** Reads all of a file of this machine. Throws {@link FileError}. */
+/** Reads all bytes of a local file. Throws {@link FileError}. */
 export type ReadFile = (path: string) => Promise<Uint8Array>;
 
 /** One shard of a dataset. */
 export interface ShardFile {
-  /** As messages name it: `000000.tar`. */
+  /** Name in messages: `000000.tar`. */
   readonly name: string;
-  /** The file to read; for LMDB the `data.mdb` inside the folder. */
+  /** The file to read. For LMDB it is `data.mdb` in the folder. */
   readonly path: string;
-  /** Bytes of the file. */
-  /** How the file, and what lies beside it, is asked for where it is remote. */
+  /** Options for requests of the file and its sidecar files, if they are remote. */
   readonly storage?: StorageOptions | undefined;
+  /** Size of the file, in bytes. */
   readonly bytes: number;
   readonly samples: number;
   /** Estimated bytes of `samples`, if an overlay, a split or a list of keys hides other samples of the file. Default: `bytes`. */
   readonly sampleBytes?: number | undefined;
-  /** Of the file, in hexadecimal, as the manifest has it. */
+  /** Checksum of the file, in hexadecimal, from the manifest. */
   readonly crc32?: string | undefined;
-  /** What the storage called the version of the file when it was opened: another one is an error. Absent if it does not say. */
+  /**
+   * Version of the file that the storage reported when the dataset was opened. If it changes, reading throws. Absent if
+   * the storage reports no version.
+   */
   readonly version?: string | undefined;
-  /** A sample of more bytes is not read. Default: 1 GiB. */
+  /** Maximum size of a sample that is read, in bytes. Default: 1 GiB. */
   readonly maxSampleBytes?: number | undefined;
-  /** Opens a file whose payloads do not lie in it as they are: all reading goes through this. Absent: `path` is read as it is. */
+  /**
+   * Opens a file whose payloads are not stored as plain bytes. All reads use this source. If absent, `path` is read
+   * directly.
+   */
   readonly open?: (() => Promise<Source>) | undefined;
-  /** Labels can be had without finding out where payloads lie, which costs much more. */
+  /** True if labels can be read without locating the payloads, which takes much longer. */
   readonly hasLabelsApart?: true;
-  /** Reads the index, or has it from when it was made. `read`: what reads its file, where that is not to be this thread. */
+  /** Returns the index, which is read or was made before. `read` reads the index file instead of this thread. */
   loadIndex(read?: ReadFile): Promise<LoadedIndex>;
-  /** Reads some parts of it, which costs less. */
+  /** Reads some parts of the index, which takes less time. */
   loadParts<P extends IndexPart>(parts: readonly P[]): Promise<PartOfIndex<P>>;
-  /** Where its crop index is, if it has one; there may be no such file. */
+  /** Returns the path of the crop index, or null. The file may be missing. */
   findCropIndex(): Promise<string | null>;
-  /** Reads what `shardtool inspect` keeps beside it. Absent: nothing can lie beside it. */
+  /** Reads the inspection of the shard. Absent if shards of this kind have none. */
   readonly loadInspection?: LoadInspection | undefined;
 }
 
-/** Bytes of the samples of a shard, without those that an overlay, a split or a list of keys hides. */
+/** Returns the bytes of the samples of a shard, without those that an overlay, a split or a list of keys hides. */
 export function sampleBytesOf({ sampleBytes, bytes }: ShardFile): number {
   return sampleBytes ?? bytes;
 }

@@ -31,7 +31,7 @@ export class ShardFiles implements ShardIndexes {
   readonly firstSample: Float64Array;
   readonly #reads: ShardReads;
   readonly #indexes: Recent<number, LoadedIndex>;
-  /** Paths of the packed files, for indexes that lack them. */
+  /** Paths of the packed files, for indexes without them. */
   readonly #sources: Recent<number, readonly string[]>;
   #lastIndex = -1;
   readonly #crops: Recent<number, ShardCrops | null>;
@@ -72,7 +72,7 @@ export class ShardFiles implements ShardIndexes {
     );
   }
 
-  /** Keeps at least this number of indexes in memory: as many as there are shards that are read in turn. */
+  /** Keeps at least this number of indexes in memory, which is the number of shards that are read in turn. */
   keepIndexes(count: number): void {
     this.#indexes.reserve(count);
     this.#crops.reserve(count);
@@ -90,23 +90,23 @@ export class ShardFiles implements ShardIndexes {
     return this.#indexes.get(shard);
   }
 
-  /** The index with the paths of the packed files. */
+  /** Returns the index including the paths of the packed files. */
   async wholeIndex(shard: number): Promise<ShardIndex> {
     const index = await this.index(shard);
     return { ...index, source: index.source ?? (await this.#sources.get(shard)) };
   }
 
-  /** Storage is slow or remote: many reads run at once, and only needed bytes are read. */
+  /** True if storage is slow or remote: many reads run at a time, and only the bytes that are needed are read. */
   get isSlow(): boolean {
     return this.#reads.isSlow;
   }
 
-  /** Some shard is on a server or in a bucket. */
+  /** True if a shard is on a server or in a bucket. */
   get isRemote(): boolean {
     return this.#reads.isRemote;
   }
 
-  /** What was fetched from remote storage so far. Null: the shards are local. */
+  /** Counts of what was fetched from remote storage so far. Null if all shards are local. */
   get fetched(): StorageCounts | null {
     return this.#reads.fetched;
   }
@@ -152,7 +152,7 @@ export class ShardFiles implements ShardIndexes {
   async #readCrops(shard: number, offset: number, target: Uint8Array): Promise<void> {
     this.#reads.throwIfClosed();
     const source = await this.#cropSources.get(shard);
-    // Unreadable bytes become zeros, which no image has as its crop index.
+    // If bytes cannot be read, they become zeros, which match no crop index.
     const got = (await source?.readAt(offset, target).catch(() => 0)) ?? 0;
     if (got < target.length) target.fill(0, got);
   }

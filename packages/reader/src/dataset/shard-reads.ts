@@ -13,7 +13,7 @@ import { DETECTION, LOCAL, READING_THREADS, REMOTE, type ReadProfile, SLOW } fro
 import type { ReadFile, ShardFile } from './shard-file.js';
 import type { ReadingCosts } from './shard-store.js';
 
-/** A shard is shorter than its index says: it was cut, or replaced, since it was packed. */
+/** A shard is shorter than its index says. It was truncated or replaced after it was packed. */
 export class ShardLengthError extends ShardtoolError {
   static override readonly kind: string = 'ShardLengthError';
 }
@@ -26,14 +26,14 @@ export class DatasetClosedError extends ShardtoolError {
 /** Number of open files. They are few and large; this stays far below the usual limit of 1,024. */
 const OPEN_FILES = 128;
 
-/** What the manifest says of a remote file, so that the server is not asked for it. */
+/** Returns the size and version of a remote file from the manifest, so that the server is not asked. */
 function expectedOf({ path, bytes, version }: ShardFile): Expected | undefined {
   return isRemote(path) ? { size: bytes, version } : undefined;
 }
 
 /** Reads shards: in this thread, or in reading threads if storage is slow or remote. Recently used files stay open. */
 export class ShardReads implements ReadingCosts {
-  /** Some shard is on a server or in a bucket. */
+  /** True if a shard is on a server or in a bucket. */
   readonly isRemote: boolean;
   readonly #files: readonly ShardFile[];
   readonly #sources: Recent<number, Source>;
@@ -58,7 +58,7 @@ export class ShardReads implements ReadingCosts {
     );
   }
 
-  /** Storage is slow or remote: see {@link ReadProfile.isSlow}. */
+  /** True if storage is slow or remote: see {@link ReadProfile.isSlow}. */
   get isSlow(): boolean {
     return this.profile.isSlow;
   }
@@ -72,7 +72,7 @@ export class ShardReads implements ReadingCosts {
     return this.isSlow ? this.#flight.limit : LOCAL.parallel;
   }
 
-  /** What was fetched from remote storage so far. Null: the shards are local. */
+  /** Counts of what was fetched from remote storage so far. Null if all shards are local. */
   get fetched(): StorageCounts | null {
     return this.isRemote ? (this.#remote?.counts ?? { requests: 0, bytes: 0, retries: 0, hedges: 0 }) : null;
   }
@@ -91,12 +91,12 @@ export class ShardReads implements ReadingCosts {
     for (let shard = 0; shard < Math.min(DETECTION.opens, this.#files.length); shard++) {
       await this.#sources.get(shard).catch(() => {});
     }
-    // A dataset of few files opens one of them again.
+    // If a dataset has few files, one of them is opened again.
     while (this.#opens > 0 && this.#opens < DETECTION.opens) {
       await this.#open(this.#files[0]!).then((source) => source.close());
     }
     if (this.isSlow) this.#confirmSlow();
-    // Files that need a source of their own kind are not read by threads.
+    // Threads cannot read files that need their own kind of source.
     if (this.isSlow && this.#files.some(({ open }) => open === undefined)) this.#slowThreads().start();
   }
 
@@ -133,7 +133,10 @@ export class ShardReads implements ReadingCosts {
     return this.profile === SLOW ? (path) => this.#slowThreads().readFile(path) : undefined;
   }
 
-  /** Fills `target` from `offset` on. When it throws, no read is in progress. Throws {@link ShardLengthError}, FileChangedError, {@link FileError}, {@link DatasetClosedError}. */
+  /**
+   * Fills `target` from `offset` on. After an error, no read is in progress. Throws {@link ShardLengthError},
+   * FileChangedError, {@link FileError}, {@link DatasetClosedError}.
+   */
   async read(shard: number, offset: number, target: Uint8Array): Promise<void> {
     this.throwIfClosed();
     const { maxReadBytes } = this.profile;

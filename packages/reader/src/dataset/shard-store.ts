@@ -6,11 +6,11 @@ import type { ReadProfile } from './read-profiles.js';
 export interface ByteRange {
   readonly shard: number;
   readonly file: 'shard' | 'crops';
-  /** First byte. How many bytes are read follows from the buffer. */
+  /** First byte. The size of the buffer determines how many bytes are read. */
   readonly offset: number;
-  /** The pass that reads the bytes: a cache uses it to tell when they are needed next. */
+  /** The pass that reads the bytes. A cache computes from it when they are needed next. */
   readonly pass?: number | undefined;
-  /** Skip every cache, and drop what a cache has kept of these bytes. */
+  /** True to bypass every cache, and to drop these bytes from the cache. */
   readonly isFresh?: boolean | undefined;
 }
 
@@ -18,7 +18,7 @@ export interface ByteRange {
 export interface ShardBytes {
   /** Fills `target` from `range.offset` on. Throws if the shard ends before that. */
   read(range: ByteRange, target: Uint8Array): Promise<void>;
-  /** Reading bytes again may give other bytes: they come over a network, or from a cache. */
+  /** True if reading the same bytes again may give other bytes, because they come from a network or a cache. */
   readonly mayDiffer: boolean;
 }
 
@@ -35,14 +35,14 @@ export interface CropIndexes {
   columns(shard: number): Promise<CropColumns | null>;
 }
 
-/** What reading costs. Both values may change while a loader reads. */
+/** Cost of reading. Both values may change while a loader reads. */
 export interface ReadingCosts {
   readonly profile: ReadProfile;
-  /** Number of concurrent reads that is worth having now. */
+  /** Number of concurrent reads that is currently useful. */
   readonly parallel: number;
 }
 
-/** Where blocks come from. Each part can be replaced by a wrapper with the same single job. */
+/** The source of blocks. Each member can be replaced by a wrapper of the same interface. */
 export interface ShardStore {
   readonly bytes: ShardBytes;
   readonly indexes: ShardIndexes;
@@ -50,12 +50,12 @@ export interface ShardStore {
   readonly costs: ReadingCosts;
 }
 
-/** The same store, with crop indexes ignored. */
+/** Wraps a store so that crop indexes are ignored. */
 export function withoutCrops(store: ShardStore): ShardStore {
   return { ...store, crops: { columns: async () => null } };
 }
 
-/** The same store; every call first runs `check`, which throws once the bytes are no longer wanted. */
+/** Wraps a store so that every call first runs `check`, which throws if the bytes are no longer needed. */
 export function whileWanted(store: ShardStore, check: () => void): ShardStore {
   const { bytes, indexes, crops } = store;
   const guarded =

@@ -19,11 +19,11 @@ export class SampleNotFoundError extends ShardtoolError {
   static override readonly kind: string = 'SampleNotFoundError';
 }
 
-/** What {@link StoredDataset.get} takes. */
+/** Options of {@link StoredDataset.get}. */
 export interface GetOptions {
-  /** Whether every field's crc32 is checked; a wrong one throws. Default true. */
+  /** Whether the crc32 of every field is checked. Throws if one is wrong. Default: true. */
   readonly checksum?: boolean | undefined;
-  /** Gives up, with the signal's reason. */
+  /** If it aborts, the call rejects with its reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -32,28 +32,28 @@ const GET_OPTIONS = {
   signal: CALL_OPTIONS.signal,
 } as const satisfies OptionTable;
 
-/** The keys of so many shards are read at once. */
+/** Number of shards whose keys are read at a time. */
 const KEY_READS = 8;
 
-/** What a dataset is made of; {@link openDataset} finds it out. */
+/** The parts of a dataset, which {@link openDataset} determines. */
 export interface DatasetParts {
   readonly location: string;
   readonly format: LayoutName;
-  /** Equal for equal data: a state of a loader belongs to one identity. */
+  /** Equal for equal data. The state of a loader belongs to one identity. */
   readonly identity: string;
   readonly shards: readonly ShardFile[];
   readonly classes: readonly string[];
-  /** Samples of each class, where known. */
+  /** Number of samples of each class, where known. */
   readonly classSamples: readonly number[];
   /** Names of all fields. */
   readonly fields: readonly string[];
-  /** The most objects of an image, where that was counted as it was packed with annotations. */
+  /** The largest number of objects of an image, if they were counted when the dataset was packed with annotations. */
   readonly mostObjects?: number | undefined;
-  /** Splits that the place itself has, by the names of its files or folders. */
+  /** Splits of the location itself, by the names of its files or folders. */
   readonly splits?: readonly string[];
-  /** Layouts that the place could be read as, too. */
+  /** Other layouts that the location could be read as. */
   readonly otherLayouts?: readonly LayoutName[];
-  /** Files in the shards that belong to no sample, as far as those were walked to open them. */
+  /** Number of files in the shards that belong to no sample, as far as the shards were walked to open them. */
   readonly skippedEntries?: number;
 }
 
@@ -62,19 +62,20 @@ export interface MixedDatasets {
   readonly datasets: readonly { readonly name: string; readonly dataset: StoredDataset }[];
 }
 
-/** A dataset as it is stored, that overlays can be laid over. */
+/** The parts of a stored dataset, before overlays are applied. */
 export interface StoredParts extends DatasetParts {
-  /** The identity that the first shards alone have: that of the dataset before it grew. */
+  /** Returns the identity of a dataset of only the first shards: that of the dataset before it grew. */
   identityOfFirst(shards: number): string;
-  /** The split of {@link DatasetParts.splits} that alone is open. */
+  /** The only split of {@link DatasetParts.splits} that is open. */
   readonly split?: string;
-  /** Where it is read from: `location` may lack a token that goes with every name. */
+  /** Location for reading. `location` may lack a token that is added to every name. */
   readonly folder?: string;
 }
 
 /**
- * Shards that belong together, to look at what is stored. Opening reads the manifest; indexes and shards are read when they are
- * needed. What makes loaders is most of this package, and stays with `Dataset`: a command such as `ls` need not load it.
+ * The shards of a dataset, for looking at what is stored. Opening reads the manifest. Indexes and shards are read when
+ * they are needed. The code for loaders is most of this package and belongs to `Dataset`, so that a command such as
+ * `ls` does not load it.
  */
 export class StoredDataset implements AsyncDisposable {
   readonly location: string;
@@ -83,18 +84,18 @@ export class StoredDataset implements AsyncDisposable {
   readonly classes: readonly string[];
   readonly classSamples: readonly number[];
   readonly fields: readonly string[];
-  /** The most objects of an image in the annotations that it was packed with; undefined where that is not known. */
+  /** The largest number of objects of an image in the annotations that were packed, or undefined if it is unknown. */
   readonly mostObjects: number | undefined;
-  /** Splits that the place itself has, by the names of its files or folders; all are open unless one was asked for. */
+  /** Splits of the location itself, by the names of its files or folders. All are open unless one was asked for. */
   readonly splits: readonly string[];
-  /** Layouts that the place could be read as, too: the option `layout` chooses. */
+  /** Other layouts that the location could be read as, with the option `layout`. */
   readonly otherLayouts: readonly LayoutName[];
   /**
-   * Files in shards of other software that belong to no sample: dotfiles, names without a dot, in a zip also those without an
-   * image. Shards whose index was kept are not counted.
+   * Number of files in shards of other software that belong to no sample: dotfiles and names without a dot. In a zip,
+   * this includes files without an image. Shards whose index was stored are not counted.
    */
   readonly skippedEntries: number;
-  /** How several datasets are mixed that this one is made of; null for a single one. */
+  /** The datasets of a mixture and how they are mixed; null for a single dataset. */
   readonly mixture: MixedDatasets | null = null;
   readonly #files: ShardFiles;
   readonly #lookUp: LookUp;
@@ -124,17 +125,20 @@ export class StoredDataset implements AsyncDisposable {
     return this.#files.files;
   }
 
-  /** Bytes of all shards. */
+  /** Total size of the shards, in bytes. */
   get bytes(): number {
     return this.shards.reduce((sum, shard) => sum + shard.bytes, 0);
   }
 
-  /** Bytes of the samples: less than {@link bytes} if an overlay, a split or a list of keys hides some. */
+  /**
+   * Total size of the samples, in bytes. It is less than {@link bytes} if an overlay, a split or a list of keys hides
+   * some.
+   */
   get sampleBytes(): number {
     return this.shards.reduce((sum, shard) => sum + sampleBytesOf(shard), 0);
   }
 
-  /** Bytes of a sample, on average; 0 without samples. */
+  /** Mean size of a sample, in bytes; 0 without samples. */
   get meanSampleBytes(): number {
     return this.size === 0 ? 0 : this.sampleBytes / this.size;
   }
@@ -145,8 +149,8 @@ export class StoredDataset implements AsyncDisposable {
   }
 
   /**
-   * Returns one sample, by key or by index, in memory of its own. The first look-up by key reads all keys. Throws
-   * {@link SampleNotFoundError}.
+   * Returns one sample by key or by index, in its own memory. The first look-up by key reads all keys. Throws {@link
+   * SampleNotFoundError}.
    */
   async get(keyOrIndex: string | number, options: GetOptions = {}): Promise<Sample> {
     const { checksum, signal } = checkCallOptions('get', GET_OPTIONS, options);
@@ -184,12 +188,15 @@ export class StoredDataset implements AsyncDisposable {
     return (await this.#keyTable()).didYouMean(key);
   }
 
-  /** Samples as they are stored, in the order of the dataset. Their bytes are your own, unless `reuse` is true. */
+  /**
+   * Yields samples as they are stored, in the order of the dataset. Their bytes are yours to keep, unless `reuse` is
+   * true.
+   */
   samples(options: SamplesOptions = {}): AsyncGenerator<Sample> {
     return readSamples(this.#files, checkSamplesOptions(options));
   }
 
-  /** Closes the shards. What still reads from them ends with an error. */
+  /** Closes the shards. Reads that are still in progress end with an error. */
   async close(): Promise<void> {
     await this.#files.close();
   }

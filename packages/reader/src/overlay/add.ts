@@ -17,55 +17,55 @@ import type { Layers } from './layers.js';
 import { checkOverlayName } from './save.js';
 import { countEntries, type OverlayCounts } from './summary.js';
 
-/** Classes and columns for samples, one entry a sample in each list. */
+/** Classes and columns for samples. All lists have one entry per sample. */
 export interface LabelChanges {
-  /** What `id` holds: keys, or the paths of the images that were packed. */
+  /** Contents of `id`: keys, or the paths of the packed images. */
   readonly by: 'key' | 'path';
   readonly id: readonly string[];
-  /** Names of classes; '' leaves a sample's class as it is. Null: no class changes. */
+  /** Names of classes. An empty name keeps the class of the sample. Null: no class changes. */
   readonly cls: readonly string[] | null;
   readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
 }
 
-/** What an overlay changes. */
+/** The changes of an overlay. */
 export interface OverlayChanges {
   readonly excludeKeys?: Iterable<string> | undefined;
-  /** Samples that an expression holds for are left out. */
+  /** Samples that match this expression are excluded. */
   readonly excludeWhere?: string | undefined;
   readonly labels?: LabelChanges | undefined;
-  /** New names of classes. Two that get one name, or that of another class, become one class. */
+  /** New names of classes. Classes that get the same name, or the name of another class, are merged. */
   readonly rename?: ReadonlyMap<string, string> | undefined;
-  /** All classes in their new order; by default they stay, and new ones come behind them. */
+  /** All classes in their new order. Default: the current order, with new classes at the end. */
   readonly classes?: readonly string[] | undefined;
 }
 
 export interface AddOverlayOptions extends OverlayChanges {
-  /** How a remote location is asked. What is omitted comes from the environment. */
+  /** Options for requests to remote storage. Omitted options come from the environment. */
   readonly storage?: StorageOptions | undefined;
   readonly name: string;
-  /** The overlay that this one lies on. */
+  /** The overlay that the new one builds on. */
   readonly parent?: string | undefined;
-  /** Where to write it; by default into the dataset's folder of overlays. */
+  /** Location to write to. Default: the dataset's folder of overlays. */
   readonly file?: string | undefined;
-  /** What was asked for, for people who read its log. */
+  /** A description of the change, for people who read the log. */
   readonly note?: string | undefined;
 }
 
-/** So many new classes are held against those that are there: a new list of 20,000 would take minutes. */
+/** Number of new classes for which similar names are searched. Searching for 20,000 new classes would take minutes. */
 const HINTED = 10;
 
 export interface AddOverlayReport extends Pick<OverlayCounts, 'excluded' | 'relabelled' | 'set'> {
   readonly file: string;
   readonly hash: string;
   readonly classes: number;
-  /** Classes that only the labels name, sorted; the first few with what {@link didYouMean} says of them, the others with ''. */
+  /** Classes that only the labels contain, sorted. The first few have the hint of {@link didYouMean}, the others ''. */
   readonly newClasses: readonly { readonly name: string; readonly hint: string }[];
 }
 
 /**
- * Makes an overlay: a small file that says what is different, beside shards that stay as they are. Throws
- * {@link OptionError} for keys, paths and classes that the dataset (as the parent shows it) does not have, {@link WhereError}
- * for `excludeWhere`.
+ * Creates an overlay, a small file with changes next to shards that stay as they are. Throws {@link OptionError} for
+ * keys, paths and classes that the dataset (with its parent overlay) does not have, and {@link WhereError} for
+ * `excludeWhere`.
  */
 export async function addOverlay(location: string, options: AddOverlayOptions): Promise<AddOverlayReport> {
   checkLocation('addOverlay', location);
@@ -85,7 +85,7 @@ async function add(location: string, options: AddOverlayOptions): Promise<AddOve
   const classes = classListOf(below, options);
   const wanted = new Wanted(options, classNamesOf(below), classes);
   const entries: OverlayEntry[] = classes === null ? [] : [{ classes }];
-  // Expressions may name any column; without one a few columns do.
+  // Expressions may use any column. Without an expression, a few columns suffice.
   const parts = options.excludeWhere === undefined ? (['key', 'source', 'cls', 'columns'] as const) : INDEX_PARTS;
   const columns = options.excludeWhere === undefined ? undefined : namesInWhere(options.excludeWhere);
   for await (const shown of shownShards(base, parts, columns))
@@ -103,14 +103,14 @@ async function add(location: string, options: AddOverlayOptions): Promise<AddOve
   return { ...saved, excluded, relabelled, set, classes: (classes ?? below.classes).length, newClasses };
 }
 
-/** Names that the labels have and the dataset has not, sorted: numbers by their values. */
+/** Returns class names that are in the labels and not in the dataset, sorted; numbers by their values. */
 function addedClasses(known: readonly string[], { rename, labels }: OverlayChanges): string[] {
   const names = new Set([...known, ...(rename?.keys() ?? []), '']);
   const added = [...new Set(labels?.cls)].filter((cls) => !names.has(cls));
   return sortedByValue(added) ?? added.sort();
 }
 
-/** The class list of the overlay; null where it is that below. */
+/** Returns the class list of the overlay, or null if it is the list of the layers below. */
 function classListOf(below: Layers, changes: OverlayChanges): OverlayClass[] | null {
   const { rename, classes } = changes;
   const known = classNamesOf(below);
@@ -138,7 +138,7 @@ function classListOf(below: Layers, changes: OverlayChanges): OverlayClass[] | n
   return classes.map((name) => ({ name, from: from.get(name) ?? [] }));
 }
 
-/** Classes without names, of foreign shards, are called by their numbers. */
+/** Returns the names of classes. In shards of other software, classes without names are named by their numbers. */
 export function classNamesOf({ classes, classSamples }: Pick<Layers, 'classes' | 'classSamples'>): readonly string[] {
   return classes.length > 0 ? classes : classSamples.map((_, number) => String(number));
 }
@@ -148,7 +148,7 @@ export function noClass(name: string, known: readonly string[]): OptionError {
   return new OptionError({}, `The dataset has no class "${name}": ${list}.`);
 }
 
-/** What is looked for in the indexes. */
+/** What is searched in the indexes. */
 class Wanted {
   readonly #excludeKeys: ReadonlySet<string>;
   readonly #missingKeys: Set<string>;
@@ -156,7 +156,7 @@ class Wanted {
   readonly #rowOf: Map<string, number>;
   readonly #isFound: Uint8Array;
   readonly #numbers: ReadonlyMap<string, number>;
-  /** The new number of a class below, where it has another. */
+  /** New numbers of classes below, for those that change. */
   readonly #now: ReadonlyMap<number, number>;
   readonly #where: ReturnType<typeof compileWhere> | undefined;
 

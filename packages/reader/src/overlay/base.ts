@@ -9,22 +9,22 @@ import { overlayPath, readOverlays } from './find.js';
 import { type Layers, layersOf, rowsGone } from './layers.js';
 import { checkOverlayName, saveOverlay } from './save.js';
 
-/** What a new overlay is made on: a dataset, and the overlays below. */
+/** The dataset that a new overlay is created for, with the overlays below. */
 export interface OverlayBase {
   readonly location: string;
   readonly storage: StorageOptions | undefined;
   readonly stored: Awaited<ReturnType<typeof openStored>>;
   readonly chain: readonly Overlay[];
   readonly below: Layers;
-  /** Samples of each shard. */
+  /** Number of samples of each shard. */
   readonly counts: readonly number[];
 }
 
-/** A shard as the overlays below show it. All rows are there; those that are left out are marked. */
+/** A shard with the overlays below applied. All rows are present. Excluded rows are marked. */
 export interface ShownShard {
   readonly shard: number;
   readonly index: IndexPieces;
-  /** 1 for each row that an overlay below leaves out. */
+  /** 1 for each row that an overlay below excludes. */
   readonly gone: Uint8Array;
 }
 
@@ -41,7 +41,7 @@ export async function openBase(
   return { location, storage, stored, chain, counts, below: layersOf(chain, { ...stored, counts }) };
 }
 
-/** Goes through the indexes, or parts of them, with those columns of inspections that are among the names. */
+/** Yields the indexes of all shards, or parts of them, with the named columns of inspections. */
 export async function* shownShards(
   { stored, below }: OverlayBase,
   parts: readonly IndexPart[],
@@ -57,7 +57,7 @@ export async function* shownShards(
   }
 }
 
-/** Writes the overlay that was made on a base. Throws OverlayError where the name is taken, FileError. */
+/** Writes an overlay that was created for a base. Throws OverlayError if the name is taken, or FileError. */
 export async function saveOn(
   { location, storage, stored, chain, counts }: OverlayBase,
   {

@@ -15,7 +15,7 @@ import { overlayPath, readOverlays } from './find.js';
 import { moveOverlay } from './save.js';
 import { countEntries, type OverlayCounts } from './summary.js';
 
-/** An overlay of a dataset, as a list shows it. */
+/** An overlay of a dataset, as an entry of a list. */
 export interface OverlaySummary extends OverlayCounts {
   readonly name: string;
   readonly parent: string | null;
@@ -23,27 +23,27 @@ export interface OverlaySummary extends OverlayCounts {
   readonly note: string;
 }
 
-/** What is wrong with an overlay of a dataset. */
+/** A fault of an overlay of a dataset. */
 export interface OverlayFault {
   readonly overlay: string;
   readonly sentence: string;
 }
 
-/** How the overlays of a dataset are reached. */
+/** Options for requests of overlays. */
 export interface OverlayPlaceOptions {
-  /** How a remote location is asked. What is omitted comes from the environment. */
+  /** Options for requests to remote storage. Omitted options come from the environment. */
   readonly storage?: StorageOptions | undefined;
 }
 
 const KEY_READS = 8;
 
-/** The overlays in the dataset's own folder, by name. Throws {@link OverlayError} for one that cannot be read. */
+/** Returns the overlays in the dataset's own folder, by name. Throws {@link OverlayError} if one cannot be read. */
 export async function listOverlays(location: string, { storage }: OverlayPlaceOptions = {}): Promise<OverlaySummary[]> {
   const names = await overlayNames(location, storage);
   return Promise.all(names.map(async (name) => summaryOf((await readOverlays(location, name, storage)).at(-1)!)));
 }
 
-/** An overlay and all that it lies on, the lowest first: the history of what was changed. */
+/** Returns an overlay and all overlays below it, the lowest first: the history of changes. */
 export async function overlayHistory(
   location: string,
   overlay: string,
@@ -52,7 +52,7 @@ export async function overlayHistory(
   return (await readOverlays(location, overlay, storage)).map(summaryOf);
 }
 
-/** The types of the columns that an overlay and those below it set, together with those that the dataset has. */
+/** Returns the types of the columns that an overlay and those below it set, together with those of the dataset. */
 export async function overlayColumnTypes(
   location: string,
   overlay: string,
@@ -70,7 +70,7 @@ export async function overlayColumnTypes(
   return new Map([...known, ...Array.from(set, ([name, values]) => [name, columnTypeOf(name, values)] as const)]);
 }
 
-/** A value of each type: a column keeps its type, or becomes one that has room for both. */
+/** A value of each type. A column keeps its type, or gets the type that can hold both. */
 const SAMPLE_OF: Readonly<Record<ColumnType, readonly ColumnValue[]>> = {
   string: [''],
   int: [0],
@@ -78,7 +78,7 @@ const SAMPLE_OF: Readonly<Record<ColumnType, readonly ColumnValue[]>> = {
   bool: [true],
 };
 
-/** One overlay with all its entries. */
+/** Returns one overlay with all its entries. */
 export async function readOverlay(
   location: string,
   overlay: string,
@@ -88,8 +88,8 @@ export async function readOverlay(
 }
 
 /**
- * Takes an overlay out of the dataset's folder of overlays; it stays in the folder `dropped` there. Returns where. Throws
- * {@link OverlayError} where another one lies on it.
+ * Removes an overlay from the dataset's folder of overlays. The file is kept in the folder `dropped` there. Returns its
+ * new path. Throws {@link OverlayError} if another overlay builds on it.
  */
 export async function removeOverlay(
   location: string,
@@ -107,10 +107,13 @@ export async function removeOverlay(
   return moveOverlay(overlayPath(location, name), `dropped/${name}.${dropped!.hash.slice(0, 16)}.jsonl`, storage);
 }
 
-/** Checks every overlay of a dataset: its hash and its parents', the shards that it was made for, and each key at its place. */
+/**
+ * Checks every overlay of a dataset: its hash and those of its parents, the shards that it was made for, and the
+ * position of each key.
+ */
 export async function checkOverlays(location: string, { storage }: OverlayPlaceOptions = {}): Promise<OverlayFault[]> {
   const names = await overlayNames(location, storage).catch((error) => {
-    // Those of a place that cannot or may not be listed are not known.
+    // Overlays of a location that cannot be listed, or must not be, are unknown.
     if (!canBeListed(location) || error instanceof RequestRejectedError) return [];
     throw error;
   });
@@ -150,7 +153,7 @@ export async function checkOverlays(location: string, { storage }: OverlayPlaceO
   return faults;
 }
 
-/** Throws {@link FileError} if the place cannot be listed. */
+/** Throws {@link FileError} if the location cannot be listed. */
 export async function overlayNames(location: string, storage: StorageOptions | undefined): Promise<string[]> {
   const names = isRemote(location) ? await remoteNames(location, storage) : await localNames(location);
   return names

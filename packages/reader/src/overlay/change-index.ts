@@ -2,10 +2,10 @@ import type { ColumnType, ColumnValue, FieldColumns, ShardIndex } from '@shardto
 import type { IndexPieces } from '../dataset/inspection-columns.js';
 import type { Layer } from './layers.js';
 
-/** Which rows of a shard stay; null: all of them. */
+/** Rows of a shard that are kept; null for all. */
 export type KeptRows = Uint32Array | null;
 
-/** Lays classes and columns over what was read of an index; rows stay as they are. The input is not changed. */
+/** Applies classes and columns of overlays to an index. The rows stay. The input is not changed. */
 export function relabel(index: IndexPieces, shard: number, layers: readonly Layer[]): IndexPieces {
   const changed: { -readonly [K in keyof IndexPieces]: IndexPieces[K] } = { ...index };
   for (const { classMap, shards } of layers) {
@@ -31,19 +31,19 @@ export function relabel(index: IndexPieces, shard: number, layers: readonly Laye
   return changed;
 }
 
-/** Adds the columns that only other shards have values for, so that all shards have the same. */
+/** Adds columns that only other shards have values for, so that all shards have the same columns. */
 export function withColumns(index: IndexPieces, names: readonly string[]): IndexPieces {
   const { columns, columnTypes, samples } = index;
   if (columns === undefined) return index;
   const missing = names.filter((name) => !columns.has(name));
   if (missing.length === 0 && columnTypes === undefined) return index;
   const more = missing.map((name): [string, ColumnValue[]] => [name, new Array(samples).fill(null)]);
-  // The types that were stored hold for what was stored; values now decide for columns that an overlay sets.
+  // The stored types are valid for stored values. For columns that an overlay sets, the values decide.
   const types = columnTypes && new Map<string, ColumnType>([...columnTypes].filter(([name]) => !names.includes(name)));
   return { ...index, columns: new Map([...columns, ...more]), ...(types && { columnTypes: types }) };
 }
 
-/** Only these rows of an index, or of a part of it. */
+/** Returns only these rows of an index or of a part of it. */
 export function takeRows(index: IndexPieces, rows: KeptRows): IndexPieces {
   if (rows === null) return index;
   const taken = Object.entries(index).map(([part, value]) => {
@@ -72,7 +72,7 @@ function takeField({ offset, bytes, crc32, msgpack }: FieldColumns, rows: Uint32
   };
 }
 
-/** The same kind of list: a plain one, or a typed array. */
+/** Returns the same kind of list: an array or a typed array. */
 function takeValues<List extends ArrayLike<unknown>>(values: List, rows: Uint32Array): List {
   const taken = new (values.constructor as new (length: number) => unknown[])(rows.length);
   for (let i = 0; i < rows.length; i++) taken[i] = values[rows[i]!];

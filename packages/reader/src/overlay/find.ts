@@ -12,14 +12,17 @@ import {
 /** Name of the overlay that `shardtool split` writes by default. */
 export const SPLIT_OVERLAY = 'split';
 
-/** Where an overlay lies: a name is a file in the dataset's own folder of overlays, anything else a location. */
+/**
+ * Returns the path of an overlay. A name is a file in the dataset's own folder of overlays. Anything else is a
+ * location.
+ */
 export function overlayPath(location: string, overlay: string): string {
   return isPath(overlay) ? overlay : joinLocation(location, `${OVERLAYS_FOLDER}/${overlay}.jsonl`);
 }
 
 /**
- * An overlay with those that it lies on, the lowest first. They lie in one folder. Throws {@link OverlayError} where one is
- * missing, damaged, or is not the one that the overlay above it was made on.
+ * Reads an overlay and the overlays that it builds on, the lowest first. They are in one folder. Throws {@link
+ * OverlayError} if one is missing, damaged, or not the one that the overlay above it was made for.
  */
 export async function readOverlays(location: string, overlay: string, storage?: StorageOptions): Promise<Overlay[]> {
   const chain: Overlay[] = [];

@@ -87,7 +87,7 @@ export function namesKey({ entries }: Pick<Overlay, 'entries'>, test: (key: stri
   return false;
 }
 
-/** Whether an overlay was made of one with this hash, as shards changed. */
+/** True if an overlay was made from one with this hash, when shards changed. */
 function follows({ follows: earlier = [] }: Overlay, hash: string): boolean {
   return earlier.includes(hash);
 }
@@ -96,7 +96,7 @@ function isBase({ dataset, shards }: Overlay, stored: Pick<StoredParts, 'shards'
   return shards <= stored.shards.length && stored.identityOfFirst(shards) === dataset;
 }
 
-/** Names in an order in which each comes behind its parent. */
+/** Returns names in an order in which each comes after its parent. */
 function parentsFirst(overlays: ReadonlyMap<string, Overlay>): string[] {
   const depth = (name: string, below: number): number => {
     const parent = overlays.get(name)?.parent;
@@ -136,7 +136,7 @@ class OldVersions {
   }
 }
 
-/** Entries of an overlay of `old` at their new places. */
+/** Returns the entries of an overlay of `old` at their new positions. */
 async function movedEntries(
   overlay: Overlay,
   old: StoredParts,
@@ -176,7 +176,10 @@ async function movedEntries(
     : await recounted({ ...overlay, entries: [...entries, ...bits] }, now, below, counts);
 }
 
-/** Adds the chosen rows of an old shard at their new places. Every shard with rows of it is in the result, even without any. */
+/**
+ * Adds the chosen rows of an old shard at their new positions. The result contains every shard that has rows of it,
+ * even if none are chosen.
+ */
 async function addMoved(
   places: Places,
   shard: number,
@@ -192,7 +195,7 @@ async function addMoved(
   });
 }
 
-/** The entries with the numbers of samples that splits and subsets have now. */
+/** Returns the entries with the current numbers of samples of splits and subsets. */
 async function recounted(
   overlay: Overlay,
   now: StoredParts,
@@ -234,14 +237,14 @@ async function recounted(
   });
 }
 
-/** Where the samples of an older version are now. */
+/** Finds the current positions of the samples of an older version. */
 class Places {
   readonly #old: StoredParts;
-  /** By number of the old shard: the number of the same shard now. */
+  /** Current number of each old shard that still exists. */
   readonly #same: ReadonlyMap<number, number>;
-  /** Keys of the shards that are new, in their order. */
+  /** Keys of the new shards, in their order. */
   readonly #keys: KeyTable;
-  /** For each number of a sample in {@link #keys}, where it is. */
+  /** Position of each sample in {@link #keys}. */
   readonly #shards: readonly { readonly shard: number; readonly first: number }[];
 
   private constructor(
@@ -290,7 +293,7 @@ class Places {
     return [at.shard, number - at.first];
   }
 
-  /** The places of all rows of an old shard. */
+  /** Returns the positions of all rows of an old shard. */
   async ofRows(shard: number): Promise<readonly (RowPlace | null)[]> {
     const file = this.#old.shards[shard]!;
     if (this.#same.has(shard)) return Array.from({ length: file.samples }, (_, row) => [this.#same.get(shard)!, row]);

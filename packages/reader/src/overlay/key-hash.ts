@@ -1,9 +1,9 @@
 import { hashOfBytes, mixedBits } from '@shardtool/base';
 
 /**
- * A number from 0 to 2^32 - 1 for a text, the same everywhere and for ever: FNV-1a of its UTF-8 bytes (32 bits; Fowler,
- * Noll, Vo), then the finalizer of MurmurHash3 (fmix32; Appleby), without which texts that differ in their last characters
- * alone lie close together.
+ * Returns a number from 0 to 2^32 - 1 for a text, which never changes: FNV-1a of its UTF-8 bytes (32 bits; Fowler,
+ * Noll, Vo), then the finalizer of MurmurHash3 (fmix32; Appleby). Without the finalizer, texts that differ only in
+ * their last characters get similar numbers.
  */
 export function keyHash(text: string): number {
   let hash = 0x811c9dc5;

@@ -1,35 +1,35 @@
 import { type ColumnValue, type Overlay, type OverlayClass, type OverlayEntry, OverlayError } from '@shardtool/format';
 
-/** What one overlay changes in one shard. Rows are those of the shard's own index, rising within each list. */
+/** Changes of one overlay in one shard. Rows are rows of the shard's own index, rising within each list. */
 export interface ShardChanges {
-  /** 4 bytes a sample that is left out. */
+  /** Excluded rows, 4 bytes per sample. */
   readonly excluded: Uint32Array;
-  /** 8 bytes a sample of another class. */
+  /** Rows with another class, 8 bytes per sample. */
   readonly clsRows: Uint32Array;
   readonly cls: Int32Array;
   readonly columns: ReadonlyMap<string, { readonly rows: Uint32Array; readonly values: readonly ColumnValue[] }>;
 }
 
-/** One overlay, ready to be laid over indexes. */
+/** One overlay, prepared to be applied to indexes. */
 export interface Layer {
-  /** The new number of each class below; null: they stay. */
+  /** New number of each class below; null if they stay. */
   readonly classMap: Int32Array | null;
   readonly shards: ReadonlyMap<number, ShardChanges>;
-  /** By number of the shard a bit a row that stays; null: all stay that are not left out. */
+  /** By number of the shard: one bit per row, 1 if the row is kept. Null: all rows that are not excluded are kept. */
   readonly kept: ReadonlyMap<number, Uint8Array> | null;
 }
 
-/** A split of the dataset: one bit a sample. */
+/** A split of the dataset, one bit per sample. */
 export interface Split {
   readonly samples: number;
   readonly classSamples: readonly number[];
-  /** By number of the shard. */
+  /** Bits by number of the shard. */
   readonly rows: ReadonlyMap<number, Uint8Array>;
 }
 
 /** A chain of overlays, resolved. */
 export interface Layers {
-  /** From the one on the dataset itself to the one that was asked for. */
+  /** Layers from the lowest overlay to the one that was asked for. */
   readonly layers: readonly Layer[];
   readonly classes: readonly string[];
   readonly classSamples: readonly number[];
@@ -38,15 +38,18 @@ export interface Layers {
   readonly columns: readonly string[];
 }
 
-/** What the chain lies on. */
+/** The dataset below the chain of overlays. */
 export interface Below {
   readonly classes: readonly string[];
   readonly classSamples: readonly number[];
-  /** Samples of each shard. */
+  /** Number of samples of each shard. */
   readonly counts: ArrayLike<number>;
 }
 
-/** Resolves a chain, the lowest overlay first. Throws {@link OverlayError} for places that the dataset does not have. */
+/**
+ * Resolves a chain of overlays, the lowest first. Throws {@link OverlayError} for shards or rows that the dataset does
+ * not have.
+ */
 export function layersOf(chain: readonly Overlay[], below: Below): Layers {
   let { classes, classSamples } = below;
   const splits = new Map<string, Split>();
@@ -182,7 +185,7 @@ class LayerDraft {
     throw this.#wrong();
   }
 
-  /** A sample more or less of a class, in the dataset and in the splits that have it. */
+  /** Adds `change` to the number of samples of a class, in the dataset and in the splits that contain the sample. */
   #count([shard, row]: readonly [number, number], cls: number, change: number): void {
     if (cls >= 0) this.classSamples[cls] = (this.classSamples[cls] ?? 0) + change;
     for (const split of this.#splits.values()) {
@@ -198,12 +201,12 @@ class LayerDraft {
   }
 }
 
-/** Whether a row of a shard is in a split. */
+/** True if a row of a shard is in a split. */
 export function isIn({ rows }: Split, shard: number, row: number): boolean {
   return isSet(rows.get(shard), row);
 }
 
-/** 1 for each of a shard's `samples` rows that the overlays leave out. */
+/** Returns 1 for each of a shard's `samples` rows that the overlays exclude. */
 export function rowsGone({ layers }: Pick<Layers, 'layers'>, shard: number, samples: number): Uint8Array {
   const gone = new Uint8Array(samples);
   for (const { shards, kept } of layers) {
@@ -215,7 +218,7 @@ export function rowsGone({ layers }: Pick<Layers, 'layers'>, shard: number, samp
   return gone;
 }
 
-/** Rows as an overlay stores them: bit `row & 7` of byte `row >> 3`, in base64. */
+/** Returns rows as an overlay stores them: bit `row & 7` of byte `row >> 3`, in base64. */
 export function rowBits(samples: number, isChosen: (row: number) => boolean): string {
   const bits = new Uint8Array(Math.ceil(samples / 8));
   for (let row = 0; row < samples; row++) if (isChosen(row)) bits[row >> 3]! |= 1 << (row & 7);

@@ -20,10 +20,10 @@ import {
   splitLocation,
 } from '@shardtool/storage';
 
-/** Names of overlays: of files on any system, and of no path. */
+/** Allowed names of overlays: valid file names on any system, without folders. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
-/** Throws {@link OverlayError} for a name that cannot be the name of a file everywhere. */
+/** Throws {@link OverlayError} if a name is not a valid file name on all systems. */
 export function checkOverlayName(name: string): void {
   if (NAME.test(name) && !name.endsWith('.jsonl')) return;
   throw new OverlayError(
@@ -34,8 +34,9 @@ export function checkOverlayName(name: string): void {
 }
 
 /**
- * Writes an overlay under a name that nothing has yet: whole or not at all, also where two do it at the same time, of whom
- * one is told. Returns its hash. Throws {@link OverlayError} where the name is taken, {@link FileError}.
+ * Writes an overlay under a new name, whole or not at all. If two callers write the same name at the same time, one of
+ * them gets an error. Returns the hash of the overlay. Throws {@link OverlayError} if the name is taken, or {@link
+ * FileError}.
  */
 export async function saveOverlay(
   file: string,
@@ -49,7 +50,7 @@ export async function saveOverlay(
   return hash;
 }
 
-/** Gives an overlay another name, below the folder that it lies in. Returns its new place. */
+/** Renames an overlay within its folder or a folder below. Returns its new path. */
 export async function moveOverlay(file: string, to: string, storage?: StorageOptions): Promise<string> {
   const { folder, name } = splitLocation(file);
   const target = joinLocation(folder, to);
@@ -64,7 +65,7 @@ export async function moveOverlay(file: string, to: string, storage?: StorageOpt
   return target;
 }
 
-/** The store sees to it that of two who write the same name one is told. */
+/** If two callers write the same name, the storage rejects one of them. */
 async function saveRemote(file: string, bytes: Uint8Array, storage: StorageOptions | undefined): Promise<void> {
   const { folder, name } = splitLocation(file);
   try {

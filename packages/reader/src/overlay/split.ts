@@ -9,38 +9,41 @@ import { checkOverlayName, moveOverlay } from './save.js';
 import { countEntries, type OverlayCounts } from './summary.js';
 
 export interface SplitOptions {
-  /** How a remote location is asked. What is omitted comes from the environment. */
+  /** Options for requests to remote storage. Omitted options come from the environment. */
   readonly storage?: StorageOptions | undefined;
-  /** Share of each split, by name, above 0 and together at most 1. What is left is the split `rest`. */
+  /**
+   * Share of each split, by name. Shares are above 0 and at most 1 in total. The remaining samples are the split
+   * `rest`.
+   */
   readonly shares: ReadonlyMap<string, number>;
-  /** Name of the split that has all others. Default `train`. */
+  /** Name of the split of all remaining samples. Default: `train`. */
   readonly rest?: string | undefined;
-  /** Shares hold within each class, to a sample. */
+  /** True to apply the shares within each class, to the nearest sample. */
   readonly byClass?: boolean | undefined;
-  /** A column whose equal values stay on one side: a patient, a video. */
+  /** A column whose equal values stay in one split, such as a patient or a video. */
   readonly group?: string | undefined;
-  /** Name of the overlay that says who is in which split. Default `split`. */
+  /** Name of the overlay that stores the splits. Default: `split`. */
   readonly name?: string | undefined;
-  /** The overlay that it lies on. */
+  /** The overlay that the split builds on. */
   readonly parent?: string | undefined;
 }
 
 export interface SplitReport {
   readonly file: string;
   readonly hash: string;
-  /** Samples of each split. */
+  /** Number of samples of each split. */
   readonly splits: OverlayCounts['splits'];
-  /** False where the same split was there already, and knows all shards. */
+  /** False if the same split existed and covers all shards. */
   readonly isNew: boolean;
 }
 
 const SPAN = 2 ** 32;
 
 /**
- * Splits a dataset by the hash of its keys (or groups): the same samples get the same side whatever their order, and a
- * dataset that has grown keeps its split when the same command runs again, since the borders are kept. The answer is an
- * overlay. Throws {@link OptionError} for shares that make no split, a column that is not there, or classes and a group
- * together; OverlayError where the name is taken by another overlay.
+ * Splits a dataset by the hash of its keys or groups. A sample gets the same split whatever the order of samples. If a
+ * dataset has grown, running the same command again keeps the split of each sample, because the thresholds are stored.
+ * The result is an overlay. Throws {@link OptionError} for invalid shares, a missing column, or `byClass` together with
+ * `group`; OverlayError if another overlay has the name.
  */
 export async function splitDataset(location: string, options: SplitOptions): Promise<SplitReport> {
   checkLocation('splitDataset', location);
@@ -75,11 +78,11 @@ export async function splitDataset(location: string, options: SplitOptions): Pro
   return { ...saved, splits, isNew: true };
 }
 
-/** What decides about the samples of one shard: 9 bytes a sample. */
+/** Data that decides the split of each sample of one shard, 9 bytes per sample. */
 interface ShardDraws {
   readonly hash: Uint32Array;
   readonly cls: Int32Array;
-  /** 1 for a sample that an overlay below leaves out. */
+  /** 1 for a sample that an overlay below excludes. */
   readonly isGone: Uint8Array;
 }
 
@@ -110,7 +113,10 @@ interface NamedRule {
   readonly rule: SplitRule;
 }
 
-/** The borders of every split: of the whole span of hashes, or by class of the hashes that its samples have. */
+/**
+ * Returns the thresholds of every split: fractions of the range of hashes or, by class, of the sorted hashes of its
+ * samples.
+ */
 function rulesOf(
   { shares, rest = 'train', byClass = false, group }: SplitOptions,
   draws: readonly ShardDraws[],
@@ -124,7 +130,7 @@ function rulesOf(
   const byName = new Map<string | null, number[]>([[null, plain]]);
   if (byClass) {
     for (const [cls, hashes] of hashesByClass(draws)) {
-      // A border is the hash of the first sample behind it, so that the samples before it are as many as the share says.
+      // A threshold is the hash of the first sample after it, so that the share of samples is exact.
       const borders = edges.map((edge) => hashes[Math.round(edge * hashes.length)] ?? SPAN);
       byName.set(classes[cls] ?? String(cls), [0, ...borders.slice(1, -1), SPAN]);
     }
@@ -139,7 +145,7 @@ function rulesOf(
   }));
 }
 
-/** The hashes of each class's samples, rising. */
+/** Returns the hashes of each class's samples, rising. */
 function hashesByClass(draws: readonly ShardDraws[]): Map<number, Uint32Array> {
   const counts = new Map<number, number>();
   for (const { cls, isGone } of draws) {
@@ -213,13 +219,13 @@ function checkShares({ shares, rest = 'train', byClass, group }: SplitOptions): 
   }
 }
 
-/** The request in words, by which the same one is known again. */
+/** Describes the request in words, by which an equal request is recognized. */
 function noteOf({ shares, rest = 'train', byClass = false, group }: SplitOptions): string {
   const parts = Array.from(shares, ([name, share]) => `${name} ${share}`);
   return `split: ${parts.join(', ')}, rest ${rest}${byClass ? ', by class' : ''}${group === undefined ? '' : `, group ${group}`}`;
 }
 
-/** A split that did not know all shards stays in a folder of its own: states of loaders name its hash. */
+/** A split that did not cover all shards is moved to another folder, because states of loaders refer to its hash. */
 async function putAside(file: string, { name, hash }: Overlay, storage: StorageOptions | undefined): Promise<void> {
   await moveOverlay(file, `replaced/${name}.${hash.slice(0, 16)}.jsonl`, storage);
 }

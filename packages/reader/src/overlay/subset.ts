@@ -7,21 +7,21 @@ import { openBase, type ShownShard, saveOn, shownShards } from './base.js';
 import { keyHash } from './key-hash.js';
 import { rowBits } from './layers.js';
 
-/** Which samples a subset has: those that fit all that is given. */
+/** Conditions of a subset. A sample has to match all of them. */
 export interface SubsetOptions {
-  /** How a remote location is asked. What is omitted comes from the environment. */
+  /** Options for requests to remote storage. Omitted options come from the environment. */
   readonly storage?: StorageOptions | undefined;
-  /** Name of the overlay that it becomes. */
+  /** Name of the new overlay. */
   readonly name: string;
-  /** The overlay that it lies on. */
+  /** The overlay that the subset builds on. */
   readonly parent?: string | undefined;
   readonly keys?: Iterable<string> | undefined;
   /** Names of classes. */
   readonly classes?: readonly string[] | undefined;
   readonly where?: string | undefined;
-  /** A share of the samples, above 0 and at most 1, by the hash of their keys: the same ones each time. */
+  /** A share of the samples, above 0 and at most 1, chosen by the hash of their keys: the same samples each time. */
   readonly share?: number | undefined;
-  /** What was asked for, for people who read its log. */
+  /** A description of the change, for people who read the log. */
   readonly note?: string | undefined;
 }
 
@@ -32,8 +32,8 @@ export interface SubsetReport {
 }
 
 /**
- * Makes an overlay that shows a part of a dataset: a bit a sample. Throws {@link OptionError} for a class or key that is not
- * there, a wrong expression, and a subset without samples.
+ * Creates an overlay that shows a part of a dataset, with one bit per sample. Throws {@link OptionError} for an unknown
+ * class or key, an invalid expression, or a subset without samples.
  */
 export async function subsetDataset(location: string, options: SubsetOptions): Promise<SubsetReport> {
   checkLocation('subsetDataset', location);

@@ -1,12 +1,12 @@
 import type { OverlayEntry, SplitRule } from '@shardtool/format';
 
-/** What an overlay changes, in numbers of samples. */
+/** Changes of an overlay, as numbers of samples. */
 export interface OverlayCounts {
   readonly excluded: number;
   readonly relabelled: number;
-  /** Samples whose columns are set. */
+  /** Number of samples whose columns are set. */
   readonly set: number;
-  /** Samples that stay, where the overlay names those: a subset. */
+  /** Number of samples in a subset; null if the overlay is not a subset. */
   readonly kept: number | null;
   readonly splits: readonly { readonly name: string; readonly samples: number; readonly rule: SplitRule }[];
 }

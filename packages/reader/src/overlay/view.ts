@@ -14,22 +14,23 @@ import type { DatasetParts, StoredParts } from '../dataset/stored-dataset.js';
 import { type KeptRows, relabel, takeRows, withColumns } from './change-index.js';
 import { isIn, type Layers, layersOf, rowsGone } from './layers.js';
 
-/** What of a dataset is to be seen, and how. */
+/** The part of a dataset that is shown, and the overlays to apply. */
 export interface ViewRequest {
   /** A chain of overlays, the lowest first. */
   readonly chain: readonly Overlay[];
   readonly split?: string | undefined;
-  /** Samples that are left out; keys that the dataset does not have are an error. */
+  /** Keys of excluded samples. Keys that the dataset does not have are an error. */
   readonly excludeKeys?: Iterable<string> | undefined;
 }
 
-/** Keys are read of so many shards at once. */
+/** Number of shards whose keys are read at a time. */
 const KEY_READS = 8;
 
 /**
- * A dataset as overlays, a split and a list of keys leave it: its indexes have other rows, classes and columns, and all
- * that reads it sees nothing else. Shards stay as they are. Without overlays and lists it is the dataset itself. Throws
- * {@link OptionError} for an unknown split or key, OverlayError for overlays that belong to other shards.
+ * Returns a dataset with overlays, a split and a list of excluded keys applied: its indexes have other rows, classes
+ * and columns, and so everything that reads the dataset. The shards stay as they are. Without overlays and lists it
+ * returns the dataset itself. Throws {@link OptionError} for an unknown split or key, and OverlayError for overlays of
+ * other shards.
  */
 export async function viewOf(parts: StoredParts, request: ViewRequest): Promise<DatasetParts> {
   const { chain, split, excludeKeys } = request;
@@ -72,13 +73,13 @@ export async function viewOf(parts: StoredParts, request: ViewRequest): Promise<
   };
 }
 
-/** How many samples of a shard are left, and what share of its bytes they have. */
+/** Returns the number of remaining samples of a shard, and their share of its bytes. */
 function shownOf(file: ShardFile, rows: KeptRows): Pick<ShardFile, 'samples' | 'sampleBytes'> {
   if (rows === null) return { samples: file.samples };
   return { samples: rows.length, sampleBytes: (file.bytes * rows.length) / file.samples };
 }
 
-/** Of an inspection, the rows that are kept. */
+/** Returns the kept rows of an inspection. */
 async function inspectionOf(
   load: LoadInspection,
   names: ReadonlySet<string> | undefined,
@@ -102,7 +103,7 @@ function rowsLeft(isGone: Uint8Array): KeptRows {
   return rows;
 }
 
-/** An overlay knows the shards that it was made for, and is right as long as they come first. */
+/** An overlay lists the shards that it was made for. It is valid if the dataset begins with these shards. */
 function checkOverlay({ name, dataset, shards }: Overlay, parts: StoredParts): void {
   if (shards <= parts.shards.length && parts.identityOfFirst(shards) === dataset) return;
   throw new OverlayError(
@@ -134,7 +135,7 @@ function splitOf(layers: Layers, name: string, parts: DatasetParts, overlay: Ove
 
 interface FoundRow {
   readonly row: number;
-  /** Below all overlays. */
+  /** Class below all overlays. */
   readonly cls: number;
 }
 
@@ -162,7 +163,7 @@ async function findKeys(parts: DatasetParts, keys: ReadonlySet<string>): Promise
   );
 }
 
-/** The class that a row has above all overlays. */
+/** Returns the class of a row above all overlays. */
 function classAfter({ layers }: Layers, shard: number, row: number, below: number): number {
   let cls = below;
   for (const { classMap, shards } of layers) {
@@ -174,7 +175,7 @@ function classAfter({ layers }: Layers, shard: number, row: number, below: numbe
   return cls;
 }
 
-/** Names the overlay, its hash and the split, so that a state says to a person which data it belongs to. */
+/** Combines the names and hashes of the overlays and the split, so that a state shows which data it belongs to. */
 function identityOf(dataset: string, { chain, split }: ViewRequest, excluded: Map<number, FoundRow[]> | null): string {
   const overlay = chain.at(-1);
   const marks = [dataset];

@@ -1,13 +1,13 @@
-/** How some number is spread over the samples that have it. */
+/** Distribution of a number over the samples that have it. */
 export interface DistributionSummary {
-  /** How many numbers there are; the others are 0 where there are none. */
+  /** Count of the numbers. If it is 0, the other values are 0, too. */
   readonly count: number;
   readonly smallest: number;
   readonly largest: number;
   readonly mean: number;
-  /** To within 1/32 of itself. */
+  /** Exact to within 1/32 of its value. */
   readonly median: number;
-  /** Without empty ends. A number is in the bin whose `from` it reaches and whose `to` it does not. */
+  /** Bins without empty ones at the ends. A number is in a bin if it is at least `from` and less than `to`. */
   readonly histogram: readonly Bin[];
 }
 
@@ -17,13 +17,13 @@ export interface Bin {
   readonly count: number;
 }
 
-/** Cells to a doubling: a number stands for all of its cell. */
+/** Cells per doubling. All numbers of a cell count as equal. */
 const CELLS = 32;
 const CELL_BITS = 5;
-/** Up to 2^53. */
+/** Numbers go up to 2^53. */
 const OCTAVES = 54;
 
-/** Takes any number of whole numbers from 0 on in a few kilobytes: small ones are counted each, larger ones by ranges. */
+/** Counts any amount of non-negative whole numbers in a few kilobytes: small numbers exactly, larger ones by ranges. */
 export class Distribution {
   #count = 0;
   #sum = 0;
@@ -39,7 +39,7 @@ export class Distribution {
     this.#cells[cellOf(value)]!++;
   }
 
-  /** `most` bins at most, each of one doubling or of several. */
+  /** Returns the distribution with at most `most` bins. A bin spans one or more doublings. */
   summary(most = 12): DistributionSummary {
     if (this.#count === 0) return { count: 0, smallest: 0, largest: 0, mean: 0, median: 0, histogram: [] };
     return {
@@ -59,7 +59,7 @@ export class Distribution {
     return startOf(cell);
   }
 
-  /** Halvings and doublings of a cell's length until there are few enough. */
+  /** Widens the bins until there are few enough. */
   #bins(most: number): Bin[] {
     const first = cellOf(this.#smallest);
     const last = cellOf(this.#largest);
@@ -74,16 +74,18 @@ export class Distribution {
   }
 }
 
-/** Numbers below 32 have cells of their own; from there on there are 32 between a power of two and the next. */
+/**
+ * Returns the cell of a number. Numbers below 32 have a cell each. Above, there are 32 cells between two powers of two.
+ */
 function cellOf(value: number): number {
   if (value < CELLS) return value;
   const octave = Math.floor(Math.log2(value)) - CELL_BITS;
-  // Rounding may lift a number just below a power of two onto it.
+  // The logarithm of a number just below a power of two may be rounded up to that power.
   const exact = value < 2 ** (octave + CELL_BITS) ? octave - 1 : octave;
   return (exact + 1) * CELLS + Math.floor(value / 2 ** exact) - CELLS;
 }
 
-/** The smallest number of a cell. */
+/** Returns the smallest number of a cell. */
 function startOf(cell: number): number {
   if (cell < CELLS) return cell;
   const octave = Math.floor(cell / CELLS) - 1;

@@ -12,39 +12,43 @@ import type { ShardFile } from '../shard-file.js';
 import type { StoredDataset } from '../stored-dataset.js';
 import { Distribution, type DistributionSummary } from './distribution.js';
 
-/** What is in a dataset, as its indexes say. Bytes of fields are as they are stored, without headers and padding. */
+/** Contents of a dataset according to its indexes. Bytes of fields are as stored, without headers and padding. */
 export interface DatasetStats {
   readonly format: LayoutName;
   readonly shards: number;
   readonly samples: number;
-  /** Of the shard files. */
+  /** Total size of the shard files. */
   readonly bytes: number;
-  /** In the order of their numbers. Of those without a name the ones that a sample has, named by their number. */
+  /**
+   * Classes in the order of their numbers. Classes without a name are listed if a sample has them, and are named by
+   * their number.
+   */
   readonly classes: readonly { readonly name: string; readonly samples: number; readonly bytes: number }[];
   readonly samplesWithoutClass: number;
   readonly fields: readonly { readonly name: string; readonly bytes: DistributionSummary }[];
-  /** By the names of the images' fields; `npy` are uncompressed ones. */
+  /** Kinds by the names of the image fields. `npy` are uncompressed images. */
   readonly kinds: readonly { readonly kind: ImageKind | 'npy'; readonly samples: number; readonly bytes: number }[];
-  /** Of images whose size is known, as they are stored. */
+  /** Width of the images whose size is known, as stored. */
   readonly width: DistributionSummary;
   readonly height: DistributionSummary;
   readonly pixels: DistributionSummary;
-  /** Images that are to be turned: their EXIF orientation is not 1. */
+  /** Number of images whose EXIF orientation is not 1. */
   readonly turned: number;
-  /** Samples of a shard, and bytes of one. */
+  /** Number of samples per shard; `shardBytes` is the size of a shard. */
   readonly shardSamples: DistributionSummary;
   readonly shardBytes: DistributionSummary;
-  /** Keys that more than one sample has: only the first can be looked up. */
+  /** Keys that more than one sample has. Looking up such a key returns the first sample. */
   readonly repeatedKeys: RepeatedKeys;
 }
 
-/** Keys are held so many at a time, at up to 32 bytes each. */
+/** Number of keys that are compared at a time. Each takes up to 32 bytes of memory. */
 const KEYS_AT_ONCE = 8_000_000;
 const INDEXES_AT_ONCE = 8;
 
 /**
- * Sums up a dataset from its indexes alone, one after the other. `keysAtOnce` bounds the memory: a dataset with more
- * samples has its keys read several times. Throws FileError, ShardIndexError and VersionError of an index.
+ * Computes statistics of a dataset from its indexes alone, one after the other. `keysAtOnce` bounds the memory: if a
+ * dataset has more samples, its keys are read several times. Throws FileError, ShardIndexError and VersionError of an
+ * index.
  */
 export async function getStats(dataset: StoredDataset, keysAtOnce = KEYS_AT_ONCE): Promise<DatasetStats> {
   const parts = Math.max(1, Math.ceil(dataset.size / keysAtOnce));
@@ -77,7 +81,7 @@ export async function getStats(dataset: StoredDataset, keysAtOnce = KEYS_AT_ONCE
   };
 }
 
-/** Keys that come more than once in a dataset, or in several that are mixed. Reads the keys of all indexes. */
+/** Finds keys that occur more than once in a dataset or a mixture. Reads the keys of all indexes. */
 export async function findDuplicateKeys(dataset: StoredDataset, keysAtOnce = KEYS_AT_ONCE): Promise<RepeatedKeys> {
   const parts = Math.max(1, Math.ceil(dataset.size / keysAtOnce));
   const keys = new KeyRepetitions(parts);
@@ -90,7 +94,7 @@ async function addKeys(dataset: StoredDataset, keys: KeyRepetitions, part: numbe
   for await (const { index } of indexesInTurn(dataset, ['key'])) for (const key of index.key) keys.add(key);
 }
 
-/** Parts of the indexes of all shards, in their order; some are read ahead. */
+/** Yields parts of the indexes of all shards, in their order. Some indexes are read ahead. */
 function indexesInTurn<P extends IndexPart>(
   { shards }: StoredDataset,
   parts: readonly P[],
@@ -105,9 +109,9 @@ interface Sum {
   bytes: number;
 }
 
-/** What is counted over all samples. */
+/** Counts over all samples. */
 class Totals {
-  /** By number, which may be any up to 2^31 - 1. */
+  /** Sums by class number, which may be any number up to 2^31 - 1. */
   readonly #classes = new Map<number, Sum>();
   #withoutClass = 0;
   readonly #fields = new Map<string, Distribution>();
@@ -165,7 +169,10 @@ class Totals {
     addTo(sumOf(this.#classes, number), bytes);
   }
 
-  /** A sample with several images counts by the first of their names, as everywhere. An array that is no image has no width. */
+  /**
+   * A sample with several images counts by the first of their names, as everywhere. An array that is not an image has
+   * no width.
+   */
   #addKinds(fields: IndexColumns['fields'], width: Int32Array, samples: number): void {
     const counted = new Uint8Array(samples);
     const names = [...fields.keys()].map((name) => ({ name }));

@@ -9,23 +9,27 @@ import {
   readLabelTable,
 } from '@shardtool/format';
 
-/** What the Hub's `datasets` calls the file that says more of the images beside it (docs, "ImageFolder"). */
+/**
+ * Names of the files with metadata of images in the same folder, as in the `datasets` library of Hugging Face
+ * ("ImageFolder").
+ */
 const NAMES = ['metadata.jsonl', 'metadata.csv'];
 const FILE_NAME = 'file_name';
-/** Columns that are the class, the surest first; `class` is none of the table's other columns. */
+/** Columns that contain the class, the preferred one first. `class` is not kept as a column of its own. */
 const CLASS_COLUMN = 'label';
 
-/** What such files say of the samples of a folder, in their order. */
+/** Labels from such files for the samples of a folder, in the order of the samples. */
 export interface FolderLabels {
-  /** Class names by sample, or class numbers; null where no file says any. */
+  /** Class names or class numbers by sample, or null if no file has a class column. */
   readonly cls: readonly (string | number | null)[] | null;
   readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
 }
 
 /**
- * Reads `metadata.jsonl` or `metadata.csv` in a folder and in some below it: each row names a file by `file_name`, relative to
- * where it stands. The column `class` or `label` is the class. Null where there is no such file. Throws {@link LabelsError} for a row
- * whose file is not among the samples, or that another row names, too.
+ * Reads `metadata.jsonl` or `metadata.csv` of a folder and some folders below it. Each row names a file by `file_name`,
+ * relative to the folder of the metadata file. The column `class` or `label` is the class. Returns null if there is no
+ * such file. Throws {@link LabelsError} for a row whose file is not among the samples, or that another row names as
+ * well.
  */
 export async function readFolderLabels(
   location: string,

@@ -21,10 +21,12 @@ import type { ShardFile } from '../shard-file.js';
 import type { StoredParts } from '../stored-dataset.js';
 import { partedParts } from './parted.js';
 
-/** Shards are opened so many at a time. */
+/** Number of shards that are opened at a time. */
 const CONCURRENCY = 4;
 
-/** Shards that other software wrote, as a dataset. Class numbers are those of their `cls` fields, without names. */
+/**
+ * Opens shards of other software as a dataset. Class numbers are those of their `cls` fields. Classes have no names.
+ */
 export async function foreignParts(
   found: readonly FoundShard[],
   layout: LayoutName,
@@ -57,21 +59,21 @@ export async function foreignParts(
   };
 }
 
-/** What of an index the dataset as a whole is made of. */
+/** Parts of an index that the dataset as a whole is made of. */
 type Contents = Pick<ShardIndex, 'samples' | 'fields' | 'cls'>;
 
 interface ForeignShard {
   readonly file: ShardFile;
   readonly contents: Contents;
-  /** Changes when a sample does. */
+  /** Changes when a sample changes. */
   readonly content: string;
-  /** Links in it, as far as it was walked now. */
+  /** Number of links in the shard, if it was walked to open it. */
   readonly links: number;
-  /** Other files in it that belong to no sample, likewise. */
+  /** Number of other entries that belong to no sample, if the shard was walked. */
   readonly skippedEntries: number;
 }
 
-/** Samples may be missing that whoever packed the tar has seen. */
+/** Warns that samples may be missing which the author of the tar expects to be there. */
 function tellLinks(shards: readonly ForeignShard[]): void {
   const first = shards.find(({ links }) => links > 0);
   if (first === undefined) return;
@@ -90,7 +92,7 @@ async function openAll(
   return inLanes(found, CONCURRENCY, (shard) => openForeign(shard, layout, columns));
 }
 
-/** With the index that is kept beside the shard, else with one that is made now and stays in memory. */
+/** Opens a shard with the index that is stored next to it. Otherwise makes an index, which stays in memory. */
 async function openForeign(
   { name, path, storage }: FoundShard,
   layout: LayoutName,
@@ -98,7 +100,7 @@ async function openForeign(
 ): Promise<ForeignShard> {
   const source = await openShard(layout, path, columns, storage);
   try {
-    // An index has columns as their usual names say.
+    // An index file next to the shard was made for columns with their usual names.
     const indexPath = columns === undefined ? await findSidecars('index', path, storage) : null;
     const findCropIndex = () => findSidecars('crops', path, storage);
     const { size: bytes, version } = source;
@@ -160,7 +162,7 @@ async function openForeign(
   }
 }
 
-/** Walking a remote shard means to fetch all of it: its index is kept on this machine, where that can be done. */
+/** Keeps the index of a remote shard on this machine, if possible: making it means fetching the whole shard. */
 async function keep(path: string, storage: StorageOptions | undefined, index: ShardIndex): Promise<void> {
   try {
     await writeShardIndex(await placeSidecar('index', path, false, storage), index);
@@ -169,7 +171,7 @@ async function keep(path: string, storage: StorageOptions | undefined, index: Sh
   }
 }
 
-/** Of all fields. */
+/** Returns a hash of the checksums of all fields. */
 function checksumsOf({ fields }: Contents): string {
   const sums = [...fields.values()].map(({ crc32 }) => crc32?.reduce((sum, value) => (sum * 31 + value) % 2 ** 32, 7));
   return sums.join('-');

@@ -20,20 +20,20 @@ import { type Expected, entryAt, isRemote, shownLocation } from '@shardtool/stor
 import type { ShardFile } from '../shard-file.js';
 import type { StoredParts } from '../stored-dataset.js';
 
-/** Shards are opened so many at a time: each costs one request, or two. */
+/** Number of shards that are opened at a time. Each takes one or two requests. */
 const OPENED_AT_ONCE = 32;
-/** Indexes of whole files that stay in memory, for their parts. */
+/** Number of indexes of whole files that stay in memory for their parts. */
 const KEPT_INDEXES = 8;
-/** What of an index can be had without finding out where payloads lie. */
+/** Parts of an index that can be read without locating the payloads. */
 const LABEL_PARTS: ReadonlySet<IndexPart> = new Set(['key', 'source', 'cls', 'columns', 'columnTypes']);
-/** The label column that says from which split a sample comes, where files of several are read. */
+/** The label column with the split of a sample, if files of several splits are read. */
 const SPLIT_COLUMN = 'split';
 
 /**
- * Shards that are read in parts, each part a shard of the dataset. Of each shard only what says how many samples its parts have is
- * read here, and one part, for the names of its fields. Classes are joined by name where shards say different ones. An index beside a
- * shard is of all of it, with columns as their usual names say: `usesIndexes` says whether that is what is opened. Throws
- * DamagedShardError, UnsupportedShardError, FileError.
+ * Opens files that are read in parts. Each part is a shard of the dataset. For each file this reads only the number of
+ * samples of each part, and one part for the names of its fields. If files have different classes, classes are joined
+ * by name. An index next to a file covers the whole file, with columns by their usual names: `usesIndexes` tells
+ * whether it can be used. Throws DamagedShardError, UnsupportedShardError, FileError.
  */
 export async function partedParts(
   found: readonly FoundShard[],
@@ -73,7 +73,7 @@ export async function partedParts(
     identity: identityOf(marks),
     identityOfFirst: (count) => identityOf(marks.slice(0, count)),
     classes,
-    // To count them takes reading a column of each part.
+    // Counting them would mean reading a column of each part.
     classSamples: [],
     fields: [...fields.keys()].sort(),
     shards: files,
@@ -81,8 +81,8 @@ export async function partedParts(
 }
 
 /**
- * Opens a file again and again. One that has replaced it meanwhile is an error: what the first one said of itself, which is kept,
- * says nothing of the other.
+ * Opens a file repeatedly. If the file was replaced in between, it throws, because the metadata that was kept belongs
+ * to the first file.
  */
 class SameFile {
   readonly #shard: FoundShard;
@@ -92,7 +92,7 @@ class SameFile {
     this.#shard = shard;
   }
 
-  /** As it was when it was first opened. */
+  /** Version of the file when it was first opened. */
   get version(): string | undefined {
     return this.#known?.version;
   }
@@ -108,14 +108,14 @@ class SameFile {
 }
 
 interface PartContext {
-  /** The index that lies beside the file; null where there is none. */
+  /** Reads the index next to the file. Null if there is none. */
   readonly whole: (() => Promise<ShardIndex>) | null;
   readonly version: string | undefined;
-  /** Whether the dataset has files of several splits. */
+  /** True if the dataset has files of several splits. */
   readonly hasSplits: boolean;
-  /** Numbers of the file's classes in the dataset; null where they stay. */
+  /** Class numbers of the file in the dataset, or null if they are unchanged. */
   readonly classNumbers: readonly number[] | null;
-  /** Which part it is; null where it is all of the file. */
+  /** Number of the part, or null for the whole file. */
   readonly number: number | null;
 }
 
@@ -152,7 +152,7 @@ function partFile(found: FoundShard, part: ShardPart, context: PartContext): Sha
   };
 }
 
-/** The rows of a part in the index of its file, with places in the part. */
+/** Returns the rows of a part from the index of its file, with offsets within the part. */
 function rowsOf(index: ShardIndex, { firstSample, samples }: ShardPart, { path }: FoundShard): ShardIndex {
   const end = firstSample + samples;
   if (index.samples < end) {

@@ -15,22 +15,23 @@ import type { ShardFile } from '../shard-file.js';
 import type { StoredParts } from '../stored-dataset.js';
 import { type FolderLabels, readFolderLabels } from './folder-labels.js';
 
-/** So many samples are what a shard is elsewhere: they are looked at, and read, together. */
+/** Number of samples that are treated as a shard. Their sizes are requested together, and they are read together. */
 const SHARD_SAMPLES = 1024;
-/** The mean size of files is taken from so many of them. */
+/** Number of files whose sizes give the mean size. */
 const MEASURED_FILES = 512;
-/** Files whose size is asked for at once. */
+/** Number of file sizes that are requested at a time. */
 const LOOKS_AT_ONCE = 32;
-/** Folders by these names hold the splits of a dataset, and not its classes. */
+/** Folders with these names contain the splits of a dataset, not its classes. */
 const SPLITS: ReadonlySet<string> = new Set(['train', 'training', 'val', 'valid', 'validation', 'test', 'testing']);
-/** The label column that says from which of them a sample comes. */
+/** The label column with the split of a sample. */
 const SPLIT_COLUMN = 'split';
 
 /**
- * A folder of images as a dataset, without packing: samples are the images, in the order of their paths, with the files
- * beside them; the class is the name of the first folder, as `pack` has it. Where the first folders are splits (`train`,
- * `val`), the class is the name of the second, and the label column `split` has the first. Only names are read here: the
- * length of a file is looked at when its shard is, and images are checked by no checksum. Throws {@link FileError}.
+ * Opens a folder of images as a dataset without packing it. Samples are the images in the order of their paths, with
+ * the files of the same name as their fields. The class is the name of the first folder, as in `pack`. If the first
+ * folders are splits (`train`, `val`), the class is the name of the second folder, and the label column `split` has the
+ * first. Only names are read here. The sizes of files are requested when their shard is needed. Images have no
+ * checksums. Throws {@link FileError}.
  */
 export async function folderParts(location: string, split?: string): Promise<StoredParts> {
   const all = await listSamples(location);
@@ -41,7 +42,7 @@ export async function folderParts(location: string, split?: string): Promise<Sto
   const listed = rows === null ? all : takeRows(all, rows);
   const samples = listed.keys.length;
   const said = await readFolderLabels(location, splits, all);
-  // A class has its number whichever split is open.
+  // A class has the same number whichever split is open.
   const { classes, cls: ofAll } = numbered(said?.cls ?? all.keys.map((key) => folderAt(key, depth)));
   const cls = rows === null ? ofAll : Int32Array.from(rows, (row) => ofAll[row]!);
   const columns = Array.from(said?.columns ?? [], ([name, values]) => {
@@ -70,14 +71,14 @@ export async function folderParts(location: string, split?: string): Promise<Sto
   };
 }
 
-/** The first folders that are of a split. Throws OptionError where none is. */
+/** Returns the first folders that belong to a split. Throws OptionError if there are none. */
 function foldersOfSplit(folders: readonly string[], split: string, path: string): ReadonlySet<string> {
   if (folders.includes(split)) return new Set([split]);
   const known = folders.map((folder) => ({ path, folder, split: canonicalSplit(folder) }));
   return new Set(shardsOfSplit(known, split).map(({ folder }) => folder));
 }
 
-/** The samples below some of the first folders, by their numbers. */
+/** Returns the numbers of the samples below some of the first folders. */
 function rowsBelow({ keys }: ListedSamples, folders: ReadonlySet<string>): number[] {
   return [...keys.keys()].filter((sample) => folders.has(folderAt(keys[sample]!, 0)!));
 }
@@ -96,18 +97,18 @@ function takeRows({ paths, first, keys, fields }: ListedSamples, rows: readonly 
 }
 
 interface ShardOfFolder {
-  /** Numbers of its first sample, and behind its last. */
+  /** Index of the first sample, and the index after the last one. */
   readonly from: number;
   readonly to: number;
-  /** Of all samples. */
+  /** Classes of all samples. */
   readonly cls: Int32Array;
   readonly depth: number;
   readonly meanBytes: number;
-  /** Of all samples. */
+  /** Columns of all samples. */
   readonly columns: FolderLabels['columns'];
 }
 
-/** Numbers of classes in the order of their names; what is a number already stays, and has no name. */
+/** Numbers classes in the order of their names. Class numbers stay as they are, without names. */
 function numbered(values: readonly (string | number | null)[]) {
   if (values.every((value) => value === null || typeof value === 'number'))
     return { classes: [], cls: Int32Array.from(values, (value) => (value === null ? -1 : Number(value))) };
@@ -141,7 +142,10 @@ function folderShard(location: string, listed: ListedSamples, shard: ShardOfFold
   };
 }
 
-/** Where each file begins when all lie one behind the other, and behind the last where it ends. A file that is gone has no bytes. */
+/**
+ * Returns the offset of each file if all files were concatenated, and the total size at the end. A deleted file has no
+ * bytes.
+ */
 async function startsOf(files: readonly string[]): Promise<Float64Array> {
   const starts = new Float64Array(files.length + 1);
   await inLanes(files, LOOKS_AT_ONCE, async (path, file) => {
@@ -193,13 +197,13 @@ function areSplits({ keys }: ListedSamples): boolean {
   return keys.length > 0 && keys.every((key) => SPLITS.has(key.slice(0, key.indexOf('/'))));
 }
 
-/** The name of the folder at a depth of a key; null where the key has none there. */
+/** Returns the name of the folder at a depth of a key, or null if the key is not that deep. */
 function folderAt(key: string, depth: number): string | null {
   const parts = key.split('/');
   return parts.length > depth + 1 ? parts[depth]! : null;
 }
 
-/** From files that are spread evenly. */
+/** Estimates the mean size of a sample from evenly spaced files. */
 async function meanSampleBytes(location: string, { paths, keys }: ListedSamples): Promise<number> {
   if (keys.length === 0) return 0;
   const step = Math.max(1, paths.length / MEASURED_FILES);
@@ -208,7 +212,7 @@ async function meanSampleBytes(location: string, { paths, keys }: ListedSamples)
   return (starts.at(-1)! / some.length) * (paths.length / keys.length);
 }
 
-/** Changes when a file comes, goes or gets another name; what is in the files is not read. */
+/** Changes when a file is added, removed or renamed. The contents of files are not read. */
 function identityOf({ paths, first }: ListedSamples, samples: number): string {
   const hash = createHash('sha256');
   for (const name of paths.slice(0, first[samples])) hash.update(`${name}\0`);

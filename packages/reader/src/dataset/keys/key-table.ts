@@ -8,13 +8,13 @@ export class KeyTable {
   /** UTF-8 bytes of all keys. */
   #bytes: Buffer;
   #end = 0;
-  /** Where each sample's key begins in the bytes; the next entry is where it ends. */
+  /** Offset of each sample's key in the bytes. The next entry is the end of the key. */
   readonly #start: Float64Array;
-  /** Sample numbers plus one. */
+  /** Sample indices plus one. */
   readonly #numbers: HashTable;
   #samples = 0;
 
-  /** For exactly `samples` keys, which come in the order of their sample numbers through {@link add}. */
+  /** Creates a table for exactly `samples` keys. They have to be added in the order of the samples. */
   constructor(samples: number) {
     this.#bytes = Buffer.allocUnsafe(Math.max(1024, samples * 24));
     this.#start = new Float64Array(samples + 1);
@@ -22,7 +22,7 @@ export class KeyTable {
     this.#numbers = new HashTable(Float64Array, hashOf, samples);
   }
 
-  /** Adds the next samples' keys. Of two equal keys the first is found. */
+  /** Adds the keys of the next samples. Of two equal keys, the first is found. */
   add(keys: readonly string[]): void {
     for (const key of keys) {
       const room = key.length * 3;

@@ -3,11 +3,14 @@ import { type PartOfIndex, sampleTooLarge } from '@shardtool/format';
 import { fetchAgain, type Sample, sampleAt } from '../samples.js';
 import type { ShardFiles } from '../shard-files.js';
 
-/** What of an index says where a sample is, without the strings. */
+/** Parts of an index that locate a sample, without its strings. */
 const PLACES = ['offset', 'bytes', 'fields', 'cls'] as const;
-/** Places of so many samples stay in memory, at some 60 bytes each: reading them costs more than reading the sample. */
+/**
+ * Number of samples whose offsets stay in memory, at some 60 bytes each. Reading the offsets takes longer than reading
+ * a sample.
+ */
 const KEPT_PLACES = 2_000_000;
-/** Keys, and label columns, of so many shards stay in memory. */
+/** Number of shards whose keys and label columns stay in memory. */
 const KEPT_KEYS = 64;
 
 /** Reads single samples, anywhere in a dataset. */

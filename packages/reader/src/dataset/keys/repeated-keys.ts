@@ -2,7 +2,7 @@ import { HashTable, mixedBits } from '@shardtool/base';
 
 /** Keys that were added more than once. */
 export interface RepeatedKeys {
-  /** How many times a key came that had come before. */
+  /** Number of keys that had occurred before. */
   readonly count: number;
   /** The first such keys. */
   readonly examples: readonly string[];
@@ -11,8 +11,8 @@ export interface RepeatedKeys {
 const EXAMPLES = 10;
 
 /**
- * Finds keys that come again among any number of keys, from a hash of 53 bits of each. It holds 16 bytes a key of one of
- * its `parts`: a dataset that is too large for memory is gone through once for each part.
+ * Finds repeated keys among any number of keys by a hash of 53 bits. It uses 16 bytes per key of one of its `parts`. If
+ * a dataset is too large for memory, its keys are read once for each part.
  */
 export class KeyRepetitions {
   readonly #parts: number;
@@ -25,7 +25,7 @@ export class KeyRepetitions {
     this.#parts = parts;
   }
 
-  /** From now on only keys of this part count. */
+  /** Counts only keys of this part from now on. */
   begin(part: number): void {
     this.#part = part;
     this.#hashes.clear();
@@ -44,7 +44,9 @@ export class KeyRepetitions {
   }
 }
 
-/** Two walks of FNV-1a with different multipliers and MurmurHash3's last step, 53 bits of them; never 0. */
+/**
+ * Two FNV-1a hashes with different multipliers, the finalizer of MurmurHash3, and 53 bits of the result. It is never 0.
+ */
 function wideHash(key: string): number {
   let a = 0x811c9dc5;
   let b = 0x9747b28c;
