@@ -55,8 +55,14 @@ function boxOf(sigma: number): { radius: number; whole: number; part: number } {
   return { radius, whole, part: Math.trunc((2 ** 24 - (radius * 2 + 1) * whole) / 2) };
 }
 
+/** Four counters of Philox, four words each. */
+const PHILOX_BYTES = 64;
+/** Size of the working memory of {@link EffectKernels.addNoise} in bytes. */
+export const NOISE_SCRATCH_BYTES = PHILOX_BYTES + 65_536 * 2;
+
 type Kernel = (...numbers: number[]) => number;
 type KernelExports = Record<
+  | 'addNoise'
   | 'addWeighted'
   | 'blendSums'
   | 'blur'
@@ -220,6 +226,20 @@ export class EffectKernels {
   /** Shifts hues. `turn` is a fraction of the hue circle, -0.5 to 0.5. */
   shiftHue({ address, width, height }: Picture, turn: number): void {
     this.#kernels.shiftHue(address, width * height, turn);
+  }
+
+  /**
+   * Adds one of `amounts`, 65,536 entries, to every value, drawn by Philox4x32-10 with this key, and clips the sum. `scratch` is the
+   * address of {@link NOISE_SCRATCH_BYTES} bytes, a multiple of 16.
+   */
+  addNoise(
+    { address, width, height }: Picture,
+    amounts: Int16Array,
+    [low, high]: readonly [number, number],
+    scratch: number,
+  ): void {
+    this.#words(scratch + PHILOX_BYTES, amounts);
+    this.#kernels.addNoise(address, width * height * 3, scratch + PHILOX_BYTES, scratch, low | 0, high | 0);
   }
 
   /** Adds the values of a picture, times `weight`, to the float32 sums at address `sums`. */

@@ -1,5 +1,5 @@
 /** Steps that change hue, saturation and value, and that add noise. */
-import { philox } from '@shardtool/base';
+import { NOISE_SCRATCH_BYTES } from '../../kernels/effects.js';
 import type { EffectEntry } from '../effects.js';
 import { ALWAYS, applies } from '../parameters/chance.js';
 import { NOT_NEGATIVE, NUMBER, PART_OR_0 } from '../parameters/kinds.js';
@@ -89,22 +89,22 @@ export const hsv: EffectEntry<HsvEffect> = {
 };
 
 export const noise: EffectEntry<NoiseEffect> = {
-  change: ({ address, width, height }, { mean, sigma, key }, { scratch }) => {
-    const { memory } = scratch;
-    const amounts = Int16Array.from(quantiles(), (quantile) => Math.trunc(255 * (mean + sigma * quantile)));
-    const words = new Uint32Array(4);
-    const end = address + width * height * 3;
-    let counter = 0;
-    for (let at = address; at < end; counter++) {
-      philox(counter, 0, 0, 0, key[0] | 0, key[1] | 0, words);
-      for (let i = 0; i < 8 && at < end; i++, at++) {
-        const word = words[i >> 1]!;
-        const value = memory[at]! + amounts[i & 1 ? word >>> 16 : word & 0xffff]!;
-        memory[at] = Math.max(0, Math.min(255, value));
-      }
-    }
+  change: (picture, { mean, sigma, key }, { effects, scratch }) => {
+    effects.addNoise(picture, amountsOf(mean, sigma), key, scratch.allocate(NOISE_SCRATCH_BYTES));
   },
 };
+
+let last: { readonly mean: number; readonly sigma: number; readonly amounts: Int16Array } | undefined;
+
+/** What the noise adds, by 16 random bits. The noise of one step is mostly that of the image before. */
+function amountsOf(mean: number, sigma: number): Int16Array {
+  if (last?.mean !== mean || last.sigma !== sigma) {
+    // More than 255 levels change nothing further.
+    const amount = (quantile: number) => Math.max(-256, Math.min(256, Math.trunc(255 * (mean + sigma * quantile))));
+    last = { mean, sigma, amounts: Int16Array.from(quantiles(), amount) };
+  }
+  return last.amounts;
+}
 
 let made: Float32Array | undefined;
 

@@ -11,6 +11,7 @@ export { shiftHue } from './hue';
 export { lookUpHsv } from './hsv';
 export { lookUpWords } from './look-up';
 export { addWeighted, blendSums, copyRows, mixBytes, mixFloats } from './mix';
+export { addNoise } from './noise';
 export { countBytes, invertBytes, lookUpBytes, maskBytes, permuteChannels, solarizeBytes } from './point';
 export { mapPixels, rotateBilinear, rotateNearest, rotatePillowBilinear } from './rotate';
 export { rotateBicubic } from './rotate-bicubic';
