@@ -125,6 +125,68 @@ def test_functions_of_ones_own_get_the_image_and_the_class(photos):
     assert (image.size, label) == ((8, 4), dataset.labels[2] + 100)
 
 
+def encoded(image, kind, **options):
+    data = io.BytesIO()
+    image.save(data, kind, **options)
+    return data.getvalue()
+
+
+def test_pillow_images_are_those_of_the_reader_for_every_kind_of_file(tmp_path):
+    noise = np.random.default_rng(7).integers(0, 256, (37, 53, 3), dtype=np.uint8)
+    image = Image.fromarray(noise).resize((106, 75), Image.BICUBIC)
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    files = {
+        "baseline.jpg": encoded(image, "jpeg", quality=90, subsampling=2),
+        "full.jpg": encoded(image, "jpeg", quality=60, subsampling=0),
+        "progressive.jpg": encoded(image, "jpeg", progressive=True),
+        "gray.jpg": encoded(image.convert("L"), "jpeg"),
+        "cmyk.jpg": encoded(image.convert("CMYK"), "jpeg"),
+        "turned.jpg": encoded(image, "jpeg", exif=turned.tobytes()),
+        "lossless.png": encoded(image, "png"),
+        "clear.png": encoded(image.convert("RGBA"), "png"),
+    }
+    source = tmp_path / "images"
+    (source / "a").mkdir(parents=True)
+    for name, data in files.items():
+        (source / "a" / name).write_bytes(data)
+    shards = pack(source, tmp_path / "shards")
+    for turns in (False, True):
+        options = {"apply_exif_orientation": turns}
+        with (
+            shardtool.Dataset(shards, output="pil", **options) as pillow,
+            shardtool.Dataset(shards, output="numpy", **options) as reader,
+        ):
+            assert len(pillow) == len(files)
+            for key in [sample.key for sample in reader]:
+                assert np.array_equal(np.asarray(pillow[key].image), reader[key].image), key
+                assert pillow[key].image.mode == "RGB"
+
+
+def test_a_jpeg_that_pillow_cannot_decode_is_the_bad_sample_that_it_is_for_the_reader(tmp_path):
+    source = tmp_path / "images"
+    (source / "a").mkdir(parents=True)
+    whole = encoded(Image.new("RGB", (64, 64), "red"), "jpeg")
+    # The quantization tables are missing.
+    start = whole.index(b"\xff\xdb")
+    (source / "a" / "bad.jpg").write_bytes(whole[:start] + whole[whole.index(b"\xff\xc0") :])
+    shards = pack(source, tmp_path / "shards")
+    for output in ("pil", "numpy"):
+        with (
+            shardtool.Dataset(shards, output=output) as dataset,
+            pytest.raises(shardtool.BadSampleError, match="a/bad"),
+        ):
+            dataset[0]
+
+
+def test_images_above_max_pixels_are_bad_samples_for_pillow_too(photos):
+    with (
+        shardtool.Dataset(photos, output="pil", max_pixels=1000) as dataset,
+        pytest.raises(shardtool.BadSampleError),
+    ):
+        dataset[0]
+
+
 @pytest.mark.usefixtures("lent_readers")
 def test_a_transform_that_is_set_later_counts_from_then_on(photos):
     with shardtool.Dataset(photos, output="pil") as dataset:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import io
 from importlib import import_module
 from types import GenericAlias, MappingProxyType
 from typing import (
@@ -59,6 +60,8 @@ _AT_ONCE = 64
 #: Images of the grid in a notebook, and the largest one that is shown there, in bytes.
 _SHOWN_IMAGES = 18
 _SHOWN_BYTES = 1 << 18
+#: Images with more pixels are left to the reader: Pillow warns of them.
+_MAX_PIXELS = 1 << 26
 _MIME = {"jpg": "jpeg", "jpeg": "jpeg", "png": "png", "webp": "webp", "gif": "gif", "avif": "avif"}
 
 
@@ -218,6 +221,8 @@ class Dataset(KnownAttributes, Generic[Image]):
             "apply_exif_orientation": apply_exif_orientation,
             "max_pixels": max_pixels,
         }
+        #: Larger images are decoded by the reader, or refused by it.
+        self._most_pixels = min(max_pixels or _MAX_PIXELS, _MAX_PIXELS)
         twice = [name for name in masks if name in fields]
         if twice:
             raise OptionError(f"{twice[0]!r} is in fields and in masks: leave it out of one of them.")
@@ -403,16 +408,32 @@ class Dataset(KnownAttributes, Generic[Image]):
         draws = [(0, 0)] * len(indices)
         if self._draws_numbers and not whole:
             draws = self._draws.take(indices, len(self._all()))
-        return self._reader.samples(indices, draws, whole, self._arrays)
+        return self._reader.samples(indices, draws, self._arrays, whole=whole)
 
     def _samples(self, indices: List[int]) -> List[Sample[Image]]:
-        batch = self._ask(indices)
+        if self._decodes_here:
+            batch = self._reader.samples(indices, [(0, 0)] * len(indices), self._arrays, encoded=True)
+            batch[0][:] = [self._decoded(index, data) for index, data in zip(indices, batch[0])]
+        else:
+            batch = self._ask(indices)
+            if self._output == "pil" and self._transform != "raw":
+                batch[0][:] = map(_pillow, batch[0])
         return [self._sample(batch, row) for row in range(len(indices))]
+
+    @property
+    def _decodes_here(self) -> bool:
+        """Whether Pillow decodes JPEGs in this process: pixels then need no pipe. Both decoders give the same."""
+        reads_pixels = self._transform is None or callable(self._transform)
+        moved = self._given["apply_exif_orientation"] or len(self._masks) > 0
+        return self._output == "pil" and reads_pixels and not moved
+
+    def _decoded(self, index: int, data: bytes) -> Any:
+        """The image of a sample. The reader decodes what Pillow may decode in another way, or not at all."""
+        image = _jpeg(data, self._most_pixels)
+        return _pillow(self._ask([index])[0][0]) if image is None else image
 
     def _sample(self, batch: Batch, row: int) -> Sample[Image]:
         image, label = batch[0][row], int(batch.labels[row])
-        if self._output == "pil" and self._transform != "raw":
-            image = _pillow(image)
         if callable(self._transform):
             image = self._transform(image)
         target = label if self._target_transform is None else self._target_transform(label)
@@ -441,6 +462,22 @@ def _pillow(image: NDArray[Any]) -> Any:
     if image.dtype != np.uint8 or image.shape[-1] != 3:
         raise OptionError('output="pil" is for images of bytes: leave toFloat and normalize out, or choose "numpy".')
     return _pillow_module().fromarray(image)
+
+
+def _jpeg(data: bytes, max_pixels: int) -> Any:
+    """The RGB image of an ordinary JPEG of up to ``max_pixels`` pixels. None for everything else."""
+    module = _pillow_module()
+    if not data.startswith(b"\xff\xd8"):
+        return None
+    try:
+        image = module.open(io.BytesIO(data))
+        if image.format != "JPEG" or image.mode not in ("RGB", "L") or image.width * image.height > max_pixels:
+            return None
+        image.load()
+    except (OSError, SyntaxError, ValueError, module.DecompressionBombError):
+        # The reader says what is wrong, or reads it all the same.
+        return None
+    return image.convert("RGB")
 
 
 def _pillow_module() -> Any:

@@ -40,8 +40,12 @@ class SampleReader:
             self._started()
         return self._about
 
-    def samples(self, numbers: List[int], draws: List[Draw], whole: bool, to: Arrays) -> Batch:
-        frame = self._started().request("samples", wanted=numbers, draws=draws, whole=whole)
+    def samples(
+        self, numbers: List[int], draws: List[Draw], to: Arrays, *, whole: bool = False, encoded: bool = False
+    ) -> Batch:
+        """``whole``: all fields as values, without images. ``encoded``: images as they are stored."""
+        content = {"wanted": numbers, "draws": draws, "whole": whole, "encoded": encoded}
+        frame = self._started().request("samples", **content)
         return read_batch(frame, no_slot, to)
 
     def index_of(self, key: str) -> int:

@@ -73,6 +73,8 @@ const schema = z.discriminatedUnion('kind', [
     draws: z.array(z.tuple([z.number().int(), z.number().int()])),
     /** All of their fields and columns, as values, and no decoded image. */
     whole: z.boolean(),
+    /** Images as they are stored. */
+    encoded: z.boolean(),
   }),
   /** Answer: the number of the sample of this key, or -1. */
   z.object({ kind: z.literal('indexOf'), request, key: z.string() }),

@@ -99,7 +99,7 @@ export class Session {
     return opened(this.#dataset);
   }
 
-  async #someSamples({ wanted, draws, whole }: RequestOf<'samples'>): Promise<Answer> {
+  async #someSamples({ wanted, draws, whole, encoded }: RequestOf<'samples'>): Promise<Answer> {
     const [dataset, decoder] = [this.#place, this.#samples];
     if (decoder === null) throw nothingOpen('openSamples');
     let batch: Batch;
@@ -108,7 +108,7 @@ export class Session {
       const decoded: DecodedSample[] = [];
       for (const [i, one] of wanted.entries()) {
         const [epoch, occurrence] = draws[i]!;
-        decoded.push(await decoder.get(one, { epoch, occurrence }));
+        decoded.push(await decoder.get(one, { epoch, occurrence, encoded }));
       }
       batch = batchOfDecoded(decoded);
     }

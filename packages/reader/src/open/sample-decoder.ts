@@ -32,6 +32,8 @@ export interface DecodeRequest {
   readonly objects?: GivenAnnotations | null | undefined;
   /** Fields that are masks of the image, in place of those of the decoder. */
   readonly masks?: readonly string[] | undefined;
+  /** Returns the image as it is stored, as with `transform: 'raw'`. Default: false. */
+  readonly encoded?: boolean | undefined;
 }
 
 /** One sample, decoded. */
@@ -86,15 +88,16 @@ export class SampleDecoder {
    * decoded, and with SampleChecksumError where its bytes have changed.
    */
   async get(keyOrIndex: string | number, request: DecodeRequest = {}): Promise<DecodedSample> {
-    const { masks = this.#options.masks ?? [] } = request;
+    const { masks = this.#options.masks ?? [], encoded = false } = request;
+    const decoder = encoded ? null : this.#decoder;
     const sample = await this.#dataset.get(keyOrIndex);
     try {
       const bytes = this.#imageOf(sample);
       const { index, key, label } = sample;
       const named = masks.flatMap((field) => (field in sample.fields ? [{ field, bytes: sample.fields[field]! }] : []));
-      const decoded = this.#decoder && (await this.#decode(this.#decoder, bytes, index, request, named));
+      const decoded = decoder && (await this.#decode(decoder, bytes, index, request, named));
       const image = decoded && { pixels: decoded.pixels, width: decoded.width, height: decoded.height };
-      const { annotations = null } = this.#decoder ?? {};
+      const { annotations = null } = decoder ?? {};
       return {
         ...{ index, key, label, image, encoded: image === null ? bytes : null, fields: this.#fieldsOf(sample) },
         masks: nameTable(decoded === null ? [] : named.map(({ field }, i) => [field, decoded.masks[i]!])),
