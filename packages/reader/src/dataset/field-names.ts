@@ -50,6 +50,15 @@ export async function numberTypesOf(names: readonly string[], { fields, shards }
 }
 
 function noSuchField(option: string, name: string, fields: readonly string[], columns: readonly string[]): OptionError {
+  const whole = fields.find((field) => name.startsWith(`${field}.`));
+  if (option === 'labels' && whole !== undefined) {
+    const part = name.slice(whole.length + 1);
+    return new OptionError(
+      {},
+      `labels: "${name}" would be a part of the field ${whole}, and labels are a whole field or a column. Write "${part}" and the ` +
+        `keys into a CSV file, add it with "shardtool overlay add --labels", and pass "${part}"; or use fields: ['${whole}'].`,
+    );
+  }
   const near = didYouMean(name, [...fields, ...columns]);
   const there = [
     `the fields are ${fields.join(', ') || 'none'}`,
