@@ -4,7 +4,7 @@
  *
  *     npm run build && node scripts/step-docs.mjs
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { INTERPOLATIONS } from '#reader/step-kinds';
@@ -61,6 +61,7 @@ function withTables(page) {
   const each = steps.flatMap(([name, { parameters }]) => [
     `### ${name}`,
     '',
+    ...pictureOf(name),
     ...(Object.keys(parameters).length === 0
       ? ['No parameters.']
       : [
@@ -74,6 +75,12 @@ function withTables(page) {
     '',
   ]);
   return `${before}${BEGIN}\n\n${[...overview.slice(1), '', ...each].join('\n')}\n${after}`;
+}
+
+/** The picture that scripts/step-pictures.mjs made of a step, if there is one. */
+function pictureOf(name) {
+  const file = `pictures/steps/${name}.webp`;
+  return existsSync(path.join(root, 'docs', file)) ? [`![Four results of ${name}](${file})`, ''] : [];
 }
 
 function typescript() {

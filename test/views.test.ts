@@ -1,8 +1,10 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { crc32 } from 'node:zlib';
-import { type Batch, type LoaderOptions, openDataset, type StepInput } from '@shardtool/reader';
+import { type Batch, type LoaderOptions, openDataset, type StepInput, VIEW_PRESETS } from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { shards as withBad } from './bad-samples.js';
-import { packedPhotos } from './datasets.js';
+import { emptyFolder, packedPhotos } from './datasets.js';
 
 const shards = await packedPhotos();
 const indexed = await packedPhotos({ index: ['crops'] });
@@ -215,6 +217,33 @@ test('draws are the crop in pixels of the image and whether it was mirrored', as
       for (const [i, value] of [w / 4, h / 4, w / 2, h / 2].entries()) expect(crop[i]).toBeCloseTo(value, 2);
     }
   }
+});
+
+test('views have the names of recipes, and a copy of their JSON gives the same views', async () => {
+  const file = path.join(emptyFolder(), 'mine.json');
+  writeFileSync(file, JSON.stringify(VIEW_PRESETS.dinov2.views));
+  const options = { batchSize: 4, samplesPerEpoch: 4, seed: 3 };
+  const [[named], [copied]] = [
+    await batchesOf({ ...options, views: 'dinov2' }),
+    await batchesOf({ ...options, views: file as `${string}.json` }),
+  ];
+  const { global, local } = named!.views;
+  expect([global!.shape, local!.shape]).toEqual([
+    [2, 4, 3, 224, 224],
+    [8, 4, 3, 96, 96],
+  ]);
+  expect(rowsOf([copied!])).toEqual(rowsOf([named!]));
+});
+
+test.each([
+  ['dinov', 'There are no views "dinov"; did you mean "dinov2"? Pass groups of views'],
+  [
+    'simclr',
+    '"simclr" is the name of one transform, not of views: write views: { view: { count: 2, transform: "simclr" } }.',
+  ],
+  ['nowhere.json', 'The views nowhere.json cannot be read as JSON (ENOENT'],
+])('views called %s are an error with a hint', async (name, message) => {
+  await expect(batchesOf({ views: name as 'dinov2' })).rejects.toThrow(message);
 });
 
 test.each<[LoaderOptions, RegExp]>([

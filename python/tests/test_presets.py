@@ -2,7 +2,6 @@
 
 import io
 import json
-import math
 import re
 import tarfile
 
@@ -10,6 +9,7 @@ import numpy as np
 import PIL
 import pytest
 import torch
+from philox import Draws
 from PIL import Image
 from torchvision import transforms
 from torchvision.transforms import functional
@@ -81,6 +81,17 @@ def originals():
         # DeiT III: timm's crop and flip, ThreeAugment, jitter.
         deit = timm_data.create_transform(224, is_training=True, interpolation="bicubic", color_jitter=0.3)
         yield "deit3", [*deit.transforms[:2], {"name": "threeAugment"}, *deit.transforms[2:]]
+    yield (
+        "deit3/src",
+        [
+            transforms.Resize(224, interpolation=BICUBIC),
+            transforms.RandomCrop(224, padding=4, padding_mode="reflect"),
+            transforms.RandomHorizontalFlip(),
+            {"name": "threeAugment"},
+            transforms.ColorJitter(0.3, 0.3, 0.3),
+            *FLOATS,
+        ],
+    )
     if open_clip is not None:
         yield "open_clip", open_clip.image_transform(224, is_train=True)
 
@@ -102,6 +113,8 @@ DEFAULTS_OF = {
     "trivialaugmentwide": {"interpolation": "nearest"},
     "timmaugment": {"interpolation": "random"},
     "randomapply": {"p": None},
+    "randomcrop": {"fill": 0, "padifneeded": False},
+    "resize": {"scale": None},
 }
 
 
@@ -197,41 +210,6 @@ def test_an_evaluation_gives_the_images_of_the_original(photos, pillow_images, p
         want = tensor_of(original(pillow_images[key]))
         assert image.shape == want.shape
         assert (in_levels(image, steps) - in_levels(want, steps)).abs().max() <= LEVELS + 0.01
-
-
-class Draws:
-    """The random numbers of a sample: Philox4x32-10, as docs/format.md and Salmon et al. (2011) have it."""
-
-    def __init__(self, seed, epoch, number):
-        self.seed, self.epoch, self.number, self.at = seed, epoch, number, 0
-
-    def next(self):
-        c = [self.at // 4, self.number, 0x80000000, self.epoch]
-        k0, k1 = self.seed & 0xFFFFFFFF, self.seed >> 32
-        for _ in range(10):
-            a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
-            c = [(b >> 32) ^ c[1] ^ k0, b & 0xFFFFFFFF, (a >> 32) ^ c[3] ^ k1, a & 0xFFFFFFFF]
-            k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
-        self.at += 1
-        return c[(self.at - 1) % 4] / 2**32
-
-    def below(self, n):
-        return math.floor(self.next() * n)
-
-    def crop(self, width, height, scale):
-        """The crop of RandomResizedCrop: top, left, height, width."""
-        low, high = math.log(3 / 4), math.log(4 / 3)
-        for _ in range(10):
-            area = width * height * (scale[0] + (scale[1] - scale[0]) * self.next())
-            ratio = math.exp(low + (high - low) * self.next())
-            w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
-            if 0 < w <= width and 0 < h <= height:
-                top = self.below(height - h + 1)
-                return top, self.below(width - w + 1), h, w
-        # None fits: the largest one in the center (torchvision's fallback).
-        w = round(height * 4 / 3) if width / height > 4 / 3 else width
-        h = round(width / (3 / 4)) if width / height < 3 / 4 else height
-        return (height - h) // 2, (width - w) // 2, h, w
 
 
 CROPS = ["mae", "open_clip", "timm/resnet50-a1", "timm/resnet50-a3", "torchvision/resnet50-v2", "deit3", "simclr"]

@@ -188,3 +188,24 @@ def test_a_dataloader_takes_the_transform_of_an_epoch(shards):
         batches = list(DataLoader(dataset, batch_size=None))
         assert all(torch.equal(batch.images, images) for batch, images in zip(batches, epoch_of(shards, epoch, size)))
     dataset.close()
+
+
+def test_ten_crops_are_those_of_torchvision(shards):
+    transforms = pytest.importorskip("torchvision.transforms")
+    resize = {"name": "Resize", "size": 64}
+    names = ("topLeft", "topRight", "bottomLeft", "bottomRight")
+    crops = [{"name": "corner_crop", "size": [56, 40], "corner": name} for name in names]
+    crops.append({"name": "CenterCrop", "size": [56, 40]})
+    mirror = {"name": "RandomHorizontalFlip", "p": 1}
+    ten = [{"transform": [resize, *more, crop]} for more in ([], [mirror]) for crop in crops]
+    options = {"batch_size": 20, "shuffle": False, "decode": "exact", "with_keys": True, "samples_per_epoch": 20}
+    with (
+        shardtool.Loader(shards, transform=[resize], collate="list", **options) as whole,
+        shardtool.Loader(shards, views={"crops": ten}, **options) as loader,
+    ):
+        (resized,), (batch,) = list(whole), list(loader)
+    assert resized.keys == batch.keys
+    for row, image in enumerate(resized.images):
+        want = transforms.TenCrop((56, 40))(image)
+        for view in range(10):
+            assert torch.equal(batch.views["crops"][view][row], want[view])

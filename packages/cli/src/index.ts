@@ -117,6 +117,8 @@ export {
   type Uploads,
   type ViewArrays,
   type ViewInput,
+  type ViewPresetName,
+  type ViewsFile,
   type ViewsInput,
   type Weights,
 } from '@shardtool/reader';

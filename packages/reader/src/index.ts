@@ -120,3 +120,11 @@ export type { MixInput } from './transform/mix.js';
 export { namedSteps, PRESET_NAMES, PRESETS, type Preset, type PresetName } from './transform/presets.js';
 export { outputOf, type StepInput, type TransformInput } from './transform/transform.js';
 export type { ViewInput, ViewsInput } from './views/options.js';
+export {
+  namedViews,
+  VIEW_PRESET_NAMES,
+  VIEW_PRESETS,
+  type ViewPreset,
+  type ViewPresetName,
+  type ViewsFile,
+} from './views/presets.js';

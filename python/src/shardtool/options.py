@@ -102,8 +102,9 @@ class _CommonOptions(TypedDict, total=False):
     #: give one dtype and layout.
     schedule: Sequence[Mapping[str, Any]] | None
     #: Several views of each image from one decode, in named groups, instead of ``transform``: ``{"global": {"count": 2,
-    #: "transform": [...]}, "local": {"count": 8, "transform": [...]}}``. They come as ``batch.views``.
-    views: Mapping[str, Any] | None
+    #: "transform": [...]}, "local": {"count": 8, "transform": [...]}}``. Also the name of views such as ``dinov2``,
+    #: or a JSON file of them. They come as ``batch.views``.
+    views: Mapping[str, Any] | str | None
     #: With ``views``: names of steps, such as ``randomResizedCrop``, whose random draws come as ``batch.draws``.
     draws: Sequence[str] | None
     #: Own code in JavaScript that runs in the workers, by where it runs: ``{"pixels": {"module": "steps.mjs"}}``.

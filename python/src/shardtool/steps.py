@@ -251,6 +251,16 @@ class CenterCropOrPad(_CenterCropOrPad, total=False):
     mask_fill: int
 
 
+class CornerCrop(TypedDict):
+    """Crops a corner of the image: one of the crops of FiveCrop and TenCrop."""
+
+    name: Literal["corner_crop", "cornerCrop"]
+    #: Size of the result. Values: a number or [height, width], 1 to 4096.
+    size: int | Sequence[int]
+    #: The corner. Values: topLeft, topRight, bottomLeft or bottomRight.
+    corner: Literal["topLeft", "topRight", "bottomLeft", "bottomRight"]
+
+
 class _RandomCrop(TypedDict):
     name: Literal["random_crop", "randomCrop", "RandomCrop"]
     #: Size of the result. Values: a number or [height, width], 1 to 4096.
@@ -454,6 +464,32 @@ class RandomPerspective(_RandomPerspective, total=False):
     fill: int | Sequence[int]
     #: Value of the added pixels in masks. Default: 0. Values: 0 to 255.
     mask_fill: int
+
+
+class _ElasticTransform(TypedDict):
+    name: Literal["elastic_transform", "elasticTransform", "ElasticTransform"]
+
+
+class ElasticTransform(_ElasticTransform, total=False):
+    """Moves each pixel by a smooth random field.
+
+    torchvision: v2.ElasticTransform.
+    """
+
+    #: Strength of the field before it is smoothed; 50 moves most pixels by up to 4. Values: a number, at least 0.
+    #: Default: 50.
+    alpha: float
+    #: Standard deviation in pixels of the blur that smooths the field. Values: a number, at least 0. Default: 5.
+    sigma: float
+    #: Interpolation of the image. Masks always use the nearest pixel. Values: nearest or bilinear. Default:
+    #: "bilinear".
+    interpolation: Literal["nearest", "bilinear"]
+    #: Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: 0.
+    fill: int | Sequence[int]
+    #: Value of the added pixels in masks. Default: 0. Values: 0 to 255.
+    mask_fill: int
+    #: Probability that the step applies. Values: a probability. Default: 1.
+    p: float
 
 
 class _GaussianBlur(TypedDict):
@@ -965,6 +1001,7 @@ Step = Union[
     RandomZoomOut,
     CenterCrop,
     CenterCropOrPad,
+    CornerCrop,
     RandomCrop,
     RandomResizedCrop,
     RandomIoUCrop,
@@ -974,6 +1011,7 @@ Step = Union[
     RandomRotate90,
     RandomAffine,
     RandomPerspective,
+    ElasticTransform,
     GaussianBlur,
     ColorJitter,
     Grayscale,

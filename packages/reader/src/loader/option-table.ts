@@ -51,11 +51,11 @@ export const LOADER_OPTIONS = {
   views: {
     group: 'Images',
     kind: 'own',
-    type: 'ViewsInput',
-    must: 'is { global: { count: 2, transform: [...] }, local: { count: 8, transform: [...] } } (docs/views.md)',
-    python: 'Mapping[str, Any]',
+    type: 'ViewsInput | ViewPresetName | ViewsFile',
+    must: 'is { global: { count: 2, transform: [...] }, local: { count: 8, transform: [...] } }, or a name such as dinov2 (docs/views.md)',
+    python: 'Mapping[str, Any] | str',
     shown: null,
-    help: 'Several views of each image from one decode, in named groups, instead of `transform` (docs/views.md)',
+    help: 'Several views of each image from one decode, in named groups or by name, instead of `transform` (docs/views.md)',
   },
   draws: {
     group: 'Images',

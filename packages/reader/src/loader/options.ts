@@ -7,6 +7,7 @@ import { checkDrawnNames } from '../transform/drawn-steps.js';
 import { checkMix, type MixInput } from '../transform/mix.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
 import { checkViews, type ViewsInput } from '../views/options.js';
+import { namedViews, type ViewPresetName, type ViewsFile } from '../views/presets.js';
 import { checkLabels, type LabelsInput } from './deliver/label-values.js';
 import { FOREIGN_NAMES } from './foreign-names.js';
 import { LOADER_OPTIONS } from './option-table.js';
@@ -31,9 +32,9 @@ export interface LoaderOptions {
   readonly schedule?: readonly ScheduledTransform[] | undefined;
   /**
    * Several views of each image from one decode, in named groups, instead of one `transform`: `{ global: { count: 2, transform },
-   * local: { count: 8, transform } }`. They come as `batch.views`.
+   * local: { count: 8, transform } }`. Also the name of views such as `dinov2`, or a JSON file of them. They come as `batch.views`.
    */
-  readonly views?: ViewsInput | undefined;
+  readonly views?: ViewsInput | ViewPresetName | ViewsFile | undefined;
   /** With `views`: steps of which `batch.views` also has what they drew, such as `['randomResizedCrop']`. */
   readonly draws?: readonly string[] | undefined;
   /** Default 0. With the epoch it decides the order and every random number. */
@@ -190,8 +191,8 @@ type OwnNames = { [Name in keyof Table]: Table[Name] extends { kind: 'own' } ? N
 
 /** {@link LoaderOptions}, checked and with their defaults. */
 export type CheckedOptions = Omit<CheckedValues<Table>, OwnNames> & {
-  readonly [Name in Exclude<OwnNames, 'customSteps' | 'reuse'>]: LoaderOptions[Name] | undefined;
-} & { readonly customSteps: CustomSteps; readonly reuse: boolean | 'manual' };
+  readonly [Name in Exclude<OwnNames, 'customSteps' | 'reuse' | 'views'>]: LoaderOptions[Name] | undefined;
+} & { readonly views: ViewsInput | undefined; readonly customSteps: CustomSteps; readonly reuse: boolean | 'manual' };
 
 const OWNER = {
   name: 'A loader',
@@ -200,7 +201,7 @@ const OWNER = {
 };
 const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
   schedule: (value) => Array.isArray(value),
-  views: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  views: (value) => typeof value === 'string' || (typeof value === 'object' && value !== null && !Array.isArray(value)),
   transform: (value) => typeof value === 'string' || Array.isArray(value),
   weights: isWeights,
   indices: (value) => isNumbers(value) || (Array.isArray(value) && value.length > 0 && value.every(isNumbers)),
@@ -222,11 +223,14 @@ export function checkOptions(options: LoaderOptions): CheckedOptions {
   const {
     customSteps = {},
     reuse = false,
+    views: given,
     ...checked
-  } = checkGiven(OWNER, LOADER_OPTIONS, options, OWN_CHECKS) as CheckedOptions;
-  const { transform, schedule, views, mix, annotations, aspectBuckets } = checked;
+  } = checkGiven(OWNER, LOADER_OPTIONS, options, OWN_CHECKS) as Omit<CheckedOptions, 'views'> &
+    Pick<LoaderOptions, 'views'>;
+  const { transform, schedule, mix, annotations, aspectBuckets } = checked;
   if (transform !== undefined && transform !== 'raw') compileTransform(transform);
   if (schedule !== undefined) checkSchedule(schedule);
+  const views = typeof given === 'string' ? namedViews(given) : given;
   if (views !== undefined) checkViews(views);
   checkDrawnNames(checked.draws);
   checkMix(mix);
@@ -236,7 +240,7 @@ export function checkOptions(options: LoaderOptions): CheckedOptions {
   if (checked.slotFile !== undefined && reuse === false) {
     throw new OptionError({}, 'With slotFile the batches are in that file: set reuse to true or "manual".');
   }
-  return { ...checked, customSteps, reuse };
+  return { ...checked, views, customSteps, reuse };
 }
 
 function isWeights(value: unknown): boolean {

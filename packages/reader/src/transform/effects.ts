@@ -6,6 +6,7 @@ import type { EffectKernels, Picture } from '../kernels/effects.js';
 import type { BlurEffect, PillowBlurEffect } from './steps/blur.js';
 import type { ContrastEffect, FactorEffect, HueEffect, SaturationEffect } from './steps/colours.js';
 import type { AutocontrastEffect, EqualizeEffect, SharpnessEffect } from './steps/contrast-steps.js';
+import type { ElasticEffect } from './steps/elastic.js';
 import type { EraseEffect } from './steps/erasing.js';
 import type { MixChainsEffect } from './steps/mix-chains.js';
 import type { HsvEffect, NoiseEffect } from './steps/noise.js';
@@ -22,6 +23,7 @@ import type { RotateEffect } from './steps/rotation.js';
 /** An effect with its random parameters drawn. The formulas are those of torchvision.transforms.v2.functional on uint8 tensors. */
 export type Effect =
   | AutocontrastEffect
+  | ElasticEffect
   | EqualizeEffect
   | HsvEffect
   | InvertEffect

@@ -92,6 +92,17 @@ export const PRESETS = {
       ...IMAGENET,
     ],
   },
+  'deit3/src': {
+    about: 'Training of DeiT III with its simple random crop, as for ImageNet-21k.',
+    steps: [
+      { name: 'resize', size: 224, interpolation: 'bicubic' },
+      { name: 'randomCrop', size: 224, padding: 4, paddingMode: 'reflect' },
+      { name: 'randomHorizontalFlip' },
+      { name: 'threeAugment' },
+      { name: 'colorJitter', brightness: 0.3, contrast: 0.3, saturation: 0.3 },
+      ...IMAGENET,
+    ],
+  },
   open_clip: {
     about: 'Training of open_clip: a random crop of at least 90 % of the area, bicubic.',
     steps: [{ name: 'randomResizedCrop', size: 224, scale: [0.9, 1], interpolation: 'bicubic' }, ...CLIP],

@@ -154,6 +154,15 @@ export interface CenterCropOrPadInput {
   readonly maskFill?: number | undefined;
 }
 
+/** Crops a corner of the image: one of the crops of FiveCrop and TenCrop. */
+export interface CornerCropInput {
+  readonly name: 'cornerCrop';
+  /** Size of the result. Values: a number or [height, width], 1 to 4096. */
+  readonly size: number | readonly [number, number];
+  /** The corner. Values: topLeft, topRight, bottomLeft or bottomRight. */
+  readonly corner: 'topLeft' | 'topRight' | 'bottomLeft' | 'bottomRight';
+}
+
 /** Crops at a random position. torchvision: v2.RandomCrop. */
 export interface RandomCropInput {
   readonly name: 'randomCrop';
@@ -285,6 +294,23 @@ export interface RandomPerspectiveInput {
   readonly fill?: number | readonly [number, number, number] | undefined;
   /** Value of the added pixels in masks. Default: 0. Values: 0 to 255. */
   readonly maskFill?: number | undefined;
+}
+
+/** Moves each pixel by a smooth random field. torchvision: v2.ElasticTransform. */
+export interface ElasticTransformInput {
+  readonly name: 'elasticTransform';
+  /** Strength of the field before it is smoothed; 50 moves most pixels by up to 4. Values: a number, at least 0. Default: 50. */
+  readonly alpha?: number | undefined;
+  /** Standard deviation in pixels of the blur that smooths the field. Values: a number, at least 0. Default: 5. */
+  readonly sigma?: number | undefined;
+  /** Interpolation of the image. Masks always use the nearest pixel. Values: nearest or bilinear. Default: "bilinear". */
+  readonly interpolation?: 'nearest' | 'bilinear' | undefined;
+  /** Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: 0. */
+  readonly fill?: number | readonly [number, number, number] | undefined;
+  /** Value of the added pixels in masks. Default: 0. Values: 0 to 255. */
+  readonly maskFill?: number | undefined;
+  /** Probability that the step applies. Values: a probability. Default: 1. */
+  readonly p?: number | undefined;
 }
 
 /** Blurs the image with a random sigma. torchvision: v2.GaussianBlur. */
@@ -600,6 +626,7 @@ export type StepInput =
   | RandomZoomOutInput
   | CenterCropInput
   | CenterCropOrPadInput
+  | CornerCropInput
   | RandomCropInput
   | RandomResizedCropInput
   | RandomIoUCropInput
@@ -609,6 +636,7 @@ export type StepInput =
   | RandomRotate90Input
   | RandomAffineInput
   | RandomPerspectiveInput
+  | ElasticTransformInput
   | GaussianBlurInput
   | ColorJitterInput
   | GrayscaleInput

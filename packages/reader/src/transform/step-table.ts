@@ -17,7 +17,8 @@ import {
   sharpness,
 } from './steps/contrast-steps.js';
 import { cover } from './steps/cover.js';
-import { centerCrop, centerCropOrPad, randomCrop, randomResizedCrop } from './steps/crops.js';
+import { centerCrop, centerCropOrPad, cornerCrop, randomCrop, randomResizedCrop } from './steps/crops.js';
+import { elastic, elasticTransform } from './steps/elastic.js';
 import { erase, randomErasing } from './steps/erasing.js';
 import { randomHorizontalFlip, randomVerticalFlip } from './steps/flips.js';
 import { mixChains } from './steps/mix-chains.js';
@@ -55,6 +56,7 @@ export const STEPS = {
   randomZoomOut,
   centerCrop,
   centerCropOrPad,
+  cornerCrop,
   randomCrop,
   randomResizedCrop,
   randomIoUCrop,
@@ -64,6 +66,7 @@ export const STEPS = {
   randomRotate90,
   randomAffine,
   randomPerspective,
+  elasticTransform,
   gaussianBlur,
   colorJitter,
   grayscale,
@@ -98,6 +101,7 @@ export const STEPS = {
 export const EFFECTS: { readonly [Kind in Effect['kind']]: EffectEntry<Extract<Effect, { readonly kind: Kind }>> } = {
   rotate,
   perspective,
+  elastic,
   hsv,
   noise,
   blur,

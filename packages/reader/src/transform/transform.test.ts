@@ -104,7 +104,7 @@ test('a compiled transform can be sent to a worker', () => {
 });
 
 test.each([
-  [[{ name: 'resise', size: 3 }], /Step 1 .*"resise".* resize, .*centerCrop, centerCropOrPad, randomCrop/],
+  [[{ name: 'resise', size: 3 }], /Step 1 .*"resise".* resize, .*centerCrop, centerCropOrPad, cornerCrop, randomCrop/],
   [[{ name: 'randomHorizontalFlip' }, { size: 3 }], /Step 2/],
   [['resize'], /Step 1/],
   [[{ name: 'resize' }], /Step 1 of the transform, resize, .*size.*parameters: size \(the shorter side/],

@@ -45,6 +45,9 @@ const KEYS = ['transform', 'count'];
 
 /** Checks the option `views`. Throws {@link OptionError} that names the group or the step, and what is allowed. */
 export function checkViews(input: ViewsInput): CheckedViews {
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) {
+    throw new OptionError({}, `The option views is ${JSON.stringify(input)}: write ${EXAMPLE}.`);
+  }
   const { shared: sharedInput, ...named } = input;
   const shared = sharedInput === undefined ? [] : parseShared(sharedInput, 'views.shared');
   const groups: ViewGroup[] = [];

@@ -150,6 +150,20 @@ def _erase(transform: Any, pipeline: Pipeline) -> None:
     pipeline.erase({"name": "RandomErasing", **step}, value)
 
 
+def _elastic(transform: Any, pipeline: Pipeline) -> None:
+    step: Step = {"name": "ElasticTransform", "interpolation": plain(transform.interpolation)}
+    for name in ("alpha", "sigma"):
+        value = plain(getattr(transform, name))
+        values = value if isinstance(value, list) else [value]
+        if len(set(values)) > 1:
+            raise Untranslatable(f"has {name}={value!r}, and shardtool has one {name} for both directions")
+        step[name] = values[0]
+    fill = getattr(transform, "fill", 0)
+    if not _is_default("fill", fill):
+        step["fill"] = _value("fill", fill, pipeline)
+    pipeline.add(step, moves_pixels_only=False)
+
+
 def _grayscale(transform: Any, pipeline: Pipeline) -> None:
     if transform.num_output_channels != 3:
         raise Untranslatable("has num_output_channels=1, and batches have 3 channels: use num_output_channels=3")
@@ -205,6 +219,7 @@ _SPECIAL: Dict[str, Callable[[Any, Pipeline], None]] = {
     "Normalize": _normalize,
     "RandomErasing": _erase,
     "Grayscale": _grayscale,
+    "ElasticTransform": _elastic,
     "RGB": _rgb,
     "MaybeConvertMode": _rgb,
     "_convert_to_rgb": _rgb,
@@ -216,8 +231,8 @@ _SPECIAL: Dict[str, Callable[[Any, Pipeline], None]] = {
 
 _REASONS = {
     "Lambda": "is a Python function. If it only converts images to RGB, remove it, because images are RGB",
-    "FiveCrop": "gives several images",
-    "TenCrop": "gives several images",
+    "FiveCrop": "gives several images: use the option views with corner_crop and center_crop (docs/views.md)",
+    "TenCrop": "gives several images: use the option views with corner_crop and center_crop (docs/views.md)",
     "LinearTransformation": "multiplies all values of an image by a matrix",
     "MixUp": "mixes a batch: use the option mix of the loader",
     "CutMix": "mixes a batch: use the option mix of the loader",

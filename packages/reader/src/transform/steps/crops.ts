@@ -5,7 +5,7 @@ import type { Canvas } from '../canvas.js';
 import { asSize, centerCropRect, type Padding, randomCropRect, randomResizedCropRect } from '../crops.js';
 import { ALWAYS, applies, shapeWithChance } from '../parameters/chance.js';
 import { checkResizing, drawFilter, RESIZING, widestFilter } from '../parameters/interpolation.js';
-import { BYTE, COLOUR, PADDING, RANGE, SIZE, SWITCH } from '../parameters/kinds.js';
+import { BYTE, COLOUR, oneOf, PADDING, RANGE, SIZE, SWITCH } from '../parameters/kinds.js';
 import { MASK_FILL, PADDING_MODE, refuseMirrored } from '../parameters/mask-fill.js';
 import { defaulted, needed } from '../parameters/parameter.js';
 import { step } from './step.js';
@@ -24,6 +24,36 @@ export const centerCrop = step(
   },
   {
     draw: ({ size }, canvas) => canvas.crop(centerCropRect(canvas.size, asSize(size)), 0),
+    shape: ({ size }) => asSize(size),
+    largest: ({ size }) => asSize(size),
+  },
+);
+
+export const cornerCrop = step(
+  'cornerCrop',
+  {
+    help: 'Crops a corner of the image: one of the crops of FiveCrop and TenCrop.',
+    like: null,
+    tolerance: 'equal',
+    parameters: {
+      size: needed(SIZE, SIZE_HELP),
+      corner: needed(oneOf('topLeft', 'topRight', 'bottomLeft', 'bottomRight'), 'The corner.'),
+    },
+  },
+  {
+    draw: ({ size, corner }, canvas) => {
+      const image = canvas.size;
+      const crop = asSize(size);
+      if (crop.width > image.width || crop.height > image.height) {
+        throw new SampleDecodeError(
+          {},
+          `it is ${image.width}x${image.height} pixels, smaller than the cornerCrop of ${crop.width}x${crop.height}: resize it first`,
+        );
+      }
+      const x = corner.endsWith('Right') ? image.width - crop.width : 0;
+      const y = corner.startsWith('bottom') ? image.height - crop.height : 0;
+      canvas.crop({ x, y, ...crop }, 0);
+    },
     shape: ({ size }) => asSize(size),
     largest: ({ size }) => asSize(size),
   },

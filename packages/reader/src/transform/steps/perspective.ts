@@ -131,13 +131,16 @@ export const perspective: EffectEntry<PerspectiveEffect> = {
     positionsOf(map, from, new Float32Array(scratch.memory.buffer, address, count));
     effects.mapPixels(from, to, address, interpolation, fill);
   },
-  mask: (mask, { map, maskFill }) => mappedMask(mask, map, maskFill),
+  mask: (mask, { map, maskFill }) => {
+    const positions = new Float32Array(2 * mask.width * mask.height);
+    positionsOf(map, mask, positions);
+    return mappedMask(mask, positions, maskFill);
+  },
 };
 
-function mappedMask(mask: Values, map: Homography, maskFill: number): Values {
+/** Takes each pixel of a mask from the nearest pixel to its position, x and y, in the source. */
+export function mappedMask(mask: Values, positions: Float32Array, maskFill: number): Values {
   const { width, height } = mask;
-  const positions = new Float32Array(2 * width * height);
-  positionsOf(map, mask, positions);
   const values = new Uint8Array(width * height).fill(maskFill);
   for (let pixel = 0; pixel < values.length; pixel++) {
     const x = roundHalfEven(positions[2 * pixel]!);
