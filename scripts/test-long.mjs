@@ -108,6 +108,10 @@ const STEPS = {
       ...['ray', 'spark', 'grain', 'cluster_files'].map((name) => `python/tests/test_${name}.py`),
     ],
   },
+  pages: {
+    what: 'pages "Use with X": fresh environments, their pip commands, code and programs',
+    command: [torchPython, '-m', 'pytest', '-q', '-m', 'long', 'python/tests/test_page_commands.py'],
+  },
   release: {
     what: 'the release, built twice with equal bytes, and installed in empty folders',
     command: [

@@ -316,6 +316,71 @@ if __name__ == "__main__":
 """
 
 
+LIGHTNING_LIMIT = """
+import lightning
+from lightning.pytorch.callbacks import ModelCheckpoint
+from shardtool.lightning import DataModule
+
+class Module(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.zeros(()))
+
+    def training_step(self, batch, number):
+        see(f"{self.what} {self.current_epoch}", batch.images, batch.labels, batch.valid)
+        return self.scale * 0
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.1)
+
+def fit(what, kind=DataModule, resume=None, **options):
+    model = Module()
+    model.what = what
+    data = kind(shardtool.iterable_dataset(PLACE, seed=3, transform=RANDOM, global_batch_size=12, workers=1))
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        lightning.Trainer(
+            accelerator="cpu", devices=1, max_epochs=3, logger=False, enable_progress_bar=False,
+            enable_model_summary=False, default_root_dir=OUT, enable_checkpointing="callbacks" in options,
+            **{"limit_train_batches": 2, **options},
+        ).fit(model, data, ckpt_path=resume, weights_only=False)
+    own = ("make train with", "state of this DataModule")
+    said = [str(one.message) for one in warned]
+    SEEN.append([f"{what} warned", [one for one in said if any(text in one for text in own)]])
+
+class Other(DataModule):
+    pass
+
+at_step = ModelCheckpoint(OUT, "{step}", every_n_train_steps=1, save_top_k=-1)
+at_end = ModelCheckpoint(OUT, "end-{step}", every_n_epochs=1, save_top_k=-1)
+fit("whole", callbacks=[at_step, at_end])
+for name in ("step=1", "step=2", "end-step=2", "step=3"):
+    fit(name, resume=f"{OUT}/{name}.ckpt")
+fit("other", Other, resume=f"{OUT}/step=1.ckpt")
+fit("few", limit_train_batches=1.0, overfit_batches=1)
+save(0)
+"""
+
+
+@needs("lightning")
+def test_lightning_resumes_at_the_end_of_an_epoch_that_was_cut_short(numbered, tmp_path):
+    [seen] = run_program(HEAD + LIGHTNING_LIMIT, numbered, tmp_path)
+
+    def batches(what):
+        return [rows for epoch in range(3) for name, rows in seen if name == f"{what} {epoch}"]
+
+    whole = batches("whole")
+    assert len(whole) == 6
+    numbers = [number for rows in whole[:2] for number, _ in rows]
+    assert len(set(numbers)) == 24 and numbers != [number for rows in whole[2:4] for number, _ in rows]
+    for name, steps in (("step=1", 1), ("step=2", 2), ("end-step=2", 2), ("step=3", 3)):
+        assert batches(name) == whole[steps:], name
+    warned = {name: said for name, said in seen if name.endswith("warned")}
+    assert warned["whole warned"] == warned["step=1 warned"] == []
+    assert "no state of this DataModule" in warned["other warned"][0]
+    assert "make train with shuffle=False" in warned["few warned"][0]
+
+
 def fit(numbered, folder, devices, strategy="ddp", resume=None, rows=12, checkpoints=""):
     options = {"devices": devices, "strategy": strategy, "resume": resume, "rows": rows, "checkpoints": checkpoints}
     return run_program(HEAD + LIGHTNING, numbered, folder, options)

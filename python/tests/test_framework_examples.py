@@ -69,3 +69,21 @@ def test_the_example_of_timm_resumes_with_the_same_losses(photos, tmp_path):
     assert len(epochs_of(whole)) == 6 and whole.count("of 60\n") == 2
     parts = run(tmp_path, *options, "--stop-after", 4) + run(tmp_path, *options, "--resume")
     assert epochs_of(parts) == epochs_of(whole)
+
+
+@needs("torchtitan")
+def test_the_example_of_torchtitan_resumes_with_the_same_samples_on_another_number_of_ranks(photos, tmp_path):
+    def samples(printed):
+        """By step, the samples of all ranks with their labels."""
+        steps = {}
+        for step, indices, labels in re.findall(r"step (\d+) samples \[(.*)\] labels \[(.*)\]", printed):
+            steps.setdefault(int(step), []).extend(zip(indices.split(", "), labels.split(", ")))
+        return [sorted(steps[step]) for step in sorted(steps)]
+
+    options = ("torchtitan_loader.py", "--data", photos)
+    whole = samples(run(tmp_path, *options, "--steps", 6, "--checkpoint", "whole"))
+    # An epoch has three whole batches, without a sample twice.
+    assert len(whole) == 6 and len({sample for step in whole[:3] for sample in step}) == 48
+    begun = samples(run(tmp_path, *options, "--batch-size", 8, "--steps", 2, ranks=2))
+    rest = samples(run(tmp_path, *options, "--steps", 4, "--resume"))
+    assert begun + rest == whole

@@ -39,6 +39,14 @@ def test_a_data_loader_around_a_loader_says_what_to_give_it_instead(small, how):
         next(iter(DataLoader(loader, **how)))
 
 
+@pytest.mark.parametrize("how", [{}, {"batch_size": 4}])
+def test_a_data_loader_that_would_collect_batches_is_refused_with_the_remedy(small, how):
+    dataset = shardtool.iterable_dataset(small, batch_size=32)
+    with pytest.raises(shardtool.OptionError, match=r"use DataLoader\(dataset, batch_size=None\)"):
+        next(iter(DataLoader(dataset, **how)))
+    dataset.close()
+
+
 def test_its_state_and_epoch_are_those_of_the_loader(small):
     dataset = shardtool.iterable_dataset(small, batch_size=32, with_keys=True)
     dataset.set_epoch(3)

@@ -45,15 +45,19 @@ class DataModule(_lightning.LightningDataModule):  # type: ignore[misc]
                     raise OptionError(f"In Lightning a loop is one epoch: leave out epochs_per_loop of {name}.")
         self._train, self._val, self._test, self._predict = train, val, test, predict
         self._is_loaded = False
+        #: What load_state_dict took, until a loop begins.
+        self._saved: Mapping[str, Any] = {}
+        #: Lightning's number of the epoch whose loop began last.
+        self._epoch: Optional[int] = None
 
     def train_dataloader(self) -> Any:
-        epoch = self.trainer.current_epoch
-        if self._train is not None and not self._is_loaded and epoch > 0 and not self._train.loader._has_delivered:
-            # A checkpoint of other data, or the weights of a run that was stopped.
-            self._train.set_epoch(epoch)
-            if self.trainer.fit_loop.epoch_loop.batch_progress.current.ready > 0:
-                warn("The checkpoint has no state of this DataModule, so its epoch starts again from the first batch.")
-        return [] if self._train is None else self._train
+        if self._train is None:
+            return []
+        if getattr(self.trainer, "overfit_batches", 0) and self._train._make.keywords.get("shuffle") is not False:
+            warn(
+                "overfit_batches gets other samples in each epoch of a shuffled dataset: make train with shuffle=False."
+            )
+        return _TrainBatches(self, self._train)
 
     def val_dataloader(self) -> Any:
         return [] if self._val is None else self._val
@@ -65,7 +69,7 @@ class DataModule(_lightning.LightningDataModule):  # type: ignore[misc]
         return [] if self._predict is None else self._predict
 
     def state_dict(self) -> Dict[str, Any]:
-        return {} if self._train is None else {"train": self._train.state_dict()}
+        return {} if self._train is None else {"train": self._train.state_dict(), "epoch": self._epoch}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         saved = state_dict.get("train")
@@ -79,7 +83,27 @@ class DataModule(_lightning.LightningDataModule):  # type: ignore[misc]
                 f"global_batch_size={saved['globalBatch']} in place of batch_size."
             )
         self._train.load_state_dict(saved)
-        self._is_loaded = True
+        self._is_loaded, self._saved = True, state_dict
+
+    def _begin_epoch(self) -> None:
+        """Called when a loop over ``train`` asks for its first batch.
+
+        A checkpoint that was made at the end of an epoch which ``limit_train_batches`` cut short has a state in the
+        middle of it. Lightning continues with the next epoch, so the loader does too.
+        """
+        loop = self.trainer.fit_loop
+        self._epoch = int(loop.epoch_progress.current.processed)
+        saved, self._saved = self._saved, {}
+        dataset, of_state = self._train, saved.get("epoch")
+        assert dataset is not None
+        if of_state is not None and self._epoch > of_state:
+            dataset.set_epoch(saved["train"]["epoch"] + self._epoch - of_state)
+        elif not self._is_loaded and not dataset.loader._has_delivered:
+            # A checkpoint of other data, or the weights of a run that was stopped.
+            if self._epoch > 0:
+                dataset.set_epoch(self._epoch)
+            if loop.epoch_loop.batch_progress.current.ready > 0:
+                warn("The checkpoint has no state of this DataModule, so its epoch starts again from the first batch.")
 
     def teardown(self, stage: str) -> None:
         """Ends the readers. They start again when a loop begins."""
@@ -87,6 +111,21 @@ class DataModule(_lightning.LightningDataModule):  # type: ignore[misc]
             for dataset in _each(datasets):
                 if isinstance(dataset, ShardDataset):
                     dataset.close()
+
+
+class _TrainBatches:
+    """The batches of ``train``. Lightning calls ``iter`` early, so an epoch begins with its first batch."""
+
+    def __init__(self, module: DataModule, dataset: ShardDataset[Any, Any]) -> None:
+        self._module = module
+        self._dataset = dataset
+
+    def __iter__(self) -> Iterator[Any]:
+        self._module._begin_epoch()
+        yield from self._dataset
+
+    def __len__(self) -> int:
+        return len(self._dataset)
 
 
 def _each(datasets: Any) -> Iterator[Any]:

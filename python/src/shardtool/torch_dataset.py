@@ -67,6 +67,18 @@ class WholeBatch(Generic[Array, Images]):
         return WholeBatch(moved)
 
 
+def _collect(batches: Any, *, collate_fn_map: Any = None) -> Any:
+    """In place of torch's sentence about types that it cannot collate."""
+    raise OptionError(
+        "The dataset gives whole batches, and the DataLoader around it would collect them once more: use "
+        "DataLoader(dataset, batch_size=None), and batch_size=... for the dataset."
+    )
+
+
+# torch before 2.0 has no such table.
+getattr(torch.utils.data._utils.collate, "default_collate_fn_map", {})[WholeBatch] = _collect
+
+
 def _moved(value: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     if isinstance(value, torch.Tensor):
         return move(value)

@@ -116,7 +116,7 @@ class Writer:
             raise TypeError(f"The key of a sample is text, not {key!r} ({type(key).__name__}).")
         given: List[Tuple[str, Any]] = []
         if image is not None:
-            given.append(self._image(image))
+            given.append(self._image(key, image))
         if label is not None:
             given.append(("label", label if isinstance(label, str) else int(label)))
         given += fields.items()
@@ -179,9 +179,9 @@ class Writer:
         if process is not None:
             process.close()
 
-    def _image(self, image: Any) -> Tuple[str, Any]:
+    def _image(self, key: str, image: Any) -> Tuple[str, Any]:
         if isinstance(image, (bytes, bytearray, memoryview)):
-            return _field_of(bytes(image)), bytes(image)
+            return _field_of(key, bytes(image)), bytes(image)
         if self._image_format == "npy":
             return "npy", _npy(np.ascontiguousarray(_rgb(image)))
         try:
@@ -199,7 +199,7 @@ class Writer:
         return self._image_format, encoded.getvalue()
 
 
-def _field_of(image: bytes) -> str:
+def _field_of(key: str, image: bytes) -> str:
     for beginning, field in _KINDS:
         if image.startswith(beginning):
             return field
@@ -210,7 +210,8 @@ def _field_of(image: bytes) -> str:
     if image.startswith(b"\x93NUMPY"):
         return "npy"
     raise OptionError(
-        "The image is of no kind that is known by its first bytes: jpg, png, webp, gif, tif, avif or npy."
+        f"The image of sample {key!r} is not a jpg, png, webp, gif, tif, avif or npy file: pass the bytes of such a "
+        "file, and other files as fields."
     )
 
 
