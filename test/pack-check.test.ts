@@ -74,7 +74,7 @@ test('check decode ends the pack at a cut image, unless bad images go to quarant
   const cut = readFileSync(path.join(FOLDER, 'truncated-half.jpg'));
   const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': cut });
   await expect(pack(source, newFolder(), { workers: 1, check: 'decode' })).rejects.toThrow(
-    /2\.jpg cannot be fully decoded: .*--on-bad quarantine/,
+    /2\.jpg cannot be fully decoded: .*onBad: "quarantine"/,
   );
   expect(await pack(source, newFolder(), { workers: 1 })).toMatchObject({ samples: 2, warnings: 0 });
   const found = await shardtool(

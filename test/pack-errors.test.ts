@@ -84,7 +84,7 @@ test.each([1, 64])(
     ] as const;
     for (const [i, [kind, message]] of remedies.entries()) {
       const others = remedies.filter((_, other) => other !== i).map(([, , pattern]) => pattern);
-      await refused(source, { exclude: others, inFlight }, kind, message, '(--exclude)');
+      await refused(source, { exclude: others, inFlight }, kind, message, 'with "exclude"');
     }
     const exclude = remedies.map(([, , pattern]) => pattern);
     const output = newFolder();
@@ -164,7 +164,7 @@ test('names that no key or no shard can have go to quarantine, too, and an appen
   await pack(source, output, { ...options, append: true });
   expect(listed()).toHaveLength(3);
   await expect(pack(source, newFolder(), { workers: 1 })).rejects.toThrow(
-    'list them in quarantine.jsonl with --on-bad quarantine',
+    'list them in quarantine.jsonl with onBad: "quarantine"',
   );
 });
 
@@ -186,7 +186,7 @@ test('more bad images than allowed end the pack', async () => {
   const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': '', 'a/3.jpg': '' });
   const packing = pack(source, newFolder(), { onBad: 'quarantine', maxBad: 0.5 });
   await expect(packing).rejects.toBeInstanceOf(TooManyBadError);
-  await expect(packing).rejects.toThrow('2 of 3 images are bad, more than 50 % (--max-bad)');
+  await expect(packing).rejects.toThrow('2 of 3 images are bad, more than 50 % (maxBad)');
 });
 
 test('the list has all bad images, also those of shards that were not begun when there were too many', async () => {
@@ -195,7 +195,7 @@ test('the list has all bad images, also those of shards that were not begun when
   const output = newFolder();
   const options = { onBad: 'quarantine', shuffle: false, maxShardSamples: 1, workers: 1 } as const;
   await expect(pack(source, output, options)).rejects.toThrow(
-    '6 of 12 images are bad, more than 1 % (--max-bad), and quarantine.jsonl lists all of them. To accept them, raise --max-bad. The first: ',
+    '6 of 12 images are bad, more than 1 % (maxBad), and quarantine.jsonl lists all of them. To accept them, raise maxBad. The first: ',
   );
   const lines = readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8').trimEnd().split('\n');
   expect(lines.map((line) => JSON.parse(line).path)).toEqual(names.filter((_, i) => i % 2 === 0));

@@ -52,7 +52,7 @@ test('errors, progress and an end from outside reach the caller from the process
   const stopping = { ...options, onBad: 'raise' as const, inFlight: 8 };
   await expect(pack(source, newFolder(), stopping)).rejects.toMatchObject({
     name: 'BadFileError',
-    message: expect.stringContaining('--on-bad quarantine'),
+    message: expect.stringContaining('onBad: "quarantine"'),
   });
   await expect(pack(path.join(source, 'gone'), newFolder(), stopping)).rejects.toMatchObject({ name: 'SourceError' });
   const stages = new Set<string>();

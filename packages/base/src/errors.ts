@@ -1,4 +1,5 @@
 import { toMessage } from './escape-controls.js';
+import { Sentence, type Spelling, sentence } from './sentence.js';
 
 /** Where the trouble is. `offset` is in bytes from the start of the shard. */
 export interface ErrorContext {
@@ -11,9 +12,13 @@ export interface ErrorContext {
 /** Of an error: the kinds of its class and of those that it extends. Every copy of the package in a process knows it by this symbol. */
 const KINDS = Symbol.for('shardtool.kinds');
 
+/** Of an error: its sentence, where that names options. A symbol, so that neither JSON nor a list of its fields has it. */
+const SENTENCE = Symbol.for('shardtool.sentence');
+
 /**
- * The base of every error that shardtool throws on purpose. The message is one sentence with the remedy, fit for a terminal;
- * `key` and `path` are exact. `instanceof` holds for errors of another copy of shardtool, too.
+ * The base of every error that shardtool throws on purpose. The message is one sentence with the remedy, fit for a terminal,
+ * and names options as TypeScript spells them; {@link messageIn} spells them for another interface. `key` and `path` are exact.
+ * `instanceof` holds for errors of another copy of shardtool, too.
  */
 export class ShardtoolError extends Error implements ErrorContext {
   /** Name of the class, also in code that a bundler has minified: `name` of its errors. A subclass without one has that of its base. */
@@ -25,8 +30,9 @@ export class ShardtoolError extends Error implements ErrorContext {
   readonly offset?: number | undefined;
   readonly path?: string | undefined;
 
-  constructor(where: ErrorContext, message: string, options?: { cause?: unknown }) {
-    super(toMessage(message), options);
+  constructor(where: ErrorContext, message: string | Sentence, options?: { cause?: unknown }) {
+    super(typeof message === 'string' ? toMessage(message) : message.toString(), options);
+    if (message instanceof Sentence) setSentence(this, message);
     this.name = new.target.kind;
     this.code = codeOf(new.target.kind);
     this.shard = where.shard;
@@ -45,12 +51,38 @@ export class ShardtoolError extends Error implements ErrorContext {
     return [...kinds];
   }
 
+  /** Names of the options that the message is about, as TypeScript spells them. */
+  get options(): readonly string[] {
+    const said = sentenceOf(this);
+    return typeof said === 'string' ? [] : said.options;
+  }
+
   /** Everything but the stack; of `cause` the message. */
   toJSON(): Readonly<Record<string, unknown>> {
-    const { message, cause } = this;
+    const { message, cause, options } = this;
     const reason = cause === undefined ? {} : { cause: cause instanceof Error ? cause.message : String(cause) };
-    return { ...(this as Readonly<Record<string, unknown>>), message, ...reason };
+    const about = options.length === 0 ? {} : { options };
+    return { ...(this as Readonly<Record<string, unknown>>), message, ...about, ...reason };
   }
+}
+
+/** What an error says, with the options that it names; its message if it names none, or is not an error of shardtool. */
+export function sentenceOf(error: Error): string | Sentence {
+  const said = (error as { readonly [SENTENCE]?: Sentence })[SENTENCE];
+  // Another copy of shardtool has another class.
+  return said === undefined ? error.message : new Sentence(said.parts);
+}
+
+/** The message of an error for an interface, which spells the options in it. */
+export function messageIn(error: Error, spelling: Spelling): string {
+  const said = sentenceOf(error);
+  return typeof said === 'string' ? said : said.spelled(spelling);
+}
+
+/** Makes this the sentence and the message of an error. */
+export function setSentence(error: Error, said: Sentence): void {
+  Object.defineProperty(error, SENTENCE, { value: said, configurable: true });
+  error.message = said.toString();
 }
 
 /** What `instanceof` asks a class of errors: by its prototype, or by its kind where another copy of shardtool made the error. */
@@ -103,7 +135,7 @@ export class RequestRejectedError extends FileError {
   /** HTTP status. */
   readonly status: number;
 
-  constructor(where: ErrorContext & { status: number }, message: string, options?: { cause?: unknown }) {
+  constructor(where: ErrorContext & { status: number }, message: string | Sentence, options?: { cause?: unknown }) {
     super(where, message, options);
     this.status = where.status;
   }
@@ -135,7 +167,7 @@ export class DuplicateKeyError extends ShardtoolError {
 
   readonly otherOffset: number | undefined;
 
-  constructor(where: ErrorContext & { otherOffset?: number }, message: string) {
+  constructor(where: ErrorContext & { otherOffset?: number }, message: string | Sentence) {
     super(where, message);
     this.otherOffset = where.otherOffset;
   }
@@ -150,13 +182,13 @@ export class SampleDecodeError extends ShardtoolError {
 
   readonly reason: string;
 
-  constructor(where: ErrorContext, reason: string, options?: { cause?: unknown }) {
+  constructor(where: ErrorContext, reason: string | Sentence, options?: { cause?: unknown }) {
     super(
       where,
-      where.key === undefined ? reason : `${where.shard ?? ''}: image "${where.key}" is bad: ${reason}`,
+      where.key === undefined ? reason : sentence`${where.shard ?? ''}: image "${where.key}" is bad: ${reason}`,
       options,
     );
-    this.reason = reason;
+    this.reason = String(reason);
   }
 }
 
@@ -187,7 +219,7 @@ export class VersionError extends ShardtoolError {
   readonly found: number;
   readonly known: number;
 
-  constructor(where: ErrorContext & { found: number; known: number }, message: string) {
+  constructor(where: ErrorContext & { found: number; known: number }, message: string | Sentence) {
     super(where, message);
     this.found = where.found;
     this.known = where.known;
@@ -203,7 +235,7 @@ export class ImageError extends ShardtoolError {
 
   readonly trouble: ImageTrouble;
 
-  constructor(where: ErrorContext & { trouble: ImageTrouble }, message: string) {
+  constructor(where: ErrorContext & { trouble: ImageTrouble }, message: string | Sentence) {
     super(where, message);
     this.trouble = where.trouble;
   }
@@ -221,7 +253,7 @@ export class SampleSizeError extends ShardtoolError {
   readonly bytes: number;
   readonly limit: number;
 
-  constructor(where: ErrorContext & { bytes: number; limit: number }, message: string) {
+  constructor(where: ErrorContext & { bytes: number; limit: number }, message: string | Sentence) {
     super(where, message);
     this.bytes = where.bytes;
     this.limit = where.limit;
@@ -241,7 +273,7 @@ export class SampleChecksumError extends ShardtoolError {
   readonly expected: number;
   readonly actual: number;
 
-  constructor(where: ErrorContext & { field: string; expected: number; actual: number }, message: string) {
+  constructor(where: ErrorContext & { field: string; expected: number; actual: number }, message: string | Sentence) {
     super(where, message);
     this.field = where.field;
     this.expected = where.expected;
@@ -270,7 +302,11 @@ export class LabelsError extends ShardtoolError {
 
   readonly line: number | undefined;
 
-  constructor(where: ErrorContext & { line?: number | undefined }, message: string, options?: { cause?: unknown }) {
+  constructor(
+    where: ErrorContext & { line?: number | undefined },
+    message: string | Sentence,
+    options?: { cause?: unknown },
+  ) {
     super(where, message, options);
     this.line = where.line;
   }

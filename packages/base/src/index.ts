@@ -23,6 +23,7 @@ export {
   kindsOf,
   LabelsError,
   ManifestError,
+  messageIn,
   NpyError,
   OptionError,
   RequestRejectedError,
@@ -31,6 +32,8 @@ export {
   SampleSizeError,
   ShardIndexError,
   ShardtoolError,
+  sentenceOf,
+  setSentence,
   TruncatedShardError,
   UnfinishedPackError,
   UnsupportedEntryError,
@@ -80,10 +83,22 @@ export type {
 } from './options/entry.js';
 export { philox, shuffle } from './philox.js';
 export { Recent } from './recent.js';
+export {
+  inPython,
+  inTypeScript,
+  joined,
+  onCommandLine,
+  option,
+  optionName,
+  Sentence,
+  type SentencePart,
+  type Spelling,
+  sentence,
+} from './sentence.js';
 export { parseSize } from './size.js';
 export { lastAtMost, lowerBound, partitionPoint } from './sorted.js';
 export { asFileError, isLostOnDisk, isUnreadable, reasonOf, remedyOf, withMessages } from './system-error.js';
 export { type ErrorRecord, recordError, reviveError } from './threads/error-record.js';
 export { WakeSignal } from './threads/wake-signal.js';
 export { WorkerThread, type WorkerThreadOptions } from './threads/worker-thread.js';
-export { redirectWarnings, warn } from './warnings.js';
+export { redirectWarnings, spellWarnings, warn } from './warnings.js';

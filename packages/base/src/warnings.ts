@@ -1,10 +1,14 @@
+import { inTypeScript, type Sentence, type Spelling } from './sentence.js';
+
 /** Receives the text of a warning. */
 type WarningSink = (message: string) => void;
 
 let sink: WarningSink | null = null;
+let spelled: Spelling = inTypeScript;
 
 /** Warns the user once. A warning of the process, unless {@link redirectWarnings} was called. `code` is Node's, to tell warnings apart. */
-export function warn(code: string, message: string): void {
+export function warn(code: string, warning: string | Sentence): void {
+  const message = typeof warning === 'string' ? warning : warning.spelled(spelled);
   if (sink !== null) sink(message);
   else process.emitWarning(message, { type: 'ShardtoolWarning', code });
 }
@@ -12,4 +16,9 @@ export function warn(code: string, message: string): void {
 /** Sends all warnings of this process elsewhere: the process that serves Python has no terminal of its own. */
 export function redirectWarnings(to: WarningSink): void {
   sink = to;
+}
+
+/** Sets how warnings of this process spell options. */
+export function spellWarnings(spelling: Spelling): void {
+  spelled = spelling;
 }

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 import { type CallName, type Driver, loadDriver } from './driver.js';
 import { NoCudaError } from './errors.js';
 
@@ -36,7 +36,7 @@ export class Device {
     if (devices === 0) {
       throw new NoCudaError(
         {},
-        'The CUDA driver sees no device here: leave out the option device, or see CUDA_VISIBLE_DEVICES.',
+        sentence`The CUDA driver sees no device here: leave out the option ${optionName('device')}, or see CUDA_VISIBLE_DEVICES.`,
       );
     }
     if (ordinal >= devices) {

@@ -1,4 +1,4 @@
-import { nativeCalls } from '@shardtool/base';
+import { nativeCalls, optionName, type Sentence, sentence } from '@shardtool/base';
 import type { LibraryHandle } from 'koffi';
 import { CudaError, NoCudaError } from './errors.js';
 
@@ -105,7 +105,7 @@ function start(driver: Driver): void {
     const why = (cause as Error).message.replace(/\.$/, '');
     throw new NoCudaError(
       {},
-      `The CUDA driver does not start (${why}): see what nvidia-smi says, or leave out the option device.`,
+      sentence`The CUDA driver does not start (${why}): see what nvidia-smi says, or leave out the option ${optionName('device')}.`,
       { cause },
     );
   }
@@ -150,14 +150,14 @@ function textOf(
 function noDriver(why: string, cause: unknown): NoCudaError {
   return new NoCudaError(
     {},
-    `There is no CUDA driver here (${why}): install NVIDIA's driver, name its library in SHARDTOOL_CUDA_DRIVER, or leave ` +
-      'out the option device.',
+    sentence`There is no CUDA driver here (${why}): install NVIDIA's driver, name its library in SHARDTOOL_CUDA_DRIVER, or leave out the option ${optionName('device')}.`,
     { cause },
   );
 }
 
-function remedyOf(code: number): string {
-  if (code === OUT_OF_MEMORY) return ': choose a smaller batchSize, fewer device slots or a smaller dtype';
+function remedyOf(code: number): string | Sentence {
+  if (code === OUT_OF_MEMORY)
+    return sentence`: choose a smaller ${optionName('batchSize')}, fewer device slots or a smaller dtype`;
   if (code === NO_BINARY_FOR_GPU) return ': the device needs compute capability 5.0 or more';
   return '';
 }

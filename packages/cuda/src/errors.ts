@@ -1,4 +1,4 @@
-import { ShardtoolError } from '@shardtool/base';
+import { type Sentence, ShardtoolError, sentence } from '@shardtool/base';
 
 /** There is no CUDA driver here, or it has no device. */
 export class NoCudaError extends ShardtoolError {
@@ -15,9 +15,9 @@ export class CudaError extends ShardtoolError {
   readonly resultName: string;
   readonly text: string;
 
-  constructor(failure: { call: string; result: number; resultName: string; text: string }, remedy: string) {
+  constructor(failure: { call: string; result: number; resultName: string; text: string }, remedy: string | Sentence) {
     const { call, result, resultName, text } = failure;
-    super({}, `${call} failed with ${resultName} (${text})${remedy}.`);
+    super({}, sentence`${call} failed with ${resultName} (${text})${remedy}.`);
     this.call = call;
     this.result = result;
     this.resultName = resultName;

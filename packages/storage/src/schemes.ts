@@ -1,4 +1,4 @@
-import { didYouMean, OptionError } from '@shardtool/base';
+import { didYouMean, OptionError, option, sentence } from '@shardtool/base';
 import { isRemote, joinLocation, localPathOf, schemeOf, shownLocation, splitLocation } from './location/location.js';
 import type { Entry, Expected, Source, Storage, StorageOptions } from './storage.js';
 
@@ -53,7 +53,7 @@ function checkOptions(options: StorageOptions): void {
     const names = Object.keys(OPTION_TYPES);
     if (type === undefined) {
       const hint = didYouMean(name, names) || `; there are ${names.join(', ')}.`;
-      throw new OptionError({}, `"storage" has no option "${name}"${hint}`);
+      throw new OptionError({}, sentence`${option('storage')} has no option "${name}"${hint}`);
     }
     if (value !== undefined && typeof value !== type)
       throw new OptionError({}, `"storage.${name}" is ${JSON.stringify(value)}; it is a ${type}.`);

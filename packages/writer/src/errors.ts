@@ -1,4 +1,4 @@
-import { type ErrorContext, ShardtoolError } from '@shardtool/base';
+import { type ErrorContext, type Sentence, ShardtoolError } from '@shardtool/base';
 
 export { LabelsError } from '@shardtool/base';
 
@@ -36,7 +36,7 @@ export class KeyCollisionError extends ShardtoolError {
 
   readonly paths: readonly string[];
 
-  constructor(where: ErrorContext & { paths: readonly string[] }, message: string) {
+  constructor(where: ErrorContext & { paths: readonly string[] }, message: string | Sentence) {
     super({ ...where, path: where.paths[0] }, message);
     this.paths = where.paths;
   }

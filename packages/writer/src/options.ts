@@ -6,6 +6,8 @@ import {
   OptionError,
   type OptionTable,
   type OwnChecks,
+  option,
+  sentence,
 } from '@shardtool/base';
 import type { DerivedSidecar, OutputLayoutName, WrittenLayoutName } from '@shardtool/format';
 import { countBraces, type StorageOptions } from '@shardtool/storage';
@@ -239,20 +241,25 @@ export function checkOptions(options: PackOptions): CheckedOptions {
   new Naming(checked);
   checkPatterns(checked);
   if (checked.files !== undefined && (options.include !== undefined || options.exclude !== undefined)) {
-    throw new OptionError({}, 'The option "files" already lists every file; remove "include" and "exclude".');
+    throw new OptionError(
+      {},
+      sentence`The option ${option('files')} already lists every file; remove ${option('include')} and ${option('exclude')}.`,
+    );
   }
   if (checked.coco !== undefined && checked.resize !== undefined) {
-    const message =
-      'The option "resize" would shrink the images but not the boxes of "coco", which are in pixels; remove "resize" and resize in the loader, which also scales the boxes.';
+    const message = sentence`The option ${option('resize')} would shrink the images but not the boxes of ${option('coco')}, which are in pixels; remove ${option('resize')} and resize in the loader, which also scales the boxes.`;
     throw new OptionError({}, message);
   }
   const other = (['part', 'overwrite', 'dryRun'] as const).find((name) => options[name]);
   if (checked.append && other !== undefined) {
-    throw new OptionError({}, `The option "append" cannot be combined with "${other}"; remove one of them.`);
+    throw new OptionError(
+      {},
+      sentence`The option ${option('append')} cannot be combined with ${option(other)}; remove one of them.`,
+    );
   }
   const clears = (['overwrite', 'restart'] as const).find((name) => checked[name]);
   if (part !== undefined && clears !== undefined) {
-    const message = `The option "${clears}" cannot be combined with "part", because it would delete the output of other parts; remove it, and empty the folder before you start the first part.`;
+    const message = sentence`The option ${option(clears)} cannot be combined with ${option('part')}, because it would delete the output of other parts; remove it, and empty the folder before you start the first part.`;
     throw new OptionError({}, message);
   }
   return checked;
@@ -288,7 +295,7 @@ function complete<Checked extends Pick<CheckedOutputOptions, 'workers' | 'isWork
   entries: OptionTable,
   options: Pick<OutputOptions, 'workers'>,
 ): Checked {
-  const owner = { name, wrong: (option: string) => `The option "${option}" does not fit` };
+  const owner = { name, wrong: (given: string) => sentence`The option ${option(given)} does not fit` };
   const checked = checkGiven(owner, entries, options, OWN_CHECKS);
   const given = Object.entries(options).flatMap(([option, value]) => (value === undefined ? [] : [option]));
   const { workers } = options;

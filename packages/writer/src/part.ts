@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, option, sentence } from '@shardtool/base';
 
 /** One of several processes that pack a dataset together. */
 export interface Part {
@@ -23,7 +23,7 @@ export function parsePart(text: string): Part {
   if (number !== undefined && count !== undefined && number >= 1 && number <= count) return { number, count };
   throw new OptionError(
     {},
-    `The option "part" is the number of a part and how many there are, from "1/16" to "16/16", or "auto", and not "${text}".`,
+    sentence`The option ${option('part')} is the number of a part and how many there are, from "1/16" to "16/16", or "auto", and not "${text}".`,
   );
 }
 
@@ -42,7 +42,7 @@ export function textOfPart<Other>(part: PartOption | Other, env: NodeJS.ProcessE
   if (typeof part !== 'object' || part === null || !('index' in part) || !('of' in part)) return part as string | Other;
   const { index, of } = part;
   if (Number.isInteger(index) && Number.isInteger(of) && index >= 0 && index < of) return `${index + 1}/${of}`;
-  const message = `The option "part" is { index, of } with whole numbers and an index from 0 to of - 1, and not { index: ${String(index)}, of: ${String(of)} }.`;
+  const message = sentence`The option ${option('part')} is { index, of } with whole numbers and an index from 0 to of - 1, and not { index: ${String(index)}, of: ${String(of)} }.`;
   throw new OptionError({}, message);
 }
 
@@ -113,12 +113,12 @@ export function autoPart(env: NodeJS.ProcessEnv): PartOfEnvironment {
   const found = several[0] ?? all[0];
   if (found === undefined) {
     const names = PART_VARIABLES.map(({ index, count }) => `${index} with ${count}`).join(', ');
-    const message = `The option "part" is "auto", but no environment variable defines a part (${names}); give the part, such as 3/16, or 1/1 to pack everything here.`;
+    const message = sentence`The option ${option('part')} is "auto", but no environment variable defines a part (${names}); give the part, such as 3/16, or 1/1 to pack everything here.`;
     throw new OptionError({}, message);
   }
   const other = several.find(({ part }) => part !== found.part);
   if (other !== undefined) {
-    const message = `The option "part" is "auto", but this is part ${found.part} by ${found.variables}, and part ${other.part} by ${other.variables}; give the part, such as 3/16.`;
+    const message = sentence`The option ${option('part')} is "auto", but this is part ${found.part} by ${found.variables}, and part ${other.part} by ${other.variables}; give the part, such as 3/16.`;
     throw new OptionError({}, message);
   }
   return found;
@@ -132,7 +132,7 @@ function partOfVariables(
   if (value === '') return null;
   if (count === '') {
     // Without the number of parts, every process would pack everything.
-    const message = `${indexName}=${value} says that this is one of several processes, and ${countName} is not set, so it is unknown how many there are; set it, or give the option "part" (--part), as ${Number(value) + 1 || 1}/16, or 1/1 to pack everything here.`;
+    const message = sentence`${indexName}=${value} says that this is one of several processes, and ${countName} is not set, so it is unknown how many there are; set it, or give the option ${option('part')}, as ${Number(value) + 1 || 1}/16, or 1/1 to pack everything here.`;
     throw new OptionError({}, message);
   }
   const index = indexOf(Number(value), env);
@@ -141,7 +141,7 @@ function partOfVariables(
   }
   throw new OptionError(
     {},
-    `${indexName}=${value} and ${countName}=${count} do not say which part this is; give the option "part", as 3/16, or 1/1 for all.`,
+    sentence`${indexName}=${value} and ${countName}=${count} do not say which part this is; give the option ${option('part')}, as 3/16, or 1/1 for all.`,
   );
 }
 

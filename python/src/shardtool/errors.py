@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
 import warnings
 from typing import Any, Mapping, Optional, Type
-
-from .options import OPTION_NAMES, WRITER_OPTION_NAMES
 
 
 class ShardtoolError(Exception):
@@ -73,20 +70,13 @@ class ForkedLoaderError(ShardtoolError, RuntimeError):
 
 _BY_NAME = {kind.__name__: kind for kind in (OptionError, StateError, BadSampleError, FileError, UnfinishedPackError)}
 
-_SNAKE_NAMES = {camel: snake for snake, camel in {**OPTION_NAMES, **WRITER_OPTION_NAMES}.items()}
-_SNAKE_NAMES["maxSampleBytes"] = "max_sample_bytes"
-#: A flag of the command line behind the name of its option: `"overwrite" (--overwrite)`.
-_FLAG = re.compile(r" \(--[a-z-]+\)")
-_CAMEL_NAME = re.compile(r"\b(" + "|".join(sorted(_SNAKE_NAMES)) + r")\b")
-
 
 def error_of_reader(header: Mapping[str, Any]) -> ShardtoolError:
-    """The exception for an error that the reader reported. Its message names options as Python does, without flags."""
-    message = _FLAG.sub("", _CAMEL_NAME.sub(lambda found: _SNAKE_NAMES[found.group()], header["message"]))
+    """The exception for an error that the reader reported. The reader spells options for Python."""
     where = {name: header.get(name) for name in ("shard", "key", "offset", "path")}
     kinds = (_BY_NAME[name] for name in header.get("kinds", [header["name"]]) if name in _BY_NAME)
     kind: Type[ShardtoolError] = next(kinds, ShardtoolError)
-    return kind(message, kind=header["name"], **where)
+    return kind(header["message"], kind=header["name"], **where)
 
 
 def how_it_ended(code: Optional[int]) -> str:

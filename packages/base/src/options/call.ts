@@ -1,4 +1,5 @@
 import { OptionError } from '../errors.js';
+import { optionName, sentence } from '../sentence.js';
 import { checkGiven, type OwnChecks } from './check.js';
 import type { CheckedValues, OptionTable } from './entry.js';
 
@@ -31,7 +32,7 @@ export function checkCallOptions<Entries extends OptionTable>(
   options: unknown,
   own: OwnChecks = {},
 ): CheckedValues<Entries> {
-  const owner = { name: call, wrong: (option: string) => `The option ${option} of ${call} is invalid` };
+  const owner = { name: call, wrong: (name: string) => sentence`The option ${optionName(name)} of ${call} is invalid` };
   return checkGiven(owner, entries, options, { ...OWN_CHECKS, ...own });
 }
 

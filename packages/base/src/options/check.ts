@@ -1,5 +1,6 @@
 import { didYouMean } from '../did-you-mean.js';
 import { OptionError } from '../errors.js';
+import { type Sentence, sentence } from '../sentence.js';
 import { parseSize } from '../size.js';
 import type { CheckedValues, OptionDefaults, OptionEntry, OptionTable } from './entry.js';
 
@@ -8,7 +9,7 @@ export interface OptionOwner {
   /** `A loader`. */
   readonly name: string;
   /** `The loader's option batchSize is invalid`. */
-  readonly wrong: (option: string) => string;
+  readonly wrong: (option: string) => Sentence;
   /** Names that other software has for options, in small letters and without `_`: what to set instead. */
   readonly foreignNames?: Readonly<Record<string, string>>;
 }
@@ -50,7 +51,7 @@ export function checkGiven<Entries extends OptionTable>(
     if (at === null) return [name, entry.kind === 'bytes' ? bytesOf(value) : value];
     const [place, wrong] = at === 'whole' ? [name, value] : [`${name}.${at}`, (value as readonly unknown[])[at]];
     const must = at === 'whole' ? allowed(entry) : allowedPart(entry);
-    throw new OptionError({}, `${owner.wrong(place)}: it ${must}, and not ${shown(wrong)}.`);
+    throw new OptionError({}, sentence`${owner.wrong(place)}: it ${must}, and not ${shown(wrong)}.`);
   });
   return Object.fromEntries(checked);
 }

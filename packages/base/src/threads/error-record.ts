@@ -1,4 +1,5 @@
 import * as formatErrors from '../errors.js';
+import { Sentence, type SentencePart } from '../sentence.js';
 
 /** An error as it travels between threads: cloning would keep neither its class nor its fields. */
 export interface ErrorRecord {
@@ -6,6 +7,8 @@ export interface ErrorRecord {
   /** Names of the classes that its class extends, the nearest first: one that the other side knows. */
   readonly bases: readonly string[];
   readonly message: string;
+  /** The parts of a message that names options. */
+  readonly sentence?: readonly SentencePart[];
   readonly stack: string | undefined;
   /** The error's own fields: where the trouble is, a system error's code. */
   readonly fields: Readonly<Record<string, unknown>>;
@@ -19,10 +22,14 @@ export function recordError(error: unknown): ErrorRecord {
   }
   const { name, message, stack, cause } = error;
   const bases = error instanceof formatErrors.ShardtoolError ? formatErrors.kindsOf(error).slice(1) : basesOf(error);
+  const said = formatErrors.sentenceOf(error);
   return {
     name,
     bases,
     message,
+    ...(said instanceof Sentence && {
+      sentence: said.parts.map((part) => (typeof part === 'string' ? part : { ...part })),
+    }),
     stack,
     fields: { ...error },
     cause: cause === undefined ? undefined : recordError(cause),
@@ -55,6 +62,7 @@ export function reviveError(record: ErrorRecord, more: ErrorClasses = {}): Error
     own !== undefined
       ? new own(record.fields, record.message, { cause })
       : new (isErrorClass(known) ? (known as unknown as ErrorConstructor) : Error)(record.message, { cause });
+  if (record.sentence !== undefined) formatErrors.setSentence(error, new Sentence(record.sentence));
   // Some classes put the message together themselves.
   return Object.assign(error, record.fields, {
     message: record.message,

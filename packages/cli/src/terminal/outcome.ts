@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { inspect } from 'node:util';
+import { messageIn } from '@shardtool/base';
 import { escapeControls, toMessage } from '@shardtool/base/text';
 import { isJsonLog, log, setLogFormat } from './log.js';
 
@@ -28,18 +29,11 @@ export function foundFault(): void {
 export async function fail(thrown: unknown, words: readonly string[], flags: readonly string[]): Promise<void> {
   const verbose = isSwitchedOn('verbose', words);
   setLogFormat(asksJsonLog(words) ? 'json' : 'text');
-  const { asFileError, OptionError, ShardtoolError } = await import('@shardtool/base');
+  const { asFileError, messageIn, onCommandLine, OptionError, ShardtoolError } = await import('@shardtool/base');
   const error = asFileError(thrown);
   const isUsage = error instanceof UsageError || error instanceof OptionError || namesNothing(error, words);
   process.exitCode = isUsage ? 2 : error instanceof Interrupted ? error.exitCode : 1;
-  let text = withFlagsOnce(error instanceof Error ? error.message : String(error), flags);
-  if (error instanceof OptionError) text = withFlags(text, flags);
-  // In other messages a name of one word may be a key or a field.
-  else if (error instanceof ShardtoolError)
-    text = withFlags(
-      text,
-      flags.filter((flag) => flag.includes('-')),
-    );
+  let text = error instanceof Error ? messageIn(error, onCommandLine) : String(error);
   if ((error as Error).name === 'SampleChecksumError' && flags.includes('exclude-keys'))
     text += ' --exclude-keys leaves them out.';
   const isForeseen = isUsage || error instanceof ShardtoolError || error instanceof Interrupted;
@@ -107,30 +101,6 @@ function withColours(error: unknown): string {
   const colors = process.stderr.isTTY === true && process.stderr.hasColors();
   const parts = inspect(error, { colors }).split(COLOUR);
   return parts.map((part) => (COLOUR.test(part) ? part : escapeControls(part, '\n'))).join('');
-}
-
-/** A library's message names an option for programs and as it is typed, `"overwrite" (--overwrite)`: here as it is typed. */
-export function withFlagsOnce(message: string, flags: readonly string[]): string {
-  return flags.reduce((text, flag) => text.replaceAll(`"${camel(flag)}" (--${flag})`, `--${flag}`), message);
-}
-
-/** Words in front of quoted names that come from the user's data and may equal the name of an option. */
-const OF_DATA = '\\b(?:column|class|split|field|key|sample)';
-
-/** Names options as they are typed: `"maxShardBytes"` of a library's message becomes `--max-shard-bytes`. */
-export function withFlags(message: string, flags: readonly string[]): string {
-  let text = message;
-  for (const flag of flags) {
-    const name = camel(flag);
-    // A name of one word could be any word, unless it is quoted or stands where the message names its option.
-    const bare = name === flag ? `(?<=^|option )${name}\\b` : `\\b${name}\\b`;
-    text = text.replace(new RegExp(`(?<!${OF_DATA} )"${name}"|${bare}`, 'g'), `--${flag}`);
-  }
-  return text;
-}
-
-function camel(flag: string): string {
-  return flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** `shardtool ls | head`: the reader has seen enough, which is no fault. */

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 import path from 'node:path';
-import { FileError, inLanes, OptionError } from '@shardtool/base';
+import { FileError, inLanes, OptionError, option, sentence } from '@shardtool/base';
 import { imageKindOf, SIGNATURE_BYTES } from '../image/kinds.js';
 import { compressedWhole, compressionOf } from '../layouts/compressed.js';
 import { entryOf, type LayoutName, layoutNames } from '../layouts/registry.js';
@@ -58,7 +58,7 @@ export async function hintAtContent(folder: string, names: readonly string[]): P
     const begin = await beginOf(path.join(folder, name)).catch(() => Buffer.alloc(0));
     const layout = layoutNames().find((one) => entryOf(one).isBegin?.(begin));
     if (layout === undefined) continue;
-    const message = `No file in ${folder} has the name of a shard, but ${name} begins like a shard of layout ${layout}. To read it, set "layout" (--layout ${layout}).`;
+    const message = sentence`No file in ${folder} has the name of a shard, but ${name} begins like a shard of layout ${layout}. To read it, set ${option('layout', layout)}.`;
     return new FileError({ path: folder }, message);
   }
   return null;

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, option, sentence } from '@shardtool/base';
 import { isRemote, readAhead, type StorageOptions } from '@shardtool/storage';
 import { openSource, type Source } from '../source.js';
 import { CIFAR } from './cifar/entry.js';
@@ -98,7 +98,7 @@ export async function layoutWith(name: LayoutName, choice: ReadChoice = {}): Pro
   const all = split === undefined ? whole : (whole.ofSplit?.(split) ?? whole);
   const layout = links === 'follow' ? all.following : all;
   if (layout === undefined) {
-    const message = `Only tars have links to follow, and these shards have the layout ${name}: omit "links" (--links).`;
+    const message = sentence`Only tars have links to follow, and these shards have the layout ${name}: omit ${option('links')}.`;
     throw new OptionError({}, message);
   }
   if (Object.values(columns).every((column) => column === undefined)) return layout;

@@ -1,4 +1,4 @@
-import { EntryNameError, KeyLengthError, OptionError, SampleSizeError } from '@shardtool/base';
+import { EntryNameError, KeyLengthError, OptionError, optionName, SampleSizeError, sentence } from '@shardtool/base';
 import { KEY_ENTRY } from './sample-codec.js';
 import { whyUnsafe } from './sample-name.js';
 
@@ -142,8 +142,6 @@ export const MAX_SAMPLE_BYTES = 2 ** 30;
 
 /** `bytes` is the total of all fields of the sample. */
 export function sampleTooLarge(shard: string, key: string, bytes: number, limit: number): SampleSizeError {
-  const message =
-    `${shard}: sample "${key}" has ${bytes} bytes, more than the limit of ${limit} (maxSampleBytes); ` +
-    'omit it, or raise the limit.';
+  const message = sentence`${shard}: sample "${key}" has ${bytes} bytes, more than the limit of ${limit} (${optionName('maxSampleBytes')}); omit it, or raise the limit.`;
   return new SampleSizeError({ shard, key, bytes, limit }, message);
 }

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 
@@ -83,7 +83,7 @@ export function checkAnnotations(options: AnnotationOptions, counted?: number): 
   if (boxes === undefined && keypoints === undefined && polygons === undefined) {
     throw new OptionError(
       {},
-      `The loader's option annotations names ${labels === undefined ? 'no source' : 'only labels'}: add boxes, keypoints or polygons.`,
+      sentence`The loader's option ${optionName('annotations')} names ${labels === undefined ? 'no source' : 'only labels'}: add boxes, keypoints or polygons.`,
     );
   }
   const isCounted = [boxes, labels, keypoints, polygons].every(

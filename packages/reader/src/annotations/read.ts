@@ -1,4 +1,4 @@
-import { SampleDecodeError } from '@shardtool/base';
+import { optionName, SampleDecodeError, type Sentence, sentence } from '@shardtool/base';
 import { type NpyArray, readNpy } from '@shardtool/format';
 import type { GivenAnnotations } from '../transform/annotations.js';
 import type { AnnotationSource, BoxFormat, CheckedAnnotations } from './options.js';
@@ -29,7 +29,9 @@ export function readAnnotations(
     throw bad(`it has ${count} ${first!.name} but ${other.list.length} ${other.name}: both must have the same number`);
   }
   if (count > maxBoxes) {
-    throw bad(`it has ${count} objects, but the option annotations.maxBoxes is ${maxBoxes}: raise it`);
+    throw bad(
+      sentence`it has ${count} objects, but the option ${optionName('annotations.maxBoxes')} is ${maxBoxes}: raise it`,
+    );
   }
   return {
     count,
@@ -45,7 +47,7 @@ export function readAnnotations(
   };
 }
 
-function bad(reason: string): SampleDecodeError {
+function bad(reason: string | Sentence): SampleDecodeError {
   return new SampleDecodeError({}, reason);
 }
 
@@ -188,7 +190,7 @@ function polygonsOf(objects: readonly unknown[], source: AnnotationSource, maxPo
     });
     if (points <= maxPoints) return rings;
     throw bad(
-      `its polygons have more than ${maxPoints} corners, the limit of the option annotations.maxPoints: raise it`,
+      sentence`its polygons have more than ${maxPoints} corners, the limit of the option ${optionName('annotations.maxPoints')}: raise it`,
     );
   });
 }

@@ -1,4 +1,4 @@
-import { SampleDecodeError } from '@shardtool/base';
+import { optionName, SampleDecodeError, sentence } from '@shardtool/base';
 import type { Annotations } from '../transform/annotations.js';
 import type { BoxFormat, CheckedAnnotations } from './options.js';
 
@@ -97,7 +97,10 @@ export function writeRecord(
   const rings = polygons?.flat() ?? [];
   const points = rings.reduce((sum, ring) => sum + ring.length / 2, 0);
   if (layout.points + points * 2 > ints.length) {
-    throw new SampleDecodeError({}, `its polygons have ${points} corners: raise the option annotations.maxPoints`);
+    throw new SampleDecodeError(
+      {},
+      sentence`its polygons have ${points} corners: raise the option ${optionName('annotations.maxPoints')}`,
+    );
   }
   ints.set([rows.length, rings.length, points]);
   if (boxes !== null) floats.set(inFormat(boxes, format), layout.boxes);

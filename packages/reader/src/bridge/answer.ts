@@ -1,4 +1,4 @@
-import { kindsOf, ShardtoolError } from '@shardtool/base';
+import { inPython, kindsOf, messageIn, ShardtoolError } from '@shardtool/base';
 
 /** The header of an answer, and the bytes that follow it. */
 export interface Answer {
@@ -8,10 +8,11 @@ export interface Answer {
   readonly written?: () => void;
 }
 
-/** What the other side makes an error of. Of one that shardtool did not foresee it gets the stack. */
+/** What the other side makes an error of: the message spells options as Python does. Of one that shardtool did not foresee it gets the stack. */
 export function errorHeader(error: unknown): object {
   if (error instanceof ShardtoolError) {
-    const { name, message, shard, key, offset, path } = error;
+    const { name, shard, key, offset, path } = error;
+    const message = messageIn(error, inPython);
     return { kind: 'error', name, kinds: kindsOf(error), message, shard, key, offset, path };
   }
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error));

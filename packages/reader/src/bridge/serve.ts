@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { redirectWarnings } from '@shardtool/base';
+import { inPython, redirectWarnings, spellWarnings } from '@shardtool/base';
 import { toMessage } from '@shardtool/base/text';
 import type { Answer } from './answer.js';
 import { encodeFrame, FrameDecoder } from './frames.js';
@@ -49,6 +49,7 @@ export async function serve<Request extends { readonly request: number }>(
   process.on('SIGINT', () => {});
   process.stdout.on('error', () => process.exit(0));
   const warnings: string[] = [];
+  spellWarnings(inPython);
   redirectWarnings((message) => warnings.push(message));
   const answering = open(Number(values['slot-file']));
   const decoder = new FrameDecoder();

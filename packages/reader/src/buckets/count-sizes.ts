@@ -1,4 +1,4 @@
-import { inTurn, OptionError } from '@shardtool/base';
+import { inTurn, OptionError, optionName, sentence } from '@shardtool/base';
 import type { PartOfIndex } from '@shardtool/format';
 import type { Size } from '../codec/codec.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
@@ -180,7 +180,6 @@ async function withoutSize(dataset: StoredDataset, shard: number, row: number): 
 function withoutSamples(empty: readonly Size[]): OptionError {
   return new OptionError(
     {},
-    `aspectBuckets: no sample is nearest to ${empty.map(nameOf).join(', ')} (width x height), so no batch would be of such a size: ` +
-      'leave it out of the list.',
+    sentence`${optionName('aspectBuckets')}: no sample is nearest to ${empty.map(nameOf).join(', ')} (width x height), so no batch would be of such a size: leave it out of the list.`,
   );
 }

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import type { Size } from '../codec/codec.js';
@@ -76,5 +76,8 @@ function parse<Shape extends z.ZodType>(shape: Shape, input: unknown): z.output<
 }
 
 function wrong(what: string): OptionError {
-  return new OptionError({}, `The loader's option aspectBuckets is invalid (${what}); ${TAKES}.`);
+  return new OptionError(
+    {},
+    sentence`The loader's option ${optionName('aspectBuckets')} is invalid (${what}); ${TAKES}.`,
+  );
 }

@@ -1,4 +1,4 @@
-import { OptionError, partitionPoint } from '@shardtool/base';
+import { OptionError, optionName, partitionPoint, type Sentence, sentence } from '@shardtool/base';
 import type { Size } from '../codec/codec.js';
 
 /** Which sizes there are: a list, or a rule that makes one. */
@@ -32,19 +32,20 @@ export function bucketSizes({ area, step, maxRatio }: SizeRule): Size[] {
   if (sizes.length === 0) {
     throw new OptionError(
       {},
-      `aspectBuckets: no size of at most ${area} pixels has sides that are multiples of ${step}: choose a larger area, or a smaller step.`,
+      sentence`${optionName('aspectBuckets')}: no size of at most ${area} pixels has sides that are multiples of ${step}: choose a larger area, or a smaller step.`,
     );
   }
   return narrowestFirst(sizes);
 }
 
-function tooMany(what: string): string {
-  return `aspectBuckets: ${what} more than ${MOST_SIZES} sizes: choose a larger step, or a smaller maxRatio.`;
+function tooMany(what: string): Sentence {
+  return sentence`${optionName('aspectBuckets')}: ${what} more than ${MOST_SIZES} sizes: choose a larger step, or a smaller maxRatio.`;
 }
 
 /** The sizes of a list, the narrowest first. Throws {@link OptionError} where it is empty, or two have the same shape. */
 export function checkedSizes(list: readonly Size[]): Size[] {
-  if (list.length === 0) throw new OptionError({}, 'aspectBuckets: the list of sizes is empty: give at least one.');
+  if (list.length === 0)
+    throw new OptionError({}, sentence`${optionName('aspectBuckets')}: the list of sizes is empty: give at least one.`);
   if (list.length > MOST_SIZES) throw new OptionError({}, tooMany('the list has'));
   const sizes = narrowestFirst(list);
   for (let i = 1; i < sizes.length; i++) {
@@ -52,7 +53,7 @@ export function checkedSizes(list: readonly Size[]): Size[] {
     if (one.width * other.height !== other.width * one.height) continue;
     throw new OptionError(
       {},
-      `aspectBuckets: ${nameOf(one)} and ${nameOf(other)} have the same shape, so no sample is nearer to one of them: leave out one.`,
+      sentence`${optionName('aspectBuckets')}: ${nameOf(one)} and ${nameOf(other)} have the same shape, so no sample is nearer to one of them: leave out one.`,
     );
   }
   return sizes;

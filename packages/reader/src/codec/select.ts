@@ -1,4 +1,4 @@
-import { OptionError, SampleDecodeError } from '@shardtool/base';
+import { OptionError, optionName, SampleDecodeError, sentence } from '@shardtool/base';
 import { imageKindOf, isNpy } from '@shardtool/format';
 import type { CodecName, ImageCodec, ImageHeader } from './codec.js';
 import { GifCodec } from './gif.js';
@@ -78,7 +78,7 @@ export function checkPixels({ width, height }: ImageHeader, maxPixels: number): 
   if (width * height <= maxPixels) return;
   throw new SampleDecodeError(
     {},
-    `it has ${width}x${height} pixels, more than the limit of ${maxPixels}: raise maxPixels if this size is correct`,
+    sentence`it has ${width}x${height} pixels, more than the limit of ${maxPixels}: raise ${optionName('maxPixels')} if this size is correct`,
   );
 }
 

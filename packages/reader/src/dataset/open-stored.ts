@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, option, sentence } from '@shardtool/base';
 import {
   type ChosenColumns,
   chooseSplit,
@@ -47,7 +47,10 @@ export async function openStored(
   { layout, split, features, storage, version }: StoredOptions = {},
 ): Promise<StoredParts> {
   if (version !== undefined && typeof location !== 'string') {
-    throw new OptionError({}, `The option "version" is for one dataset, and ${location.length} locations were given.`);
+    throw new OptionError(
+      {},
+      sentence`The option ${option('version')} is for one dataset, and ${location.length} locations were given.`,
+    );
   }
   const meant = (await Promise.all([location].flat().map(meantLocations))).flat();
   if (typeof location !== 'string' || (meant.length > 1 && version === undefined)) {

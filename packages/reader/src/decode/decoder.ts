@@ -1,4 +1,4 @@
-import { SampleDecodeError } from '@shardtool/base';
+import { SampleDecodeError, sentence, sentenceOf } from '@shardtool/base';
 import type { CodecName, ImageHeader, Pixels, Rect, Reduction, Size } from '../codec/codec.js';
 import { SplicedCrops } from '../codec/crop-index/spliced-crops.js';
 import { readMask } from '../codec/mask.js';
@@ -341,7 +341,7 @@ export class Decoder {
 /** Adds the name of the field to a decode error. */
 function withField(field: string, cause: unknown): unknown {
   if (!(cause instanceof SampleDecodeError)) return cause;
-  return new SampleDecodeError({}, `its field "${field}": ${cause.reason}`, { cause });
+  return new SampleDecodeError({}, sentence`its field "${field}": ${sentenceOf(cause)}`, { cause });
 }
 
 /** Derives the visible part from the first pass, which contains the resize and all flips. */

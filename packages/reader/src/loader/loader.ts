@@ -1,4 +1,4 @@
-import { countOf, OptionError, ShardtoolError } from '@shardtool/base';
+import { countOf, OptionError, optionName, ShardtoolError, sentence } from '@shardtool/base';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { TransformInput } from '../transform/transform.js';
 import type { Batch, BatchContent } from './deliver/batch.js';
@@ -395,7 +395,6 @@ export function closedError(): LoaderClosedError {
 function noBatches(epoch: number, samples: number, globalBatch: number): OptionError {
   return new OptionError(
     {},
-    `Epoch ${epoch} has ${countOf(samples, 'sample')}, too few for a batch of ${globalBatch}: choose a smaller batch, or lastBatch ` +
-      "'pad' or 'partial'.",
+    sentence`Epoch ${epoch} has ${countOf(samples, 'sample')}, too few for a batch of ${globalBatch}: choose a smaller batch, or ${optionName('lastBatch')} 'pad' or 'partial'.`,
   );
 }

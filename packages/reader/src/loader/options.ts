@@ -1,4 +1,4 @@
-import { type CheckedValues, checkGiven, OptionError, type OwnChecks } from '@shardtool/base';
+import { type CheckedValues, checkGiven, OptionError, type OwnChecks, optionName, sentence } from '@shardtool/base';
 import { type AnnotationOptions, checkAnnotations } from '../annotations/options.js';
 import { type BucketsInput, checkBuckets } from '../buckets/options.js';
 import type { Indices } from '../selection/custom-order.js';
@@ -196,7 +196,7 @@ export type CheckedOptions = Omit<CheckedValues<Table>, OwnNames> & {
 
 const OWNER = {
   name: 'A loader',
-  wrong: (option: string) => `The loader's option ${option} is invalid`,
+  wrong: (name: string) => sentence`The loader's option ${optionName(name)} is invalid`,
   foreignNames: FOREIGN_NAMES,
 };
 const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
@@ -238,7 +238,10 @@ export function checkOptions(options: LoaderOptions): CheckedOptions {
   if (annotations !== undefined) checkAnnotations(annotations);
   if (aspectBuckets !== undefined) checkBuckets(aspectBuckets);
   if (checked.slotFile !== undefined && reuse === false) {
-    throw new OptionError({}, 'With slotFile the batches are in that file: set reuse to true or "manual".');
+    throw new OptionError(
+      {},
+      sentence`With ${optionName('slotFile')} the batches are in that file: set reuse to true or "manual".`,
+    );
   }
   return { ...checked, views, customSteps, reuse };
 }

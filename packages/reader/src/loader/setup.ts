@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 import { CacheFolder } from '@shardtool/storage';
 import { checkBuckets } from '../buckets/options.js';
 import { type ShardStore, withoutCrops } from '../dataset/shard-store.js';
@@ -56,13 +56,13 @@ function refuseSplitGroups({ aspectBuckets, onBad }: CheckedOptions): void {
   if (aspectBuckets !== undefined) {
     throw new OptionError(
       {},
-      'aspectBuckets would separate the samples of a group: give indices without groups, or leave it out.',
+      sentence`${optionName('aspectBuckets')} would separate the samples of a group: give indices without groups, or leave it out.`,
     );
   }
   if (onBad === 'replace') {
     throw new OptionError(
       {},
-      "onBad 'replace' would put a sample of another group in place of a bad one: use 'skip' or 'raise', or indices without groups.",
+      sentence`${optionName('onBad')} 'replace' would put a sample of another group in place of a bad one: use 'skip' or 'raise', or indices without groups.`,
     );
   }
 }

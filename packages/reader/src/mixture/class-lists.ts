@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 
 /**
  * How the class lists of several datasets are combined: `name` puts classes of the same name together; `offset` numbers those
@@ -30,8 +30,7 @@ export function joinClasses(lists: readonly OwnClasses[], how: ClassLists): Join
     if (nameless !== undefined && named !== undefined) {
       throw new OptionError(
         {},
-        `${named.name} has names of classes and ${nameless.name} has none, so they cannot be joined by name: set classLists ` +
-          "to 'apart' (or to 'offset', where the one without has no classes at all).",
+        sentence`${named.name} has names of classes and ${nameless.name} has none, so they cannot be joined by name: set ${optionName('classLists')} to 'apart' (or to 'offset', where the one without has no classes at all).`,
       );
     }
     if (named === undefined) return { classes: [], classSamples: [], numbers: lists.map(() => null) };

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 
 /** At which source an epoch ends: the one whose samples end first or last under the weights, or the one of this number. */
 export type MixtureEnd = 'first' | 'last' | number;
@@ -36,14 +36,13 @@ export function epochCounts(sizes: readonly number[], policy: MixturePolicy = {}
   if (epochSamples !== undefined) {
     throw new OptionError(
       {},
-      `samplesPerEpoch is ${epochSamples}, and perBatch makes batches of ${rows} rows: give at least ${rows}.`,
+      sentence`${optionName('samplesPerEpoch')} is ${epochSamples}, and ${optionName('perBatch')} makes batches of ${rows} rows: give at least ${rows}.`,
     );
   }
   const short = typeof policy.end === 'number' ? policy.end : sizes.findIndex((size, d) => size < perBatch[d]!);
   throw new OptionError(
     {},
-    `perBatch takes ${perBatch[short]} rows of dataset ${short} for each batch, and that has ${sizes[short]} samples: take ` +
-      "fewer, or set end to 'last' or to a larger dataset.",
+    sentence`${optionName('perBatch')} takes ${perBatch[short]} rows of dataset ${short} for each batch, and that has ${sizes[short]} samples: take fewer, or set end to 'last' or to a larger dataset.`,
   );
 }
 
@@ -113,21 +112,33 @@ function checkPolicy(sizes: readonly number[], policy: MixturePolicy): void {
     if (needless === undefined) return;
     throw new OptionError(
       {},
-      `${needless} says where an epoch of weights or perBatch ends: give those too, or leave it.`,
+      sentence`${needless} says where an epoch of weights or ${optionName('perBatch')} ends: give those too, or leave it.`,
     );
   }
   if (end !== undefined && epochSamples !== undefined) {
-    throw new OptionError({}, 'end and samplesPerEpoch both say how long an epoch is: give one of the two.');
+    throw new OptionError(
+      {},
+      sentence`${optionName('end')} and ${optionName('samplesPerEpoch')} both say how long an epoch is: give one of the two.`,
+    );
   }
   if (typeof end === 'number' && !(Number.isInteger(end) && end >= 0 && end < sizes.length)) {
-    throw new OptionError({}, `end is ${end}: the datasets of this mixture are 0 to ${sizes.length - 1}.`);
+    throw new OptionError(
+      {},
+      sentence`${optionName('end')} is ${end}: the datasets of this mixture are 0 to ${sizes.length - 1}.`,
+    );
   }
   if (epochSamples !== undefined && !(Number.isSafeInteger(epochSamples) && epochSamples >= 1)) {
-    throw new OptionError({}, `samplesPerEpoch is ${epochSamples}: it must be a whole number from 1 on.`);
+    throw new OptionError(
+      {},
+      sentence`${optionName('samplesPerEpoch')} is ${epochSamples}: it must be a whole number from 1 on.`,
+    );
   }
   const wrong = policy.perBatch?.find((rows) => !(Number.isSafeInteger(rows) && rows >= 1));
   if (wrong !== undefined) {
-    throw new OptionError({}, `perBatch has ${wrong}: rows of a batch are whole numbers from 1 on.`);
+    throw new OptionError(
+      {},
+      sentence`${optionName('perBatch')} has ${wrong}: rows of a batch are whole numbers from 1 on.`,
+    );
   }
 }
 

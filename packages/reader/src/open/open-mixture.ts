@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { FileError, OptionError, reasonOf } from '@shardtool/base';
+import { FileError, OptionError, optionName, reasonOf, sentence } from '@shardtool/base';
 import {
   type ChosenColumns,
   type IndexPart,
@@ -210,7 +210,7 @@ function policyOf(
   if (named && number < 0) {
     throw new OptionError(
       {},
-      `The mixture's option end is "${end}": it is 'first', 'last', or one of ${datasets.map(({ name }) => name).join(', ')}.`,
+      sentence`The mixture's option ${optionName('end')} is "${end}": it is 'first', 'last', or one of ${datasets.map(({ name }) => name).join(', ')}.`,
     );
   }
   return { weights, repeat, perBatch, epochSamples, end: named ? number : (end as MixturePolicy['end']) };

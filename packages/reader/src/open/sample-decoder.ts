@@ -1,4 +1,4 @@
-import { type CheckedValues, checkGiven, SampleDecodeError } from '@shardtool/base';
+import { type CheckedValues, checkGiven, optionName, SampleDecodeError, sentence, sentenceOf } from '@shardtool/base';
 import { headerOf, imageFields, nameTable } from '@shardtool/format';
 import { checkFields, checkFieldsAndColumns } from '../dataset/field-names.js';
 import { type FieldValue, fieldValue } from '../dataset/field-values.js';
@@ -17,7 +17,10 @@ import { type CompiledTransform, compileTransform } from '../transform/transform
 const { transform, seed, image, fields, masks, maxPixels, decode, applyExifOrientation } = LOADER_OPTIONS;
 /** The options of a loader that apply to a single sample. */
 const OPTIONS = { transform, seed, image, fields, masks, maxPixels, decode, applyExifOrientation };
-const OWNER = { name: 'A sample decoder', wrong: (option: string) => `The option ${option} is invalid` };
+const OWNER = {
+  name: 'A sample decoder',
+  wrong: (name: string) => sentence`The option ${optionName(name)} is invalid`,
+};
 
 /** Options of a sample decoder. They mean the same as for a loader. Without a transform, images keep their size. */
 export type SampleDecoderOptions = Pick<LoaderOptions, keyof typeof OPTIONS>;
@@ -107,10 +110,10 @@ export class SampleDecoder {
       const isBad = cause instanceof SampleDecodeError || (cause as Error).name === 'SyntaxError';
       if (!isBad) throw cause;
       const { shard, key } = sample;
-      const reason = cause instanceof SampleDecodeError ? cause.reason : (cause as Error).message;
+      const reason = sentenceOf(cause as Error);
       throw new BadSampleError(
         { shard, key },
-        `${shard}: sample "${key}" cannot be used: ${clauseOf(reason)}.${adviceOn(reason)}`,
+        sentence`${shard}: sample "${key}" cannot be used: ${clauseOf(reason)}.${adviceOn(reason)}`,
         { cause },
       );
     }

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 import { MAX_STREAMS } from './words.js';
 
 /** Divides by 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96 and 192: under each number of ranks the order is the same. */
@@ -34,8 +34,7 @@ export function orderDefaults(options: OrderDefaultsOptions): { streams: number;
   if (options.blockSamples !== undefined && options.blockSamples !== blockSamples) {
     throw new OptionError(
       {},
-      `shuffleBufferSize is ${shuffleBufferSize}, which makes blocks of ${blockSamples} samples in ${streams} streams, ` +
-        `but blockSamples is ${options.blockSamples}: give one of the two.`,
+      sentence`${optionName('shuffleBufferSize')} is ${shuffleBufferSize}, which makes blocks of ${blockSamples} samples in ${streams} streams, but ${optionName('blockSamples')} is ${options.blockSamples}: give one of the two.`,
     );
   }
   return { streams, blockSamples };

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 
 /**
  * An epoch's positions as a stretch of the endless sequence of passes over the samples. Without `epochSamples` an epoch
@@ -34,7 +34,10 @@ export interface Leg {
 export function epochSpan(passSamples: number, epoch: number, epochSamples?: number): EpochSpan {
   if (epochSamples === undefined) return { passSamples, samples: passSamples, pass: epoch, offset: 0 };
   if (passSamples === 0) {
-    throw new OptionError({}, `samplesPerEpoch is ${epochSamples}, but there are no samples to take them from.`);
+    throw new OptionError(
+      {},
+      sentence`${optionName('samplesPerEpoch')} is ${epochSamples}, but there are no samples to take them from.`,
+    );
   }
   const start = BigInt(epoch) * BigInt(epochSamples);
   const pass = Number(start / BigInt(passSamples));

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, type Sentence, sentence } from '@shardtool/base';
 
 /** Which of the processes that share an epoch this one is. */
 export interface Ranks {
@@ -23,7 +23,7 @@ interface Claim {
   readonly worldSize: number | null;
   readonly source: string;
   /** The error if the source is incomplete and no earlier one settles it; `isFinal`: Slurm does not settle it either. */
-  readonly gap?: { readonly message: string; readonly isFinal: boolean };
+  readonly gap?: { readonly message: Sentence; readonly isFinal: boolean };
 }
 
 const DEFAULT_BATCH_SIZE = 64;
@@ -76,7 +76,7 @@ function torchrunClaim({ RANK, WORLD_SIZE, LOCAL_RANK }: Environment): Claim | n
     worldSize: WORLD_SIZE ? wholeNumber('WORLD_SIZE', WORLD_SIZE) : null,
     source: RANK && WORLD_SIZE ? 'RANK and WORLD_SIZE' : set,
     gap: {
-      message: `${set} is set without ${missing}: set both, or give rank and worldSize as options.`,
+      message: sentence`${set} is set without ${missing}: set both, or give rank and ${optionName('worldSize')} as options.`,
       isFinal: true,
     },
   };
@@ -92,7 +92,7 @@ function lightningClaim(environment: Environment): Claim | null {
   if (!WORLD_SIZE) {
     // Lightning leaves LOCAL_RANK behind when a run ends.
     if (local === 0) return null;
-    const message = `LOCAL_RANK is ${local}, but neither RANK nor WORLD_SIZE is set: set both, or give rank and worldSize as options.`;
+    const message = sentence`LOCAL_RANK is ${local}, but neither RANK nor WORLD_SIZE is set: set both, or give rank and ${optionName('worldSize')} as options.`;
     return { rank: null, worldSize: null, source: 'LOCAL_RANK', gap: { message, isFinal: false } };
   }
   return {
@@ -100,9 +100,7 @@ function lightningClaim(environment: Environment): Claim | null {
     worldSize: wholeNumber('WORLD_SIZE', WORLD_SIZE),
     source: 'LOCAL_RANK and WORLD_SIZE',
     gap: {
-      message:
-        `${nodeName} is ${node}, and without RANK or LOCAL_WORLD_SIZE the ranks of the nodes before are not known: set RANK, ` +
-        'give rank and worldSize as options, or start the loop after torch.distributed is initialised.',
+      message: sentence`${nodeName} is ${node}, and without RANK or LOCAL_WORLD_SIZE the ranks of the nodes before are not known: set RANK, give rank and ${optionName('worldSize')} as options, or start the loop after torch.distributed is initialised.`,
       isFinal: true,
     },
   };
@@ -128,9 +126,7 @@ function slurmClaim(environment: Environment): Claim | null {
   }
   if (rank === 0) return null;
   // srun within salloc: task 0 takes itself for the shell, so the others must not start quietly.
-  const message =
-    `SLURM_JOB_NAME is "${SLURM_JOB_NAME}", which stands for a shell with one process, but SLURM_PROCID is ${rank}: give rank ` +
-    'and worldSize as options, or set SLURM_JOB_NAME to another name.';
+  const message = sentence`SLURM_JOB_NAME is "${SLURM_JOB_NAME}", which stands for a shell with one process, but SLURM_PROCID is ${rank}: give rank and ${optionName('worldSize')} as options, or set SLURM_JOB_NAME to another name.`;
   return { rank: null, worldSize: null, source: 'SLURM_JOB_NAME', gap: { message, isFinal: false } };
 }
 
@@ -153,8 +149,7 @@ function isWithinTasks(chosen: Ranks, slurm: Claim, { TORCHELASTIC_RUN_ID }: Env
 function disagreement(chosen: Ranks, other: Claim): OptionError {
   return new OptionError(
     {},
-    `${chosen.source} ${verb(chosen.source)} that this is ${said(chosen)}, but ${other.source} ${verb(other.source)} that it is ` +
-      `${said(other)}: give rank and worldSize as options, or remove what is wrong.`,
+    sentence`${chosen.source} ${verb(chosen.source)} that this is ${said(chosen)}, but ${other.source} ${verb(other.source)} that it is ${said(other)}: give rank and ${optionName('worldSize')} as options, or remove what is wrong.`,
   );
 }
 
@@ -183,15 +178,14 @@ export function resolveBatchSize(
   if (globalBatchSize % worldSize !== 0) {
     throw new OptionError(
       {},
-      `globalBatchSize is ${globalBatchSize}, which ${worldSize} ranks cannot share evenly: take a multiple of ${worldSize}.`,
+      sentence`${optionName('globalBatchSize')} is ${globalBatchSize}, which ${worldSize} ranks cannot share evenly: take a multiple of ${worldSize}.`,
     );
   }
   const batchSize = globalBatchSize / worldSize;
   if (options.batchSize !== undefined && options.batchSize !== batchSize) {
     throw new OptionError(
       {},
-      `batchSize is ${options.batchSize}, but globalBatchSize ${globalBatchSize} gives each of ${worldSize} ranks ` +
-        `${batchSize} rows: give one of the two.`,
+      sentence`${optionName('batchSize')} is ${options.batchSize}, but ${optionName('globalBatchSize')} ${globalBatchSize} gives each of ${worldSize} ranks ${batchSize} rows: give one of the two.`,
     );
   }
   return { batchSize, globalBatch: globalBatchSize };
@@ -201,7 +195,7 @@ function wholeNumber(name: string, text: string): number {
   if (/^\d{1,9}$/.test(text.trim())) return Number(text);
   throw new OptionError(
     {},
-    `${name} is "${text}": it must be a whole number, or rank and worldSize be given as options.`,
+    sentence`${name} is "${text}": it must be a whole number, or rank and ${optionName('worldSize')} be given as options.`,
   );
 }
 
@@ -212,6 +206,6 @@ function checkRanks(ranks: Ranks): Ranks {
   }
   throw new OptionError(
     {},
-    `There is no rank ${rank} of ${worldSize} (from ${source}): ranks go from 0 to worldSize - 1.`,
+    sentence`There is no rank ${rank} of ${worldSize} (from ${source}): ranks go from 0 to ${optionName('worldSize')} - 1.`,
   );
 }

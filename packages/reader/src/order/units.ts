@@ -1,4 +1,4 @@
-import { lastAtMost, OptionError, shuffle } from '@shardtool/base';
+import { lastAtMost, OptionError, optionName, sentence, shuffle } from '@shardtool/base';
 import { type Randomness, UNITS_STREAM } from './words.js';
 
 /** What is permuted as a whole: single samples, whole shards, or runs of samples of a shard. */
@@ -187,7 +187,7 @@ function permutation(units: number, options: LineOptions): Uint32Array {
   if (units >= 2 ** 32) {
     throw new OptionError(
       {},
-      `An order of ${units} units (${options.unit}) is more than 2^32: leave shuffleUnit to its default.`,
+      sentence`An order of ${units} units (${options.unit}) is more than 2^32: leave ${optionName('shuffleUnit')} to its default.`,
     );
   }
   const order = new Uint32Array(units);

@@ -1,4 +1,4 @@
-import { FileNotFoundError } from '@shardtool/base';
+import { FileNotFoundError, option, sentence } from '@shardtool/base';
 import { OVERLAYS_FOLDER, type Overlay, OverlayError, parseOverlay } from '@shardtool/format';
 import {
   joinLocation,
@@ -50,7 +50,7 @@ async function readOverlay(file: string, storage: StorageOptions | undefined): P
     throw new OverlayError(
       { path: shown },
       shown.endsWith('/split.jsonl')
-        ? `The dataset has no splits: there is no ${shown}. Create them with "shardtool split", or name another overlay with "overlay" (--overlay).`
+        ? sentence`The dataset has no splits: there is no ${shown}. Create them with "shardtool split", or name another overlay with ${option('overlay')}.`
         : `There is no overlay ${shown}. "shardtool overlay ls" lists the overlays of a dataset.`,
       { cause },
     );

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 import {
   type IndexPart,
   type InspectionFile,
@@ -159,7 +159,7 @@ async function findKeys(parts: DatasetParts, keys: ReadonlySet<string>): Promise
   const [one] = missing;
   throw new OptionError(
     { key: one },
-    `excludeKeys: ${missing.size} of ${keys.size} keys are not in ${parts.location}, "${one}" is the first: take them off the list.`,
+    sentence`${optionName('excludeKeys')}: ${missing.size} of ${keys.size} keys are not in ${parts.location}, "${one}" is the first: take them off the list.`,
   );
 }
 

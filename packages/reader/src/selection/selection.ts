@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { inTurn, OptionError } from '@shardtool/base';
+import { inTurn, OptionError, optionName, sentence } from '@shardtool/base';
 import type { ShardIndex } from '@shardtool/format';
 import { firstNumbers } from '../order/units.js';
 import type { Randomness } from '../order/words.js';
@@ -197,7 +197,7 @@ function checkMissing(missing: ReadonlySet<string>, keys: number): void {
   const [first] = missing;
   throw new OptionError(
     { key: first },
-    `keys: ${missing.size} of ${keys} are not in the dataset, "${first}" is the first: take them off the list.`,
+    sentence`${optionName('keys')}: ${missing.size} of ${keys} are not in the dataset, "${first}" is the first: take them off the list.`,
   );
 }
 

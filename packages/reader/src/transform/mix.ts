@@ -1,5 +1,5 @@
 /** How batches are mixed: the option `mix`, and what is drawn for a batch. */
-import { didYouMean, OptionError } from '@shardtool/base';
+import { didYouMean, OptionError, optionName, sentence } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import type { Rect, Size } from '../codec/codec.js';
@@ -96,7 +96,10 @@ export function checkMix(input: MixInput | readonly MixInput[] | undefined): Mix
   const mixes = (Array.isArray(input) ? input : [input]).map(checkOne);
   const [first] = mixes;
   if (mixes.some(({ numClasses }) => numClasses !== first!.numClasses)) {
-    throw new OptionError({}, 'The mixes of the option mix have different numClasses: set the same for all.');
+    throw new OptionError(
+      {},
+      sentence`The mixes of the option ${optionName('mix')} have different numClasses: set the same for all.`,
+    );
   }
   return mixes;
 }
@@ -107,7 +110,10 @@ function checkOne(given: unknown): Mix {
   return parseShape(schema as unknown as z.ZodType<Mix>, mix, ({ where, what }) => {
     const name = (mix as { name?: unknown } | null)?.name;
     const hint = where === 'name' && typeof name === 'string' ? didYouMean(name, NAMES) : '';
-    return new OptionError({}, `The loader's option mix is invalid (${where || 'it'} ${what}${hint}). ${EXPECTED}`);
+    return new OptionError(
+      {},
+      sentence`The loader's option ${optionName('mix')} is invalid (${where || 'it'} ${what}${hint}). ${EXPECTED}`,
+    );
   });
 }
 

@@ -1,5 +1,5 @@
 /** Soft labels: one share of each class for each row of a batch. */
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 
 export interface SoftLabelSettings {
   readonly numClasses: number;
@@ -54,7 +54,7 @@ function checkClass(label: number, numClasses: number): void {
   throw new OptionError(
     {},
     label < 0
-      ? 'A sample without a class has no soft label: give all samples a class, or remove numClasses from the option mix.'
-      : `The label ${label} is not below numClasses ${numClasses} of the option mix: set numClasses to the number of classes.`,
+      ? sentence`A sample without a class has no soft label: give all samples a class, or remove numClasses from the option ${optionName('mix')}.`
+      : sentence`The label ${label} is not below numClasses ${numClasses} of the option ${optionName('mix')}: set numClasses to the number of classes.`,
   );
 }

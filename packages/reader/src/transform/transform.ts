@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 import type { Size } from '../codec/codec.js';
 import type { Normalization, PixelLayout } from '../kernels/resize.js';
 import { type ErasingStep, entryOf, everyStep, type PixelStep, parseSteps, type Step } from './parse-steps.js';
@@ -74,7 +74,7 @@ export function coverTransforms(
   if (sized !== undefined) {
     throw new OptionError(
       {},
-      `The step ${sized.name} sets the size of images, and so does the option aspectBuckets: remove the step from the transform, or remove aspectBuckets.`,
+      sentence`The step ${sized.name} sets the size of images, and so does the option ${optionName('aspectBuckets')}: remove the step from the transform, or remove ${optionName('aspectBuckets')}.`,
     );
   }
   return sizes.map(({ width, height }) => ({

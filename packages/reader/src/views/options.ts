@@ -1,4 +1,4 @@
-import { didYouMean, OptionError } from '@shardtool/base';
+import { didYouMean, OptionError, optionName, sentence } from '@shardtool/base';
 import type { Size } from '../codec/codec.js';
 import { MAX_VIEWS } from '../transform/random.js';
 import type { StepInput } from '../transform/step-inputs.js';
@@ -68,7 +68,8 @@ export function checkViews(input: ViewsInput): CheckedViews {
     groups.push(groupOf(name, first, transforms.slice(first)));
   }
   const [group, ...others] = groups;
-  if (group === undefined) throw new OptionError({}, `The option views names no views: write ${EXAMPLE}.`);
+  if (group === undefined)
+    throw new OptionError({}, sentence`The option ${optionName('views')} names no views: write ${EXAMPLE}.`);
   return { groups: [group, ...others], transforms };
 }
 

@@ -1,5 +1,5 @@
 import { createHash, createHmac } from 'node:crypto';
-import { OptionError } from '@shardtool/base';
+import { OptionError, option, sentence } from '@shardtool/base';
 import { SignatureV4 } from '@smithy/signature-v4';
 import type { HttpRequest } from '../http/exchange.js';
 import { type Credentials, type Provider, providerFor } from './credentials.js';
@@ -111,7 +111,7 @@ export class Signing {
           : 'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE';
       throw new OptionError(
         { path: `${scheme}://${bucket}` },
-        `No credentials were found for ${scheme}://${bucket}: set ${how}, or read without any where it is public, with "unsigned" (--unsigned).`,
+        sentence`No credentials were found for ${scheme}://${bucket}: set ${how}, or read without any where it is public, with ${option('unsigned')}.`,
         { cause },
       );
     }

@@ -1,6 +1,6 @@
 import { existsSync, rmdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { inLanes, OptionError, type OptionTable } from '@shardtool/base';
+import { inLanes, OptionError, type OptionTable, option, sentence } from '@shardtool/base';
 import {
   entryOf,
   keptVersions,
@@ -58,8 +58,7 @@ const REMOVED_AT_ONCE = 16;
 export async function collectGarbage(location: string, options: CollectOptions): Promise<CollectReport> {
   return changing('collectGarbage', COLLECT_OPTIONS, location, options, async () => {
     if (options.keep === undefined && options.olderThan === undefined) {
-      const message =
-        'Say which versions are removed: all but the newest "keep" (--keep), or those replaced "olderThan" ago (--older-than).';
+      const message = sentence`Say which versions are removed: all but the newest ${option('keep')}, or those replaced ${option('olderThan')} ago.`;
       throw new OptionError({}, message);
     }
     return changeDataset(location, options, (change) => collect(change, options));

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { FileNotFoundError, inTurn, OptionError, type OptionTable } from '@shardtool/base';
+import { FileNotFoundError, inTurn, OptionError, type OptionTable, option, sentence } from '@shardtool/base';
 import { createManifest, isTableLayout, keptVersions, type Manifest, readVersion } from '@shardtool/format';
 import { compileWhere, openDataset, selectableOf } from '@shardtool/reader';
 import { openStorage, type Storage, type StorageOptions, shownLocation } from '@shardtool/storage';
@@ -138,7 +138,7 @@ async function wantedKeys(
   storage: StorageOptions | undefined,
 ): Promise<ReadonlySet<string>> {
   if ((keys === undefined) === (where === undefined)) {
-    throw new OptionError({}, 'Name the samples to erase: set either "keys" (--keys) or "where" (--where).');
+    throw new OptionError({}, sentence`Name the samples to erase: set either ${option('keys')} or ${option('where')}.`);
   }
   const wanted = new Set<string>(keys);
   if (where !== undefined) {

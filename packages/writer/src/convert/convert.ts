@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { checkLocation, checkObject, inLanes, OptionError, withMessages } from '@shardtool/base';
+import { checkLocation, checkObject, inLanes, OptionError, option, sentence, withMessages } from '@shardtool/base';
 import {
   type ChosenColumns,
   entryOf,
@@ -225,7 +225,7 @@ function refuseCuts(options: ConvertOptions, format: OutputLayoutName): void {
   if (given === undefined || (given === 'name' && entryOf(format).stemOf !== undefined)) return;
   throw new OptionError(
     {},
-    `The option "${given}" is for streams; converted shards keep their samples and names, so remove it.`,
+    sentence`The option ${option(given)} is for streams; converted shards keep their samples and names, so remove it.`,
   );
 }
 

@@ -1,3 +1,4 @@
+import { option, type Sentence, sentence } from '@shardtool/base';
 import { readManifest } from '@shardtool/format';
 import { NoImagesError } from '../errors.js';
 import { commitDataset, type DatasetFacts, type PartialField } from '../output/commit.js';
@@ -70,19 +71,19 @@ export async function madeReport({ path: output }: OutputFolder): Promise<Conver
 }
 
 export function refuseNothing(): never {
-  const message = 'No sample is left to convert: use a wider "where", or check that the labels list these samples.';
+  const message = sentence`No sample is left to convert: use a wider ${option('where')}, or check that the labels list these samples.`;
   throw new NoImagesError({}, message);
 }
 
 /** Describes how to include skipped links, for a tar without samples. */
-export function skippedLinksRemedy(skippedLinks: number): string {
+export function skippedLinksRemedy(skippedLinks: number): Sentence {
   const what = skippedLinks === 1 ? 'a link was' : `${skippedLinks} links were`;
-  return `${what} skipped; to use the files in the same tar that links point to, set "links" (--links follow)`;
+  return sentence`${what} skipped; to use the files in the same tar that links point to, set ${option('links', 'follow')}`;
 }
 
 /** Rejects shards of other tools without samples. */
 export function refuseEmpty(path: string, skippedLinks: number): never {
   const remedy = skippedLinks > 0 ? skippedLinksRemedy(skippedLinks) : 'check that it is the right file';
-  const message = `There is no sample to convert in ${path}; ${remedy}.`;
+  const message = sentence`There is no sample to convert in ${path}; ${remedy}.`;
   throw new NoImagesError({ path }, message);
 }

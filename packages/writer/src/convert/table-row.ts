@@ -1,4 +1,4 @@
-import { UnsupportedEntryError } from '@shardtool/base';
+import { option, sentence, UnsupportedEntryError } from '@shardtool/base';
 import type { Table } from '@shardtool/format';
 import type { Sample } from '@shardtool/reader';
 import type { NewField } from '../shard/put-sample.js';
@@ -17,7 +17,7 @@ export function inTable({ columns }: Table, fields: readonly NewField[]): readon
 export function checkClass({ key, label, fields }: Sample, table: Table, hasOtherClass: boolean, shard: string): void {
   if (label !== -1 || hasOtherClass || fields.cls === undefined || inTable(table, [CLS]).length > 0) return;
   const said = Buffer.from(fields.cls.subarray(0, 64)).toString();
-  const message = `${shard}: the class of sample "${key}" is ${JSON.stringify(said)}, but a column of classes has numbers; give the classes in a labels file ("labels", --labels), or run "shardtool index" on the shards first to keep the text.`;
+  const message = sentence`${shard}: the class of sample "${key}" is ${JSON.stringify(said)}, but a column of classes has numbers; give the classes in a labels file (${option('labels')}), or run "shardtool index" on the shards first to keep the text.`;
   throw new UnsupportedEntryError({ shard, key }, message);
 }
 

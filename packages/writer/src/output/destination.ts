@@ -1,4 +1,4 @@
-import { OptionError, ShardtoolError } from '@shardtool/base';
+import { OptionError, option, ShardtoolError, sentence } from '@shardtool/base';
 import { isRemote, localPathOf, schemeOf, shownLocation } from '@shardtool/storage';
 import { DiskFullError } from '../errors.js';
 import { BucketOutput, type StagingOptions } from './bucket/bucket-output.js';
@@ -49,7 +49,7 @@ export async function openDestination(output: string, options: StagingOptions): 
   const path = shownLocation(output);
   if (!isRemote(output)) {
     if (options.staging === undefined) return folderDestination(localPathOf(output)!);
-    const message = `The option "staging" is for shards on their way to a bucket, and ${path} is a folder of this machine; leave it out.`;
+    const message = sentence`The option ${option('staging')} is for shards on their way to a bucket, and ${path} is a folder of this machine; leave it out.`;
     throw new OptionError({ path }, message);
   }
   if (!['s3', 'gs'].includes(schemeOf(output))) {

@@ -5,10 +5,13 @@ import {
   type Lock,
   makeFolder,
   OptionError,
+  option,
   parseTemporaryName,
   reasonOf,
   remedyOf,
   removeTemporaries,
+  type Sentence,
+  sentence,
 } from '@shardtool/base';
 import {
   earlierSidecarPath,
@@ -129,7 +132,7 @@ export class OutputFolder {
 
   /** Throws {@link OutputNotEmptyError}, because there is a dataset; `mayGrow`: images could be added to it. */
   refuseDataset(mayGrow = false): never {
-    const hint = mayGrow ? ' To add images that are new since its pack: "append" (--append).' : '';
+    const hint = mayGrow ? sentence` To add images that are new since its pack: ${option('append')}.` : '';
     throw notEmpty(this.path, this.#entries(), hint);
   }
 
@@ -405,13 +408,13 @@ export function refuseTaken(path: string): void {
   if (entries.length > 0 && !entries.some(isLockFile)) throw notEmpty(path, entries);
 }
 
-function notEmpty(path: string, entries: readonly string[], hint = ''): OutputNotEmptyError {
-  let remedy = 'pack to another folder, or replace what an earlier pack left with "overwrite" (--overwrite)';
+function notEmpty(path: string, entries: readonly string[], hint: string | Sentence = ''): OutputNotEmptyError {
+  let remedy = sentence`pack to another folder, or replace what an earlier pack left with ${option('overwrite')}`;
   let what = `holds ${entries[0]}${entries.length > 1 ? ` and ${entries.length - 1} more` : ''}`;
   if (entries.includes(MANIFEST_FILE)) what = 'holds a dataset already';
   else if (entries.includes(PACK_NOTE_FILE)) what = 'holds a pack that did not end';
-  else remedy = 'pack to another folder, or empty it: "overwrite" (--overwrite) removes only what a pack has made';
-  return new OutputNotEmptyError({ path }, `The output folder ${path} ${what}; ${remedy}.${hint}`);
+  else remedy = sentence`pack to another folder, or empty it: ${option('overwrite')} removes only what a pack has made`;
+  return new OutputNotEmptyError({ path }, sentence`The output folder ${path} ${what}; ${remedy}.${hint}`);
 }
 
 function megabytes(bytes: number): string {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { countOf, writeAtomically } from '@shardtool/base';
+import { countOf, optionName, sentence, writeAtomically } from '@shardtool/base';
 import { TooManyBadError } from '../errors.js';
 import type { QuarantinedFile } from '../shard/shard-job.js';
 
@@ -25,7 +25,7 @@ export function checkBadShare(
   const limit = `${Number((maxBad * 100).toFixed(4))} %`;
   throw new TooManyBadError(
     { path: quarantined[0]!.path },
-    `${formatBad(quarantined.length, samples)} bad, more than ${limit} (--max-bad), and quarantine.jsonl lists ${listed}. To accept them, raise --max-bad. The first: ${quarantined[0]!.reason}`,
+    sentence`${formatBad(quarantined.length, samples)} bad, more than ${limit} (${optionName('maxBad')}), and quarantine.jsonl lists ${listed}. To accept them, raise ${optionName('maxBad')}. The first: ${quarantined[0]!.reason}`,
   );
 }
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { FileError, ShardtoolError } from '@shardtool/base';
+import { FileError, option, ShardtoolError, sentence } from '@shardtool/base';
 import { type Manifest, readManifest, readShardIndex, type WrittenLayout } from '@shardtool/format';
 import type { ShardPlan } from '../plan/shard-plan.js';
 import { numberedStem, shardPaths } from '../shard/shard-paths.js';
@@ -42,7 +42,7 @@ export function checkShardsThere(output: string, { shards }: Pick<Manifest, 'sha
   const path = join(output, gone.file);
   throw new FileError(
     { path },
-    `${path} is not what dataset.json says, or not there; run "shardtool verify ${output}", or pack again with "overwrite" (--overwrite).`,
+    sentence`${path} is not what dataset.json says, or not there; run "shardtool verify ${output}", or pack again with ${option('overwrite')}.`,
   );
 }
 

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, option, sentence } from '@shardtool/base';
 import { isTableLayout, type Manifest, readManifest } from '@shardtool/format';
 import { OUTPUT_OPTIONS, PACK_OPTIONS } from '../option-table.js';
 import { type CheckedOptions, checkOptions, PACK_DEFAULTS } from '../options.js';
@@ -58,7 +58,7 @@ export function settleAppend(
     throw new OptionError({ path: output }, message);
   }
   if (options.given.includes('format') && options.format !== format) {
-    const message = `The dataset ${output} has shards of the format ${format}, but the option "format" is ${options.format}; remove it.`;
+    const message = sentence`The dataset ${output} has shards of the format ${format}, but the option ${option('format')} is ${options.format}; remove it.`;
     throw new OptionError({ path: output }, message);
   }
   const isGiven = (name: string) => options.given.includes(name);
@@ -82,7 +82,7 @@ export function settleAppend(
 /** Comparing with the images of the dataset reads them from files. */
 function refuseDedupe(location: string, { dedupe }: CheckedOptions): void {
   if (!dedupe) return;
-  const message = `The option "dedupe" compares new images with those of the dataset, which are in a bucket: append to ${location} without it.`;
+  const message = sentence`The option ${option('dedupe')} compares new images with those of the dataset, which are in a bucket: append to ${location} without it.`;
   throw new OptionError({ path: location }, message);
 }
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { inTurn, OptionError } from '@shardtool/base';
+import { inTurn, OptionError, option, sentence } from '@shardtool/base';
 import { type ColumnType, type Manifest, shardNameOf } from '@shardtool/format';
 import { openStorage } from '@shardtool/storage';
 import { KeyCollisionError } from '../errors.js';
@@ -141,6 +141,6 @@ function checkType(name: string, type: ColumnType, found: ColumnType | undefined
 export function checkAppendedClasses({ classes }: Manifest, given: readonly string[]): void {
   const moved = classes.findIndex(({ name }, number) => given[number] !== name);
   if (moved === -1) return;
-  const message = `Class ${moved} of the dataset is "${classes[moved]!.name}", but the option "classes" has "${given[moved] ?? ''}" there; start the list with the classes of the dataset.`;
+  const message = sentence`Class ${moved} of the dataset is "${classes[moved]!.name}", but the option ${option('classes')} has "${given[moved] ?? ''}" there; start the list with the classes of the dataset.`;
   throw new OptionError({}, message);
 }

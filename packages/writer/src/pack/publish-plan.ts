@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { linkSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { Lock, makeFolder, NO_LINKS, tryLock } from '@shardtool/base';
+import { Lock, makeFolder, NO_LINKS, option, sentence, tryLock } from '@shardtool/base';
 import type { WrittenLayout } from '@shardtool/format';
 import { asDiskFull } from '../disk-full.js';
 import { PlanChangedError } from '../errors.js';
@@ -128,7 +128,6 @@ export function checkPlan(output: string, header: PlanHeader, { facts, shards }:
 function changed(output: string, what: string): PlanChangedError {
   return new PlanChangedError(
     { path: output },
-    `The output folder ${output} contains an unfinished pack, and ${what}; use the same source and options as before, or discard ` +
-      'its output and start again with "restart" (--restart).',
+    sentence`The output folder ${output} contains an unfinished pack, and ${what}; use the same source and options as before, or discard its output and start again with ${option('restart')}.`,
   );
 }

@@ -1,5 +1,5 @@
 import { extname } from 'node:path';
-import { countOf, LabelsError } from '@shardtool/base';
+import { countOf, LabelsError, option, sentence } from '@shardtool/base';
 import { listBeforePack } from '../output/lists.js';
 import { checkBadShare } from '../output/quarantine.js';
 import { OUTCOME, outcomeOf } from '../plan/outcomes.js';
@@ -93,7 +93,7 @@ export function checkAllLabelled(files: SourceFiles, plan: PackPlan, labels: Fil
 
 export function notAllLabelled(location: string, unlabelled: number, first?: string): LabelsError {
   const example = first === undefined ? '' : ` (the first: ${first})`;
-  const message = `${location} has no row for ${countOf(unlabelled, 'image')} of the source${example}, but "requireLabels" requires one; add rows, or exclude these images with "exclude" (--exclude).`;
+  const message = sentence`${location} has no row for ${countOf(unlabelled, 'image')} of the source${example}, but ${option('requireLabels')} requires one; add rows, or exclude these images with ${option('exclude')}.`;
   return new LabelsError({ path: location }, message);
 }
 

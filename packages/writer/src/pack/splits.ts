@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { OptionError } from '@shardtool/base';
+import { OptionError, option, sentence } from '@shardtool/base';
 import { readManifest } from '@shardtool/format';
 import { isRemote } from '@shardtool/storage';
 import type { CheckedOptions } from '../options.js';
@@ -20,7 +20,7 @@ const NAMES = new Set(['train', 'training', 'val', 'valid', 'validation', 'dev',
 export async function packSplits({ source, output, options }: PackRequest): Promise<PackReport> {
   const given = (['labels', 'coco', 'files'] as const).find((name) => options[name] !== undefined);
   if (given !== undefined) {
-    const message = `The option "${given}" applies to one dataset, but "splits" makes several; pack each folder separately, with the same "classes".`;
+    const message = sentence`The option ${option(given)} applies to one dataset, but ${option('splits')} makes several; pack each folder separately, with the same ${option('classes')}.`;
     throw new OptionError({}, message);
   }
   const names = splitsIn(source);
@@ -50,7 +50,10 @@ function splitSidecars(source: string, names: readonly string[]): string[] {
 
 function splitsIn(source: string): string[] {
   if (isRemote(source))
-    throw new OptionError({}, 'The option "splits" is for folders; pack each split of a bucket separately.');
+    throw new OptionError(
+      {},
+      sentence`The option ${option('splits')} is for folders; pack each split of a bucket separately.`,
+    );
   checkSource(source);
   // Packing a dangling link reports the error.
   const folders = readdirSync(source).filter(
@@ -60,7 +63,7 @@ function splitsIn(source: string): string[] {
   if (names.length > 0) return sortByCodePoint(names);
   const there =
     folders.length === 0 ? 'no folder' : `${folders.slice(0, 5).join(', ')}${folders.length > 5 ? ', ...' : ''}`;
-  const message = `The option "splits" packs the folders train, val and test, but ${source} has ${there}; remove the option, or rename the folders.`;
+  const message = sentence`The option ${option('splits')} packs the folders train, val and test, but ${source} has ${there}; remove the option, or rename the folders.`;
   throw new OptionError({ path: source }, message);
 }
 

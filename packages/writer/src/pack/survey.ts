@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { OptionError } from '@shardtool/base';
+import { OptionError, option, sentence } from '@shardtool/base';
 import { type ColumnType, type ColumnValue, checkLabelColumns, columnTypeOf } from '@shardtool/format';
 import { shownLocation } from '@shardtool/storage';
 import type { CheckedOptions } from '../options.js';
@@ -47,7 +47,7 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
   const given = await tableOf(options, root);
   const yolo = await yoloOf(options);
   if (options.requireLabels && given === null) {
-    const message = 'The option "requireLabels" requires labels; also set "labels" or "coco".';
+    const message = sentence`The option ${option('requireLabels')} requires labels; also set ${option('labels')} or ${option('coco')}.`;
     throw new OptionError({}, message);
   }
   const classes = yolo?.names ?? (hasObjects(given) ? given.classes : await readClasses(options));

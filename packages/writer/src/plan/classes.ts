@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, option, sentence } from '@shardtool/base';
 import { sortedByValue } from '@shardtool/format';
 import { LabelsError } from '../errors.js';
 import { sortByCodePoint } from '../source/file-table.js';
@@ -32,7 +32,7 @@ export function orderClasses(names: string[], fromLabels: boolean): string[] {
   if (largest > LARGEST_NUMBER) {
     throw new OptionError(
       {},
-      `The labels have the class ${largest}; class numbers go up to ${LARGEST_NUMBER}, so list the classes with the option "classes".`,
+      sentence`The labels have the class ${largest}; class numbers go up to ${LARGEST_NUMBER}, so list the classes with the option ${option('classes')}.`,
     );
   }
   return Array.from({ length: largest + 1 }, (_, number) => String(number));

@@ -1,4 +1,4 @@
-import { countOf, OptionError } from '@shardtool/base';
+import { countOf, OptionError, option, sentence } from '@shardtool/base';
 import { isImageExtension, isImageField } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
 import type { FileReader, SourceFiles } from '../source/source-files.js';
@@ -259,7 +259,7 @@ function refuseUnmet(files: SourceFiles, naming: Naming, met: ReadonlySet<string
   if (rule.includes('=')) {
     throw new OptionError(
       {},
-      `The option "pair" is ${rule}, but the source has no folder called ${rule.split('=')[0]}.`,
+      sentence`The option ${option('pair')} is ${rule}, but the source has no folder called ${rule.split('=')[0]}.`,
     );
   }
   const reader = files.reader();
@@ -277,13 +277,15 @@ function refuseUnmet(files: SourceFiles, naming: Naming, met: ReadonlySet<string
     others === 0
       ? 'remove it, or give the extension that the files have'
       : `${countOf(others, 'file ends', 'files end')} in "${example}": use that`;
-  throw new OptionError({}, `The option "fields" is ${rule}, but no file of the source has this extension; ${remedy}.`);
+  throw new OptionError(
+    {},
+    sentence`The option ${option('fields')} is ${rule}, but no file of the source has this extension; ${remedy}.`,
+  );
 }
 
 function collision(key: string, first: string, second: string): KeyCollisionError {
   return new KeyCollisionError(
     { key, paths: [first, second] },
-    `${first} and ${second} would both have the key "${key}": rename one, or add its extension to "fields" (--fields) if it belongs to the other, ` +
-      'or skip the second and list it in quarantine.jsonl with --on-bad quarantine.',
+    sentence`${first} and ${second} would both have the key "${key}": rename one, or add its extension to ${option('fields')} if it belongs to the other, or skip the second and list it in quarantine.jsonl with ${option('onBad', 'quarantine')}.`,
   );
 }

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, option, sentence } from '@shardtool/base';
 import { packedName, type SampleName } from '@shardtool/format';
 
 /** Options that define which files belong together. */
@@ -125,7 +125,7 @@ function parsePair(rule: string): Pair {
   if (folder === undefined || given === undefined || !/^[_-]*[^._-][^/\\]*$/.test(given)) {
     throw new OptionError(
       {},
-      `The option "pair" must be a folder and a field, such as masks=seg.png, not "${rule}". The files in masks then belong to the images in a folder next to it.`,
+      sentence`The option ${option('pair')} must be a folder and a field, such as masks=seg.png, not "${rule}". The files in masks then belong to the images in a folder next to it.`,
     );
   }
   const ending = given.toLowerCase();

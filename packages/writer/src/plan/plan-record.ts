@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
-import { crc32, FileError, reasonOf } from '@shardtool/base';
+import { crc32, FileError, option, reasonOf, sentence } from '@shardtool/base';
 import type { ManifestColumn } from '@shardtool/format';
 import { PlanRecordError } from '../errors.js';
 import { decodeShardPlan, encodeShardPlan, type ShardPlan } from './shard-plan.js';
@@ -194,6 +194,6 @@ function readExactly(fd: number, offset: number, length: number, path: string): 
 function damaged(path: string, what = 'is damaged'): PlanRecordError {
   return new PlanRecordError(
     { path },
-    `${path}, the plan of a pack that did not end, ${what}; start again with "restart" (--restart).`,
+    sentence`${path}, the plan of a pack that did not end, ${what}; start again with ${option('restart')}.`,
   );
 }

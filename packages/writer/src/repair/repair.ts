@@ -6,6 +6,8 @@ import {
   checkLocation,
   OptionError,
   type OptionTable,
+  option,
+  sentence,
   WatchedCallbacks,
   withMessages,
 } from '@shardtool/base';
@@ -191,7 +193,7 @@ async function repairLocked(
   if (report.samples === 0) {
     throw new OptionError(
       { path: location },
-      `Nothing in ${location} can be repaired; pack again, or give the folder that it was packed from as "source" (--source).`,
+      sentence`Nothing in ${location} can be repaired; pack again, or give the folder that it was packed from as ${option('source')}.`,
     );
   }
   if (faulty.size === 0 && isWhole) return report;
@@ -231,7 +233,7 @@ async function repairLocked(
 }
 
 function notRepaired(path: string, format: string): OptionError {
-  const message = `${path} has shards of the format ${format}, which cannot be repaired; convert them again from their source, with "overwrite" (--overwrite).`;
+  const message = sentence`${path} has shards of the format ${format}, which cannot be repaired; convert them again from their source, with ${option('overwrite')}.`;
   return new OptionError({ path }, message);
 }
 

@@ -1,5 +1,5 @@
 import path, { join } from 'node:path';
-import { DuplicateKeyError } from '@shardtool/base';
+import { DuplicateKeyError, option, sentence } from '@shardtool/base';
 import { indexPathOf, readShardIndex, sidecarPath } from '@shardtool/format';
 import { NoImagesError, PartsMissingError } from '../errors.js';
 import type { HeldOutput } from '../folder-lock.js';
@@ -64,7 +64,7 @@ export async function joinParts(
  */
 function checkOpenParts(output: string, notes: readonly PartNote[], numbers: readonly number[] | undefined): void {
   if (numbers === undefined) {
-    const message = `The parts of ${output} were written by a job that knows how many there are, and only that job can commit them; run it again, and replace what is there with "overwrite".`;
+    const message = sentence`The parts of ${output} were written by a job that knows how many there are, and only that job can commit them; run it again, and replace what is there with ${option('overwrite')}.`;
     throw new PartsMissingError({ path: output }, message);
   }
   const finished = new Set(notes.filter(({ isFinished }) => isFinished).map(({ part }) => part.number));
@@ -72,7 +72,7 @@ function checkOpenParts(output: string, notes: readonly PartNote[], numbers: rea
   if (missing.length > 0) throw notFinished(output, missing, notes, numbers.length);
   const extra = notes.find(({ part }) => !numbers.includes(part.number));
   if (extra === undefined) return;
-  const message = `Part ${partText(extra.part)} of ${output} was started, but is not among the ${numbers.length} parts to commit; run the job again, and replace what is there with "overwrite".`;
+  const message = sentence`Part ${partText(extra.part)} of ${output} was started, but is not among the ${numbers.length} parts to commit; run the job again, and replace what is there with ${option('overwrite')}.`;
   throw new PartsMissingError({ path: output }, message);
 }
 
@@ -82,7 +82,7 @@ function shardOf({ part }: PartNote, stem: string, target: ShardTarget): ShardRe
   const shard = filesOfShard(target.layout, stem, []).at(-1)!;
   throw new PartsMissingError(
     { path: target.output, shard },
-    `${shard}, or a file next to it, has changed since part ${partText(part)} of ${target.output} wrote it; ${WRITE_AGAIN}.`,
+    sentence`${shard}, or a file next to it, has changed since part ${partText(part)} of ${target.output} wrote it; ${WRITE_AGAIN}.`,
   );
 }
 
@@ -97,14 +97,14 @@ async function refuseRepeatedKeys(output: string, shards: readonly ShardRecord[]
         if (!(await keysOf(output, other.file)).includes(key)) continue;
         throw new DuplicateKeyError(
           { key, shard: file },
-          `Two parts of ${output} have the key ${JSON.stringify(key)}: it is in ${other.file} and in ${file}; give each sample its own key, and ${WRITE_AGAIN}.`,
+          sentence`Two parts of ${output} have the key ${JSON.stringify(key)}: it is in ${other.file} and in ${file}; give each sample its own key, and ${WRITE_AGAIN}.`,
         );
       }
     }
   }
 }
 
-const WRITE_AGAIN = 'write the part again with "overwrite"';
+const WRITE_AGAIN = sentence`write the part again with ${option('overwrite')}`;
 
 async function keysOf(output: string, file: string): Promise<readonly string[]> {
   return (await readShardIndex(path.join(output, indexPathOf(file)), { parts: ['key'] })).key;

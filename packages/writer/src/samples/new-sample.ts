@@ -1,4 +1,4 @@
-import { didYouMean, ImageError, OptionError } from '@shardtool/base';
+import { didYouMean, ImageError, OptionError, option, type Sentence, sentence } from '@shardtool/base';
 import {
   type ColumnType,
   type ColumnValue,
@@ -139,7 +139,7 @@ function encodeLabel(key: string, label: number | string, classes: readonly stri
   if (typeof label === 'string' && classes.length === 0) {
     throw wrong(
       key,
-      `has the label "${label}", but the writer has no class names; set the option "classes" to a list of them`,
+      sentence`has the label "${label}", but the writer has no class names; set the option ${option('classes')} to a list of them`,
     );
   }
   const hint = typeof label === 'string' ? didYouMean(label, classes).replace(/^; (.*)$/, ' ($1)') : '';
@@ -157,7 +157,7 @@ function checkColumns(
     if (type === undefined) {
       throw wrong(
         key,
-        `has a column "${name}" that the writer does not have; add it with its type to the option "columns"`,
+        sentence`has a column "${name}" that the writer does not have; add it with its type to the option ${option('columns')}`,
       );
     }
     // As in a labels file, this is a missing value.
@@ -175,9 +175,9 @@ const FITS: Readonly<Record<ColumnType, (value: ColumnValue) => boolean>> = {
   bool: (value) => typeof value === 'boolean',
 };
 
-function wrong(key: unknown, what: string): OptionError {
+function wrong(key: unknown, what: string | Sentence): OptionError {
   return new OptionError(
     { ...(typeof key === 'string' && { key }) },
-    `The sample ${typeof key === 'string' ? JSON.stringify(key) : shownValue(key)} ${what}.`,
+    sentence`The sample ${typeof key === 'string' ? JSON.stringify(key) : shownValue(key)} ${what}.`,
   );
 }

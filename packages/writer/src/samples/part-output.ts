@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { option, sentence } from '@shardtool/base';
 import { MANIFEST_FILE, PACK_NOTE_FILE, shardNameOf } from '@shardtool/format';
 import { OutputLockedError, OutputNotEmptyError, PartFinishedError, PlanChangedError } from '../errors.js';
 import { OUTPUT_OPTIONS } from '../option-table.js';
@@ -236,7 +237,7 @@ function isDataset(path: string): OutputNotEmptyError {
 
 function isFinished(path: string, part: Part, missing: readonly string[]): OutputNotEmptyError {
   const rest = missing.length === 0 ? ' and so are all others: "shardtool commit" makes the dataset' : '';
-  const message = `Part ${partText(part)} of ${path} is finished${rest}; skip it, or write it again with "overwrite".`;
+  const message = sentence`Part ${partText(part)} of ${path} is finished${rest}; skip it, or write it again with ${option('overwrite')}.`;
   return new OutputNotEmptyError({ path }, message);
 }
 
@@ -246,7 +247,7 @@ function isFinishedByJob(path: string, part: Part): PartFinishedError {
 }
 
 function takenOver(path: string, part: Part): OutputLockedError {
-  const message = `Another process has started part ${partText(part)} of ${path} in the meantime; make sure that one process writes each part, and write this one again with "overwrite".`;
+  const message = sentence`Another process has started part ${partText(part)} of ${path} in the meantime; make sure that one process writes each part, and write this one again with ${option('overwrite')}.`;
   return new OutputLockedError({ path }, message);
 }
 

@@ -1,5 +1,13 @@
 import { readdirSync } from 'node:fs';
-import { checkLocation, checkObject, DuplicateKeyError, OptionError, withMessages } from '@shardtool/base';
+import {
+  checkLocation,
+  checkObject,
+  DuplicateKeyError,
+  OptionError,
+  option,
+  sentence,
+  withMessages,
+} from '@shardtool/base';
 import {
   COLUMN_TYPES,
   type ColumnType,
@@ -103,7 +111,10 @@ export class Writer implements AsyncDisposable {
     this.#part = writerPartOf(part);
     this.#job = job;
     if (job !== undefined && this.#part === null) {
-      throw new OptionError({ path: output }, 'The option "job" is for parts; give the option "part", too.');
+      throw new OptionError(
+        { path: output },
+        sentence`The option ${option('job')} is for parts; give the option ${option('part')}, too.`,
+      );
     }
     checkOtherIndexes(this.#options.format, this.#options.index);
     checkOutput(output, this.#part, this.#options.overwrite);
@@ -220,11 +231,11 @@ function checkNames(classes: readonly string[]): readonly string[] {
   if (!Array.isArray(classes) || !classes.every((name) => typeof name === 'string' && name !== '')) {
     throw new OptionError(
       {},
-      `The option "classes" must be a list of names, such as ["cat", "dog"], not ${shownValue(classes)}.`,
+      sentence`The option ${option('classes')} must be a list of names, such as ["cat", "dog"], not ${shownValue(classes)}.`,
     );
   }
   if (new Set(classes).size < classes.length) {
-    throw new OptionError({}, 'The option "classes" contains a name twice; remove one of them.');
+    throw new OptionError({}, sentence`The option ${option('classes')} contains a name twice; remove one of them.`);
   }
   return classes;
 }
@@ -232,13 +243,13 @@ function checkNames(classes: readonly string[]): readonly string[] {
 /** Throws {@link OptionError} for an unknown type, and for a name that the index itself uses. */
 function checkTypes(columns: Readonly<Record<string, ColumnType>>): ReadonlyMap<string, ColumnType> {
   if (typeof columns !== 'object' || columns === null || Array.isArray(columns)) {
-    const message = `The option "columns" must have names and types, such as { score: "double" }, not ${shownValue(columns)}.`;
+    const message = sentence`The option ${option('columns')} must have names and types, such as { score: "double" }, not ${shownValue(columns)}.`;
     throw new OptionError({}, message);
   }
   const types = new Map(Object.entries(columns));
   for (const [name, type] of types) {
     if (COLUMN_TYPES.includes(type)) continue;
-    const message = `The option "columns" gives the column "${name}" the type ${shownValue(type)}; the types are ${COLUMN_TYPES.map((one) => `"${one}"`).join(', ')}.`;
+    const message = sentence`The option ${option('columns')} gives the column "${name}" the type ${shownValue(type)}; the types are ${COLUMN_TYPES.map((one) => `"${one}"`).join(', ')}.`;
     throw new OptionError({}, message);
   }
   checkLabelColumns(types.keys(), []);

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { inLanes, OptionError, RequestRejectedError } from '@shardtool/base';
+import { inLanes, OptionError, option, RequestRejectedError, sentence } from '@shardtool/base';
 import {
   type ClassUnion,
   chooseSplit,
@@ -90,7 +90,7 @@ export async function findDatasetShards(
   const { manifest, layout, shards: all, ofSplit } = found;
   const split = ofSplit === undefined ? splitOfPlace : undefined;
   if (manifest !== null && chosen?.links === 'follow') {
-    const message = `${location} was packed by shardtool, so it has no links: remove "links" (--links).`;
+    const message = sentence`${location} was packed by shardtool, so it has no links: remove ${option('links')}.`;
     throw new OptionError({ path: location }, message);
   }
   if (manifest !== null)

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, option, sentence } from '@shardtool/base';
 import {
   isTableLayout,
   layoutOf,
@@ -44,6 +44,6 @@ function checkLmdbValues(format: OutputLayoutName, lmdbValues: LmdbValues): void
   if (lmdbValues === 'sample' || format === 'lmdb') return;
   throw new OptionError(
     {},
-    `The option "lmdbValues" requires the format lmdb, but the format is ${format}; remove it.`,
+    sentence`The option ${option('lmdbValues')} requires the format lmdb, but the format is ${format}; remove it.`,
   );
 }

@@ -1,4 +1,4 @@
-import { crc32 } from '@shardtool/base';
+import { crc32, optionName, sentence } from '@shardtool/base';
 import {
   fieldOfKind,
   type ImageHeader,
@@ -218,7 +218,9 @@ function probe(
   const header = probeImage(image, path, maxPixels);
   if (size !== null) checkSize(header, size, path);
   if (Math.min(header.width, header.height) < minSize) {
-    throw new BadFile(`${path} has ${header.width}x${header.height} pixels, but minSize is ${minSize}.`);
+    throw new BadFile(
+      sentence`${path} has ${header.width}x${header.height} pixels, but ${optionName('minSize')} is ${minSize}.`,
+    );
   }
   if (isImageField(field)) return header;
   const right = fieldOfKind(header.kind);

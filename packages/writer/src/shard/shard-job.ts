@@ -1,4 +1,4 @@
-import { EntryNameError, ImageError, KeyLengthError, SampleSizeError } from '@shardtool/base';
+import { EntryNameError, ImageError, KeyLengthError, optionName, SampleSizeError, sentence } from '@shardtool/base';
 import { type FieldSize, IndexRows, type OutputLayout, type ShardIndex } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
 import type { ShardPlan } from '../plan/shard-plan.js';
@@ -247,7 +247,7 @@ function tooLarge({ files }: PlannedSample, bytes: number, limit: number): BadFi
   const [image, ...others] = files;
   const what = others.length === 0 ? 'has' : `and the ${others.length} next to it have`;
   return new BadFile(
-    `${image!.path} ${what} ${bytes} bytes, more than the limit of ${limit} (maxSampleBytes); exclude it, or raise maxSampleBytes.`,
+    sentence`${image!.path} ${what} ${bytes} bytes, more than the limit of ${limit} (${optionName('maxSampleBytes')}); exclude it, or raise ${optionName('maxSampleBytes')}.`,
   );
 }
 

@@ -1,10 +1,15 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from 'node:fs';
-import { FileError, reasonOf } from '@shardtool/base';
+import { FileError, option, reasonOf, Sentence, sentence, sentenceOf, setSentence } from '@shardtool/base';
 import { BadFileError } from '../errors.js';
 import { type FileTable, pathAt } from './file-table.js';
 
 /** A file that cannot be packed, which makes its sample bad. The caller decides how to handle it. */
-export class BadFile extends Error {}
+export class BadFile extends Error {
+  constructor(reason: string | Sentence, options?: { cause?: unknown }) {
+    super(String(reason), options);
+    if (reason instanceof Sentence) setSentence(this, reason);
+  }
+}
 
 /** Errors caused by limits of the system, not by the file. They stop the pack. */
 const SYSTEM_LIMITS = new Set(['EMFILE', 'ENFILE', 'ENOMEM']);
@@ -81,6 +86,6 @@ export function checkUnchanged(root: string, files: FileTable, from: number, to:
 
 /** Returns the error that stops a pack at a bad file. */
 export function badFile(bad: Error, path: string): BadFileError {
-  const message = `${bad.message} Or skip such files and list them in quarantine.jsonl with --on-bad quarantine.`;
+  const message = sentence`${sentenceOf(bad)} Or skip such files and list them in quarantine.jsonl with ${option('onBad', 'quarantine')}.`;
   return new BadFileError({ path }, message, { cause: bad });
 }

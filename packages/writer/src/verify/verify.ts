@@ -6,6 +6,8 @@ import {
   checkLocation,
   OptionError,
   type OptionTable,
+  option,
+  sentence,
   WatchedCallbacks,
   withMessages,
 } from '@shardtool/base';
@@ -111,7 +113,10 @@ interface ManifestToVerify {
 /** Throws {@link OptionError} unless `workers` is a valid number of threads. */
 export function checkWorkers(workers: number | undefined): void {
   if (workers === undefined || (Number.isInteger(workers) && workers >= 1 && workers <= 1024)) return;
-  throw new OptionError({}, `The option "workers" is ${workers}; it must be a whole number from 1 to 1024.`);
+  throw new OptionError(
+    {},
+    sentence`The option ${option('workers')} is ${workers}; it must be a whole number from 1 to 1024.`,
+  );
 }
 
 async function verifyShards(

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { crc32, crc32Combine, OptionError, UnsupportedEntryError } from '@shardtool/base';
+import { crc32, crc32Combine, OptionError, option, optionName, sentence, UnsupportedEntryError } from '@shardtool/base';
 import { kindOfField } from '../../image/kinds.js';
 import { jsonText } from '../../sample/exact-json.js';
 import type { ColumnValue } from '../../sample/label-column.js';
@@ -264,13 +264,13 @@ export class MdsWriter implements ShardWriter {
 
   #notText(key: string, field: string, what: string): UnsupportedEntryError {
     const shard = this.#shard;
-    const message = `${shard}: field "${field}" of sample "${key}" is not ${what}, which its column requires; give it another extension, or exclude the sample with "where" (--where).`;
+    const message = sentence`${shard}: field "${field}" of sample "${key}" is not ${what}, which its column requires; give it another extension, or exclude the sample with ${option('where')}.`;
     return new UnsupportedEntryError({ shard, key }, message);
   }
 
   #tooLarge(): OptionError {
     const shard = this.#shard;
-    const message = `${shard}: it would exceed 4 GiB, the largest offset that MDS can store; pack smaller shards first (maxShardBytes).`;
+    const message = sentence`${shard}: it would exceed 4 GiB, the largest offset that MDS can store; pack smaller shards first (${optionName('maxShardBytes')}).`;
     return new OptionError({ shard }, message);
   }
 }

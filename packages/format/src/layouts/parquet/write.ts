@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { crc32, UnsupportedEntryError } from '@shardtool/base';
+import { crc32, option, sentence, UnsupportedEntryError } from '@shardtool/base';
 import { MAGIC } from '../../parquet/footer.js';
 import type { FieldSize } from '../../sample/sample-check.js';
 import { SampleCheck, tableRules } from '../../sample/sample-check.js';
@@ -131,7 +131,7 @@ export class ParquetWriter implements ShardWriter {
 
   #notText(key: string, field: string): UnsupportedEntryError {
     const shard = this.#shard;
-    const message = `${shard}: field "${field}" of sample "${key}" is not UTF-8, which its column requires; give it another extension, or exclude the sample with "where" (--where).`;
+    const message = sentence`${shard}: field "${field}" of sample "${key}" is not UTF-8, which its column requires; give it another extension, or exclude the sample with ${option('where')}.`;
     return new UnsupportedEntryError({ shard, key }, message);
   }
 }

@@ -1,4 +1,12 @@
-import { type ErrorContext, escapeControls, OptionError, ShardtoolError } from '@shardtool/base';
+import {
+  type ErrorContext,
+  escapeControls,
+  OptionError,
+  optionName,
+  Sentence,
+  ShardtoolError,
+  sentence,
+} from '@shardtool/base';
 import { drawnValues, drawsAddress, type ViewLayout, viewAddress, viewBytes } from '../../views/slot-layout.js';
 import { type Block, keyOf } from '../read/block.js';
 import { WHOLE_BATCH } from '../ring/job.js';
@@ -12,7 +20,7 @@ import type { Statistics } from './statistics.js';
 export class CustomStepError extends ShardtoolError {
   static override readonly kind: string = 'CustomStepError';
 
-  constructor(where: ErrorContext, message: string, cause: Error) {
+  constructor(where: ErrorContext, message: string | Sentence, cause: Error) {
     super(where, message, { cause });
     this.message += `\n${escapeControls(cause.stack ?? '', '\n')}`;
   }
@@ -24,8 +32,10 @@ export class BadSampleError extends ShardtoolError {
 }
 
 /** A reason that may be a sentence of its own, as it stands within another one: without its full stop. */
-export function clauseOf(reason: string): string {
-  return reason.replace(/\.$/, '');
+export function clauseOf(reason: string | Sentence): string | Sentence {
+  if (typeof reason === 'string') return reason.replace(/\.$/, '');
+  const last = reason.parts.at(-1);
+  return typeof last === 'string' ? new Sentence([...reason.parts.slice(0, -1), last.replace(/\.$/, '')]) : reason;
 }
 
 export interface BadRowOptions {
@@ -50,12 +60,12 @@ export function judgeRow(
   if (dropped) pending.dropped.add(row);
   else if (onBad === 'raise') {
     const { shard, key } = whereabouts(block, item, options);
-    const what = `${shard}: sample "${key}" cannot be used: ${clauseOf(reason)}.`;
+    const what = sentence`${shard}: sample "${key}" cannot be used: ${clauseOf(reason)}.`;
     throw new BadSampleError(
       { shard, key },
       isOfLoader(reason)
-        ? `${what} Set onBad to 'skip' or 'replace': report() then lists such samples.`
-        : `${what} ${VERIFY}, or set onBad to 'skip' or 'replace'.`,
+        ? sentence`${what} Set ${optionName('onBad')} to 'skip' or 'replace': report() then lists such samples.`
+        : sentence`${what} ${VERIFY}, or set ${optionName('onBad')} to 'skip' or 'replace'.`,
     );
   }
   if (!pending.reasons.has(row)) pending.reasons.set(row, reason);
@@ -69,8 +79,7 @@ export function judgeRow(
     const { shard, key } = whereabouts(block, next, options);
     throw new BadSampleError(
       { shard, key },
-      `${shard}: no sample of the block of "${key}" can take its row; it cannot be used itself: ` +
-        `${clauseOf(pending.reasons.get(row)!)}. ${remedyOf(block.items, dropped || isOfLoader(pending.reasons.get(row)!))}`,
+      sentence`${shard}: no sample of the block of "${key}" can take its row; it cannot be used itself: ${clauseOf(pending.reasons.get(row)!)}. ${remedyOf(block.items, dropped || isOfLoader(pending.reasons.get(row)!))}`,
     );
   }
   pending.items[row] = next;
@@ -87,12 +96,13 @@ const OF_TRANSFORM =
  * Nothing is wrong with what was packed, so that no verification finds it: a loader wants a field that the sample does not
  * have, or its transform does not take the image.
  */
-function isOfLoader(reason: string): boolean {
-  return reason.startsWith('it has no ') || OF_TRANSFORM.test(reason);
+function isOfLoader(reason: string | Sentence): boolean {
+  const text = String(reason);
+  return text.startsWith('it has no ') || OF_TRANSFORM.test(text);
 }
 
 /** How all samples of such a reason are found, as a sentence with a space in front; nothing where `verify` does not tell. */
-export function adviceOn(reason: string): string {
+export function adviceOn(reason: string | Sentence): string {
   return isOfLoader(reason) ? '' : ` ${VERIFY}.`;
 }
 
@@ -106,8 +116,7 @@ function standIn(pending: PendingBatch, row: number, options: BadRowOptions): tr
     const reason = pending.reasons.get(row)!;
     throw new BadSampleError(
       { shard, key },
-      `${shard}: no sample of the batch of "${key}" can take its row; it cannot be used itself: ` +
-        `${clauseOf(reason)}. ${isOfLoader(reason) ? 'Choose' : `${VERIFY}, or choose`} larger batches.`,
+      sentence`${shard}: no sample of the batch of "${key}" can take its row; it cannot be used itself: ${clauseOf(reason)}. ${isOfLoader(reason) ? 'Choose' : `${VERIFY}, or choose`} larger batches.`,
     );
   }
   pending.standIns.set(row, next);
@@ -116,22 +125,24 @@ function standIn(pending: PendingBatch, row: number, options: BadRowOptions): tr
   return true;
 }
 
-function otherSize(reason: string, { shard, key }: { readonly shard: string; readonly key: string }): OptionError {
+function otherSize(
+  reason: string | Sentence,
+  { shard, key }: { readonly shard: string; readonly key: string },
+): OptionError {
   return new OptionError(
     { shard, key },
-    `The images differ in size. Sample "${key}" of ${shard} is undamaged, but ${reason}. Add a resize and a crop to the ` +
-      "transform ('train224' has both), or set collate to 'list'.",
+    sentence`The images differ in size. Sample "${key}" of ${shard} is undamaged, but ${reason}. Add a resize and a crop to the transform ('train224' has both), or set ${optionName('collate')} to 'list'.`,
   );
 }
 
 /** `isSound`: `verify` finds nothing wrong with it. */
-function remedyOf(items: number, isSound: boolean): string {
+function remedyOf(items: number, isSound: boolean): Sentence {
   // So it is by default where all samples fit into the shuffle buffer: a larger one changes nothing.
   const longer =
     items === 1
       ? 'Its block is 1 sample long: choose fewer streams (4 for a few hundred samples, 1 for a few)'
-      : `Its block is ${items} samples long: choose fewer streams, or a larger shuffleBufferSize`;
-  return isSound ? `${longer}.` : `${longer}. ${VERIFY}.`;
+      : sentence`Its block is ${items} samples long: choose fewer streams, or a larger ${optionName('shuffleBufferSize')}`;
+  return isSound ? sentence`${longer}.` : sentence`${longer}. ${VERIFY}.`;
 }
 
 /** Whether a bad sample was skipped in this row. */
@@ -150,7 +161,7 @@ export function countBadRows(pending: PendingBatch, options: BadRowOptions): voi
     const block = pending.own?.blocks[row] ?? pending.blocks[row]!;
     const { shard, key } = whereabouts(block, pending.planned.item[row]!, options);
     const replaced = onBad === 'replace' ? { replacement: keyOf(pending.blocks[row]!, pending.items[row]!) } : {};
-    statistics.countBad({ shard, key, reason, ...replaced });
+    statistics.countBad({ shard, key, reason: String(reason), ...replaced });
   }
 }
 
@@ -160,11 +171,11 @@ export function stepError(
   { row, reason, stack }: Trouble,
   options: Pick<BadRowOptions, 'shardName'>,
 ): CustomStepError {
-  const cause = Object.assign(new Error(reason), { stack });
+  const cause = Object.assign(new Error(String(reason)), { stack });
   const at = Math.max(0, row);
   const { shard, key } = whereabouts(pending.blocks[at]!, pending.items[at]!, options);
   const where = row === WHOLE_BATCH ? `the batch that begins with sample "${key}"` : `sample "${key}"`;
-  return new CustomStepError({ shard, key }, `${shard}: ${where}: ${reason}`, cause);
+  return new CustomStepError({ shard, key }, sentence`${shard}: ${where}: ${reason}`, cause);
 }
 
 function blankRow(pending: PendingBatch, row: number, { engine, output }: BadRowOptions): void {

@@ -1,3 +1,4 @@
+import { Sentence } from '@shardtool/base';
 import { isChanged } from '../read/fetch-again.js';
 import type { WorkerMessage } from '../work/decode-worker.js';
 import type { Engine } from '../work/engine.js';
@@ -95,8 +96,10 @@ export class Delivery {
     const pending = this.#underWay.get(message.slot);
     if (pending === undefined) return;
     pending.messages++;
-    if (message.kind === 'bad') pending.bad.push(message);
-    else pending.list[message.row] = { pixels: message.pixels, height: message.height, width: message.width };
+    if (message.kind === 'bad') {
+      const { reason } = message;
+      pending.bad.push({ ...message, reason: typeof reason === 'string' ? reason : new Sentence(reason) });
+    } else pending.list[message.row] = { pixels: message.pixels, height: message.height, width: message.width };
     this.#options.engine.wakeSignal.notify();
   }
 

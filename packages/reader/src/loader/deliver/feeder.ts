@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WakeSignal } from '@shardtool/base';
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 import { columnsText } from '../../annotations/columns-text.js';
 import type { EpochPlan } from '../../order/batches.js';
 import { type Block, type BlockReader, placeOf } from '../read/block.js';
@@ -316,6 +316,6 @@ export class Feeder implements Demand {
 function allSlotsHeld(slots: number): OptionError {
   return new OptionError(
     {},
-    `All ${slots} batch slots are held: call release() on batches that are used up, or raise prefetchBatches.`,
+    sentence`All ${slots} batch slots are held: call release() on batches that are used up, or raise ${optionName('prefetchBatches')}.`,
   );
 }

@@ -1,5 +1,5 @@
 /** The option `labels`: numbers of a field or column, as targets for regression or for several classes at once. */
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 import type { FieldValue } from '../../dataset/field-values.js';
 
 /** Where labels come from. */
@@ -37,7 +37,7 @@ export function checkLabels(input: string | LabelsInput): LabelSource {
   if (isValid) return { field, classes };
   throw new OptionError(
     {},
-    `The loader's option labels is invalid: ${JSON.stringify(input)}. Expected the name of a field, or { field, classes } with a number of classes from 1 to ${MAX_CLASSES}.`,
+    sentence`The loader's option ${optionName('labels')} is invalid: ${JSON.stringify(input)}. Expected the name of a field, or { field, classes } with a number of classes from 1 to ${MAX_CLASSES}.`,
   );
 }
 
@@ -91,7 +91,7 @@ export function labelValues(
     if (numbers.length !== width) {
       throw new OptionError(
         {},
-        `The field "${field}" of the option labels has ${width} numbers in one sample and ${numbers.length} in another: set classes if they are class numbers, or give all samples the same number.`,
+        sentence`The field "${field}" of the option ${optionName('labels')} has ${width} numbers in one sample and ${numbers.length} in another: set classes if they are class numbers, or give all samples the same number.`,
       );
     }
     taken.set(numbers, row * width);

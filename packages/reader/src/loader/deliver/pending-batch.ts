@@ -1,3 +1,4 @@
+import type { Sentence } from '@shardtool/base';
 import { nameTable } from '@shardtool/format';
 import type { FieldValue } from '../../dataset/field-values.js';
 import type { PlannedBatch } from '../../order/batches.js';
@@ -8,7 +9,7 @@ import type { FedEpoch } from './feeder.js';
 /** A row whose sample cannot be used. `reason` is a sentence without shard and key. */
 export interface Trouble {
   readonly row: number;
-  readonly reason: string;
+  readonly reason: string | Sentence;
   /** A custom step dropped it. */
   readonly dropped?: boolean;
   /** It comes out of the transform in another size than the batch has. */
@@ -43,7 +44,7 @@ export class PendingBatch {
   /** Troubles that were reported and not yet dealt with. */
   bad: Trouble[] = [];
   /** By row, why its own sample could not be used, for those that were dealt with. */
-  readonly reasons = new Map<number, string>();
+  readonly reasons = new Map<number, string | Sentence>();
   /** By row, the item whose bytes were wrong and were fetched once more. */
   readonly fetchedAgain = new Map<number, number>();
   /** Blocks and items as they were planned, from when a row of a batch of one size was given another sample of the batch. */

@@ -1,4 +1,4 @@
-import { warn } from '@shardtool/base';
+import { option, sentence, warn } from '@shardtool/base';
 import type { Batch } from './batch.js';
 
 /** Whether a row that counts has no class, its label being -1, and no labels of objects either. */
@@ -17,9 +17,7 @@ export function tellUnlabelled(batch: Batch, loader: object): void {
   if (told.has(loader) || !hasUnlabelled(batch)) return;
   told.add(loader);
   const row = batch.labels.findIndex((label, i) => label === -1 && batch.valid[i] !== 0);
-  const message =
-    `Sample "${batch.keys[row]}" has no class, so its label is -1. Where labels are trained on, pack with class folders or ` +
-    '"labels", or give the samples classes: shardtool relabel.';
+  const message = sentence`Sample "${batch.keys[row]}" has no class, so its label is -1. Where labels are trained on, pack with class folders or ${option('labels')}, or give the samples classes: shardtool relabel.`;
   warn(CODE, message);
 }
 

@@ -1,4 +1,4 @@
-import { OptionError, ShardtoolError } from '@shardtool/base';
+import { OptionError, optionName, ShardtoolError, sentence } from '@shardtool/base';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { TransformInput } from '../../transform/transform.js';
 import type { LoaderReport } from '../deliver/statistics.js';
@@ -143,8 +143,7 @@ async function openStage(plan: DevicePlan): Promise<DeviceStage> {
   } catch (cause) {
     throw new NoDevicePackageError(
       {},
-      `Batches go to a device by the package @shardtool/cuda, which cannot be loaded (${(cause as Error).message}): ` +
-        'install it, or leave out the option device.',
+      sentence`Batches go to a device by the package @shardtool/cuda, which cannot be loaded (${(cause as Error).message}): install it, or leave out the option ${optionName('device')}.`,
       { cause },
     );
   }

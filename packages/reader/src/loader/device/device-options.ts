@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import { compileTransform, type StepInput, type TransformInput } from '../../transform/transform.js';
@@ -57,7 +57,7 @@ export function planDevice(options: DeviceLoaderOptions): { plan: DevicePlan; ho
   if (rest.views !== undefined) {
     throw new OptionError(
       {},
-      'Views do not go to a device here: leave out the option device, or views. Python takes them to one.',
+      sentence`Views do not go to a device here: leave out the option ${optionName('device')}, or views. Python takes them to one.`,
     );
   }
   const { transform, values } = splitTransform(rest.transform);
@@ -65,7 +65,10 @@ export function planDevice(options: DeviceLoaderOptions): { plan: DevicePlan; ho
   if (rest.collate === 'list') throw needsPixels("collate 'list'");
   const { mean, std } = asked;
   if ((mean ?? std) !== undefined && values.normalization !== null) {
-    throw new OptionError({}, 'mean and std stand in the transform and in the option device: leave out one of them.');
+    throw new OptionError(
+      {},
+      sentence`mean and std stand in the transform and in the option ${optionName('device')}: leave out one of them.`,
+    );
   }
   const plan: DevicePlan = {
     ordinal: Number(asked.name.split(':')[1] ?? 0),
@@ -82,7 +85,7 @@ export function planDevice(options: DeviceLoaderOptions): { plan: DevicePlan; ho
 function checkDevice(device: string | DeviceOptions): z.output<typeof schema> {
   return parseShape(schema, typeof device === 'string' ? { name: device } : device, ({ where, what }) => {
     const at = where === '' ? '' : `.${where}`;
-    return new OptionError({}, `The loader's option device${at} is invalid: it ${what}.`);
+    return new OptionError({}, sentence`The loader's option ${optionName('device')}${at} is invalid: it ${what}.`);
   });
 }
 
@@ -126,5 +129,8 @@ function isOfValues({ name }: StepInput): boolean {
 }
 
 function needsPixels(what: string): OptionError {
-  return new OptionError({}, `A device takes images of one size: leave out ${what}, or the option device.`);
+  return new OptionError(
+    {},
+    sentence`A device takes images of one size: leave out ${what}, or the option ${optionName('device')}.`,
+  );
 }

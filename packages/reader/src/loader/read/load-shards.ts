@@ -1,4 +1,4 @@
-import { inLanes, SampleSizeError } from '@shardtool/base';
+import { inLanes, optionName, SampleSizeError, sentence } from '@shardtool/base';
 import type { LoadedIndex } from '@shardtool/format';
 import { consecutive } from '../../dataset/consecutive.js';
 import type { CropColumns } from '../../dataset/crop-columns.js';
@@ -49,7 +49,7 @@ export async function planLoad(parts: Iterable<ShardRows>, store: PlannedStore):
 /** A sample has to fit one segment, however large the memory limit is. */
 function largerThanSegment({ key, bytes }: LoadedIndex, row: number): SampleSizeError {
   const [name, size, limit] = [key[row]!, bytes[row]!, SEGMENT_BYTES];
-  const message = `Sample "${name}" has ${size} bytes, but a loader takes at most ${limit}. Exclude it with excludeKeys.`;
+  const message = sentence`Sample "${name}" has ${size} bytes, but a loader takes at most ${limit}. Exclude it with ${optionName('excludeKeys')}.`;
   return new SampleSizeError({ key: name, bytes: size, limit }, message);
 }
 

@@ -1,5 +1,5 @@
 import { totalmem } from 'node:os';
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 import { sampleBytesOf } from '../../dataset/shard-file.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { Unit } from '../../order/batches.js';
@@ -115,12 +115,14 @@ async function selectedSize({
 }
 
 function tooSmall({ limitBytes, unit }: ReadBufferOptions, limit: number, least: number): OptionError {
-  const given = limitBytes === undefined ? "half of this machine's memory is" : 'readBufferBytes is';
+  const given =
+    limitBytes === undefined ? "half of this machine's memory is" : sentence`${optionName('readBufferBytes')} is`;
   const remedy =
-    unit === 'sample' ? "set shuffleUnit to 'chunk'" : 'choose fewer streams or a smaller shuffleBufferSize';
+    unit === 'sample'
+      ? sentence`set ${optionName('shuffleUnit')} to 'chunk'`
+      : sentence`choose fewer streams or a smaller ${optionName('shuffleBufferSize')}`;
   return new OptionError(
     {},
-    `The samples that are in memory at once take ${least} bytes, and ${given} ${limit}: set readBufferBytes to at least ` +
-      `${least}, or ${remedy}.`,
+    sentence`The samples that are in memory at once take ${least} bytes, and ${given} ${limit}: set ${optionName('readBufferBytes')} to at least ${least}, or ${remedy}.`,
   );
 }

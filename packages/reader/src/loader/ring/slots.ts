@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 
 /** WebAssembly memory ends here: addresses are 32 bits wide. */
 const MEMORY_LIMIT_BYTES = 2 ** 32;
@@ -58,8 +58,7 @@ export function planMemory(options: {
   if (scratchBytes < Math.min(SMALLEST_SCRATCH_BYTES, options.scratchBytes)) {
     throw new OptionError(
       {},
-      `${slots} batch slots of ${slotBytes} bytes and the scratch of ${workers} workers do not fit the 4 GiB that ` +
-        'WebAssembly can address: choose a smaller batchSize, fewer prefetchBatches or fewer workers.',
+      sentence`${slots} batch slots of ${slotBytes} bytes and the scratch of ${workers} workers do not fit the 4 GiB that WebAssembly can address: choose a smaller ${optionName('batchSize')}, fewer ${optionName('prefetchBatches')} or fewer workers.`,
     );
   }
   const total = slotTotal + workers * (scratchBytes + GUARD_BYTES);
@@ -81,8 +80,7 @@ export function movedPlan(plan: MemoryPlan, base: number): MemoryPlan {
   if (pages * WASM_PAGE_BYTES <= MEMORY_LIMIT_BYTES) return { ...plan, base, pages };
   throw new OptionError(
     {},
-    'Batches of another size are held, and the next batches do not fit beside them into the 4 GiB that WebAssembly can address: release ' +
-      'them first, or choose a smaller batchSize or fewer prefetchBatches.',
+    sentence`Batches of another size are held, and the next batches do not fit beside them into the 4 GiB that WebAssembly can address: release them first, or choose a smaller ${optionName('batchSize')} or fewer ${optionName('prefetchBatches')}.`,
   );
 }
 

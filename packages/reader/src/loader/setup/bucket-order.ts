@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { lastAtMost, OptionError } from '@shardtool/base';
+import { lastAtMost, OptionError, optionName, sentence } from '@shardtool/base';
 import { z } from 'zod';
 import { countSizes, type SizedSamples } from '../../buckets/count-sizes.js';
 import { keepSizes, keptSizes } from '../../buckets/kept-sizes.js';
@@ -112,8 +112,7 @@ function bucketOrder(
 function refuseWeights(): never {
   throw new OptionError(
     {},
-    'With aspectBuckets the weights of a mixture stay as they are within a run, since samples wait that came by the old ones: begin ' +
-      'a run with the new weights, or leave out aspectBuckets.',
+    sentence`With ${optionName('aspectBuckets')} the weights of a mixture stay as they are within a run, since samples wait that came by the old ones: begin a run with the new weights, or leave out ${optionName('aspectBuckets')}.`,
   );
 }
 
@@ -159,7 +158,7 @@ function takeUpBuckets(
   if (buckets === undefined) {
     throw new StateError(
       {},
-      'The state was saved without aspectBuckets, which is another order: leave out aspectBuckets, or start without a state.',
+      sentence`The state was saved without ${optionName('aspectBuckets')}, which is another order: leave out ${optionName('aspectBuckets')}, or start without a state.`,
     );
   }
   const result = schema.safeParse(buckets);
@@ -168,8 +167,7 @@ function takeUpBuckets(
   if (result.data.sizes !== digest) {
     throw new StateError(
       {},
-      'The state was saved with other sizes of aspectBuckets, which would be other batches: leave aspectBuckets as they were, or start ' +
-        'without a state.',
+      sentence`The state was saved with other sizes of ${optionName('aspectBuckets')}, which would be other batches: leave ${optionName('aspectBuckets')} as they were, or start without a state.`,
     );
   }
   if (position === 0) return {};
@@ -181,6 +179,6 @@ export function refuseBucketState(state: unknown): void {
   if ((state as { buckets?: unknown } | null | undefined)?.buckets === undefined) return;
   throw new StateError(
     {},
-    'The state was saved with aspectBuckets, which is another order: give the same aspectBuckets, or start without a state.',
+    sentence`The state was saved with ${optionName('aspectBuckets')}, which is another order: give the same ${optionName('aspectBuckets')}, or start without a state.`,
   );
 }

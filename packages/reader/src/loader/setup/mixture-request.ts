@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 import { defaultGroup, greatestCommonDivisor } from '../../mixture/defaults.js';
 import type { MixturePolicy } from '../../mixture/shares.js';
 import { resolveBatchSize } from '../../order/ranks.js';
@@ -21,23 +21,25 @@ export function refuseChoices(options: OrderRequest): void {
   if (options.indices !== undefined) {
     throw new OptionError(
       {},
-      'The datasets of a mixture take turns, so it has no custom order: leave out the option indices, or open one dataset.',
+      sentence`The datasets of a mixture take turns, so it has no custom order: leave out the option ${optionName('indices')}, or open one dataset.`,
     );
   }
   if (options.weights !== undefined) {
     throw new OptionError(
       {},
-      'Weights of single samples make every pass over a dataset another length, so a mixture cannot count what has come of ' +
-        'it: leave out the option weights, and weigh the datasets instead.',
+      sentence`Weights of single samples make every pass over a dataset another length, so a mixture cannot count what has come of it: leave out the option ${optionName('weights')}, and weigh the datasets instead.`,
     );
   }
   if (options.samplesPerEpoch !== undefined) {
-    throw new OptionError({}, 'samplesPerEpoch of a mixture is given where the mixture is opened, not to its loader.');
+    throw new OptionError(
+      {},
+      sentence`${optionName('samplesPerEpoch')} of a mixture is given where the mixture is opened, not to its loader.`,
+    );
   }
   if (options.streams !== undefined) {
     throw new OptionError(
       {},
-      'The datasets of a mixture share out the streams by themselves: leave out the option streams.',
+      sentence`The datasets of a mixture share out the streams by themselves: leave out the option ${optionName('streams')}.`,
     );
   }
 }
@@ -58,8 +60,7 @@ export function batchOf(
   if (resolved.globalBatch === rows) return resolved;
   throw new OptionError(
     {},
-    `perBatch makes batches of ${rows} rows over all ranks, and batchSize makes ${resolved.globalBatch}: leave out the batch ` +
-      'size, or give another perBatch.',
+    sentence`${optionName('perBatch')} makes batches of ${rows} rows over all ranks, and ${optionName('batchSize')} makes ${resolved.globalBatch}: leave out the batch size, or give another ${optionName('perBatch')}.`,
   );
 }
 
@@ -82,5 +83,8 @@ export function groupOf(perBatch: readonly number[] | undefined, globalBatch: nu
 export function blockSamplesOf({ blockSamples, shuffleBufferSize }: OrderRequest, streams: number): number | undefined {
   if (shuffleBufferSize === undefined) return blockSamples;
   if (blockSamples === undefined) return Math.max(1, Math.round(shuffleBufferSize / streams));
-  throw new OptionError({}, 'shuffleBufferSize and blockSamples both say how long blocks are: give one of the two.');
+  throw new OptionError(
+    {},
+    sentence`${optionName('shuffleBufferSize')} and ${optionName('blockSamples')} both say how long blocks are: give one of the two.`,
+  );
 }

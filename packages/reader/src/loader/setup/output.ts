@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 import { imageFields } from '@shardtool/format';
 import { type CheckedAnnotations, checkAnnotations } from '../../annotations/options.js';
 import { layOutRecord } from '../../annotations/record.js';
@@ -124,7 +124,10 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   const labels = options.labels === undefined ? null : checkLabels(options.labels);
   if (labels !== null) await checkFieldsAndColumns('labels', [labels.field], dataset);
   if (labels !== null && mixes.length > 0)
-    throw new OptionError({}, 'The option mix mixes class numbers: leave out labels, or mix in your own code.');
+    throw new OptionError(
+      {},
+      sentence`The option ${optionName('mix')} mixes class numbers: leave out labels, or mix in your own code.`,
+    );
   const named = options.fields ?? fieldsOf(dataset, extraFields);
   const fields = labels === null || named.includes(labels.field) ? named : [...named, labels.field];
   if (options.fields === undefined) checkFieldsAlike(dataset, fields);
@@ -185,7 +188,10 @@ function refuseBesideViews(options: OutputRequest): void {
 
 function refuseDrawsAlone({ draws, views }: OutputRequest): void {
   if (draws.length === 0 || views !== undefined) return;
-  throw new OptionError({}, 'The option draws records what was drawn for views: add views, or remove draws.');
+  throw new OptionError(
+    {},
+    sentence`The option ${optionName('draws')} records what was drawn for views: add views, or remove draws.`,
+  );
 }
 
 /** More images and masks, where the batch has a place for them. */
@@ -197,7 +203,10 @@ function extraFieldsOf(options: OutputRequest, output: BatchOutput): ExtraField[
   ];
   const twice = extraFields.find(({ field }, i) => extraFields.findIndex((other) => other.field === field) < i);
   if (twice !== undefined)
-    throw new OptionError({}, `The field "${twice.field}" is named twice in extraImages and masks.`);
+    throw new OptionError(
+      {},
+      sentence`The field "${twice.field}" is named twice in ${optionName('extraImages')} and masks.`,
+    );
   if (extraFields.length === 0 || output.kind === 'pixels') return extraFields;
   throw needsPixels(masks.length > 0 ? 'masks' : 'extraImages', options);
 }
@@ -238,7 +247,7 @@ function refuseBoxSteps({ steps }: CompiledTransform): void {
   if (step === undefined) return;
   throw new OptionError(
     {},
-    `The step ${step.name} needs boxes: add boxes to the option annotations, or remove the step.`,
+    sentence`The step ${step.name} needs boxes: add boxes to the option ${optionName('annotations')}, or remove the step.`,
   );
 }
 
@@ -269,7 +278,10 @@ function stepsOf(steps: OutputRequest['customSteps']): CustomSteps {
 
 function checkMixable(mixes: Mixes, { dtype }: CompiledTransform, extraFields: readonly ExtraField[]): void {
   if (extraFields.some(({ kind }) => kind !== 'field')) {
-    throw new OptionError({}, 'mix takes images and labels: leave out extraImages, masks and annotations, or mix.');
+    throw new OptionError(
+      {},
+      sentence`${optionName('mix')} takes images and labels: leave out ${optionName('extraImages')}, masks and annotations, or mix.`,
+    );
   }
   if (dtype === 'float16' && mixes.some(({ name }) => name === 'mixup')) {
     throw new OptionError({}, 'mixup takes uint8 or float32 images: let the transform end with one of them.');
@@ -289,8 +301,7 @@ function checkFieldsAlike({ mixture }: StoredDataset, fields: readonly string[])
     if (without === undefined) continue;
     throw new OptionError(
       {},
-      `${without.name} has no field "${field}", which another dataset of the mixture has: name the fields that you want with ` +
-        'the option fields (an empty list for none); samples that lack one have null there.',
+      sentence`${without.name} has no field "${field}", which another dataset of the mixture has: name the fields that you want with the option ${optionName('fields')} (an empty list for none); samples that lack one have null there.`,
     );
   }
 }
@@ -351,7 +362,7 @@ function outputOfSchedule(options: OutputRequest): Pick<LoaderOutput, 'batch' | 
   if (options.cover !== null) {
     throw new OptionError(
       {},
-      'aspectBuckets sets the sizes of images, and so would a transform for some epochs: remove one of them.',
+      sentence`${optionName('aspectBuckets')} sets the sizes of images, and so would a transform for some epochs: remove one of them.`,
     );
   }
   if (transforms.includes('raw')) {

@@ -5,7 +5,7 @@
  */
 
 import { parentPort, workerData } from 'node:worker_threads';
-import { changedSincePacked, crc32, SampleDecodeError } from '@shardtool/base';
+import { changedSincePacked, crc32, SampleDecodeError, type SentencePart, sentenceOf } from '@shardtool/base';
 import { checkedCropIndex, cropIndexOf, fieldPayload, headerOf, nameTable } from '@shardtool/format';
 import type { CheckedAnnotations } from '../../annotations/options.js';
 import { readAnnotations } from '../../annotations/read.js';
@@ -64,7 +64,8 @@ export interface BadRow {
   readonly kind: 'bad';
   readonly slot: number;
   readonly row: number;
-  readonly reason: string;
+  /** As text, or as the parts of a sentence that names options. */
+  readonly reason: string | readonly SentencePart[];
   readonly dropped?: boolean;
   readonly isOtherSize?: boolean;
   readonly stack?: string;
@@ -192,11 +193,16 @@ function cropIndexAt({ cropOffset, cropBytes, crc32: imageCrc32 }: Job): Uint8Ar
 /** Reports a bad sample. Any other error ends this worker, and with it the loop, with the error as the reason. */
 function report(error: unknown, { slot, row }: Job): void {
   if (error instanceof OtherSize) post({ kind: 'bad', slot, row, reason: error.reason, isOtherSize: true });
-  else if (error instanceof SampleDecodeError) post({ kind: 'bad', slot, row, reason: error.reason });
+  else if (error instanceof SampleDecodeError) post({ kind: 'bad', slot, row, reason: partsOf(error) });
   else if (error instanceof DroppedSample) post({ kind: 'bad', slot, row, reason: error.message, dropped: true });
   else if (error instanceof CustomStepFailure)
     post({ kind: 'bad', slot, row, reason: error.message, stack: error.stack });
   else throw error;
+}
+
+function partsOf(error: SampleDecodeError): BadRow['reason'] {
+  const said = sentenceOf(error);
+  return typeof said === 'string' ? said : said.parts;
 }
 
 /** Where the views of a row go. */

@@ -1,4 +1,4 @@
-import { OptionError, WakeSignal } from '@shardtool/base';
+import { OptionError, optionName, type Sentence, sentence, WakeSignal } from '@shardtool/base';
 import type { CheckedAnnotations } from '../../annotations/options.js';
 import type { DecoderOptions } from '../../decode/decoder.js';
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
@@ -71,10 +71,13 @@ export class Engine {
       rows: options.rows,
       showsParts: options.decoder?.showsParts ?? false,
     });
-    const arena = reserve('readBufferBytes', () => new Arena(options.arenaBytes));
-    const held = reserve('holdBytes', () => new Arena(options.heldBytes, arena.segments.length));
+    const arena = reserve(sentence`${optionName('readBufferBytes')}`, () => new Arena(options.arenaBytes));
+    const held = reserve(
+      sentence`${optionName('holdBytes')}`,
+      () => new Arena(options.heldBytes, arena.segments.length),
+    );
     const memory = reserve(
-      'batchSize, prefetchBatches or workers',
+      sentence`${optionName('batchSize')}, ${optionName('prefetchBatches')} or workers`,
       () => new WebAssembly.Memory({ initial: plan.pages, maximum: plan.pages, shared: true }),
     );
     if (options.slotFile !== undefined) await layOverFile(memory, options.slotFile, slotAddress(plan, plan.slots));
@@ -184,13 +187,13 @@ export class Engine {
   }
 }
 
-function reserve<Memory>(options: string, make: () => Memory): Memory {
+function reserve<Memory>(options: string | Sentence, make: () => Memory): Memory {
   try {
     return make();
   } catch (cause) {
     throw new OptionError(
       {},
-      `This process cannot reserve its memory (${(cause as Error).message}): lower ${options}.`,
+      sentence`This process cannot reserve its memory (${(cause as Error).message}): lower ${options}.`,
       {
         cause,
       },

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { Readable } from 'node:stream';
-import { OptionError } from '@shardtool/base';
+import { OptionError, option, sentence } from '@shardtool/base';
 import { codecOfSource, decompressed, layoutOfName, openSource, type WholeCodec } from '@shardtool/format';
 import { entryAt, isRemote, type StorageOptions, splitLocation } from '@shardtool/storage';
 import type { Naming } from '../../plan/naming.js';
@@ -36,7 +36,7 @@ export async function openInput(
   const isStream = typeof source !== 'string' || codec !== null;
   if (!isStream && naming !== null) {
     if (!source.endsWith('.tar') || !(await isFile(source, seen.storage))) {
-      const message = `The option "fields" sets how the files of one tar are named, but ${source} is not a tar; remove it.`;
+      const message = sentence`The option ${option('fields')} sets how the files of one tar are named, but ${source} is not a tar; remove it.`;
       throw new OptionError({ path: source }, message);
     }
   } else if (!isStream) {
@@ -62,12 +62,10 @@ function refuseViews(seen: InputChoice): void {
   if (given !== undefined)
     throw new OptionError(
       {},
-      `The option "${given}" is for shards, but a stream is always converted completely; remove it.`,
+      sentence`The option ${option(given)} is for shards, but a stream is always converted completely; remove it.`,
     );
   if (seen.reading?.links === 'follow') {
-    const message =
-      'Links can be followed in an uncompressed tar file of samples, but not in a stream, a compressed tar or a ' +
-      'tar of tars: unpack it first, or remove "links" (--links).';
+    const message = sentence`Links can be followed in an uncompressed tar file of samples, but not in a stream, a compressed tar or a tar of tars: unpack it first, or remove ${option('links')}.`;
     throw new OptionError({}, message);
   }
 }
@@ -87,7 +85,7 @@ export async function recastInput(
   const isOurs = input.manifest !== null || 'view' in input || input.classes.length > 0;
   const given = (['labels', 'classes'] as const).find((name) => options[name] !== undefined);
   if (isOurs && given !== undefined) {
-    const message = `The option "${given}" is for shards without recorded classes; change the classes of this dataset with "shardtool relabel", then convert.`;
+    const message = sentence`The option ${option(given)} is for shards without recorded classes; change the classes of this dataset with "shardtool relabel", then convert.`;
     throw new OptionError({}, message);
   }
   if (isOurs) {

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, option, sentence } from '@shardtool/base';
 import {
   type ColumnType,
   columnTypeOf,
@@ -231,6 +231,6 @@ async function tableOf(location: string, storage: StorageOptions | undefined): P
 export function refuseClass(key: string, name: string): never {
   throw new OptionError(
     { key },
-    `Sample "${key}" has the class "${name}", which is not in the list of classes; add it at the end of the list, or exclude the sample with "where".`,
+    sentence`Sample "${key}" has the class "${name}", which is not in the list of classes; add it at the end of the list, or exclude the sample with ${option('where')}.`,
   );
 }

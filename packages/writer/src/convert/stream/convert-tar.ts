@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { OptionError } from '@shardtool/base';
+import { OptionError, option, sentence } from '@shardtool/base';
 import { isTableLayout, type OutputLayoutName, type WrittenLayoutName } from '@shardtool/format';
 import { NoImagesError } from '../../errors.js';
 import type { CheckedConvertOptions } from '../../options.js';
@@ -60,8 +60,8 @@ export async function convertTarStream(
     });
     await destination.whenSent();
     if (shards.length === 0) {
-      const remedy = skippedLinks > 0 ? `; ${skippedLinksRemedy(skippedLinks)}` : '';
-      throw new NoImagesError({}, `${name} contains no sample, so there is nothing to convert${remedy}.`);
+      const remedy = skippedLinks > 0 ? sentence`; ${skippedLinksRemedy(skippedLinks)}` : '';
+      throw new NoImagesError({}, sentence`${name} contains no sample, so there is nothing to convert${remedy}.`);
     }
     if (naming !== null) refuseUnmet(naming, shards, name);
     const facts = { format, classes: classes ?? [], columns: [], otherIndexes };
@@ -101,7 +101,7 @@ function refuseUnmet(naming: Naming, shards: readonly ShardRecord[], name: strin
   const there = [...found].sort().join(', ');
   throw new OptionError(
     {},
-    `The option "fields" is ${rule}, but no file of ${name} has this extension (its samples have ${there}); remove it or use an extension that they have, and replace the output with "overwrite" (--overwrite).`,
+    sentence`The option ${option('fields')} is ${rule}, but no file of ${name} has this extension (its samples have ${there}); remove it or use an extension that they have, and replace the output with ${option('overwrite')}.`,
   );
 }
 

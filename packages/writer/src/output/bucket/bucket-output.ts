@@ -2,7 +2,16 @@ import { setMaxListeners } from 'node:events';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { crc32, FileChangedError, FileError, FileExistsError, FileNotFoundError, inLanes } from '@shardtool/base';
+import {
+  crc32,
+  FileChangedError,
+  FileError,
+  FileExistsError,
+  FileNotFoundError,
+  inLanes,
+  option,
+  sentence,
+} from '@shardtool/base';
 import { MANIFEST_FILE, PACK_NOTE_FILE, VERSIONS_FOLDER } from '@shardtool/format';
 import {
   type Entry,
@@ -327,11 +336,11 @@ export function changedMeanwhile(path: string): DatasetChangedError {
 }
 
 function anotherPlan(path: string): PlanChangedError {
-  const message = `Another pack replaced ${path} while this one was running. Make sure that only one pack writes there, and start again with "restart" (--restart).`;
+  const message = sentence`Another pack replaced ${path} while this one was running. Make sure that only one pack writes there, and start again with ${option('restart')}.`;
   return new PlanChangedError({ path }, message);
 }
 
 function anotherDataset(path: string): OutputNotEmptyError {
-  const message = `${path} has become another dataset while this one was made; write to another prefix, or replace it with "overwrite" (--overwrite).`;
+  const message = sentence`${path} has become another dataset while this one was made; write to another prefix, or replace it with ${option('overwrite')}.`;
   return new OutputNotEmptyError({ path }, message);
 }

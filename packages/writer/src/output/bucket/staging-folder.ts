@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { lstatSync, mkdirSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { FileError, makeFolder } from '@shardtool/base';
+import { FileError, makeFolder, option, sentence } from '@shardtool/base';
 import type { Entry } from '@shardtool/storage';
 
 /**
@@ -20,12 +20,12 @@ export function stagingFolder(location: string, part: string | undefined, stagin
     mkdirSync(folder, { mode: 0o700 });
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') {
-      const message = `${folder}, for shards on their way to the bucket, cannot be made (${(cause as Error).message}); name another folder on this machine ("staging", --staging), or set TMPDIR.`;
+      const message = sentence`${folder}, for shards on their way to the bucket, cannot be made (${(cause as Error).message}); name another folder on this machine (${option('staging')}), or set TMPDIR.`;
       throw new FileError({ path: folder }, message, { cause });
     }
     const found = lstatSync(folder);
     if (!found.isDirectory() || found.uid !== (process.getuid?.() ?? found.uid)) {
-      const message = `${folder} is not a folder of this user; remove it, or name another place for shards on their way ("staging", --staging).`;
+      const message = sentence`${folder} is not a folder of this user; remove it, or name another place for shards on their way (${option('staging')}).`;
       throw new FileError({ path: folder }, message);
     }
   }

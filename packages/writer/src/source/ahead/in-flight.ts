@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { optionName, sentence } from '@shardtool/base';
 import { SourceTimeoutError } from '../../errors.js';
 
 /** Maximum number of concurrent calls: the number of threads in the pool. */
@@ -195,8 +196,6 @@ export class InFlight {
 }
 
 function timedOut(path: string, timeoutMs: number): SourceTimeoutError {
-  const message =
-    `${path}: the file system has not answered for ${timeoutMs / 1000} s (--io-timeout); check its mount, ` +
-    'then pack again; finished shards are kept.';
+  const message = sentence`${path}: the file system has not answered for ${timeoutMs / 1000} s (${optionName('ioTimeout')}); check its mount, then pack again; finished shards are kept.`;
   return new SourceTimeoutError({ path }, message);
 }

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import { option, sentence } from '@shardtool/base';
 import { type Entry, openStorage, shownLocation } from '@shardtool/storage';
 import { FileNameError } from '../../errors.js';
 import { compareCodePoints, sortByCodePoint } from '../file-table.js';
@@ -85,7 +86,7 @@ class BucketNames {
       if (this.#options.onBad === 'raise')
         throw new FileNameError(
           { path },
-          `${message} Or skip such objects and list them in quarantine.jsonl with --on-bad quarantine.`,
+          sentence`${message} Or skip such objects and list them in quarantine.jsonl with ${option('onBad', 'quarantine')}.`,
         );
       this.#refused.set(name, message);
       return false;

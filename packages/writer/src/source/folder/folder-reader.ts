@@ -1,6 +1,6 @@
 import { type Dirent, readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { reasonOf } from '@shardtool/base';
+import { option, reasonOf, sentence } from '@shardtool/base';
 import { FileNameError, LinkLoopError, SourceError } from '../../errors.js';
 import { ATONCE, type FolderAccess } from './folder-access.js';
 import { linkTarget } from './mount.js';
@@ -213,7 +213,7 @@ function unreadable(path: string, cause: Error): SourceError {
   const message =
     target === null
       ? `The folder ${path} cannot be read: ${reasonOf(cause)}.`
-      : `The link ${path} leads to ${target}, which cannot be read: ${reasonOf(cause)}; mount its target, remove the link, or exclude it with "exclude" (--exclude).`;
+      : sentence`The link ${path} leads to ${target}, which cannot be read: ${reasonOf(cause)}; mount its target, remove the link, or exclude it with ${option('exclude')}.`;
   return new SourceError({ path }, message, { cause });
 }
 
@@ -224,8 +224,12 @@ function oddName(folder: string, name: string, raw: RawNames): RefusedEntry | nu
   const bytes = name.includes(REPLACEMENT) ? raw.take(name) : null;
   if (bytes === null || bytes.equals(Buffer.from(name))) return null;
   const path = join(folder, escapeBytes(bytes));
-  const reason = `The name of ${path} is not UTF-8; rename it (convmv can rename a whole folder), or exclude it with "exclude" (--exclude).`;
-  return { path, reason, error: new FileNameError({ path: join(folder, name) }, reason + OR_QUARANTINE) };
+  const reason = sentence`The name of ${path} is not UTF-8; rename it (convmv can rename a whole folder), or exclude it with ${option('exclude')}.`;
+  return {
+    path,
+    reason: String(reason),
+    error: new FileNameError({ path: join(folder, name) }, sentence`${reason}${OR_QUARANTINE}`),
+  };
 }
 
 /** Raw bytes of the names in a folder, which are needed if a name may not be UTF-8. */
@@ -256,14 +260,14 @@ function escapeBytes(bytes: Buffer): string {
   return bytes.toString('latin1').replace(/[^ -~]/g, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`);
 }
 
-const OR_QUARANTINE = ' Or skip such files and list them in quarantine.jsonl with --on-bad quarantine.';
+const OR_QUARANTINE = sentence` Or skip such files and list them in quarantine.jsonl with ${option('onBad', 'quarantine')}.`;
 
 function lineBreak(path: string): RefusedEntry {
-  const reason = `The name of ${JSON.stringify(path)} contains a line break; rename or remove it, or exclude it with "exclude" (--exclude).`;
-  return { path, reason, error: new FileNameError({ path }, reason + OR_QUARANTINE) };
+  const reason = sentence`The name of ${JSON.stringify(path)} contains a line break; rename or remove it, or exclude it with ${option('exclude')}.`;
+  return { path, reason: String(reason), error: new FileNameError({ path }, sentence`${reason}${OR_QUARANTINE}`) };
 }
 
 function loop(path: string, target: string): RefusedEntry {
-  const reason = `The link ${path} leads back to ${target}, which contains it; remove the link, or exclude it with "exclude" (--exclude).`;
-  return { path, reason, error: new LinkLoopError({ path }, reason + OR_QUARANTINE) };
+  const reason = sentence`The link ${path} leads back to ${target}, which contains it; remove the link, or exclude it with ${option('exclude')}.`;
+  return { path, reason: String(reason), error: new LinkLoopError({ path }, sentence`${reason}${OR_QUARANTINE}`) };
 }

@@ -1,4 +1,4 @@
-import { LabelsError } from '@shardtool/base';
+import { LabelsError, option, optionName, type Sentence, sentence } from '@shardtool/base';
 import { type ColumnValue, type LabelTable, labelOfColumn, readLabelTable, readParquetLabels } from '@shardtool/format';
 import { type StorageOptions, shownLocation } from '@shardtool/storage';
 import { codePointOrderOf, compareCodePoints } from '../file-table.js';
@@ -120,7 +120,7 @@ export function rowsOfFiles(files: SourceFiles, labels: Labels, onMissing?: (row
       fault(
         labels,
         row,
-        `names ${path}, which is not among the files of the source; correct it, allow rows without a file (--allow-missing-files), or list such rows in quarantine.jsonl with --on-bad quarantine`,
+        sentence`names ${path}, which is not among the files of the source; correct it, allow rows without a file (${optionName('allowMissingFiles')}), or list such rows in quarantine.jsonl with ${option('onBad', 'quarantine')}`,
       );
     }
   }
@@ -133,7 +133,7 @@ export function placeOfRow({ location, line }: Labels, row: number): string {
   return line[row] === 0 ? location : `${location}:${line[row]}`;
 }
 
-function fault(labels: Labels, row: number, what: string): never {
+function fault(labels: Labels, row: number, what: string | Sentence): never {
   const { location, line } = labels;
-  throw new LabelsError({ path: location, line: line[row]! }, `${placeOfRow(labels, row)} ${what}.`);
+  throw new LabelsError({ path: location, line: line[row]! }, sentence`${placeOfRow(labels, row)} ${what}.`);
 }

@@ -1,6 +1,6 @@
 import { access, existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { LabelsError } from '@shardtool/base';
+import { LabelsError, option, sentence } from '@shardtool/base';
 import { isRemote } from '@shardtool/storage';
 import type { InFlight } from '../ahead/in-flight.js';
 import { FILE_NAME } from './labels.js';
@@ -33,7 +33,7 @@ export async function findMetadata(
   const areTables = await Promise.all(paths.map(namesFiles));
   const tables = paths.filter((_, i) => areTables[i]);
   if (tables.length < 2) return tables[0] ?? null;
-  const message = `${tables.join(' and ')} both contain labels for the images; choose one with "labels" (--labels), or exclude one.`;
+  const message = sentence`${tables.join(' and ')} both contain labels for the images; choose one with ${option('labels')}, or exclude one.`;
   throw new LabelsError({ path: tables[1] }, message);
 }
 

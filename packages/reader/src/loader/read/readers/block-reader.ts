@@ -1,4 +1,5 @@
 import type { WakeSignal } from '@shardtool/base';
+import { optionName, sentence } from '@shardtool/base';
 import type { ShardStore } from '../../../dataset/shard-store.js';
 import type { PlannedBlock } from '../../../order/batches.js';
 import type { Selection } from '../../../selection/selection.js';
@@ -310,8 +311,7 @@ export class StreamingReader implements BlockReader {
     const least = Math.max(await leastBytes(), arena.used + placeBytes(bytes));
     return new ReadBufferError(
       {},
-      `The read buffers of ${arena.capacity} bytes are full of blocks in use, and the next block takes ${bytes} bytes: set ` +
-        `readBufferBytes to at least ${least}, or choose fewer streams or a smaller shuffleBufferSize.`,
+      sentence`The read buffers of ${arena.capacity} bytes are full of blocks in use, and the next block takes ${bytes} bytes: set ${optionName('readBufferBytes')} to at least ${least}, or choose fewer streams or a smaller ${optionName('shuffleBufferSize')}.`,
     );
   }
 }
@@ -319,7 +319,6 @@ export class StreamingReader implements BlockReader {
 function tooLarge(bytes: number): ReadBufferError {
   return new ReadBufferError(
     {},
-    `A block of ${bytes} bytes is more than the ${SEGMENT_BYTES} that one place in the read buffers has: choose a smaller ` +
-      'shuffleBufferSize or blockSamples.',
+    sentence`A block of ${bytes} bytes is more than the ${SEGMENT_BYTES} that one place in the read buffers has: choose a smaller ${optionName('shuffleBufferSize')} or ${optionName('blockSamples')}.`,
   );
 }

@@ -1,4 +1,5 @@
 import type { WakeSignal } from '@shardtool/base';
+import { optionName, sentence } from '@shardtool/base';
 import type { ShardFiles } from '../../../dataset/shard-files.js';
 import { type ShardStore, whileWanted } from '../../../dataset/shard-store.js';
 import type { EpochPlan } from '../../../order/batches.js';
@@ -175,8 +176,7 @@ export class EpochReaders {
     if (place >= 0) return place;
     throw new ReadBufferError(
       {},
-      `The samples do not fit the read buffers of ${arena.capacity} bytes: raise readBufferBytes, or set shuffleUnit to ` +
-        "'chunk'.",
+      sentence`The samples do not fit the read buffers of ${arena.capacity} bytes: raise ${optionName('readBufferBytes')}, or set ${optionName('shuffleUnit')} to 'chunk'.`,
     );
   }
 }

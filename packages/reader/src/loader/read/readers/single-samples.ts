@@ -1,5 +1,5 @@
 import type { WakeSignal } from '@shardtool/base';
-import { lastAtMost } from '@shardtool/base';
+import { lastAtMost, optionName, sentence } from '@shardtool/base';
 import type { ShardStore } from '../../../dataset/shard-store.js';
 import type { FoundSample } from '../../../order/batches.js';
 import type { Selection } from '../../../selection/selection.js';
@@ -133,7 +133,6 @@ export class ReadSingles implements SingleSamples {
 function noRoom(bytes: number, capacity: number): ReadBufferError {
   return new ReadBufferError(
     {},
-    `A sample of ${bytes} bytes that is read by itself finds no room beside those of its batch in ${capacity} bytes: raise ` +
-      'holdBytes, or choose a smaller batchSize.',
+    sentence`A sample of ${bytes} bytes that is read by itself finds no room beside those of its batch in ${capacity} bytes: raise ${optionName('holdBytes')}, or choose a smaller ${optionName('batchSize')}.`,
   );
 }

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { messageIn, OptionError, ShardtoolError } from './errors.js';
+import { inPython, inTypeScript, onCommandLine, option, optionName, type Spelling, sentence } from './sentence.js';
+import { recordError, reviveError } from './threads/error-record.js';
+
+test.each<[Spelling, string]>([
+  [inTypeScript, 'maxShardBytes is 1: set layout: "tar", or "overwrite" (annotations.maxBoxes).'],
+  [inPython, 'max_shard_bytes is 1: set layout="tar", or "overwrite" (annotations.max_boxes).'],
+  [onCommandLine, '--max-shard-bytes is 1: set --layout tar, or --overwrite (--annotations.max-boxes).'],
+])('an error names its options as each interface spells them', (spelling, message) => {
+  const remedy = sentence`set ${option('layout', 'tar')}, or ${option('overwrite')}`;
+  const error = new OptionError(
+    {},
+    sentence`${optionName('maxShardBytes')} is ${1}: ${remedy} (${optionName('annotations.maxBoxes')}).`,
+  );
+  expect(messageIn(error, spelling)).toBe(message);
+  expect(messageIn(reviveError(structuredClone(recordError(error))), spelling)).toBe(message);
+});
+
+test('an error lists the options that it is about, also as JSON', () => {
+  const error = new OptionError({}, sentence`Remove ${option('files')} or ${option('include')}; "files" is enough.`);
+  expect(error.options).toEqual(['files', 'include']);
+  expect(JSON.parse(JSON.stringify(error))).toEqual({
+    name: 'OptionError',
+    code: 'ERR_SHARDTOOL_OPTION',
+    message: 'Remove "files" or "include"; "files" is enough.',
+    options: ['files', 'include'],
+  });
+});
+
+test('names of the data that equal an option stay, whatever the interface', () => {
+  const error = new ShardtoolError({}, sentence`The column "seed" of ${'maxShardBytes.csv'} has no option seed.`);
+  expect(messageIn(error, onCommandLine)).toBe('The column "seed" of maxShardBytes.csv has no option seed.');
+});
+
+test('what steers a terminal is escaped in every spelling', () => {
+  const error = new ShardtoolError({}, sentence`The key ${'a\u001b[1m'} needs ${option('keys')}.`);
+  expect(messageIn(error, onCommandLine)).toBe('The key a\\u001b[1m needs --keys.');
+});

@@ -1,0 +1,113 @@
+import { toMessage } from './escape-controls.js';
+
+/** An option that a sentence is about, by its name in TypeScript: `maxShardBytes`, or `annotations.maxBoxes` of an option with parts. */
+export interface OptionReference {
+  readonly option: string;
+  /** False where the sentence reads well without quotation marks: `seed is -1`. */
+  readonly isQuoted: boolean;
+  /** A value that the sentence asks to set. */
+  readonly value?: string;
+}
+
+/** A part of a sentence. Plain data, which crosses threads. */
+export type SentencePart = string | OptionReference;
+
+/** How an interface writes the options of a sentence. */
+export type Spelling = (reference: OptionReference) => string;
+
+/** For programs in TypeScript: `"maxShardBytes"`. */
+export const inTypeScript: Spelling = ({ option, isQuoted, value }) => withValue(option, isQuoted, value, ': ');
+
+/** For programs in Python: `"max_shard_bytes"`. */
+export const inPython: Spelling = ({ option, isQuoted, value }) =>
+  withValue(lowered(option, '_'), isQuoted, value, '=');
+
+/** For the command line: `--max-shard-bytes`. */
+export const onCommandLine: Spelling = ({ option, value }) =>
+  `--${lowered(option, '-')}${value === undefined ? '' : ` ${value}`}`;
+
+function withValue(name: string, isQuoted: boolean, value: string | undefined, between: string): string {
+  if (value !== undefined) return `${name}${between}"${value}"`;
+  return isQuoted ? `"${name}"` : name;
+}
+
+function lowered(name: string, joint: string): string {
+  return name.replace(/[A-Z]/g, (letter) => joint + letter.toLowerCase());
+}
+
+/** A sentence for people in which the names of options are not yet spelled. As text it is spelled for TypeScript. */
+export class Sentence {
+  readonly parts: readonly SentencePart[];
+
+  constructor(parts: readonly SentencePart[]) {
+    this.parts = parts;
+  }
+
+  /** The text for an interface, safe to print: see {@link toMessage}. */
+  spelled(spelling: Spelling): string {
+    return toMessage(this.parts.map((part) => (typeof part === 'string' ? part : spelling(part))).join(''));
+  }
+
+  /** Names of the options that the sentence is about, each once. */
+  get options(): readonly string[] {
+    return [...new Set(this.parts.flatMap((part) => (typeof part === 'string' ? [] : [part.option])))];
+  }
+
+  toString(): string {
+    return this.spelled(inTypeScript);
+  }
+}
+
+/**
+ * Tag of a template for a message: ``sentence`The option ${option('resize')} must be ...` ``. Sentences within it keep their
+ * options; any other value becomes text.
+ */
+export function sentence(texts: TemplateStringsArray, ...values: readonly unknown[]): Sentence {
+  const parts = texts.flatMap((text, i) => [...(text === '' ? [] : [text]), ...partsOf(values, i)]);
+  return new Sentence(parts);
+}
+
+function partsOf(values: readonly unknown[], i: number): readonly SentencePart[] {
+  if (i >= values.length) return [];
+  const value = values[i];
+  if (value instanceof Sentence) return value.parts;
+  return [isReference(value) ? value : String(value)];
+}
+
+function isReference(value: unknown): value is OptionReference {
+  return value instanceof Reference;
+}
+
+/** Within a template without {@link sentence} it is spelled for TypeScript. */
+class Reference implements OptionReference {
+  readonly option: string;
+  readonly isQuoted: boolean;
+  declare readonly value?: string;
+
+  constructor(option: string, isQuoted: boolean, value?: string) {
+    this.option = option;
+    this.isQuoted = isQuoted;
+    if (value !== undefined) this.value = value;
+  }
+
+  toString(): string {
+    return inTypeScript(this);
+  }
+}
+
+/** A reference to an option, in quotation marks except on the command line; with `value`, what to set it to. */
+export function option(name: string, value?: string): OptionReference {
+  return new Reference(name, true, value);
+}
+
+/** A reference to an option that stands without quotation marks. */
+export function optionName(name: string): OptionReference {
+  return new Reference(name, false);
+}
+
+/** Several sentences or texts, with a text between them. */
+export function joined(several: readonly (string | Sentence)[], between = ' '): Sentence {
+  return new Sentence(
+    several.flatMap((one, i) => [...(i === 0 ? [] : [between]), ...(typeof one === 'string' ? [one] : one.parts)]),
+  );
+}
