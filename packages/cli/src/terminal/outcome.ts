@@ -1,6 +1,5 @@
 import path from 'node:path';
 import { inspect } from 'node:util';
-import { messageIn } from '@shardtool/base';
 import { escapeControls, toMessage } from '@shardtool/base/text';
 import { isJsonLog, log, setLogFormat } from './log.js';
 
