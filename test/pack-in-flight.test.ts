@@ -122,7 +122,7 @@ async function expectEndWhenStopped(slow: SlowFolder): Promise<void> {
     encoding: 'utf8',
     timeout: 30_000,
   });
-  expect(stdout).toMatch(/^SourceTimeoutError: .* has not answered for 1 s \(--io-timeout\)/);
+  expect(stdout).toMatch(/^SourceTimeoutError: .* has not answered for 1 s \(ioTimeout\)/);
   expect(stdout).toContain(slow.path);
   expect(status).toBe(1);
 }

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 
 /** A `where` expression is not right. `column` counts from 1. */
 export class WhereError extends OptionError {
@@ -10,7 +10,7 @@ export class WhereError extends OptionError {
 
   /** `option` is where the expression was given. */
   constructor(text: string, at: number, message: string, option = 'where') {
-    super({}, `${option}: ${message} at position ${at + 1} of "${text}".`);
+    super({}, sentence`${optionName(option)}: ${message} at position ${at + 1} of "${text}".`);
     this.column = at + 1;
     this.#place = [text, at, message];
   }
