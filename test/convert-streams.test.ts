@@ -161,7 +161,7 @@ test('a stream of links alone says what follows them', async () => {
   archive.entry(link);
   archive.finalize();
   await expect(convert(archive as unknown as Readable, newFolder())).rejects.toThrow(
-    'The stream contains no sample, so there is nothing to convert; a link was skipped; to use the files in the same tar that links point to, set "links" (--links follow)',
+    'The stream contains no sample, so there is nothing to convert; a link was skipped; to use the files in the same tar that links point to, set links: "follow"',
   );
 });
 

@@ -1,4 +1,4 @@
-import { didYouMean, OptionError } from '@shardtool/base';
+import { didYouMean, OptionError, optionName, sentence } from '@shardtool/base';
 import { fieldType } from '@shardtool/format';
 import type { StoredDataset } from './stored-dataset.js';
 
@@ -66,6 +66,6 @@ function noSuchField(option: string, name: string, fields: readonly string[], co
   ];
   return new OptionError(
     {},
-    `${option}: no sample has "${name}"${near === '' ? ': ' : `${near} `}${there.join(', ')}.`,
+    sentence`${optionName(option)}: no sample has "${name}"${near === '' ? ': ' : `${near} `}${there.join(', ')}.`,
   );
 }

@@ -139,7 +139,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       const option = views === undefined ? 'schedule' : 'views';
       throw new OptionError(
         {},
-        `The option ${option} says how images are made in every epoch: set no transform for an epoch, or remove ${option}.`,
+        sentence`The option ${optionName(option)} says how images are made in every epoch: set no transform for an epoch, or remove ${optionName(option)}.`,
       );
     }
     for (const { epoch, transform } of given) checkScheduled(transform, `the transform of epoch ${epoch}`);

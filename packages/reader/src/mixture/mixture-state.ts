@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import { StateError } from '../order/state.js';
@@ -77,8 +77,7 @@ export function takeUpMixtureState(saved: unknown, context: MixtureStateContext)
     if (chosen === undefined || chosen === state[name]) continue;
     throw new StateError(
       {},
-      `The state was saved with ${name} ${state[name]}, but ${name} is ${chosen} now, which would be another order: leave ` +
-        `${name} as it was, or start without a state.`,
+      sentence`The state was saved with ${optionName(name)} ${state[name]}, but ${optionName(name)} is ${chosen} now, which would be another order: leave ${optionName(name)} as it was, or start without a state.`,
     );
   }
   return state;

@@ -1,4 +1,4 @@
-import { OptionError, shuffle } from '@shardtool/base';
+import { OptionError, optionName, sentence, shuffle } from '@shardtool/base';
 import { type Line, layLine, type Piece, type SampleNumbers, type Unit, unitOf } from './units.js';
 import { MAX_STREAMS } from './words.js';
 
@@ -153,5 +153,5 @@ export function checkOrderOptions({ counts, seed, epoch, streams, blockSamples }
 export function checkWhole(name: string, value: number, least: number, most: number = Number.MAX_SAFE_INTEGER): void {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return;
   const range = most === Number.MAX_SAFE_INTEGER ? `from ${least} on` : `from ${least} to ${most}`;
-  throw new OptionError({}, `${name} is ${value}: it must be a whole number ${range}.`);
+  throw new OptionError({}, sentence`${optionName(name)} is ${value}: it must be a whole number ${range}.`);
 }

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 import { type EpochPlan, type PlannedBatch, type PlannedBlock, type PlanOptions, planEpoch } from './batches.js';
 import { layLine, unitOf } from './units.js';
 
@@ -21,7 +21,7 @@ export function planGroups(options: GroupOptions): EpochPlan {
     if (samples % groupSize === 0) return samples / groupSize;
     throw new OptionError(
       {},
-      `${name} is ${samples}, and indices has groups of ${groupSize} samples that stay together: take a multiple of ${groupSize}.`,
+      sentence`${optionName(name)} is ${samples}, and indices has groups of ${groupSize} samples that stay together: take a multiple of ${groupSize}.`,
     );
   };
   const plan = planEpoch({

@@ -49,7 +49,10 @@ export function resolveRanks(
   }
   if (rank !== undefined || worldSize !== undefined) {
     const [given, missing] = rank === undefined ? ['worldSize', 'rank'] : ['rank', 'worldSize'];
-    throw new OptionError({}, `${given} is given without ${missing}: give both, or neither.`);
+    throw new OptionError(
+      {},
+      sentence`${optionName(given)} is given without ${optionName(missing)}: give both, or neither.`,
+    );
   }
   const claims: Claim[] = [];
   if (distributed) claims.push({ rank: distributed[0], worldSize: distributed[1], source: 'torch.distributed' });

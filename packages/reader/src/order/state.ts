@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import { MIXTURE_VERSION, ORDER_VERSION } from './words.js';
@@ -85,8 +85,7 @@ export function takeUpState(saved: unknown, context: StateContext): DatasetState
     if (chosen === undefined || chosen === state[name]) continue;
     throw new StateError(
       {},
-      `The state was saved with ${option} ${state[name] ?? 'unset'}, but ${option} is ${chosen} now, which would be another ` +
-        `order: leave ${option} as it was, or start without a state.`,
+      sentence`The state was saved with ${optionName(option)} ${state[name] ?? 'unset'}, but ${optionName(option)} is ${chosen} now, which would be another order: leave ${optionName(option)} as it was, or start without a state.`,
     );
   }
   return state;

@@ -182,7 +182,7 @@ function refuseBesideViews(options: OutputRequest): void {
   if (found === undefined) return;
   throw new OptionError(
     {},
-    `The option ${found[0]} does not work with views (${found[1]}): remove ${found[0]}, or views.`,
+    sentence`The option ${optionName(found[0])} does not work with views (${found[1]}): remove ${optionName(found[0])}, or views.`,
   );
 }
 
@@ -256,7 +256,10 @@ function refuseAnnotations(option: 'masks' | 'annotations', { steps }: CompiledT
   for (const step of everyStep(steps)) {
     const reason = entryOf(step).refusesAnnotations?.(step, option);
     if (reason === undefined) continue;
-    throw new OptionError({}, `The step ${step.name} ${reason}: remove the step, or the option ${option}.`);
+    throw new OptionError(
+      {},
+      sentence`The step ${step.name} ${reason}: remove the step, or the option ${optionName(option)}.`,
+    );
   }
 }
 
@@ -264,7 +267,7 @@ function needsPixels(option: string, { transform }: OutputRequest): OptionError 
   const other = transform === 'raw' ? "transform 'raw'" : "collate 'list'";
   return new OptionError(
     {},
-    `The option ${option} is for batches whose images are decoded and stacked: leave out ${option}, or ${other}.`,
+    sentence`The option ${optionName(option)} is for batches whose images are decoded and stacked: leave out ${optionName(option)}, or ${other}.`,
   );
 }
 
