@@ -3,39 +3,43 @@ import type { BucketPlace } from '../order/bucket-rows.js';
 
 /** One batch of all ranks together. */
 export interface BucketBatch {
-  /** Number of its size. */
+  /** Number of the batch's size. */
   readonly bucket: number;
-  /** Its rows by position in the base order, rising; rows from `real` on only fill it up. */
+  /** Positions of the rows in the base order, rising. Rows from `real` on only pad the batch. */
   readonly positions: readonly number[];
   readonly real: number;
-  /** Behind this batch. */
+  /** Position after this batch. */
   readonly place: BucketPlace;
 }
 
 export interface BucketOrderOptions {
-  /** Positions of the base order in the epoch. */
+  /** Number of positions of the base order in the epoch. */
   readonly samples: number;
-  /** How many sizes there are. */
+  /** Number of sizes. */
   readonly sizes: number;
-  /** The number of the size of each sample at the positions `from` to `to - 1`. Asked for stretches that follow each other. */
+  /**
+   * Returns the numbers of the sizes of the samples at the positions `from` to `to - 1`. It is called for consecutive
+   * ranges.
+   */
   bucketsAt(from: number, to: number): ArrayLike<number>;
   /** Rows of a batch over all ranks. */
   readonly globalBatch: number;
   readonly lastBatch: LastBatch;
-  /** Where to go on; by default at the beginning. */
+  /** Where to resume. Default: at the beginning. */
   readonly start?: BucketPlace | undefined;
-  /** Of each size, the positions that wait at `start`: see {@link lookBack}. */
+  /** For each size, the positions that wait at `start`: see {@link lookBack}. */
   readonly waiting?: readonly (readonly number[])[] | undefined;
 }
 
-/** So many positions are looked at together. */
+/** Number of positions that are processed at a time. */
 const STRETCH = 1024;
-/** A look back begins with so many, and goes on with twice as many each time. */
+/** Number of positions of the first look back. Each further one doubles it. */
 const FIRST_LOOK = 4096;
 
 /**
- * The batches of an epoch in the order in which they fill up: a sample joins those of its size that wait, and when they are
- * as many as a batch has rows they are the next one. A pure function of the base order and the samples' sizes.
+ * Yields the batches of an epoch in the order in which they become full. A sample waits with the others of its size.
+ * When as many wait as a batch has rows, they are the next batch. The result depends only on the base order and the
+ * samples' sizes.
  */
 export function* bucketBatches(options: BucketOrderOptions): Generator<BucketBatch, undefined> {
   const { samples, sizes, globalBatch, lastBatch, start } = options;
@@ -48,7 +52,7 @@ export function* bucketBatches(options: BucketOrderOptions): Generator<BucketBat
     step++;
     return { bucket, positions, real: globalBatch, place: placeNow() };
   };
-  // With smaller batches than before, those that wait may be some batches already.
+  // If batches are smaller than before, the waiting samples may already fill some batches.
   for (let b = 0; b < sizes; b++) while (waiting[b]!.length >= globalBatch) yield next(b);
   while (position < samples) {
     const from = position;
@@ -74,8 +78,8 @@ export function* bucketBatches(options: BucketOrderOptions): Generator<BucketBat
 }
 
 /**
- * The samples that wait at a place: of each size the last ones before its position, rising. Null where there are not so many:
- * then the place is none of this order.
+ * Returns the samples that wait at a place: for each size the last ones before its position, rising. Returns null if
+ * there are fewer samples: the place then does not belong to this order.
  */
 export function lookBack(
   { position, waiting }: BucketPlace,
@@ -99,7 +103,9 @@ export function lookBack(
   return found.map((positions) => positions.reverse());
 }
 
-/** Batches of an epoch, or of what is left of it: known from the samples of each size alone. */
+/**
+ * Returns the number of batches of an epoch or of the rest of it. It depends only on the number of samples per size.
+ */
 export function batchCount(perSize: ArrayLike<number>, globalBatch: number, lastBatch: LastBatch): number {
   let batches = 0;
   for (let b = 0; b < perSize.length; b++) {
@@ -110,16 +116,16 @@ export function batchCount(perSize: ArrayLike<number>, globalBatch: number, last
 
 /** A rank's rows of a batch. */
 export interface DealtRows {
-  /** Indexes among the batch's rows, rising. */
+  /** Indices among the batch's rows, rising. */
   readonly rows: readonly number[];
-  /** How many of them, the first ones, count. */
+  /** Number of rows that count. They come first. */
   readonly real: number;
 }
 
 /**
- * Who gets which row of a batch. A rank keeps what it reads itself (its position modulo the number of ranks) as far as its
- * share goes; rows that are over go, in order, to the ranks that have less, from rank 0 on. A rank that is left with none
- * gets the batch's first row, which does not count, so that every rank has each step.
+ * Distributes the rows of a batch to the ranks. A rank keeps the rows that it reads itself (position modulo the number
+ * of ranks), up to its share. Surplus rows are given, in order, to the ranks that have fewer, starting with rank 0. A
+ * rank without rows gets the batch's first row, which does not count, so that every rank takes every step.
  */
 export function dealBatch(
   { positions, real }: Pick<BucketBatch, 'positions' | 'real'>,

@@ -6,28 +6,30 @@ import type { Selection } from '../selection/selection.js';
 import type { Buckets } from './options.js';
 import { bucketOf, nameOf, usedSizes } from './sizes.js';
 
-/** Which size each sample of a dataset has, and how many have it. */
+/** The size of each sample of a dataset, and the number of samples per size. */
 export interface SizedSamples {
-  /** In use, the narrowest first. */
+  /** Sizes in use, the narrowest first. */
   readonly sizes: readonly Size[];
-  /** By size: samples, each counted once; and the part of their pixels that is kept of an image, on average. */
+  /** By size: the number of samples, each counted once. `kept` is the mean share of an image's pixels that is kept. */
   readonly perSize: readonly number[];
   readonly kept: readonly number[];
-  /** Sizes of a rule that too few samples are nearest to, with how many are. */
+  /**
+   * Sizes of a rule that are excluded because too few samples are nearest to them, with the number of those samples.
+   */
   readonly leftOut: readonly (Size & { readonly samples: number })[];
-  /** By the sample's number in the dataset, the number of its size; {@link NO_SIZE} where it is not selected. */
+  /** Number of the size by sample index; {@link NO_SIZE} for samples that are not selected. */
   readonly of: Uint8Array;
 }
 
 export const NO_SIZE = 255;
-/** Indexes of which these columns are on their way. */
+/** Number of indexes of which these columns are read at a time. */
 const INDEXES_AT_ONCE = 8;
 
 interface SizeColumns extends PartOfIndex<'width' | 'height' | 'orientation'> {
   readonly shard: number;
 }
 
-/** A sample of a size that so far has too few to stay. */
+/** A sample of a size that has too few samples so far. */
 interface Rare {
   readonly number: number;
   readonly width: number;
@@ -35,9 +37,9 @@ interface Rare {
 }
 
 /**
- * Finds the size of each selected sample. Of the indexes only widths, heights and orientations are read, and nothing is
- * decoded. `turns`: images are shown as their EXIF orientation says. Throws {@link OptionError} for a sample without width and
- * height, and for a size of a list that no sample is nearest to.
+ * Finds the size of each selected sample. Only widths, heights and orientations are read from the indexes, and nothing
+ * is decoded. `turns`: images are rotated by their EXIF orientation. Throws {@link OptionError} for a sample without
+ * width and height, and for a size of a list that no sample is nearest to.
  */
 export async function countSizes(
   dataset: StoredDataset,
@@ -61,7 +63,7 @@ export async function countSizes(
     const count = rows?.length ?? dataset.files.samples[shard]!;
     for (let i = 0; i < count; i++) {
       const row = rows === null ? i : rows[i]!;
-      // With weights a row comes more than once.
+      // With weights, a row may occur more than once.
       if (rows !== null && i > 0 && rows[i - 1] === row) continue;
       const isTurned = turns && columns.orientation[row]! >= 5;
       const width = (isTurned ? columns.height : columns.width)[row]!;
@@ -71,7 +73,7 @@ export async function countSizes(
       const number = firstSample[shard]! + row;
       of[number] = bucket;
       tally.add(bucket, width, height);
-      // What is left out may have to go to one of two sizes that stay.
+      // If this size is excluded, the sample goes to one of two neighbouring sizes.
       if (tally.samples[bucket]! * 1000 < least) rare[bucket]!.push({ number, width, height });
       else rare[bucket]!.length = 0;
     }
@@ -87,7 +89,7 @@ export async function countSizes(
   return { ...moved({ sizes, used, tally, rare: rare.flat(), of }), leftOut };
 }
 
-/** With fewer than a thousandth of these a size is left out. */
+/** Returns the minimum number of samples of a size: a thousandth of all. */
 function leastOf({ counts, rows }: Selection): number {
   let samples = 0;
   for (let shard = 0; shard < counts.length; shard++) {
@@ -97,7 +99,7 @@ function leastOf({ counts, rows }: Selection): number {
   return samples;
 }
 
-/** The same with the sizes in use alone: all samples go to the nearest that stays. */
+/** Returns the counts with only the sizes in use: each sample goes to the nearest size in use. */
 function moved(all: {
   sizes: readonly Size[];
   used: readonly Size[];
@@ -120,7 +122,7 @@ function moved(all: {
   return { sizes: used, ...now.summary(), of };
 }
 
-/** Samples a size, and how much of their images is kept. */
+/** Counts the samples of each size, and how much of their images is kept. */
 class Tally {
   readonly samples: Float64Array;
   readonly #kept: Float64Array;
@@ -139,7 +141,7 @@ class Tally {
     this.#kept[bucket]! += wider > 1 ? 1 / wider : wider;
   }
 
-  /** What was counted of some of the sizes. */
+  /** Returns the counts of some of the sizes. */
   of(sizes: readonly Size[]): Tally {
     const tally = new Tally(sizes);
     sizes.forEach((size, b) => {
@@ -158,7 +160,7 @@ class Tally {
   }
 }
 
-/** The columns of the shards of which something is selected, in their order; some are read ahead. */
+/** Yields the columns of the shards from which samples are selected, in their order. Some are read ahead. */
 function sizeColumns({ shards }: StoredDataset, selection: Selection): AsyncGenerator<SizeColumns> {
   const chosen = Array.from(shards.keys()).filter((shard) => selection.counts[shard]! > 0);
   return inTurn(chosen, INDEXES_AT_ONCE, async (shard) => ({

@@ -1,6 +1,6 @@
 /**
- * What was counted is kept on this machine, so that the next run begins without reading an index: a file of a header, JSON in
- * one line, and a byte a sample. One that is damaged, or of something else, is counted anew.
+ * Stores counted sizes on this machine, so that the next run starts without reading an index. The file has a header,
+ * JSON in one line, and one byte per sample. If a file is damaged or belongs to other data, sizes are counted again.
  */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -25,9 +25,9 @@ const header = z.object({
   leftOut: z.array(size.extend({ samples: count })),
 });
 
-/** What sizes depend on. */
+/** Everything that sizes depend on. */
 export interface SizesKey {
-  /** Of the dataset, or of each of a mixture, and of what is selected. */
+  /** Identities of the dataset, or of each dataset of a mixture, and of the selection. */
   readonly identities: readonly string[];
   readonly buckets: Buckets;
   readonly turns: boolean;
@@ -39,13 +39,13 @@ function keyOf({ identities, buckets: { sizes, isComputed }, turns }: SizesKey):
     .digest('hex');
 }
 
-/** Null if this machine keeps nothing for the user. */
+/** Null if this machine stores nothing for the user. */
 function fileOf({ location }: StoredDataset, key: string): string | null {
   const folder = sideFolder(location);
   return folder && path.join(folder, `buckets-${key.slice(0, 16)}`);
 }
 
-/** Null where there is nothing, or nothing that can be used. */
+/** Returns the stored sizes, or null if there are none or they cannot be used. */
 export async function keptSizes(dataset: StoredDataset, key: SizesKey): Promise<SizedSamples | null> {
   const wanted = keyOf(key);
   const file = fileOf(dataset, wanted);
@@ -64,7 +64,7 @@ export async function keptSizes(dataset: StoredDataset, key: SizesKey): Promise<
   return { sizes, perSize, kept, leftOut, of };
 }
 
-/** Where it cannot be kept, it is counted again the next time. */
+/** If sizes cannot be stored, they are counted again next time. */
 export async function keepSizes(dataset: StoredDataset, key: SizesKey, { of, ...found }: SizedSamples): Promise<void> {
   const whole = keyOf(key);
   const file = fileOf(dataset, whole);
@@ -74,6 +74,6 @@ export async function keepSizes(dataset: StoredDataset, key: SizesKey, { of, ...
     makeFolder(path.dirname(file));
     await writeAtomically(file, Buffer.concat([Buffer.from(`${head}\n`), of]), { flush: false });
   } catch {
-    // They are counted again.
+    // Sizes are counted again next time.
   }
 }

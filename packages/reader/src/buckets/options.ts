@@ -8,28 +8,28 @@ import { bucketSizes, checkedSizes, type SizeRule } from './sizes.js';
 /** [height, width] in pixels, as in the steps of a transform. */
 type SizePair = readonly [number, number];
 
-/** Which part of an image that was resized to cover its size is kept. */
+/** The part that is kept of an image that was resized to cover its size. */
 export type BucketCrop = 'center' | 'random';
 
 /**
- * Sizes of batches: a rule, or a list of them. Sizes of a rule that fewer than a thousandth of the samples come nearest to are
- * left out; a list is taken as it is.
+ * Sizes of batches: a rule, or a list of sizes. Sizes of a rule are excluded if fewer than a thousandth of the samples
+ * are nearest to them. A list is used as it is.
  */
 export type BucketsInput =
   | readonly SizePair[]
   | { readonly sizes: readonly SizePair[]; readonly crop?: BucketCrop }
   | {
-      /** No size has more pixels. */
+      /** Maximum number of pixels of a size. */
       readonly area: number;
-      /** Both sides are multiples of it. Default 64. */
+      /** Both sides are multiples of it. Default: 64. */
       readonly step?: number;
-      /** The longer side is at most so many times the shorter one. Default 2. */
+      /** Maximum ratio of the longer side to the shorter one. Default: 2. */
       readonly maxRatio?: number;
-      /** Default `center`. */
+      /** Default: `center`. */
       readonly crop?: BucketCrop;
     };
 
-/** Checked: the sizes that there can be, and whether rare ones are left out. */
+/** Checked options: the possible sizes, and whether rare ones are excluded. */
 export interface Buckets {
   readonly sizes: readonly Size[];
   readonly isComputed: boolean;
@@ -55,7 +55,7 @@ const TAKES =
   'it is { area, step, maxRatio, crop }, { sizes, crop } or a list of sizes, each [height, width] in pixels; crop is ' +
   '"center" or "random"';
 
-/** Throws {@link OptionError} that says what is allowed. */
+/** Throws {@link OptionError} with the allowed values. */
 export function checkBuckets(input: unknown): Buckets {
   if (Array.isArray(input)) return ofList({ sizes: parse(pairs, input), crop: 'center' });
   if (typeof input === 'object' && input !== null && 'sizes' in input) return ofList(parse(list, input));

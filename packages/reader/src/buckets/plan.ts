@@ -5,32 +5,32 @@ import type { SampleNumbers } from '../order/units.js';
 import { type BucketBatch, batchCount, bucketBatches, dealBatch, lookBack } from './batches.js';
 
 export interface BucketPlanOptions {
-  /** What this rank reads from the place on, exactly its own positions. */
+  /** The plan of what this rank reads from the place on: exactly its own positions. */
   readonly own: EpochPlan;
-  /** What all ranks together read from a position on. */
+  /** Returns the plan of what all ranks together read from a position on. */
   all(position: number): EpochPlan;
-  /** The number of the size of a sample. */
+  /** Returns the number of a sample's size. */
   sizeOf(pass: number, number: number): number;
-  /** How many sizes there are. */
+  /** Number of sizes. */
   readonly sizes: number;
   readonly rank: number;
   readonly worldSize: number;
   readonly globalBatch: number;
   readonly lastBatch: LastBatch;
-  /** Where to go on; by default at the beginning. */
+  /** Where to resume. Default: at the beginning. */
   readonly place?: BucketPlace | undefined;
-  /** By size, samples of a whole epoch; null where only a walk tells. */
+  /** Number of samples of a whole epoch by size, or null if only going through them tells. */
   readonly perSize: ArrayLike<number> | null;
-  /** Throws: what was said to be waiting is not there. */
+  /** Throws the error that samples which should be waiting do not exist. */
   notThere(): never;
 }
 
-/** {@link EpochPlan}, and what all ranks together get. */
+/** {@link EpochPlan}, and the batches of all ranks together. */
 export interface BucketPlan extends EpochPlan {
   every(): Generator<BucketBatch, undefined>;
 }
 
-/** A rank's part of an epoch in batches of one size. Batches without rows only say what is walked past. */
+/** Plans a rank's part of an epoch in batches of one size. Batches without rows only tell which samples are passed. */
 export function planBuckets(options: BucketPlanOptions): BucketPlan {
   const { own, rank, worldSize, globalBatch, lastBatch, place, sizes } = options;
   const { samples } = own;
@@ -112,9 +112,9 @@ function walkedOnly(walked: readonly OwnSample[], position: number): PlannedBatc
   return { index: -1, block: none, item: none, valid: new Uint8Array(0), position, bucket };
 }
 
-/** A rank's own samples, position after position. */
+/** A rank's own samples in the order of their positions. */
 class OwnWalk {
-  /** By position, those that wait. */
+  /** Waiting samples by position. */
   readonly waiting = new Map<number, OwnSample>();
   readonly #rows: Generator<PlannedBatch, undefined>;
   readonly #worldSize: number;
@@ -128,7 +128,7 @@ class OwnWalk {
     this.#next = from + ((((rank - from) % worldSize) + worldSize) % worldSize);
   }
 
-  /** Walks up to, not including, a position; returns what it came past, which waits from now on. */
+  /** Moves up to a position, which is not included. Returns the samples that it passed, which wait from now on. */
   to(position: number): OwnSample[] {
     const walked: OwnSample[] = [];
     for (; this.#next < position; this.#next += this.#worldSize) {
@@ -145,7 +145,7 @@ class OwnWalk {
   }
 }
 
-/** The sizes of the samples at stretches of positions, which are best asked for one behind the other. */
+/** Returns the sizes of the samples in ranges of positions. Consecutive ranges are fastest. */
 function bucketsOf({ all, sizeOf }: BucketPlanOptions): (from: number, to: number) => Uint8Array {
   let walk: { next: number; take(count: number): Uint8Array } | undefined;
   return (from, to) => {

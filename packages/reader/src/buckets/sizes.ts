@@ -1,24 +1,25 @@
 import { OptionError, optionName, partitionPoint, type Sentence, sentence } from '@shardtool/base';
 import type { Size } from '../codec/codec.js';
 
-/** Which sizes there are: a list, or a rule that makes one. */
+/** A rule that makes a list of sizes. */
 export interface SizeRule {
-  /** No size has more pixels. */
+  /** Maximum number of pixels of a size. */
   readonly area: number;
   /** Both sides are multiples of it. */
   readonly step: number;
-  /** The longer side is at most so many times the shorter one. */
+  /** Maximum ratio of the longer side to the shorter one. */
   readonly maxRatio: number;
 }
 
-/** The number of a size is kept in one byte; 255 stands for none. */
+/** The number of a size is stored in one byte. 255 means no size. */
 export const MOST_SIZES = 255;
-/** Of a computed list, sizes with less than this part of all samples are left out. */
+/** Sizes of a computed list are excluded if they have less than this part of all samples. */
 const LEAST_PART = 1000;
 
 /**
- * The sizes of a rule, the narrowest first: for each width that is at least as long as the height, the greatest height, and
- * the same turned. (2 ** 20, 64, 4) holds the list of SDXL. Throws {@link OptionError} where no size fits, or too many do.
+ * Returns the sizes of a rule, the narrowest first: for each width that is at least the height, the greatest height,
+ * and the same with width and height exchanged. (2 ** 20, 64, 4) includes the list of SDXL. Throws {@link OptionError}
+ * if no size fits, or too many do.
  */
 export function bucketSizes({ area, step, maxRatio }: SizeRule): Size[] {
   const sizes: Size[] = [];
@@ -42,7 +43,10 @@ function tooMany(what: string): Sentence {
   return sentence`${optionName('aspectBuckets')}: ${what} more than ${MOST_SIZES} sizes: choose a larger step, or a smaller maxRatio.`;
 }
 
-/** The sizes of a list, the narrowest first. Throws {@link OptionError} where it is empty, or two have the same shape. */
+/**
+ * Returns the sizes of a list, the narrowest first. Throws {@link OptionError} if it is empty, or if two sizes have the
+ * same ratio.
+ */
 export function checkedSizes(list: readonly Size[]): Size[] {
   if (list.length === 0)
     throw new OptionError({}, sentence`${optionName('aspectBuckets')}: the list of sizes is empty: give at least one.`);
@@ -63,14 +67,14 @@ function narrowestFirst(sizes: readonly Size[]): Size[] {
   return [...sizes].sort((a, b) => a.width * b.height - b.width * a.height || a.width - b.width);
 }
 
-/** `1024x768`, width first, as images are spoken of. */
+/** Returns a name such as `1024x768`, width first. */
 export function nameOf({ width, height }: Size): string {
   return `${width}x${height}`;
 }
 
 /**
- * The number of the size that is nearest in shape. Between two neighbours the border is the geometric mean of their ratios,
- * and a sample on it belongs to the wider one. In float64, multiplied from left to right.
+ * Returns the number of the size with the nearest ratio. The border between two neighbours is the geometric mean of
+ * their ratios, and belongs to the wider size. Computed in float64, multiplied from left to right.
  */
 export function bucketOf(width: number, height: number, sizes: readonly Size[]): number {
   return partitionPoint(0, sizes.length - 1, (index) => {
@@ -80,7 +84,7 @@ export function bucketOf(width: number, height: number, sizes: readonly Size[]):
   });
 }
 
-/** The sizes of a computed list that stay, given how many samples each has: those with a thousandth of all or more. */
+/** Returns the sizes of a computed list that are used: those with at least a thousandth of all samples. */
 export function usedSizes(sizes: readonly Size[], perSize: ArrayLike<number>): Size[] {
   let all = 0;
   for (let i = 0; i < sizes.length; i++) all += perSize[i]!;
