@@ -11,61 +11,63 @@ export type { PlannedBatch } from './rows.js';
 export type { Unit } from './units.js';
 
 /**
- * What becomes of the rows that do not fill a last batch: `drop` leaves them out; `pad` fills up with the first samples
+ * How rows that do not fill a last batch are handled: `drop` omits them; `pad` fills the batch with the first samples
  * of the epoch, marked as not valid; `partial` makes the last batch smaller.
  */
 export type LastBatch = 'pad' | 'drop' | 'partial';
 
 export interface PlanOptions extends OrderOptions {
-  /** Default 0. */
+  /** Default: 0. */
   readonly rank?: number | undefined;
-  /** Default 1. Must divide `streams` and `globalBatch`. */
+  /** Default: 1. Must divide `streams` and `globalBatch`. */
   readonly worldSize?: number | undefined;
   /** Rows of a batch over all ranks. */
   readonly globalBatch: number;
-  /** Default `partial` alone, `pad` with more than one rank. */
+  /** Default: `partial`. With more than one rank: `pad`. */
   readonly lastBatch?: LastBatch | undefined;
-  /** Samples of the epoch that are already delivered, over all ranks. Default 0. */
+  /** Samples of the epoch that are already delivered, over all ranks. Default: 0. */
   readonly position?: number | undefined;
-  /** An epoch is exactly so many samples of the endless sequence of passes; by default one pass. */
+  /** Number of samples of an epoch, which are taken from the endless sequence of passes. Default: one pass. */
   readonly epochSamples?: number | undefined;
-  /** The rank's own positions and no others, up to the last of the epoch: then a last batch may have no row. */
+  /** True for exactly the rank's own positions up to the end of the epoch. A last batch may then have no rows. */
   readonly ownOnly?: boolean | undefined;
 }
 
-/** A sample of the line, and the pass over it in which it comes. */
+/** A sample of the line, and the pass in which it is read. */
 export interface FoundSample {
   readonly pass: number;
   readonly number: number;
 }
 
-/** What one rank reads and delivers in the rest of an epoch. Pure data: the iterators start anew with each call. */
+/**
+ * What one rank reads and delivers in the rest of an epoch. The plan is pure data: each call returns a new iterator.
+ */
 export interface EpochPlan {
   /** Samples in the epoch, over all ranks. */
   readonly samples: number;
-  /** Batches that are left, the same on every rank. */
+  /** Number of remaining batches, the same on every rank. */
   readonly batches: number;
-  /** Whether there are none. */
+  /** True if no batches remain. */
   readonly isEmpty: boolean;
-  /** Rows of this rank's batches; of the last one of `partial` possibly fewer. */
+  /** Rows of this rank's batches. With `partial`, the last batch may have fewer. */
   readonly batchSize: number;
   readonly lastBatch: LastBatch;
   readonly unit: Unit;
-  /** Blocks in memory at once: one a stream, and one that is being read. */
+  /** Number of blocks in memory at a time: one per stream, and one that is being read. */
   readonly maxLiveBlocks: number;
-  /** The blocks in the order in which this rank first needs them. */
+  /** Yields the blocks in the order in which this rank first needs them. */
   blocks(): Generator<PlannedBlock, undefined>;
-  /** The batches; their rows name blocks by ordinal. */
+  /** Yields the batches. Their rows refer to blocks by ordinal. */
   rows(): Generator<PlannedBatch, undefined>;
-  /** The sample at a position of the epoch, of any rank. For looking, not for iterating. */
+  /** Returns the sample at a position of the epoch, of any rank. For single look-ups, not for iterating. */
   at(position: number): FoundSample;
-  /** Where batches are made of samples that wait: the order in which they are read. */
+  /** If batches are made of waiting samples: the order in which samples are read. */
   readonly under?: EpochPlan;
 }
 
 /**
- * Plans one rank's part of an epoch. The order of all ranks together is a pure function of {@link OrderOptions}; a rank
- * owns every worldSize-th position of it. Cheap: the line of samples is laid when a block is asked for.
+ * Plans one rank's part of an epoch. The order of all ranks together depends only on {@link OrderOptions}, and a rank
+ * owns every worldSize-th position of it. The call is cheap: the line of samples is computed when a block is requested.
  * Throws {@link OptionError} for values that are not allowed.
  */
 export function planEpoch(options: PlanOptions): EpochPlan {
@@ -110,13 +112,18 @@ export function planEpoch(options: PlanOptions): EpochPlan {
   };
 }
 
-/** Rows of a rank that still owns `owned` samples. With `partial`, every rank has at least one row in each batch. */
+/**
+ * Returns the number of rows of a rank that still owns `owned` samples. With `partial`, every rank has at least one row
+ * in each batch.
+ */
 export function rowsOf(lastBatch: LastBatch, batches: number, batchSize: number, owned: number): number {
   if (lastBatch !== 'partial' || batches === 0) return batches * batchSize;
   return Math.max(owned, (batches - 1) * batchSize + 1);
 }
 
-/** The numbers of ranks that divide both, rising: under each of them the order of all ranks together is the same. */
+/**
+ * Returns the numbers of ranks that divide both, rising. For each of them, the order of all ranks together is the same.
+ */
 export function legalWorldSizes(streams: number, globalBatch: number): number[] {
   const legal: number[] = [];
   for (let w = 1; w <= Math.min(streams, globalBatch); w++) {

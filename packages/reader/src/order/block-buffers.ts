@@ -8,8 +8,8 @@ export interface BufferOptions {
 }
 
 /**
- * Blocks that one rank holds at once: one for each of its streams and one that is being read; and since a block's memory
- * is free only when its last sample is decoded, as many as the samples in the batch slots fill.
+ * Returns the number of block buffers that one rank holds: one for each of its streams, one that is being read, and as
+ * many as the samples in the batch slots fill, because a buffer is free only when its last sample is decoded.
  */
 export function bufferCount({ streams, worldSize, blockSamples, batchSize, prefetchBatches }: BufferOptions): number {
   return streams / worldSize + 1 + Math.ceil((prefetchBatches * batchSize) / blockSamples);

@@ -6,19 +6,21 @@ import type { Piece, SampleNumbers } from './units.js';
 export interface PlannedBlock {
   /** 0, 1, 2, ... in the order in which blocks are first needed. */
   readonly ordinal: number;
-  /** The pass over the samples, which is the epoch unless `epochSamples` is set: part of each sample's random numbers. */
+  /**
+   * The pass over the samples. It is the epoch unless `epochSamples` is set, and part of each sample's random numbers.
+   */
   readonly pass: number;
-  /** Numbers of the samples, in the order in which they are consumed. */
+  /** Sample numbers, in the order in which the samples are consumed. */
   readonly samples: SampleNumbers;
-  /** Index of the first sample that is used. Above 0 only where an epoch is taken up in the middle. */
+  /** Index of the first sample that is used. It is above 0 only if an epoch is resumed in the middle. */
   readonly from: number;
-  /** What is read, in the order of the line. */
+  /** The reads of the block, in the order of the line. */
   readonly pieces: readonly Piece[];
-  /** Rows that refer to this block. */
+  /** Number of rows that refer to this block. */
   readonly uses: number;
 }
 
-/** A rank's rows: its own positions of the epoch from `start` on. */
+/** A rank's rows: its own positions of the epoch, starting at `start`. */
 export interface RowRange {
   readonly span: EpochSpan;
   readonly start: number;
@@ -28,13 +30,13 @@ export interface RowRange {
   readonly cut: StreamCut;
 }
 
-/** The stretches of passes through which the rows of a range go. */
+/** Yields the parts of passes that the rows of a range cover. */
 export function legsOfRange({ span, start, rows, rank, worldSize }: RowRange): Generator<Leg, undefined> {
   const end = rows === 0 ? start : start + modulo(rank - start, worldSize) + (rows - 1) * worldSize + 1;
   return legsOf(span, start, end, rank, worldSize);
 }
 
-/** The rank's own positions in a leg: every worldSize-th from `first` on, `rows` of them. */
+/** Returns the rank's own positions in a leg: every worldSize-th position from `first`, `rows` of them. */
 export function ownPositions({ from, to, lane }: Leg, worldSize: number): { first: number; rows: number } {
   const first = from + modulo(lane - from, worldSize);
   return { first, rows: Math.max(0, Math.ceil((to - first) / worldSize)) };
@@ -60,8 +62,8 @@ export function* plannedBlocks(
 }
 
 /**
- * The positions at which this rank comes to a new block, rising. First one for each of its streams, in turn. From then
- * on blocks begin at fixed indexes, so that the streams follow each other in the same cycle every blockSamples indexes.
+ * Yields the positions at which this rank needs a new block, rising: first one for each of its streams, in turn. After
+ * that, blocks begin at fixed indices, so the streams follow each other in the same cycle every blockSamples indices.
  */
 function* firstNeeds(leg: Leg, cut: StreamCut, worldSize: number): Generator<number, undefined> {
   const { streams, blockSamples } = cut;

@@ -1,31 +1,34 @@
 import type { FoundSample } from './batches.js';
 
-/** A position in an epoch of buckets: all that is needed to go on from there, the same on every rank. */
+/** A position in an epoch of buckets: everything that is needed to resume there. It is the same on every rank. */
 export interface BucketPlace {
-  /** Batches of the epoch that were delivered. */
+  /** Number of batches of the epoch that were delivered. */
   readonly step: number;
-  /** Of the base order: behind the last sample of the last of them. */
+  /** Position in the base order after the last sample of those batches. */
   readonly position: number;
-  /** By size, samples before that position that still wait for their batch. */
+  /** For each size, the number of samples before that position that still wait for their batch. */
   readonly waiting: readonly number[];
 }
 
-/** Where an own sample is in the blocks that this rank reads. */
+/** Position of a rank's own sample in the blocks that it reads. */
 export interface OwnSample {
   readonly block: number;
   readonly item: number;
 }
 
-/** What a batch of one size is besides its rows. */
+/** Properties of a batch of one size, in addition to its rows. */
 export interface BucketRows {
-  /** Number of its size. */
+  /** Number of the batch's size. */
   readonly bucket: number;
-  /** Behind the batch. */
+  /** Position after the batch. */
   readonly place: BucketPlace;
-  /** Own samples between the batch before and this one, in their order: those of the batch, and those that wait on. */
+  /**
+   * Own samples between the previous batch and this one, in their order: those of the batch, and those that keep
+   * waiting.
+   */
   readonly walked: readonly OwnSample[];
-  /** Own samples that come in another rank's rows of this batch. */
+  /** Own samples that are in another rank's rows of this batch. */
   readonly given: readonly OwnSample[];
-  /** Samples outside this rank's blocks: row r shows `singles[-1 - block[r]]` where its block is negative. */
+  /** Samples outside this rank's blocks. If the block of row r is negative, the row shows `singles[-1 - block[r]]`. */
   readonly singles: readonly FoundSample[];
 }

@@ -1,7 +1,10 @@
 import { OptionError, optionName, sentence } from '@shardtool/base';
 import { MAX_STREAMS } from './words.js';
 
-/** Divides by 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96 and 192: under each number of ranks the order is the same. */
+/**
+ * Divisible by 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96 and 192. For each of these numbers of ranks, the order is
+ * the same.
+ */
 const STREAMS = 192;
 /** A block is about one read of this size. */
 const BLOCK_BYTES = 2 * 2 ** 20;
@@ -10,7 +13,7 @@ const MOST_BLOCK_SAMPLES = 4096;
 
 export interface OrderDefaultsOptions {
   readonly worldSize: number;
-  /** Encoded bytes of a sample, on average. */
+  /** Mean size of an encoded sample, in bytes. */
   readonly meanSampleBytes: number;
   readonly shuffle?: boolean | undefined;
   readonly streams?: number | undefined;
@@ -20,9 +23,9 @@ export interface OrderDefaultsOptions {
 }
 
 /**
- * Streams and block size where they are not given: lcm(192, worldSize) streams, and blocks of the power of two of samples
- * that is nearest to 2 MiB. Without shuffling there is one stream a rank, so that each reads its part in the order on
- * disk. Throws {@link OptionError} where the block size is given twice.
+ * Returns the default number of streams and block size: lcm(192, worldSize) streams, and the power of two of samples
+ * that is nearest to 2 MiB. Without shuffling there is one stream per rank, so that each rank reads its part in the
+ * order on disk. Throws {@link OptionError} if the block size is given twice.
  */
 export function orderDefaults(options: OrderDefaultsOptions): { streams: number; blockSamples: number } {
   const { worldSize, shuffle = true, shuffleBufferSize } = options;

@@ -2,79 +2,94 @@ import { OptionError, optionName, sentence, shuffle } from '@shardtool/base';
 import { type Line, layLine, type Piece, type SampleNumbers, type Unit, unitOf } from './units.js';
 import { MAX_STREAMS } from './words.js';
 
-/** What the order of an epoch depends on: these values, and nothing else. */
+/** The values that determine the order of an epoch. It depends on nothing else. */
 export interface OrderOptions {
-  /** Samples of each shard (0 is allowed), in the order of the manifest; under a selection, the selected ones. */
+  /**
+   * Number of samples of each shard (0 is allowed), in the order of the manifest. With a selection, only selected
+   * samples count.
+   */
   readonly counts: ArrayLike<number>;
-  /** 0 to 2^53 - 1. */
+  /** From 0 to 2^53 - 1. */
   readonly seed: number;
   /** Below 2^32. */
   readonly epoch: number;
-  /** Streams that are read side by side over all ranks, at most 65,536. */
+  /** Number of streams over all ranks that are read in parallel, at most 65,536. */
   readonly streams: number;
-  /** Samples of a stream that are shuffled together. */
+  /** Number of samples of a stream that are shuffled together. */
   readonly blockSamples: number;
-  /** By default the one that fits the sizes. Where weights change the counts from epoch to epoch, a run settles it once. */
+  /**
+   * Default: the unit that fits the sizes. If weights change the counts from epoch to epoch, a run determines the unit
+   * once.
+   */
   readonly unit?: Unit | undefined;
-  /** False: nothing is permuted. Streams still take turns, so the order on disk is that of one stream. */
+  /** If false, nothing is permuted. Streams still take turns, so only one stream gives the order on disk. */
   readonly shuffle?: boolean | undefined;
-  /** The number of the sample at each position of a pass, each number once: an order from outside, in place of all others. */
+  /** Sample number at each position of a pass, each number once: a custom order that replaces the permutation. */
   readonly positions?: Uint32Array | undefined;
 }
 
-/** How the line of all samples is cut into streams, and those into blocks. Indexes count from a stream's beginning. */
+/**
+ * How the line of all samples is divided into streams, and streams into blocks. Indices count from the start of a
+ * stream.
+ */
 export interface StreamCut {
   readonly samples: number;
   readonly streams: number;
   readonly blockSamples: number;
 }
 
-/** Samples of stream s: equal shares, one more for the first `samples % streams`. */
+/** Returns the number of samples of stream s: equal shares, and one more for the first `samples % streams`. */
 export function streamLength({ samples, streams }: StreamCut, s: number): number {
   return Math.floor(samples / streams) + (s < samples % streams ? 1 : 0);
 }
 
-/** The place of stream s on the line. */
+/** Returns the offset of stream s in the line. */
 export function streamStart({ samples, streams }: StreamCut, s: number): number {
   return s * Math.floor(samples / streams) + Math.min(s, samples % streams);
 }
 
-/** How much shorter the first block of stream s is. Staggered, so that not all streams want their next block at once. */
+/**
+ * Returns how much shorter the first block of stream s is. The lengths are staggered, so that not all streams need
+ * their next block at the same time.
+ */
 export function stagger({ streams, blockSamples }: StreamCut, s: number): number {
   return Math.floor((s * blockSamples) / streams);
 }
 
-/** The block of stream s in which index i lies. */
+/** Returns the block of stream s that contains index i. */
 export function blockAt(cut: StreamCut, s: number, i: number): number {
   return Math.floor((i + stagger(cut, s)) / cut.blockSamples);
 }
 
-/** The first index of a block. */
+/** Returns the first index of a block. */
 export function blockStart(cut: StreamCut, s: number, block: number): number {
   return Math.max(0, block * cut.blockSamples - stagger(cut, s));
 }
 
-/** The index behind the last one of a block. */
+/** Returns the index after the last one of a block. */
 export function blockEnd(cut: StreamCut, s: number, block: number): number {
   return Math.min(streamLength(cut, s), (block + 1) * cut.blockSamples - stagger(cut, s));
 }
 
-/** The samples of one block, and how they are read. */
+/** The samples of one block, and its reads. */
 export interface BlockSamples {
-  /** In the order in which they are consumed. */
+  /** In the order in which the samples are consumed. */
   readonly samples: SampleNumbers;
   /** In the order of the line. */
   readonly pieces: readonly Piece[];
 }
 
-/** The order of one pass over the samples. A sample's number is the samples of all shards before its own, plus its index there. */
+/**
+ * The order of one pass over the samples. A sample's number is the number of samples in all shards before its own, plus
+ * its index there.
+ */
 export interface EpochOrder extends StreamCut {
   readonly line: Line;
-  /** Block `block` of stream s. */
+  /** Returns block `block` of stream s. */
   block(s: number, block: number): BlockSamples;
 }
 
-/** Checks the options and computes what the whole epoch needs: the permuted line. Throws {@link OptionError}. */
+/** Checks the options and computes the permuted line of the epoch. Throws {@link OptionError}. */
 export function epochOrder(options: OrderOptions): EpochOrder {
   const { counts, seed, epoch, streams, blockSamples, positions } = options;
   checkOrderOptions(options);
@@ -102,7 +117,7 @@ export function epochOrder(options: OrderOptions): EpochOrder {
   };
 }
 
-/** What stands at each place of the line, so that streams that take turns give each position what is there. */
+/** Rearranges positions, so that streams that take turns give each position its sample. */
 function placesOf(positions: Uint32Array, streams: number): Uint32Array {
   if (streams === 1) return positions;
   const numbers = new Uint32Array(positions.length);
@@ -113,7 +128,7 @@ function placesOf(positions: Uint32Array, streams: number): Uint32Array {
   return numbers;
 }
 
-/** The sample at a position of the global order, which takes the streams in turn. */
+/** Returns the sample at a position of the global order, which takes the streams in turn. */
 export function sampleAt(order: EpochOrder, position: number): number {
   const s = position % order.streams;
   const i = (position - s) / order.streams;
@@ -121,7 +136,7 @@ export function sampleAt(order: EpochOrder, position: number): number {
   return order.block(s, block).samples[i - blockStart(order, s, block)]!;
 }
 
-/** The position of a sample in the global order: the inverse of {@link sampleAt}. */
+/** Returns the position of a sample in the global order: the inverse of {@link sampleAt}. */
 export function positionOf(order: EpochOrder, number: number): number {
   const place = order.line.placeOf(number);
   const s = streamAt(order, place);
@@ -130,7 +145,7 @@ export function positionOf(order: EpochOrder, number: number): number {
   return i * order.streams + s;
 }
 
-/** The stream that has a place of the line. */
+/** Returns the stream that contains an offset of the line. */
 export function streamAt({ samples, streams }: StreamCut, place: number): number {
   const share = Math.floor(samples / streams);
   const longer = samples % streams;
@@ -138,7 +153,7 @@ export function streamAt({ samples, streams }: StreamCut, place: number): number
   return s < longer ? s : longer + Math.floor((place - longer * (share + 1)) / share);
 }
 
-/** Throws {@link OptionError} that names the value that is out of its limits. */
+/** Throws {@link OptionError} with the name of the value that is out of range. */
 export function checkOrderOptions({ counts, seed, epoch, streams, blockSamples }: OrderOptions): void {
   checkWhole('seed', seed, 0, Number.MAX_SAFE_INTEGER);
   checkWhole('epoch', epoch, 0, 2 ** 32 - 1);
@@ -149,7 +164,7 @@ export function checkOrderOptions({ counts, seed, epoch, streams, blockSamples }
   }
 }
 
-/** Throws {@link OptionError} where a value is not a whole number within the limits. */
+/** Throws {@link OptionError} if a value is not a whole number within the limits. */
 export function checkWhole(name: string, value: number, least: number, most: number = Number.MAX_SAFE_INTEGER): void {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return;
   const range = most === Number.MAX_SAFE_INTEGER ? `from ${least} on` : `from ${least} to ${most}`;

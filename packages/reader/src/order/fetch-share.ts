@@ -1,16 +1,16 @@
 import { shuffle } from '@shardtool/base';
 import { UNITS_STREAM } from './words.js';
 
-/** Pieces that stand for the dataset; and epochs that are gone through, of which the second half counts. */
+/** Number of pieces that represent the dataset, and of simulated epochs, of which the second half counts. */
 const PIECES = 400;
 const LEAST_EPOCHS = 12;
 const EPOCHS_A_MACHINE = 8;
 
 /**
- * What a machine fetches in a later epoch, as a share of what it reads in one, where a cache keeps `cached` of the dataset (0
- * to 1) on each of `machines` machines that share out the pieces of each epoch anew. Gone through piece by piece, evicting
- * what is needed last and keeping nothing that is needed later still: L. A. Belady, A study of replacement algorithms for a
- * virtual-storage computer (1966).
+ * Returns what a machine fetches in a later epoch, as a share of what it reads in an epoch. A cache keeps `cached` of
+ * the dataset (0 to 1) on each of `machines` machines, which share the pieces of each epoch in a new way. The result is
+ * simulated piece by piece. The cache evicts what will be needed furthest in the future, and does not keep a piece that
+ * is needed later still: L. A. Belady, A study of replacement algorithms for a virtual-storage computer (1966).
  */
 export function fetchShare(cached: number, machines: number): number {
   const room = Math.floor(Math.min(1, cached) * PIECES);
@@ -39,7 +39,7 @@ export function fetchShare(cached: number, machines: number): number {
   return fetched / (needs.length - Math.ceil(counted));
 }
 
-/** The pieces that one machine needs, in the order in which it does. */
+/** Returns the pieces that one machine needs, in their order. */
 function needsOf(machines: number, epochs: number): number[] {
   const order = new Uint32Array(PIECES);
   const needs: number[] = [];

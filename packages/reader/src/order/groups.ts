@@ -2,17 +2,20 @@ import { OptionError, optionName, sentence } from '@shardtool/base';
 import { type EpochPlan, type PlannedBatch, type PlannedBlock, type PlanOptions, planEpoch } from './batches.js';
 import { layLine, unitOf } from './units.js';
 
-/** A custom order of groups: each group goes to one rank as a whole, and into one batch, its samples in a row. */
+/**
+ * A custom order of groups. Each group goes as a whole to one rank and into one batch, with its samples in consecutive
+ * rows.
+ */
 export interface GroupOptions extends PlanOptions {
   readonly positions: Uint32Array;
-  /** Samples of a group. They follow each other in `positions`. */
+  /** Number of samples of a group. They are consecutive in `positions`. */
   readonly groupSize: number;
 }
 
 /**
- * Plans one rank's part of an epoch of groups: that of an order of as many samples, each of which then stands for its group. So
- * rank r of w has the groups r, r + w, r + 2w and so on, and all that is counted in samples is a multiple of `groupSize`. Throws
- * {@link OptionError} if a batch or an epoch would cut a group.
+ * Plans one rank's part of an epoch of groups, as the order of one sample per group. So rank r of w gets the groups r,
+ * r + w, r + 2w and so on, and all counts of samples are multiples of `groupSize`. Throws {@link OptionError} if a
+ * batch or an epoch would cut a group.
  */
 export function planGroups(options: GroupOptions): EpochPlan {
   const { counts, positions, groupSize, globalBatch, worldSize = 1, blockSamples } = options;
@@ -63,7 +66,7 @@ export function planGroups(options: GroupOptions): EpochPlan {
   };
 }
 
-/** Groups in a block of so many samples. */
+/** Returns the number of groups in a block of `blockSamples` samples. */
 export function groupsOfBlock(blockSamples: number, groupSize: number): number {
   return Math.max(1, Math.round(blockSamples / groupSize));
 }

@@ -1,35 +1,35 @@
 import { OptionError, optionName, sentence } from '@shardtool/base';
 
 /**
- * An epoch's positions as a stretch of the endless sequence of passes over the samples. Without `epochSamples` an epoch
- * is one pass and begins it.
+ * An epoch as a range of the endless sequence of passes over the samples. Without `epochSamples`, an epoch is exactly
+ * one pass.
  */
 export interface EpochSpan {
-  /** Samples in one pass. */
+  /** Number of samples in one pass. */
   readonly passSamples: number;
-  /** Samples in the epoch. */
+  /** Number of samples in the epoch. */
   readonly samples: number;
-  /** Number of the pass in which the epoch begins, and the position there. */
+  /** Number of the pass in which the epoch begins, and the position in that pass. */
   readonly pass: number;
   readonly offset: number;
 }
 
-/** Consecutive positions of one pass, and whose they are. */
+/** Consecutive positions of one pass, and the rank that owns them. */
 export interface Leg {
   readonly pass: number;
-  /** From this position of the pass ... */
+  /** First position in the pass. */
   readonly from: number;
-  /** ... up to, not including, this one. */
+  /** Position after the last one. */
   readonly to: number;
-  /** The rank owns the positions that are this modulo worldSize. */
+  /** A rank owns the positions that are equal to this modulo worldSize. */
   readonly lane: number;
-  /** False behind the end of the epoch, where its first samples come again to fill the last batch. */
+  /** False after the end of the epoch, where its first samples are repeated to fill the last batch. */
   readonly valid: boolean;
 }
 
 /**
- * Epoch e of `epochSamples` samples is the stretch from e * epochSamples on, so that short epochs, one after the other,
- * still see every sample once a pass. Throws {@link OptionError} where there are no samples or too many passes.
+ * Returns the range of an epoch. Epoch e of `epochSamples` samples begins at e * epochSamples, so that consecutive
+ * short epochs cover every sample once per pass. Throws {@link OptionError} if there are no samples or too many passes.
  */
 export function epochSpan(passSamples: number, epoch: number, epochSamples?: number): EpochSpan {
   if (epochSamples === undefined) return { passSamples, samples: passSamples, pass: epoch, offset: 0 };
@@ -48,13 +48,13 @@ export function epochSpan(passSamples: number, epoch: number, epochSamples?: num
   return { passSamples, samples: epochSamples, pass, offset };
 }
 
-/** Which pass, and which position of it, a position of the epoch is. Behind its end the epoch begins again. */
+/** Returns the pass, and the position in it, of a position of the epoch. After its end, the epoch begins again. */
 export function locate(span: EpochSpan, position: number): { readonly pass: number; readonly position: number } {
   const place = span.offset + (position % span.samples);
   return { pass: span.pass + Math.floor(place / span.passSamples), position: place % span.passSamples };
 }
 
-/** The positions `start` to `end - 1` of the epoch, cut where a pass or the epoch ends. */
+/** Yields the positions `start` to `end - 1` of the epoch, divided where a pass or the epoch ends. */
 export function* legsOf(
   span: EpochSpan,
   start: number,
@@ -77,7 +77,7 @@ export function* legsOf(
   }
 }
 
-/** The remainder that is never negative. */
+/** Returns the remainder, which is never negative. */
 export function modulo(value: number, divisor: number): number {
   return ((value % divisor) + divisor) % divisor;
 }

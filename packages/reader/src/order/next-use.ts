@@ -1,18 +1,19 @@
 import { blockAt, blockStart, type EpochOrder, streamAt, streamLength, streamStart } from './epoch-order.js';
 
-/** Who reads on this machine, and how far is looked ahead. */
+/** The ranks that read on this machine, and the number of passes to look ahead. */
 export interface Readers {
-  /** The order of a pass. */
+  /** Returns the order of a pass. */
   orderOf(pass: number): EpochOrder;
-  /** Whether a rank of this machine reads a stream. */
+  /** True if a rank of this machine reads the stream. */
   isLocal(stream: number): boolean;
-  /** Passes that are looked at. */
+  /** Number of passes to look ahead. */
   readonly horizon: number;
 }
 
 /**
- * The position of a pass at which this machine first needs one of `count` samples from number `first` on, which are
- * neighbours in one unit: where the block of the first of them is loaded that a local rank reads. Infinity where none does.
+ * Returns the position in a pass at which this machine first needs one of `count` samples. They start at number `first`
+ * and are neighbours in one unit. The position is that of loading the first of their blocks that a local rank reads, or
+ * Infinity if no local rank reads them.
  */
 export function firstNeed(order: EpochOrder, first: number, count: number, isLocal: Readers['isLocal']): number {
   const from = order.line.placeOf(first);
@@ -21,7 +22,7 @@ export function firstNeed(order: EpochOrder, first: number, count: number, isLoc
     const s = streamAt(order, place);
     const start = streamStart(order, s);
     if (isLocal(s)) {
-      // A stream's blocks come in turn, so its first sample decides.
+      // A stream's blocks are read in order, so the first sample decides.
       const block = blockAt(order, s, place - start);
       need = Math.min(need, blockStart(order, s, block) * order.streams + s);
     }
@@ -31,10 +32,10 @@ export function firstNeed(order: EpochOrder, first: number, count: number, isLoc
 }
 
 /**
- * The key by which what was just used in `pass` is evicted, largest first: the samples over all ranks, from the beginning
- * of the first pass on, until this machine needs it again. Infinity where none of the next passes within sight needs it.
- * Evicting what is needed last is optimal: L. A. Belady, A study of replacement algorithms for a virtual-storage computer
- * (1966).
+ * Returns the eviction key of something that was just used in `pass`; the largest key is evicted first. The key is the
+ * number of samples over all ranks, from the beginning of the first pass, until this machine needs it again. It is
+ * Infinity if none of the next passes within the horizon needs it. Evicting what will be needed furthest in the future
+ * is optimal: L. A. Belady, A study of replacement algorithms for a virtual-storage computer (1966).
  */
 export function nextUse({ orderOf, isLocal, horizon }: Readers, pass: number, first: number, count: number): number {
   for (let ahead = 1; ahead <= horizon; ahead++) {
@@ -45,7 +46,7 @@ export function nextUse({ orderOf, isLocal, horizon }: Readers, pass: number, fi
   return Number.POSITIVE_INFINITY;
 }
 
-/** So many passes are worth looking ahead: the cache holds what is needed in a few of them. */
+/** Returns the number of passes to look ahead: the cache contains what is needed in a few of them. */
 export function horizonOf(cacheBytes: number, bytesAPass: number): number {
   return Math.min(16, Math.max(1, Math.ceil((4 * cacheBytes) / Math.max(1, bytesAPass))));
 }

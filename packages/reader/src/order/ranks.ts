@@ -1,14 +1,14 @@
 import { OptionError, optionName, type Sentence, sentence } from '@shardtool/base';
 
-/** Which of the processes that share an epoch this one is. */
+/** The rank of this process among the processes that share an epoch. */
 export interface Ranks {
   readonly rank: number;
   readonly worldSize: number;
-  /** Where the two come from, for people: `options`, `torch.distributed`, the names of the variables, or `default`. */
+  /** Source of the two values, for messages: `options`, `torch.distributed`, names of variables, or `default`. */
   readonly source: string;
 }
 
-/** Everything outside of the options that can say which rank a process is. */
+/** Everything outside of the options that can determine the rank of a process. */
 export interface RankSources {
   readonly environment: Environment;
   /** Rank and world size of an initialised torch.distributed. */
@@ -17,7 +17,7 @@ export interface RankSources {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What one source says. Some variables are set without the others. */
+/** The rank according to one source. Some variables may be set without the others. */
 interface Claim {
   readonly rank: number | null;
   readonly worldSize: number | null;

@@ -1,4 +1,4 @@
-/** Keeps what was made for the last number alone: for things that are large, and asked for many times in a row. */
+/** Keeps only the result for the last key. For large values that are requested many times in a row. */
 export function rememberLast<T>(make: (key: number) => T): (key: number) => T {
   let last = -1;
   let made: T | undefined;

@@ -2,36 +2,36 @@ import { type LastBatch, type PlanOptions, planEpoch, type Unit } from './batche
 import { blockAt, type EpochOrder, epochOrder, streamLength } from './epoch-order.js';
 import { fetchShare } from './fetch-share.js';
 import { type ShuffleQuality, type ShuffleQualityOptions, shuffleQuality } from './shuffle-quality.js';
-import { bufferCount } from './slabs.js';
+import { bufferCount } from './block-buffers.js';
 
 export interface PlanReportOptions extends Omit<PlanOptions, 'rank' | 'position'> {
   /** Encoded bytes of the selected samples of each shard. */
   readonly shardBytes: ArrayLike<number>;
   readonly prefetchBatches: number;
-  /** Bytes that a decoded row takes in a batch slot: 224 * 224 * 3 for uint8. */
+  /** Bytes of a decoded row in a batch slot: 224 * 224 * 3 for uint8. */
   readonly rowBytes: number;
   readonly classes?: ShuffleQualityOptions['classes'];
-  /** What a training step takes, in milliseconds. */
+  /** Duration of a training step, in milliseconds. */
   readonly stepMs?: number | undefined;
-  /** Bytes a second that a machine gets from where the shards are. */
+  /** Rate at which a machine reads from the storage of the shards, in bytes per second. */
   readonly bandwidth?: number | undefined;
-  /** Bytes of the cache on each machine. Default 0: there is none. */
+  /** Size of the cache on each machine, in bytes. Default: 0, which means no cache. */
   readonly cacheSize?: number | undefined;
-  /** Machines among which the ranks are shared out evenly. Default 1. */
+  /** Number of machines, which have equal numbers of ranks. Default: 1. */
   readonly machines?: number | undefined;
 }
 
-/** What an epoch will be like for one rank, before anything is read. Sizes in bytes. */
+/** What an epoch costs one rank, computed before anything is read. Sizes are in bytes. */
 export interface PlanReport {
   readonly samples: number;
   readonly shards: number;
   readonly worldSize: number;
   readonly globalBatch: number;
   readonly batchSize: number;
-  /** Batches of each rank. */
+  /** Number of batches of each rank. */
   readonly batches: number;
   readonly lastBatch: LastBatch;
-  /** Rows over all ranks that only fill up. */
+  /** Number of rows over all ranks that only pad batches. */
   readonly paddedRows: number;
   readonly droppedSamples: number;
   readonly order: {
@@ -41,9 +41,12 @@ export interface PlanReport {
     /** streams * blockSamples. */
     readonly shuffleBufferSize: number;
   };
-  /** Of one rank in one epoch; estimated from blocks spread over the epoch and the mean sample of each shard. */
+  /** Reads of one rank in one epoch, estimated from blocks spread over the epoch and the mean sample of each shard. */
   readonly reads: { readonly count: number; readonly meanBytes: number; readonly largestBytes: number };
-  /** Of one rank. `slabs` is 0 where the whole dataset is kept in memory, which `readBytes` then is. */
+  /**
+   * Memory of one rank. `buffers` is the number of block buffers. It is 0 if the whole dataset is kept in memory, which
+   * takes `readBytes`.
+   */
   readonly memory: {
     readonly buffers: number;
     readonly bufferBytes: number;
@@ -52,44 +55,47 @@ export interface PlanReport {
     readonly totalBytes: number;
   };
   readonly shuffleQuality: ShuffleQuality;
-  /** What keeps a training step of `stepMs` fed; null without it. */
+  /** What is needed to keep up with a training step of `stepMs`, or null without `stepMs`. */
   readonly step: StepNeeds | null;
-  /** Whether a machine with this bandwidth is going to wait for storage; null without `stepMs` and `bandwidth`. */
+  /** Whether a machine with this bandwidth will wait for storage, or null without `stepMs` and `bandwidth`. */
   readonly storage: StorageNeeds | null;
 }
 
-/** Of one machine, in bytes and bytes a second. */
+/** Needs of one machine, in bytes and bytes per second. */
 export interface StorageNeeds {
   readonly machines: number;
   readonly bandwidth: number;
   readonly cacheSize: number;
-  /** In the first epoch; and in a later one, of which the cache has a part. */
+  /** Values of the first epoch; `later` is an epoch of which the cache already has a part. */
   readonly first: StorageEpoch;
   readonly later: StorageEpoch;
 }
 
 export interface StorageEpoch {
   readonly fetchedBytes: number;
-  /** So that nobody waits. */
+  /** Rate at which no step waits. */
   readonly bytesPerSecond: number;
-  /** Of the time that the epoch takes, the share that steps wait for storage: 0 where the bandwidth suffices. */
+  /** Share of the epoch's time in which steps wait for storage. It is 0 if the bandwidth suffices. */
   readonly waitShare: number;
   readonly seconds: number;
 }
 
-/** Per second, over all ranks where not said otherwise. */
+/** Numbers per second over all ranks, unless noted otherwise. */
 export interface StepNeeds {
   readonly stepMs: number;
   readonly images: number;
   readonly imagesPerRank: number;
   readonly bytes: number;
-  /** Reads of blocks; 0 where the dataset is kept in memory. */
+  /** Reads of blocks. It is 0 if the dataset is kept in memory. */
   readonly reads: number;
-  /** Files that would be opened and read, if each sample were one. */
+  /** Number of files that would be opened and read if each sample were a file. */
   readonly fileReads: number;
 }
 
-/** Says what an epoch costs and how well it is mixed. Pure, and a fraction of a second for any dataset. */
+/**
+ * Computes what an epoch costs and the shuffle quality. The function is pure and takes a fraction of a second for any
+ * dataset.
+ */
 export function planReport(options: PlanReportOptions): PlanReport {
   const { counts, globalBatch, streams, blockSamples, worldSize = 1, prefetchBatches, stepMs } = options;
   const plan = planEpoch(options);
@@ -142,7 +148,7 @@ interface Reads {
   readonly largestBytes: number;
 }
 
-/** With single samples as units, each rank keeps every shard in memory. */
+/** If units are single samples, each rank keeps every shard in memory. */
 function wholeReads({ shardBytes }: PlanReportOptions): Reads {
   const sizes = Array.from(shardBytes).filter((bytes) => bytes > 0);
   return { count: sizes.length, largestBytes: sizes.reduce((most, bytes) => Math.max(most, bytes), 0) };
@@ -150,7 +156,7 @@ function wholeReads({ shardBytes }: PlanReportOptions): Reads {
 
 const SAMPLED_BLOCKS = 4096;
 
-/** Reads of all ranks in one pass. All blocks are looked at where they are few. */
+/** Returns the reads of all ranks in one pass. If there are few blocks, all of them are counted. */
 function blockReads(order: EpochOrder, { shardBytes, counts }: PlanReportOptions): Reads {
   const blocksOf = (s: number) => {
     const length = streamLength(order, s);
@@ -197,7 +203,7 @@ function stepNeeds(
   };
 }
 
-/** What is kept in memory as a whole is fetched once, by each machine. */
+/** Data that is kept in memory as a whole is fetched once by each machine. */
 function storageNeeds(
   { stepMs, bandwidth, cacheSize = 0, machines = 1 }: PlanReportOptions,
   epoch: { readonly bytes: number; readonly batches: number; readonly machineBytes: number; readonly unit: Unit },

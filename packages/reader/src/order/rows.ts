@@ -3,19 +3,19 @@ import type { BucketRows } from './bucket-rows.js';
 import { blockAt, blockEnd, blockStart, type StreamCut, streamLength } from './epoch-order.js';
 import type { Leg } from './legs.js';
 
-/** One batch of one rank. The columns have one entry a row. */
+/** One batch of one rank. The columns have one entry per row. */
 export interface PlannedBatch {
-  /** 0, 1, 2, ... from the position on from which the plan was made. */
+  /** 0, 1, 2, ... counted from the start of the plan. */
   readonly index: number;
   /** Ordinal of the block. */
   readonly block: Int32Array;
   /** Index among the block's samples. */
   readonly item: Int32Array;
-  /** 0 where a sample comes again only to fill the batch. */
+  /** 0 if a sample is repeated only to fill the batch. */
   readonly valid: Uint8Array;
   /** Samples of the epoch that are delivered with this batch, over all ranks. */
   readonly position: number;
-  /** Of a batch of one size, all that is more. */
+  /** Additional properties of a batch of one size. */
   readonly bucket?: BucketRows;
 }
 
@@ -26,8 +26,9 @@ export interface BatchSizes {
 }
 
 /**
- * The rows alone, without the samples: whoever follows them needs only to know that the streams take turns and when each
- * comes to its next block. Blocks are numbered as plannedBlocks numbers them, since both go by first need.
+ * Yields the rows without their samples. They follow from the streams taking turns and from the positions at which each
+ * stream begins its next block. Blocks have the same numbers as in plannedBlocks, because both count in the order of
+ * first need.
  */
 export function* plannedBatches(range: RowRange, sizes: BatchSizes): Generator<PlannedBatch, undefined> {
   const walk = new RowWalk(range, { next: 0 });
@@ -42,7 +43,7 @@ export function* plannedBatches(range: RowRange, sizes: BatchSizes): Generator<P
   }
 }
 
-/** The rows of a range, some at a time. Blocks get the numbers of `ordinals`, which several walks may share. */
+/** Yields the rows of a range, some at a time. Blocks are numbered by `ordinals`, which several walks may share. */
 export class RowWalk {
   readonly #range: RowRange;
   readonly #legs: Generator<Leg, undefined>;
@@ -55,7 +56,7 @@ export class RowWalk {
     this.#ordinals = ordinals;
   }
 
-  /** Fills the rows `from` to `from + count - 1`, of which the range must have as many left. */
+  /** Fills the rows `from` to `from + count - 1`. The range must have at least that many rows left. */
   take({ block, item, valid }: Pick<PlannedBatch, 'block' | 'item' | 'valid'>, from: number, count: number): void {
     const { cut, worldSize } = this.#range;
     for (let row = from, end = from + count; row < end; ) {
@@ -70,17 +71,20 @@ export class RowWalk {
   }
 }
 
-/** Where a rank is in each of its streams, in the order in which it visits them. */
+/** The position of a rank in each of its streams, in the order in which it visits them. */
 class LegRows {
   readonly valid: boolean;
-  /** Rows that are still to come. */
+  /** Number of remaining rows. */
   left: number;
   readonly #cut: StreamCut;
   readonly #ordinals: { next: number };
   readonly #first: number;
   readonly #worldSize: number;
   readonly #visits: number;
-  /** By visit: ordinal of the current block, the next item in it, items left, and the stream's samples behind it. */
+  /**
+   * By visit: ordinal of the current block, the next item in it, remaining items, and the samples of the stream after
+   * the block.
+   */
   readonly #block: Int32Array;
   readonly #item: Int32Array;
   readonly #itemsLeft: Int32Array;
@@ -102,7 +106,7 @@ class LegRows {
     this.#behind = new Float64Array(this.#visits).fill(-1);
   }
 
-  /** Fills up to `wanted` rows from `row` on, and returns how many. */
+  /** Fills up to `wanted` rows starting at `row`, and returns their number. */
   take(block: Int32Array, item: Int32Array, row: number, wanted: number): number {
     const count = Math.min(wanted, this.left);
     const [blocks, items, itemsLeft, visits] = [this.#block, this.#item, this.#itemsLeft, this.#visits];

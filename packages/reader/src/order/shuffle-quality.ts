@@ -10,36 +10,39 @@ import {
 import { firstNumbers } from './units.js';
 
 /**
- * How well batches are mixed, each as a multiple of what a perfect shuffle has: 1 is perfect, more is worse. Null where
- * there is nothing to compare with, or too little to tell.
+ * How well batches are mixed, as a multiple of the value of a perfect shuffle: 1 is perfect, more is worse. Null if
+ * there is nothing to compare with, or too little data.
  */
 export interface ShuffleQuality {
-  /** Pairs in a batch that are of one shard. */
+  /** Pairs in a batch that are from one shard. */
   readonly shard: number | null;
-  /** Pairs in a batch that are of one class; null where classes are not given. */
+  /** Pairs in a batch that are of one class. Null if classes are not given. */
   readonly class: number | null;
   /** Pairs in a batch that are in one batch again in the next epoch. */
   readonly repeat: number | null;
-  /** Batches that were looked at. */
+  /** Number of batches that were examined. */
   readonly sampledBatches: number;
 }
 
 export interface ShuffleQualityOptions extends OrderOptions {
   readonly globalBatch: number;
-  /** The class of each sample, by its number in the order, and how many samples each class has. */
+  /** The class of each sample, by its number in the order, and the number of samples of each class. */
   readonly classes?: { of(number: number): number; readonly counts: ArrayLike<number> } | undefined;
 }
 
 const MOST_BATCHES = 50;
 const LEAST_BATCHES = 4;
-/** Samples that may be shuffled for it: a fraction of a second. */
+/** Maximum number of samples that are shuffled to compute it, which takes a fraction of a second. */
 const WORK = 2 ** 22;
-/** Spreads any number of points evenly without meeting the rhythm of the blocks: the golden ratio's fraction. */
+/**
+ * The fraction of the golden ratio. It spreads any number of points evenly, without resonance with the lengths of
+ * blocks.
+ */
 const SPREAD = 0.6180339887498949;
 /** A ratio of fewer pairs than this is chance. */
 const FEW_PAIRS = 10;
 
-/** Looks at batches spread over the epoch: at most 50, and the more the smaller the blocks are. */
+/** Examines batches spread over the epoch: at most 50, and more of them if blocks are small. */
 export function shuffleQuality(options: ShuffleQualityOptions): ShuffleQuality {
   const order = epochOrder(options);
   const next = epochOrder({ ...options, epoch: (options.epoch + 1) % 2 ** 32 });
@@ -68,7 +71,7 @@ export function shuffleQuality(options: ShuffleQualityOptions): ShuffleQuality {
   };
 }
 
-/** The same order for a few look-ups close together: each block is shuffled once. */
+/** Returns the same order for a few look-ups close together. Each block is shuffled only once. */
 function withBlocksKept(order: EpochOrder): EpochOrder {
   const kept = new Map<number, BlockSamples>();
   return {
@@ -93,7 +96,7 @@ function equalPairs(values: readonly number[]): number {
   return pairs;
 }
 
-/** The probability that two different samples are of one group. */
+/** Returns the probability that two different samples are of one group. */
 function chanceOfPair(counts: ArrayLike<number>, samples: number): number {
   let pairs = 0;
   for (let k = 0; k < counts.length; k++) pairs += counts[k]! * (counts[k]! - 1);

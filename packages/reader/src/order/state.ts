@@ -3,7 +3,7 @@ import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import { MIXTURE_VERSION, ORDER_VERSION } from './words.js';
 
-/** A state cannot be taken up here; the message says why. */
+/** A state cannot be used here. The message gives the reason. */
 export class StateError extends OptionError {
   static override readonly kind: string = 'StateError';
 }
@@ -12,11 +12,11 @@ const whole = z.number().int().nonnegative();
 const positive = z.number().int().positive();
 
 const schema = z.object({
-  /** Of the order. */
+  /** Version of the order. */
   version: z.literal(ORDER_VERSION),
   /** The dataset's identity, from its manifest. */
   dataset: z.string(),
-  /** The selection's identity; '' where everything is selected. */
+  /** The selection's identity, or '' if everything is selected. */
   selection: z.string(),
   seed: whole,
   epoch: whole,
@@ -24,7 +24,7 @@ const schema = z.object({
   blockSamples: positive,
   unit: z.enum(['sample', 'shard', 'chunk']),
   shuffle: z.boolean(),
-  /** Null where an epoch is one pass. */
+  /** Null if an epoch is one pass. */
   epochSamples: positive.nullable(),
   globalBatch: positive,
   lastBatch: z.enum(['pad', 'drop', 'partial']),
@@ -33,12 +33,13 @@ const schema = z.object({
 });
 
 /**
- * Where a run is, exact to the sample: plain JSON of about 300 bytes, the same on all ranks. It may be taken up by another
- * number of ranks, at another batch size, with another `lastBatch`; all else decides the order and has to stay.
+ * The exact position of a run: plain JSON of about 300 bytes, the same on all ranks. A run may resume from it with
+ * another number of ranks, another batch size and another `lastBatch`. All other values decide the order and have to
+ * stay.
  */
 export type DatasetState = Readonly<z.output<typeof schema>>;
 
-/** What a state is taken up with. Of the optional values, those that are given must be the state's. */
+/** The loader that resumes from a state. Optional values that are given must be equal to those of the state. */
 export interface StateContext {
   readonly dataset: string;
   readonly selection: string;
@@ -61,7 +62,7 @@ const OPTION_OF = {
 } as const;
 
 /**
- * Checks what was saved as a state. Throws {@link StateError} where it is none, is of a newer version, belongs to another
+ * Checks a saved state. Throws {@link StateError} if it is not a state, is of a newer version, belongs to another
  * dataset or selection, or contradicts an option.
  */
 export function takeUpState(saved: unknown, context: StateContext): DatasetState {
@@ -91,7 +92,7 @@ export function takeUpState(saved: unknown, context: StateContext): DatasetState
   return state;
 }
 
-/** Checks the shape alone. Throws {@link StateError}. */
+/** Checks only the shape of a state. Throws {@link StateError}. */
 export function parseState(saved: unknown): DatasetState {
   const version = (saved as { version?: unknown } | null | undefined)?.version;
   if (version === MIXTURE_VERSION) {

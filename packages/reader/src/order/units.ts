@@ -1,47 +1,50 @@
 import { lastAtMost, OptionError, optionName, sentence, shuffle } from '@shardtool/base';
 import { type Randomness, UNITS_STREAM } from './words.js';
 
-/** What is permuted as a whole: single samples, whole shards, or runs of samples of a shard. */
+/** What is permuted as a whole: single samples, whole shards, or chunks of consecutive samples of a shard. */
 export type Unit = 'sample' | 'shard' | 'chunk';
 
-/** Sample numbers; float64 where there are 2^32 samples or more. */
+/** Sample numbers, as float64 if there are 2^32 samples or more. */
 export type SampleNumbers = Uint32Array | Float64Array;
 
-/** Samples that lie one behind the other in a shard: one sequential read. */
+/** Consecutive samples of a shard: one sequential read. */
 export interface Piece {
   readonly shard: number;
-  /** Index of the first among the shard's samples. */
+  /** Index of the first sample in the shard. */
   readonly first: number;
   readonly count: number;
-  /** Number of the first: the samples of all shards before, plus `first`. */
+  /** Number of the first sample: the samples of all shards before, plus `first`. */
   readonly number: number;
 }
 
-/** All samples of an epoch one behind the other: the units in their permuted order, each with its samples as on disk. */
+/** All samples of an epoch in one line: the units in their permuted order, each with its samples as on disk. */
 export interface Line {
   readonly unit: Unit;
   readonly samples: number;
-  /** The samples at the places `from` to `to - 1`, as reads. */
+  /** Returns the samples at the offsets `from` to `to - 1`, as reads. */
   pieces(from: number, to: number): Piece[];
-  /** The place of a sample; the inverse of {@link pieces}. */
+  /** Returns the offset of a sample: the inverse of {@link pieces}. */
   placeOf(number: number): number;
 }
 
 export interface LineOptions extends Randomness {
-  /** Samples of each shard. */
+  /** Number of samples of each shard. */
   readonly counts: ArrayLike<number>;
   readonly unit: Unit;
-  /** Samples in a chunk. */
+  /** Number of samples in a chunk. */
   readonly blockSamples: number;
-  /** False: the units stay in the order on disk. */
+  /** If false, the units stay in the order on disk. */
   readonly shuffle: boolean;
-  /** The number at each place, each number once: the line is this one, and nothing is permuted. `unit` says how it is read. */
+  /**
+   * Sample number at each offset, each number once. The line is then this list, and nothing is permuted. `unit`
+   * determines how it is read.
+   */
   readonly numbers?: Uint32Array | undefined;
 }
 
 /**
- * The unit that fits the sizes (docs/format.md, order of an epoch): single samples where all fit the shuffle
- * buffers, whole shards where there are at least two a stream, else chunks of shards.
+ * Returns the unit that fits the sizes (docs/format.md, order of an epoch): single samples if all fit the shuffle
+ * buffers, whole shards if there are at least two per stream, otherwise chunks of shards.
  */
 export function unitOf(counts: ArrayLike<number>, streams: number, blockSamples: number): Unit {
   let samples = 0;
@@ -50,7 +53,10 @@ export function unitOf(counts: ArrayLike<number>, streams: number, blockSamples:
   return counts.length >= 2 * streams ? 'shard' : 'chunk';
 }
 
-/** Lays the samples out in the order of the permuted units. The time it takes grows with the units, not the samples. */
+/**
+ * Lays out the samples in the order of the permuted units. The time is proportional to the number of units, not of
+ * samples.
+ */
 export function layLine(options: LineOptions): Line {
   const first = firstNumbers(options.counts);
   const { unit, numbers } = options;
@@ -59,7 +65,7 @@ export function layLine(options: LineOptions): Line {
   return unit === 'shard' ? shardLine(first, options) : chunkLine(first, options);
 }
 
-/** The number of each shard's first sample, and the number of all samples behind the last. */
+/** Returns the number of each shard's first sample, and the number of all samples at the end. */
 export function firstNumbers(counts: ArrayLike<number>): Float64Array {
   const first = new Float64Array(counts.length + 1);
   for (let k = 0; k < counts.length; k++) first[k + 1] = first[k]! + counts[k]!;
@@ -111,7 +117,10 @@ function shardLine(first: Float64Array, options: LineOptions): Line {
   };
 }
 
-/** A shard without samples has no chunk. Chunks are numbered through, so that only their permutation is kept in memory. */
+/**
+ * A shard without samples has no chunk. Chunks have consecutive numbers, so that only their permutation is kept in
+ * memory.
+ */
 function chunkLine(first: Float64Array, options: LineOptions): Line {
   const { counts, blockSamples } = options;
   const shards = first.length - 1;
@@ -121,7 +130,7 @@ function chunkLine(first: Float64Array, options: LineOptions): Line {
   const order = permutation(chunks, options);
   const short = shortChunks(first, firstChunk, order, blockSamples);
   const inverse = lazily(() => inverseOf(order));
-  /** The place of the q-th chunk: as if all were full, less what the short ones before it lack. */
+  /** Offset of the q-th chunk: the offset if all chunks were full, minus what the short chunks before it lack. */
   const startOf = (q: number) => q * blockSamples - short.lacking[lastAtMost(short.before, q)]!;
   const chunkAt = (place: number) => {
     const i = lastAtMost(short.places, place);
@@ -155,8 +164,9 @@ function chunkLine(first: Float64Array, options: LineOptions): Line {
 }
 
 /**
- * The chunks that are shorter than a block, at most one a shard, in the permuted order. Entry i + 1 of each list is about
- * the i-th: how many chunks stand up to and with it, at which place it ends, and how many samples all up to it lack.
+ * Returns the chunks that are shorter than a block, at most one per shard, in the permuted order. Entry i + 1 of each
+ * list belongs to the i-th such chunk: the number of chunks up to and including it, the offset of its end, and how many
+ * samples all short chunks up to it lack.
  */
 function shortChunks(first: Float64Array, firstChunk: Float64Array, order: Uint32Array, blockSamples: number) {
   const isShort = new Uint8Array(order.length);

@@ -24,7 +24,7 @@ const schema = z.object({
   waiting: z.array(whole),
 });
 
-/** What a state says of buckets. */
+/** The part of a state about buckets. */
 export type BucketState = Readonly<z.output<typeof schema>>;
 
 /** The order of a loader whose batches are of one size each. */
@@ -35,7 +35,7 @@ export interface LoaderBuckets {
   plan(place: Place): BucketPlan;
 }
 
-/** So many positions are looked at together, of all ranks. */
+/** Number of positions, over all ranks, that are processed at a time. */
 const STRETCH = 1024;
 
 /** Finds the size of every sample, or has it from when it was counted, and makes batches of one size out of an order. */
@@ -147,7 +147,7 @@ function isEverything({ rows }: Selection, { shards }: StoredDataset): boolean {
   return shards.every((_, shard) => rows(shard) === null);
 }
 
-/** What of a state is about buckets: what waits at its place. Throws {@link StateError} where sizes differ. */
+/** Returns the samples that wait according to a state. Throws {@link StateError} if sizes differ. */
 function takeUpBuckets(
   state: unknown,
   { position }: Place,
@@ -174,7 +174,7 @@ function takeUpBuckets(
   return { buckets: { step: result.data.step, waiting: result.data.waiting } };
 }
 
-/** A loader without buckets cannot go on from a state with them. Throws {@link StateError}. */
+/** Throws {@link StateError} if a state has buckets: a loader without buckets cannot resume from it. */
 export function refuseBucketState(state: unknown): void {
   if ((state as { buckets?: unknown } | null | undefined)?.buckets === undefined) return;
   throw new StateError(

@@ -8,8 +8,9 @@ import type { CompiledTransform } from '../../transform/transform.js';
 const MIDDLE = { next: () => 0.5 };
 
 /**
- * The size of all images where the transform names none: that of the dataset's first image after the transform. An image
- * of another size is an error when it comes. Throws {@link OptionError} where the index does not know the first one's.
+ * Returns the size of all images if the transform does not set one: that of the dataset's first image after the
+ * transform. An image of another size is an error when it is read. Throws {@link OptionError} if the index does not
+ * contain the size of the first image.
  */
 export async function commonShape(
   dataset: StoredDataset,

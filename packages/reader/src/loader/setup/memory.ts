@@ -8,7 +8,7 @@ import { type MemoryPlan, planMemory } from '../ring/slots.js';
 import type { LoaderOrder } from './order.js';
 import type { LoaderOutput } from './output.js';
 
-/** How much lies where. */
+/** Sizes of the parts of memory. */
 export interface LoaderMemory {
   /** The batch slots and the workers' scratch. */
   readonly slots: MemoryPlan;
@@ -23,7 +23,7 @@ type MemoryRequest = Pick<
   'prefetchBatches' | 'workers' | 'maxPixels' | 'readBufferBytes' | 'aspectBuckets' | 'holdBytes'
 >;
 
-/** Lays the memory out. Throws OptionError where it does not suffice. */
+/** Lays out the memory. Throws OptionError if it does not suffice. */
 export async function setUpMemory(
   dataset: StoredDataset,
   store: PlannedStore,
@@ -63,7 +63,7 @@ const SCATTERED_INDEXES = 256;
 const SPARE = 2;
 const SPARE_BYTES = 64 * 2 ** 20;
 
-/** What may wait, and rows of batches under way that were read by themselves. */
+/** Returns the bytes of samples that may wait, and of rows in progress that were read one by one. */
 function heldBytesOf(dataset: StoredDataset, order: LoaderOrder, options: MemoryRequest): number {
   if (options.aspectBuckets === undefined || order.unit === 'sample') return 0;
   const rows = options.prefetchBatches * order.batchSize;

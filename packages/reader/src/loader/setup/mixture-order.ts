@@ -8,7 +8,7 @@ import type { EpochPlan, PlannedBlock } from '../../order/batches.js';
 import { orderDefaults } from '../../order/defaults.js';
 import { epochOrder } from '../../order/epoch-order.js';
 import { resolveRanks } from '../../order/ranks.js';
-import { bufferCount } from '../../order/slabs.js';
+import { bufferCount } from '../../order/block-buffers.js';
 import { StateError } from '../../order/state.js';
 import { unitOf } from '../../order/units.js';
 import { MIXTURE_VERSION } from '../../order/words.js';
@@ -17,14 +17,14 @@ import { batchOf, blockSamplesOf, groupOf } from './mixture-request.js';
 import { concat, type Source, select, unionOf } from './mixture-sources.js';
 import type { LoaderOrder, OrderRequest, PlanPart, SourceOrder } from './order.js';
 
-/** The order of a mixture, and what of it only a mixture has. */
+/** The order of a mixture, with members that only a mixture has. */
 interface LoaderMixtureOrder extends LoaderOrder {
   /** Samples of each dataset that take part. */
   readonly sizes: readonly number[];
   mixtureStateAt(place: Place): MixtureState;
 }
 
-/** What a run of a mixture goes by: its state where it goes on, else the options, and what is usual. */
+/** The settings of a mixture's run: those of its state if it resumes, otherwise the options and defaults. */
 interface SettledMixture {
   readonly rank: number;
   readonly worldSize: number;
@@ -81,8 +81,8 @@ async function settle(mixture: MixtureSettings, options: OrderRequest): Promise<
 }
 
 /**
- * The order of a mixture: every dataset keeps the order that it has alone, and they take turns. Reads indexes only where
- * something is selected. Throws {@link OptionError}.
+ * Sets up the order of a mixture: every dataset keeps its own order, and the datasets take turns. Reads indexes only if
+ * samples are selected. Throws {@link OptionError}.
  */
 export async function setUpMixtureOrder(mixture: MixtureSettings, options: OrderRequest): Promise<LoaderMixtureOrder> {
   const settled = await settle(mixture, options);
@@ -166,7 +166,7 @@ export async function setUpMixtureOrder(mixture: MixtureSettings, options: Order
         samples: total(buffers.map((count, d) => count * sources[d]!.blockSamples)),
       };
     },
-    // What is left of a larger dataset comes in later epochs.
+    // The rest of a larger dataset is read in later epochs.
     readsAll: ({ position }) => position === 0 && sources.every(({ size }, d) => samples[d]! >= size),
     isOnce: false,
     isScattered: false,
@@ -202,7 +202,7 @@ function sourceOrder({ sources, samples, seed, shuffle }: SettledMixture, d: num
   };
 }
 
-/** A state of the mixture with other weights from its place on: what has come of each dataset is taken over. */
+/** Returns a state of the mixture with other weights from its position on. The progress of each dataset is kept. */
 function weighed(
   state: unknown,
   weights: readonly number[],

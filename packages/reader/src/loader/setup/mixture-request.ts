@@ -4,12 +4,12 @@ import type { MixturePolicy } from '../../mixture/shares.js';
 import { resolveBatchSize } from '../../order/ranks.js';
 import type { OrderRequest } from './order.js';
 
-/** Whether every sample of a dataset that is alone comes once in an epoch, as without a mixture. */
+/** True if every sample of a single dataset is read once per epoch, as without a mixture. */
 export function isOnce({ repeat, perBatch, epochSamples }: MixturePolicy): boolean {
   return (repeat === undefined || repeat[0] === 1) && perBatch === undefined && epochSamples === undefined;
 }
 
-/** What stands with the datasets of a mixture, and not with its loader. */
+/** Rejects options that belong to the datasets of a mixture, and not to its loader. */
 export function refuseChoices(options: OrderRequest): void {
   for (const name of ['classes', 'keys', 'where'] as const) {
     if (options[name] === undefined) continue;
@@ -44,7 +44,10 @@ export function refuseChoices(options: OrderRequest): void {
   }
 }
 
-/** Rows of a batch, of this rank and of all: `perBatch` says it, too. Throws {@link OptionError}. */
+/**
+ * Returns the rows of a batch, of this rank and of all ranks. `perBatch` determines them as well. Throws {@link
+ * OptionError}.
+ */
 export function batchOf(
   { perBatch }: MixturePolicy,
   options: OrderRequest,
@@ -79,7 +82,7 @@ export function groupOf(perBatch: readonly number[] | undefined, globalBatch: nu
     : worldSize;
 }
 
-/** The shuffle buffers are those of all datasets together. */
+/** The shuffle buffers are shared by all datasets. */
 export function blockSamplesOf({ blockSamples, shuffleBufferSize }: OrderRequest, streams: number): number | undefined {
   if (shuffleBufferSize === undefined) return blockSamples;
   if (blockSamples === undefined) return Math.max(1, Math.round(shuffleBufferSize / streams));

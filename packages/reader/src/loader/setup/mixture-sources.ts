@@ -21,7 +21,7 @@ export interface Source extends MixtureSource {
   readonly firstSample: Float64Array;
 }
 
-/** Chooses the samples of a dataset. Reads its indexes only where something is selected. Throws {@link OptionError}. */
+/** Selects the samples of a dataset. Reads its indexes only if there is a selection. Throws {@link OptionError}. */
 export async function select(
   { name, dataset, selection: request }: MixedDataset,
   i: number,

@@ -6,7 +6,7 @@ import { orderDefaults } from '../../order/defaults.js';
 import { type EpochOrder, epochOrder } from '../../order/epoch-order.js';
 import { groupsOfBlock, planGroups } from '../../order/groups.js';
 import { resolveBatchSize, resolveRanks } from '../../order/ranks.js';
-import { bufferCount } from '../../order/slabs.js';
+import { bufferCount } from '../../order/block-buffers.js';
 import { type DatasetState, parseState, takeUpState } from '../../order/state.js';
 import { type Unit, unitOf } from '../../order/units.js';
 import { ORDER_VERSION } from '../../order/words.js';
@@ -26,15 +26,15 @@ import type { UpcomingEpoch } from '../read/least-bytes.js';
 import { setUpMixtureOrder } from './mixture-order.js';
 import { isOnce, refuseChoices } from './mixture-request.js';
 
-/** Of which rank a plan is, and how it is cut into batches. */
+/** The rank of a plan, and how the plan is divided into batches. */
 export type PlanPart = Pick<PlanOptions, 'rank' | 'worldSize' | 'globalBatch' | 'lastBatch' | 'ownOnly'>;
 
 /** Which sample comes when, on this rank, in any epoch. */
 export interface LoaderOrder {
   readonly origin: SampleOrigin;
-  /** Of what is selected, of each dataset: with the dataset's own all that the samples depend on. */
+  /** Identities of the selections of each dataset. Together with those of the datasets, they determine the samples. */
   readonly identities: readonly string[];
-  /** Where the run begins; `isOver`: behind the last batch of that epoch. */
+  /** Where the run begins; `isOver`: after the last batch of that epoch. */
   readonly begin: Place;
   readonly isOver: boolean;
   /** Rows of a batch: of this rank, and of all. */
@@ -61,12 +61,14 @@ export interface LoaderOrder {
   readonly groupSize: number;
   /** The epochs from a place on, without end. */
   upcoming(place: Place): Iterable<UpcomingEpoch>;
-  /** Blocks that this rank holds at once where so many batches are made ahead, and samples in them. */
+  /**
+   * Number of blocks that this rank holds if `prefetchBatches` batches are made ahead, and number of samples in them.
+   */
   held(prefetchBatches: number): { readonly buffers: number; readonly samples: number };
   /** Whether an epoch that begins at a place goes through every sample. */
   readsAll(place: Place): boolean;
   stateAt(place: Place): OrderState;
-  /** The state with other weights of the datasets from there on; of a mixture alone. */
+  /** Returns the state with other weights of the datasets from there on. Only a mixture has this function. */
   withWeights?(state: unknown, weights: readonly number[]): OrderState;
 }
 
@@ -80,7 +82,7 @@ export interface SourceOrder {
   selection(pass: number): Selection;
   orderOf(pass: number): EpochOrder;
   readonly passesAnEpoch: number;
-  /** Of samples of its passes, how many of all datasets have come by then. */
+  /** Number of samples of all datasets that are read by the time that `samples` of this dataset's passes are read. */
   positionOf(samples: number): number;
 }
 
@@ -88,7 +90,7 @@ export interface SourceOrder {
 export interface SampleOrigin {
   /** By shard: the number in its dataset of its first sample. */
   readonly firstSample: Float64Array;
-  /** By shard: its dataset in a mixture; null where there is only one. */
+  /** Dataset of each shard in a mixture; null for a single dataset. */
   readonly sourceOfShard: Int32Array | null;
   /** By dataset: with epoch and number the origin of a sample's random numbers. */
   readonly seeds: readonly number[];
@@ -130,7 +132,7 @@ export async function setUpOrder(dataset: StoredDataset, options: OrderRequest):
   return { ...order, origin: { ...order.origin, sourceOfShard: new Int32Array(dataset.shards.length) } };
 }
 
-/** Selects the samples, and settles their order. Reads indexes only where something is selected. Throws OptionError. */
+/** Selects the samples and determines their order. Reads indexes only if there is a selection. Throws OptionError. */
 async function setUpDatasetOrder(dataset: StoredDataset, options: DatasetOrderRequest): Promise<LoaderOrder> {
   const { rank, worldSize } = resolveRanks(options);
   const { batchSize, globalBatch } = resolveBatchSize(options, worldSize);
@@ -224,7 +226,7 @@ async function setUpDatasetOrder(dataset: StoredDataset, options: DatasetOrderRe
   };
 }
 
-/** The samples that come, and those of an order of the caller's own with their positions. */
+/** Returns the selected samples, and the positions of a custom order. */
 async function select(
   dataset: StoredDataset,
   options: DatasetOrderRequest,

@@ -31,20 +31,20 @@ import { type CustomStep, type CustomSteps, resolveStep } from '../work/custom-s
 import { commonShape } from './common-shape.js';
 import type { TransformSchedule } from './transform-schedule.js';
 
-/** What becomes of a sample, and of a batch. */
+/** How samples and batches are processed. */
 export interface LoaderOutput {
   readonly batch: BatchOutput;
-  /** How images are decoded; null where they stay encoded. */
+  /** How images are decoded. Null if they stay encoded. */
   readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch' | 'seeds'> | null;
-  /** How JPEGs are decoded and why; null where images stay encoded. */
+  /** How JPEGs are decoded and why. Null if images stay encoded. */
   readonly codec: CodecChoice | null;
   /** How large photos are decoded. */
   readonly decode: DecodeMode;
   /** The field that is the image; undefined: the sample's first of an image kind. */
   readonly image: string | undefined;
-  /** What comes along with each image. */
+  /** Fields that are delivered with each image. */
   readonly extraFields: readonly ExtraField[];
-  /** Where the objects on images stand; null where they are not asked for. */
+  /** Sources of annotations. Null if they are not requested. */
   readonly annotations: CheckedAnnotations | null;
   /** Names of the fields that come as values. */
   readonly fields: readonly string[];
@@ -53,18 +53,18 @@ export interface LoaderOutput {
   /** A person's own code, its paths whole. */
   readonly steps: CustomSteps;
   readonly mixes: Mixes;
-  /** Where labels come from that are not class numbers. */
+  /** Source of labels that are not class numbers. */
   readonly labels: LabelSource | null;
   /** Batches are worked on as a whole: by a person's own step, or to mix them. */
   readonly whole: boolean;
-  /** Bytes of finished rows, by the number of a batch's size; behind the companions, of a row's objects. */
+  /** Bytes of finished rows, by the number of a batch's size. A row's annotations follow the extra fields. */
   readonly rowBytes: readonly RowBytes[];
   /**
    * Rows are made of uncompressed images and of nothing else: then workers can read just the crops, without any bytes in
    * between.
    */
   readonly isUncompressedOnly: boolean;
-  /** Crop indexes are of use, where shards have them. */
+  /** True if crop indexes can be used. */
   readonly usesCropIndex: boolean;
 }
 
@@ -99,7 +99,7 @@ type OutputRequest = {
   | 'cropIndex'
 >;
 
-/** Settles what batches are made of. Throws OptionError. */
+/** Determines what batches are made of. Throws OptionError. */
 export async function setUpOutput(dataset: StoredDataset, options: OutputRequest): Promise<LoaderOutput> {
   refuseDrawsAlone(options);
   if (options.views !== undefined) refuseBesideViews(options);
@@ -142,7 +142,8 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   const codec = decoder === null ? null : await chooseCodec();
   return {
     batch,
-    // Where a worker cannot open the same codec it ends with an error: others differ by some levels.
+    // If a worker cannot open the same codec, it ends with an error, because pixels of other codecs differ by some
+    // levels.
     decoder: codec && { ...decoder!, codec: codec.name },
     codec,
     decode: options.decode,
@@ -194,7 +195,7 @@ function refuseDrawsAlone({ draws, views }: OutputRequest): void {
   );
 }
 
-/** More images and masks, where the batch has a place for them. */
+/** Returns further images and masks, if the batch has room for them. */
 function extraFieldsOf(options: OutputRequest, output: BatchOutput): ExtraField[] {
   const { extraImages, masks } = options;
   const extraFields: ExtraField[] = [
@@ -219,7 +220,7 @@ function sourceNames(annotations: CheckedAnnotations): string[] {
   ]);
 }
 
-/** The fields and columns that have the objects, where images are decoded. */
+/** Returns the fields and columns with annotations, if images are decoded. */
 function annotated(annotations: CheckedAnnotations, output: BatchOutput, { fields }: StoredDataset): ExtraField[] {
   if (output.kind === 'raw') {
     throw new OptionError(
@@ -297,7 +298,7 @@ function fieldsOf(dataset: StoredDataset, extraFields: readonly ExtraField[]): s
   return dataset.fields.filter((field) => !pixels.has(field));
 }
 
-/** Datasets of a mixture must agree on what comes along with the images. */
+/** Datasets of a mixture must have the same extra fields. */
 function checkFieldsAlike({ mixture }: StoredDataset, fields: readonly string[]): void {
   for (const field of fields) {
     const without = mixture?.datasets.find(({ dataset }) => !dataset.fields.includes(field));
@@ -425,7 +426,7 @@ function rowBytesOfViews(views: ViewLayout, extraFields: readonly ExtraField[]):
   return { image, extraFields: [...extraFields.map(() => 0), ...extraParts] };
 }
 
-/** By the number of a batch's size. Encoded images, and those of a list, lie elsewhere. */
+/** Row sizes by the number of a batch's size. Encoded images, and images in a list, are stored elsewhere. */
 function rowBytesOf(output: BatchOutput, extraFields: readonly ExtraField[], transforms: number): RowBytes[] {
   if (output.kind !== 'pixels')
     return new Array<RowBytes>(transforms).fill({ image: 0, extraFields: extraFields.map(() => 0) });

@@ -10,7 +10,7 @@ export interface ScheduledTransform {
 
 const KEYS = ['epoch', 'transform'];
 
-/** Checks the option `schedule`. Throws {@link OptionError} that names the entry and what is allowed. */
+/** Checks the option `schedule`. Throws {@link OptionError} with the entry and the allowed values. */
 export function checkSchedule(schedule: readonly ScheduledTransform[]): void {
   let before = -1;
   for (const [i, entry] of schedule.entries()) {
