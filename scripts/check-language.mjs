@@ -1,11 +1,9 @@
 /**
  * The language check of `npm run check`: words and phrases that a stranger reads twice, with what to write instead.
  *
- * It reads all pages of the documentation, the texts of help and messages (string literals of the source), and the comments and
- * identifiers of all rooms (folders of a package's source) but those of NOT_YET.
+ * It reads all pages of the documentation, and the source with its comments, identifiers, help and messages.
  *
- *   node scripts/check-language.mjs            fails, with a line for each finding
- *   node scripts/check-language.mjs --rooms    lists the findings in the rooms of NOT_YET
+ *   node scripts/check-language.mjs    fails, with a line for each finding
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -41,9 +39,6 @@ const WORDS = [
   [/\bWhereabouts\b/, 'ErrorContext'],
 ];
 
-/** Rooms whose comments and identifiers are still to be cleaned. The list only gets shorter. */
-const NOT_YET = ['reader/buckets', 'reader/loader', 'reader/order'];
-
 /** Pages that users read, and those for contributors. */
 const PAGES = [
   'README.md',
@@ -67,13 +62,6 @@ function filesBelow(folder, extensions) {
     .sort();
 }
 
-/** The folder of a package's source that a file is in: `reader/loader`, or `reader` for the files above them. */
-function roomOf(file) {
-  const [, name, ...inner] = file.startsWith('python') ? ['', 'python', ...file.split('/').slice(3)] : file.split('/');
-  const below = inner[0] === 'src' ? inner.slice(1) : inner;
-  return below.length > 1 ? `${name}/${below[0]}` : name;
-}
-
 /** Findings of a text whose lines are these. */
 function findingsIn(lines, file) {
   return lines.flatMap((line, i) =>
@@ -92,36 +80,13 @@ function proseOf(text) {
     .split('\n');
 }
 
-const COMMENT = /^\s*(?:\/\/|\/\*|\*|#)/;
-
-/** What string literals of a line of code contain; nothing of comments. */
-function textsOf(line) {
-  if (COMMENT.test(line)) return '';
-  return Array.from(line.matchAll(/(['"`])((?:\\.|(?!\1).)*)\1/g), ([, , text]) => text)
-    .filter((text) => text.includes(' '))
-    .join(' | ');
-}
-
 const linesOf = (file) => readFileSync(path.join(root, file), 'utf8').split('\n');
 const sources = [...filesBelow('packages', ['.ts', '.cts']), ...filesBelow('python/src', ['.py'])].filter((file) =>
   /^packages\/[a-z]+\/(src|page)\/|^python\/src\//.test(file),
 );
-const byRoom = new Map();
-for (const file of sources) {
-  const room = roomOf(file);
-  byRoom.set(room, [...(byRoom.get(room) ?? []), ...findingsIn(linesOf(file), file)]);
-}
-
 const findings = [
   ...PAGES.flatMap((page) => findingsIn(proseOf(readFileSync(path.join(root, page), 'utf8')), page)),
-  ...sources
-    .filter((file) => NOT_YET.includes(roomOf(file)))
-    .flatMap((file) => findingsIn(linesOf(file).map(textsOf), file)),
-  ...[...byRoom].flatMap(([room, found]) => (NOT_YET.includes(room) ? [] : found)),
-  ...NOT_YET.filter((room) => !byRoom.get(room)?.length).map(
-    (room) => `scripts/check-language.mjs: ${room} is clean now: remove it from NOT_YET`,
-  ),
+  ...sources.flatMap((file) => findingsIn(linesOf(file), file)),
 ];
-const shown = process.argv.includes('--rooms') ? NOT_YET.flatMap((room) => byRoom.get(room)) : findings;
-for (const finding of shown) console.log(finding);
-process.exitCode = shown.length > 0 ? 1 : 0;
+for (const finding of findings) console.log(finding);
+process.exitCode = findings.length > 0 ? 1 : 0;

@@ -1,6 +1,7 @@
 /**
- * What other loaders (PyTorch, MosaicML Streaming, DALI, LitData, webdataset, FFCV) and earlier versions of shardtool call an option,
- * without regard to case and underscores: what to set here instead. Python has such a table of its own (`foreign_names.py`).
+ * Names of options in other loaders (PyTorch, MosaicML Streaming, DALI, LitData, webdataset, FFCV) and in earlier
+ * versions of shardtool, without regard to case and underscores, with the option to set here instead. Python has its
+ * own table (`foreign_names.py`).
  */
 export const FOREIGN_NAMES: Readonly<Record<string, string>> = {
   numworkers: 'workers',

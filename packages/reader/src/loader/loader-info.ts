@@ -2,14 +2,17 @@ import type { CodecChoice } from '../codec/select.js';
 import type { Place } from './progress.js';
 import type { LoaderSetup } from './setup.js';
 
-/** What a loader is going to do, and with what. Memory in bytes. */
+/** Describes the next iteration of a loader. Memory is in bytes. */
 export interface LoaderInfo {
   /** The next epoch. */
   readonly epoch: number;
   /** Samples of the next epoch over all ranks, and this rank's batches in it. */
   readonly samples: number;
   readonly batches: number;
-  /** This rank's batches of the same epoch from its start: more where a state was taken up in it. */
+  /**
+   * This rank's batches of the whole epoch. If the run resumed in the middle of the epoch, they are more than
+   * `batches`.
+   */
   readonly epochBatches: number;
   readonly batchSize: number;
   readonly globalBatchSize: number;
@@ -19,11 +22,12 @@ export interface LoaderInfo {
   readonly streams: number;
   readonly blockSamples: number;
   readonly shuffleUnit: 'sample' | 'shard' | 'chunk';
-  /** How JPEGs are decoded and why; null where images stay encoded. */
+  /** How JPEGs are decoded and why. Null if images stay encoded. */
   readonly codec: CodecChoice | null;
   /**
-   * Whether crops of JPEGs are decoded by crop indexes, and why not; and how many images of the last iteration were, and how
-   * many were decoded from the begin of their data on: those without an index, and crops of which that is faster.
+   * Whether crops of JPEGs are decoded with crop indexes, or the reason why not. With the numbers of images of the last
+   * iteration that were decoded with a crop index, and from the start of their data: images without an index, and crops
+   * for which that is faster.
    */
   readonly cropIndex: {
     readonly used: boolean;
@@ -38,7 +42,7 @@ export interface LoaderInfo {
   readonly readBufferLimitBytes: number;
 }
 
-/** What a loader of this setup is going to do from this place on. */
+/** Describes what a loader of this setup delivers from this place on. */
 export function loaderInfo(
   setup: LoaderSetup,
   place: Place,

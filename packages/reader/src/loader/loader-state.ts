@@ -10,21 +10,25 @@ import type { BucketState } from './setup/bucket-order.js';
 export type OrderState = (DatasetState | MixtureState) & { readonly buckets?: BucketState };
 
 /**
- * Where a run is, exact to the sample: plain JSON of about 300 bytes, the same on all ranks. It may be taken up by another
- * number of ranks, at another batch size, with another `lastBatch`; all else decides the order, or the pixels, and has to stay.
+ * The exact position of a run: plain JSON of about 300 bytes, the same on all ranks. A run may resume from it with
+ * another number of ranks, another batch size and another `lastBatch`. All other values decide the order or the pixels,
+ * and have to stay.
  */
 export type LoaderState = OrderState & {
   readonly decode: DecodeMode;
-  /** What decoded JPEGs; null if images stay encoded. States of earlier versions lack it. */
+  /** The codec that decoded JPEGs; null if images stay encoded. States of earlier versions do not have this key. */
   readonly codec?: CodecName | null;
   /** The transform of the epoch, if it depends on the epoch. */
   readonly transform?: TransformInput | 'raw' | undefined;
 };
 
-/** How images are decoded: as before where a run goes on. Throws {@link StateError} where something else is asked for. */
+/**
+ * Returns how images are decoded. A resumed run decodes as before. Throws {@link StateError} if the option differs from
+ * the state.
+ */
 export function decodeModeOf(asked: DecodeMode | undefined, state: unknown): DecodeMode {
   if (state === undefined) return asked ?? 'scaled';
-  // States of before there was a choice do not say.
+  // States of versions without this option do not have the key.
   const { decode = 'scaled' } = (state ?? {}) as { decode?: DecodeMode };
   if (!['exact', 'scaled', 'fast'].includes(decode)) {
     throw new StateError({}, `This is not a state that a loader gave (decode: ${JSON.stringify(decode)}).`);

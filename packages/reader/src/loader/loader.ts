@@ -24,24 +24,25 @@ export class LoaderClosedError extends ShardtoolError {
   static override readonly kind: string = 'LoaderClosedError';
 }
 
-/** What lives from iteration to iteration. */
+/** Resources that are kept between iterations. */
 interface Running {
   readonly engine: Engine;
   readonly readers: EpochReaders;
-  /** What the engine was made for. */
+  /** The output that the engine was started for. */
   readonly output: LoaderSetup['output'];
 }
 
 /** {@link Running} from the moment it is asked for. */
 interface Starting {
   readonly running: Promise<Running>;
-  /** The workers are wanted no more: those that still start end as soon as they have. */
+  /** Aborts if the workers are no longer needed. Workers that are still starting then end. */
   readonly giveUp: AbortController;
 }
 
 /**
- * Shuffled, decoded batches of a dataset. Iterating goes through one epoch (or `epochsPerLoop` of them); iterating again goes on
- * with the next. What `batch.images` is follows from the type of its options. Workers and memory live from the first batch until {@link close}, or until an iteration ends early.
+ * Shuffled, decoded batches of a dataset. An iteration goes through one epoch (or `epochsPerLoop` of them), and the
+ * next iteration continues with the next epoch. The type of `batch.images` follows from the options. Workers and memory
+ * are kept from the first batch until {@link close}, or until an iteration ends early.
  */
 export class Loader<Content extends BatchContent = BatchContent>
   implements AsyncIterable<Batch<Content>>, AsyncDisposable
@@ -56,7 +57,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   #loop: Loop | null = null;
   readonly #progress: Progress;
   readonly #history: ReadHistory;
-  /** By the options and the state, without what {@link setEpoch} was given. */
+  /** The schedule of the options and the state, without transforms of {@link setEpoch}. */
   readonly #schedule: TransformSchedule;
   #given: readonly ScheduledTransform[] = [];
   #storageBefore: StorageCounted | null = null;
@@ -67,8 +68,9 @@ export class Loader<Content extends BatchContent = BatchContent>
   #measured: Measured = { warnings: 0, spliced: 0, readBufferPeakBytes: 0 };
 
   /**
-   * Throws {@link OptionError} for options that are not allowed. `progress`: of whoever takes the batches on to the consumer,
-   * and says when they are delivered. `slotFileSlots`: what an earlier loader over the same slot file had.
+   * Throws {@link OptionError} for options that are not allowed. `progress` belongs to a consumer that takes batches
+   * ahead and reports when they are delivered. `slotFileSlots` are the slots of an earlier loader with the same slot
+   * file.
    */
   constructor(
     dataset: StoredDataset,
@@ -100,14 +102,14 @@ export class Loader<Content extends BatchContent = BatchContent>
       if (place !== null) {
         this.#fetchFirst(setup, place);
         const running = await loop.orStopped(() => this.#start(setup));
-        // What the batches hold was made by these very options.
+        // The types of the batches follow from the same options.
         const batches = loop.batches(() => this.#begin(setup, running, place));
         yield* batches as AsyncGenerator<Batch<Content>, undefined>;
       }
       isWhole = true;
     } finally {
       await loop.end();
-      // Where the loader was closed meanwhile, a later loop may have begun.
+      // If the loader was closed meanwhile, a later loop may have begun.
       if (this.#loop === loop) {
         this.#loop = null;
         if (!isWhole) await this.close();
@@ -116,9 +118,10 @@ export class Loader<Content extends BatchContent = BatchContent>
   }
 
   /**
-   * The next iteration goes through this epoch: from its start, or from where a state was taken in it. Where that was behind
-   * its last batch, nothing is left of it and the iteration is empty. With `transform`, this epoch and those after it are made with
-   * another transform. That starts new decode workers if the loader has not used it before; the option `schedule` does not.
+   * The next iteration goes through this epoch, from its start or from the position of a state in it. If the state was
+   * taken after the last batch of the epoch, the iteration is empty. With `transform`, this epoch and those after it
+   * use another transform. That starts new decode workers if the loader has not used the transform before; the option
+   * `schedule` does not.
    */
   setEpoch(epoch: number, { transform }: { readonly transform?: TransformInput | undefined } = {}): void {
     if (!Number.isInteger(epoch) || epoch < 0 || epoch > 0xffffffff) {
@@ -147,16 +150,17 @@ export class Loader<Content extends BatchContent = BatchContent>
   }
 
   /**
-   * Where the run is, after the last batch that was delivered: plain data of about 300 bytes, for the option `state`. The
-   * same on all ranks. Throws {@link OptionError} before the first batch.
+   * Returns the position of the run after the last delivered batch: plain data of about 300 bytes for the option
+   * `state`. It is the same on all ranks. Throws {@link OptionError} before the first batch.
    */
   state(): LoaderState {
     return this.#stateAt(this.#progress.now);
   }
 
   /**
-   * A state of this mixture, with other weights of its datasets from there on: what is left of each comes exactly. Throws
-   * {@link OptionError} where this is no mixture, or the weights do not fit, and StateError for another mixture's state.
+   * Returns a state of this mixture with other weights of its datasets from there on. The rest of each dataset is still
+   * exact. Throws {@link OptionError} if this is not a mixture or the weights do not fit, and StateError for a state of
+   * another mixture.
    */
   async withWeights(state: unknown, weights: readonly number[]): Promise<LoaderState> {
     const { order, output } = await this.#prepare();
@@ -169,12 +173,12 @@ export class Loader<Content extends BatchContent = BatchContent>
     return this.#stateAt(this.#progress.taken);
   }
 
-  /** The memory of the batch slots, for whoever pins it; null while there are no workers. */
+  /** The memory of the batch slots, for code that page-locks it. Null while there are no workers. */
   get slotMemory(): Uint8Array | null {
     return this.#running?.engine.slotMemory ?? null;
   }
 
-  /** What the next iteration is going to do. */
+  /** Describes the next iteration. */
   async info(): Promise<LoaderInfo> {
     const setup = await this.#prepare();
     const shard = this.#dataset.files.samples.findIndex((samples) => samples > 0);
@@ -182,7 +186,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     return loaderInfo(setup, this.#progress.next!, { hasCropIndex, ...this.#statistics.counts, ...this.#measure() });
   }
 
-  /** Where the time of the iteration went, and what went wrong in it. */
+  /** Reports where the time of the iteration was spent, and what went wrong. */
   report(): LoaderReport {
     return { ...this.#statistics.report(this.#measure()), storage: this.#storageSince() };
   }
@@ -209,7 +213,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   async #prepare(): Promise<LoaderSetup> {
     this.#settingUp ??= setUp(this.#dataset, this.#options, this.#schedule);
     let setup = await this.#settingUp.catch((error: unknown) => {
-      // What could not be read now may be there the next time.
+      // Data that could not be read now may be readable next time.
       this.#settingUp = null;
       throw error;
     });
@@ -232,7 +236,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     throw new OptionError({}, 'There is no state before the first batch: ask for one first, or await info().');
   }
 
-  /** Where indexes come from afar, those of the first batch come while the workers start. */
+  /** If indexes are remote, those of the first batch are fetched while the workers start. */
   #fetchFirst({ order, store }: LoaderSetup, place: Place): void {
     if (this.#running !== null || !this.#dataset.files.isSlow || order.unit === 'sample') return;
     const plan = order.plan(place);
@@ -337,7 +341,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     });
   }
 
-  /** What storage was asked for so far; null where all of it is on this machine, without a cache. */
+  /** Returns counts of requests to storage, or null if all shards are local and there is no cache. */
   #storage(): StorageCounted | null {
     const { fetched } = this.#dataset.files;
     const cached = this.#setup?.cached ?? null;
@@ -376,7 +380,7 @@ function decodingOf({ decode, codec }: LoaderSetup['output']): Pick<LoaderState,
   return { decode, codec: codec?.name ?? null };
 }
 
-/** What is counted from the first iteration on. */
+/** Values that are counted from the first iteration on. */
 type StorageCounted = Omit<StorageReport, keyof ReturnType<Statistics['ofStorage']>>;
 
 const NOTHING_FETCHED = { requests: 0, bytes: 0, retries: 0, hedges: 0 };
@@ -391,7 +395,7 @@ export function closedError(): LoaderClosedError {
   return new LoaderClosedError({}, 'The loader was closed while it was being iterated: end the loop first.');
 }
 
-/** Nothing comes out of such an epoch: a loop over it would do nothing, or never end. */
+/** Returns the error for an epoch without batches: a loop over it would do nothing, or never end. */
 function noBatches(epoch: number, samples: number, globalBatch: number): OptionError {
   return new OptionError(
     {},

@@ -2,8 +2,8 @@ import type { Batch } from './deliver/batch.js';
 import type { Iteration } from './deliver/iteration.js';
 
 /**
- * One iteration of a loader, from its first batch being asked for to its end. What stops it (an abort signal, the loader
- * being closed) is heard at every point: while the setup is made, while workers start, and while batches come.
+ * One iteration of a loader, from the request of its first batch to its end. It can be stopped by an abort signal or by
+ * closing the loader at any time: during setup, while workers start, and between batches.
  */
 export class Loop {
   readonly #signal: AbortSignal | undefined;
@@ -18,13 +18,13 @@ export class Loop {
     this.#whenStopped = new Promise((_, reject) => {
       this.#reject = reject;
     });
-    // Often nobody waits at the moment.
+    // Often no caller waits at the moment: avoid an unhandled rejection.
     this.#whenStopped.catch(() => {});
     if (signal?.aborted) this.#onAbort();
     else signal?.addEventListener('abort', this.#onAbort);
   }
 
-  /** The loop ends with this reason, which whoever waits hears at once. */
+  /** Ends the loop with this reason. Callers that wait get the reason at once. */
   stop(reason: unknown): void {
     if (this.#stop !== null) return;
     this.#stop = { reason };
@@ -32,7 +32,7 @@ export class Loop {
     this.#iteration?.stop(reason);
   }
 
-  /** What `make` resolves to; throws where the loop was stopped before, or is meanwhile. */
+  /** Returns the result of `make`. Throws if the loop was stopped before, or is stopped meanwhile. */
   orStopped<Made>(make: () => Promise<Made>): Promise<Made> {
     if (this.#stop !== null) return this.#whenStopped;
     return Promise.race([make(), this.#whenStopped]);

@@ -1,15 +1,15 @@
 import type { OptionEntry } from '@shardtool/base';
 
-/** A command that makes batches, or says what making them will cost. */
+/** A command that reads batches, or estimates the cost of reading them. */
 export type ReadingCommand = 'bench' | 'plan' | 'preview';
 
 /** One of them. */
 export type LoaderOption = OptionEntry & {
   /** The commands that have it as a flag. */
   readonly commands?: readonly ReadingCommand[];
-  /** The flag, where it is not the name in kebab case. */
+  /** Name of the flag, if it is not the name of the option in kebab case. */
   readonly flag?: string;
-  /** False: Python does it in another way. Text: its type there, where that is another than its kind says. */
+  /** False if Python does it in another way. A text is the type in Python, if it differs from that of the kind. */
   readonly python?: string | false;
 };
 

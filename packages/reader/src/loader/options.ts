@@ -14,7 +14,7 @@ import { LOADER_OPTIONS } from './option-table.js';
 import { checkSchedule, type ScheduledTransform } from './setup/transform-schedule.js';
 import { type CustomSteps, isCustomSteps } from './work/custom-steps.js';
 
-/** What {@link Dataset.loader} takes. Everything is optional. */
+/** Options of {@link Dataset.loader}. All are optional. */
 export interface LoaderOptions {
   /** Rows of this rank's batches. Default 64. */
   readonly batchSize?: number | undefined;
@@ -35,13 +35,16 @@ export interface LoaderOptions {
    * local: { count: 8, transform } }`. Also the name of views such as `dinov2`, or a JSON file of them. They come as `batch.views`.
    */
   readonly views?: ViewsInput | ViewPresetName | ViewsFile | undefined;
-  /** With `views`: steps of which `batch.views` also has what they drew, such as `['randomResizedCrop']`. */
+  /** With `views`: names of steps whose random values are in `batch.views` as well, such as `['randomResizedCrop']`. */
   readonly draws?: readonly string[] | undefined;
   /** Default 0. With the epoch it decides the order and every random number. */
   readonly seed?: number | undefined;
   /** The first epoch. Default 0. */
   readonly epoch?: number | undefined;
-  /** Epochs that one iteration goes through; with a `state` the resumed epoch, or what is left of it, is the first. Default 1; Infinity is allowed. */
+  /**
+   * Number of epochs per iteration. With a `state`, the first one is the resumed epoch, or the rest of it. Default: 1.
+   * Infinity is allowed.
+   */
   readonly epochsPerLoop?: number | undefined;
   /** Default true. False: the order on disk. */
   readonly shuffle?: boolean | undefined;
@@ -59,7 +62,7 @@ export interface LoaderOptions {
    */
   readonly rank?: number | undefined;
   readonly worldSize?: number | undefined;
-  /** What becomes of an incomplete last batch. Default `partial` alone, `pad` with more than one rank. */
+  /** How an incomplete last batch is handled. Default: `partial`. With more than one rank: `pad`. */
   readonly lastBatch?: 'pad' | 'drop' | 'partial' | undefined;
   /** An epoch is exactly this many samples of the endless sequence of passes; with `weights`, this many are shared out. */
   readonly samplesPerEpoch?: number | undefined;
@@ -70,17 +73,17 @@ export interface LoaderOptions {
   /** Only samples for which this holds, over the columns of the index: `width >= 256 and cls in (3, 7)`. */
   readonly where?: string | undefined;
   /**
-   * How often a sample comes, compared with others: by class (1 if not given), by an array with a number for each sample of the
-   * dataset as it is opened, in the order on disk, or by a function. An epoch has as many samples as have a weight above 0, or
-   * `samplesPerEpoch`: if that is the sum of whole weights, each comes exactly as often as its weight says. The keys of a plain object are names; class numbers go into a Map or a list of pairs:
-   * `[[3, 0.5], ['cat', 2]]`.
+   * Relative frequency of samples: by class (1 if not given), by an array with a number for each sample of the open
+   * dataset in the order on disk, or by a function. An epoch has as many samples as have a weight above 0, or
+   * `samplesPerEpoch`. If that is the sum of whole weights, each sample occurs exactly as often as its weight. Keys of
+   * a plain object are names. For class numbers, use a Map or a list of pairs: `[[3, 0.5], ['cat', 2]]`.
    */
   readonly weights?: Weights | undefined;
   /**
-   * A custom order: indices of samples, counted from 0 in the order on disk, for every epoch and over all ranks (rank r of w gets
-   * every w-th). An index may come more than once. Samples that are not next to each other on disk are read one by one. For another
-   * order in each epoch, concatenate those of several epochs and set `samplesPerEpoch`. Groups of one size, [[3, 8], [8, 1]], stay
-   * together: each goes to one rank, into one batch, its samples in a row.
+   * A custom order: sample indices, counted from 0 in the order on disk, for every epoch and over all ranks (rank r of
+   * w gets every w-th). An index may be repeated. Samples that are not next to each other on disk are read one by one.
+   * For another order in each epoch, concatenate the orders of several epochs and set `samplesPerEpoch`. Groups of one
+   * size, such as [[3, 8], [8, 1]], stay together: each goes to one rank and into one batch, in consecutive rows.
    */
   readonly indices?: Indices | undefined;
   /** Decode workers. Default: the number of cores. */
@@ -104,8 +107,8 @@ export interface LoaderOptions {
    */
   readonly masks?: readonly string[] | undefined;
   /**
-   * Boxes, keypoints and polygons that lie on the image, and where they stand: they move as its pixels do and come as
-   * `batch.boxes`, `batch.boxLabels` and `batch.offsets`, `batch.keypoints`, `batch.polygons`.
+   * Sources of boxes, keypoints and polygons on the image. They are transformed with the image, and are in
+   * `batch.boxes`, `batch.boxLabels` and `batch.offsets`, `batch.keypoints` and `batch.polygons`.
    */
   readonly annotations?: AnnotationOptions | undefined;
   /**
@@ -113,7 +116,10 @@ export interface LoaderOptions {
    * the whole batch. A step that returns null for a sample leaves it out: the next one of its block takes its row.
    */
   readonly customSteps?: CustomSteps | undefined;
-  /** Mixes each image with another one of its batch, and says how in `batch.mix`. Of several, each batch gets one. */
+  /**
+   * Mixes each image with another one of its batch. `batch.mix` describes the result. If there are several, one is
+   * chosen per batch.
+   */
   readonly mix?: MixInput | readonly MixInput[] | undefined;
   /**
    * Labels from a field or column instead of class numbers: numbers for regression, or with `classes` lists of class numbers. They come
@@ -135,16 +141,21 @@ export interface LoaderOptions {
   /** Images of more pixels are bad samples. Default 178,956,970, as in Pillow. */
   readonly maxPixels?: number | undefined;
   /**
-   * How large JPEGs are decoded. `exact`: whole, so that resized pixels are those of Pillow. `scaled` (default): at 1/2, 1/4 or
-   * 1/8 of their size where at least twice the size is left that the transform makes of them, within some levels. `fast`: where
-   * at least that size is left. docs/transforms.md has what each gives and costs. Part of a state.
+   * How large JPEGs are decoded. `exact`: in full size, so that resized pixels are equal to Pillow's. `scaled`
+   * (default): at 1/2, 1/4 or 1/8 of their size if that is at least twice the size that the transform needs; pixels
+   * differ by some levels. `fast`: if that is at least the size that the transform needs. docs/transforms.md compares
+   * speed and quality. Part of a state.
    */
   readonly decode?: 'exact' | 'scaled' | 'fast' | undefined;
-  /** Turns images as their EXIF orientation says, or that of their XMP if EXIF has none. Default false, as in torchvision; with `aspectBuckets` true. */
+  /**
+   * Rotates images by their EXIF orientation, or by that of their XMP if EXIF has none. Default: false, as in
+   * torchvision. With `aspectBuckets`: true.
+   */
   readonly applyExifOrientation?: boolean | undefined;
   /**
-   * Decodes crops of JPEGs by the crop indexes of shards that have them (`pack --index crops`): the pixels are the same,
-   * sooner. Default: where reads are quick, since a crop index is more to fetch. true: also from afar; false: never.
+   * Decodes crops of JPEGs with the crop indexes of the shards, if there are any (`pack --index crops`): faster, with
+   * the same pixels. Default: true on fast local storage. On slow or remote storage false, because a crop index adds
+   * bytes to fetch.
    */
   readonly cropIndex?: boolean | undefined;
   /**
@@ -154,17 +165,20 @@ export interface LoaderOptions {
    */
   readonly aspectBuckets?: BucketsInput | undefined;
   /**
-   * With `aspectBuckets`: most bytes of encoded samples that wait for their batch outside the blocks that they came in. Over it those
-   * that wait longest are let go, and read again. Default 256 MiB.
+   * With `aspectBuckets`: maximum memory for encoded samples that wait for their batch outside of their blocks. Above
+   * it, the samples that have waited longest are dropped and read again. Default: 256 MiB.
    */
   readonly holdBytes?: number | string | undefined;
   /** Maximum memory for encoded samples, in bytes or as a text such as `4GiB`. Default: half of the machine's memory. */
   readonly readBufferBytes?: number | string | undefined;
-  /** Blocks that are being read at once. Default: 4 on a local disk, elsewhere as many as still bring more bytes a second. */
+  /**
+   * Number of blocks that are read at a time. Default: 4 on a local disk. Otherwise it is raised as long as that
+   * increases the rate.
+   */
   readonly readConcurrency?: number | undefined;
   /**
-   * A folder on a disk of this machine (or in its memory) that keeps what was fetched, for all processes and all datasets.
-   * What is needed last goes first.
+   * A folder on a local disk (or in memory) for fetched data. All processes and datasets can share it. It evicts what
+   * will be needed furthest in the future.
    */
   readonly cache?: string | undefined;
   /** Maximum size of the cache, for all processes together: a number of bytes or a text such as `200GB`. Default: half of the free space. */
@@ -175,11 +189,12 @@ export interface LoaderOptions {
    */
   readonly reuse?: boolean | 'manual' | undefined;
   /**
-   * Descriptor of an open file, best one without a name (a memfd), whose memory the batch slots become: whoever maps the
-   * file sees the batches without a copy, each from its `images.byteOffset` on. The file grows to what is needed.
+   * Descriptor of an open file, preferably one without a name (a memfd). Its memory becomes the memory of the batch
+   * slots, so that a process that maps the file reads batches without a copy, each at its `images.byteOffset`. The file
+   * grows as needed.
    */
   readonly slotFile?: number | undefined;
-  /** Goes on where {@link Loader.state} was taken; `epochsPerLoop` counts from that epoch on. */
+  /** Resumes where {@link Loader.state} was taken. `epochsPerLoop` counts from that epoch. */
   readonly state?: unknown;
   /** Ends the iteration with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
@@ -216,8 +231,8 @@ const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
 };
 
 /**
- * Fills in the defaults, and looks at the transform. Throws {@link OptionError} that names the option, or the step, and what is
- * allowed.
+ * Fills in defaults and checks the transform. Throws {@link OptionError} with the option or step, and the allowed
+ * values.
  */
 export function checkOptions(options: LoaderOptions): CheckedOptions {
   const {

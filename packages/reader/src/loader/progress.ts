@@ -2,23 +2,26 @@
 export interface Place {
   readonly epoch: number;
   readonly position: number;
-  /** Where batches are of one size each: how many came, and how many samples of each size wait before the position. */
+  /**
+   * If each batch has one of several sizes: the number of delivered batches, and for each size the number of samples
+   * that wait.
+   */
   readonly buckets?: { readonly step: number; readonly waiting: readonly number[] };
 }
 
 /**
- * Where a run is: the one account of it, for a loader, for one whose batches are taken ahead of the consumer (on the way to
- * a device), and for the process that serves Python.
+ * The position of a run. It is used by loaders, by device loaders, which take batches ahead of the consumer, and by the
+ * process that serves Python.
  *
  *   begin ─► at a place ──startLoop──► in a loop ──deliver──► in a loop ... ─► at the start of the next epoch
  *               ▲ └──setEpoch──┘
  *
- * A place may be behind the last batch of an epoch, where a state was taken there. The next loop is then one through the
- * next epoch; but where the old epoch is asked for by name, nothing is left of it, and the loop is empty.
+ * A place may be after the last batch of an epoch, if a state was taken there. The next loop then goes through the next
+ * epoch. If the old epoch is requested by its number, nothing is left of it, and the loop is empty.
  */
 export class Progress {
   readonly #isAhead: boolean;
-  /** Where the next loop begins; null until {@link begin}. */
+  /** Where the next loop begins. Null before {@link begin}. */
   #next: Place | null = null;
   /** Nothing is left of the epoch of that place. */
   #isOver = false;
@@ -28,12 +31,12 @@ export class Progress {
   #taken: Place | null = null;
   #delivered: Place | null = null;
 
-  /** `isAhead`: batches are taken before the consumer gets them, which {@link deliver} tells. */
+  /** `isAhead`: batches are taken before the consumer gets them. {@link deliver} then reports their delivery. */
   constructor({ isAhead = false } = {}) {
     this.#isAhead = isAhead;
   }
 
-  /** Where the options say that the run begins; `isOver`: behind the last batch of its epoch. Once. */
+  /** Sets where the run begins, once. `isOver`: after the last batch of its epoch. */
   begin(place: Place, isOver: boolean): void {
     if (this.#next !== null) return;
     this.#next = place;
@@ -41,7 +44,7 @@ export class Progress {
     if (this.#asked !== null) this.setEpoch(this.#asked);
   }
 
-  /** The next loop goes through this epoch: from its start, or from where a state was taken in it. */
+  /** The next loop goes through this epoch, from its start or from the position of a state in it. */
   setEpoch(epoch: number): void {
     this.#asked = epoch;
     if (this.#next === null || this.#next.epoch === epoch) return;
@@ -49,13 +52,13 @@ export class Progress {
     this.#isOver = false;
   }
 
-  /** Where the next loop begins; the last batch of that epoch may be before it. Null before {@link begin}. */
+  /** Where the next loop begins, possibly after the last batch of that epoch. Null before {@link begin}. */
   get next(): Place | null {
     if (this.#next === null || !this.#isOver || this.#asked === this.#next.epoch) return this.#next;
     return startAfter(this.#next);
   }
 
-  /** The place where the loop that begins now does. Null: nothing is left of the epoch that was asked for. */
+  /** Returns where the loop that begins now starts. Null if nothing is left of the requested epoch. */
   startLoop(): Place | null {
     const place = this.next!;
     const isEmpty = this.#isOver && place === this.#next;
@@ -83,19 +86,19 @@ export class Progress {
     return this.#taken;
   }
 
-  /** After the batch that the consumer got last, or where the next loop begins. Null before {@link begin}. */
+  /** Position after the batch that the consumer got last, or where the next loop begins. Null before {@link begin}. */
   get now(): Place | null {
     return this.#delivered ?? this.next;
   }
 }
 
-/** Where a run begins: at the place of its state, unless another epoch is to be the first. */
+/** Returns where a run begins: at the position of its state, unless another epoch is requested. */
 export function beginOf(epoch: number | undefined, saved: Pick<Place, 'epoch' | 'position'> | null): Place {
   if (saved === null || (epoch !== undefined && epoch !== saved.epoch)) return { epoch: epoch ?? 0, position: 0 };
   return { epoch: saved.epoch, position: saved.position };
 }
 
-/** Where the epoch after begins. */
+/** Returns the start of the next epoch. */
 export function startAfter({ epoch }: Place): Place {
   return { epoch: epoch + 1, position: 0 };
 }

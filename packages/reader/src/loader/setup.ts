@@ -17,10 +17,10 @@ import type { TransformSchedule } from './setup/transform-schedule.js';
 /** Everything about a loader that does not change from epoch to epoch. */
 export interface LoaderSetup {
   readonly order: LoaderOrder;
-  /** The sizes of batches, where there are several. */
+  /** The sizes of batches, if there are several. */
   readonly buckets: LoaderBuckets | null;
   readonly output: LoaderOutput;
-  /** Where samples are read from. */
+  /** The source of samples. */
   readonly store: ShardStore;
   /** Whether crop indexes are looked for. */
   readonly cropIndex: 'used' | 'far' | 'unused';
@@ -84,7 +84,7 @@ export async function setUp(
   await files.measure();
   const { cache, cacheSize } = options;
   const cached = cache === undefined ? null : cachedBytes(dataset, order, await CacheFolder.open(cache, cacheSize));
-  // A crop index is more to fetch, and where reads are slow there mostly is time to decode.
+  // A crop index adds bytes to fetch, and if reads are slow, there usually is time to decode.
   const cropIndex = !output.usesCropIndex ? 'unused' : files.isSlow && options.cropIndex !== true ? 'far' : 'used';
   const withCrops: ShardStore = cached === null ? files.store : { ...files.store, bytes: cached };
   const store = cropIndex === 'used' ? withCrops : withoutCrops(withCrops);
@@ -126,7 +126,7 @@ function outputRequest(
   };
 }
 
-/** The bytes of the shards behind a cache, which knows when the ranks of this machine need them. */
+/** Wraps the bytes of the shards in a cache that knows when the ranks of this machine need them. */
 function cachedBytes({ files }: StoredDataset, order: LoaderOrder, cache: CacheFolder): CachedBytes {
   const bytes = Float64Array.from(files.files, (shard) => shard.bytes);
   const sources = cutDatasets(order, bytes, cache.maxBytes);

@@ -16,7 +16,10 @@ import type { BatchOutput } from './finished-batch.js';
 import type { PendingBatch, Trouble } from './pending-batch.js';
 import type { Statistics } from './statistics.js';
 
-/** A person's own step threw: `cause` has its message, and the stack where it was thrown in the worker, which follows here. */
+/**
+ * A custom step threw an error. `cause` has its message and its stack in the worker, which is appended to the message
+ * of this error.
+ */
 export class CustomStepError extends ShardtoolError {
   static override readonly kind: string = 'CustomStepError';
 
@@ -46,7 +49,10 @@ export interface BadRowOptions {
   readonly output: BatchOutput;
 }
 
-/** One bad row: raises, skips or replaces it, as the options say. True where it is to be decoded again. */
+/**
+ * Raises an error for a bad row, skips it or replaces it, depending on the options. Returns true if the row has to be
+ * decoded again.
+ */
 export function judgeRow(
   pending: PendingBatch,
   { row, reason, dropped = false, isOtherSize = false }: Trouble,
@@ -55,7 +61,7 @@ export function judgeRow(
   const { onBad } = options;
   const block = pending.blocks[row]!;
   const item = pending.items[row]!;
-  // Leaving such samples out would be a choice of a few sizes that nobody has asked for.
+  // Skipping such samples would select samples by size, which the user has not asked for.
   if (isOtherSize) throw otherSize(reason, whereabouts(block, item, options));
   if (dropped) pending.dropped.add(row);
   else if (onBad === 'raise') {
@@ -88,13 +94,13 @@ export function judgeRow(
 
 const VERIFY = 'Run "shardtool verify --check decode" to list every bad sample';
 
-/** What a transform does not take, or finds in two images that are to be alike. */
+/** Reasons that come from the transform: an image that it does not accept, or two images that should match. */
 const OF_TRANSFORM =
   /^(its field ".*": )?(it is \d+x\d+ pixels, (too small for|smaller than|but the image) |(the transform|randomRotation) makes it \d+x)|raise the option /;
 
 /**
- * Nothing is wrong with what was packed, so that no verification finds it: a loader wants a field that the sample does not
- * have, or its transform does not take the image.
+ * True if the packed data is not damaged, so that `verify` would report nothing: the loader needs a field that the
+ * sample does not have, or its transform does not accept the image.
  */
 function isOfLoader(reason: string | Sentence): boolean {
   const text = String(reason);
@@ -150,7 +156,7 @@ export function isSkipped(pending: PendingBatch, row: number): boolean {
   return pending.valid[row] === 0 && pending.reasons.has(row);
 }
 
-/** Counts the rows that were dealt with: what stands in them is settled now. */
+/** Counts the rows that were handled. Their contents do not change any more. */
 export function countBadRows(pending: PendingBatch, options: BadRowOptions): void {
   const { statistics, onBad } = options;
   for (const [row, reason] of pending.reasons) {
@@ -165,7 +171,7 @@ export function countBadRows(pending: PendingBatch, options: BadRowOptions): voi
   }
 }
 
-/** What a person's own step threw, of one row or of the batch as a whole. */
+/** Returns the error that a custom step threw, for one row or for the whole batch. */
 export function stepError(
   pending: PendingBatch,
   { row, reason, stack }: Trouble,

@@ -1,12 +1,12 @@
-/** What the images of a batch are, by the options of its loader: types alone. */
+/** Types of the images of a batch, derived from the options of its loader. */
 import type { Dtype } from '../../transform/values.js';
 import type { LoaderOptions } from '../options.js';
 import type { BatchContent, ImageArray } from './batch.js';
 
-/** What an option was given; undefined where it was left out. */
+/** Value of an option, or undefined if it was omitted. */
 type Given<Options, Name extends keyof LoaderOptions> = Name extends keyof Options ? Options[Name] : undefined;
 
-/** Values behind a step: as `valuesOf` of transform.ts has it. */
+/** Type of the values after a step, as in `valuesOf` of transform.ts. */
 type Behind<Step, Before> = Step extends { readonly name: 'toDtype'; readonly dtype: infer Asked }
   ? Asked
   : Step extends { readonly name: 'normalize' }
@@ -15,7 +15,7 @@ type Behind<Step, Before> = Step extends { readonly name: 'toDtype'; readonly dt
       : Before
     : Before;
 
-/** Values that a list of steps ends with; any, where the list is not known step by step. */
+/** Type of the values after a list of steps, or any if the steps are not known one by one. */
 type LastOf<Steps, Before = 'uint8'> = Steps extends readonly [infer First, ...infer Rest]
   ? LastOf<Rest, Behind<First, Before>>
   : Steps extends readonly []
@@ -56,12 +56,12 @@ export interface ContentOfViews extends BatchContent {
   readonly list: null;
   readonly encoded: null;
 }
-/** What is in the batches of a loader with such options. */
+/** Contents of the batches of a loader with these options. */
 export type ContentOf<Options> = Options extends { readonly views: object }
   ? ContentOfViews
   : ContentBy<Given<Options, 'transform'>, Given<Options, 'collate'>>;
 
-/** Options with a name that is none are an error where they are written, as for a type without parameters. */
+/** Unknown names of options are a type error, as for a type without parameters. */
 export type OnlyOptions<Options> = Options & {
   readonly [Name in Exclude<keyof Options, keyof LoaderOptions | 'device'>]: never;
 };

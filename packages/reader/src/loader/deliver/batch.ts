@@ -12,8 +12,9 @@ export interface ImageArray {
 }
 
 /**
- * How a batch was mixed: each row is `weight` of its own image and label, and 1 - weight of those of another row. With mixup and cutmix
- * that is the row before, for the first row the last one. With timmMixup it is row n - 1 - i.
+ * How a batch was mixed. Each row is `weight` of its own image and label, and 1 - weight of the image and label of
+ * another row. With mixup and cutmix the other row is the one before, and for the first row the last one. With
+ * timmMixup it is row n - 1 - i.
  */
 export interface BatchMix {
   readonly name: 'mixup' | 'cutmix' | 'timmMixup';
@@ -30,15 +31,15 @@ export interface BatchMix {
 
 /** The views of one group. */
 export interface ViewArrays {
-  /** Pixels, as `dtype` and `shape` say. float16 comes as bytes, two a value. */
+  /** Pixels with `dtype` and `shape`. float16 values are bytes, two per value. */
   readonly images: Uint8Array | Float32Array;
   readonly dtype: Dtype;
   readonly layout: 'nhwc' | 'nchw';
   /** [count, n, height, width, 3] or [count, n, 3, height, width]. */
   readonly shape: readonly [number, number, number, number, number];
   /**
-   * What was drawn, by the name of the step, if the option `draws` names it: of a crop float32 [count, n, 4] with x, y, width and
-   * height in pixels of the image; of a flip float32 [count, n] with 1 or 0.
+   * Random values of the steps that the option `draws` names, by the name of the step. For a crop: float32 [count, n,
+   * 4] with x, y, width and height in pixels of the image. For a flip: float32 [count, n] with 1 or 0.
    */
   readonly draws: Readonly<Record<string, Float32Array>>;
 }
@@ -46,7 +47,7 @@ export interface ViewArrays {
 /** {@link BatchObjects}, or nothing but null without the option `annotations`. */
 type Objects = { readonly [Part in keyof BatchObjects]: BatchObjects[Part] | null };
 
-/** What the images of a batch may be; {@link ContentOf} says which of it, by the options. */
+/** Possible contents of a batch. {@link ContentOf} selects the actual ones by the options. */
 export interface BatchContent {
   readonly images: Uint8Array | Float32Array | null;
   readonly dtype: Dtype | null;
@@ -56,9 +57,9 @@ export interface BatchContent {
 }
 
 /**
- * One batch. All of its arrays are the caller's own. With the option `reuse`, `images`, `extraImages`, `masks` and `encoded` are views
- * of memory that is filled again: with `reuse: true` when the next batch is requested, with `reuse: 'manual'` after
- * {@link Batch.release}. What `images` are follows from the loader's options.
+ * One batch. All of its arrays are yours to keep. With the option `reuse`, `images`, `extraImages`, `masks` and
+ * `encoded` are views of memory that is overwritten: with `reuse: true` when the next batch is requested, with `reuse:
+ * 'manual'` after {@link Batch.release}. The type of `images` follows from the loader's options.
  */
 export interface Batch<Content extends BatchContent = BatchContent> extends Objects {
   readonly epoch: number;
@@ -67,8 +68,8 @@ export interface Batch<Content extends BatchContent = BatchContent> extends Obje
   /** Rows, n below. */
   readonly size: number;
   /**
-   * Pixels, as `dtype` and `shape` say; null where the images stay encoded or come as a list. float16, which JavaScript has
-   * no array for, comes as bytes, two a value.
+   * Pixels with `dtype` and `shape`. Null if images stay encoded or are a list. JavaScript has no arrays of float16, so
+   * float16 values are bytes, two per value.
    */
   readonly images: Content['images'];
   readonly dtype: Content['dtype'];
@@ -84,7 +85,7 @@ export interface Batch<Content extends BatchContent = BatchContent> extends Obje
   readonly list: Content['list'];
   /** With `transform: 'raw'`: the encoded images. */
   readonly encoded: Content['encoded'];
-  /** Class numbers, int32 [n]; -1 where a sample has none. */
+  /** Class numbers, int32 [n]; -1 if a sample has no class. */
   readonly labels: Int32Array;
   /** With the option `labels`: its numbers, float32 of the shape [n] or [n, k]; else null. */
   readonly labelValues: LabelValues | null;
@@ -106,7 +107,7 @@ export interface Batch<Content extends BatchContent = BatchContent> extends Obje
    * the sample occurred before in its epoch, so they are the same for any number of workers and ranks, and after a resume.
    */
   readonly rowSeeds: Uint32Array;
-  /** Values of the fields and label columns that come along, by name; null where a sample lacks one. */
+  /** Values of the requested fields and label columns, by name. Null if a sample has no value. */
   readonly fields: Readonly<Record<string, readonly (FieldValue | null)[]>>;
   /** With the option `reuse`: the memory of this batch may be filled again. Its arrays must not be used after that. */
   release(): void;

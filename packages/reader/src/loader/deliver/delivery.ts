@@ -14,7 +14,7 @@ export interface DeliveryOptions {
   readonly badRows: BadRowOptions;
   /** Null: texts come as they are. */
   readonly captionSampling: TextChoice | null;
-  /** Where labels come from that are not class numbers. */
+  /** Source of labels that are not class numbers. */
   readonly labels: LabelSource | null;
   /** Batches are worked on as a whole: by a person's own step, or to mix them. */
   readonly whole: boolean;
@@ -40,7 +40,10 @@ export class Delivery {
     this.#underWay.delete(pending.slot);
   }
 
-  /** Resolves when every row is decoded or dealt with; throws what ended the workers, the reading, or a bad sample. */
+  /**
+   * Resolves when every row is decoded or handled. Throws the error that ended the workers or the reading, or that of a
+   * bad sample.
+   */
   async whenComplete(pending: PendingBatch, feeder: Feeder): Promise<void> {
     await this.#whenFull(pending, feeder);
     for (let row = 0; row < pending.rows; row++) this.#readFields(pending, row);
@@ -54,7 +57,8 @@ export class Delivery {
         rows.filter((row) => !bad.get(row)!.dropped),
       );
       const again = rows.filter((row) => fetched.has(row) || judgeRow(pending, bad.get(row)!, this.#options.badRows));
-      // Of the first blocks only what the first batches need may be there; another sample may be needed now.
+      // Of the first blocks, only the samples of the first batches may have been read. A replacement may need another
+      // sample.
       for (const row of again) await pending.blocks[row]!.whole;
       this.#decodeAgain(pending, again, feeder);
       await this.#whenFull(pending, feeder);
@@ -103,7 +107,7 @@ export class Delivery {
     this.#options.engine.wakeSignal.notify();
   }
 
-  /** Rows are to be decoded once more; all of them where the batch has been worked on as a whole already. */
+  /** Has rows decoded again. If the batch was already processed as a whole, all of its rows are decoded again. */
   #decodeAgain(pending: PendingBatch, rows: readonly number[], feeder: Feeder): void {
     const { engine, whole } = this.#options;
     const { control } = engine;
@@ -124,7 +128,10 @@ export class Delivery {
     control.notify();
   }
 
-  /** A batch without trouble is worked on by whoever finishes its last row; any other one when its rows are good. */
+  /**
+   * If no row of a batch had a message, the worker that finishes its last row processes the whole batch. Otherwise it
+   * is processed when its bad rows are replaced.
+   */
   async #whenWhole(pending: PendingBatch, feeder: Feeder): Promise<void> {
     const { slots } = this.#options.engine.control;
     if (slots.state(pending.slot) === 'whole' && slots.posted(pending.slot) > 0) feeder.pushWhole(pending);
@@ -135,7 +142,9 @@ export class Delivery {
     await this.#whenHeard(pending, feeder);
   }
 
-  /** Every row is finished, for better or worse, and all that workers say about them has arrived. */
+  /**
+   * Resolves when every row is finished, with or without an error, and all messages of workers about them have arrived.
+   */
   async #whenFull(pending: PendingBatch, feeder: Feeder): Promise<void> {
     const { slots } = this.#options.engine.control;
     while (slots.state(pending.slot) === 'filling') {
@@ -143,11 +152,11 @@ export class Delivery {
       await slots.whenLeft(pending.slot, 'filling');
     }
     await this.#whenHeard(pending, feeder);
-    // What was not troubled is being worked on as a whole: it must not be touched meanwhile.
+    // A batch without messages is being processed as a whole, and must not be changed meanwhile.
     if (this.#options.whole && pending.messages === 0) await this.#whenWhole(pending, feeder);
   }
 
-  /** All that workers say about the batch has arrived. Throws what a person's own step threw. */
+  /** Resolves when all messages of workers about the batch have arrived. Throws the error of a custom step. */
   async #whenHeard(pending: PendingBatch, feeder: Feeder): Promise<void> {
     const { control, wakeSignal } = this.#options.engine;
     while (pending.messages < control.slots.posted(pending.slot)) {

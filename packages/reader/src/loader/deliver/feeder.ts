@@ -16,12 +16,14 @@ import { emptyJob, IN_ARENA, type Job, UNCHECKED, wholeBatchJob } from '../ring/
 import type { SampleOrigin } from '../setup/order.js';
 import { PendingBatch } from './pending-batch.js';
 
-/** One epoch that is to be fed: its plan, where its blocks come from, and whether the crc32 of its images and fields is checked. */
+/**
+ * An epoch to be fed: its plan, the source of its blocks, and whether the crc32 of its images and fields is checked.
+ */
 export interface FedEpoch {
   readonly epoch: number;
   readonly plan: EpochPlan;
   readonly reader: BlockReader;
-  /** The same reader, where batches are made of samples that wait. */
+  /** The same reader, if batches are made of waiting samples. */
   readonly batchReader: BatchReader | null;
   readonly checksum: boolean;
   /** The index of its transform. */
@@ -82,8 +84,9 @@ export class Feeder implements Demand {
   }
 
   /**
-   * The oldest batch that was not yet taken; null when there are no more. It may not be full yet. Throws what ended the
-   * reading once all batches before are taken, and at once where waiting would be for ever: the consumer holds all slots.
+   * Returns the oldest batch that was not taken yet, which may be incomplete, or null at the end. If reading failed,
+   * throws after all batches before the failure were taken. Throws at once if waiting would never end, because the
+   * consumer holds all slots.
    */
   async next(): Promise<PendingBatch | null> {
     for (;;) {
@@ -91,7 +94,7 @@ export class Feeder implements Demand {
       const pending = this.#pending.shift();
       if (pending !== undefined) {
         this.#awaited = pending;
-        // A reader that waits for memory learns that nobody is going to free any.
+        // Wakes a reader that waits for memory, because no memory will become free.
         this.#options.wakeSignal.notify();
         return pending;
       }
@@ -102,7 +105,7 @@ export class Feeder implements Demand {
     }
   }
 
-  /** Throws where the batch cannot become full any more, except for what becomes of the workers. */
+  /** Throws if the batch can no longer become complete, unless the workers are the reason. */
   check(pending: PendingBatch): void {
     this.throwIfStopped();
     if (this.#failure !== null && !pending.isIssued) throw this.#failure.error;
@@ -137,7 +140,7 @@ export class Feeder implements Demand {
     pending.letGo = null;
   }
 
-  /** Whoever waits for a batch, or asks for one, hears the reason at once. */
+  /** Ends the iteration. Pending and later requests for a batch reject with the reason at once. */
   stop(reason: unknown): void {
     this.#stop ??= { reason };
     this.#wake();
@@ -181,7 +184,7 @@ export class Feeder implements Demand {
     job.bucket = pending.bucket;
     job.orientation = index.orientation[indexRow]!;
     job.crc32 = (pending.checksum ? column.crc32?.[indexRow] : undefined) ?? UNCHECKED;
-    // The crop index is that of the image that a sample has where none is named.
+    // A crop index belongs to the image that is used when no field is named.
     job.cropBytes = crops === null || column !== keptImageColumn(index, undefined) ? 0 : crops.columns.bytes[indexRow]!;
     if (job.cropBytes > 0) job.cropOffset = placeOf(block, crops!.stretches, crops!.columns.offset[indexRow]!);
     if (whole) {
@@ -200,7 +203,7 @@ export class Feeder implements Demand {
     control.notify();
   }
 
-  /** Why the sample cannot be used; null where it can. */
+  /** Returns the reason why the sample cannot be used, or null. */
   #placeParts(block: Block, item: number, { slot, row }: Job, checksum: boolean): string | null {
     const { extraFields, parts, texts } = this.#options;
     const { index, stretches } = block.shards.get(block.shard[item]!)!;
@@ -230,7 +233,7 @@ export class Feeder implements Demand {
     this.#options.control.slots.wake();
   }
 
-  /** Never rejects: what goes wrong is heard by whoever waits for a batch. */
+  /** Never rejects. Errors are thrown to the caller that waits for a batch. */
   async #feed(): Promise<void> {
     try {
       for (let fed = await this.#nextEpoch(); fed !== null; fed = await this.#nextEpoch()) await this.#feedEpoch(fed);
@@ -281,7 +284,7 @@ export class Feeder implements Demand {
     const { freeSlots, wakeSignal } = this.#options;
     if (freeSlots.isEmpty) {
       this.#needsSlot = true;
-      // Where the consumer waits and holds all slots, it hears of it.
+      // If the consumer waits and holds all slots, it has to be told.
       wakeSignal.notify();
       while (freeSlots.isEmpty && !this.#closed) await wakeSignal.wait();
       this.#needsSlot = false;

@@ -17,15 +17,15 @@ import type { Batch, BatchMix, ViewArrays } from './batch.js';
 import { type LabelSource, type LabelValues, labelValues } from './label-values.js';
 import type { PendingBatch } from './pending-batch.js';
 
-/** What the images of a batch are: pixels of one shape, a list, or encoded bytes. */
+/** Form of the images of a batch: pixels of one shape, a list, or encoded bytes. */
 export type BatchOutput =
   | {
       readonly kind: 'pixels';
-      /** By the number of a batch's size; one where all batches are of one. */
+      /** Sizes by number. There is one if all batches have the same size. */
       readonly sizes: readonly Size[];
       readonly dtype: Dtype;
       readonly layout: 'nhwc' | 'nchw';
-      /** The views of each image, of which images are the first; null without views. */
+      /** Layout of the views of each image, including the images themselves. Null without views. */
       readonly views: ViewLayout | null;
     }
   | { readonly kind: 'list' }
@@ -41,7 +41,7 @@ export interface FinishedBatchOptions {
   readonly whole: boolean;
   /** Arrays over shared memory are copied, and so the consumer's own. */
   readonly copies: boolean;
-  /** Where labels come from that are not class numbers. */
+  /** Source of labels that are not class numbers. */
   readonly labels: LabelSource | null;
   /** The ways to mix batches. */
   readonly mixes: Mixes;

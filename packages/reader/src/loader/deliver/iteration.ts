@@ -99,7 +99,7 @@ export class Iteration {
     }
   }
 
-  /** Whoever waits for a batch, or asks for one, hears the reason at once. */
+  /** Ends the iteration. Pending and later requests for a batch reject with the reason at once. */
   stop(reason: unknown): void {
     this.#feeder.stop(reason);
   }
@@ -110,7 +110,9 @@ export class Iteration {
     await this.#feeder.close();
   }
 
-  /** What a batch shows until it is released: its slot, and the read buffers if its images are encoded. */
+  /**
+   * Returns the batch. It refers to its slot until it is released, and to the read buffers if its images are encoded.
+   */
   #hand(pending: PendingBatch): Batch {
     const { engine, output, statistics, reuse } = this.#options;
     const showsBytes = output.batch.kind === 'raw';

@@ -2,7 +2,7 @@
 import { OptionError, optionName, sentence } from '@shardtool/base';
 import type { FieldValue } from '../../dataset/field-values.js';
 
-/** Where labels come from. */
+/** Source of labels. */
 export interface LabelsInput {
   /** A field, or a column of the labels file. */
   readonly field: string;
@@ -41,7 +41,7 @@ export function checkLabels(input: string | LabelsInput): LabelSource {
   );
 }
 
-/** The labels of one row, or what is wrong with its value: the end of a sentence. */
+/** Returns the labels of one row, or the end of a sentence that says what is wrong with its value. */
 export function labelsOfRow(value: FieldValue | null, { classes }: LabelSource): readonly number[] | string {
   const numbers = numbersOf(value);
   if (numbers === null)

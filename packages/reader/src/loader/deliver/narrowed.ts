@@ -1,6 +1,6 @@
 import { warn } from '@shardtool/base';
 
-/** What Node calls the warning. */
+/** Code of the warning in Node. */
 const CODE = 'SHARDTOOL_NARROWED';
 
 const MESSAGE =
@@ -9,7 +9,9 @@ const MESSAGE =
 
 const told = new WeakSet<object>();
 
-/** Warns once for each `decoding`, a loader's workers or a decoder, that images were decoded of which bits were lost. */
+/**
+ * Warns once per `decoding`, which is a loader's workers or a decoder, that decoding images reduced their bit depth.
+ */
 export function tellNarrowed(decoding: object): void {
   if (told.has(decoding)) return;
   told.add(decoding);

@@ -26,7 +26,10 @@ export class PendingBatch {
   readonly #transform: number;
   /** Whether the crc32 of its images and fields is checked. */
   readonly checksum: boolean;
-  /** Per row: the block and the item of it that the row shows (or was to show, where it was substituted). */
+  /**
+   * For each row, the block and the item in it that the row shows. If the row was replaced, the item that it should
+   * have shown.
+   */
   readonly blocks: Block[];
   readonly items: Int32Array;
   readonly labels: Int32Array;
@@ -39,7 +42,7 @@ export class PendingBatch {
   readonly fields: Record<string, (FieldValue | null)[]>;
   /** Blocks whose last row is in this batch. */
   readonly finished: Block[] = [];
-  /** Gives back the memory of samples that waited for this batch; null where it has none. */
+  /** Frees the memory of samples that waited for this batch. Null if there is none. */
   letGo: (() => void) | null = null;
   /** Troubles that were reported and not yet dealt with. */
   bad: Trouble[] = [];
@@ -90,7 +93,7 @@ export class PendingBatch {
     return this.blocks.length;
   }
 
-  /** Every row was given out: whether it gets complete depends on the workers alone. */
+  /** True if every row was given to the workers, so that only they can delay the batch. */
   get isIssued(): boolean {
     return this.given === this.rows;
   }

@@ -49,7 +49,7 @@ export function readFields(
   if (typeof wrong === 'string') pending.bad.push({ row, reason: `its field "${labels.field}" ${wrong}` });
 }
 
-/** The value, or what is wrong with it: the end of a sentence. */
+/** Returns the value, or the end of a sentence that says what is wrong with it. */
 function read(
   name: string,
   stored: Uint8Array,

@@ -7,7 +7,7 @@ export interface BadSample {
   readonly replacement?: string;
 }
 
-/** Where an iteration's time went, and what went wrong. Times in milliseconds. */
+/** Where the time of an iteration was spent, and what went wrong. Times are in milliseconds. */
 export interface LoaderReport {
   readonly batches: number;
   readonly samples: number;
@@ -19,11 +19,11 @@ export interface LoaderReport {
   readonly decodeMs: number;
   /** The consumer was at work with a batch. */
   readonly consumerMs: number;
-  /** What bounds the rate: the largest of the three. */
+  /** The largest of the three times, which limits the rate. */
   readonly bound: 'io' | 'decode' | 'consumer';
   /** Images that were decoded although something in them was odd. */
   readonly warnings: number;
-  /** Images of which only the data of the crop were decoded, by the crop index. */
+  /** Number of images of which only the data of the crop was decoded, with the crop index. */
   readonly spliced: number;
   readonly bad: number;
   /** Samples that the steps of {@link LoaderOptions.steps} left out. */
@@ -32,13 +32,13 @@ export interface LoaderReport {
   readonly badSamples: readonly BadSample[];
   /** Most bytes of encoded samples that were in memory at once. */
   readonly readBufferPeakBytes: number;
-  /** Null where all shards are on this machine, and there is no cache. */
+  /** Null if all shards are local and there is no cache. */
   readonly storage: StorageReport | null;
 }
 
-/** What storage was asked for in an iteration. */
+/** Requests to storage during an iteration. */
 export interface StorageReport {
-  /** Requests to servers, and the bytes that came, those of failed tries included. */
+  /** Number of requests to servers, and bytes received, including those of failed requests. */
   readonly requests: number;
   readonly fetchedBytes: number;
   /** Requests that were made again, since they failed or were late. */
@@ -48,19 +48,19 @@ export interface StorageReport {
   readonly samplesAgain: number;
   /** Of the time that the consumer waited for batches, the share in which these had not been read yet. */
   readonly waitShare: number;
-  /** Bytes a second that would have had to come so that nobody waited for them; by samples of mean size. */
+  /** Rate, in bytes per second, at which no step would have waited for data, for samples of mean size. */
   readonly neededBytesPerSecond: number;
-  /** Those that came, from servers and from the cache. */
+  /** Actual rate of servers and the cache together. */
   readonly hadBytesPerSecond: number;
   /** Reads that the cache answered. */
   readonly cacheHits: number;
   readonly cacheHitBytes: number;
 }
 
-/** What the workers and the read buffers count. */
+/** Values that the workers and the read buffers count. */
 export type Measured = Pick<LoaderReport, 'warnings' | 'spliced' | 'readBufferPeakBytes'>;
 
-/** So many bad samples are kept by name; all are counted. */
+/** Number of bad samples that are listed by name. All are counted. */
 const KEPT_BAD_SAMPLES = 10_000;
 
 export class Statistics {
@@ -108,7 +108,7 @@ export class Statistics {
     this.#samplesAgain++;
   }
 
-  /** Of storage: `bytes` is what came of it. */
+  /** Returns the report on storage. `bytes` is the number of bytes received from it. */
   ofStorage(
     bytes: number,
     meanSampleBytes: number,

@@ -9,11 +9,13 @@ interface Sample {
   readonly occurrence: number;
 }
 
-/** Takes one of several texts of a field, as the sample's random numbers say: each field in turn has one of them. */
+/**
+ * Chooses one of several texts of a field by the sample's random numbers. Each field in turn uses one random number.
+ */
 export class TextChoice {
   readonly #randoms: readonly SampleRandom[];
 
-  /** `seeds` are those of the datasets. */
+  /** `seeds` are the seeds of the datasets. */
   constructor(seeds: readonly number[]) {
     this.#randoms = seeds.map((seed) => new SampleRandom(seed));
   }
@@ -22,7 +24,7 @@ export class TextChoice {
   of({ source, pass, number, occurrence }: Sample): (value: FieldValue) => FieldValue {
     const random = this.#randoms[source]!.start(pass, number, occurrence, FIRST_NUMBER.captionSampling);
     return (value) => {
-      // Drawn for every field, so that none depends on what another one holds.
+      // A number is drawn for every field, so that no choice depends on the contents of another field.
       const drawn = random.next();
       const texts = textsOf(value);
       return texts === null ? value : texts[Math.floor(drawn * texts.length)]!;
@@ -30,7 +32,7 @@ export class TextChoice {
   }
 }
 
-/** The texts among which there is a choice: a JSON list of them, or lines, of which empty ones do not count. */
+/** Returns the texts to choose from: a JSON list of texts, or the non-empty lines. */
 function textsOf(value: FieldValue): readonly string[] | null {
   if (Array.isArray(value)) return value.length > 0 && value.every((one) => typeof one === 'string') ? value : null;
   if (typeof value !== 'string') return null;

@@ -9,7 +9,7 @@ export function hasUnlabelled({ labels, valid, boxLabels }: Pick<Batch, 'labels'
   return row !== -1;
 }
 
-/** What Node calls the warning. */
+/** Code of the warning in Node. */
 const CODE = 'SHARDTOOL_NO_CLASS';
 
 /** Warns once for each `loader` that it gives labels of -1. */

@@ -25,15 +25,15 @@ export interface ReadyEvent {
   readonly handle: bigint;
   /** Work that is given to `stream` from now on begins when the batch is ready. Does not wait. */
   wait(stream: StreamHandle): void;
-  /** Whether it is ready. Throws CudaError where the copy or the kernel failed. */
+  /** True if it is ready. Throws CudaError if the copy or the kernel failed. */
   isDone(): boolean;
   /** Resolves when it is ready. */
   whenDone(): Promise<void>;
 }
 
-/** What lies on the images, one row after the other, as {@link BatchObjects}. Null what was not asked for. */
+/** Annotations of the images as in {@link BatchObjects}. Null if they were not asked for. */
 export interface DeviceObjects {
-  /** int32 [rows + 1]: those of row i are the objects from `offsets[i]` up to `offsets[i + 1]`. */
+  /** int32 [rows + 1]: the objects of row i are those from `offsets[i]` up to `offsets[i + 1]`. */
   readonly offsets: DeviceArray;
   /** float32 [n, 4]. */
   readonly boxes: DeviceArray | null;
@@ -41,7 +41,7 @@ export interface DeviceObjects {
   readonly boxLabels: DeviceArray | null;
   /** float32 [n, count, 3]. */
   readonly keypoints: DeviceArray | null;
-  /** Corners of all polygons, float32 [p, 2]; the batch's `polygons` says on the host which are whose. */
+  /** Corners of all polygons, float32 [p, 2]. The batch's `polygons` on the host assigns them to objects. */
   readonly points: DeviceArray | null;
 }
 
@@ -60,8 +60,9 @@ type HostPart =
   | keyof BatchObjects;
 
 /**
- * A batch whose pixels are in the memory of a GPU, or on their way. That memory is used again when the next batch is requested, or with
- * `reuse: 'manual'` after {@link release}. What lies on the images is there, too (`objects`), and on the host (`boxes` and the like). `devicePointer`, `dtype`, `shape` and `strides` are those of `images`.
+ * A batch whose pixels are in the memory of a GPU, or being copied to it. That memory is reused when the next batch is
+ * requested, or with `reuse: 'manual'` after {@link release}. Annotations are on the device (`objects`) and on the host
+ * (`boxes` and so on). `devicePointer`, `dtype`, `shape` and `strides` are those of `images`.
  */
 export interface DeviceBatch extends Pick<Batch, HostPart>, DeviceArray {
   /** [n, 3, height, width] or [n, height, width, 3]. */
@@ -74,7 +75,7 @@ export interface DeviceBatch extends Pick<Batch, HostPart>, DeviceArray {
   readonly objects: DeviceObjects | null;
   /** The loader's own stream waits for it already; any other stream is to wait. */
   readonly ready: ReadyEvent;
-  /** Where the run is after this batch, for the option `state`. */
+  /** Position of the run after this batch, for the option `state`. */
   readonly state: LoaderState;
   /**
    * The memory may be used again as soon as the work is done that `stream` (default: the loader's) has been given so far.
@@ -83,7 +84,7 @@ export interface DeviceBatch extends Pick<Batch, HostPart>, DeviceArray {
   release(stream?: StreamHandle): void;
 }
 
-/** What becomes of batches on the way to a device. */
+/** How batches are converted on their way to a device. */
 export interface DevicePlan {
   readonly ordinal: number;
   readonly slots: number;
@@ -97,9 +98,9 @@ export interface DevicePlan {
 
 export type Channels = readonly [number, number, number];
 
-/** What is known about a device and its memory. */
+/** Properties of a device and its memory. */
 export interface DeviceReport {
-  /** As the driver says. */
+  /** Name that the driver reports. */
   readonly name: string;
   /** `8.0`. */
   readonly computeCapability: string;
@@ -112,9 +113,12 @@ export interface DeviceReport {
   readonly pinnedBecause: string | null;
 }
 
-/** Where uint8 batches for a device come from: a loader whose batches are released by hand. */
+/** A source of uint8 batches for a device: a loader whose batches are released by hand. */
 export interface HostBatches extends AsyncIterable<Batch> {
-  /** The memory in which batches lie; null where there is none yet. It stays the same from the first batch to the last. */
+  /**
+   * The memory that contains the batches, or null before it is allocated. It stays the same from the first batch to the
+   * last.
+   */
   readonly slotMemory: Uint8Array | null;
   /** After the batch that was taken last. */
   state(): LoaderState;
@@ -124,13 +128,13 @@ export interface HostBatches extends AsyncIterable<Batch> {
 export interface Uploads {
   /** The next batch; null after the last. */
   next(): Promise<DeviceBatch | null>;
-  /** Whoever waits for a batch, or asks for one, gets this error. */
+  /** Ends the iteration. Pending and later requests for a batch reject with this error. */
   stop(reason: Error): void;
   /** Resolves when nothing is under way any more. */
   end(): Promise<void>;
 }
 
-/** What `@shardtool/cuda` makes of a plan. */
+/** The interface that `@shardtool/cuda` implements for a plan. */
 export interface DeviceStage {
   upload(batches: HostBatches): Uploads;
   report(): DeviceReport;

@@ -17,7 +17,7 @@ export class NoDevicePackageError extends ShardtoolError {
 /** A name that the compiler does not follow: this package is built before that one, and works without it. */
 const CUDA_PACKAGE: string = '@shardtool/cuda';
 
-/** {@link Loader}, with batches in the memory of a GPU. What is said there of iterating and closing holds here. */
+/** {@link Loader} with batches in the memory of a GPU. Iterating and closing work as for a loader. */
 export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable {
   readonly #loader: Loader;
   readonly #plan: DevicePlan;
@@ -70,12 +70,12 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
     this.#loader.setEpoch(epoch, { transform: transform && bytesOf(transform, this.#values) });
   }
 
-  /** Where the run is, after the last batch that was delivered; batches that were taken ahead do not count. */
+  /** Returns the position of the run after the last delivered batch. Batches that were taken ahead do not count. */
   state(): LoaderState {
     return this.#loader.state();
   }
 
-  /** What the next iteration is going to do. `slotBytes` are those of the host. */
+  /** Describes the next iteration. `slotBytes` are bytes on the host. */
   info(): Promise<LoaderInfo> {
     return this.#loader.info();
   }

@@ -5,21 +5,21 @@ import { compileTransform, type StepInput, type TransformInput } from '../../tra
 import type { LoaderOptions } from '../options.js';
 import type { Channels, DeviceDtype, DeviceLayout, DevicePlan, StreamHandle } from './device-batch.js';
 
-/** Where batches are to go, and as what. */
+/** The device of the batches, and the form of their values. */
 export interface DeviceOptions {
   /** `cuda` or `cuda:N`. */
   readonly name: string;
-  /** Default: what the transform ends with. */
+  /** Default: the dtype at the end of the transform. */
   readonly dtype?: DeviceDtype;
   readonly layout?: DeviceLayout;
-  /** Of values from 0 to 1, per channel. Default: those of the transform's `normalize`. */
+  /** For values from 0 to 1, per channel. Default: the values of the transform's `normalize`. */
   readonly mean?: Channels;
   readonly std?: Channels;
   /** Batches that have memory on the device, the one in use included. Default 3. */
   readonly slots?: number;
   /**
-   * The CUstream that uses the batches: each batch is ready for it, and released behind what it was given. Default: the
-   * default stream (0).
+   * The CUstream that uses the batches. It waits until a batch is ready, and the batch is released after the work that
+   * the stream has at that time. Default: the default stream (0).
    */
   readonly stream?: StreamHandle;
 }
@@ -27,8 +27,8 @@ export interface DeviceOptions {
 /** {@link LoaderOptions}, and the device to which batches go. */
 export interface DeviceLoaderOptions extends LoaderOptions {
   /**
-   * `cuda:0`. Bytes go to the device; what the transform says of values (normalize, toDtype, layout) is done there, so it
-   * must not end with a randomErasing of values.
+   * A device such as `cuda:0`. Bytes are copied to the device, and the transform's steps for values (normalize,
+   * toDtype, layout) run there. The transform must not end with a randomErasing of values.
    */
   readonly device: string | DeviceOptions;
 }
@@ -44,7 +44,9 @@ const schema = z.strictObject({
   stream: z.union([z.bigint().min(0n), z.number().int().min(0)]).default(0),
 });
 
-/** What the device does, and the options of the loader that makes bytes for it. Throws {@link OptionError}. */
+/**
+ * Returns the work of the device, and the options of the loader that makes bytes for it. Throws {@link OptionError}.
+ */
 export function planDevice(options: DeviceLoaderOptions): { plan: DevicePlan; host: LoaderOptions; values: Values } {
   const { device, ...rest } = options;
   const asked = checkDevice(device);
@@ -89,7 +91,7 @@ function checkDevice(device: string | DeviceOptions): z.output<typeof schema> {
   });
 }
 
-/** What the device makes of bytes. */
+/** How the device converts bytes to values. */
 export interface Values {
   readonly dtype: DeviceDtype;
   readonly layout: DeviceLayout;
@@ -106,7 +108,7 @@ export function bytesOf(input: TransformInput, values: Values): TransformInput {
   );
 }
 
-/** The steps that make bytes, and what the others say of values. */
+/** Splits the transform into steps that make bytes and steps for values. */
 function splitTransform(input: LoaderOptions['transform']): {
   transform: TransformInput | undefined;
   values: Values;

@@ -29,8 +29,9 @@ export class Arena {
   #peak = 0;
 
   /**
-   * `capacity` in bytes, of which whole cache lines are used. Memory is reserved here and taken when it is first written. Places
-   * count on behind so many segments of other arenas, so that one list of segments can have those of all.
+   * `capacity` is in bytes, of which whole cache lines are used. Memory is reserved here, and taken when it is first
+   * written. Offsets continue after `segmentsBefore` segments of other arenas, so that one list of segments can contain
+   * those of all arenas.
    */
   constructor(capacity: number, segmentsBefore = 0) {
     this.#begin = segmentsBefore * SEGMENT_BYTES;
@@ -51,7 +52,7 @@ export class Arena {
     return this.#peak;
   }
 
-  /** The offset of a free place of `bytes` bytes, or -1 where there is none now. */
+  /** Returns the offset of `bytes` free bytes, or -1 if there are none now. */
   allocate(bytes: number): number {
     const size = placeBytes(bytes);
     const index = this.#gaps.findIndex((gap) => gap.bytes >= size);
@@ -68,7 +69,7 @@ export class Arena {
     return offset;
   }
 
-  /** Gives back what {@link allocate} of the same `bytes` returned. */
+  /** Frees what {@link allocate} returned for the same number of bytes. */
   free(offset: number, bytes: number): void {
     const size = placeBytes(bytes);
     this.#used -= size;
@@ -89,7 +90,10 @@ export class Arena {
     } else this.#gaps.splice(index, 0, { offset, bytes: size });
   }
 
-  /** Moves all that lies here together, so that the gaps become one. `parts` are all places in use; they get new ones. */
+  /**
+   * Moves all allocations together, so that the gaps become one. `parts` are all allocations; their offsets are
+   * updated.
+   */
   compact(parts: { place: number; readonly bytes: number }[]): void {
     this.#clear();
     this.#used = 0;
@@ -118,7 +122,10 @@ export function placeBytes(bytes: number): number {
   return Math.max(ALIGNMENT, Math.ceil(bytes / ALIGNMENT) * ALIGNMENT);
 }
 
-/** A view of `bytes` bytes at `offset` of an arena's segments; what a worker, which has the segments alone, uses. */
+/**
+ * Returns a view of `bytes` bytes at `offset` of an arena's segments. Workers use it, because they only have the
+ * segments.
+ */
 export function arenaView(segments: readonly SharedArrayBuffer[], offset: number, bytes: number): Uint8Array {
   const segment = Math.floor(offset / SEGMENT_BYTES);
   return new Uint8Array(segments[segment]!, offset - segment * SEGMENT_BYTES, bytes);

@@ -6,26 +6,26 @@ import type { PlannedBlock } from '../../order/batches.js';
 import type { Selection } from '../../selection/selection.js';
 import { placeWithin, type Stretch } from './readers/stretches.js';
 
-/** What batches ask for blocks. */
+/** The interface by which batches request blocks. */
 export interface BlockReader {
-  /** The block, at once where this item of it is in memory. Asked in rising order of first use. */
+  /** Returns the block, at once if this item of it is in memory. Calls have to be in rising order of first use. */
   get(ordinal: number, item: number): Block | Promise<Block>;
   /**
-   * Fetches the bytes of an item that is there once more, into their place, past every cache. False where they
-   * would only come from the same disk again.
+   * Reads the bytes of an item again into the same place, bypassing every cache. Returns false if they would only come
+   * from the same disk again.
    */
   fetchAgain?(block: Block, item: number): Promise<boolean>;
   /** The block's last row is done with: its memory is free. */
   release(block: Block): void;
-  /** Ends reading; resolves when no read is under way. Whoever waits for a block hears an error. */
+  /** Ends reading. Resolves when no read is in progress. Callers that wait for a block get an error. */
   close(): Promise<void>;
 }
 
-/** One shard's part in what is loaded: its index and which of its bytes are there. */
+/** One shard's part of a load: its index, and the bytes that are loaded. */
 export interface LoadedShard {
   readonly index: LoadedIndex;
   readonly stretches: readonly Stretch[];
-  /** The same of its crop index; null where that is not there, or not wanted. */
+  /** The same for its crop index. Null if there is none, or if it is not used. */
   readonly crops: { readonly columns: CropColumns; readonly stretches: readonly Stretch[] } | null;
 }
 
@@ -42,18 +42,18 @@ export interface Block {
   readonly items: number;
   readonly shard: Int32Array;
   readonly row: Uint32Array;
-  /** 0, or higher where a sample comes more than once in the epoch. */
+  /** Higher than 0 if a sample is repeated in the epoch. */
   readonly occurrence: Uint32Array;
   readonly shards: ReadonlyMap<number, LoadedShard>;
-  /** Its bytes are not in memory: workers read them from the shards. Places are then those in the shard. */
+  /** True if the bytes are not in memory: workers read them from the shards. Offsets are then those in the shard. */
   readonly inShards: boolean;
   /** Rows that are still to refer to this block. */
   left: number;
-  /** Where in the arena its stretches begin. Changes when the arena is compacted. */
+  /** Offset of its stretches in the arena. It changes when the arena is compacted. */
   place: number;
-  /** Length of the block's own memory; 0 where it has none. */
+  /** Length of the block's own memory; 0 if it has none. */
   readonly bytes: number;
-  /** Resolves when all of it is there, or will never be; absent where it is. */
+  /** Resolves when the whole block is in memory, or never will be. Absent if it is in memory. */
   readonly whole?: Promise<void>;
 }
 
@@ -65,7 +65,7 @@ export function placeOf(block: Block, stretches: readonly Stretch[], offset: num
 /** The sample that each item of a block is, in the order in which items are consumed. */
 export type BlockItems = Pick<Block, 'shard' | 'row' | 'occurrence'>;
 
-/** Where a block is in the plan, and what it is made of. */
+/** Position of a block in the plan, and its items. */
 interface PlannedItems {
   readonly planned: PlannedBlock;
   readonly first: Float64Array;
@@ -148,7 +148,7 @@ function concat(parts: readonly Uint32Array[]): Uint32Array {
   return all;
 }
 
-/** Where an item of the block is described, and its shard's bytes. */
+/** Returns where an item of the block is described, and the bytes of its shard. */
 export function locate(
   block: Block,
   item: number,

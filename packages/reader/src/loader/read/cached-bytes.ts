@@ -44,7 +44,7 @@ export class CachedBytes implements ShardBytes {
   readonly #fetching = new Map<string, Fetching>();
   /** By shard; see {@link fileMark}. */
   readonly #marks = new Map<number, string>();
-  /** The version of files that have none. No other process, and no later run, finds their pieces. */
+  /** Version of files that have none. No other process, and no later run, finds their pieces. */
   readonly #run = randomUUID();
 
   constructor(options: CachedBytesOptions) {
@@ -64,7 +64,7 @@ export class CachedBytes implements ShardBytes {
     while (this.#fetching.size > 0) await Promise.all(Array.from(this.#fetching.values(), ({ settled }) => settled));
   }
 
-  /** Drops pieces whose bytes are wrong. The next reader of such a piece fetches it. */
+  /** Drops pieces whose bytes are wrong. The next read of such a piece fetches it. */
   async #drop({ shard, offset }: ByteRange, bytes: number): Promise<void> {
     for (const { name } of await this.#piecesOf(shard, offset, bytes)) {
       await this.#fetching.get(name)?.settled;

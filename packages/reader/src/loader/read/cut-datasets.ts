@@ -4,8 +4,8 @@ import type { LoaderOrder, SourceOrder } from '../setup/order.js';
 import type { CutDataset } from './pieces.js';
 
 /**
- * How the shards of each dataset are cut for a cache of so many bytes, and when the ranks of this machine need them.
- * `bytes[k]` is how long shard k is.
+ * Divides the shards of each dataset into pieces for a cache of `cacheBytes`, and determines when the ranks of this
+ * machine need them. `bytes[k]` is the length of shard k.
  */
 export function cutDatasets(
   order: Pick<LoaderOrder, 'sources' | 'unit' | 'isScattered' | 'rank' | 'worldSize'>,
@@ -28,12 +28,16 @@ export function cutDatasets(
   };
   return sources.map((source) => ({
     ...source,
-    // What is kept in memory as a whole is read once, and for the next run; of a scattered order every piece is wanted all the time.
+    // Data that is kept in memory as a whole is read once, and again by the next run. In a scattered order every piece
+    // is needed all the time.
     readers: order.unit === 'sample' || order.isScattered ? null : readersOf(source, isLocal, epochs),
   }));
 }
 
-/** Passes of a dataset that comes often in an epoch lie close together: more of them are looked at, within reason. */
+/**
+ * If a dataset is repeated often in an epoch, its passes are close together. Then more passes are considered, up to
+ * this number.
+ */
 const MOST_PASSES = 64;
 
 function readersOf(source: SourceOrder, isLocal: Readers['isLocal'], epochs: number): Readers {
@@ -56,8 +60,8 @@ function readersOf(source: SourceOrder, isLocal: Readers['isLocal'], epochs: num
 }
 
 /**
- * The ranks whose processes run on this machine: LOCAL_RANK and LOCAL_WORLD_SIZE (torchrun sets them) say how many, and
- * they follow each other. Without them each process looks at what it needs itself.
+ * Returns the ranks whose processes run on this machine. LOCAL_RANK and LOCAL_WORLD_SIZE, which torchrun sets,
+ * determine their number; they are consecutive. Without these variables, each process only considers its own needs.
  */
 export function localRanks(
   rank: number,

@@ -4,7 +4,10 @@ import { placeBytes, SEGMENT_BYTES } from './arena.js';
 import { blockRows } from './block.js';
 import { type PlannedStore, planLoad } from './load-shards.js';
 
-/** So many rows are followed at most, about a second's work; by then every stream of a large dataset is well under way. */
+/**
+ * Maximum number of rows that are followed, which takes about a second. By then, every stream of a large dataset is
+ * well under way.
+ */
 const FOLLOWED_ROWS = 2 ** 20;
 /** Other epochs lay the same samples into other blocks. */
 const FOLLOWED_EPOCHS = 64;
@@ -17,9 +20,9 @@ export interface UpcomingEpoch {
 }
 
 /**
- * The least read memory with which these epochs can be delivered, in bytes, with a little more for those behind: the plans
- * are followed batch by batch, where a block comes with its first row and goes when the batch with its last row is
- * delivered. Reads the indexes of the shards, and no shard.
+ * Returns the least memory for reading with which these epochs can be delivered, in bytes, with a margin for later
+ * epochs. The plans are followed batch by batch: a block is loaded for its first row, and freed when the batch with its
+ * last row is delivered. Reads the indexes of the shards, but no shard.
  */
 export async function leastBytes(epochs: Iterable<UpcomingEpoch>, store: PlannedStore): Promise<number> {
   let [most, largest, rows, followed] = [0, 0, 0, 0];
@@ -31,7 +34,7 @@ export async function leastBytes(epochs: Iterable<UpcomingEpoch>, store: Planned
     followed++;
     if (rows >= FOLLOWED_ROWS || followed === FOLLOWED_EPOCHS) break;
   }
-  // No block goes across the end of a segment, where so much may be left over.
+  // A block cannot cross the end of a segment, so each segment may waste this much.
   const leftOver = Math.floor(most / SEGMENT_BYTES) * largest;
   return placeBytes((most + leftOver) * (1 + HEADROOM));
 }

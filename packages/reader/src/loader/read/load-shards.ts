@@ -89,7 +89,7 @@ export interface LoadedSample {
   readonly row: number;
 }
 
-/** Where a load goes, and for which pass it is. */
+/** The target of a load, and the pass that it is for. */
 export interface LoadTarget {
   readonly store: ShardStore;
   readonly arena: Arena;
@@ -120,8 +120,8 @@ export async function loadSamples(
 }
 
 /**
- * Reads what was planned into the arena. When it throws, no read is in progress. `samples` are already there and are not
- * written again: their bytes may be in use.
+ * Reads what was planned into the arena. After an error, no read is in progress. `samples` are in memory already and
+ * are not written again, because their bytes may be in use.
  */
 export async function load(
   shards: LoadedShards['shards'],

@@ -7,9 +7,11 @@ import { nextUse, type Readers } from '../../order/next-use.js';
 import { firstNumbers, type Unit } from '../../order/units.js';
 import type { Selection } from '../../selection/selection.js';
 
-/** Of a shard as a unit so many bytes are kept together: a stream walks through them from front to back. */
+/** If a unit is a whole shard, this many bytes are kept together, because a stream reads them from start to end. */
 const STRETCH_BYTES = 8 << 20;
-/** Samples that are all in memory are needed when the next run begins, which nobody knows. */
+/**
+ * Time of the next use, for samples that are all in memory: they are needed when the next run begins, which is unknown.
+ */
 const SOME_DAY = 14_000_000_000;
 
 /** The shards of one dataset, as a cache keeps them: a mixture has several. */
@@ -18,11 +20,11 @@ export interface CutDataset {
   readonly firstShard: number;
   readonly unit: Unit;
   readonly blockSamples: number;
-  /** Null: nobody knows when what was fetched is needed again, and what came first stays. */
+  /** Null if the next use of fetched data is unknown. The cache then keeps what came first. */
   readonly readers: Readers | null;
   selection(pass: number): Selection;
   readonly passesAnEpoch: number;
-  /** Of samples of its passes, how many of all datasets have come by then. */
+  /** Number of samples of all datasets that are read by the time that `samples` of this dataset's passes are read. */
   positionOf(samples: number): number;
 }
 
@@ -41,7 +43,7 @@ export interface Piece {
 /** A shard as it is cut. */
 export interface CutShard {
   readonly shard: number;
-  /** Names its file, and what is in it: see {@link fileMark}. */
+  /** Identifies the file and its contents: see {@link fileMark}. */
   readonly mark: string;
   readonly index: LoadedIndex;
 }
@@ -50,8 +52,8 @@ export interface CutShard {
 const PIECE_VERSION = 2;
 
 /**
- * Names a file by its location, size and version, so that no other file, and none that replaced it, ever has the same pieces.
- * `otherwise` is its version if neither a manifest nor its storage says one.
+ * Returns a name for a file from its location, size and version. No other file, and no file that replaced it, has the
+ * same name. `otherwise` is used if neither the manifest nor the storage reports a version.
  */
 export function fileMark({ path, name, bytes, crc32, version }: ShardFile, otherwise: string): string {
   const facts = [PIECE_VERSION, shownLocation(path), name, bytes, crc32, crc32 === undefined && (version ?? otherwise)];
@@ -83,7 +85,7 @@ export function piecesOf(
     }
     return pieces;
   }
-  // A view of a file, such as that of pages that are unpacked, is longer or shorter than the file.
+  // A view of a file, such as one of decompressed pages, is longer or shorter than the file.
   const size = endOf(index);
   for (let k = Math.floor(offset / STRETCH_BYTES); k * STRETCH_BYTES < Math.min(size, offset + bytes); k++) {
     const start = k * STRETCH_BYTES;
@@ -100,14 +102,14 @@ function nameOf(mark: string, offset: number, bytes: number): string {
 }
 
 /**
- * When this machine needs a piece again that it has just used in `pass` (null: in none), in samples of all datasets from the
- * beginning of the first pass on: the key by which it is evicted, largest first.
+ * Returns the eviction key of a piece that was just used in `pass` (null: in none); the largest key is evicted first.
+ * The key is when this machine needs the piece again, in samples of all datasets from the beginning of the first pass.
  */
 export function keyOf({ shard, from, to }: Piece, source: CutDataset, pass: number | null): number {
   const { firstShard, unit, blockSamples, readers, positionOf } = source;
   if (pass === null || readers === null) return SOME_DAY;
   const chosen = source.selection(pass);
-  // Single samples of it are wanted all the time, where they are not all in memory.
+  // Single samples of the piece are needed all the time, unless all are in memory.
   if (unit === 'sample') return positionOf(pass * readers.orderOf(pass).samples);
   const own = shard - firstShard;
   const rows = chosen.rows(own);
@@ -130,9 +132,10 @@ export function keyOf({ shard, from, to }: Piece, source: CutDataset, pass: numb
 const WHOLE_SHARE = 0.9;
 
 /**
- * How much later than this piece another one has to be needed to make room for it, in samples of all datasets. Nothing, where
- * all of it is wanted now. Where a part is, all of it is fetched for later, and that is worth it only for what is needed an
- * epoch later: a cache in which each piece comes once an epoch would be fetched anew again and again, and save no more.
+ * Returns how much later than this piece another piece has to be needed to be evicted for it, in samples of all
+ * datasets. It is 0 if the whole piece is needed now. If only a part is needed now, the rest is fetched for later,
+ * which is only worth it in place of what is needed an epoch later. Otherwise a cache in which each piece is used once
+ * per epoch would fetch pieces again and again without saving more.
  */
 export function marginOf({ bytes }: Piece, source: CutDataset, pass: number | null, wanted: number): number {
   const { readers, passesAnEpoch, positionOf } = source;
@@ -166,7 +169,7 @@ function endOf(index: LoadedIndex): number {
   return end;
 }
 
-/** Where the samples begin, if they lie in the order of their rows. */
+/** Returns the offsets of the samples, if they are in the order of their rows. */
 function risingOffsets(index: LoadedIndex): Float64Array | null {
   let rising = risingOf.get(index);
   if (rising === undefined) {

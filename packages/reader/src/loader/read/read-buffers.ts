@@ -13,7 +13,7 @@ import { STRETCH_BYTES } from './readers/stretches.js';
 export interface ReadBufferPlan {
   /** Blocks in memory at once. */
   readonly buffers: number;
-  /** What so many blocks of samples of mean size take; or all samples, where they are kept in memory. */
+  /** Memory of `buffers` blocks of samples of mean size, or of all samples if they are kept in memory. */
   readonly expectedBytes: number;
   /** No more than this is taken. */
   readonly limitBytes: number;
@@ -35,13 +35,15 @@ export interface ReadBufferOptions {
   readonly limitBytes: number | undefined;
 }
 
-/** Over what is expected, for samples that lie unevenly: address space, which takes no memory until it is written. */
+/** Margin for uneven sizes of samples. It is address space, which takes no memory until it is written. */
 const SPARE = 1.5;
 const SPARE_BYTES = 64 * 2 ** 20;
-/** Of a selection, so many shards are looked into. */
+/** Number of shards that are examined for a selection. */
 const LOOKED_INTO = 16;
 
-/** Throws {@link OptionError} where the limit is too small; it names the smallest. Reads few indexes, or none. */
+/**
+ * Throws {@link OptionError} with the smallest possible limit if the limit is too small. Reads few indexes, or none.
+ */
 export async function planReadBuffers(options: ReadBufferOptions): Promise<ReadBufferPlan> {
   const { held, unit } = options;
   const { buffers } = held;
@@ -60,7 +62,7 @@ export async function planReadBuffers(options: ReadBufferOptions): Promise<ReadB
   return { buffers, expectedBytes, limitBytes, reservedBytes: Math.min(limitBytes, reserved) };
 }
 
-/** All samples, and what is left over at the ends of segments. */
+/** Returns the bytes of all samples, and of the unused space at the ends of segments. */
 async function residentBytes({ dataset, store, all }: ReadBufferOptions): Promise<number> {
   const { shards } = await planLoad(selectedRows(dataset.files.samples, all), store);
   let bytes = 0;
@@ -70,7 +72,10 @@ async function residentBytes({ dataset, store, all }: ReadBufferOptions): Promis
   return bytes + Math.floor(bytes / (SEGMENT_BYTES - STRETCH_BYTES)) * STRETCH_BYTES;
 }
 
-/** `slabs` blocks of samples of mean size; and of the largest, shard by shard, with something to spare. */
+/**
+ * Returns the memory of `buffers` blocks of samples of mean size, and that of the largest samples shard by shard with a
+ * margin.
+ */
 async function streamingBytes(options: ReadBufferOptions): Promise<{ expectedBytes: number; reservedBytes: number }> {
   const { dataset } = options;
   const { samples, bytes } = await selectedSize(options);
@@ -88,7 +93,7 @@ async function streamingBytes(options: ReadBufferOptions): Promise<{ expectedByt
   };
 }
 
-/** Samples of the selection and their bytes, estimated from some shards where it is not all of the dataset. */
+/** Returns the samples of the selection and their bytes, estimated from some shards if samples are excluded. */
 async function selectedSize({
   dataset,
   store,
@@ -102,7 +107,7 @@ async function selectedSize({
     if (selection.rows(shard) !== null) isAll = false;
     if (selection.counts[shard]! > 0) chosen.push(shard);
   }
-  // What an overlay leaves can be larger than the mean.
+  // The samples that an overlay keeps can be larger than the mean.
   if (isAll && dataset.shards.every(({ sampleBytes }) => sampleBytes === undefined)) {
     return { samples, bytes: dataset.bytes };
   }

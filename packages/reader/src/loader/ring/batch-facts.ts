@@ -3,15 +3,15 @@ import type { DrawnMix } from '../../transform/mix.js';
 import { layOut } from './fields.js';
 
 /**
- * What workers must know of a batch as a whole, in shared memory: its labels, and which sample its random numbers are of;
- * and what they say of it: how it was mixed.
+ * Data about whole batches in shared memory. Workers read a batch's labels and the sample that its random numbers
+ * belong to, and write how it was mixed.
  */
 export interface BatchFactsBuffers {
   readonly labels: SharedArrayBuffer;
   readonly facts: SharedArrayBuffer;
   /** How much of itself each row of a mixed batch keeps. */
   readonly weights: SharedArrayBuffer;
-  /** Which part of its image each row shows; of no length where that is not asked for. */
+  /** The part of its image that each row shows. Empty if that is not requested. */
   readonly shown: SharedArrayBuffer;
   /** 1 marks a row without an image, because its sample is bad and was skipped. */
   readonly blank: SharedArrayBuffer;
@@ -25,13 +25,13 @@ export interface FirstSample {
   readonly source: number;
 }
 
-/** How a batch was mixed, for those who look at its labels: by which mix of the loader, and the weight of each row's own label. */
+/** How a batch was mixed: the number of the mix among those of the loader, and the weight of each row's own label. */
 export interface MixFact {
   readonly index: number;
   readonly weights: Float64Array;
 }
 
-/** How the facts of a slot lie: one entry a field. */
+/** Layout of the facts of a slot: one entry per field. */
 const { places, bytes: FACT_BYTES } = layOut<keyof FirstSample | 'mix'>({
   epoch: 'float64',
   number: 'float64',
@@ -40,7 +40,7 @@ const { places, bytes: FACT_BYTES } = layOut<keyof FirstSample | 'mix'>({
   mix: 'float64',
 });
 const FACT_NUMBERS = FACT_BYTES / 8;
-/** Of a row: height and width of the image, of it resized, and where the row begins there. */
+/** Numbers per row: height and width of the image and of the resized image, and where the row begins in the latter. */
 const SHOWN_NUMBERS = 6;
 
 /** Which part of its image each row shows: pairs of pixels, int32 [n, 2]. */
@@ -49,7 +49,7 @@ export interface BatchCrop {
   readonly originalSize: Int32Array;
   /** [height, width] to which it was resized. */
   readonly resizedSize: Int32Array;
-  /** Where the row begins in that, [top, left]; where the row is mirrored, in the mirror image. */
+  /** Top left corner of the row in the resized image, [top, left]. If the row is mirrored, in the mirror image. */
   readonly topLeft: Int32Array;
 }
 
@@ -123,7 +123,7 @@ export class BatchFacts {
     this.#facts[at + places.source] = source;
   }
 
-  /** Null: of no image. Nothing where that is not asked for. */
+  /** Null if the row shows no image. Does nothing if it is not requested. */
   setShown(slot: number, row: number, part: ShownPart | null): void {
     if (this.#shown.length === 0) return;
     const at = (slot * this.#rows + row) * SHOWN_NUMBERS;
@@ -134,7 +134,7 @@ export class BatchFacts {
     }
   }
 
-  /** Of the first `rows` rows, each [height, width] or [top, left]: copies. Null where that is not asked for. */
+  /** Returns copies for the first `rows` rows, each [height, width] or [top, left]. Null if it is not requested. */
   shown(slot: number, rows: number): BatchCrop | null {
     if (this.#shown.length === 0) return null;
     const of = (first: number): Int32Array => {

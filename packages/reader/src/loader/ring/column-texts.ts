@@ -3,10 +3,10 @@ const MOST_ROW_BYTES = 256 * 1024;
 const LEAST_SLOT_BYTES = 2 ** 24;
 const FIRST_BYTES = 2 ** 16;
 
-/** Texts of label columns that workers need, as UTF-8 in shared memory: those of a slot one behind the other. */
+/** Texts of label columns that workers need, as UTF-8 in shared memory. The texts of a slot follow each other. */
 export class ColumnTexts {
   readonly buffers: readonly SharedArrayBuffer[];
-  /** Where the next one of each slot goes; only the main thread writes. */
+  /** Offset of the next text of each slot. Only the main thread writes. */
   readonly #used: number[];
 
   /** Over fresh memory for `slots` slots of `rows` rows, or over that of another thread. */
@@ -23,7 +23,7 @@ export class ColumnTexts {
     if (slot < this.#used.length) this.#used[slot] = 0;
   }
 
-  /** Where it lies in its slot; null where there is no room for it. */
+  /** Returns where the text is in its slot, or null if there is no room for it. */
   put(slot: number, text: string): { readonly offset: number; readonly bytes: number } | null {
     const buffer = this.buffers[slot]!;
     const encoded = Buffer.from(text);

@@ -20,7 +20,7 @@ export const CONTROL_WORD = {
   stop: 3,
   /** Decoder warnings (images that were decoded although something in them was odd), over all workers. */
   warnings: 4,
-  /** Images of which only a crop's own data were decoded, over all workers. */
+  /** Number of images of which only a crop's own data was decoded, over all workers. */
   spliced: 5,
   /** Images of more than 8 bits a channel, whose pixels have the upper 8, over all workers. */
   narrowed: 6,
@@ -48,7 +48,7 @@ export class Control {
   readonly #words: Int32Array;
   readonly #jobs: JobRecords;
 
-  /** Over those of another thread. */
+  /** With the buffers of another thread. */
   constructor(buffers: ControlBuffers) {
     this.buffers = buffers;
     this.slots = new SlotStates(buffers.slots);
@@ -101,7 +101,7 @@ export class Control {
 
   // ---- workers ----
 
-  /** The next job, copied into `job`; sleeps while there is none. False: the worker is to end. */
+  /** Copies the next job into `job`, and sleeps while there is none. Returns false if the worker should end. */
   take(job: Job): boolean {
     for (;;) {
       const count = Atomics.load(this.#words, WAKE);

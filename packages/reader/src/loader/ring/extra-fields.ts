@@ -2,9 +2,9 @@ import { layOut } from './fields.js';
 import { UNCHECKED } from './job.js';
 
 /**
- * Further fields of a sample that workers need: more images and masks, which become pixels with it, what a person's own
- * step looks at, and what has the objects on it, which may be columns of the index. Where their bytes lie is written into shared memory beside the ring of jobs, so that a job itself stays as
- * small as it is.
+ * Further fields of a sample that workers need: more images and masks, which become pixels with it, fields for custom
+ * steps, and annotations, which may be columns of the index. The offsets of their bytes are written into shared memory
+ * next to the ring of jobs, so that a job stays small.
  */
 export interface ExtraField {
   readonly field: string;
@@ -13,7 +13,7 @@ export interface ExtraField {
   readonly columns?: readonly string[] | string | undefined;
 }
 
-/** Where the bytes of one companion of a row are in the arena; those of columns, in {@link ColumnTexts}. */
+/** Where the bytes of one extra field of a row are in the arena. Those of columns are in {@link ColumnTexts}. */
 export interface Part {
   readonly offset: number;
   readonly bytes: number;
@@ -26,7 +26,7 @@ export interface Part {
 /** The `offset` of a part that its sample lacks. */
 const ABSENT = -1;
 
-/** How a part lies in the table: one entry a field. */
+/** Layout of a part in the table: one entry per field. */
 const { places, bytes: PART_BYTES } = layOut<keyof Part>({
   offset: 'float64',
   bytes: 'float64',
@@ -35,7 +35,9 @@ const { places, bytes: PART_BYTES } = layOut<keyof Part>({
 });
 const NUMBERS = PART_BYTES / 8;
 
-/** The parts of every row of every slot. The main thread writes those of a row before it publishes the row's job. */
+/**
+ * The parts of every row of every slot. The main thread writes the parts of a row before it publishes the row's job.
+ */
 export class PartTable {
   readonly buffer: SharedArrayBuffer;
   readonly #numbers: Float64Array;

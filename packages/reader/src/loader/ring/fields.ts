@@ -1,7 +1,7 @@
 /** Numbers of records in shared memory: an integer of 32 bits, or a float64, which holds whole numbers up to 2^53. */
 type FieldKind = 'float64' | 'int32' | 'uint32';
 
-/** Where the fields of a record lie. */
+/** Offsets of the fields of a record. */
 export interface RecordLayout<Name extends string> {
   /** By field: its place in the first record, counted in numbers of its own kind. */
   readonly places: Readonly<Record<Name, number>>;
@@ -9,7 +9,7 @@ export interface RecordLayout<Name extends string> {
   readonly bytes: number;
 }
 
-/** Lays the fields of a record one behind the other: what is longer comes first, else in the order of the table. */
+/** Lays out the fields of a record one after the other: longer ones first, otherwise in the order of the table. */
 export function layOut<Name extends string>(fields: Readonly<Record<Name, FieldKind>>): RecordLayout<Name> {
   const names = Object.keys(fields) as Name[];
   const long = names.filter((name) => fields[name] === 'float64');

@@ -11,9 +11,9 @@ export interface HeldSlot {
 const NO_SLOTS: Layout = { slots: 0, slotBytes: 0, base: 0 };
 
 /**
- * The batch slots that no batch occupies. With a slot file this list outlives the engine: batches that the consumer still holds
- * keep their bytes, and the next engine, whose slots are in the same file, leaves those alone. If its slots have another size, they
- * are in another part of the file.
+ * The batch slots that no batch occupies. With a slot file, this list outlives the engine: batches that the consumer
+ * still holds keep their bytes, and the next engine, whose slots are in the same file, does not use their slots. If its
+ * slots have another size, they are in another part of the file.
  */
 export class FreeSlots {
   #free: number[] = [];
@@ -21,7 +21,7 @@ export class FreeSlots {
   #layout = NO_SLOTS;
   #onFreed: () => void = () => {};
 
-  /** Where the slots of the next engine begin: at 0, unless batches that are held are in the way. */
+  /** Returns the offset of the slots of the next engine: 0, unless held batches are in the way. */
   place({ slots, slotBytes }: Omit<Layout, 'base'>): number {
     if (this.#held.size === 0) return 0;
     if (slots === this.#layout.slots && slotBytes === this.#layout.slotBytes) return this.#layout.base;
@@ -31,7 +31,10 @@ export class FreeSlots {
     return bytes <= from ? 0 : Math.ceil(to / WASM_PAGE_BYTES) * WASM_PAGE_BYTES;
   }
 
-  /** An engine starts: all of its slots are free, except those of batches that are still held. `onFreed` is told of each that is released. */
+  /**
+   * Starts an engine. All of its slots are free, except those of batches that are still held. `onFreed` is called for
+   * each that is released.
+   */
   begin({ slots, slotBytes, base }: Layout, onFreed: () => void): void {
     this.#layout = { slots, slotBytes, base };
     this.#onFreed = onFreed;

@@ -1,6 +1,6 @@
 import { layOut } from './fields.js';
 
-/** What a worker needs to know to decode one sample into one row, or that a batch as a whole is to be worked on. */
+/** The data a worker needs to decode one sample into one row, or to process a batch as a whole. */
 export interface Job {
   /** The shard whose file the encoded image is read from, or {@link IN_ARENA}. */
   shard: number;
@@ -12,18 +12,18 @@ export interface Job {
   /** The sample's number in that dataset: with seed and epoch the origin of its random numbers. */
   number: number;
   epoch: number;
-  /** 0, or higher where the same sample comes more than once in an epoch. */
+  /** Higher than 0 if the same sample is repeated in an epoch. */
   occurrence: number;
   slot: number;
   /** The row of the slot, or {@link WHOLE_BATCH}. */
   row: number;
-  /** EXIF orientation 1..8; 0 where the worker has to look. */
+  /** EXIF orientation 1 to 8, or 0 if the worker has to read it. */
   orientation: number;
   /** Expected crc32 of the encoded image, or {@link UNCHECKED}. */
   crc32: number;
-  /** Number of the batch's size; 0 where there is one. */
+  /** Number of the batch's size; 0 if there is only one. */
   bucket: number;
-  /** Place in the arena of what the crop index has of the image, and its length in bytes; 0 where it has nothing. */
+  /** Offset in the arena of the image's part of the crop index, and its length in bytes; 0 if there is none. */
   cropOffset: number;
   cropBytes: number;
 }
@@ -32,10 +32,10 @@ export interface Job {
 export const IN_ARENA = -1;
 /** The `crc32` of bytes that are not to be checked. */
 export const UNCHECKED = -1;
-/** The `row` of what is about a batch as a whole: a job, or what became of it. */
+/** The `row` of a job or message about a batch as a whole. */
 export const WHOLE_BATCH = -1;
 
-/** How a job lies in the ring: one entry a field. */
+/** Layout of a job in the ring: one entry per field. */
 const { places, bytes: JOB_BYTES } = layOut<keyof Job>({
   offset: 'float64',
   number: 'float64',
@@ -96,7 +96,7 @@ export function wholeBatchJob(ofSlot: number, ofBucket: number): Job {
   return { ...emptyJob(), slot: ofSlot, row: WHOLE_BATCH, bucket: ofBucket };
 }
 
-/** Memory for so many jobs. */
+/** Memory for `jobs` jobs. */
 export function jobMemory(jobs: number): SharedArrayBuffer {
   return new SharedArrayBuffer(jobs * JOB_BYTES);
 }

@@ -10,10 +10,10 @@ const READ_WRITE = 1 | 2;
 const SHARED_AT_THIS_PLACE = 1 | 16;
 
 /**
- * Lays the first `bytes` bytes of the memory over those of an open file, in whole pages: from now on the kernels write
- * straight into the file's memory. mmap with MAP_FIXED replaces the pages inside the range that V8 has reserved, which it
- * later gives back as a whole. The last page may reach into what lies behind, which does not mind. Throws
- * {@link FileError}.
+ * Maps an open file over the first `bytes` bytes of the memory, in whole pages. From then on, kernels write directly
+ * into the file's memory. mmap with MAP_FIXED replaces the pages inside the range that V8 has reserved, and V8 later
+ * frees the range as a whole. The last page may cover memory after the slots, which is harmless. Throws {@link
+ * FileError}.
  */
 export async function layOverFile(memory: KernelMemory, file: number, bytes: number): Promise<void> {
   const length = Math.min(Math.ceil(bytes / WASM_PAGE_BYTES) * WASM_PAGE_BYTES, memory.buffer.byteLength);

@@ -1,15 +1,16 @@
 /**
- * The states of a batch slot, in shared memory. Whoever brings a slot out of a state wakes those that wait for that.
+ * The states of a batch slot, in shared memory. A thread that changes the state of a slot wakes the threads that wait
+ * for that.
  *
  *   free ──open──► filling ──last finish──► whole ──finishWhole──► ready ──handed out, released──► free
  *                    ▲ │                      │                     │ ▲
- *                    │ └──last finish, where nothing is done to the batch as a whole────┘
+ *                    │ └──last finish, if no step works on the batch as a whole─────────┘
  *                    └──────reopen, for bad rows──────────────────┘
  *
- * `filling`: rows are still to be finished, each by one {@link SlotStates.finish}. `whole`: all rows are there, and the
- * batch as a whole is to be worked on: by the worker that finished the last row; or, where a message was posted about one
- * of the rows, by whoever takes the job that the main thread gives out once the bad rows are dealt with. `ready`: nothing
- * is to be done. Free slots are the main thread's own list; in here they are as ready as they were.
+ * `filling`: rows are still to be finished, each by one {@link SlotStates.finish}. `whole`: all rows are finished, and the
+ * batch as a whole has to be processed. The worker that finished the last row does that. If a worker posted a message
+ * about one of the rows, the main thread handles the bad rows first, and then issues a job for the batch. `ready`:
+ * nothing is left to do. The main thread has the list of free slots; in this table they stay `ready`.
  */
 export type SlotState = 'filling' | 'whole' | 'ready';
 
@@ -26,7 +27,7 @@ const WORD = {
 /** A cache line apart, so that workers on different slots do not disturb each other. */
 const SLOT_WORDS = 16;
 
-/** Memory for the states of so many slots. */
+/** Memory for the states of `slots` slots. */
 export function slotStateMemory(slots: number): SharedArrayBuffer {
   return new SharedArrayBuffer(slots * SLOT_WORDS * 4);
 }
@@ -53,7 +54,7 @@ export class SlotStates {
     Atomics.store(this.#words, at + WORD.whole, whole ? 1 : 0);
   }
 
-  /** So many rows of a batch that is there are to be finished once more. */
+  /** Marks `rows` rows of a complete batch to be finished again. */
   reopen(slot: number, rows: number): void {
     Atomics.sub(this.#words, slot * SLOT_WORDS + WORD.finished, rows);
   }
@@ -78,7 +79,10 @@ export class SlotStates {
     Atomics.notify(this.#words, at);
   }
 
-  /** Resolves when the slot has left this state, or at {@link wake}. The promise alone keeps no process alive. */
+  /**
+   * Resolves when the slot has left this state, or at {@link wake}. The promise by itself does not keep the process
+   * alive.
+   */
   async whenLeft(slot: number, state: 'filling' | 'whole'): Promise<void> {
     const at = slot * SLOT_WORDS + (state === 'filling' ? WORD.finished : WORD.whole);
     const now = Atomics.load(this.#words, at);
@@ -103,7 +107,7 @@ export class SlotStates {
     return Atomics.load(this.#words, slot * SLOT_WORDS + WORD.finished);
   }
 
-  /** Messages that workers have posted about this slot since it was opened: so many will arrive. */
+  /** Number of messages that workers have posted about this slot since it was opened. That many will arrive. */
   posted(slot: number): number {
     return Atomics.load(this.#words, slot * SLOT_WORDS + WORD.posted);
   }

@@ -22,11 +22,11 @@ export interface MemoryPlan {
   /** Address of the first slot: 0, unless batches of other slots are in the way. */
   readonly base: number;
   readonly slots: number;
-  /** Bytes of a full batch of the largest size: of the images, and of what comes along behind them. */
+  /** Bytes of a full batch of the largest size: images, and extra fields after them. */
   readonly slotBytes: number;
   /** By the number of a batch's size, how long its rows are. */
   readonly rowBytes: readonly RowBytes[];
-  /** Where in a slot the rows of each of more images and masks begin. */
+  /** Offsets in a slot of the rows of each extra image and mask. */
   readonly extraFields: readonly number[];
   readonly workers: number;
   readonly scratchBytes: number;
@@ -34,8 +34,8 @@ export interface MemoryPlan {
 }
 
 /**
- * Lays the memory out for the largest rows; `scratchBytes` what a worker wishes for at most. Throws
- * {@link OptionError} with the sum where the slots leave the workers too little.
+ * Lays out the memory for the largest rows. `scratchBytes` is the maximum that a worker can use. Throws {@link
+ * OptionError} with the sum if the slots leave the workers too little.
  */
 export function planMemory(options: {
   readonly slots: number;

@@ -1,6 +1,6 @@
 /**
- * A decode worker: takes jobs out of shared memory, checks the bytes, decodes and transforms the image straight into its
- * row of the batch slot. It blocks while there is nothing to do; it awaits only where a codec, or a person's own step, is
+ * A decode worker: takes jobs from shared memory, checks the bytes, and decodes and transforms the image directly into
+ * its row of the batch slot. It blocks while there are no jobs. It awaits only if a codec or a custom step is
  * asynchronous.
  */
 
@@ -52,7 +52,7 @@ export interface DecodeWorkerData {
   readonly facts: BatchFactsBuffers;
   readonly steps: CustomSteps;
   readonly mixes: Mixes;
-  /** The files of the shards, where workers may read images themselves; else none. */
+  /** Files of the shards, if workers may read images themselves. Otherwise empty. */
   readonly shardPaths: readonly string[];
 }
 
@@ -292,7 +292,7 @@ function checkBytes(bytes: Uint8Array, expected: number, what: string): void {
   if (actual !== expected) throw new SampleDecodeError({}, `${what} ${changedSincePacked(actual, expected)}`);
 }
 
-// What it throws ends the thread. To await it here would take an ES module, which starts in more time than CommonJS.
+// An error ends the thread. Awaiting here would require an ES module, which takes longer to load than CommonJS.
 run().catch((thrown: unknown) => {
   process.nextTick(() => {
     throw thrown;

@@ -18,8 +18,8 @@ export class DecodeWorkers<Message> {
   #onFailure: () => void = () => {};
 
   /**
-   * Starts `count` workers on the built file `entry`; resolves when each has said `ready`. Throws
-   * what ended one that cannot start, at the latest when the patience with the others is at its end.
+   * Starts `count` workers with the built file `entry`. Resolves when each has sent `ready`. If a worker cannot start,
+   * throws its error, at the latest after waiting for the others for a limited time.
    */
   static async start<Message extends { readonly kind: string }>(options: {
     readonly entry: URL;
@@ -62,7 +62,7 @@ export class DecodeWorkers<Message> {
     for (const worker of this.#workers) worker.unref();
   }
 
-  /** Asks the workers to end by `stop`, and ends those that have not in time. */
+  /** Asks the workers to end with `stop`, and terminates those that do not end in time. */
   async close(stop: () => void): Promise<void> {
     this.#closing = true;
     stop();

@@ -20,7 +20,7 @@ export interface EngineOptions {
   readonly plan: MemoryPlan;
   /** Rows of a full batch. */
   readonly rows: number;
-  /** Bytes of shared memory for encoded samples: for those that are read in blocks, and for single ones. */
+  /** Bytes of shared memory for encoded samples: for blocks, and for single samples. */
   readonly arenaBytes: number;
   readonly heldBytes: number;
   readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch'> | null;
@@ -40,10 +40,10 @@ export interface EngineOptions {
   readonly freeSlots: FreeSlots;
 }
 
-/** What lives longer than an iteration: the shared memory, the batch slots and the decode workers. */
+/** Resources that outlive an iteration: the shared memory, the batch slots and the decode workers. */
 export class Engine {
   readonly control: Control;
-  /** Where blocks are, and where single samples are. */
+  /** Arena of blocks, and arena of single samples. */
   readonly arena: Arena;
   readonly held: Arena;
   readonly memory: KernelMemory;

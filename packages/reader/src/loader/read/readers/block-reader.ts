@@ -14,13 +14,13 @@ interface PlannedLoad {
   readonly parts: Promise<LoadedShards>;
 }
 
-/** What a reader has to know of the batches that its blocks are for. */
+/** What a reader knows about the batches that its blocks are for. */
 export interface Demand {
   /** The consumer waits for the very batch that waits for a block: nothing will give memory back before. */
   isUrgent(): boolean;
-  /** Resolves when no worker looks at the arena; false where the consumer does, or where batches come no more. */
+  /** Resolves when no worker uses the arena. Resolves to false if the consumer uses it, or if no more batches come. */
   settle(): Promise<boolean>;
-  /** Nobody wants blocks any more. */
+  /** True if no more blocks are needed. */
   readonly isOver: boolean;
 }
 
@@ -31,9 +31,9 @@ export interface StreamingOptions {
   readonly selection: Selection;
   readonly store: ShardStore;
   readonly arena: Arena;
-  /** Rung by all who change something: this reader, those that share the arena, and the batches. */
+  /** Notified on every change by this reader, by readers that share the arena, and by the batches. */
   readonly wakeSignal: WakeSignal;
-  /** Blocks in memory at once, as long as none more is waited for. */
+  /** Number of blocks in memory, unless a batch waits for one more. */
   readonly buffers: number;
   /** Blocks that are being read at once; without it, as many as are worth it. */
   readonly readConcurrency: number | undefined;
@@ -44,17 +44,17 @@ export interface StreamingOptions {
 }
 
 /**
- * Reads whole blocks in the order in which they are first needed, ahead of the batches, into an arena. Blocks get their
- * memory strictly in that order, so that a later one never takes an earlier one's place. Where the memory is tight,
- * reading waits for batches to be delivered; where it would wait for ever, blocks are moved together; and where that does
- * not help either, the limit is too small for the order, which is a {@link ReadBufferError}.
+ * Reads whole blocks into an arena, ahead of the batches, in the order in which they are first needed. Blocks get
+ * memory strictly in that order, so that a later block never takes the memory of an earlier one. If memory is short,
+ * reading waits until batches are delivered. If it would wait forever, blocks are compacted. If that does not suffice,
+ * the limit is too small for the order, which is a {@link ReadBufferError}.
  */
 export class StreamingReader implements BlockReader {
   readonly #options: StreamingOptions;
   readonly #blocks = new Map<number, Block>();
   /** Items that are there of blocks that are not whole yet. */
   readonly #partial = new Map<number, ReadonlySet<number>>();
-  /** What is left to read of the blocks of the first batches. */
+  /** Reads of the rest of the first blocks. */
   readonly #rest: (() => Promise<void>)[] = [];
   /** Blocks that were released before they were whole. */
   readonly #released = new Set<number>();
@@ -62,11 +62,11 @@ export class StreamingReader implements BlockReader {
   #live = 0;
   /** The ordinal that a batch waits for, or -1. */
   #wanted = -1;
-  /** What went wrong with a block; later ones do not come either, earlier ones do. */
+  /** The error of a block. Later blocks are not delivered, earlier ones are. */
   #failure: { readonly ordinal: number; readonly error: unknown } | null = null;
   #closed = false;
   readonly #planned: PlannedLoad[] = [];
-  /** Blocks of the first batches of which the wanted items were asked for, and of which they are there. */
+  /** Number of the first blocks whose required items were requested, and of those whose items are in memory. */
   #opening = 0;
   #opened = 0;
   readonly #run: Promise<void>;
@@ -140,7 +140,7 @@ export class StreamingReader implements BlockReader {
     this.#options.wakeSignal.notify();
   }
 
-  /** Never rejects: what goes wrong is heard by whoever waits for a block. */
+  /** Never rejects. Errors are thrown to the caller that waits for a block. */
   async #readAhead(): Promise<void> {
     const { wakeSignal, opening } = this.#options;
     let ordinal = 0;
@@ -182,7 +182,7 @@ export class StreamingReader implements BlockReader {
     return this.#planned.shift() ?? null;
   }
 
-  /** The block is none of the first batch, which is not there yet. */
+  /** True if the block is not part of the first batch and that batch is not complete yet. */
   #isAfterFirst(ordinal: number): boolean {
     const { first } = this.#options.opening;
     return ordinal >= first && this.#opened < first;
@@ -197,12 +197,12 @@ export class StreamingReader implements BlockReader {
     return this.#reading < most && (this.#live < buffers || this.#wanted >= ordinal);
   }
 
-  /** Reads all of the blocks of which the first batches have what they need, in their order. */
+  /** Reads the rest of the blocks of which the first batches have what they need, in their order. */
   #readRest(): void {
     for (const read of this.#rest.splice(0)) void read();
   }
 
-  /** Never rejects: what goes wrong is heard by whoever waits for a block. */
+  /** Never rejects. Errors are thrown to the caller that waits for a block. */
   async #read(planned: PlannedBlock, parts: LoadedShards, place: number): Promise<void> {
     const { first, selection, store, arena, wakeSignal } = this.#options;
     const { ordinal, pass } = planned;
@@ -251,7 +251,7 @@ export class StreamingReader implements BlockReader {
     wakeSignal.notify();
   }
 
-  /** Reads the rest of a block of which some samples are there: a worker may be using these. */
+  /** Reads the rest of a block of which some samples are in memory already: a worker may be using these. */
   async #complete(block: Block, samples: readonly LoadedSample[], isWhole: () => void): Promise<void> {
     const { store, arena, wakeSignal } = this.#options;
     this.#reading++;
@@ -272,7 +272,10 @@ export class StreamingReader implements BlockReader {
     wakeSignal.notify();
   }
 
-  /** The place of `bytes` bytes, waiting for memory where there is none; -1 when the reader was closed meanwhile. */
+  /**
+   * Returns the offset of `bytes` bytes, after waiting for free memory if necessary; -1 if the reader was closed
+   * meanwhile.
+   */
   async #allocate(bytes: number, ordinal: number): Promise<number> {
     const { arena, wakeSignal } = this.#options;
     if (bytes > SEGMENT_BYTES) throw tooLarge(bytes);
@@ -295,7 +298,7 @@ export class StreamingReader implements BlockReader {
     return this.#wanted === ordinal && this.#reading === 0 && this.#options.demand.isUrgent();
   }
 
-  /** Moves blocks together where that gives enough room, and takes it; else -1. */
+  /** Compacts the blocks if that frees enough memory, and allocates it. Otherwise returns -1. */
   async #makeRoom(bytes: number): Promise<number> {
     const { arena, demand } = this.#options;
     const live = [...this.#blocks.values()];

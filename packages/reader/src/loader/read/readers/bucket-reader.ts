@@ -10,9 +10,9 @@ import { blockOfOne, onlyRow, type SampleRow, type SingleSamples, sampleRow } fr
 export interface BatchReader extends BlockReader {
   /** Reads on up to this batch; then its blocks and items may be asked for. */
   walk(planned: PlannedBatch): Promise<void>;
-  /** All rows of the batch were asked for: `blocks`. Returns what gives their memory back when they are done with. */
+  /** Call this when all rows of the batch were requested from `blocks`. Returns a function that frees their memory. */
   done(planned: PlannedBatch, blocks: readonly Block[]): () => void;
-  /** No batch of the epoch comes any more: what waits is let go. */
+  /** Call this when no more batches of the epoch are requested. Waiting samples are dropped. */
   finish(): void;
 }
 
@@ -21,23 +21,23 @@ interface Walked {
   readonly block: Block;
   /** Own samples that are still to be walked past. */
   left: number;
-  /** By item, those that wait. */
+  /** Waiting samples by item. */
   readonly waiting: Map<number, Waiting>;
   /** Batches under way that show it. */
   inUse: number;
   isReleased: boolean;
 }
 
-/** Where a sample is that waits: in its block, in a copy, or let go and to be read again. */
+/** Where a waiting sample is: in its block, in a copy, or dropped and to be read again. */
 type Waiting = { readonly block: Block } | { readonly copy: Block } | { again: SampleRow; reading?: Promise<Block> };
 
 export interface BucketReaderOptions {
   /** Of the order below. */
   readonly blocks: BlockReader;
-  /** Where single samples come from. */
+  /** The source of single samples. */
   singles(makeRoom: () => boolean): SingleSamples & { close?(): Promise<void> };
   readonly selection: Selection;
-  /** Where blocks are, and where samples are held that outlive theirs; null where blocks have no memory of their own. */
+  /** Memory of blocks, and of samples that outlive their blocks. Null if blocks have no memory of their own. */
   readonly memory: { readonly blocks: Arena; readonly held: Arena } | null;
   /** No more than this is held of samples that wait. */
   readonly holdBytes: number;
@@ -46,10 +46,10 @@ export interface BucketReaderOptions {
 }
 
 /**
- * Reads what batches of one size are made of: blocks in the order below, as they are walked past. When all of a block was walked
- * past, its memory is free as soon as batches under way are done with it: samples that still wait are copied out. Over the
- * bound the longest waiting are let go and read again by themselves, as are those that other ranks read, or that waited when
- * the run was taken up.
+ * Reads the samples of batches of one size. Blocks are read in the base order, as it passes them. When a whole block
+ * was passed, its memory is freed as soon as the batches in progress do not use it: samples that still wait are copied.
+ * Above the limit, the samples that have waited longest are dropped and read again one by one. So are samples that
+ * other ranks read, or that waited when the run was resumed.
  */
 export class BucketReader implements BatchReader {
   readonly #options: BucketReaderOptions;
@@ -95,7 +95,7 @@ export class BucketReader implements BatchReader {
     const shown = new Set<Walked>();
     const own = new Set(blocks.filter(({ reader }) => reader === this));
     for (let row = 0; row < ordinals.length; row++) {
-      // A row that fills up shows what another one shows.
+      // A row that only pads the batch shows the sample of another row.
       const one = ordinals[row]! < 0 ? undefined : this.#walked.get(ordinals[row]!);
       const waiting = one && this.#take(ordinals[row]!, one, items[row]!);
       if (waiting !== undefined && 'block' in waiting) shown.add(one!);
@@ -115,7 +115,7 @@ export class BucketReader implements BatchReader {
     };
   }
 
-  /** Of a sample that was held, or read by itself. */
+  /** Frees a sample that was copied, or read by itself. */
   release({ place, bytes }: Block): void {
     if (bytes === 0) return;
     this.#options.memory!.held.free(place, bytes);
@@ -199,7 +199,7 @@ export class BucketReader implements BatchReader {
     return { copy: held };
   }
 
-  /** Lets the oldest copy go; false where there is none. */
+  /** Drops the oldest copy. Returns false if there is none. */
   #letGo(): boolean {
     const [oldest] = this.#copies;
     if (oldest === undefined) return false;

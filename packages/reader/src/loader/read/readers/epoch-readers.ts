@@ -23,7 +23,7 @@ export interface EpochReadersOptions {
   /** The same, as it is to be read. */
   readonly store: ShardStore;
   readonly arena: Arena;
-  /** Where single samples lie, and how much of those may be of samples that wait. */
+  /** Memory of single samples, and how much of it may be used by waiting samples. */
   readonly held: Arena;
   readonly holdBytes: number;
   readonly wakeSignal: WakeSignal;
@@ -33,7 +33,7 @@ export interface EpochReadersOptions {
   readonly all: Selection;
   /** Of the same dataset; it outlives these readers. */
   readonly history: ReadHistory;
-  /** Which epochs have the crc32 of what they deliver checked. */
+  /** Epochs in which the crc32 of delivered data is checked. */
   readonly checksum: 'first-epoch' | 'always' | 'never';
   /** Workers can read the images themselves. */
   readonly canStayInShards: boolean;
@@ -42,15 +42,15 @@ export interface EpochReadersOptions {
 /** How the blocks of an epoch come. */
 export interface EpochReading {
   readonly reader: BlockReader;
-  /** The same reader, where batches are made of samples that wait. */
+  /** The same reader, if batches are made of waiting samples. */
   readonly batchReader: BatchReader | null;
-  /** Whether what is delivered is checked. */
+  /** Whether delivered data is checked. */
   readonly checksum: boolean;
 }
 
 /**
- * Makes the reader of each epoch: one that keeps everything where the dataset fits the shuffle buffers as a whole (the
- * unit is a sample, and every block needs samples from everywhere), else one that streams blocks.
+ * Makes the reader of each epoch: one that keeps everything in memory if the whole dataset fits into the shuffle
+ * buffers (the unit is a sample, and every block needs samples from everywhere), otherwise one that streams blocks.
  */
 export class EpochReaders {
   readonly #options: EpochReadersOptions;
@@ -144,7 +144,8 @@ export class EpochReaders {
   #openingOf(plan: EpochPlan): Opening {
     const { isSlow, isRemote } = this.#options.files;
     if (!isSlow) return NO_OPENING;
-    // Threads of slow files put reads in front themselves; those that have none open the files of the next batches.
+    // Threads for slow files give these reads priority themselves. Other reads open the files of the next batches
+    // first.
     return isRemote ? openingOf(plan) : { ...openingOf(plan), first: 0 };
   }
 

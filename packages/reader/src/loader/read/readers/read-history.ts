@@ -4,13 +4,13 @@ import { storageReadBytes } from '../storage-reads.js';
 const MOST_FROM_STORAGE = 1 / 64;
 const OTHER_STORAGE_BYTES = 2 ** 24;
 
-/** What the epochs so far say of those to come. */
+/** Predicts reads of coming epochs from those so far. */
 export class ReadHistory {
   readonly #datasetBytes: number;
   /** An epoch was read from its first sample to its last; and whether the one under way is. */
   #hasReadAll = false;
   #isReadingAll = false;
-  /** What had been read from storage when the last epoch began, or 0. */
+  /** Bytes that had been read from storage when the last epoch began, or 0. */
   #storageBefore = 0;
 
   constructor(datasetBytes: number) {

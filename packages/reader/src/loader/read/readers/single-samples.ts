@@ -9,7 +9,7 @@ import { load, planLoad } from '../load-shards.js';
 import type { Demand } from './block-reader.js';
 import { stretchBytes, stretchesOf } from './stretches.js';
 
-/** Which row of which shard a sample is, and in which pass. */
+/** Row and shard of a sample, and the pass. */
 export interface SampleRow {
   readonly pass: number;
   readonly shard: number;
@@ -17,7 +17,7 @@ export interface SampleRow {
   readonly occurrence: number;
 }
 
-/** Where single samples come from: as blocks of one, which `reader` takes back. */
+/** A source of single samples, each as a block. `reader` frees them. */
 export interface SingleSamples {
   read(sample: SampleRow, reader: BlockReader): Block | Promise<Block>;
 }
@@ -56,7 +56,7 @@ export function singlesOf(
   };
 }
 
-/** What of a shard's stretches is about one row, laid one behind the other. */
+/** Returns the stretches of one row of a shard, one after the other. */
 export function onlyRow(
   { index, crops }: LoadedShard,
   row: number,
@@ -74,7 +74,7 @@ export interface ReadSinglesOptions {
   readonly arena: Arena;
   readonly wakeSignal: WakeSignal;
   readonly demand: Demand;
-  /** Lets go of what only waits; false where nothing does. */
+  /** Drops a waiting sample. Returns false if there is none. */
   makeRoom(): boolean;
 }
 
@@ -91,7 +91,7 @@ export class ReadSingles implements SingleSamples {
   read(sample: SampleRow, reader: BlockReader): Promise<Block> {
     const reading = this.#read(sample, reader);
     this.#underWay.add(reading);
-    // Whoever waits for it hears what goes wrong.
+    // The caller that waits for it gets the error.
     reading.catch(() => {}).finally(() => this.#underWay.delete(reading));
     return reading;
   }
@@ -116,7 +116,7 @@ export class ReadSingles implements SingleSamples {
     return blockOfOne(sample, reader, { shards: parts.shards, inShards: false, place, bytes: parts.bytes });
   }
 
-  /** Waits for batches that give memory back; where none will, the memory is too small. */
+  /** Waits until batches free memory. If none will, the memory is too small. */
   async #allocate(bytes: number): Promise<number> {
     const { arena, wakeSignal, demand, makeRoom } = this.#options;
     for (;;) {

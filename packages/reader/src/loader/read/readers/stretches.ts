@@ -3,40 +3,40 @@ import type { ReadCosts } from '@shardtool/storage';
 
 /** Bytes of a shard that are kept in memory without a gap. */
 export interface Stretch {
-  /** From this byte of the shard, so many bytes. */
+  /** Offset of the first byte in the shard; `bytes` is the length. */
   readonly offset: number;
   readonly bytes: number;
-  /** Where it lies, from the beginning of what is loaded together. */
+  /** Offset within the data that is loaded together. */
   readonly at: number;
 }
 
-/** One read of a shard: a stretch alone, or several with what lies between them. */
+/** One read of a shard: one stretch, or several with the gaps between them. */
 export interface StretchRead {
   readonly offset: number;
   readonly bytes: number;
   readonly stretches: readonly Stretch[];
 }
 
-/** Samples closer than a page (of LMDB, say) stay together in memory, where the gap is not longer than the sample. */
+/** Samples closer than this (a page of LMDB) stay together in memory, if the gap is not longer than the sample. */
 const KEPT_GAP_BYTES = 4096;
 /** Longer ones are cut between samples, since no place in memory is longer than a segment of it. */
 export const STRETCH_BYTES = 16 * 2 ** 20;
 /** On this machine: stretches closer than this are read at once, since a gap costs less than a second read. */
 const NEAR = { gapBytes: 64 * 1024 };
-/** Where gaps are worth reading along, so are longer reads: up to so many gaps. */
+/** If reading gaps is worthwhile, longer reads are as well: up to this number of gaps. */
 const LONGEST_GAPS = 4;
-/** What is read with gaps is copied out of a buffer of this size, which then fits a processor's cache. */
+/** Reads with gaps go through a buffer of this size, which fits into a processor's cache. */
 const GAPPED_READ_BYTES = 2 ** 20;
 
-/** Where rows lie in a file, and how long they are. */
+/** Offsets and lengths of rows in a file. */
 export interface RowSpans {
   readonly offset: Float64Array;
   readonly bytes: ArrayLike<number>;
 }
 
 /**
- * The stretches that hold `rows` of a shard, rising and disjoint; in memory they lie one behind the other from `at` on.
- * Gaps take at most as much memory as samples do.
+ * Returns the stretches that contain `rows` of a shard, rising and disjoint. In memory, they follow each other from
+ * `at` on. Gaps take at most as much memory as samples.
  */
 export function stretchesOf(index: RowSpans, rows: Uint32Array, at = 0): Stretch[] {
   const stretches: Stretch[] = [];
@@ -62,7 +62,7 @@ export function stretchesOf(index: RowSpans, rows: Uint32Array, at = 0): Stretch
 /** Bytes of a file, from `offset` on. */
 export type Span = Pick<Stretch, 'offset' | 'bytes'>;
 
-/** What is left of stretches without these spans of them, at the same places in memory. */
+/** Removes these spans from stretches. The rest stays at the same offsets in memory. */
 export function stretchesWithout(stretches: readonly Stretch[], spans: readonly Span[]): Stretch[] {
   const rising = spans.filter(({ bytes }) => bytes > 0).sort((a, b) => a.offset - b.offset);
   const left: Stretch[] = [];
@@ -89,7 +89,9 @@ export function stretchBytes(stretches: readonly Stretch[]): number {
   return bytes;
 }
 
-/** Where a byte of the shard lies, from the beginning of what is loaded together; the stretches hold it. */
+/**
+ * Returns the offset of a byte of the shard within the data that is loaded together. A stretch has to contain the byte.
+ */
 export function placeWithin(stretches: readonly Stretch[], offset: number): number {
   const after = partitionPoint(1, stretches.length, (index) => stretches[index]!.offset <= offset);
   const stretch = stretches[after - 1]!;
