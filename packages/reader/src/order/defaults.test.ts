@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { orderDefaults } from './defaults.js';
 import { bufferCount } from './block-buffers.js';
+import { orderDefaults } from './defaults.js';
 
 test('every usual number of ranks sees one order', () => {
   for (const worldSize of [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 192]) {

@@ -1,8 +1,8 @@
 import { type LastBatch, type PlanOptions, planEpoch, type Unit } from './batches.js';
+import { bufferCount } from './block-buffers.js';
 import { blockAt, type EpochOrder, epochOrder, streamLength } from './epoch-order.js';
 import { fetchShare } from './fetch-share.js';
 import { type ShuffleQuality, type ShuffleQualityOptions, shuffleQuality } from './shuffle-quality.js';
-import { bufferCount } from './block-buffers.js';
 
 export interface PlanReportOptions extends Omit<PlanOptions, 'rank' | 'position'> {
   /** Encoded bytes of the selected samples of each shard. */
