@@ -107,7 +107,10 @@ function isOfLoader(reason: string | Sentence): boolean {
   return text.startsWith('it has no ') || OF_TRANSFORM.test(text);
 }
 
-/** How all samples of such a reason are found, as a sentence with a space in front; nothing where `verify` does not tell. */
+/**
+ * Returns a sentence, with a leading space, on how to find all samples with such a fault. Empty if `verify` does not
+ * detect them.
+ */
 export function adviceOn(reason: string | Sentence): string {
   return isOfLoader(reason) ? '' : ` ${VERIFY}.`;
 }
@@ -143,7 +146,7 @@ function otherSize(
 
 /** `isSound`: `verify` finds nothing wrong with it. */
 function remedyOf(items: number, isSound: boolean): Sentence {
-  // So it is by default where all samples fit into the shuffle buffer: a larger one changes nothing.
+  // If all samples fit into the shuffle buffer, this is the default, and a larger buffer changes nothing.
   const longer =
     items === 1
       ? 'Its block is 1 sample long: choose fewer streams (4 for a few hundred samples, 1 for a few)'

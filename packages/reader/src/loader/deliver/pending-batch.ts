@@ -46,7 +46,7 @@ export class PendingBatch {
   letGo: (() => void) | null = null;
   /** Troubles that were reported and not yet dealt with. */
   bad: Trouble[] = [];
-  /** By row, why its own sample could not be used, for those that were dealt with. */
+  /** Reasons why samples could not be used, by row, for rows that were handled. */
   readonly reasons = new Map<number, string | Sentence>();
   /** By row, the item whose bytes were wrong and were fetched once more. */
   readonly fetchedAgain = new Map<number, number>();

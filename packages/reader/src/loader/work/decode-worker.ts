@@ -205,7 +205,7 @@ function partsOf(error: SampleDecodeError): BadRow['reason'] {
   return typeof said === 'string' ? said : said.parts;
 }
 
-/** Where the views of a row go. */
+/** Returns the targets of the views of a row. */
 function viewTargets({ slot, row }: Job, views: ViewLayout): ViewTargets {
   const address = slotAddress(data.plan, slot);
   const { extraFields: parts } = data.plan;
