@@ -19,6 +19,7 @@ export const PARTS = {
     'docs/read-by-others.md',
     'docs/choose-samples.md',
     'docs/remote.md',
+    'docs/metrics.md',
     'docs/overlays.md',
     'docs/living-datasets.md',
     'docs/verify.md',

@@ -50,7 +50,7 @@ function snake(name: string): string {
 /** A program that compiles where the types are those of the table. */
 function programOf(options: typeof OPTIONS): string {
   const types =
-    "import type { AnnotationOptions, BucketsInput, LabelsInput, LoaderOptions, MixInput, CustomSteps, ScheduledTransform, TransformInput, ViewPresetName, ViewsFile, ViewsInput } from 'shardtool';";
+    "import type { AnnotationOptions, BucketsInput, LabelsInput, LoaderOptions, MetricsOptions, MixInput, CustomSteps, ScheduledTransform, TransformInput, ViewPresetName, ViewsFile, ViewsInput } from 'shardtool';";
   const same = 'type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;';
   // The type of weights has no name outside.
   const weights = "type Weights = NonNullable<LoaderOptions['weights']>;";

@@ -73,6 +73,7 @@ export {
   type LoaderReport,
   type LoaderState,
   listOverlays,
+  type MetricsOptions,
   type MixInput,
   type Mixture,
   type MixtureOptions,
@@ -120,6 +121,10 @@ export {
   type ViewPresetName,
   type ViewsFile,
   type ViewsInput,
+  type WaitCause,
+  type WaitReport,
+  type WaitReports,
+  type WaitTimes,
   type Weights,
 } from '@shardtool/reader';
 export type { StorageOptions } from '@shardtool/storage';

@@ -38,6 +38,7 @@ export type { Batch, BatchContent, BatchMix, ImageArray, ViewArrays } from './lo
 export type { ContentBy, ContentOf, ContentOfViews } from './loader/deliver/batch-content.js';
 export type { LabelsInput, LabelValues } from './loader/deliver/label-values.js';
 export type { BadSample, LoaderReport, StorageReport } from './loader/deliver/statistics.js';
+export type { WaitCause, WaitReport, WaitReports, WaitTimes } from './loader/deliver/waits.js';
 export type {
   Channels,
   DeviceArray,
@@ -59,6 +60,7 @@ export type { Loader } from './loader/loader.js';
 export { LoaderClosedError } from './loader/loader.js';
 export type { LoaderInfo } from './loader/loader-info.js';
 export type { LoaderState } from './loader/loader-state.js';
+export type { MetricsOptions } from './loader/metrics/address.js';
 export type { LoaderOptions } from './loader/options.js';
 export { ReadBufferError } from './loader/read/arena.js';
 export type { BatchCrop } from './loader/ring/batch-facts.js';

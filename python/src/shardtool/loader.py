@@ -31,6 +31,8 @@ from .for_reader import cores_of_this_rank, options_for_reader, seen_for_reader,
 from .held_slots import HeldSlots, no_slot
 from .location import Location, absolute
 from .loop import LoaderIterator
+from .metrics.address import MetricsAddress, check_metrics, metrics_address
+from .metrics.waits import Waits, snake
 from .mixture import Mixture
 from .options import LoaderArguments
 from .python_transform.batches import PythonBatches, PythonOptions, check_python_options
@@ -83,6 +85,9 @@ class Loader(KnownAttributes, Generic[Array, Images]):
     ``python_workers`` processes call it with each image; see docs/python-transform.md. A sample that takes longer than
     ``python_timeout`` seconds is a bad sample. ``python_start_method`` is the way to start the processes ("fork",
     "spawn" or "forkserver"). Default: that of multiprocessing.
+
+    ``metrics={"port": 9464}`` serves metrics for Prometheus on this machine while the loader is open, as
+    ``SHARDTOOL_METRICS=:9464`` does for all loaders; see docs/metrics.md.
 
     The child starts when something is first asked of it. It belongs to the process that made the loader: in a forked
     one every use raises :class:`ForkedLoaderError`.
@@ -180,6 +185,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         python_workers: Optional[int] = None,
         python_timeout: Optional[float] = None,
         python_start_method: Optional[Literal["fork", "spawn", "forkserver"]] = None,
+        metrics: Union[Mapping[str, Any], Literal[False], None] = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
         if not isinstance(reuse, bool):
@@ -221,6 +227,13 @@ class Loader(KnownAttributes, Generic[Array, Images]):
             raise OptionError(
                 "python_workers, python_timeout and python_start_method need python_transform: set it, or remove them."
             )
+        check_metrics(metrics)
+        self._metrics = metrics
+        self._served: Optional[MetricsAddress] = None
+        #: Whether this loader has tried to serve them since it was closed.
+        self._is_served = False
+        #: How long loops waited for batches, and why.
+        self._waits = Waits(None if self._python is None else self._python.waited)
         self._with_keys = with_keys
         self._reuse = reuse
         self._options = options_for_reader(options, _slots_in_use(device, reuse, self._python))
@@ -335,15 +348,40 @@ class Loader(KnownAttributes, Generic[Array, Images]):
     def info(self) -> Dict[str, Any]:
         """What the next loop is going to do: samples, batches, workers, codec, memory in bytes, and more."""
         info = self._start_as_rank().ask("info", epoch=self._epoch, transforms=self._transforms)["info"]
-        return {_snake(name): value for name, value in info.items()}
+        return {snake(name): value for name, value in info.items()}
 
     def report(self) -> Dict[str, Any]:
         """Where the time of the loop went, in milliseconds, what bounds it, and which samples were bad."""
         answer = self._start().ask("report")["report"]
-        report = {_snake(name): value for name, value in answer.items()}
+        report = {snake(name): value for name, value in answer.items()}
+        report["wait"] = self._waits.report()
         if self._python is not None:
             self._python.add_to_report(report)
         return report
+
+    def metrics(self, prefix: str = "shardtool/") -> Dict[str, float]:
+        """Totals since the loader was made, and the waits of the last minute, as a flat dict for W&B and TensorBoard.
+
+        Each name begins with ``prefix``. Times are in seconds. docs/metrics.md describes the names.
+        """
+        return self._waits.flat(prefix)
+
+    @property
+    def metrics_url(self) -> Optional[str]:
+        """Where Prometheus can read the metrics of this process, while they are served. None: they are not."""
+        if self._served is None:
+            return None
+        from .metrics.server import url_of
+
+        return url_of(self._served)
+
+    def _serve_metrics(self) -> None:
+        address = None if self._is_served else metrics_address(self._metrics, os.environ)
+        if address is not None:
+            from .metrics.server import serve
+
+            self._served = serve(address, self)
+            self._is_served = True
 
     def close(self) -> None:
         """Ends the reader; batches stay as they are. The loader may be used again.
@@ -354,6 +392,11 @@ class Loader(KnownAttributes, Generic[Array, Images]):
             self._loops += 1
             self._closes += 1
         self._drop_reader()
+        address, self._served, self._is_served = self._served, None, False
+        if address is not None:
+            from .metrics.server import leave
+
+            leave(address, self)
 
     def __enter__(self) -> Loader[Array, Images]:
         return self
@@ -412,6 +455,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         if self._take_up is not None:
             options["state"] = self._take_up
             options.pop("epoch", None)
+        self._waits.reader_opens()
         self._dataset = reader.ask(
             "open",
             location=self._location,
@@ -422,6 +466,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
             held=self._held.numbers(),
             ranks=self._opened_for[1],
         )
+        self._waits.rank = int(self._dataset["rank"])
 
     def _drop_reader(self) -> None:
         reader, self._reader = self._reader, None
@@ -474,6 +519,8 @@ class Loader(KnownAttributes, Generic[Array, Images]):
             reader.close()
             raise
         header = frame.header
+        if "totals" in header:
+            self._waits.take(header["totals"])
         if header["kind"] == "end":
             if not self._has_delivered:
                 # Nothing was left of the epoch that was asked for: the next loop is the reader's next.
@@ -527,7 +574,3 @@ def _copied_to_pinned(batch: Batch, cuda: Cuda) -> Batch:
     copied.masks = {name: cuda.pinned(tensor) for name, tensor in batch.masks.items()}
     copied.views = with_first_view(copied[0], batch.views, cuda.pinned)
     return copied
-
-
-def _snake(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)

@@ -49,9 +49,16 @@ class LoaderIterator(Generic[Array, Images]):
         is_over = self._batches_ahead is not None and self._batches_ahead.is_over
         if loader._loops != self._number or (self._reader is not None and self._reader.is_closed and not is_over):
             raise StaleIteratorError("This loop cannot go on: the loader was closed since, or another loop has begun.")
-        if self._reader is None:
-            self._reader = loader._begin(closes)
-            self._batches_ahead = loader._batches_ahead(self._reader)
-        if self._batches_ahead is not None:
-            return self._batches_ahead.next()
-        return loader._next_batch(self._reader)
+        with loader._waits.waiting(self._number) as wait:
+            if self._reader is None:
+                loader._serve_metrics()
+                with wait.start():
+                    self._reader = loader._begin(closes)
+                    self._batches_ahead = loader._batches_ahead(self._reader)
+            if self._batches_ahead is not None:
+                batch = self._batches_ahead.next()
+            else:
+                batch = loader._next_batch(self._reader)
+            if batch is not None:
+                wait.delivered(batch.epoch, len(batch.valid))
+            return batch

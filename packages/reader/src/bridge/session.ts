@@ -84,11 +84,12 @@ export class Session {
     this.#keep(held);
     this.#dataset ??= await openPlace(location, seen);
     const { rank, worldSize } = resolveRanks(options, ranks);
-    const given = { ...options, rank, worldSize, reuse: 'manual', slotFile: this.#slotFile } as const;
+    const given = { ...options, rank, worldSize, reuse: 'manual', slotFile: this.#slotFile, metrics: false } as const;
     this.#loader = new Loader(this.#dataset, given, new Progress(), this.#slots);
     const numberTypes = await numberTypesOf(namesIn(options), this.#dataset);
     this.#shown = { withKeys, withRowSeeds, ...shownOf(options), numberTypes };
-    return opened(this.#dataset);
+    const { header } = opened(this.#dataset);
+    return { header: { ...header, rank } };
   }
 
   async #openSamples({ location, options, seen }: RequestOf<'openSamples'>): Promise<Answer> {
@@ -120,7 +121,9 @@ export class Session {
     const batch = await this.#nextBatch();
     if (batch === null) return { header: { kind: 'end' } };
     const number = this.#given++;
-    const { header, parts } = frameBatch(batch, number, this.#opened.state(), this.#shown);
+    const framed = frameBatch(batch, number, this.#opened.state(), this.#shown);
+    const { parts } = framed;
+    const header = { ...framed.header, totals: this.#opened.totals() };
     if (batch.images === null) return { header, parts, written: () => batch.release() };
     this.#held.set(number, batch);
     return { header, parts };

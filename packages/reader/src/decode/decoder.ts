@@ -19,7 +19,7 @@ import { type CompiledTransform, hasEffects } from '../transform/transform.js';
 import { valueBytes } from '../transform/values.js';
 import type { DecodedImage, ExtraFieldImage, SampleIdentity, ShownPart, StoredMask } from './decoded.js';
 import { eraseValues } from './erase-values.js';
-import { inputOf, type PassTools, runPasses } from './passes.js';
+import { inputOf, type PassClock, type PassTools, runPasses } from './passes.js';
 import { type DecodedTransforms, kernelBytesWithin, transformsOf } from './scratch-size.js';
 import { transformMask } from './transform-mask.js';
 import { type ViewCounts, ViewsDecoder, type ViewTargets } from './views-decoder.js';
@@ -53,6 +53,8 @@ export async function createDecoder(options: DecoderOptions): Promise<Decoder> {
 export class Decoder {
   /** The codec for JPEGs, and why it was chosen. */
   readonly codec: CodecChoice;
+  /** Of the passes on decoded pixels. */
+  readonly clock: PassClock = { isOn: false, ms: 0 };
   readonly #options: DecoderOptions;
   readonly #codecs: OpenCodecs;
   readonly #scratch: Scratch;
@@ -86,6 +88,7 @@ export class Decoder {
     const toolsOf = ({ dtype, normalization }: CompiledTransform): PassTools => ({
       kernel,
       scratch: this.#scratch,
+      clock: this.clock,
       effects,
       halfFloats: dtype === 'float16' ? halfFloatTable(normalization!) : null,
     });

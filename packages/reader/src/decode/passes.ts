@@ -22,10 +22,17 @@ export function inputOf({ source, x, y }: Pass): Rect {
   };
 }
 
+/** Sums up how long passes take while it is on. */
+export interface PassClock {
+  isOn: boolean;
+  ms: number;
+}
+
 /** The kernels that passes use, and memory for intermediate pictures. */
 export interface PassTools {
   readonly kernel: ResizeKernel;
   readonly scratch: Scratch;
+  readonly clock: PassClock;
   /** Null if the transform does not need them. */
   readonly effects: EffectKernels | null;
   /** The bits of the float16 values of bytes, [3, 256]. Null if the dtype is not float16. */
@@ -43,6 +50,19 @@ export const BYTES: Output = { pixelLayout: 'uint8-nhwc', normalization: null, d
 
 /** Runs the passes on the pixels that {@link inputOf} the first pass names, and writes the result to `target` in the format `output`. */
 export function runPasses(
+  passes: readonly Pass[],
+  pixels: Source,
+  output: Output,
+  tools: PassTools,
+  target: number,
+): void {
+  const { clock } = tools;
+  const begun = clock.isOn ? performance.now() : 0;
+  runAll(passes, pixels, output, tools, target);
+  if (clock.isOn) clock.ms += performance.now() - begun;
+}
+
+function runAll(
   passes: readonly Pass[],
   pixels: Source,
   output: Output,

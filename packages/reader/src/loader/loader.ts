@@ -5,9 +5,13 @@ import type { Batch, BatchContent } from './deliver/batch.js';
 import type { FedEpoch } from './deliver/feeder.js';
 import { Iteration } from './deliver/iteration.js';
 import { type LoaderReport, type Measured, Statistics, type StorageReport } from './deliver/statistics.js';
+import { WaitLog, type WaitTimes } from './deliver/waits.js';
 import { type LoaderInfo, loaderInfo } from './loader-info.js';
 import type { LoaderState } from './loader-state.js';
 import { Loop } from './loop.js';
+import { metricsAddress } from './metrics/address.js';
+import type { Served } from './metrics/server.js';
+import { flatMetrics, type LoaderTotals } from './metrics/totals.js';
 import { type CheckedOptions, checkOptions, type LoaderOptions } from './options.js';
 import { type Place, Progress } from './progress.js';
 import { leastBytes } from './read/least-bytes.js';
@@ -39,6 +43,9 @@ interface Starting {
   readonly giveUp: AbortController;
 }
 
+/** Loaders that this process has made. */
+let loaders = 0;
+
 /**
  * Shuffled, decoded batches of a dataset. An iteration goes through one epoch (or `epochsPerLoop` of them), and the
  * next iteration continues with the next epoch. The type of `batch.images` follows from the options. Workers and memory
@@ -49,6 +56,8 @@ export class Loader<Content extends BatchContent = BatchContent>
 {
   readonly #dataset: StoredDataset;
   readonly #options: CheckedOptions;
+  /** Distinguishes the loaders of a process. */
+  readonly #name = String(loaders++);
   readonly #slotFileSlots: FreeSlots;
   #settingUp: Promise<LoaderSetup> | null = null;
   #setup: LoaderSetup | null = null;
@@ -61,7 +70,15 @@ export class Loader<Content extends BatchContent = BatchContent>
   readonly #schedule: TransformSchedule;
   #given: readonly ScheduledTransform[] = [];
   #storageBefore: StorageCounted | null = null;
-  #statistics = new Statistics();
+  /** Waits of whoever iterates; and those of the consumer, if batches are taken ahead for it. */
+  readonly #waits = new WaitLog();
+  #consumerWaits = this.#waits;
+  #statistics = new Statistics(this.#waits);
+  /** Of the loops before this one. */
+  #before = { bad: 0, dropped: 0 };
+  #iteration: Iteration | null = null;
+  #served: Promise<Served | null> | null = null;
+  #metricsUrl: string | null = null;
   #warningsBefore = 0;
   #splicedBefore = 0;
   /** Of the engine that was closed last. */
@@ -90,11 +107,13 @@ export class Loader<Content extends BatchContent = BatchContent>
     if (this.#loop !== null) {
       throw new OptionError({}, 'This loader is being iterated already: end that loop first, or make a second loader.');
     }
+    const startedAt = performance.now();
     const loop = new Loop(this.#options.signal);
     this.#loop = loop;
     let isWhole = false;
     try {
       const setup = await loop.orStopped(() => this.#prepare());
+      await this.#serve(setup);
       const { engine, output } = this.#running ?? {};
       if (engine !== undefined && (engine.failure !== undefined || output !== setup.output))
         await stopEngine(this.#letGo());
@@ -103,12 +122,13 @@ export class Loader<Content extends BatchContent = BatchContent>
         this.#fetchFirst(setup, place);
         const running = await loop.orStopped(() => this.#start(setup));
         // The types of the batches follow from the same options.
-        const batches = loop.batches(() => this.#begin(setup, running, place));
+        const batches = loop.batches(() => this.#begin(setup, running, place, startedAt));
         yield* batches as AsyncGenerator<Batch<Content>, undefined>;
       }
       isWhole = true;
     } finally {
       await loop.end();
+      this.#statistics.ended();
       // If the loader was closed meanwhile, a later loop may have begun.
       if (this.#loop === loop) {
         this.#loop = null;
@@ -188,7 +208,50 @@ export class Loader<Content extends BatchContent = BatchContent>
 
   /** Reports where the time of the iteration was spent, and what went wrong. */
   report(): LoaderReport {
-    return { ...this.#statistics.report(this.#measure()), storage: this.#storageSince() };
+    const wait = this.#consumerWaits.report(performance.now());
+    return { ...this.#statistics.report(this.#measure()), storage: this.#storageSince(), wait };
+  }
+
+  /**
+   * Totals since the loader was made, and the waits of the last minute, as a flat object of numbers for W&B and TensorBoard. Each
+   * name begins with `prefix`. Times are in seconds. docs/metrics.md describes the names.
+   */
+  metrics({ prefix = 'shardtool/' }: { readonly prefix?: string } = {}): Record<string, number> {
+    return flatMetrics(this.totals(), this.#consumerWaits.report(performance.now()).window, prefix);
+  }
+
+  /** What {@link metrics} and Prometheus are computed from. */
+  totals(): LoaderTotals {
+    const { batches, samples, consumerMs, waits } = this.#consumerWaits.all;
+    const { bad, dropped } = this.#statistics.counts;
+    const storage = this.#storage() ?? { requests: 0, fetchedBytes: 0, retries: 0, cacheHits: 0, cacheHitBytes: 0 };
+    return {
+      batches,
+      samples,
+      waitMsBy: { ...waits },
+      consumerMs,
+      bad: this.#before.bad + bad,
+      dropped: this.#before.dropped + dropped,
+      requests: storage.requests,
+      fetchedBytes: storage.fetchedBytes,
+      retries: storage.retries,
+      cacheHits: storage.cacheHits,
+      cacheHitBytes: storage.cacheHitBytes,
+      epoch: this.#consumerWaits.epoch,
+      readyBatches: this.#loop === null ? 0 : (this.#iteration?.ready ?? 0),
+      waitingMs: this.#statistics.waitingMs,
+    };
+  }
+
+  /** Batches are taken ahead for a consumer, whose waits are in `log`. Returns the waits of whoever takes them, so far. */
+  reportConsumer(log: WaitLog): () => WaitTimes {
+    this.#consumerWaits = log;
+    return () => ({ ...this.#waits.all.waits });
+  }
+
+  /** Where Prometheus can read the metrics of this process, while they are served. Null: they are not. */
+  get metricsUrl(): string | null {
+    return this.#metricsUrl;
   }
 
   /**
@@ -204,6 +267,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     await loop?.end();
     await stopEngine(starting);
     await this.#setup?.cached?.settle();
+    await this.#stopServing();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -225,6 +289,29 @@ export class Loader<Content extends BatchContent = BatchContent>
     this.#setup = setup;
     this.#progress.begin(setup.order.begin, setup.order.isOver);
     return setup;
+  }
+
+  /** Serves metrics, if that is asked for. Nothing of it is loaded otherwise. */
+  async #serve({ order: { rank } }: LoaderSetup): Promise<void> {
+    const address = metricsAddress(this.#options.metrics, process.env);
+    if (address === null) return;
+    this.#served ??= import('./metrics/server.js').then(({ serveMetrics }) =>
+      serveMetrics(address, () => ({ labels: { rank: String(rank), loader: this.#name }, totals: this.totals() })),
+    );
+    try {
+      this.#metricsUrl = (await this.#served)?.url ?? null;
+    } catch (error) {
+      this.#served = null;
+      throw error;
+    }
+  }
+
+  async #stopServing(): Promise<void> {
+    const served = this.#served;
+    this.#served = null;
+    this.#metricsUrl = null;
+    const open = await served?.catch(() => null);
+    await open?.close();
   }
 
   #stateAt(place: Place | null): LoaderState {
@@ -306,22 +393,25 @@ export class Loader<Content extends BatchContent = BatchContent>
     return starting;
   }
 
-  #begin({ order, output, store, schedule }: LoaderSetup, { engine, readers }: Running, from: Place): Iteration {
+  #begin({ order, output, store, schedule }: LoaderSetup, { engine, readers }: Running, from: Place, startedAt: number): Iteration {
     this.#storageBefore = this.#storage();
-    this.#statistics = new Statistics();
+    const { bad, dropped } = this.#statistics.counts;
+    this.#before = { bad: this.#before.bad + bad, dropped: this.#before.dropped + dropped };
+    this.#statistics = new Statistics(this.#waits, performance.now() - startedAt);
     this.#warningsBefore = engine.control.warnings;
     this.#splicedBefore = engine.control.spliced;
     const { onBad, reuse, epochsPerLoop } = this.#options;
     const { shards } = this.#dataset;
     const end = from.epoch + epochsPerLoop;
     let next = from;
-    return new Iteration({
+    this.#iteration = new Iteration({
       engine,
       output,
       statistics: this.#statistics,
       onBad,
       reuse,
       origin: order.origin,
+      readsAllFirst: order.unit === 'sample',
       shardName: (shard) => shards[shard]!.name,
       nextEpoch: async (demand): Promise<FedEpoch | null> => {
         const place = next;
@@ -339,6 +429,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       onDelivered: ({ epoch, planned: { position, bucket } }) =>
         this.#progress.take({ epoch, position, ...(bucket && { buckets: bucket.place }) }),
     });
+    return this.#iteration;
   }
 
   /** Returns counts of requests to storage, or null if all shards are local and there is no cache. */

@@ -385,6 +385,15 @@ export const LOADER_OPTIONS = {
     commands: ['bench'],
     help: 'Size limit of the cache',
   },
+  metrics: {
+    group: 'Performance',
+    kind: 'own',
+    type: 'MetricsOptions | false',
+    must: "is { port: 9464 }, { port: 9464, host: '0.0.0.0' }, or false",
+    python: false,
+    shown: '`SHARDTOOL_METRICS`, or no metrics',
+    help: 'Serve metrics for Prometheus at this port, plus the local rank (docs/metrics.md)',
+  },
   reuse: {
     group: 'Batches',
     kind: 'own',

@@ -10,6 +10,7 @@ import { checkViews, type ViewsInput } from '../views/options.js';
 import { namedViews, type ViewPresetName, type ViewsFile } from '../views/presets.js';
 import { checkLabels, type LabelsInput } from './deliver/label-values.js';
 import { FOREIGN_NAMES } from './foreign-names.js';
+import { isMetricsOptions, type MetricsOptions } from './metrics/address.js';
 import { LOADER_OPTIONS } from './option-table.js';
 import { checkSchedule, type ScheduledTransform } from './setup/transform-schedule.js';
 import { type CustomSteps, isCustomSteps } from './work/custom-steps.js';
@@ -184,6 +185,11 @@ export interface LoaderOptions {
   /** Maximum size of the cache, for all processes together: a number of bytes or a text such as `200GB`. Default: half of the free space. */
   readonly cacheSize?: number | string | undefined;
   /**
+   * Serves metrics for Prometheus at `http://127.0.0.1:PORT/metrics` while the loader is open. The port of a process is the sum of
+   * `port` and its local rank. Default: `SHARDTOOL_METRICS`, such as `:9464`; without it, nothing is served. false: ignore that variable.
+   */
+  readonly metrics?: MetricsOptions | false | undefined;
+  /**
    * false (default): batches are your own, for which each is copied once. true: no copy; the images of a batch are overwritten when
    * the next one is requested. `manual`: no copy; they are overwritten after `batch.release()`.
    */
@@ -224,6 +230,7 @@ const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
   customSteps: isCustomSteps,
   aspectBuckets: (value) => typeof value === 'object' && value !== null,
   mix: (value) => typeof value === 'object' && value !== null,
+  metrics: isMetricsOptions,
   labels: (value) => typeof value === 'string' || (typeof value === 'object' && value !== null),
   reuse: (value) => typeof value === 'boolean' || value === 'manual',
   state: () => true,

@@ -56,7 +56,14 @@ class PythonOptions:
         self.parts: Dict[Tuple[int, ...], Tuple[Part, ...]] = {}
         self.bad: List[Dict[str, Any]] = []
         self.waited_seconds = 0.0
+        #: Seconds that all loops waited for the function, and samples for which it failed.
+        self.waited_seconds_of_all = 0.0
+        self.bad_of_all = 0
         self._pool: Optional[Pool] = None
+
+    def waited(self) -> Tuple[float, int]:
+        """Of all loops: how many seconds they waited for the function, and for how many samples it failed."""
+        return self.waited_seconds_of_all, self.bad_of_all
 
     def pool(self) -> Pool:
         if self._pool is None or self._pool.is_closed:
@@ -243,8 +250,10 @@ class PythonBatches(BatchesAhead[_Pending]):
             pending.remaining = 1
             found: List[Tuple[Part, ...]] = []
             self._submit(pending, (row,))
+            start = time.monotonic()
             while pending.remaining > 0:
                 found += [done.parts for done in self._receive() if done.parts is not None]
+            self._options.waited_seconds_of_all += time.monotonic() - start
             if found:
                 pending.remaining, pending.failures = pending.size, {}
                 return found[0]
@@ -264,7 +273,9 @@ class PythonBatches(BatchesAhead[_Pending]):
         start = time.monotonic()
         while pending.remaining > 0:
             self._receive()
-        self._options.waited_seconds += time.monotonic() - start
+        waited = time.monotonic() - start
+        self._options.waited_seconds += waited
+        self._options.waited_seconds_of_all += waited
         self._jobs = {number: other for number, other in self._jobs.items() if other is not pending}
 
     def _key_of(self, job: int, row: int) -> str:
@@ -295,6 +306,7 @@ class PythonBatches(BatchesAhead[_Pending]):
             if valid[row] or pending.failures[row].is_fatal:
                 self._judge(pending, row)
                 reason = pending.failures[row].reason
+                self._options.bad_of_all += 1
                 self._options.bad.append({"shard": None, "key": batch[2][row], "reason": f"python_transform {reason}"})
             valid[row] = False
         is_copied = not self._options.reuse and memory.delivered >= _KEPT + AHEAD

@@ -46,12 +46,14 @@ export class Delivery {
    */
   async whenComplete(pending: PendingBatch, feeder: Feeder): Promise<void> {
     await this.#whenFull(pending, feeder);
+    pending.decodedAt = performance.now();
     for (let row = 0; row < pending.rows; row++) this.#readFields(pending, row);
     while (pending.bad.length > 0) {
       // A row may have more than one trouble: its image and a field.
       const bad = new Map(pending.bad.map((trouble) => [trouble.row, trouble]));
       pending.bad = [];
       const rows = [...bad.keys()].sort((a, b) => a - b);
+      const begun = performance.now();
       const fetched = await this.#fetchAgain(
         pending,
         rows.filter((row) => !bad.get(row)!.dropped),
@@ -60,6 +62,7 @@ export class Delivery {
       // Of the first blocks, only the samples of the first batches may have been read. A replacement may need another
       // sample.
       for (const row of again) await pending.blocks[row]!.whole;
+      pending.againMs += performance.now() - begun;
       this.#decodeAgain(pending, again, feeder);
       await this.#whenFull(pending, feeder);
       for (const row of rows) this.#readFields(pending, row);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { WakeSignal } from '@shardtool/base';
 import { OptionError, optionName, sentence } from '@shardtool/base';
 import { columnsText } from '../../annotations/columns-text.js';
-import type { EpochPlan } from '../../order/batches.js';
+import type { EpochPlan, PlannedBatch } from '../../order/batches.js';
 import { type Block, type BlockReader, placeOf } from '../read/block.js';
 import type { Demand } from '../read/readers/block-reader.js';
 import type { BatchReader } from '../read/readers/bucket-reader.js';
@@ -14,6 +14,7 @@ import type { ExtraField, PartTable } from '../ring/extra-fields.js';
 import type { FreeSlots } from '../ring/free-slots.js';
 import { emptyJob, IN_ARENA, type Job, UNCHECKED, wholeBatchJob } from '../ring/job.js';
 import type { SampleOrigin } from '../setup/order.js';
+import { BlockedTime } from './blocked-time.js';
 import { PendingBatch } from './pending-batch.js';
 
 /**
@@ -48,6 +49,8 @@ export interface FeederOptions {
   readonly origin: SampleOrigin;
   /** The consumer may look at the read buffers while it waits for a batch. */
   readonly bytesAreHeld: boolean;
+  /** All samples are read before the first epoch. */
+  readonly readsAllFirst: boolean;
   /** The next epoch to feed, or null after the last. */
   nextEpoch(demand: Demand): Promise<FedEpoch | null>;
   /** A batch got its slot; jobs and messages about it may follow. */
@@ -65,6 +68,8 @@ const NOTIFY_EVERY = 16;
  */
 export class Feeder implements Demand {
   readonly #options: FeederOptions;
+  /** Since when, and for how long, no row could be given out. */
+  readonly blocked = new BlockedTime();
   readonly #pending: PendingBatch[] = [];
   readonly #job = emptyJob();
   #reader: BlockReader | null = null;
@@ -113,6 +118,12 @@ export class Feeder implements Demand {
 
   throwIfStopped(): void {
     if (this.#stop !== null) throw this.#stop.reason;
+  }
+
+  /** Batches that are ready, and were not yet asked for. */
+  get ready(): number {
+    const { slots } = this.#options.control;
+    return this.#pending.filter((pending) => pending.isIssued && slots.state(pending.slot) === 'ready').length;
   }
 
   isUrgent(): boolean {
@@ -246,7 +257,9 @@ export class Feeder implements Demand {
 
   async #nextEpoch(): Promise<FedEpoch | null> {
     if (this.#closed) return null;
-    const fed = await this.#options.nextEpoch(this);
+    const { blocked } = this;
+    blocked.begin(this.#options.readsAllFirst ? 'storage' : 'order');
+    const fed = await this.#options.nextEpoch(this).finally(() => blocked.end());
     this.#reader = fed?.reader ?? null;
     if (!this.#closed) return fed;
     await this.#reader?.close();
@@ -257,7 +270,7 @@ export class Feeder implements Demand {
     const { control, fields } = this.#options;
     for (const planned of fed.plan.rows()) {
       if (planned.block.length === 0) {
-        await fed.batchReader?.walk(planned);
+        if (fed.batchReader !== null) await this.#walk(fed.batchReader, planned, 'order');
         continue;
       }
       const slot = await this.#freeSlot();
@@ -269,15 +282,22 @@ export class Feeder implements Demand {
       this.#filling = pending;
       this.#pending.push(pending);
       this.#options.wakeSignal.notify();
-      await fed.batchReader?.walk(planned);
+      if (fed.batchReader !== null) await this.#walk(fed.batchReader, planned, 'storage');
       if (this.#closed) return;
       await this.#fill(pending, fed.reader);
       if (this.#closed) return;
       pending.letGo = fed.batchReader?.done(planned, pending.blocks) ?? null;
       pending.issuedAt = performance.now();
+      pending.blockedAtIssue = this.blocked.now();
       this.#filling = null;
     }
     fed.batchReader?.finish();
+  }
+
+  /** Reads until the batch has its samples. */
+  async #walk(reader: BatchReader, planned: PlannedBatch, cause: 'storage' | 'order'): Promise<void> {
+    this.blocked.begin(cause);
+    await reader.walk(planned).finally(() => this.blocked.end());
   }
 
   async #freeSlot(): Promise<number> {
@@ -300,7 +320,8 @@ export class Feeder implements Demand {
       let block: Block;
       if (found instanceof Promise) {
         control.notify();
-        block = await found;
+        this.blocked.begin('storage');
+        block = await found.finally(() => this.blocked.end());
         if (this.#closed) return;
       } else block = found;
       pending.blocks[row] = block;

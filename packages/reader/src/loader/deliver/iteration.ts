@@ -22,6 +22,8 @@ export interface IterationOptions {
   readonly reuse: CheckedOptions['reuse'];
   readonly origin: SampleOrigin;
   readonly shardName: (shard: number) => string;
+  /** All samples are read before the first epoch. */
+  readonly readsAllFirst: boolean;
   /** The next epoch to feed, or null after the last. */
   nextEpoch(demand: Demand): Promise<FedEpoch | null>;
   onDelivered(pending: PendingBatch): void;
@@ -74,6 +76,7 @@ export class Iteration {
       fields,
       origin,
       bytesAreHeld: output.batch.kind === 'raw' && reuse === 'manual',
+      readsAllFirst: options.readsAllFirst,
       nextEpoch: (demand) => options.nextEpoch(demand),
       onOpen: (pending) => delivery.expect(pending),
       onUnusable: (pending, row, reason) => delivery.reject(pending, row, reason),
@@ -83,20 +86,25 @@ export class Iteration {
   /** The next batch; null after the last. Whatever ended the workers, the reading or the decoding is thrown. */
   async next(): Promise<Batch | null> {
     const { engine, statistics, reuse } = this.#options;
-    const askedAt = statistics.asked();
+    const asked = statistics.asked(this.#feeder.blocked.now());
     if (reuse === true) this.#current?.release();
     engine.ref();
     try {
       const pending = await this.#feeder.next();
       if (pending === null) return null;
       await this.#delivery.whenComplete(pending, this.#feeder);
-      statistics.delivered(pending.rows, askedAt, pending.issuedAt);
       this.#current = this.#hand(pending);
+      statistics.delivered(pending, asked, engine.control.takeWork());
       this.#options.onDelivered(pending);
       return this.#current;
     } finally {
       engine.unref();
     }
+  }
+
+  /** Batches that are ready, and were not yet asked for. */
+  get ready(): number {
+    return this.#feeder.ready;
   }
 
   /** Ends the iteration. Pending and later requests for a batch reject with the reason at once. */

@@ -62,6 +62,11 @@ export class PendingBatch {
   given = 0;
   /** When its last row was given out; Infinity before. */
   issuedAt = Number.POSITIVE_INFINITY;
+  /** How long the feeder had been blocked by then. */
+  blockedAtIssue = { storage: 0, order: 0 };
+  /** When all rows were decoded for the first time; and so long rows were awaited that had to be read once more. */
+  decodedAt = Number.POSITIVE_INFINITY;
+  againMs = 0;
 
   constructor(
     slot: number,

@@ -1,3 +1,6 @@
+import type { PendingBatch } from './pending-batch.js';
+import { splitWait, type WaitLog, type WaitReports } from './waits.js';
+
 /** A sample that could not be used, and why. */
 export interface BadSample {
   readonly shard: string;
@@ -34,6 +37,8 @@ export interface LoaderReport {
   readonly readBufferPeakBytes: number;
   /** Null if all shards are local and there is no cache. */
   readonly storage: StorageReport | null;
+  /** How long the consumer waited for batches, and why: in this epoch, and in the last minute. */
+  readonly wait: WaitReports;
 }
 
 /** Requests to storage during an iteration. */
@@ -63,7 +68,23 @@ export type Measured = Pick<LoaderReport, 'warnings' | 'spliced' | 'readBufferPe
 /** Number of bad samples that are listed by name. All are counted. */
 const KEPT_BAD_SAMPLES = 10_000;
 
+/** A request for a batch, and how long the feeder had been blocked by then. */
+export interface Asked {
+  readonly at: number;
+  readonly consumerMs: number;
+  readonly blocked: { readonly storage: number; readonly order: number };
+}
+
+/** Time of the workers, in any unit. */
+export interface WorkTimes {
+  readonly decode: number;
+  readonly transform: number;
+}
+
 export class Statistics {
+  readonly #log: WaitLog;
+  readonly #startMs: number;
+  #askedAt: number | null = null;
   #batches = 0;
   #samples = 0;
   #firstBatchMs = 0;
@@ -76,16 +97,49 @@ export class Statistics {
   readonly #badSamples: BadSample[] = [];
   #deliveredAt = 0;
 
-  /** The consumer asks for a batch; returns the time. */
-  asked(): number {
-    const now = performance.now();
-    if (this.#deliveredAt > 0) this.#consumerMs += now - this.#deliveredAt;
-    return now;
+  /** `log`: where waits are added up. `startMs`: how long the loop took to start. */
+  constructor(log: WaitLog, startMs = 0) {
+    this.#log = log;
+    this.#startMs = startMs;
   }
 
-  /** The batch asked for at `askedAt` is there; all of its samples had been read at `readAt`. */
-  delivered(rows: number, askedAt: number, readAt: number): void {
+  /** The consumer asks for a batch. `blocked`: how long the feeder has been blocked. */
+  asked(blocked: Asked['blocked']): Asked {
     const now = performance.now();
+    const consumerMs = this.#deliveredAt > 0 ? now - this.#deliveredAt : 0;
+    this.#consumerMs += consumerMs;
+    this.#askedAt = now;
+    return { at: now, consumerMs, blocked };
+  }
+
+  /** So long the consumer has been waiting for a batch that is not there yet. 0: it does not wait. */
+  get waitingMs(): number {
+    return this.#askedAt === null ? 0 : performance.now() - this.#askedAt;
+  }
+
+  /** The loop has ended: nothing is awaited. */
+  ended(): void {
+    this.#askedAt = null;
+  }
+
+  /** A batch is there. `work`: what the workers did since the batch before. */
+  delivered(pending: PendingBatch, asked: Asked, work: WorkTimes): void {
+    const { rows, epoch, issuedAt: readAt, blockedAtIssue } = pending;
+    const { at: askedAt, consumerMs, blocked } = asked;
+    const now = performance.now();
+    this.#askedAt = null;
+    const waits = splitWait({
+      asked: askedAt,
+      issued: readAt,
+      decoded: pending.decodedAt,
+      delivered: now,
+      storageMs: blockedAtIssue.storage - blocked.storage,
+      orderMs: blockedAtIssue.order - blocked.order,
+      againMs: pending.againMs,
+      transformShare: work.transform === 0 ? 0 : work.transform / (work.transform + work.decode),
+      startMs: this.#batches === 0 ? this.#startMs : 0,
+    });
+    this.#log.add({ epoch, rows, at: now, consumerMs, waits });
     const io = Math.min(Math.max(readAt - askedAt, 0), now - askedAt);
     this.#ioMs += io;
     this.#decodeMs += now - askedAt - io;
@@ -124,11 +178,11 @@ export class Statistics {
   }
 
   /** Of the iteration so far. */
-  get counts(): Pick<LoaderReport, 'samples'> {
-    return { samples: this.#samples };
+  get counts(): Pick<LoaderReport, 'samples' | 'bad' | 'dropped'> {
+    return { samples: this.#samples, bad: this.#bad, dropped: this.#dropped };
   }
 
-  report({ warnings, spliced, readBufferPeakBytes }: Measured): Omit<LoaderReport, 'storage'> {
+  report({ warnings, spliced, readBufferPeakBytes }: Measured): Omit<LoaderReport, 'storage' | 'wait'> {
     const times = { io: this.#ioMs, decode: this.#decodeMs, consumer: this.#consumerMs };
     const [bound] = Object.entries(times).sort((a, b) => b[1] - a[1])[0]! as ['io' | 'decode' | 'consumer', number];
     return {

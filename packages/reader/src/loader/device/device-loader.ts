@@ -2,6 +2,7 @@ import { OptionError, optionName, ShardtoolError, sentence } from '@shardtool/ba
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { TransformInput } from '../../transform/transform.js';
 import type { LoaderReport } from '../deliver/statistics.js';
+import { splitByTaker, WaitLog, type WaitTimes, waitsBetween } from '../deliver/waits.js';
 import { closedError, Loader } from '../loader.js';
 import type { LoaderInfo } from '../loader-info.js';
 import type { LoaderState } from '../loader-state.js';
@@ -27,6 +28,9 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
   #loop: { uploads: Uploads | null } | null = null;
   /** Batches are taken ahead of the consumer. */
   readonly #progress = new Progress({ isAhead: true });
+  readonly #waits = new WaitLog();
+  /** Waits of the uploads, so far. */
+  readonly #hostWaits: () => WaitTimes;
 
   /** Throws {@link OptionError} for options that are not allowed. */
   constructor(dataset: StoredDataset, options: DeviceLoaderOptions) {
@@ -34,6 +38,7 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
     this.#plan = plan;
     this.#values = values;
     this.#loader = new Loader(dataset, host, this.#progress);
+    this.#hostWaits = this.#loader.reportConsumer(this.#waits);
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<DeviceBatch, undefined> {
@@ -43,6 +48,9 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
     const loop: { uploads: Uploads | null } = { uploads: null };
     this.#loop = loop;
     let isWhole = false;
+    let asked = performance.now();
+    let consumerMs = 0;
+    let before = this.#hostWaits();
     try {
       const stage = await this.#open();
       if (this.#loop !== loop) throw closedError();
@@ -51,7 +59,13 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
       try {
         for (let batch = await uploads.next(); batch !== null; batch = await uploads.next()) {
           this.#progress.deliver(batch.state);
+          const at = performance.now();
+          const waits = splitByTaker(at - asked, waitsBetween(before, this.#hostWaits()));
+          this.#waits.add({ epoch: batch.epoch, rows: batch.size, at, consumerMs, waits });
           yield batch;
+          asked = performance.now();
+          consumerMs = asked - at;
+          before = this.#hostWaits();
         }
         isWhole = true;
       } finally {
@@ -80,7 +94,20 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
     return this.#loader.info();
   }
 
-  /** Of the host's side, to which the copies are the consumer; and of the device, null before it is used. */
+  /** As {@link Loader.metrics}: of batches on the device. */
+  metrics(options: { readonly prefix?: string } = {}): Record<string, number> {
+    return this.#loader.metrics(options);
+  }
+
+  /** As {@link Loader.metricsUrl}. */
+  get metricsUrl(): string | null {
+    return this.#loader.metricsUrl;
+  }
+
+  /**
+   * Of the host's side, to which the copies are the consumer, except `wait`, which is of the consumer of this loader; and of the
+   * device, null before it is used.
+   */
   report(): LoaderReport & { readonly device: DeviceReport | null } {
     return { ...this.#loader.report(), device: this.#stage?.report() ?? null };
   }

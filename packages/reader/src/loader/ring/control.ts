@@ -24,6 +24,9 @@ export const CONTROL_WORD = {
   spliced: 5,
   /** Images of more than 8 bits a channel, whose pixels have the upper 8, over all workers. */
   narrowed: 6,
+  /** Time of all workers in microseconds, measured on some rows: until pixels were decoded, and from then on. They wrap around. */
+  decodeTime: 7,
+  transformTime: 8,
 } as const;
 const {
   tail: TAIL,
@@ -33,6 +36,8 @@ const {
   warnings: WARNINGS,
   spliced: SPLICED,
   narrowed: NARROWED,
+  decodeTime: DECODE_TIME,
+  transformTime: TRANSFORM_TIME,
 } = CONTROL_WORD;
 
 /** The buffers of a {@link Control}; they go to the workers once, at their start. */
@@ -47,6 +52,9 @@ export class Control {
   readonly slots: SlotStates;
   readonly #words: Int32Array;
   readonly #jobs: JobRecords;
+  /** What {@link takeWork} saw last. */
+  #decodeTime = 0;
+  #transformTime = 0;
 
   /** With the buffers of another thread. */
   constructor(buffers: ControlBuffers) {
@@ -93,6 +101,16 @@ export class Control {
     return Atomics.load(this.#words, NARROWED);
   }
 
+  /** What {@link countWork} was given since the last call. */
+  takeWork(): { decode: number; transform: number } {
+    const decode = Atomics.load(this.#words, DECODE_TIME);
+    const transform = Atomics.load(this.#words, TRANSFORM_TIME);
+    const work = { decode: (decode - this.#decodeTime) >>> 0, transform: (transform - this.#transformTime) >>> 0 };
+    this.#decodeTime = decode;
+    this.#transformTime = transform;
+    return work;
+  }
+
   /** Workers end after the job in hand. */
   stop(): void {
     Atomics.store(this.#words, STOP, 1);
@@ -122,6 +140,12 @@ export class Control {
 
   countNarrowed(count: number): void {
     Atomics.add(this.#words, NARROWED, count);
+  }
+
+  /** Adds microseconds of a worker. */
+  countWork(decode: number, transform: number): void {
+    Atomics.add(this.#words, DECODE_TIME, decode);
+    Atomics.add(this.#words, TRANSFORM_TIME, transform);
   }
 
   countSpliced(count: number): void {

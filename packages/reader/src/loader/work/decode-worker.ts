@@ -28,6 +28,7 @@ import { type MemoryPlan, scratchAddress, slotAddress } from '../ring/slots.js';
 import type { CustomSteps } from './custom-steps.js';
 import { ShardImages } from './shard-images.js';
 import { CustomStepFailure, DroppedSample, loadWorkSteps, type WorkSteps } from './work-steps.js';
+import { WorkTime } from './work-time.js';
 
 export interface DecodeWorkerData {
   readonly worker: number;
@@ -111,17 +112,22 @@ async function run(): Promise<void> {
   const steps = decoder === null ? null : await loadWorkSteps(data, decoder);
   parentPort!.postMessage({ kind: 'ready' } satisfies WorkerMessage);
   const job = emptyJob();
+  const time = new WorkTime(control, decoder?.clock ?? null);
 
   while (control.take(job)) {
+    time.begin();
     const done = job.row === WHOLE_BATCH || doRow(job, decoder, steps);
     const isLast = typeof done === 'boolean' ? done : await done;
+    time.end();
     if (!isLast || steps === null) continue;
+    const begun = performance.now();
     try {
       await steps.wholeBatch(job.slot, control.slots.rows(job.slot), job.bucket);
     } catch (error) {
       if (!(error instanceof CustomStepFailure)) throw error;
       post({ kind: 'bad', slot: job.slot, row: WHOLE_BATCH, reason: error.message, stack: error.stack });
     }
+    time.addWhole(performance.now() - begun);
     control.slots.finishWhole(job.slot);
   }
   decoder?.close();

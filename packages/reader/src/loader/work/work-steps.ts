@@ -95,6 +95,8 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
     async row({ bytes: image, cropIndex, given: annotations }, extraFields, values, job, target) {
       let encoded = image;
       let others = extraFields;
+      const { clock } = decoder;
+      let begun = performance.now();
       if (fields !== null) {
         const more = extraFields.map(({ field, bytes }) => [field, bytes] as const);
         const given = nameTable([...Object.entries(values), ...more, ['image', image] as const]);
@@ -109,8 +111,10 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
         }));
       }
       const before = decoder.warnings;
+      if (clock.isOn) clock.ms += performance.now() - begun;
       await decoder.decode(encoded, job, target, others, encoded === image ? cropIndex : null, annotations);
       if (pixels === null) return;
+      begun = performance.now();
       const kept = await calling('pixels', pixels, (run) =>
         run(valuesAt(target, data.plan.rowBytes[job.bucket]!.image), {
           ...contextOf(job, FIRST_NUMBER.pixelsStep, pixels.options),
@@ -119,6 +123,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
           warnings: decoder.warnings - before,
         }),
       );
+      if (clock.isOn) clock.ms += performance.now() - begun;
       if (kept === null) throw new DroppedSample('the step "pixels" left it out');
     },
     async wholeBatch(slot, rows, bucket) {

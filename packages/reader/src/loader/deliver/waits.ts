@@ -1,0 +1,192 @@
+/** How long the consumer waits for batches, and why: over an epoch, and over the last minute. */
+
+/**
+ * Why a consumer waits for a batch. `start`: the loop begins, and the workers with it. `storage`: the samples are being read.
+ * `order`: more samples must be read before a batch of one size is full (`aspectBuckets`), or an epoch is planned. `decode` and
+ * `transform`: workers make images. `delivery`: the main thread reads the fields of the batch, and copies it.
+ */
+export const WAIT_CAUSES = ['start', 'storage', 'order', 'decode', 'transform', 'delivery'] as const;
+export type WaitCause = (typeof WAIT_CAUSES)[number];
+
+/** Milliseconds by cause. */
+export type WaitTimes = Readonly<Record<WaitCause, number>>;
+
+/** What the consumer did in a period: it waited for batches, or worked. Times in milliseconds. */
+export interface WaitReport {
+  readonly batches: number;
+  readonly samples: number;
+  /** The consumer waited for a batch that was not there yet. The sum of {@link waitMsBy}. */
+  readonly waitMs: number;
+  readonly waitMsBy: WaitTimes;
+  /** The consumer was at work with a batch. */
+  readonly consumerMs: number;
+  /** The share of the time in which the consumer waited, from 0 to 1. */
+  readonly waitShare: number;
+  /** The cause of the longest wait. Null: there was no wait. */
+  readonly cause: WaitCause | null;
+}
+
+/** The waits of a loader. All of its loops count. */
+export interface WaitReports {
+  /** The epoch of the last batch, and the epoch before it. Null before the first batch. */
+  readonly epoch: (WaitReport & { readonly epoch: number }) | null;
+  readonly previousEpoch: (WaitReport & { readonly epoch: number }) | null;
+  /** The last {@link WINDOW_SECONDS} seconds. */
+  readonly window: WaitReport;
+}
+
+/** A batch that was delivered at `at`. Times in milliseconds. */
+export interface Waited {
+  readonly epoch: number;
+  readonly rows: number;
+  readonly at: number;
+  /** The consumer worked so long before it asked for this batch. */
+  readonly consumerMs: number;
+  readonly waits: WaitTimes;
+}
+
+export const WINDOW_SECONDS = 60;
+
+/** Sums over a period. */
+class Period {
+  batches = 0;
+  samples = 0;
+  consumerMs = 0;
+  readonly waits: Record<WaitCause, number> = { ...NO_WAIT };
+
+  add({ rows, consumerMs, waits }: Waited): void {
+    this.batches++;
+    this.samples += rows;
+    this.consumerMs += consumerMs;
+    for (const cause of WAIT_CAUSES) this.waits[cause] += waits[cause];
+  }
+
+  join(other: Period): void {
+    this.batches += other.batches;
+    this.samples += other.samples;
+    this.consumerMs += other.consumerMs;
+    for (const cause of WAIT_CAUSES) this.waits[cause] += other.waits[cause];
+  }
+
+  report(): WaitReport {
+    const { batches, samples, consumerMs, waits } = this;
+    const waitMs = sumOf(waits);
+    const all = waitMs + consumerMs;
+    const cause = WAIT_CAUSES.reduce((most, other) => (waits[other] > waits[most] ? other : most));
+    return {
+      batches,
+      samples,
+      waitMs,
+      waitMsBy: { ...waits },
+      consumerMs,
+      waitShare: all === 0 ? 0 : waitMs / all,
+      cause: waits[cause] === 0 ? null : cause,
+    };
+  }
+}
+
+export const NO_WAIT: WaitTimes = { start: 0, storage: 0, order: 0, decode: 0, transform: 0, delivery: 0 };
+
+/** Adds batches up. Its memory does not depend on how many there are. */
+export class WaitLog {
+  /** Since the loader was made. */
+  readonly all = new Period();
+  #epoch: { readonly epoch: number; readonly period: Period } | null = null;
+  #previous: { readonly epoch: number; readonly period: Period } | null = null;
+  /** A period per second, in a circle; and the second that each is of. */
+  readonly #seconds = Array.from({ length: WINDOW_SECONDS }, () => ({ second: -1, period: new Period() }));
+
+  add(waited: Waited): void {
+    const { epoch, at } = waited;
+    this.all.add(waited);
+    if (this.#epoch?.epoch !== epoch) {
+      this.#previous = this.#epoch;
+      this.#epoch = { epoch, period: new Period() };
+    }
+    this.#epoch.period.add(waited);
+    const second = Math.floor(at / 1000);
+    const place = second % WINDOW_SECONDS;
+    if (this.#seconds[place]!.second !== second) this.#seconds[place] = { second, period: new Period() };
+    this.#seconds[place]!.period.add(waited);
+  }
+
+  /** Epoch of the last batch; -1 before the first batch. */
+  get epoch(): number {
+    return this.#epoch?.epoch ?? -1;
+  }
+
+  /** `now` is on the clock of {@link Waited.at}. */
+  report(now: number): WaitReports {
+    const window = new Period();
+    const last = Math.floor(now / 1000);
+    for (const { second, period } of this.#seconds) {
+      if (second > last - WINDOW_SECONDS && second <= last) window.join(period);
+    }
+    return { epoch: ofEpoch(this.#epoch), previousEpoch: ofEpoch(this.#previous), window: window.report() };
+  }
+}
+
+function ofEpoch(
+  entry: { readonly epoch: number; readonly period: Period } | null,
+): (WaitReport & { readonly epoch: number }) | null {
+  return entry && { epoch: entry.epoch, ...entry.period.report() };
+}
+
+export function sumOf(waits: WaitTimes): number {
+  return WAIT_CAUSES.reduce((sum, cause) => sum + waits[cause], 0);
+}
+
+/**
+ * Splits the wait of a consumer for whom batches are taken ahead. `taker` are the waits of whoever takes them meanwhile; the rest
+ * is `delivery`. If they were longer than the consumer waited, the shares of their causes count.
+ */
+export function splitByTaker(waitedMs: number, taker: WaitTimes): WaitTimes {
+  const sum = sumOf(taker);
+  const scale = sum > waitedMs ? waitedMs / sum : 1;
+  const waits = Object.fromEntries(WAIT_CAUSES.map((cause) => [cause, taker[cause] * scale])) as Record<WaitCause, number>;
+  waits.delivery += waitedMs - sum * scale;
+  return waits;
+}
+
+/** Waits between two moments of one log. */
+export function waitsBetween(before: WaitTimes, after: WaitTimes): WaitTimes {
+  return Object.fromEntries(WAIT_CAUSES.map((cause) => [cause, after[cause] - before[cause]])) as WaitTimes;
+}
+
+/** The moments of one batch, in milliseconds on one clock. */
+export interface BatchMoments {
+  readonly asked: number;
+  /** All of its rows were given to workers. */
+  readonly issued: number;
+  /** Workers were done with all rows. */
+  readonly decoded: number;
+  readonly delivered: number;
+  /** So long its rows could not be given out after `asked`, since a read or the order was waited for. */
+  readonly storageMs: number;
+  readonly orderMs: number;
+  /** Its rows were fetched once more, or the rest of their blocks came, after `decoded`. */
+  readonly againMs: number;
+  /** The share of the transform in the time of the workers. */
+  readonly transformShare: number;
+  readonly startMs: number;
+}
+
+/** Splits the wait for a batch, from `asked` to `delivered`, by its causes. They add up to it, and to `startMs`. */
+export function splitWait(moments: BatchMoments): WaitTimes {
+  const { asked, delivered, transformShare, startMs } = moments;
+  const within = (at: number): number => Math.min(Math.max(at, asked), delivered);
+  const issued = within(moments.issued);
+  const decoded = Math.max(issued, within(moments.decoded));
+  const storage = Math.min(Math.max(moments.storageMs, 0), issued - asked);
+  const order = Math.min(Math.max(moments.orderMs, 0), issued - asked - storage);
+  const again = Math.min(moments.againMs, delivered - decoded);
+  const work = decoded - issued;
+  return {
+    start: startMs,
+    storage: storage + again,
+    order,
+    decode: work * (1 - transformShare),
+    transform: work * transformShare,
+    delivery: delivered - asked - storage - order - again - work,
+  };
+}

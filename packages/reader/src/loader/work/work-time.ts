@@ -1,0 +1,49 @@
+import type { PassClock } from '../../decode/passes.js';
+import type { Control } from '../ring/control.js';
+
+/** One row of so many is measured: reading the clock takes longer than copying a small row. */
+const MEASURED = 8;
+
+/**
+ * Measures how the time of a worker is shared between decoding, which includes checking the bytes, and the transform: passes,
+ * custom steps and mixing.
+ */
+export class WorkTime {
+  readonly #control: Control;
+  readonly #clock: PassClock | null;
+  #rows = 0;
+  #begun = 0;
+
+  /** `clock`: of the decoder; null without one. */
+  constructor(control: Control, clock: PassClock | null) {
+    this.#control = control;
+    this.#clock = clock;
+  }
+
+  /** A row begins. */
+  begin(): void {
+    const clock = this.#clock;
+    if (clock === null || this.#rows++ % MEASURED !== 0) return;
+    clock.isOn = true;
+    clock.ms = 0;
+    this.#begun = performance.now();
+  }
+
+  /** The row has ended. */
+  end(): void {
+    const clock = this.#clock;
+    if (clock === null || !clock.isOn) return;
+    clock.isOn = false;
+    const ms = performance.now() - this.#begun;
+    // Work on whole batches is measured always.
+    this.#control.countWork(
+      Math.round((ms - clock.ms) * 1000 * MEASURED),
+      Math.round(clock.ms * 1000 * MEASURED),
+    );
+  }
+
+  /** A whole batch took `ms` milliseconds. */
+  addWhole(ms: number): void {
+    this.#control.countWork(0, Math.round(ms * 1000));
+  }
+}

@@ -1,0 +1,1 @@
+"""How long loops wait for batches, and why."""

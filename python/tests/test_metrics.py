@@ -1,0 +1,208 @@
+"""How long loops wait, and why: report(), metrics() and what Prometheus reads."""
+
+import re
+import socket
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+import shardtool
+from shardtool.metrics.address import metrics_address
+from shardtool.metrics.server import METRICS
+from shardtool.metrics.waits import CAUSES, Waits, split
+
+EXPOSITION = Path("packages/reader/src/loader/metrics/exposition.ts")
+
+
+def loader_of(location, **options):
+    return shardtool.Loader(location, **{"batch_size": 32, "output": "numpy", **options})
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def waits():
+    waits = Waits()
+    waits.now = Clock()
+    return waits
+
+
+def totals(**wait_ms):
+    waited = dict.fromkeys(("start", "storage", "order", "decode", "transform", "delivery"), 0.0)
+    counts = dict.fromkeys(("bad", "dropped", "requests", "fetchedBytes", "retries", "cacheHits", "cacheHitBytes"), 0)
+    return {"waitMsBy": {**waited, **wait_ms}, **counts, "readyBatches": 2}
+
+
+def batch(waits, epoch=0, waited=0.0, worked=0.0, **wait_ms):
+    waits.now.now += worked
+    with waits.waiting(1) as wait:
+        waits.now.now += waited
+        if wait_ms:
+            waits.take(totals(**wait_ms))
+        wait.delivered(epoch, 10)
+
+
+def test_causes_add_up_to_the_wait():
+    reader = {"start": 0.0, "storage": 2.0, "order": 0.0, "decode": 1.0, "transform": 1.0, "delivery": 0.0}
+    waits = split(10.0, 1.0, 3.0, reader)
+    assert waits == {**reader, "start": 1.0, "python_transform": 3.0, "delivery": 2.0}
+    # The reader cannot have waited longer than the loop: what it did before that is not exposed.
+    assert split(2.0, 0.0, 0.0, reader) == {**dict.fromkeys(CAUSES, 0.0), "storage": 1.0, "decode": 0.5, "transform": 0.5}
+    assert sum(split(0.5, 1.0, 3.0, reader).values()) == 0.5
+
+
+def test_what_the_reader_waits_for_is_the_cause_of_the_wait(waits):
+    batch(waits, waited=4.0, storage=3000.0)
+    batch(waits, waited=1.0, worked=5.0, storage=3000.0, decode=1000.0)
+    epoch = waits.report()["epoch"]
+    assert (epoch["epoch"], epoch["batches"], epoch["samples"]) == (0, 2, 20)
+    assert epoch["wait_ms_by"]["storage"] == 3000.0
+    assert epoch["wait_ms_by"]["decode"] == 1000.0
+    assert epoch["wait_ms_by"]["delivery"] == 1000.0
+    assert (epoch["wait_ms"], epoch["consumer_ms"], epoch["wait_share"], epoch["cause"]) == (5000, 5000, 0.5, "storage")
+
+
+def test_another_reader_counts_from_the_start(waits):
+    batch(waits, waited=4.0, storage=3000.0)
+    waits.reader_opens()
+    batch(waits, waited=4.0, storage=1000.0)
+    assert waits.report()["epoch"]["wait_ms_by"]["storage"] == 4000.0
+
+
+def test_the_window_is_the_last_minute_and_epochs_are_apart(waits):
+    batch(waits, epoch=0, waited=1.0)
+    batch(waits, epoch=1, waited=1.0, worked=58.0)
+    batch(waits, epoch=1, waited=2.0, worked=10.0)
+    report = waits.report()
+    assert report["previous_epoch"]["batches"] == 1
+    assert report["epoch"]["batches"] == 2
+    assert report["window"]["batches"] == 2
+    waits.now.now += 1000
+    assert waits.report()["window"]["batches"] == 0
+    assert waits.flat("x/")["x/batches"] == 3
+
+
+def test_time_between_loops_is_no_work_of_the_consumer(waits):
+    batch(waits, waited=1.0)
+    waits.now.now += 500
+    with waits.waiting(2) as wait:
+        wait.delivered(1, 10)
+    assert waits.report()["epoch"]["consumer_ms"] == 0
+
+
+def test_a_loop_reports_its_waits_by_cause(small):
+    with loader_of(small) as loader:
+        list(loader)
+        list(loader)
+        wait = loader.report()["wait"]
+        metrics = loader.metrics()
+        later = loader.metrics(prefix="val/")
+    assert set(wait["epoch"]["wait_ms_by"]) == set(CAUSES)
+    assert (wait["epoch"]["epoch"], wait["epoch"]["batches"], wait["epoch"]["samples"]) == (1, 7, 200)
+    assert (wait["previous_epoch"]["epoch"], wait["previous_epoch"]["samples"]) == (0, 200)
+    assert wait["previous_epoch"]["wait_ms_by"]["start"] > 0
+    assert sum(wait["epoch"]["wait_ms_by"].values()) == pytest.approx(wait["epoch"]["wait_ms"])
+    assert (metrics["shardtool/batches"], metrics["shardtool/samples"], metrics["shardtool/epoch"]) == (14, 400, 1)
+    assert all(isinstance(value, (int, float)) for value in metrics.values())
+    assert later["val/batches"] == 14
+
+
+def test_a_slow_python_transform_is_the_cause(small):
+    def slow(image):
+        end = time.monotonic() + 0.01
+        while time.monotonic() < end:
+            pass
+        return image
+
+    with loader_of(small, batch_size=20, python_transform=slow, python_workers=1) as loader:
+        assert len(list(loader)) == 10
+        by = loader.report()["wait"]["epoch"]["wait_ms_by"]
+        python_ms = loader.report()["python_ms"]
+    # The loop does nothing but wait: the function took 2 s, less what it did while the reader was waited for.
+    assert by["python_transform"] >= python_ms > 0
+
+
+def test_a_state_that_is_loaded_does_not_disturb_the_totals(small):
+    with loader_of(small) as loader:
+        batches = iter(loader)
+        next(batches)
+        next(batches)
+        state = loader.state_dict()
+        loader.load_state_dict(state)
+        assert len(list(loader)) == 5
+        assert loader.metrics()["shardtool/batches"] == 7
+        assert all(value >= 0 for value in loader.metrics().values())
+
+
+def test_prometheus_reads_all_loaders_of_the_process_until_they_are_closed(small):
+    train, other = (loader_of(small, metrics={"port": 0}) for _ in range(2))
+    with train, other:
+        assert train.metrics_url is None
+        list(train)
+        list(other)
+        url = train.metrics_url
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/metrics", url)
+        assert other.metrics_url == url
+        with urllib.request.urlopen(url) as answer:
+            assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+            text = answer.read().decode()
+        assert len(re.findall(r'^shardtool_loader_batches_total\{rank="0",loader="\d+"\} 7$', text, re.MULTILINE)) == 2
+        assert re.search(r'^shardtool_loader_wait_seconds_total\{rank="0",loader="\d+",cause="decode"\} ', text, re.M)
+        for line in text.splitlines():
+            assert re.fullmatch(r"# (HELP|TYPE) \S+ .+|shardtool_\w+\{[^{}]+\} -?[0-9.]+(e-?\d+)?", line), line
+        with pytest.raises(urllib.error.HTTPError):
+            urllib.request.urlopen(url.replace("/metrics", "/"))
+        train.close()
+        with urllib.request.urlopen(url) as answer:
+            text = answer.read().decode()
+        assert len(re.findall(r"^shardtool_loader_batches_total\{", text, re.MULTILINE)) == 1
+    assert other.metrics_url is None
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(url)
+
+
+def test_a_port_that_is_taken_is_an_error_of_the_option_and_a_warning_of_the_variable(small, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with loader_of(small, metrics={"port": port}) as loader:
+            with pytest.raises(shardtool.OptionError, match=f"cannot be served on 127.0.0.1:{port} .another process"):
+                next(iter(loader))
+        monkeypatch.setenv("SHARDTOOL_METRICS", f":{port}")
+        with loader_of(small) as loader:
+            with pytest.warns(UserWarning, match="This process serves no metrics"):
+                assert len(list(loader)) == 7
+        with loader_of(small, metrics=False) as loader:
+            assert len(list(loader)) == 7
+
+
+@pytest.mark.parametrize("wrong", [9464, True, {}, {"port": "9464"}, {"port": 70000}, {"port": 1, "hots": "x"}])
+def test_an_invalid_option_is_refused(small, wrong):
+    with pytest.raises(shardtool.OptionError, match='metrics is {"port": 9464}'):
+        loader_of(small, metrics=wrong)
+
+
+def test_the_variable_has_the_same_rules_as_in_node():
+    assert metrics_address(None, {}) is None
+    assert metrics_address(None, {"SHARDTOOL_METRICS": ":9464", "LOCAL_RANK": "2"})[:2] == ("127.0.0.1", 9466)
+    assert metrics_address({"port": 9464}, {"SLURM_LOCALID": "1"})[:2] == ("127.0.0.1", 9465)
+    assert metrics_address(None, {"SHARDTOOL_METRICS": "[::1]:9000"})[:2] == ("::1", 9000)
+    for wrong in ("yes", ":99999", "http://host:1", ":-1"):
+        with pytest.raises(shardtool.OptionError, match="SHARDTOOL_METRICS is"):
+            metrics_address(None, {"SHARDTOOL_METRICS": wrong})
+
+
+def test_names_and_texts_are_those_of_the_reader():
+    node = re.findall(
+        r"name: '(\w+)',\s+type: '(\w+)',\s+help: '([^']+)'", (Path(__file__).parents[2] / EXPOSITION).read_text()
+    )
+    assert len(node) > 10
+    assert node == [metric[:3] for metric in METRICS]

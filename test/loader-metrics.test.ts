@@ -1,0 +1,164 @@
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
+import { type Dataset, openDataset } from '@shardtool/reader';
+import { expect, test } from 'vitest';
+import { packedSmall } from './datasets.js';
+
+const shards = await packedSmall({ samples: 96 }, { maxShardSamples: 16 });
+const options = { transform: 'raw', batchSize: 8, workers: 1, shuffleUnit: 'chunk', streams: 2, blockSamples: 8 } as const;
+
+/** Lets reads wait until they are let through. */
+function gate(dataset: Dataset): { open: () => void; close: () => void; waiting: () => number } {
+  const { files } = dataset;
+  const read = files.read.bind(files);
+  let open: () => void = () => {};
+  let isOpen = Promise.resolve();
+  let waiting = 0;
+  files.read = async (...given) => {
+    waiting++;
+    await isOpen;
+    waiting--;
+    await read(...given);
+  };
+  return {
+    open: () => open(),
+    waiting: () => waiting,
+    close: () => {
+      isOpen = new Promise((resolve) => {
+        open = resolve;
+      });
+    },
+  };
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await turn();
+}
+
+test('a loop that waits for storage says so while it waits, and after', async () => {
+  await using dataset = await openDataset(shards);
+  await using loader = dataset.loader(options);
+  const reads = gate(dataset);
+  reads.close();
+  const iterator = loader[Symbol.asyncIterator]();
+  const first = iterator.next();
+  await until(() => reads.waiting() > 0 && loader.totals().waitingMs > 0);
+  const begun = performance.now();
+  await until(() => performance.now() - begun > 20);
+  expect(loader.totals()).toMatchObject({ batches: 0, epoch: -1 });
+  expect(loader.totals().waitingMs).toBeGreaterThan(20);
+  reads.open();
+  await first;
+  const { wait, ioMs } = loader.report();
+  expect(loader.totals().waitingMs).toBe(0);
+  expect(wait.epoch!.waitMsBy.storage + wait.epoch!.waitMsBy.order).toBeGreaterThan(20);
+  expect(wait.epoch!.waitMsBy.storage).toBeLessThanOrEqual(ioMs);
+  await iterator.return(undefined);
+});
+
+test('causes add up to the wait, over a loop and over all loops', async () => {
+  await using dataset = await openDataset(shards);
+  await using loader = dataset.loader({ ...options, transform: [{ name: 'resize', size: [8, 8] }] });
+  for (let epoch = 0; epoch < 2; epoch++) for await (const _ of loader);
+  const { wait, ioMs, decodeMs } = loader.report();
+  const sum = (times: object) => Object.values(times).reduce((a, b) => a + b, 0);
+  expect(wait.epoch).toMatchObject({ epoch: 1, batches: 12, samples: 96 });
+  expect(wait.previousEpoch).toMatchObject({ epoch: 0, batches: 12, samples: 96 });
+  expect(wait.window).toMatchObject({ batches: 24, samples: 192 });
+  const { waitMs, waitMsBy } = wait.epoch!;
+  expect(sum(waitMsBy)).toBeCloseTo(waitMs, 6);
+  expect(waitMs - waitMsBy.start).toBeCloseTo(ioMs + decodeMs, 6);
+  expect(wait.epoch!.waitMsBy.transform).toBeGreaterThan(0);
+  expect(loader.totals()).toMatchObject({ batches: 24, samples: 192, epoch: 1, bad: 0, requests: 0 });
+});
+
+test('a custom step that takes long is a wait for the transform', async () => {
+  await using dataset = await openDataset(shards);
+  const go = new Int32Array(new SharedArrayBuffer(4));
+  const module = path.resolve('test/fixtures/step-that-waits.mjs');
+  await using loader = dataset.loader({
+    ...options,
+    transform: [{ name: 'resize', size: [8, 8] }],
+    customSteps: { pixels: { module, options: { go } } },
+  });
+  const iterator = loader[Symbol.asyncIterator]();
+  const first = iterator.next();
+  await until(() => Atomics.load(go, 0) === 1);
+  const begun = performance.now();
+  await until(() => performance.now() - begun > 20);
+  Atomics.store(go, 0, 2);
+  Atomics.notify(go, 0);
+  await first;
+  const { transform, decode } = loader.report().wait.epoch!.waitMsBy;
+  expect(transform + decode).toBeGreaterThan(20);
+  expect(transform).toBeGreaterThan(0);
+  await iterator.return(undefined);
+});
+
+test('metrics are flat numbers for W&B and TensorBoard', async () => {
+  await using dataset = await openDataset(shards);
+  await using loader = dataset.loader(options);
+  for await (const _ of loader);
+  const metrics = loader.metrics();
+  expect(Object.values(metrics).every((value) => typeof value === 'number' && Number.isFinite(value))).toBe(true);
+  expect(metrics).toMatchObject({ 'shardtool/batches': 12, 'shardtool/samples': 96, 'shardtool/epoch': 0 });
+  expect(loader.metrics({ prefix: 'train/' })['train/batches']).toBe(12);
+  const shares = Object.entries(metrics).filter(([name]) => name.startsWith('shardtool/wait_share_'));
+  expect(shares.reduce((sum, [, share]) => sum + share, 0)).toBeCloseTo(metrics['shardtool/wait_share']!, 9);
+});
+
+test('Prometheus reads the metrics of all loaders of a process on one port, until they are closed', async () => {
+  await using dataset = await openDataset(shards);
+  // A server that listens on port 0 has any free port, and both loaders share it.
+  const metrics = { port: 0 };
+  const train = dataset.loader({ ...options, metrics, rank: 0, worldSize: 2 });
+  const other = dataset.loader({ ...options, metrics, rank: 1, worldSize: 2 });
+  expect(train.metricsUrl).toBeNull();
+  for await (const _ of train);
+  for await (const _ of other);
+  expect(train.metricsUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/metrics$/);
+  expect(other.metricsUrl).toBe(train.metricsUrl);
+  const url = train.metricsUrl!;
+  const answer = await fetch(url);
+  expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+  const text = await answer.text();
+  const lines = text.trimEnd().split('\n');
+  for (const line of lines) {
+    expect(line).toMatch(/^(# (HELP|TYPE) shardtool_\w+ .+|shardtool_\w+\{rank="[01]",loader="\d+"(,cause="\w+")?\} -?\d+(\.\d+)?(e-\d+)?)$/);
+  }
+  expect(lines.filter((line) => /^shardtool_loader_batches_total\{.*\} 6$/.test(line))).toHaveLength(2);
+  expect(text).toContain('# TYPE shardtool_loader_wait_seconds_total counter');
+  // Every counter has the name of one.
+  const types = lines.filter((line) => line.startsWith('# TYPE')).map((line) => line.split(' '));
+  for (const [, , name, type] of types) expect(name!.endsWith('_total')).toBe(type === 'counter');
+  expect((await fetch(url.replace('/metrics', '/'))).status).toBe(404);
+  expect((await fetch(url, { method: 'POST' })).status).toBe(405);
+  await train.close();
+  expect(await (await fetch(url)).text()).not.toContain('rank="0"');
+  await other.close();
+  expect(other.metricsUrl).toBeNull();
+  await expect(fetch(url)).rejects.toThrow();
+});
+
+test('a port that is taken is an error of the option that names it', async () => {
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+  const { port } = taken.address() as { port: number };
+  await using dataset = await openDataset(shards);
+  await using loader = dataset.loader({ ...options, metrics: { port } });
+  const loop = async () => {
+    for await (const _ of loader);
+  };
+  await expect(loop()).rejects.toThrow(`Metrics cannot be served on 127.0.0.1:${port} (another process uses this port)`);
+  await new Promise((resolve) => taken.close(resolve));
+  await loop();
+  expect(loader.totals().batches).toBe(12);
+});
+
+test('an invalid option is refused by name', async () => {
+  await using dataset = await openDataset(shards);
+  expect(() => dataset.loader({ ...options, metrics: { port: 70_000 } })).toThrow(
+    "The loader's option metrics is invalid: it is { port: 9464 }",
+  );
+});
