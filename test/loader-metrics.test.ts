@@ -6,7 +6,14 @@ import { expect, test } from 'vitest';
 import { packedSmall } from './datasets.js';
 
 const shards = await packedSmall({ samples: 96 }, { maxShardSamples: 16 });
-const options = { transform: 'raw', batchSize: 8, workers: 1, shuffleUnit: 'chunk', streams: 2, blockSamples: 8 } as const;
+const options = {
+  transform: 'raw',
+  batchSize: 8,
+  workers: 1,
+  shuffleUnit: 'chunk',
+  streams: 2,
+  blockSamples: 8,
+} as const;
 
 /** Lets reads wait until they are let through. */
 function gate(dataset: Dataset): { open: () => void; close: () => void; waiting: () => number } {
@@ -125,7 +132,9 @@ test('Prometheus reads the metrics of all loaders of a process on one port, unti
   const text = await answer.text();
   const lines = text.trimEnd().split('\n');
   for (const line of lines) {
-    expect(line).toMatch(/^(# (HELP|TYPE) shardtool_\w+ .+|shardtool_\w+\{rank="[01]",loader="\d+"(,cause="\w+")?\} -?\d+(\.\d+)?(e-\d+)?)$/);
+    expect(line).toMatch(
+      /^(# (HELP|TYPE) shardtool_\w+ .+|shardtool_\w+\{rank="[01]",loader="\d+"(,cause="\w+")?\} -?\d+(\.\d+)?(e-\d+)?)$/,
+    );
   }
   expect(lines.filter((line) => /^shardtool_loader_batches_total\{.*\} 6$/.test(line))).toHaveLength(2);
   expect(text).toContain('# TYPE shardtool_loader_wait_seconds_total counter');
@@ -150,7 +159,9 @@ test('a port that is taken is an error of the option that names it', async () =>
   const loop = async () => {
     for await (const _ of loader);
   };
-  await expect(loop()).rejects.toThrow(`Metrics cannot be served on 127.0.0.1:${port} (another process uses this port)`);
+  await expect(loop()).rejects.toThrow(
+    `Metrics cannot be served on 127.0.0.1:${port} (another process uses this port)`,
+  );
   await new Promise((resolve) => taken.close(resolve));
   await loop();
   expect(loader.totals().batches).toBe(12);

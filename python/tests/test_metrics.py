@@ -56,7 +56,12 @@ def test_causes_add_up_to_the_wait():
     waits = split(10.0, 1.0, 3.0, reader)
     assert waits == {**reader, "start": 1.0, "python_transform": 3.0, "delivery": 2.0}
     # The reader cannot have waited longer than the loop: what it did before that is not exposed.
-    assert split(2.0, 0.0, 0.0, reader) == {**dict.fromkeys(CAUSES, 0.0), "storage": 1.0, "decode": 0.5, "transform": 0.5}
+    assert split(2.0, 0.0, 0.0, reader) == {
+        **dict.fromkeys(CAUSES, 0.0),
+        "storage": 1.0,
+        "decode": 0.5,
+        "transform": 0.5,
+    }
     assert sum(split(0.5, 1.0, 3.0, reader).values()) == 0.5
 
 
@@ -173,20 +178,19 @@ def test_prometheus_reads_all_loaders_of_the_process_until_they_are_closed(small
 def test_a_port_that_is_taken_is_an_error_of_the_option_and_a_warning_of_the_variable(small, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with loader_of(small, metrics={"port": port}) as loader:
-            with pytest.raises(shardtool.OptionError, match=f"cannot be served on 127.0.0.1:{port} .another process"):
-                next(iter(loader))
+        error = f"cannot be served on 127.0.0.1:{port} .another process"
+        with loader_of(small, metrics={"port": port}) as loader, pytest.raises(shardtool.OptionError, match=error):
+            next(iter(loader))
         monkeypatch.setenv("SHARDTOOL_METRICS", f":{port}")
-        with loader_of(small) as loader:
-            with pytest.warns(UserWarning, match="This process serves no metrics"):
-                assert len(list(loader)) == 7
+        with loader_of(small) as loader, pytest.warns(UserWarning, match="This process serves no metrics"):
+            assert len(list(loader)) == 7
         with loader_of(small, metrics=False) as loader:
             assert len(list(loader)) == 7
 
 
 @pytest.mark.parametrize("wrong", [9464, True, {}, {"port": "9464"}, {"port": 70000}, {"port": 1, "hots": "x"}])
 def test_an_invalid_option_is_refused(small, wrong):
-    with pytest.raises(shardtool.OptionError, match='metrics is {"port": 9464}'):
+    with pytest.raises(shardtool.OptionError, match=r'metrics is \{"port": 9464\}'):
         loader_of(small, metrics=wrong)
 
 

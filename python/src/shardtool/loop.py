@@ -55,10 +55,7 @@ class LoaderIterator(Generic[Array, Images]):
                 with wait.start():
                     self._reader = loader._begin(closes)
                     self._batches_ahead = loader._batches_ahead(self._reader)
-            if self._batches_ahead is not None:
-                batch = self._batches_ahead.next()
-            else:
-                batch = loader._next_batch(self._reader)
+            batch = self._batches_ahead.next() if self._batches_ahead is not None else loader._next_batch(self._reader)
             if batch is not None:
                 wait.delivered(batch.epoch, len(batch.valid))
             return batch

@@ -62,13 +62,7 @@ export function runPasses(
   if (clock.isOn) clock.ms += performance.now() - begun;
 }
 
-function runAll(
-  passes: readonly Pass[],
-  pixels: Source,
-  output: Output,
-  tools: PassTools,
-  target: number,
-): void {
+function runAll(passes: readonly Pass[], pixels: Source, output: Output, tools: PassTools, target: number): void {
   const { scratch, effects } = tools;
   let source = pixels;
   passes.forEach((pass, i) => {

@@ -393,7 +393,12 @@ export class Loader<Content extends BatchContent = BatchContent>
     return starting;
   }
 
-  #begin({ order, output, store, schedule }: LoaderSetup, { engine, readers }: Running, from: Place, startedAt: number): Iteration {
+  #begin(
+    { order, output, store, schedule }: LoaderSetup,
+    { engine, readers }: Running,
+    from: Place,
+    startedAt: number,
+  ): Iteration {
     this.#storageBefore = this.#storage();
     const { bad, dropped } = this.#statistics.counts;
     this.#before = { bad: this.#before.bad + bad, dropped: this.#before.dropped + dropped };

@@ -26,7 +26,9 @@ def check_metrics(metrics: Any) -> None:
     is_right = isinstance(metrics, Mapping) and set(metrics) <= {"port", "host"} and _is_port(metrics.get("port"))
     host = metrics.get("host") if is_right else None
     if not is_right or not (host is None or (isinstance(host, str) and host)):
-        raise OptionError(f'metrics is {{"port": 9464}}, {{"port": 9464, "host": "0.0.0.0"}}, or False, not {metrics!r}.')
+        raise OptionError(
+            f'metrics is {{"port": 9464}}, {{"port": 9464, "host": "0.0.0.0"}}, or False, not {metrics!r}.'
+        )
 
 
 def metrics_address(metrics: Any, environment: Mapping[str, str]) -> Optional[MetricsAddress]:

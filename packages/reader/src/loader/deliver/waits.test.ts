@@ -48,12 +48,23 @@ function waited(parts: Partial<Waited>): Waited {
 
 test('an epoch and the last minute are summed up by themselves', () => {
   const log = new WaitLog();
-  expect(log.report(0)).toMatchObject({ epoch: null, previousEpoch: null, window: { batches: 0, waitShare: 0, cause: null } });
+  expect(log.report(0)).toMatchObject({
+    epoch: null,
+    previousEpoch: null,
+    window: { batches: 0, waitShare: 0, cause: null },
+  });
   log.add(waited({ at: 500 }));
   log.add(waited({ at: 1500, waits: { ...NO_WAIT, decode: 50 } }));
   log.add(waited({ epoch: 1, at: 61_000 }));
   const { epoch, previousEpoch, window } = log.report(61_000);
-  expect(previousEpoch).toMatchObject({ epoch: 0, batches: 2, samples: 20, waitMs: 60, consumerMs: 60, cause: 'decode' });
+  expect(previousEpoch).toMatchObject({
+    epoch: 0,
+    batches: 2,
+    samples: 20,
+    waitMs: 60,
+    consumerMs: 60,
+    cause: 'decode',
+  });
   expect(previousEpoch!.waitShare).toBe(0.5);
   expect(epoch).toMatchObject({ epoch: 1, batches: 1, waitShare: 0.25, cause: 'storage' });
   // Both batches of epoch 0 are more than a minute ago: seconds count as a whole.

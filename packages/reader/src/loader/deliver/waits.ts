@@ -143,7 +143,10 @@ export function sumOf(waits: WaitTimes): number {
 export function splitByTaker(waitedMs: number, taker: WaitTimes): WaitTimes {
   const sum = sumOf(taker);
   const scale = sum > waitedMs ? waitedMs / sum : 1;
-  const waits = Object.fromEntries(WAIT_CAUSES.map((cause) => [cause, taker[cause] * scale])) as Record<WaitCause, number>;
+  const waits = Object.fromEntries(WAIT_CAUSES.map((cause) => [cause, taker[cause] * scale])) as Record<
+    WaitCause,
+    number
+  >;
   waits.delivery += waitedMs - sum * scale;
   return waits;
 }

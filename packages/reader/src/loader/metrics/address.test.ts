@@ -27,12 +27,23 @@ test('the option precedes the variable, and each local rank has its own port', (
 });
 
 test.each(['yes', ':99999', 'http://host:1', ':-1', '::1:9000'])('SHARDTOOL_METRICS=%s is refused', (text) => {
-  expect(() => metricsAddress(undefined, { SHARDTOOL_METRICS: text })).toThrow(`SHARDTOOL_METRICS is "${text}": set it to`);
+  expect(() => metricsAddress(undefined, { SHARDTOOL_METRICS: text })).toThrow(
+    `SHARDTOOL_METRICS is "${text}": set it to`,
+  );
 });
 
 test('the option is an object with a port, or false', () => {
   for (const right of [false, { port: 9464 }, { port: 0, host: '::' }]) expect(isMetricsOptions(right)).toBe(true);
-  for (const wrong of [true, 9464, null, {}, { port: '9464' }, { port: 1.5 }, { port: 1, hots: 'x' }, { port: 1, host: '' }]) {
+  for (const wrong of [
+    true,
+    9464,
+    null,
+    {},
+    { port: '9464' },
+    { port: 1.5 },
+    { port: 1, hots: 'x' },
+    { port: 1, host: '' },
+  ]) {
     expect(isMetricsOptions(wrong)).toBe(false);
   }
 });

@@ -119,7 +119,8 @@ export function exposition(loaders: readonly LabelledTotals[]): string {
       const values = value(totals);
       if (typeof values === 'number') lines.push(`${name}${labelText(labels)} ${values}`);
       else {
-        for (const [cause, one] of Object.entries(values)) lines.push(`${name}${labelText({ ...labels, cause })} ${one}`);
+        for (const [cause, one] of Object.entries(values))
+          lines.push(`${name}${labelText({ ...labels, cause })} ${one}`);
       }
     }
   }

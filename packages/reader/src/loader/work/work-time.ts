@@ -36,10 +36,7 @@ export class WorkTime {
     clock.isOn = false;
     const ms = performance.now() - this.#begun;
     // Work on whole batches is measured always.
-    this.#control.countWork(
-      Math.round((ms - clock.ms) * 1000 * MEASURED),
-      Math.round(clock.ms * 1000 * MEASURED),
-    );
+    this.#control.countWork(Math.round((ms - clock.ms) * 1000 * MEASURED), Math.round(clock.ms * 1000 * MEASURED));
   }
 
   /** A whole batch took `ms` milliseconds. */
