@@ -60,6 +60,7 @@ export class TransformBench {
     const tools = {
       kernel: new ResizeKernel(this.#memory, { offset: PAGE, bytes: this.#kernelBytes }),
       scratch,
+      clock: { isOn: false, ms: 0 },
       effects,
       halfFloats: transform.dtype === 'float16' ? halfFloatTable(transform.normalization!) : null,
     };
