@@ -70,7 +70,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   readonly #schedule: TransformSchedule;
   #given: readonly ScheduledTransform[] = [];
   #storageBefore: StorageCounted | null = null;
-  /** Waits of whoever iterates; and those of the consumer, if batches are taken ahead for it. */
+  /** Waits of the code that iterates. {@link reportConsumer} replaces them in reports by those of a consumer. */
   readonly #waits = new WaitLog();
   #consumerWaits = this.#waits;
   #statistics = new Statistics(this.#waits);
@@ -243,7 +243,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     };
   }
 
-  /** Batches are taken ahead for a consumer, whose waits are in `log`. Returns the waits of whoever takes them, so far. */
+  /** Batches are taken ahead for a consumer, whose waits are in `log`. Returns the waits of the code that takes them, so far. */
   reportConsumer(log: WaitLog): () => WaitTimes {
     this.#consumerWaits = log;
     return () => ({ ...this.#waits.all.waits });

@@ -137,7 +137,7 @@ export function sumOf(waits: WaitTimes): number {
 }
 
 /**
- * Splits the wait of a consumer for whom batches are taken ahead. `taker` are the waits of whoever takes them meanwhile; the rest
+ * Splits the wait of a consumer for whom batches are taken ahead. `taker` are the waits of the code that takes them; the rest
  * is `delivery`. If they were longer than the consumer waited, the shares of their causes count.
  */
 export function splitByTaker(waitedMs: number, taker: WaitTimes): WaitTimes {

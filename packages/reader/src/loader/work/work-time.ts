@@ -1,7 +1,7 @@
 import type { PassClock } from '../../decode/passes.js';
 import type { Control } from '../ring/control.js';
 
-/** One row of so many is measured: reading the clock takes longer than copying a small row. */
+/** One row of this many is measured: reading the clock takes longer than copying a small row. */
 const MEASURED = 8;
 
 /**
