@@ -34,6 +34,7 @@ const RECIPES = {
   'DINOv2, 2 + 8 views': { views: 'dinov2' },
 };
 
+const OF_DATASET = 'Dataset in a DataLoader, timm A1';
 const OF_TORCHVISION = ['TrivialAugmentWide', 'SimCLR, 2 views', 'DINOv2, 2 + 8 views'];
 
 const { values: flags } = parseArgs({
@@ -60,7 +61,9 @@ else await compare();
 
 async function compare() {
   const rows = recipes.map(([name, options]) => rowOf(name, () => ownRate(options)));
-  rows.push(rowOf('timm A1', () => torchRate(shards.path, 'timm A1', 'shards'), 'Dataset in a DataLoader, timm A1'));
+  if (flags.only === undefined || flags.only === OF_DATASET) {
+    rows.push(rowOf('timm A1', () => torchRate(shards.path, 'timm A1', 'shards'), OF_DATASET));
+  }
   for (let round = 1; round <= Number(flags.rounds); round++) {
     for (const row of rows) {
       const own = await row.rate();

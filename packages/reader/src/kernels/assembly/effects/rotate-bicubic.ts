@@ -1,6 +1,8 @@
 // Rotation with bicubic interpolation as in Pillow's Image.transform: pixels beyond an edge are those at the edge, and positions outside
 // the source become the fill.
 
+import { highBytes, lowBytes } from '../lanes';
+
 @inline function pixelAt(at: usize): v128 {
   const word = v128.load32_zero(at);
   return f32x4.convert_i32x4_u(i32x4.extend_low_i16x8_u(i16x8.extend_low_i8x16_u(word)));
@@ -40,68 +42,54 @@ const ROW_BITS: i32 = 13;
   return f32x4(-x + 2 * x2 - x3, 1 - 2 * x2 + x3, x + x2 - x3, x3 - x2);
 }
 
-/** Four adjacent pixels of a row, as channels with 4 bytes a pixel. Reads 16 bytes. */
-@inline function fourPixels(at: usize): v128 {
-  const bytes = v128.load(at);
-  return i8x16.shuffle(bytes, bytes, 0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 8, 8, 9, 10, 11, 11);
+/** Sums of the values of four rows by the weights of the rows, as floats. Each argument has a value of both rows in turn. */
+@inline function rowSums(upper: v128, lower: v128, outer: v128, inner: v128): v128 {
+  return f32x4.convert_i32x4_s(i32x4.add(i32x4.dot_i16x8_s(upper, outer), i32x4.dot_i16x8_s(lower, inner)));
 }
 
-/** Sums of two pixels of two rows, by the weights of the rows: 16-bit pairs. */
-@inline function pairOfRows(upper: v128, lower: v128, weights: v128): v128 {
-  return i32x4.dot_i16x8_s(
-    i16x8.extend_low_i8x16_u(i8x16.shuffle(upper, lower, 0, 16, 1, 17, 2, 18, 3, 19, 0, 0, 0, 0, 0, 0, 0, 0)),
-    weights
-  );
-}
-
-/** Sums of the four rows for pixel `pixel` of the four, in its channels, as floats. */
-@inline function columnSum(a: v128, b: v128, c: v128, d: v128, outer: v128, inner: v128): v128 {
-  return f32x4.convert_i32x4_s(i32x4.add(pairOfRows(a, b, outer), pairOfRows(c, d, inner)));
-}
-
-/** The pixel at a position whose 16 neighbors are all inside. `at` is the first of them. */
-@inline function insideBicubic(at: usize, pitch: usize, x: f32, y: f32): u32 {
-  const rows = weightsOf(y);
-  const scaled = i32x4.trunc_sat_f32x4_s(f32x4.nearest(f32x4.mul(rows, f32x4.splat(<f32>(1 << ROW_BITS)))));
+/** The weights of the four rows at fraction y, in units of 2^-13: four words of 16 bits. */
+@inline function rowWords(y: f32): v128 {
+  const scaled = i32x4.trunc_sat_f32x4_s(f32x4.nearest(f32x4.mul(weightsOf(y), f32x4.splat(<f32>(1 << ROW_BITS)))));
   // The second weight takes the rounding errors of the others, so that an area of one value keeps it.
   const others = i32x4.extract_lane(scaled, 0) + i32x4.extract_lane(scaled, 2) + i32x4.extract_lane(scaled, 3);
   const exact = i32x4.replace_lane(scaled, 1, (1 << ROW_BITS) - others);
-  const words = i16x8.narrow_i32x4_s(exact, exact);
+  return i16x8.narrow_i32x4_s(exact, exact);
+}
+
+/** The weights of the four columns at fraction x, divided by the unit of those of the rows. */
+@inline function columnWeights(x: f32): v128 {
+  return f32x4.mul(weightsOf(x), f32x4.splat(1 / <f32>(1 << ROW_BITS)));
+}
+
+/** The pixel at a position whose 16 neighbors are all inside. `at` is the first of them. */
+@inline function insideBicubic(at: usize, pitch: usize, columns: v128, words: v128): u32 {
   const outer = i32x4.splat(i32x4.extract_lane(words, 0));
   const inner = i32x4.splat(i32x4.extract_lane(words, 1));
-  const a = fourPixels(at);
-  const b = fourPixels(at + pitch);
-  const c = fourPixels(at + 2 * pitch);
-  const d = fourPixels(at + 3 * pitch);
-  const columns = f32x4.mul(weightsOf(x), f32x4.splat(1 / <f32>(1 << ROW_BITS)));
-  const first = columnSum(a, b, c, d, outer, inner);
-  const second = columnSum(
-    i8x16.shuffle(a, a, 4, 5, 6, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), i8x16.shuffle(b, b, 4, 5, 6, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
-    i8x16.shuffle(c, c, 4, 5, 6, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), i8x16.shuffle(d, d, 4, 5, 6, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
-    outer, inner
+  const a = v128.load(at);
+  const b = v128.load(at + pitch);
+  const c = v128.load(at + 2 * pitch);
+  const d = v128.load(at + 3 * pitch);
+  // The 12 values of the four pixels, red, green and blue in turn.
+  const upper = lowBytes(a, b);
+  const lower = lowBytes(c, d);
+  const first = rowSums(i16x8.extend_low_i8x16_u(upper), i16x8.extend_low_i8x16_u(lower), outer, inner);
+  const second = rowSums(i16x8.extend_high_i8x16_u(upper), i16x8.extend_high_i8x16_u(lower), outer, inner);
+  const third = rowSums(
+    i16x8.extend_low_i8x16_u(highBytes(a, b)), i16x8.extend_low_i8x16_u(highBytes(c, d)), outer, inner
   );
-  const third = columnSum(
-    i8x16.shuffle(a, a, 8, 9, 10, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), i8x16.shuffle(b, b, 8, 9, 10, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
-    i8x16.shuffle(c, c, 8, 9, 10, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), i8x16.shuffle(d, d, 8, 9, 10, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
-    outer, inner
-  );
-  const fourth = columnSum(
-    i8x16.shuffle(a, a, 12, 13, 14, 15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), i8x16.shuffle(b, b, 12, 13, 14, 15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
-    i8x16.shuffle(c, c, 12, 13, 14, 15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), i8x16.shuffle(d, d, 12, 13, 14, 15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
-    outer, inner
-  );
-  const left = f32x4.add(
-    f32x4.mul(first, f32x4.splat(f32x4.extract_lane(columns, 0))), f32x4.mul(second, f32x4.splat(f32x4.extract_lane(columns, 1)))
-  );
+  const weighted0 = f32x4.mul(first, v128.shuffle<f32>(columns, columns, 0, 0, 0, 1));
+  const weighted1 = f32x4.mul(second, v128.shuffle<f32>(columns, columns, 1, 1, 2, 2));
+  const weighted2 = f32x4.mul(third, v128.shuffle<f32>(columns, columns, 2, 3, 3, 3));
+  const left = f32x4.add(weighted0, v128.shuffle<f32>(weighted0, weighted1, 3, 4, 5, 5));
   const right = f32x4.add(
-    f32x4.mul(third, f32x4.splat(f32x4.extract_lane(columns, 2))), f32x4.mul(fourth, f32x4.splat(f32x4.extract_lane(columns, 3)))
+    v128.shuffle<f32>(weighted1, weighted2, 2, 3, 4, 4), v128.shuffle<f32>(weighted2, weighted2, 1, 2, 3, 3)
   );
   // Floats may be slightly less than the value of an even area, and are truncated.
   return packed(f32x4.add(f32x4.add(left, right), f32x4.splat(1.0 / 1024)));
 }
 
-/** The pixel at position (x, y) of the source. The center of its first pixel is (0.5, 0.5). */
-function bicubic(source: usize, width: i32, height: i32, x: f64, y: f64): u32 {
+/** The pixel near an edge at position (x, y) of the source. The center of its first pixel is (0.5, 0.5). */
+function edgeBicubic(source: usize, width: i32, height: i32, x: f64, y: f64): u32 {
   const left = floor(x - 0.5);
   const top = floor(y - 0.5);
   const column = <i32>left;
@@ -109,11 +97,6 @@ function bicubic(source: usize, width: i32, height: i32, x: f64, y: f64): u32 {
   const across = f32x4.splat(<f32>(x - 0.5 - left));
   const down = f32x4.splat(<f32>(y - 0.5 - top));
   const pitch = <usize>(width * 3);
-  // The last 4 bytes that are read beyond the four pixels may be of the next row, or of the slack after the picture.
-  if (column > 0 && line > 0 && column < width - 2 && line < height - 2) {
-    const at = source + <usize>(line - 1) * pitch + <usize>(column - 1) * 3;
-    return insideBicubic(at, pitch, <f32>(x - 0.5 - left), <f32>(y - 0.5 - top));
-  }
   const x0 = clamp(column - 1, width) * 3;
   const x1 = clamp(column, width) * 3;
   const x2 = clamp(column + 1, width) * 3;
@@ -137,15 +120,43 @@ export function rotateBicubic(
   const centerY = <f64>targetHeight * 0.5;
   const cx = c - a * centerX - b * centerY + <f64>width * 0.5;
   const fy = f - d * centerX - e * centerY + <f64>height * 0.5;
+  const pitch = <usize>(width * 3);
+  // Where an image is moved or sheared, most fractions are those of the pixel before.
+  let across: f32 = 0;
+  let down: f32 = 0;
+  let columns = columnWeights(0);
+  let words = rowWords(0);
   for (let row = 0; row < targetHeight; row++) {
     const toY = <f64>row + 0.5;
     for (let column = 0; column < targetWidth; column++, target += 3) {
       const toX = <f64>column + 0.5;
       const x = a * toX + b * toY + cx;
       const y = d * toX + e * toY + fy;
-      const isInside = x >= 0 && y >= 0 && x < <f64>width && y < <f64>height;
       // Stores 4 bytes. The last one belongs to the next pixel, which is written later.
-      store<u32>(target, isInside ? bicubic(source, width, height, x, y) : fill);
+      if (!(x >= 0 && y >= 0 && x < <f64>width && y < <f64>height)) {
+        store<u32>(target, fill);
+        continue;
+      }
+      const left = floor(x - 0.5);
+      const top = floor(y - 0.5);
+      const first = <i32>left - 1;
+      const upper = <i32>top - 1;
+      // The last 4 bytes that are read beyond the four pixels may be of the next row, or of the slack after the picture.
+      if (first < 0 || upper < 0 || first >= width - 3 || upper >= height - 3) {
+        store<u32>(target, edgeBicubic(source, width, height, x, y));
+        continue;
+      }
+      const partX = <f32>(x - 0.5 - left);
+      const partY = <f32>(y - 0.5 - top);
+      if (partX != across) {
+        across = partX;
+        columns = columnWeights(across);
+      }
+      if (partY != down) {
+        down = partY;
+        words = rowWords(down);
+      }
+      store<u32>(target, insideBicubic(source + <usize>upper * pitch + <usize>first * 3, pitch, columns, words));
     }
   }
 }
