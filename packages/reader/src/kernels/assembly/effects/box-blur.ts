@@ -10,21 +10,43 @@
   return channelsOf(line + <usize>max(0, min(x, length - 1)) * step);
 }
 
+/** The weighted pixels of a box, rounded to bytes and stored. */
+@inline function storePixel(target: usize, sum: v128, ends: v128, whole: v128, part: v128): void {
+  const values = i32x4.add(i32x4.add(i32x4.mul(sum, whole), i32x4.mul(ends, part)), i32x4.splat(1 << 23));
+  // The upper byte of each word.
+  const bytes = i8x16.shuffle(values, values, 3, 7, 11, 15, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3);
+  v128.store32_lane(target, bytes, 0);
+}
+
 /** Blurs a line once. Pixels are `step` bytes apart in `source`, and 4 in `target`. */
 function blurLine(source: usize, step: usize, length: i32, radius: i32, whole: v128, part: v128, target: usize): void {
-  const half = i32x4.splat(1 << 23);
   let sum = i32x4.splat(0);
   for (let x = -radius - 1; x < radius; x++) sum = i32x4.add(sum, pixelOf(source, x, length, step));
   // The pixel that enters the box is at its end one step before.
   let entering = pixelOf(source, radius, length, step);
-  for (let x = 0; x < length; x++) {
+  // From here to there, the pixels that enter and leave the box are inside the line.
+  const firstInside = min(length, radius + 1);
+  const endInside = max(firstInside, length - radius - 1);
+  let x = 0;
+  for (; x < firstInside; x++, target += 4) {
     const leaving = pixelOf(source, x - radius - 1, length, step);
     sum = i32x4.add(sum, i32x4.sub(entering, leaving));
     entering = pixelOf(source, x + radius + 1, length, step);
-    const ends = i32x4.mul(i32x4.add(leaving, entering), part);
-    const values = i32x4.shr_u(i32x4.add(i32x4.add(i32x4.mul(sum, whole), ends), half), 24);
-    const words = i16x8.narrow_i32x4_s(values, values);
-    v128.store32_lane(target + (<usize>x << 2), i8x16.narrow_i16x8_u(words, words), 0);
+    storePixel(target, sum, i32x4.add(leaving, entering), whole, part);
+  }
+  let left = source + <usize>(x - radius - 1) * step;
+  let right = source + <usize>(x + radius + 1) * step;
+  for (; x < endInside; x++, target += 4, left += step, right += step) {
+    const leaving = channelsOf(left);
+    sum = i32x4.add(sum, i32x4.sub(entering, leaving));
+    entering = channelsOf(right);
+    storePixel(target, sum, i32x4.add(leaving, entering), whole, part);
+  }
+  for (; x < length; x++, target += 4) {
+    const leaving = pixelOf(source, x - radius - 1, length, step);
+    sum = i32x4.add(sum, i32x4.sub(entering, leaving));
+    entering = pixelOf(source, x + radius + 1, length, step);
+    storePixel(target, sum, i32x4.add(leaving, entering), whole, part);
   }
 }
 
