@@ -100,6 +100,10 @@ const STEPS = {
     ],
     environment: { SHARDTOOL_REQUIRE_TORCHDATA: '1' },
   },
+  recipes: {
+    what: 'published configurations of timm, torchvision, open_clip and DINO against the originals, on 300 images',
+    command: [torch2Python, '-m', 'pytest', '-q', '-m', 'long', 'python/tests/test_published_recipes.py'],
+  },
   engines: {
     what: 'Ray, Spark, Grain and JAX; the Dockerfile and the manifest of Kubernetes',
     command: [
