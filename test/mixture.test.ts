@@ -218,7 +218,21 @@ test('ls and plan take a mixture in place of a folder', async () => {
     ],
   });
   expect((await shardtool('plan', file)).stdout).toMatch(/c: 31 of 31 samples \(1\.000 passes\), 19\.87 %/);
-  expect(await shardtool('plan', file, '--where', 'width > 1')).toMatchObject({
+  const some = await shardtool(
+    'plan',
+    file,
+    '--batch-size',
+    '16',
+    '--streams',
+    '12',
+    '--where',
+    'class != "b"',
+    '--json',
+  );
+  const { datasets } = JSON.parse(some.stdout) as { datasets: { size: number; streams: number }[] };
+  expect(datasets.map(({ size }) => size)).toEqual([45, 33, 31]);
+  expect(datasets.reduce((sum, { streams }) => sum + streams, 0)).toBeLessThan(16);
+  expect(await shardtool('plan', file, '--step-ms', '80')).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('plan its datasets one by one'),
   });
@@ -260,8 +274,12 @@ test('what cannot be mixed is one sentence before the first batch', async () => 
     /^OptionError: perBatch takes 800 rows of dataset 1 for each batch/,
   );
   expect(await failure([{ dataset: a, where: 'width > 9999' }, second])).toMatch(/OptionError/);
-  expect(await failure(parts, {}, { weights: { a: 2 } })).toMatch(/weigh the datasets instead/);
-  expect(await failure(parts, {}, { where: 'width > 1' })).toMatch(/give it with the dataset/);
+  expect(await failure(parts, {}, { where: 'width > 9999' })).toMatch(/OptionError: No sample is selected/);
+  expect(await failure(parts, {}, { classes: ['c'] })).toMatch(/No sample of a is selected, which has a share/);
+  expect(await failure(parts, {}, { indices: [0] })).toMatch(/indices .* leave out weight; or leave out indices/);
+  const few = [{ dataset: a, name: 'a', where: 'width > 1' }, { dataset: b }];
+  expect(await failure(few, {}, { indices: [0] })).toMatch(/leave out the choice of samples of a/);
+  expect(await failure(unweighed, { samplesPerEpoch: 9 }, { samplesPerEpoch: 8 })).toMatch(/opened with 9/);
   expect(await failure(parts, {}, { state: { version: 1 } })).toMatch(/StateError: .*single dataset/);
   expect(await failure(parts.slice(0, 2), {}, { state: whole[2]!.state })).toMatch(
     /StateError: .*mixture of 3 datasets/,

@@ -29,7 +29,8 @@ class Mixture(KnownAttributes):
     ``max_sample_bytes``, ``classes``, ``keys`` and ``where``. Without weights every sample comes once an epoch.
 
     ``end``: where an epoch of weights ends, with the dataset that is used up ``"first"`` (default) or ``"last"``, or
-    with the one of this name or number; ``samples_per_epoch`` says it in samples. ``per_batch``: rows of each dataset
+    with the one of this name or number; ``samples_per_epoch`` says it in samples. A loader's ``classes``, ``keys``,
+    ``where``, ``weights`` and ``indices`` are about the samples of all datasets. ``per_batch``: rows of each dataset
     in every batch of all ranks, instead of weights. ``class_lists``: classes of the same name are one (``"name"``),
     follow each other (``"offset"``) or keep their numbers (``"apart"``).
     """

@@ -1,7 +1,6 @@
-import type { EpochPlan, FoundSample, LastBatch } from '../order/batches.js';
+import type { EpochPlan, LastBatch, PlannedBatch, PlannedBlock } from '../order/batches.js';
 import type { BucketPlace, BucketRows, OwnSample } from '../order/bucket-rows.js';
-import type { PlannedBatch } from '../order/rows.js';
-import type { SampleNumbers } from '../order/units.js';
+import type { FoundSample } from '../order/order.js';
 import { type BucketBatch, batchCount, bucketBatches, dealBatch, lookBack } from './batches.js';
 
 export interface BucketPlanOptions {
@@ -10,7 +9,7 @@ export interface BucketPlanOptions {
   /** Returns the plan of what all ranks together read from a position on. */
   all(position: number): EpochPlan;
   /** Returns the number of a sample's size. */
-  sizeOf(pass: number, number: number): number;
+  sizeOf(source: number, pass: number, number: number): number;
   /** Number of sizes. */
   readonly sizes: number;
   readonly rank: number;
@@ -157,7 +156,7 @@ function bucketsOf({ all, sizeOf }: BucketPlanOptions): (from: number, to: numbe
 function sizeWalk(plan: EpochPlan, from: number, sizeOf: BucketPlanOptions['sizeOf']) {
   const rows = plan.rows();
   const blocks = plan.blocks();
-  const live = new Map<number, { readonly samples: SampleNumbers; readonly pass: number; left: number }>();
+  const live = new Map<number, { readonly block: PlannedBlock; left: number }>();
   let batch: PlannedBatch | undefined;
   let row = 0;
   return {
@@ -170,16 +169,17 @@ function sizeWalk(plan: EpochPlan, from: number, sizeOf: BucketPlanOptions['size
           row = 0;
         }
         const ordinal = batch.block[row]!;
-        let block = live.get(ordinal);
-        if (block === undefined) {
-          const { samples, pass, uses } = blocks.next().value!;
-          block = { samples, pass, left: uses };
-          live.set(ordinal, block);
+        let one = live.get(ordinal);
+        if (one === undefined) {
+          const block = blocks.next().value!;
+          one = { block, left: block.uses };
+          live.set(ordinal, one);
         }
-        found[i] = sizeOf(block.pass, block.samples[batch.item[row]!]!);
+        const { source, pass, samples } = one.block;
+        found[i] = sizeOf(source, pass, samples[batch.item[row]!]!);
         row++;
-        block.left--;
-        if (block.left === 0) live.delete(ordinal);
+        one.left--;
+        if (one.left === 0) live.delete(ordinal);
       }
       this.next += count;
       return found;

@@ -327,7 +327,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   #fetchFirst({ order, store }: LoaderSetup, place: Place): void {
     if (this.#running !== null || !this.#dataset.files.isSlow || order.unit === 'sample') return;
     const plan = order.plan(place);
-    fetchFirstIndexes({ plan: plan.under ?? plan, selection: order.selection(place.epoch) }, store);
+    fetchFirstIndexes(plan.under ?? plan, order.samplesOf, store);
   }
 
   #start(setup: LoaderSetup): Promise<Running> {
@@ -377,6 +377,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       buffers: memory.readBuffers.buffers,
       readConcurrency,
       all: order.all,
+      samplesOf: order.samplesOf,
       history: this.#history,
       checksum,
       canStayInShards: isUncompressedOnly,
@@ -425,9 +426,8 @@ export class Loader<Content extends BatchContent = BatchContent>
         if (epoch >= end) return null;
         const plan = order.plan(place);
         if (plan.isEmpty) throw noBatches(epoch, plan.samples - position, order.globalBatch);
-        const least = (): Promise<number> => leastBytes(order.upcoming(place), store);
-        const upcoming = { plan, selection: order.selection(epoch) };
-        const reading = await readers.begin(upcoming, order.readsAll(place), demand, least);
+        const least = (): Promise<number> => leastBytes(order.upcoming(place), order.samplesOf, store);
+        const reading = await readers.begin(plan, order.readsAll(place), demand, least);
         next = { epoch: epoch + 1, position: 0 };
         return { epoch, plan, ...reading, transform: schedule.indexAt(epoch) };
       },

@@ -23,11 +23,11 @@ export function defaultGroup(globalBatch: number, worldSize = 1): number {
 }
 
 /**
- * Streams of a source with `samples` of the epoch's `all`: its share of those that one dataset has, rounded up to a
- * multiple of the group. So all sources together hold what one dataset does, and a group each beyond it.
+ * Streams of a source with `samples` of the epoch's `all`: its share of `streams`, by default those that one dataset has, rounded up
+ * to a multiple of the group. So all sources together hold what one dataset does, and a group each beyond it.
  */
-export function defaultSourceStreams(samples: number, all: number, group: number): number {
-  return group * Math.max(1, Math.ceil((STREAMS * samples) / all / group));
+export function defaultSourceStreams(samples: number, all: number, group: number, streams = STREAMS): number {
+  return group * Math.max(1, Math.ceil((streams * samples) / all / group));
 }
 
 export function greatestCommonDivisor(a: number, b: number): number {

@@ -104,7 +104,7 @@ function checkSources(state: MixtureState, { sources, samples }: MixtureStateCon
       throw new StateError(
         {},
         `The state was saved with ${saved.samples} samples of ${name} in an epoch, and now it would have ${samples[i]}: leave ` +
-          "the weights as they were, or take the state through the loader's withWeights.",
+          "the weights and samplesPerEpoch as they were, or take the state through the loader's withWeights.",
       );
     }
   }

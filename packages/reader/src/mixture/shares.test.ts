@@ -43,7 +43,7 @@ test('a number of samples is shared out to the last one, the nearest to the weig
 });
 
 test.each([
-  [[16, 0], {}, /Dataset 1 of the mixture has no samples/],
+  [[16, 0], { weights: [1, 1] }, /Dataset 1 of the mixture has no samples/],
   [[], {}, /at least one dataset/],
   [[16, 7], { weights: [1, 0] }, /weight of a mixture is 0: it must be a number above 0/],
   [[16, 7], { weights: [1, -1] }, /is -1/],
@@ -57,11 +57,20 @@ test.each([
   [[3, 12], { perBatch: [8, 8], end: 0 }, /perBatch takes 8 rows of dataset 0/],
   [[12, 3], { perBatch: [8, 8], epochSamples: 15 }, /samplesPerEpoch is 15, and perBatch makes batches of 16 rows/],
   [[12, 3], { repeat: [0.01, 0.1] }, /repeat leaves no sample/],
-  [[16, 7], { epochSamples: 5 }, /samplesPerEpoch says where an epoch of weights/],
+  [[16, 7], { end: 'last' }, /end says where an epoch of weights/],
 ] as const)('sizes %j with %j are refused with a sentence', (sizes, policy, sentence) => {
   const count = () => epochCounts(sizes, policy);
   expect(count).toThrow(OptionError);
   expect(count).toThrow(sentence);
+});
+
+test('an epoch of a number of samples has of each source its part, by size, by repeats, or by the weights of its samples', () => {
+  expect(epochCounts([3000, 1000], { epochSamples: 100 })).toEqual([75, 25]);
+  expect(epochCounts([3000, 1000], { epochSamples: 100, repeat: [1, 3] })).toEqual([50, 50]);
+  expect(epochCounts([3000, 1000, 0], {}, [10, 30, 0])).toEqual([1000, 3000, 0]);
+  expect(epochCounts([3, 4], { epochSamples: 7 }, [0.1, 0.3])).toEqual([2, 5]);
+  // Shares that are given stay: weights of samples then only say which of a source come.
+  expect(epochCounts([3000, 1000], { repeat: [1, 1] }, [10, 30])).toEqual([3000, 1000]);
 });
 
 test('one group fits 1, 2, 4, 8 and 16 ranks at batches of 256, and other numbers where they need another', () => {

@@ -16,17 +16,22 @@ export interface MixturePolicy {
   readonly perBatch?: readonly number[] | undefined;
   /** With `weights` or `perBatch`. Default `first`. */
   readonly end?: MixtureEnd | undefined;
-  /** With `weights` or `perBatch`: samples of an epoch, instead of `end`. */
+  /** Samples of an epoch, instead of `end`. */
   readonly epochSamples?: number | undefined;
 }
 
 /**
  * Samples of each source in one epoch: the numbers that decide the order of a mixture. `sizes` are the samples of the
- * sources. Throws {@link OptionError} for an empty source, a share that is not above 0, or options that contradict.
+ * sources, and `sums` what the weights of their samples add up to: without other shares, these are the sources' shares. Throws
+ * {@link OptionError} for an empty source, a share that is not above 0, or options that contradict.
  */
-export function epochCounts(sizes: readonly number[], policy: MixturePolicy = {}): number[] {
+export function epochCounts(
+  sizes: readonly number[],
+  policy: MixturePolicy = {},
+  sums: readonly number[] | null = null,
+): number[] {
   checkPolicy(sizes, policy);
-  const counts = countsOf(sizes, policy);
+  const counts = countsOf(sizes, policy, sums);
   if (counts.some((count) => count > 0)) return counts;
   const { perBatch, epochSamples } = policy;
   if (perBatch === undefined) {
@@ -46,17 +51,21 @@ export function epochCounts(sizes: readonly number[], policy: MixturePolicy = {}
   );
 }
 
-function countsOf(sizes: readonly number[], policy: MixturePolicy): number[] {
+function countsOf(sizes: readonly number[], policy: MixturePolicy, sums: readonly number[] | null): number[] {
   const { repeat, weights, perBatch, epochSamples, end = 'first' } = policy;
   if (perBatch !== undefined) {
     const batches = batchesOf(sizes, perBatch, end, epochSamples);
     return perBatch.map((rows) => rows * batches);
   }
+  if (weights === undefined && repeat === undefined && sums !== null) {
+    return largestRemainder(epochSamples ?? sizes.reduce((a, b) => a + b, 0), someShares(sums));
+  }
   if (weights === undefined) {
-    return sizes.map((size, d) => {
-      const [times, once] = wholeShares([repeat?.[d] ?? 1, 1]);
-      return roundHalfUp(BigInt(size) * times!, once!);
-    });
+    const [once, ...times] = wholeShares([1, ...sizes.map((_, d) => repeat?.[d] ?? 1)]);
+    const shares = sizes.map((size, d) => BigInt(size) * times[d]!);
+    return epochSamples === undefined
+      ? shares.map((share) => roundHalfUp(share, once!))
+      : largestRemainder(epochSamples, shares);
   }
   const shares = wholeShares(weights);
   if (epochSamples !== undefined) return largestRemainder(epochSamples, shares);
@@ -80,6 +89,12 @@ export function wholeShares(shares: readonly number[]): bigint[] {
   return whole.map((share) => share / divisor);
 }
 
+/** The same of shares of which some may be 0. */
+function someShares(shares: readonly number[]): bigint[] {
+  const whole = wholeShares(shares.filter((share) => share > 0));
+  return shares.map((share) => (share > 0 ? whole.shift()! : 0n));
+}
+
 /** `total` in proportion to `shares`: the whole parts, then one more for the largest remainders, of equal ones the first. */
 export function largestRemainder(total: number, shares: readonly bigint[]): number[] {
   const all = shares.reduce((a, b) => a + b, 0n);
@@ -92,7 +107,8 @@ export function largestRemainder(total: number, shares: readonly bigint[]): numb
 }
 
 function checkPolicy(sizes: readonly number[], policy: MixturePolicy): void {
-  const empty = sizes.findIndex((size) => size < 1);
+  const hasShares = (policy.weights ?? policy.perBatch) !== undefined;
+  const empty = hasShares ? sizes.findIndex((size) => size < 1) : -1;
   if (sizes.length === 0) throw new OptionError({}, 'A mixture needs at least one dataset.');
   if (empty >= 0) {
     throw new OptionError({}, `Dataset ${empty} of the mixture has no samples: leave it out, or select others of it.`);
@@ -107,12 +123,10 @@ function checkPolicy(sizes: readonly number[], policy: MixturePolicy): void {
     );
   }
   const { end, epochSamples } = policy;
-  if (way === undefined || way === 'repeat') {
-    const needless = end !== undefined ? 'end' : epochSamples !== undefined ? 'samplesPerEpoch' : undefined;
-    if (needless === undefined) return;
+  if (end !== undefined && (way === undefined || way === 'repeat')) {
     throw new OptionError(
       {},
-      sentence`${needless} says where an epoch of weights or ${optionName('perBatch')} ends: give those too, or leave it.`,
+      sentence`${optionName('end')} says where an epoch of weights or ${optionName('perBatch')} ends: give those too, or leave it.`,
     );
   }
   if (end !== undefined && epochSamples !== undefined) {

@@ -39,7 +39,7 @@ export interface MixturePart {
   readonly excludeKeys?: readonly string[] | undefined;
   readonly maxSampleBytes?: number | string | undefined;
   readonly storage?: StorageOptions | undefined;
-  /** Only these samples of it, as the loader's options of the same names. */
+  /** Only these samples of it. The loader's options of the same names choose from all datasets. */
   readonly classes?: readonly (string | number)[] | undefined;
   readonly keys?: readonly string[] | undefined;
   readonly where?: string | undefined;
@@ -48,7 +48,7 @@ export interface MixturePart {
 export interface MixtureOptions {
   /** With weights or `perBatch`, where an epoch ends: with the dataset whose samples are used up first (default) or last, or with this one, by name or number. */
   readonly end?: 'first' | 'last' | number | string | undefined;
-  /** Samples of an epoch, instead of `end`. */
+  /** Samples of an epoch, instead of `end`; also an option of a loader. */
   readonly samplesPerEpoch?: number | undefined;
   /** Rows of each dataset in every batch of all ranks; instead of weights. */
   readonly perBatch?: readonly number[] | undefined;

@@ -1,13 +1,12 @@
 import { OptionError } from '@shardtool/base';
-import { type PlannedBlock, plannedBlocks } from './blocks.js';
-import { checkOrderOptions, checkWhole, epochOrder, type OrderOptions, sampleAt } from './epoch-order.js';
-import { epochSpan, locate, modulo } from './legs.js';
-import { rememberLast } from './remember-last.js';
-import { type PlannedBatch, plannedBatches } from './rows.js';
+import type { BucketRows } from './bucket-rows.js';
+import { checkOrderOptions, checkWhole, type OrderOptions } from './epoch-order.js';
+import { epochSpan, modulo } from './legs.js';
+import type { FoundSample, Order, PlannedBlock, RowColumns } from './order.js';
+import { passesOver } from './passes.js';
 import { type Unit, unitOf } from './units.js';
 
-export type { PlannedBlock } from './blocks.js';
-export type { PlannedBatch } from './rows.js';
+export type { PlannedBlock } from './order.js';
 export type { Unit } from './units.js';
 
 /**
@@ -16,7 +15,8 @@ export type { Unit } from './units.js';
  */
 export type LastBatch = 'pad' | 'drop' | 'partial';
 
-export interface PlanOptions extends OrderOptions {
+/** The rank of a plan, and how the plan is divided into batches. */
+export interface BatchOptions {
   /** Default: 0. */
   readonly rank?: number | undefined;
   /** Default: 1. Must divide `streams` and `globalBatch`. */
@@ -27,16 +27,23 @@ export interface PlanOptions extends OrderOptions {
   readonly lastBatch?: LastBatch | undefined;
   /** Samples of the epoch that are already delivered, over all ranks. Default: 0. */
   readonly position?: number | undefined;
-  /** Number of samples of an epoch, which are taken from the endless sequence of passes. Default: one pass. */
-  readonly epochSamples?: number | undefined;
   /** True for exactly the rank's own positions up to the end of the epoch. A last batch may then have no rows. */
   readonly ownOnly?: boolean | undefined;
 }
 
-/** A sample of the line, and the pass in which it is read. */
-export interface FoundSample {
-  readonly pass: number;
-  readonly number: number;
+export interface PlanOptions extends OrderOptions, BatchOptions {
+  /** Number of samples of an epoch, which are taken from the endless sequence of passes. Default: one pass. */
+  readonly epochSamples?: number | undefined;
+}
+
+/** One batch of one rank. */
+export interface PlannedBatch extends RowColumns {
+  /** 0, 1, 2, ... counted from the start of the plan. */
+  readonly index: number;
+  /** Samples of the epoch that are delivered with this batch, over all ranks. */
+  readonly position: number;
+  /** Additional properties of a batch of one size. */
+  readonly bucket?: BucketRows;
 }
 
 /**
@@ -53,7 +60,7 @@ export interface EpochPlan {
   readonly batchSize: number;
   readonly lastBatch: LastBatch;
   readonly unit: Unit;
-  /** Number of blocks in memory at a time: one per stream, and one that is being read. */
+  /** Number of blocks in memory at a time, including the block that is being read. */
   readonly maxLiveBlocks: number;
   /** Yields the blocks in the order in which this rank first needs them. */
   blocks(): Generator<PlannedBlock, undefined>;
@@ -71,52 +78,65 @@ export interface EpochPlan {
  * Throws {@link OptionError} for values that are not allowed.
  */
 export function planEpoch(options: PlanOptions): EpochPlan {
-  const { counts, streams, blockSamples, globalBatch, rank = 0, worldSize = 1, position = 0 } = options;
+  const { counts, streams, blockSamples, globalBatch, worldSize = 1 } = options;
   checkOrderOptions(options);
-  checkWhole('worldSize', worldSize, 1);
-  checkWhole('rank', rank, 0, worldSize - 1);
-  checkWhole('globalBatch', globalBatch, 1);
+  checkBatches(options);
   checkWorldSize(worldSize, streams, globalBatch);
   if (options.epochSamples !== undefined) checkWhole('samplesPerEpoch', options.epochSamples, 1);
-  const lastBatch = options.lastBatch ?? (worldSize === 1 ? 'partial' : 'pad');
-
   let passSamples = 0;
   for (let k = 0; k < counts.length; k++) passSamples += counts[k]!;
   const span = epochSpan(passSamples, options.epoch, options.epochSamples);
-  checkWhole('position', position, 0, span.samples);
+  const unit = options.unit ?? unitOf(counts, streams, blockSamples);
+  return planBatches(passesOver({ ...options, unit }, span), unit, options);
+}
 
-  const left = span.samples - position;
+/** Divides any order into the batches of a rank. Throws {@link OptionError} for a position after the end of the order. */
+export function planBatches(order: Order, unit: Unit, options: BatchOptions): EpochPlan {
+  const { globalBatch, rank = 0, worldSize = 1, position = 0 } = options;
+  const { length } = order;
+  checkWhole('position', position, 0, length);
+  const lastBatch = options.lastBatch ?? (worldSize === 1 ? 'partial' : 'pad');
+  const left = length - position;
   const batches = lastBatch === 'drop' ? Math.floor(left / globalBatch) : Math.ceil(left / globalBatch);
   const batchSize = globalBatch / worldSize;
   const first = position + modulo(rank - position, worldSize);
-  const owned = Math.max(0, Math.ceil((span.samples - first) / worldSize));
+  const owned = Math.max(0, Math.ceil((length - first) / worldSize));
   const rows = options.ownOnly === true ? owned : rowsOf(lastBatch, batches, batchSize, owned);
-  const range = { span, start: position, rows, rank, worldSize, cut: { samples: passSamples, streams, blockSamples } };
-  const unit = options.unit ?? unitOf(counts, streams, blockSamples);
-  // An order holds the permuted line, so only the latest pass is kept.
-  const orderOf = rememberLast((pass) => epochOrder({ ...options, unit, epoch: pass }));
+  const part = { rank, worldSize, position, rows };
   return {
-    samples: span.samples,
+    samples: length,
     batches,
     isEmpty: batches === 0,
     batchSize,
     lastBatch,
     unit,
-    maxLiveBlocks: streams / worldSize + 1,
-    blocks: () => plannedBlocks(range, orderOf),
-    rows: () => plannedBatches(range, { batches, batchSize, globalBatch }),
-    at(at) {
-      const { pass, position: place } = locate(span, at);
-      return { pass, number: sampleAt(orderOf(pass), place) };
+    maxLiveBlocks: order.liveBlocks(worldSize) + 1,
+    blocks: () => order.blocks(part),
+    *rows(): Generator<PlannedBatch, undefined> {
+      const source = order.rows(part);
+      for (let index = 0; index < batches; index++) {
+        const size = Math.min(batchSize, rows - index * batchSize);
+        const columns = { block: new Int32Array(size), item: new Int32Array(size), valid: new Uint8Array(size) };
+        source.take(columns, 0, size);
+        yield { index, ...columns, position: Math.min(length, position + (index + 1) * globalBatch) };
+      }
     },
+    at: (at) => order.at(at),
   };
+}
+
+/** Throws {@link OptionError} if the rank, the number of ranks or the batch size is not allowed. */
+export function checkBatches({ globalBatch, rank = 0, worldSize = 1 }: BatchOptions): void {
+  checkWhole('worldSize', worldSize, 1);
+  checkWhole('rank', rank, 0, worldSize - 1);
+  checkWhole('globalBatch', globalBatch, 1);
 }
 
 /**
  * Returns the number of rows of a rank that still owns `owned` samples. With `partial`, every rank has at least one row
  * in each batch.
  */
-export function rowsOf(lastBatch: LastBatch, batches: number, batchSize: number, owned: number): number {
+function rowsOf(lastBatch: LastBatch, batches: number, batchSize: number, owned: number): number {
   if (lastBatch !== 'partial' || batches === 0) return batches * batchSize;
   return Math.max(owned, (batches - 1) * batchSize + 1);
 }

@@ -1,24 +1,6 @@
 import { blockAt, blockEnd, blockStart, type EpochOrder, type StreamCut, stagger } from './epoch-order.js';
 import { type EpochSpan, type Leg, legsOf, modulo } from './legs.js';
-import type { Piece, SampleNumbers } from './units.js';
-
-/** A block that a rank reads as a whole. */
-export interface PlannedBlock {
-  /** 0, 1, 2, ... in the order in which blocks are first needed. */
-  readonly ordinal: number;
-  /**
-   * The pass over the samples. It is the epoch unless `epochSamples` is set, and part of each sample's random numbers.
-   */
-  readonly pass: number;
-  /** Sample numbers, in the order in which the samples are consumed. */
-  readonly samples: SampleNumbers;
-  /** Index of the first sample that is used. It is above 0 only if an epoch is resumed in the middle. */
-  readonly from: number;
-  /** The reads of the block, in the order of the line. */
-  readonly pieces: readonly Piece[];
-  /** Number of rows that refer to this block. */
-  readonly uses: number;
-}
+import type { PlannedBlock } from './order.js';
 
 /** A rank's rows: its own positions of the epoch, starting at `start`. */
 export interface RowRange {
@@ -45,6 +27,7 @@ export function ownPositions({ from, to, lane }: Leg, worldSize: number): { firs
 export function* plannedBlocks(
   range: RowRange,
   orderOf: (pass: number) => EpochOrder,
+  source: number,
 ): Generator<PlannedBlock, undefined> {
   const { cut } = range;
   let ordinal = 0;
@@ -55,7 +38,7 @@ export function* plannedBlocks(
       const block = blockAt(cut, s, i);
       const end = Math.min(blockEnd(cut, s, block), Math.ceil((leg.to - s) / cut.streams));
       const { samples, pieces } = orderOf(leg.pass).block(s, block);
-      yield { ordinal, pass: leg.pass, samples, from: i - blockStart(cut, s, block), pieces, uses: end - i };
+      yield { ordinal, source, pass: leg.pass, samples, from: i - blockStart(cut, s, block), pieces, uses: end - i };
       ordinal++;
     }
   }

@@ -1,4 +1,4 @@
-import type { FoundSample } from './batches.js';
+import type { FoundSample } from './order.js';
 
 /** A position in an epoch of buckets: everything that is needed to resume there. It is the same on every rank. */
 export interface BucketPlace {

@@ -60,8 +60,8 @@ export function planGroups(options: GroupOptions): EpochPlan {
       for (const batch of plan.rows()) yield wholeRows(batch, groupSize);
     },
     at(position) {
-      const { pass, number } = plan.at(Math.floor(position / groupSize));
-      return { pass, number: positions[number * groupSize + (position % groupSize)]! };
+      const { source, pass, number } = plan.at(Math.floor(position / groupSize));
+      return { source, pass, number: positions[number * groupSize + (position % groupSize)]! };
     },
   };
 }

@@ -1,50 +1,14 @@
 import { legsOfRange, ownPositions, type RowRange } from './blocks.js';
-import type { BucketRows } from './bucket-rows.js';
 import { blockAt, blockEnd, blockStart, type StreamCut, streamLength } from './epoch-order.js';
 import type { Leg } from './legs.js';
-
-/** One batch of one rank. The columns have one entry per row. */
-export interface PlannedBatch {
-  /** 0, 1, 2, ... counted from the start of the plan. */
-  readonly index: number;
-  /** Ordinal of the block. */
-  readonly block: Int32Array;
-  /** Index among the block's samples. */
-  readonly item: Int32Array;
-  /** 0 if a sample is repeated only to fill the batch. */
-  readonly valid: Uint8Array;
-  /** Samples of the epoch that are delivered with this batch, over all ranks. */
-  readonly position: number;
-  /** Additional properties of a batch of one size. */
-  readonly bucket?: BucketRows;
-}
-
-export interface BatchSizes {
-  readonly batches: number;
-  readonly batchSize: number;
-  readonly globalBatch: number;
-}
+import type { RowColumns, RowSource } from './order.js';
 
 /**
- * Yields the rows without their samples. They follow from the streams taking turns and from the positions at which each
+ * The rows of a range without their samples. They follow from the streams taking turns and from the positions at which each
  * stream begins its next block. Blocks have the same numbers as in plannedBlocks, because both count in the order of
  * first need.
  */
-export function* plannedBatches(range: RowRange, sizes: BatchSizes): Generator<PlannedBatch, undefined> {
-  const walk = new RowWalk(range, { next: 0 });
-  let left = range.rows;
-  for (let index = 0; index < sizes.batches; index++) {
-    const rows = Math.min(left, sizes.batchSize);
-    const columns = { block: new Int32Array(rows), item: new Int32Array(rows), valid: new Uint8Array(rows) };
-    walk.take(columns, 0, rows);
-    left -= rows;
-    const position = Math.min(range.span.samples, range.start + (index + 1) * sizes.globalBatch);
-    yield { index, ...columns, position };
-  }
-}
-
-/** Yields the rows of a range, some at a time. Blocks are numbered by `ordinals`, which several walks may share. */
-export class RowWalk {
+export class RowWalk implements RowSource {
   readonly #range: RowRange;
   readonly #legs: Generator<Leg, undefined>;
   readonly #ordinals: { next: number };
@@ -56,8 +20,7 @@ export class RowWalk {
     this.#ordinals = ordinals;
   }
 
-  /** Fills the rows `from` to `from + count - 1`. The range must have at least that many rows left. */
-  take({ block, item, valid }: Pick<PlannedBatch, 'block' | 'item' | 'valid'>, from: number, count: number): void {
+  take({ block, item, valid }: RowColumns, from: number, count: number): void {
     const { cut, worldSize } = this.#range;
     for (let row = from, end = from + count; row < end; ) {
       if (this.#leg === undefined || this.#leg.left === 0) {

@@ -1,7 +1,8 @@
 import { OptionError } from '@shardtool/base';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { checkOptions, type LoaderOptions } from '../loader/options.js';
-import { setUpMixtureOrder } from '../loader/setup/mixture-order.js';
+import { settleMixture } from '../loader/setup/mixture-order.js';
+import { loaderOrder } from '../loader/setup/order.js';
 import { mixtureOf } from '../mixture/settings.js';
 import type { LastBatch } from '../order/batches.js';
 import type { Unit } from '../order/units.js';
@@ -19,6 +20,13 @@ export interface MixturePlanOptions
     | 'blockSamples'
     | 'shuffleBufferSize'
     | 'shuffle'
+    | 'shuffleUnit'
+    | 'streams'
+    | 'samplesPerEpoch'
+    | 'classes'
+    | 'keys'
+    | 'where'
+    | 'weights'
   > {
   readonly transform?: TransformInput | undefined;
 }
@@ -58,9 +66,10 @@ export async function planMixtureOf(dataset: StoredDataset, options: MixturePlan
   const mixture = mixtureOf(dataset);
   if (mixture === null) throw new OptionError({}, `${dataset.location} is a single dataset: planDataset plans it.`);
   const { worldSize = 1, transform = 'train224', prefetchBatches = 4, ...others } = options;
-  const order = await setUpMixtureOrder(mixture, checkOptions({ ...others, worldSize, rank: 0 }));
+  const settled = await settleMixture(dataset, mixture, checkOptions({ ...others, worldSize, rank: 0 }));
+  const order = loaderOrder(dataset, settled);
   const plan = order.plan({ epoch: 0, position: 0 });
-  const { sources, group, window } = order.mixtureStateAt({ epoch: 0, position: 0 });
+  const { group, window } = settled.stateAt({ epoch: 0, position: 0 }, plan.lastBatch);
   const shape = compileTransform(transform).outputShape ?? { width: 224, height: 224 };
   const slotBytes = prefetchBatches * order.batchSize * shape.width * shape.height * 3;
   const held = order.held(prefetchBatches).samples;
@@ -74,11 +83,11 @@ export async function planMixtureOf(dataset: StoredDataset, options: MixturePlan
     lastBatch: plan.lastBatch,
     group,
     window,
-    datasets: sources.map(({ samples, streams, blockSamples, unit }, d) => ({
+    datasets: settled.sources.map(({ passSamples, samples, streams, blockSamples, unit }, d) => ({
       name: mixture.datasets[d]!.name,
-      size: order.sizes[d]!,
+      size: passSamples,
       samples,
-      passes: samples / order.sizes[d]!,
+      passes: passSamples === 0 ? 0 : samples / passSamples,
       share: samples / plan.samples,
       rowsPerBatch: (order.globalBatch * samples) / plan.samples,
       streams,

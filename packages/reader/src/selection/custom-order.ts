@@ -43,7 +43,8 @@ export function selectInOrder(indices: Indices, counts: ArrayLike<number>): Cust
     counts: Float64Array.from(rows, ({ length }) => length),
     rows: (shard) => rows[shard]!,
   };
-  return { subset: { identity: identityOf(positions, rows, groupSize), all, draw: () => all }, positions, groupSize };
+  const subset = { identity: identityOf(positions, rows, groupSize), all, weight: order.length, draw: () => all };
+  return { subset, positions, groupSize };
 }
 
 export function isGrouped(indices: Indices): indices is readonly ArrayLike<number>[] {

@@ -40,6 +40,8 @@ export interface Subset {
   readonly identity: string;
   /** Every sample that can come in any pass, each at least once. */
   readonly all: Selection;
+  /** What the weights of its samples add up to; without weights the number of samples. */
+  readonly weight: number;
   /** The selection of one pass; `epoch` is its number. The same object while the same is asked for. */
   draw(randomness: Randomness): Selection;
 }
@@ -61,6 +63,12 @@ interface ShardSubset {
   readonly weights: Float64Array | null;
 }
 
+/** The datasets of a mixture, in their order, each with a choice of its own. */
+export interface SelectedPart {
+  readonly request: SelectionRequest;
+  readonly dataset: SelectableDataset;
+}
+
 /**
  * Finds what a request selects; without one, no index is read. Throws {@link OptionError} for an unknown class, a key
  * that is not in the dataset, a wrong expression, an invalid weight, and a selection without samples.
@@ -70,26 +78,88 @@ export async function selectSamples(
   dataset: SelectableDataset,
   run: SelectedRun = {},
 ): Promise<Subset> {
-  const { counts } = dataset;
-  if (Object.values(request).every((part) => part === undefined)) {
+  const [subset] = await selectOfParts(request, dataset, [{ request: {}, dataset }], run);
+  return subset!;
+}
+
+/**
+ * The same of several datasets at once: `dataset` is all of them, one behind the other, as `request` sees them. Of each part comes
+ * what fits both requests, which may be nothing; of all parts together it is at least one sample.
+ */
+export async function selectOfParts(
+  request: SelectionRequest,
+  dataset: SelectableDataset,
+  parts: readonly SelectedPart[],
+  run: SelectedRun = {},
+): Promise<Subset[]> {
+  const chosen = isEverything(request) ? null : await selectShards(request, dataset);
+  const first = firstNumbers(parts.map((part) => part.dataset.counts.length));
+  const subsets = await Promise.all(
+    parts.map(async (part, i) => {
+      const own = isEverything(part.request) ? null : await selectShards(part.request, part.dataset);
+      if (own !== null) checkSome(own, part.dataset.counts);
+      const both = within(own, chosen?.slice(first[i]!, first[i + 1]!) ?? null);
+      return { subsets: both, counts: part.dataset.counts };
+    }),
+  );
+  if (chosen !== null) {
+    checkSome(
+      subsets.flatMap((part) => part.subsets!),
+      concat(subsets.map(({ counts }) => Float64Array.from(counts))),
+    );
+  }
+  return subsets.map(({ subsets: both, counts }) => subsetOf(both, counts, run));
+}
+
+function isEverything(request: SelectionRequest): boolean {
+  return Object.values(request).every((part) => part === undefined);
+}
+
+function checkSome(subsets: readonly ShardSubset[], counts: ArrayLike<number>): void {
+  if (subsets.some((subset, k) => mostSamples(subset, counts[k]!) > 0)) return;
+  throw new OptionError({}, 'No sample is selected: widen classes, keys, where or weights.');
+}
+
+/** The rows that both have; weights are those of the second. Null: all. */
+function within(
+  own: readonly ShardSubset[] | null,
+  chosen: readonly ShardSubset[] | null,
+): readonly ShardSubset[] | null {
+  if (own === null || chosen === null) return own ?? chosen;
+  return chosen.map(({ rows, weights }, k) => {
+    const most = own[k]!.rows;
+    if (most === null) return { rows, weights };
+    const wanted = new Set(most);
+    const isWanted = (row: number) => wanted.has(row);
+    if (rows === null) return { rows: most, weights: weights && Float64Array.from(most, (row) => weights[row]!) };
+    return { rows: rows.filter(isWanted), weights: weights?.filter((_, i) => isWanted(rows[i]!)) ?? null };
+  });
+}
+
+function subsetOf(subsets: readonly ShardSubset[] | null, counts: ArrayLike<number>, run: SelectedRun): Subset {
+  const samples = (rows: Selection) => Array.from(rows.counts).reduce((sum, count) => sum + count, 0);
+  if (subsets === null) {
     const all: Selection = { counts, rows: () => null };
-    return { identity: '', all, draw: () => all };
+    return { identity: '', all, weight: samples(all), draw: () => all };
   }
-  const subsets = await selectShards(request, dataset);
-  if (subsets.every((subset, k) => mostSamples(subset, counts[k]!) === 0)) {
-    throw new OptionError({}, 'No sample is selected: widen classes, keys, where or weights.');
-  }
-  if (request.weights === undefined) {
+  const weight = subsets.reduce((sum, subset, k) => sum + mostSamples(subset, counts[k]!), 0);
+  if (weight === 0 || subsets.every(({ weights }) => weights === null)) {
     const all = selectionOf(
-      subsets.map(({ rows }) => rows),
+      subsets.map(({ rows, weights }) => (weights === null ? rows : new Uint32Array(0))),
       counts,
     );
-    return { identity: identityOf(subsets), all, draw: () => all };
+    return { identity: identityOf(subsets), all, weight, draw: () => all };
   }
   const earlier = identityOf(subsets);
   return run.identity === earlier
-    ? weightedSubset(subsets, counts, earlier, timesOfEarlier(subsets, counts))
-    : weightedSubset(subsets, counts, identityOf(subsets, 'shared;'), timesOf(subsets, run.epochSamples ?? undefined));
+    ? weightedSubset(subsets, counts, earlier, timesOfEarlier(subsets, counts), weight)
+    : weightedSubset(
+        subsets,
+        counts,
+        identityOf(subsets, 'shared;'),
+        timesOf(subsets, run.epochSamples ?? undefined),
+        weight,
+      );
 }
 
 /** How often each sample comes in a pass, shard by shard; null for a shard of which nothing is selected. */
@@ -103,6 +173,7 @@ function weightedSubset(
   counts: ArrayLike<number>,
   identity: string,
   times: Times,
+  weight: number,
 ): Subset {
   const draw = (randomness: Randomness) => {
     const drawn = times.draw(randomness);
@@ -115,6 +186,7 @@ function weightedSubset(
   let last: { readonly randomness: Randomness; readonly selection: Selection } | undefined;
   return {
     identity,
+    weight,
     all: always ?? selectionOf(subsets.map(possibleRows), counts),
     draw({ seed, epoch }) {
       if (always !== undefined) return always;

@@ -66,9 +66,8 @@ export const planCommand = command({
       return;
     }
     if (dataset.mixture !== null) {
-      const { where, streams, ...others } = options;
-      refuseForMixture({ where, streams, stepMs, bandwidth, cacheSize });
-      const mixed = await planMixtureOf(dataset, others);
+      refuseForMixture({ stepMs, bandwidth, cacheSize });
+      const mixed = await planMixtureOf(dataset, options);
       await print(json ? JSON.stringify(mixed) : describeMixture(mixed));
       return;
     }

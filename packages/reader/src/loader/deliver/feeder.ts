@@ -13,7 +13,7 @@ import type { Control } from '../ring/control.js';
 import type { ExtraField, PartTable } from '../ring/extra-fields.js';
 import type { FreeSlots } from '../ring/free-slots.js';
 import { emptyJob, IN_ARENA, type Job, UNCHECKED, wholeBatchJob } from '../ring/job.js';
-import type { SampleOrigin } from '../setup/order.js';
+import type { SampleOrigin } from '../setup/order-sources.js';
 import { BlockedTime } from './blocked-time.js';
 import { PendingBatch } from './pending-batch.js';
 

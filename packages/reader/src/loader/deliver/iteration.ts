@@ -1,6 +1,6 @@
 import type { CheckedOptions } from '../options.js';
 import type { Demand } from '../read/readers/block-reader.js';
-import type { SampleOrigin } from '../setup/order.js';
+import type { SampleOrigin } from '../setup/order-sources.js';
 import type { LoaderOutput } from '../setup/output.js';
 import type { Engine } from '../work/engine.js';
 import type { BadRowOptions } from './bad-rows.js';

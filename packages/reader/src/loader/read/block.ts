@@ -1,9 +1,9 @@
-import { lastAtMost, lowerBound } from '@shardtool/base';
+import { lastAtMost } from '@shardtool/base';
 import type { LoadedIndex } from '@shardtool/format';
 import { consecutive } from '../../dataset/consecutive.js';
 import type { CropColumns } from '../../dataset/crop-columns.js';
 import type { PlannedBlock } from '../../order/batches.js';
-import type { Selection } from '../../selection/selection.js';
+import { occurrenceOf, type SamplesOf } from '../../selection/pass-samples.js';
 import { placeWithin, type Stretch } from './readers/stretches.js';
 
 /** The interface by which batches request blocks. */
@@ -65,21 +65,15 @@ export function placeOf(block: Block, stretches: readonly Stretch[], offset: num
 /** The sample that each item of a block is, in the order in which items are consumed. */
 export type BlockItems = Pick<Block, 'shard' | 'row' | 'occurrence'>;
 
-/** Position of a block in the plan, and its items. */
-interface PlannedItems {
-  readonly planned: PlannedBlock;
-  readonly first: Float64Array;
-  readonly selection: Selection;
-}
-
 /** A block of `reader` that has no memory of its own. */
 export function blockWithoutMemory(
   reader: BlockReader,
-  { planned, first, selection }: PlannedItems,
+  planned: PlannedBlock,
+  samplesOf: SamplesOf,
   { shards, inShards }: Pick<Block, 'shards' | 'inShards'>,
 ): Block {
   return {
-    ...blockItems(planned, first, selection),
+    ...blockItems(planned, samplesOf),
     reader,
     ordinal: planned.ordinal,
     pass: planned.pass,
@@ -98,11 +92,9 @@ export interface ShardRows {
   readonly rows: Uint32Array;
 }
 
-/**
- * From numbers on the line to rows of shards. `first[k]` is the number of shard k's first sample on the line
- * ({@link firstNumbers}).
- */
-export function blockItems(planned: PlannedBlock, first: Float64Array, selection: Selection): BlockItems {
+/** From numbers on the line to rows of shards. */
+export function blockItems(planned: PlannedBlock, samplesOf: SamplesOf): BlockItems {
+  const { first, firstShard, rows: rowsOf } = samplesOf(planned.source, planned.pass);
   const items = planned.samples.length;
   const shard = new Int32Array(items);
   const row = new Uint32Array(items);
@@ -110,9 +102,9 @@ export function blockItems(planned: PlannedBlock, first: Float64Array, selection
   for (let i = 0; i < items; i++) {
     const number = planned.samples[i]!;
     const k = lastAtMost(first, number);
-    const rows = selection.rows(k);
+    const rows = rowsOf(k);
     const at = number - first[k]!;
-    shard[i] = k;
+    shard[i] = firstShard + k;
     row[i] = rows === null ? at : rows[at]!;
     occurrence[i] = rows === null ? 0 : occurrenceOf(rows, at);
   }
@@ -120,22 +112,17 @@ export function blockItems(planned: PlannedBlock, first: Float64Array, selection
 }
 
 /** The rows that a block consists of, shard by shard. */
-export function blockRows(planned: PlannedBlock, selection: Selection): ShardRows[] {
+export function blockRows(planned: PlannedBlock, samplesOf: SamplesOf): ShardRows[] {
+  const { firstShard, rows } = samplesOf(planned.source, planned.pass);
   const byShard = new Map<number, Uint32Array[]>();
-  for (const { shard, first, count } of planned.pieces) {
-    const part = selection.rows(shard)?.subarray(first, first + count) ?? consecutive(first, count);
+  for (const { shard: own, first, count } of planned.pieces) {
+    const shard = firstShard + own;
+    const part = rows(own)?.subarray(first, first + count) ?? consecutive(first, count);
     const parts = byShard.get(shard);
     if (parts === undefined) byShard.set(shard, [part]);
     else parts.push(part);
   }
   return Array.from(byShard, ([shard, parts]) => ({ shard, rows: parts.length === 1 ? parts[0]! : concat(parts) }));
-}
-
-/** How many equal rows stand before this one: weights repeat a row in place. `rows` rise. */
-export function occurrenceOf(rows: Uint32Array, at: number): number {
-  const row = rows[at]!;
-  if (at === 0 || rows[at - 1] !== row) return 0;
-  return at - lowerBound(rows, row, at);
 }
 
 function concat(parts: readonly Uint32Array[]): Uint32Array {

@@ -1,6 +1,7 @@
 import type { EpochOrder } from '../../order/epoch-order.js';
 import { horizonOf, type Readers } from '../../order/next-use.js';
-import type { LoaderOrder, SourceOrder } from '../setup/order.js';
+import type { LoaderOrder } from '../setup/order.js';
+import type { SourcePasses } from '../setup/order-sources.js';
 import type { CutDataset } from './pieces.js';
 
 /**
@@ -8,25 +9,25 @@ import type { CutDataset } from './pieces.js';
  * machine need them. `bytes[k]` is the length of shard k.
  */
 export function cutDatasets(
-  order: Pick<LoaderOrder, 'sources' | 'unit' | 'isScattered' | 'rank' | 'worldSize'>,
+  order: Pick<LoaderOrder, 'passes' | 'unit' | 'isScattered' | 'rank' | 'worldSize'>,
   bytes: ArrayLike<number>,
   cacheBytes: number,
 ): CutDataset[] {
-  const { sources, rank, worldSize } = order;
+  const { passes, rank, worldSize } = order;
   const local = localRanks(rank, worldSize, process.env);
-  const passBytes = sources.map(({ firstShard }, d) => {
-    const end = sources[d + 1]?.firstShard ?? bytes.length;
+  const passBytes = passes.map(({ firstShard }, d) => {
+    const end = passes[d + 1]?.firstShard ?? bytes.length;
     let sum = 0;
     for (let shard = firstShard; shard < end; shard++) sum += bytes[shard]!;
     return sum;
   });
-  const epochBytes = sources.reduce((sum, { passesAnEpoch }, d) => sum + passesAnEpoch * passBytes[d]!, 0);
+  const epochBytes = passes.reduce((sum, { passesAnEpoch }, d) => sum + passesAnEpoch * passBytes[d]!, 0);
   const epochs = horizonOf(cacheBytes, (epochBytes * local.count) / worldSize);
   const isLocal = (stream: number): boolean => {
     const owner = stream % worldSize;
     return owner >= local.first && owner < local.first + local.count;
   };
-  return sources.map((source) => ({
+  return passes.map((source) => ({
     ...source,
     // Data that is kept in memory as a whole is read once, and again by the next run. In a scattered order every piece
     // is needed all the time.
@@ -40,7 +41,7 @@ export function cutDatasets(
  */
 const MOST_PASSES = 64;
 
-function readersOf(source: SourceOrder, isLocal: Readers['isLocal'], epochs: number): Readers {
+function readersOf(source: SourcePasses, isLocal: Readers['isLocal'], epochs: number): Readers {
   const horizon = Math.min(MOST_PASSES, Math.max(1, Math.ceil(epochs * source.passesAnEpoch)));
   const orders = new Map<number, EpochOrder>();
   return {

@@ -1,5 +1,5 @@
-import type { EpochPlan } from '../../order/batches.js';
-import type { Selection } from '../../selection/selection.js';
+import type { EpochPlan, PlannedBlock } from '../../order/batches.js';
+import type { SamplesOf } from '../../selection/pass-samples.js';
 import { placeBytes, SEGMENT_BYTES } from './arena.js';
 import { blockRows } from './block.js';
 import { type PlannedStore, planLoad } from './load-shards.js';
@@ -13,21 +13,21 @@ const FOLLOWED_ROWS = 2 ** 20;
 const FOLLOWED_EPOCHS = 64;
 const HEADROOM = 1 / 16;
 
-/** One of the epochs to come. */
-export interface UpcomingEpoch {
-  readonly plan: EpochPlan;
-  readonly selection: Selection;
-}
-
 /**
  * Returns the least memory for reading with which these epochs can be delivered, in bytes, with a margin for later
  * epochs. The plans are followed batch by batch: a block is loaded for its first row, and freed when the batch with its
  * last row is delivered. Reads the indexes of the shards, but no shard.
  */
-export async function leastBytes(epochs: Iterable<UpcomingEpoch>, store: PlannedStore): Promise<number> {
+export async function leastBytes(
+  epochs: Iterable<EpochPlan>,
+  samplesOf: SamplesOf,
+  store: PlannedStore,
+): Promise<number> {
   let [most, largest, rows, followed] = [0, 0, 0, 0];
   for (const epoch of epochs) {
-    const peak = await epochPeak(epoch, store, FOLLOWED_ROWS - rows);
+    const bytesOf = async (block: PlannedBlock) =>
+      placeBytes((await planLoad(blockRows(block, samplesOf), store)).bytes);
+    const peak = await epochPeak(epoch, bytesOf, FOLLOWED_ROWS - rows);
     most = Math.max(most, peak.bytes);
     largest = Math.max(largest, peak.largest);
     rows += peak.rows;
@@ -40,8 +40,8 @@ export async function leastBytes(epochs: Iterable<UpcomingEpoch>, store: Planned
 }
 
 async function epochPeak(
-  { plan, selection }: UpcomingEpoch,
-  store: PlannedStore,
+  plan: EpochPlan,
+  bytesOf: (block: PlannedBlock) => Promise<number>,
   mostRows: number,
 ): Promise<{ bytes: number; largest: number; rows: number }> {
   const blocks = plan.blocks();
@@ -54,7 +54,7 @@ async function epochPeak(
       let block = live.get(ordinal);
       if (block === undefined) {
         const planned = blocks.next().value!;
-        const bytes = placeBytes((await planLoad(blockRows(planned, selection), store)).bytes);
+        const bytes = await bytesOf(planned);
         block = { bytes, left: planned.uses };
         live.set(ordinal, block);
         held += bytes;

@@ -2,10 +2,11 @@ import { totalmem } from 'node:os';
 import { OptionError, optionName, sentence } from '@shardtool/base';
 import { sampleBytesOf } from '../../dataset/shard-file.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
-import type { Unit } from '../../order/batches.js';
+import type { EpochPlan, Unit } from '../../order/batches.js';
+import type { SamplesOf } from '../../selection/pass-samples.js';
 import type { Selection } from '../../selection/selection.js';
 import { placeBytes, SEGMENT_BYTES } from './arena.js';
-import { leastBytes, type UpcomingEpoch } from './least-bytes.js';
+import { leastBytes } from './least-bytes.js';
 import { type PlannedStore, planLoad, selectedOf, selectedRows } from './load-shards.js';
 import { STRETCH_BYTES } from './readers/stretches.js';
 
@@ -25,8 +26,10 @@ export interface ReadBufferOptions {
   readonly dataset: StoredDataset;
   readonly store: PlannedStore;
   readonly unit: Unit;
+  /** Of the epoch in which the run begins. */
   readonly selection: Selection;
-  readonly upcoming: Iterable<UpcomingEpoch>;
+  readonly upcoming: Iterable<EpochPlan>;
+  readonly samplesOf: SamplesOf;
   /** Every sample that can come in any epoch. */
   readonly all: Selection;
   /** Blocks in memory at once, and samples in them. */
@@ -55,7 +58,7 @@ export async function planReadBuffers(options: ReadBufferOptions): Promise<ReadB
   }
   const { expectedBytes, reservedBytes } = await streamingBytes(options);
   if (limitBytes < expectedBytes) {
-    const least = await leastBytes(options.upcoming, options.store);
+    const least = await leastBytes(options.upcoming, options.samplesOf, options.store);
     if (limitBytes < least) throw tooSmall(options, limitBytes, least);
   }
   const reserved = options.limitBytes === undefined ? reservedBytes : totalmem();

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { lastAtMost, OptionError, optionName, sentence } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 import { z } from 'zod';
 import { countSizes, type SizedSamples } from '../../buckets/count-sizes.js';
 import { keepSizes, keptSizes } from '../../buckets/kept-sizes.js';
@@ -8,8 +8,7 @@ import { type BucketPlan, planBuckets } from '../../buckets/plan.js';
 import type { Size } from '../../codec/codec.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import { StateError } from '../../order/state.js';
-import { firstNumbers } from '../../order/units.js';
-import type { Selection } from '../../selection/selection.js';
+import { shardRow } from '../../selection/pass-samples.js';
 import type { CheckedOptions } from '../options.js';
 import type { Place } from '../progress.js';
 import type { LoaderOrder } from './order.js';
@@ -73,7 +72,7 @@ function bucketOrder(
     planBuckets({
       own: base.part(place, { rank, worldSize, globalBatch, lastBatch: 'partial', ownOnly: true }),
       all: (position) => base.part({ epoch: place.epoch, position }, all),
-      sizeOf: sizeOf(place.epoch),
+      sizeOf,
       sizes: sizes.length,
       rank,
       worldSize,
@@ -123,28 +122,14 @@ function digestOf(sizes: readonly Size[]): string {
     .slice(0, 16);
 }
 
-/** The number of a sample's size, by its number on the line of a pass. */
-function sizeFinder(dataset: StoredDataset, base: LoaderOrder, of: Uint8Array) {
-  const { firstSample } = dataset.files;
-  return (epoch: number) => {
-    let found: { readonly pass: number; readonly selection: Selection; readonly first: Float64Array } | undefined;
-    const isAll = isEverything(base.selection(epoch), dataset);
-    return (pass: number, number: number): number => {
-      if (isAll) return of[number]!;
-      if (found?.pass !== pass) {
-        const selection = base.selection(pass);
-        found = { pass, selection, first: firstNumbers(selection.counts) };
-      }
-      const shard = lastAtMost(found.first, number);
-      const at = number - found.first[shard]!;
-      const row = found.selection.rows(shard)?.[at] ?? at;
-      return of[firstSample[shard]! + row]!;
-    };
+/** The number of a sample's size, by its number in a pass. */
+function sizeFinder({ files }: StoredDataset, { samplesOf }: LoaderOrder, of: Uint8Array) {
+  return (source: number, pass: number, number: number): number => {
+    const samples = samplesOf(source, pass);
+    if (samples.isWhole) return of[files.firstSample[samples.firstShard]! + number]!;
+    const { shard, row } = shardRow(samples, number);
+    return of[files.firstSample[shard]! + row]!;
   };
-}
-
-function isEverything({ rows }: Selection, { shards }: StoredDataset): boolean {
-  return shards.every((_, shard) => rows(shard) === null);
 }
 
 /** Returns the samples that wait according to a state. Throws {@link StateError} if sizes differ. */

@@ -1,60 +1,56 @@
+import { OptionError } from '@shardtool/base';
+import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import { defaultSourceStreams } from '../../mixture/defaults.js';
 import { sourceSeed } from '../../mixture/mixture-order.js';
 import { checkWeights, type MixtureState, takeUpMixtureState } from '../../mixture/mixture-state.js';
-import { planMixture } from '../../mixture/plan-mixture.js';
+import { type MixturePlanOptions, planMixture } from '../../mixture/plan-mixture.js';
 import type { MixtureSettings } from '../../mixture/settings.js';
-import { epochCounts } from '../../mixture/shares.js';
-import type { EpochPlan, PlannedBlock } from '../../order/batches.js';
-import { bufferCount } from '../../order/block-buffers.js';
+import { epochCounts, type MixturePolicy } from '../../mixture/shares.js';
 import { orderDefaults } from '../../order/defaults.js';
-import { epochOrder } from '../../order/epoch-order.js';
 import { resolveRanks } from '../../order/ranks.js';
 import { StateError } from '../../order/state.js';
 import { unitOf } from '../../order/units.js';
 import { MIXTURE_VERSION } from '../../order/words.js';
-import { beginOf, type Place, startAfter } from '../progress.js';
-import { batchOf, blockSamplesOf, groupOf } from './mixture-request.js';
-import { concat, type Source, select, unionOf } from './mixture-sources.js';
-import type { LoaderOrder, OrderRequest, PlanPart, SourceOrder } from './order.js';
+import { selectableOf } from '../../selection/selectable.js';
+import { type Subset, selectOfParts } from '../../selection/selection.js';
+import { beginOf } from '../progress.js';
+import type { SettledOrder } from './order.js';
+import { batchOf, blockSamplesOf, choiceOf, groupOf, type OrderRequest, policyOf } from './order-request.js';
+import { type OrderSource, total } from './order-sources.js';
 
-/** The order of a mixture, with members that only a mixture has. */
-interface LoaderMixtureOrder extends LoaderOrder {
-  /** Samples of each dataset that take part. */
-  readonly sizes: readonly number[];
-  mixtureStateAt(place: Place): MixtureState;
+/** A settled mixture. Its states are those of a mixture. */
+interface SettledMixture extends SettledOrder {
+  stateAt(...at: Parameters<SettledOrder['stateAt']>): MixtureState;
 }
 
-/** The settings of a mixture's run: those of its state if it resumes, otherwise the options and defaults. */
-interface SettledMixture {
-  readonly rank: number;
-  readonly worldSize: number;
-  readonly batchSize: number;
-  readonly globalBatch: number;
-  readonly saved: MixtureState | null;
-  readonly seed: number;
-  readonly shuffle: boolean;
-  readonly group: number;
-  readonly window: number;
-  readonly sources: readonly Source[];
-  /** Samples of each dataset in an epoch. */
-  readonly samples: readonly number[];
-}
-
-/** Selects the samples of each dataset, and settles how they take turns. Throws {@link OptionError}. */
-async function settle(mixture: MixtureSettings, options: OrderRequest): Promise<SettledMixture> {
-  const { policy } = mixture;
+/**
+ * Selects the samples of each dataset and determines their order: every dataset keeps its own order, and the datasets take turns.
+ * Reads indexes only if there is a selection. Throws {@link OptionError}.
+ */
+export async function settleMixture(
+  dataset: StoredDataset,
+  mixture: MixtureSettings,
+  options: OrderRequest,
+): Promise<SettledMixture> {
   const { rank, worldSize } = resolveRanks(options);
-  const chosen = await Promise.all(mixture.datasets.map((one, i) => select(one, i, mixture)));
+  const policy = policyOf(mixture, options);
+  const subsets = await select(dataset, mixture, policy, options);
   const ownSamples = epochCounts(
-    chosen.map(({ size }) => size),
+    subsets.map(({ all }) => total(all.counts)),
     policy,
+    options.weights === undefined ? null : subsets.map(({ weight }) => weight),
   );
   const { batchSize, globalBatch } = batchOf(policy, options, worldSize);
+  const names = mixture.datasets.map((one, d) => ({
+    name: one.name,
+    dataset: one.dataset.identity,
+    selection: subsets[d]!.identity,
+  }));
   const saved =
     options.state === undefined
       ? null
       : takeUpMixtureState(options.state, {
-          sources: chosen.map(({ name, dataset, identity }) => ({ name, dataset, selection: identity })),
+          sources: names,
           samples: ownSamples,
           seed: options.seed,
           shuffle: options.shuffle,
@@ -66,160 +62,126 @@ async function settle(mixture: MixtureSettings, options: OrderRequest): Promise<
   const samples = saved === null ? ownSamples : saved.sources.map((source) => source.samples);
   const group = saved?.group ?? mixture.group ?? groupOf(policy.perBatch, globalBatch, worldSize);
   const window = saved?.window ?? mixture.window ?? Math.max(1, Math.round(globalBatch / group));
-  const all = total(samples);
-  const streamsOf = (d: number) => (shuffle ? defaultSourceStreams(samples[d]!, all, group) : worldSize);
-  const blockSamples = blockSamplesOf(options, total(chosen.map((_, d) => streamsOf(d))));
-  const sources: Source[] = chosen.map((source, d) => {
-    const { counts } = source.selection;
+  const streamsOf = (d: number) =>
+    shuffle ? defaultSourceStreams(samples[d]!, total(samples), group, options.streams) : worldSize;
+  const blockSamples = blockSamplesOf(options, total(subsets.map((_, d) => streamsOf(d))));
+  let firstShard = 0;
+  const sources = mixture.datasets.map(({ dataset: one }, d): OrderSource => {
+    const { meanSampleBytes } = one;
+    const subset = subsets[d]!;
     const kept = saved?.sources[d];
-    const { meanSampleBytes } = source;
     const sizes = kept ?? orderDefaults({ worldSize, meanSampleBytes, shuffle, blockSamples, streams: streamsOf(d) });
-    const unit = kept?.unit ?? options.shuffleUnit ?? unitOf(counts, sizes.streams, sizes.blockSamples);
-    return { ...source, counts, shuffle, streams: sizes.streams, blockSamples: sizes.blockSamples, unit };
+    const own = sourceSeed(seed, d);
+    const { counts } = subset.draw({ seed: own, epoch: 0 });
+    const source = {
+      dataset: one.identity,
+      subset,
+      firstShard,
+      seed: own,
+      shuffle,
+      streams: sizes.streams,
+      blockSamples: sizes.blockSamples,
+      unit: kept?.unit ?? options.shuffleUnit ?? unitOf(counts, sizes.streams, sizes.blockSamples),
+      passSamples: total(counts),
+      samples: samples[d]!,
+    };
+    firstShard += one.shards.length;
+    return source;
   });
-  return { rank, worldSize, batchSize, globalBatch, saved, seed, shuffle, group, window, sources, samples };
-}
-
-/**
- * Sets up the order of a mixture: every dataset keeps its own order, and the datasets take turns. Reads indexes only if
- * samples are selected. Throws {@link OptionError}.
- */
-export async function setUpMixtureOrder(mixture: MixtureSettings, options: OrderRequest): Promise<LoaderMixtureOrder> {
-  const settled = await settle(mixture, options);
-  const { rank, worldSize, batchSize, globalBatch, saved, seed, shuffle, group, window, sources, samples } = settled;
   const bases = basesOf(saved, samples);
-  const union = unionOf(sources);
-  const unit = sources.every((source) => source.unit === 'sample') ? 'sample' : 'chunk';
-  const part = ({ epoch, position }: Place, as: PlanPart): EpochPlan => {
-    const planned = planMixture({
-      sources,
-      samples,
-      base: bases(epoch),
+  const planned = { sources: sources.map(sourceOf), samples, seed, group, window };
+  return {
+    rank,
+    worldSize,
+    batchSize,
+    globalBatch,
+    lastBatch: options.lastBatch,
+    seed,
+    begin: beginOf(options.epoch, saved),
+    sources,
+    isOnce:
+      options.weights === undefined &&
+      (saved === null || saved.sources.every(({ base }) => base === null)) &&
+      sources.every((source) => source.samples === source.passSamples),
+    groupSize: 1,
+    part: ({ epoch, position }, as) => planMixture({ ...planned, base: bases(epoch), epoch, position, ...as }),
+    stateAt: ({ epoch, position }, lastBatch) => ({
+      version: MIXTURE_VERSION,
       seed,
       epoch,
       group,
       window,
+      shuffle,
+      globalBatch,
+      lastBatch,
       position,
-      ...as,
-    });
-    return {
-      ...planned,
-      unit,
-      *blocks(): Generator<PlannedBlock, undefined> {
-        for (const block of planned.blocks()) yield union.block(block.source, block);
-      },
-      at(at) {
-        const { source, pass, number } = planned.at(at);
-        return { pass, number: union.firstNumber[source]! + number };
-      },
-    };
-  };
-  const plan = (place: Place): EpochPlan => part(place, { rank, worldSize, globalBatch, lastBatch: options.lastBatch });
-  const begin = beginOf(options.epoch, saved);
-  const { lastBatch, batches } = plan(begin);
-  const stateAt = ({ epoch, position }: Place): MixtureState => ({
-    version: MIXTURE_VERSION,
-    seed,
-    epoch,
-    group,
-    window,
-    shuffle,
-    globalBatch,
-    lastBatch,
-    position,
-    weights: saved?.weights ?? null,
-    sources: sources.map(({ dataset, identity, streams, blockSamples, unit: ownUnit }, d) => ({
-      dataset,
-      selection: identity,
-      streams,
-      blockSamples,
-      unit: ownUnit!,
-      samples: samples[d]!,
-      base: bases(epoch)?.[d] ?? null,
-    })),
-  });
-  return {
-    origin: {
-      firstSample: concat(sources.map(({ firstSample }) => firstSample)),
-      sourceOfShard: Int32Array.from(sources.flatMap(({ counts }, d) => Array.from(counts, () => d))),
-      seeds: sources.map((_, d) => sourceSeed(seed, d)),
+      weights: saved?.weights ?? null,
+      sources: sources.map((source, d) => ({
+        dataset: source.dataset,
+        selection: source.subset.identity,
+        streams: source.streams,
+        blockSamples: source.blockSamples,
+        unit: source.unit,
+        samples: samples[d]!,
+        base: bases(epoch)?.[d] ?? null,
+      })),
+    }),
+    withWeights(state, weights) {
+      checkWeights(weights, sources.length);
+      const from = takeUpMixtureState(state, { sources: names, samples });
+      return weighed(from, weights, { ...planned, policy });
     },
-    identities: sources.flatMap(({ dataset, identity }) => [dataset, identity]),
-    begin,
-    isOver: begin.position > 0 && batches === 0,
-    batchSize,
-    globalBatch,
-    rank,
-    worldSize,
-    sources: sources.map((_, d) => sourceOrder(settled, d)),
-    streams: total(sources.map(({ streams }) => streams)),
-    blockSamples: Math.max(...sources.map(({ blockSamples }) => blockSamples)),
-    unit,
-    all: union.selection,
-    held: (prefetchBatches) => {
-      const buffers = sources.map(({ streams, blockSamples }, d) => {
-        const rows = Math.ceil((batchSize * samples[d]!) / Math.max(1, total(samples)));
-        return bufferCount({ streams, worldSize, blockSamples, batchSize: rows, prefetchBatches });
-      });
-      return {
-        buffers: total(buffers),
-        samples: total(buffers.map((count, d) => count * sources[d]!.blockSamples)),
-      };
-    },
-    // The rest of a larger dataset is read in later epochs.
-    readsAll: ({ position }) => position === 0 && sources.every(({ size }, d) => samples[d]! >= size),
-    isOnce: false,
-    isScattered: false,
-    groupSize: 1,
-    selection: () => union.selection,
-    plan,
-    part,
-    *upcoming(place) {
-      for (let next = place; ; next = startAfter(next)) yield { plan: plan(next), selection: union.selection };
-    },
-    stateAt,
-    mixtureStateAt: stateAt,
-    sizes: sources.map(({ size }) => size),
-    withWeights: (state, weights) => weighed(state, weights, settled, mixture.policy),
   };
 }
 
-/** The passes over one dataset of the mixture. */
-function sourceOrder({ sources, samples, seed, shuffle }: SettledMixture, d: number): SourceOrder {
-  const { firstShard, counts, streams, blockSamples, size, selection } = sources[d]!;
-  const unit = sources[d]!.unit!;
-  const own = sourceSeed(seed, d);
-  const all = total(samples);
-  return {
-    firstShard,
-    unit,
-    blockSamples,
-    selection: () => selection,
-    orderOf: (pass) => epochOrder({ counts, streams, blockSamples, unit, shuffle, seed: own, epoch: pass }),
-    passesAnEpoch: samples[d]! / size,
-    // Its samples come evenly among all.
-    positionOf: (count) => (samples[d] === 0 ? Number.POSITIVE_INFINITY : (count * all) / samples[d]!),
-  };
+/** Selects the samples of each dataset that its own selection and the loader's selection both include. */
+async function select(
+  dataset: StoredDataset,
+  { datasets }: MixtureSettings,
+  { weights, perBatch }: MixturePolicy,
+  options: OrderRequest,
+): Promise<Subset[]> {
+  const request = choiceOf(options);
+  const parts = datasets.map((one) => ({
+    request: one.selection,
+    dataset: selectableOf(one.dataset, one.selection),
+  }));
+  const empty = datasets.find((one) => total(one.dataset.shards.map(({ samples }) => samples)) === 0);
+  if (empty !== undefined) {
+    throw new OptionError(
+      { path: empty.dataset.location },
+      `${empty.name} has no samples: leave it out of the mixture.`,
+    );
+  }
+  const subsets = await selectOfParts(request, selectableOf(dataset, request), parts);
+  const without = subsets.findIndex(({ all }) => total(all.counts) === 0);
+  if (without < 0 || (weights ?? perBatch) === undefined) return subsets;
+  throw new OptionError(
+    {},
+    `No sample of ${datasets[without]!.name} is selected, which has a share of the mixture: widen classes, keys, where or weights, ` +
+      'or leave the dataset out of the mixture.',
+  );
+}
+
+/** Returns a source as `planMixture` takes it. With weights, every pass has other counts. */
+function sourceOf({ subset, seed, ...source }: OrderSource): MixturePlanOptions['sources'][number] {
+  const countsOf = (epoch: number) => subset.draw({ seed, epoch }).counts;
+  return { ...source, counts: countsOf(0), countsOf };
 }
 
 /** Returns a state of the mixture with other weights from its position on. The progress of each dataset is kept. */
 function weighed(
-  state: unknown,
+  from: MixtureState,
   weights: readonly number[],
-  { sources, samples }: SettledMixture,
-  { end, epochSamples }: MixtureSettings['policy'],
+  { policy, ...planned }: Pick<MixturePlanOptions, 'sources'> & { readonly policy: MixturePolicy },
 ): MixtureState {
-  checkWeights(weights, sources.length);
-  const from = takeUpMixtureState(state, {
-    sources: sources.map(({ name, dataset, identity }) => ({ name, dataset, selection: identity })),
-    samples,
-  });
-  const before = from.sources.map((source) => source.samples);
   const { seed, epoch, group, window, position } = from;
-  const plan = { sources, samples: before, base: basesOf(from, before)(epoch), seed, epoch, group, window };
+  const before = from.sources.map(({ samples }) => samples);
+  const plan = { ...planned, samples: before, base: basesOf(from, before)(epoch), seed, epoch, group, window };
   const taken = planMixture({ ...plan, globalBatch: group, position: 0 }).taken(position);
+  const { end, epochSamples } = policy;
   const now = epochCounts(
-    sources.map(({ size }) => size),
+    planned.sources.map(({ counts }) => total(counts)),
     { weights, end, epochSamples },
   );
   return {
@@ -228,10 +190,6 @@ function weighed(
     weights: [...weights],
     sources: from.sources.map((source, d) => ({ ...source, samples: now[d]!, base: taken[d]! })),
   };
-}
-
-function total(counts: readonly number[]): number {
-  return counts.reduce((a, b) => a + b, 0);
 }
 
 /** How many samples of each dataset came before an epoch; undefined: epoch times its samples. */

@@ -2,7 +2,7 @@ import type { WakeSignal } from '@shardtool/base';
 import { optionName, sentence } from '@shardtool/base';
 import type { ShardStore } from '../../../dataset/shard-store.js';
 import type { PlannedBlock } from '../../../order/batches.js';
-import type { Selection } from '../../../selection/selection.js';
+import type { SamplesOf } from '../../../selection/pass-samples.js';
 import { type Arena, placeBytes, ReadBufferError, SEGMENT_BYTES } from '../arena.js';
 import { type Block, type BlockReader, blockItems, blockRows } from '../block.js';
 import { fetchSampleAgain } from '../fetch-again.js';
@@ -26,9 +26,7 @@ export interface Demand {
 
 export interface StreamingOptions {
   readonly blocks: Iterator<PlannedBlock>;
-  /** Number on the line of each shard's first sample. */
-  readonly first: Float64Array;
-  readonly selection: Selection;
+  readonly samplesOf: SamplesOf;
   readonly store: ShardStore;
   readonly arena: Arena;
   /** Notified on every change by this reader, by readers that share the arena, and by the batches. */
@@ -169,12 +167,12 @@ export class StreamingReader implements BlockReader {
 
   /** The next block and its planned load. On slow storage, the indexes of the blocks after it are requested ahead. */
   #nextPlanned(): PlannedLoad | null {
-    const { blocks, selection, store } = this.#options;
+    const { blocks, samplesOf, store } = this.#options;
     while (this.#planned.length < store.costs.profile.plannedBlocks) {
       if (this.#planned.length > 0 && this.#isAfterFirst(this.#planned.at(-1)!.block.ordinal + 1)) break;
       const next = blocks.next();
       if (next.done) break;
-      const parts = planLoad(blockRows(next.value, selection), store);
+      const parts = planLoad(blockRows(next.value, samplesOf), store);
       // Its turn comes, and with it the error.
       parts.catch(() => {});
       this.#planned.push({ block: next.value, parts });
@@ -204,14 +202,14 @@ export class StreamingReader implements BlockReader {
 
   /** Never rejects. Errors are thrown to the caller that waits for a block. */
   async #read(planned: PlannedBlock, parts: LoadedShards, place: number): Promise<void> {
-    const { first, selection, store, arena, wakeSignal } = this.#options;
+    const { samplesOf, store, arena, wakeSignal } = this.#options;
     const { ordinal, pass } = planned;
     const target = { store, arena, place, pass };
     const wanted = this.#options.opening.items.get(ordinal);
     this.#live++;
     this.#reading++;
     try {
-      const items = blockItems(planned, first, selection);
+      const items = blockItems(planned, samplesOf);
       const block = {
         ...items,
         reader: this,

@@ -1,10 +1,9 @@
 import type { PlannedBatch } from '../../../order/batches.js';
 import type { OwnSample } from '../../../order/bucket-rows.js';
-import { firstNumbers } from '../../../order/units.js';
-import type { Selection } from '../../../selection/selection.js';
+import { type SamplesOf, shardRow } from '../../../selection/pass-samples.js';
 import type { Arena } from '../arena.js';
 import { type Block, type BlockReader, placeOf } from '../block.js';
-import { blockOfOne, onlyRow, type SampleRow, type SingleSamples, sampleRow } from './single-samples.js';
+import { blockOfOne, onlyRow, type SampleRow, type SingleSamples } from './single-samples.js';
 
 /** A reader of batches that are made of samples that wait. */
 export interface BatchReader extends BlockReader {
@@ -36,7 +35,7 @@ export interface BucketReaderOptions {
   readonly blocks: BlockReader;
   /** The source of single samples. */
   singles(makeRoom: () => boolean): SingleSamples & { close?(): Promise<void> };
-  readonly selection: Selection;
+  readonly samplesOf: SamplesOf;
   /** Memory of blocks, and of samples that outlive their blocks. Null if blocks have no memory of their own. */
   readonly memory: { readonly blocks: Arena; readonly held: Arena } | null;
   /** No more than this is held of samples that wait. */
@@ -54,7 +53,6 @@ export interface BucketReaderOptions {
 export class BucketReader implements BatchReader {
   readonly #options: BucketReaderOptions;
   readonly #singles: SingleSamples & { close?(): Promise<void> };
-  readonly #first: Float64Array;
   readonly #walked = new Map<number, Walked>();
   /** Copies of samples that wait, the oldest first. */
   readonly #copies = new Map<Block, { readonly of: Walked; readonly item: number }>();
@@ -65,14 +63,15 @@ export class BucketReader implements BatchReader {
   constructor(options: BucketReaderOptions) {
     this.#options = options;
     this.#singles = options.singles(() => this.#letGo());
-    this.#first = firstNumbers(options.selection.counts);
   }
 
   async walk({ block: ordinals, item: items, bucket }: PlannedBatch): Promise<void> {
     const { walked, singles } = bucket!;
-    const { selection } = this.#options;
+    const { samplesOf } = this.#options;
     // They come while this rank's own blocks are read.
-    this.#asked = singles.map((sample) => this.#read(sampleRow(sample, this.#first, selection)));
+    this.#asked = singles.map(({ source, pass, number }) =>
+      this.#read({ pass, ...shardRow(samplesOf(source, pass), number) }),
+    );
     const isEnd = ordinals.length === 0;
     for (const own of walked) await this.#walkPast(own, isEnd);
     for (let row = 0; row < ordinals.length; row++) {

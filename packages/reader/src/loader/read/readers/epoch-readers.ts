@@ -3,11 +3,10 @@ import { optionName, sentence } from '@shardtool/base';
 import type { ShardFiles } from '../../../dataset/shard-files.js';
 import { type ShardStore, whileWanted } from '../../../dataset/shard-store.js';
 import type { EpochPlan } from '../../../order/batches.js';
-import { firstNumbers } from '../../../order/units.js';
+import type { SamplesOf } from '../../../selection/pass-samples.js';
 import type { Selection } from '../../../selection/selection.js';
 import { type Arena, ReadBufferError } from '../arena.js';
 import type { BlockReader, LoadedShard } from '../block.js';
-import type { UpcomingEpoch } from '../least-bytes.js';
 import { type LoadedShards, load, planLoad, selectedRows } from '../load-shards.js';
 import { type Demand, StreamingReader } from './block-reader.js';
 import { type BatchReader, BucketReader } from './bucket-reader.js';
@@ -31,6 +30,7 @@ export interface EpochReadersOptions {
   readonly readConcurrency: number | undefined;
   /** Every sample that can come in any epoch. */
   readonly all: Selection;
+  readonly samplesOf: SamplesOf;
   /** Of the same dataset; it outlives these readers. */
   readonly history: ReadHistory;
   /** Epochs in which the crc32 of delivered data is checked. */
@@ -64,34 +64,23 @@ export class EpochReaders {
    * Begins to read an epoch, `whole` from its first sample. `least`: the least memory with which it can be read, in bytes.
    * One of images that came out of the page cache before, and are not checked, is left to the workers: nothing is read ahead.
    */
-  async begin(
-    epoch: UpcomingEpoch,
-    whole: boolean,
-    demand: Demand,
-    least: () => Promise<number>,
-  ): Promise<EpochReading> {
+  async begin(plan: EpochPlan, whole: boolean, demand: Demand, least: () => Promise<number>): Promise<EpochReading> {
     const { history, checksum: checked, canStayInShards } = this.#options;
     const { hasReadAll, wasCached } = history.begin(whole);
     const checksum = checked === 'always' || (checked === 'first-epoch' && !hasReadAll);
     const inShards = wasCached && !checksum && canStayInShards && !this.#options.files.isSlow;
-    const { plan, selection } = epoch;
     if (plan.under === undefined) {
-      const reader = await this.#reader(epoch, demand, least, inShards);
+      const reader = await this.#reader(plan, demand, least, inShards);
       return { reader, batchReader: null, checksum };
     }
-    const blocks = await this.#reader({ plan: plan.under, selection }, demand, least, inShards);
-    const batchReader = await this.#bucketReader(blocks, { plan, selection }, demand, inShards);
+    const blocks = await this.#reader(plan.under, demand, least, inShards);
+    const batchReader = await this.#bucketReader(blocks, plan, demand, inShards);
     return { reader: batchReader, batchReader, checksum };
   }
 
-  async #bucketReader(
-    blocks: BlockReader,
-    { plan, selection }: UpcomingEpoch,
-    demand: Demand,
-    inShards: boolean,
-  ): Promise<BucketReader> {
-    const { store, arena, held, holdBytes, wakeSignal } = this.#options;
-    const common = { blocks, selection, holdBytes, notify: () => wakeSignal.notify() };
+  async #bucketReader(blocks: BlockReader, plan: EpochPlan, demand: Demand, inShards: boolean): Promise<BucketReader> {
+    const { store, arena, held, holdBytes, wakeSignal, samplesOf } = this.#options;
+    const common = { blocks, samplesOf, holdBytes, notify: () => wakeSignal.notify() };
     if (plan.unit === 'sample') {
       const shards = await this.#residents!;
       return new BucketReader({
@@ -112,24 +101,22 @@ export class EpochReaders {
   }
 
   async #reader(
-    { plan, selection }: UpcomingEpoch,
+    plan: EpochPlan,
     demand: Demand,
     least: () => Promise<number>,
     inShards: boolean,
   ): Promise<BlockReader> {
-    const { files, store, arena, wakeSignal, buffers, readConcurrency } = this.#options;
+    const { files, store, arena, wakeSignal, buffers, readConcurrency, samplesOf } = this.#options;
     files.throwIfClosed();
-    const first = firstNumbers(selection.counts);
     const blocks = plan.blocks();
     if (plan.unit === 'sample') {
       this.#residents ??= this.#loadResidents(demand);
-      return new ResidentReader({ blocks, first, selection, shards: await this.#residents, store, arena });
+      return new ResidentReader({ blocks, samplesOf, shards: await this.#residents, store, arena });
     }
-    if (inShards) return new UnreadReader({ blocks, first, selection, store });
+    if (inShards) return new UnreadReader({ blocks, samplesOf, store });
     return new StreamingReader({
       blocks,
-      first,
-      selection,
+      samplesOf,
       store,
       arena,
       wakeSignal,

@@ -1,6 +1,6 @@
 import type { ShardStore } from '../../../dataset/shard-store.js';
 import type { EpochPlan } from '../../../order/batches.js';
-import type { Selection } from '../../../selection/selection.js';
+import type { SamplesOf } from '../../../selection/pass-samples.js';
 
 /** What the first batches of an epoch need. On slow storage, it is read before whole blocks. */
 export interface Opening {
@@ -30,13 +30,15 @@ export function openingOf(plan: EpochPlan): Opening {
 
 /** Requests the indexes that the first batch needs, without waiting for them. An error is thrown when an index is used. */
 export function fetchFirstIndexes(
-  { plan, selection }: { readonly plan: EpochPlan; readonly selection: Selection },
+  plan: EpochPlan,
+  samplesOf: SamplesOf,
   { indexes }: Pick<ShardStore, 'indexes'>,
 ): void {
   const wanted = new Set(plan.rows().next().value?.block);
-  for (const { ordinal, pieces } of plan.blocks()) {
+  for (const { ordinal, source, pass, pieces } of plan.blocks()) {
     if (wanted.size === 0) return;
     if (!wanted.delete(ordinal)) continue;
-    for (const { shard } of pieces) if (selection.counts[shard]! > 0) indexes.index(shard).catch(() => {});
+    const { firstShard } = samplesOf(source, pass);
+    for (const { shard } of pieces) indexes.index(firstShard + shard).catch(() => {});
   }
 }

@@ -1,15 +1,13 @@
 import type { ShardStore } from '../../../dataset/shard-store.js';
 import type { PlannedBlock } from '../../../order/batches.js';
-import type { Selection } from '../../../selection/selection.js';
+import type { SamplesOf } from '../../../selection/pass-samples.js';
 import type { Arena } from '../arena.js';
 import { type Block, type BlockReader, blockWithoutMemory, type LoadedShard } from '../block.js';
 import { fetchSampleAgain } from '../fetch-again.js';
 
 export interface ResidentOptions {
   readonly blocks: Iterator<PlannedBlock>;
-  /** Number on the line of each shard's first sample. */
-  readonly first: Float64Array;
-  readonly selection: Selection;
+  readonly samplesOf: SamplesOf;
   /** With places in the arena. */
   readonly shards: ReadonlyMap<number, LoadedShard>;
   readonly store: ShardStore;
@@ -49,7 +47,7 @@ export class ResidentReader implements BlockReader {
   }
 
   #block(planned: PlannedBlock): Block {
-    const { first, selection, shards } = this.#options;
-    return blockWithoutMemory(this, { planned, first, selection }, { shards, inShards: false });
+    const { samplesOf, shards } = this.#options;
+    return blockWithoutMemory(this, planned, samplesOf, { shards, inShards: false });
   }
 }

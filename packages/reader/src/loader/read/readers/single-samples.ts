@@ -1,10 +1,8 @@
 import type { WakeSignal } from '@shardtool/base';
-import { lastAtMost, optionName, sentence } from '@shardtool/base';
+import { optionName, sentence } from '@shardtool/base';
 import type { ShardStore } from '../../../dataset/shard-store.js';
-import type { FoundSample } from '../../../order/batches.js';
-import type { Selection } from '../../../selection/selection.js';
 import { type Arena, ReadBufferError } from '../arena.js';
-import { type Block, type BlockReader, type LoadedShard, occurrenceOf } from '../block.js';
+import type { Block, BlockReader, LoadedShard } from '../block.js';
 import { load, planLoad } from '../load-shards.js';
 import type { Demand } from './block-reader.js';
 import { stretchBytes, stretchesOf } from './stretches.js';
@@ -20,15 +18,6 @@ export interface SampleRow {
 /** A source of single samples, each as a block. `reader` frees them. */
 export interface SingleSamples {
   read(sample: SampleRow, reader: BlockReader): Block | Promise<Block>;
-}
-
-/** The row of a shard that a sample of the line is. `first[k]` is the number of shard k's first sample on the line. */
-export function sampleRow({ pass, number }: FoundSample, first: Float64Array, selection: Selection): SampleRow {
-  const shard = lastAtMost(first, number);
-  const rows = selection.rows(shard);
-  const at = number - first[shard]!;
-  if (rows === null) return { pass, shard, row: at, occurrence: 0 };
-  return { pass, shard, row: rows[at]!, occurrence: occurrenceOf(rows, at) };
 }
 
 /** A block of one sample, whose memory begins at `place`. */

@@ -1,14 +1,12 @@
 import type { LoadedIndex } from '@shardtool/format';
 import type { ShardStore } from '../../../dataset/shard-store.js';
 import type { PlannedBlock } from '../../../order/batches.js';
-import type { Selection } from '../../../selection/selection.js';
+import type { SamplesOf } from '../../../selection/pass-samples.js';
 import { type Block, type BlockReader, blockWithoutMemory, type LoadedShard } from '../block.js';
 
 export interface UnreadOptions {
   readonly blocks: Iterator<PlannedBlock>;
-  /** Number on the line of each shard's first sample. */
-  readonly first: Float64Array;
-  readonly selection: Selection;
+  readonly samplesOf: SamplesOf;
   readonly store: Pick<ShardStore, 'indexes'>;
 }
 
@@ -53,11 +51,13 @@ export class UnreadReader implements BlockReader {
   }
 
   async #block(planned: PlannedBlock): Promise<Block> {
-    const { first, selection, store } = this.#options;
+    const { samplesOf, store } = this.#options;
+    const { firstShard } = samplesOf(planned.source, planned.pass);
     const shards = new Map<number, LoadedShard>();
-    for (const { shard } of planned.pieces) {
+    for (const { shard: own } of planned.pieces) {
+      const shard = firstShard + own;
       if (!shards.has(shard)) shards.set(shard, wholeShard(await store.indexes.index(shard)));
     }
-    return blockWithoutMemory(this, { planned, first, selection }, { shards, inShards: true });
+    return blockWithoutMemory(this, planned, samplesOf, { shards, inShards: true });
   }
 }
