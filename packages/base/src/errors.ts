@@ -1,7 +1,7 @@
 import { toMessage } from './escape-controls.js';
 import { Sentence, type Spelling, sentence } from './sentence.js';
 
-/** Where the trouble is. `offset` is in bytes from the start of the shard. */
+/** Location of a fault. `offset` is in bytes from the start of the shard. */
 export interface ErrorContext {
   readonly shard?: string | undefined;
   readonly key?: string | undefined;
@@ -9,7 +9,10 @@ export interface ErrorContext {
   readonly path?: string | undefined;
 }
 
-/** Of an error: the kinds of its class and of those that it extends. Every copy of the package in a process knows it by this symbol. */
+/**
+ * Of an error: the kinds of its class and of those that it extends. Every copy of the package in a process knows it by
+ * this symbol.
+ */
 const KINDS = Symbol.for('shardtool.kinds');
 
 /** Of an error: its sentence, where that names options. A symbol, so that neither JSON nor a list of its fields has it. */
@@ -21,7 +24,10 @@ const SENTENCE = Symbol.for('shardtool.sentence');
  * `instanceof` holds for errors of another copy of shardtool, too.
  */
 export class ShardtoolError extends Error implements ErrorContext {
-  /** Name of the class, also in code that a bundler has minified: `name` of its errors. A subclass without one has that of its base. */
+  /**
+   * Name of the class, also in code that a bundler has minified: `name` of its errors. A subclass without one has that
+   * of its base.
+   */
   static readonly kind: string = 'ShardtoolError';
   /** Stable, for programs: `ERR_SHARDTOOL_FILE_NOT_FOUND` of a FileNotFoundError. */
   readonly code: string;
@@ -156,12 +162,12 @@ export class UnsupportedEntryError extends ShardtoolError {
   static override readonly kind: string = 'UnsupportedEntryError';
 }
 
-/** The name of an entry leaves the folder it stands in, is not text, or would not read back as the same key and field. */
+/** The name of an entry leads out of its folder, is not text, or would not be read back as the same key and field. */
 export class EntryNameError extends ShardtoolError {
   static override readonly kind: string = 'EntryNameError';
 }
 
-/** A key stands twice in one shard, or a field twice in one sample. `otherOffset` is where it stood first. */
+/** A shard has the same key twice, or a sample the same field. `otherOffset` is the offset of the first one. */
 export class DuplicateKeyError extends ShardtoolError {
   static override readonly kind: string = 'DuplicateKeyError';
 
@@ -265,7 +271,7 @@ export class UnsupportedShardError extends ShardtoolError {
   static override readonly kind: string = 'UnsupportedShardError';
 }
 
-/** The bytes of a field are not those that were packed. crc32 as unsigned numbers. */
+/** The bytes of a field differ from those that were packed. Checksums are unsigned numbers. */
 export class SampleChecksumError extends ShardtoolError {
   static override readonly kind: string = 'SampleChecksumError';
 

@@ -27,7 +27,7 @@ export class HashTable {
     return this.#places[this.#placeOf(hash, isIt)]!;
   }
 
-  /** Puts an entry from 1 on where none is found. The one that was found instead, or 0. */
+  /** Adds an entry, a number of at least 1, if none is found. Returns the entry that was found, or 0. */
   place(entry: number, hash: number, isIt: (entry: number) => boolean): number {
     const place = this.#placeOf(hash, isIt);
     const there = this.#places[place]!;

@@ -6,14 +6,17 @@ type WarningSink = (message: string) => void;
 let sink: WarningSink | null = null;
 let spelled: Spelling = inTypeScript;
 
-/** Warns the user once. A warning of the process, unless {@link redirectWarnings} was called. `code` is Node's, to tell warnings apart. */
+/**
+ * Warns the user once. A warning of the process, unless {@link redirectWarnings} was called. `code` is Node's, to tell
+ * warnings apart.
+ */
 export function warn(code: string, warning: string | Sentence): void {
   const message = typeof warning === 'string' ? warning : warning.spelled(spelled);
   if (sink !== null) sink(message);
   else process.emitWarning(message, { type: 'ShardtoolWarning', code });
 }
 
-/** Sends all warnings of this process elsewhere: the process that serves Python has no terminal of its own. */
+/** Redirects all warnings of this process: the process that serves Python has no terminal. */
 export function redirectWarnings(to: WarningSink): void {
   sink = to;
 }

@@ -97,7 +97,7 @@ async function load(): Promise<Driver> {
   return driver;
 }
 
-/** A driver may be there without a device, or beside a kernel module of another version: it says so now. */
+/** Initializes the driver. This fails if there is no device, or if the kernel module has another version. */
 function start(driver: Driver): void {
   try {
     driver.call('cuInit', 0);

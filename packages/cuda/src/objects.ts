@@ -1,7 +1,7 @@
 import type { Batch, DeviceArray, DeviceObjects } from '@shardtool/reader';
 import { plainArray } from './device-array.js';
 
-/** Values of a batch that lie beside its slot on the host, and the shape in which they go to the device. */
+/** Values of a batch that are outside of its slot on the host, and their shape on the device. */
 export interface ObjectArray {
   readonly name: keyof DeviceObjects;
   readonly values: Int32Array | Float32Array;

@@ -201,7 +201,7 @@ class PreparedLoader:
         if not is_simple:
             return batches
         self._loader.load_state_dict({**state, "position": position})
-        # Behind the last batch the loop is empty, in place of the next epoch.
+        # After the last batch, the loop is empty instead of going through the next epoch.
         self._loader.set_epoch(state["epoch"])
         return 0
 

@@ -14,7 +14,7 @@ from .options import OPTION_NAMES, camel
 
 
 def options_for_reader(options: Mapping[str, Any], slots_in_use: int = 0) -> Dict[str, Any]:
-    """Options as the reader has them. ``slots_in_use``: slots beside those of ``prefetch_batches``.
+    """Options under the names of the reader. ``slots_in_use``: slots in addition to those of ``prefetch_batches``.
 
     Raises TypeError for a name that is no option.
     """

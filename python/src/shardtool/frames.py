@@ -28,7 +28,7 @@ def encode_frame(header: Dict[str, Any], parts: Sequence[bytes] = ()) -> bytes:
 
 class Frame(NamedTuple):
     header: Dict[str, Any]
-    #: The bytes behind the header.
+    #: The bytes after the header.
     rest: memoryview
 
 

@@ -86,5 +86,5 @@ class _Held(NamedTuple):
     number: int
     #: The owner of the batch's arrays; None once nothing refers to any of them.
     owner: Callable[[], Any]
-    #: The event behind the copies to a device, if there are any.
+    #: The event after the copies to a device, if there are any.
     copied: Any = None

@@ -559,7 +559,7 @@ def _slots(options: Mapping[str, Any]) -> int:
 
 
 def _slots_in_use(device: str, reuse: bool, python: Optional[PythonOptions]) -> int:
-    """Slots beside those of the batches that are made ahead."""
+    """Number of slots in addition to those of the batches that are made ahead."""
     if device != "cpu" or python is not None:
         return AHEAD
     # A loop still refers to its batch when it requests the next one.

@@ -195,15 +195,15 @@ class LoaderArguments(LoaderOptions, _PythonOptions, total=False):
 
 
 class ListArguments(_CommonOptions, _Transformed, _PythonOptions, total=False):
-    """The same beside ``collate="list"``, which says the type of the images."""
+    """The same options with ``collate="list"``, which determines the type of the images."""
 
 
 class RawListArguments(_CommonOptions, _PythonOptions, total=False):
-    """The same beside both."""
+    """The same options with both."""
 
 
 class RawArguments(_CommonOptions, _Collated, _PythonOptions, total=False):
-    """The same beside ``transform="raw"``."""
+    """The same options with ``transform="raw"``."""
 
 
 class DatasetArguments(Seen, total=False):
@@ -229,7 +229,7 @@ OPTION_NAMES: Dict[str, str] = {name: camel(name) for name in LoaderOptions.__an
 
 
 class WriterOptions(TypedDict, total=False):
-    """What :class:`shardtool.Writer` takes beside its own; ``None`` means the default."""
+    """Options of :class:`shardtool.Writer` in addition to its named parameters. ``None`` means the default."""
 
     #: Kind of shards. Default ``tar``.
     format: Literal["tar", "lmdb", "msgpack"] | None

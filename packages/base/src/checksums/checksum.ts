@@ -36,7 +36,7 @@ export function checkFieldCrc32(field: {
   checkFieldSum({ ...field, actual: crc32(field.bytes) });
 }
 
-/** The same where the crc32 is known already. */
+/** The same, if the crc32 is already known. */
 export function checkFieldSum(field: {
   readonly shard: string;
   readonly key: string;

@@ -16,7 +16,7 @@ export function crc32c(bytes: Uint8Array): number {
     : NATIVE_CHECKSUMS.crc32c(bytes);
 }
 
-/** The same by eight bytes at a time (Kounavis and Berry, "slicing by 8"): for little, and where there is nothing native. */
+/** The same with eight bytes at a time (Kounavis and Berry, "slicing by 8"), for small inputs and systems without native code. */
 export function crc32cByTables(bytes: Uint8Array): number {
   let crc = ~0;
   let at = 0;

@@ -17,7 +17,7 @@ import { newToken, type ProcessState, stateOf } from './process-identity.js';
 import { temporaryName } from './temporary-files.js';
 import { NO_LINKS } from './write-atomically.js';
 
-/** Who holds a lock: the content of the lock file, as JSON. */
+/** The holder of a lock: the content of the lock file, as JSON. */
 export interface LockHolder {
   /** Process number and host, for messages. */
   readonly pid: number;
@@ -75,7 +75,7 @@ export class Lock {
   }
 }
 
-/** Takes the lock at `path`, or says who holds it. A lock whose holder is dead is taken over. */
+/** Takes the lock at `path`, or returns its holder. If the holder is dead, the lock is taken over. */
 export function tryLock(path: string): Lock | HeldLock {
   for (;;) {
     // An existing lock is looked at first, since that costs less than trying to make another one.
@@ -87,7 +87,7 @@ export function tryLock(path: string): Lock | HeldLock {
   }
 }
 
-/** Who holds the lock at `path`; null if no one does. The lock of a dead process is removed. */
+/** Returns the holder of the lock at `path`, or null. The lock of a dead process is removed. */
 export function holderOf(path: string): HeldLock | null {
   const held = lookAtLock(path);
   if (held === null || !isDead(held)) return held;

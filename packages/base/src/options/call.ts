@@ -3,7 +3,7 @@ import { optionName, sentence } from '../sentence.js';
 import { checkGiven, type OwnChecks } from './check.js';
 import type { CheckedValues, OptionTable } from './entry.js';
 
-/** Options that calls share: a call's table takes those that mean something to it. */
+/** Options that calls share. The table of a call lists those that it supports. */
 export const CALL_OPTIONS = {
   signal: { kind: 'own', type: 'AbortSignal', must: 'is an AbortSignal', help: 'Ends the call' },
   onProgress: { kind: 'own', type: 'function', must: 'is a function', help: 'Called as the work advances' },

@@ -62,7 +62,7 @@ function hintOn(unknown: string, names: readonly string[], { foreignNames = {} }
   return didYouMean(unknown, names) || `; there are ${names.join(', ')}.`;
 }
 
-/** What a value may be, behind "it": `is a whole number from 1 on`. */
+/** Describes the allowed values, to follow "it": `is a whole number from 1 on`. */
 export function allowed(entry: OptionEntry): string {
   switch (entry.kind) {
     case 'switch':
@@ -111,7 +111,7 @@ function allowedPart(entry: OptionEntry): string {
   }
 }
 
-/** Null where the value is one that the option may have; else the part of a list that is not, or `whole`. */
+/** Returns null if the option may have the value. Otherwise returns the invalid item of a list, or `whole`. */
 function faultIn(entry: OptionEntry, value: unknown, own: ((value: unknown) => boolean) | undefined) {
   const whole = (isRight: boolean) => (isRight ? null : ('whole' as const));
   const each = (isRight: (part: unknown) => boolean) => {

@@ -6,7 +6,7 @@
 interface About {
   /** What it does, in a line. */
   readonly help: string;
-  /** What the help says holds where the option is left out; null: nothing. Without it: `default`. */
+  /** The default as the help shows it; null: none. Without this key, the help shows `default`. */
   readonly shown?: string | null;
   /** Heading under which help and docs list the option. */
   readonly group?: OptionGroup;
@@ -70,7 +70,7 @@ export type OptionEntry = About &
     /** A text file with one of them a line, or, in a program, a list; `least` is how many there have to be. */
     | { readonly kind: 'list'; readonly least?: number }
     | { readonly kind: 'path' }
-    /** A value of a program alone, whose check stands beside the table: its type in TypeScript, and what it is in words. */
+    /** A value that only programs can give. Its check is next to the table; here are its type in TypeScript, and a description. */
     | { readonly kind: 'own'; readonly type: string; readonly must: string }
   );
 

@@ -10,12 +10,12 @@ export interface ErrorRecord {
   /** The parts of a message that names options. */
   readonly sentence?: readonly SentencePart[];
   readonly stack: string | undefined;
-  /** The error's own fields: where the trouble is, a system error's code. */
+  /** The error's own fields, such as its location, or the code of a system error. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly cause: ErrorRecord | undefined;
 }
 
-/** Takes an error apart in the thread where it was thrown. */
+/** Converts an error to plain data, in the thread that threw it. */
 export function recordError(error: unknown): ErrorRecord {
   if (!(error instanceof Error)) {
     return { name: 'Error', bases: [], message: String(error), stack: undefined, fields: {}, cause: undefined };

@@ -25,7 +25,7 @@ export interface WorkerThreadOptions<Message> {
    * nothing at any size; by default they would grow to 48 MiB in every worker.
    */
   readonly youngGenerationMb: number;
-  /** Classes of errors that may end it, beside those of this package. */
+  /** Classes of errors that may end it, in addition to those of this package. */
   readonly errors?: ErrorClasses;
   onMessage(message: Message): void;
   /** It has ended, asked to or not. Once, with the error that ended it, or a {@link WorkerDiedError}. */
@@ -79,7 +79,7 @@ export class WorkerThread<Message> {
     this.#thread.unref();
   }
 
-  /** Waits for threads that were asked to end, and ends those that have not in time. */
+  /** Waits for threads that were asked to end, and terminates those that do not end in time. */
   static async whenEnded(threads: readonly WorkerThread<never>[]): Promise<void> {
     const patience = setTimeout(() => {
       for (const thread of threads) void thread.#thread.terminate();

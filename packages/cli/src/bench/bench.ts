@@ -12,15 +12,18 @@ export interface BenchOptions {
   /** The loader that is measured. */
   readonly loader: LoaderOptions;
   readonly epochs: number;
-  /** Milliseconds that stand for a training step on each batch. */
+  /** Duration of the simulated training step for each batch, in milliseconds. */
   readonly stepMs: number;
   readonly cold: boolean;
 }
 
 export interface BenchResult {
-  /** Whether the first batch, and with it the workers' start, is in the rate: only where there is no other batch. */
+  /**
+   * True if the rate includes the first batch, and so the start of the workers. This is the case only if there is no
+   * other batch.
+   */
   readonly isFirstInRate: boolean;
-  /** Whether a step waited for its batch, behind the first; null without a step. */
+  /** True if a step after the first waited for its batch. Null without a step. */
   readonly step: Findings['step'];
   /** What to do about it. */
   readonly advice: readonly string[];
@@ -30,7 +33,7 @@ export interface BenchResult {
   readonly batchSize: number;
   readonly workers: number;
   readonly checksum: string;
-  /** Without the first batch, which is a figure of its own. */
+  /** Values without the first batch, which is reported separately. */
   readonly batchWaitP50Ms: number;
   /** The largest, below 100 batches. */
   readonly batchWaitP99Ms: number;
@@ -64,7 +67,7 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
   const { epochs, stepMs } = options;
   const { batchSize = 64, checksum = 'first-epoch' } = options.loader;
   const asked = performance.now();
-  // One rank, also where a launcher has set RANK and WORLD_SIZE.
+  // One rank, even if a launcher has set RANK and WORLD_SIZE.
   await using loader = dataset.loader({ ...options.loader, reuse: true, epochsPerLoop: epochs, rank: 0, worldSize: 1 });
   const waits: number[] = [];
   let firstBatchMs = 0;
@@ -146,7 +149,7 @@ function lacksCropIndex({ cropIndex, codec }: LoaderInfo): boolean {
   return codec?.name === 'turbojpeg' && !cropIndex.used && cropIndex.reason.includes('--index crops');
 }
 
-/** The mean size of the images of one shard, which stands for all; null where its index does not say. */
+/** Mean size of the images of one shard, as an estimate for all shards. Null if its index does not have it. */
 async function storedSize(dataset: Dataset): Promise<{ width: number; height: number } | null> {
   const shard = dataset.shards.findIndex(({ samples }) => samples > 0);
   if (shard < 0) return null;

@@ -2,7 +2,7 @@ import { escapeControls } from '@shardtool/base/text';
 import type { InspectFinding, InspectGroups, InspectReport } from '@shardtool/reader';
 import { countOf, formatCount } from '../terminal/size.js';
 
-/** By which a report that shardtool wrote is told from a person's file. */
+/** Identifies a report that shardtool wrote, so that no other file is replaced. */
 export const REPORT_MARK = '<meta name="generator" content="shardtool inspect">';
 
 /** Which sample of which dataset a picture shows. */
@@ -11,7 +11,7 @@ export interface Shown {
   readonly index: number;
 }
 
-/** JPEG of a sample; null where it cannot be decoded. */
+/** JPEG of a sample, or null if it cannot be decoded. */
 export type PictureOf = (shown: Shown) => Uint8Array | null;
 
 /** A named sample, and what is said of it. */

@@ -7,7 +7,7 @@ import { REPORT_MARK, reportPage, type Shown, shownIn } from './report-page.js';
 const SIDE = 160;
 /** Decoded side by side. */
 const IN_FLIGHT = 4;
-/** Where the mark of a report stands. */
+/** Position of the mark of a report. */
 const HEAD_BYTES = 1024;
 
 /**
@@ -55,7 +55,7 @@ function nameOf({ from, index }: Shown): string {
   return `${from} ${index}`;
 }
 
-/** Null where there is nothing to be seen: the report says why, where that is what was found. */
+/** Null if no picture can be shown. If that is the finding, the report gives the reason. */
 async function pictureOf(dataset: Dataset, index: number): Promise<Uint8Array | null> {
   try {
     return (await thumbnailOf(dataset, index, SIDE)).bytes;

@@ -30,7 +30,7 @@ export function flagsOf<Entries>(entries: Entries & Readonly<Record<string, Entr
   return Object.fromEntries(named.map(([name, entry]) => [name, flagOf(`--${name}`, entry)])) as Flags<Entries>;
 }
 
-/** The flag of a command that has a default of its own. */
+/** A flag for which the command has its own default. */
 export function withDefault<Given extends FlagSpec, Value>(flag: Given, value: Value) {
   return { ...flag, default: value, defaultDescription: String(value) };
 }
@@ -48,7 +48,7 @@ function flagOf(flag: string, entry: OptionEntry): FlagSpec {
   };
 }
 
-/** A text of the table as it is read in a terminal: `batchSize` is --batch-size, and an expression stands in quotes. */
+/** Converts a text of the table for the terminal: `batchSize` becomes --batch-size, and expressions are quoted. */
 function asTyped(text: string): string {
   return text.replace(/`([^`]+)`/g, (_, code: string) =>
     /^[a-z]+[A-Z]/.test(code) ? `--${kebab(code)}` : code.includes(' ') ? `"${code}"` : code,
@@ -104,7 +104,7 @@ function parsing(flag: string, entry: OptionEntry): Omit<FlagSpec, 'describe'> {
   }
 }
 
-/** `wids,dali`, or `wids` and `dali` behind two flags. */
+/** `wids,dali`, or `wids` and `dali` with two flags. */
 function words(flag: string, given: readonly string[], values: readonly string[]): string[] {
   const asked = [...new Set(given.flatMap((text) => text.split(',')))];
   const wrong = asked.find((word) => !values.includes(word));

@@ -35,7 +35,7 @@ export async function readAnnotationsFlag(given: string | undefined): Promise<An
   }
 }
 
-/** What the flag says. Throws {@link UsageError} where that is no preset and no file with JSON. */
+/** Returns the value of the flag. Throws {@link UsageError} if it is neither a preset nor a JSON file. */
 export async function readTransform(given: string | undefined, buckets?: unknown): Promise<TransformInput> {
   // Buckets say what the size is.
   if (given === undefined) return buckets === undefined ? 'train224' : [];

@@ -9,7 +9,7 @@ const IMAGE_SIDECARS = new Set(['masks', 'mask', 'labels', 'annotations', 'segme
 /** Tables that say what the images of a folder show; see `findMetadata` of the writer. */
 const TABLES = ['metadata.csv', 'metadata.jsonl'];
 
-/** The class folders of a local source that have such a table of their own. */
+/** Returns the class folders of a local source that have their own table of labels. */
 export function tablesBelow(source: string, classes: readonly string[]): string[] {
   return classes.flatMap((name) =>
     TABLES.filter((table) => existsSync(join(source, name, table))).map((table) => `${name}/${table}`),
@@ -64,7 +64,7 @@ export function adviceOnClasses(
   ];
 }
 
-/** Patterns of one name, of which it can be told here what they fit. */
+/** Patterns of a single name, whose matches can be determined here. */
 const ONE_NAME = /^[^./\\{}[\]()!+@|][^/\\{}[\]()!+@|]*$/;
 
 /**

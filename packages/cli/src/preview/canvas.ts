@@ -18,7 +18,7 @@ export class Canvas {
     }
   }
 
-  /** Raises pixels to so much light where there is ink. */
+  /** Brightens pixels to `light` where there is ink. */
   write(ink: Uint8Array, inkWidth: number, left: number, top: number, light: number): void {
     ink.forEach((value, i) => {
       if (value === 0) return;

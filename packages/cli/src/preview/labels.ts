@@ -3,7 +3,7 @@ import sharp from 'sharp';
 
 export const LABEL_HEIGHT = 20;
 const FONT = 'sans-serif 13px';
-/** A character that no font has, so that what is drawn of it is what stands for missing characters. */
+/** A character that no font has. Its picture is that of a missing character. */
 const MISSING = '\u{f8fe}';
 
 /** One byte a pixel: 0 is the background. */
@@ -23,7 +23,10 @@ export class Labels {
     return this.#isKnown('A');
   }
 
-  /** The text in at most this number of pixels. Characters that no font of the system has, and those that steer, stand as escapes. */
+  /**
+   * Draws the text in at most this number of pixels. Control characters, and characters that no font of the system has,
+   * are escaped.
+   */
   async draw(text: string, width: number): Promise<Drawn> {
     const key = `${width} ${text}`;
     let drawn = this.#drawn.get(key);

@@ -1,4 +1,4 @@
-/** Boxes, polygons and keypoints, drawn onto the images that they lie on. */
+/** Draws boxes, polygons and keypoints onto their images. */
 import type { Batch } from '@shardtool/reader';
 import { colourOf } from './tiles.js';
 
@@ -9,7 +9,7 @@ interface Tile {
   readonly height: number;
 }
 
-/** Draws what lies on image `row` of a batch, whose boxes are corners: each label in a colour of its own. */
+/** Draws the objects of image `row` of a batch, whose boxes are given by corners. Each label has its own colour. */
 export function drawObjects(tile: Tile, { offsets, boxes, boxLabels, keypoints, polygons }: Batch, row: number): void {
   if (offsets === null) return;
   for (let object = offsets[row]!; object < offsets[row + 1]!; object++) {

@@ -1,4 +1,4 @@
-/** A picture of the first samples of an epoch: every image with what lies on it, its masks beside it and its class below. */
+/** Makes a picture of the first samples of an epoch: every image with its objects, its masks next to it and its class below. */
 import path from 'node:path';
 import { writeAtomically } from '@shardtool/base';
 import type { Batch, Dataset, LoaderOptions, TransformInput } from '@shardtool/reader';
@@ -27,14 +27,14 @@ const GAP = 6;
 const BACKGROUND = 24;
 const INK = 230;
 
-/** How many images are shown, of which sizes, and what could not be. */
+/** Number and sizes of the images, and what could not be shown. */
 export interface Shown {
   readonly images: number;
-  /** One, or with buckets those that have a row. */
+  /** One size, or with buckets the sizes that have a row. */
   readonly sizes: readonly Size[];
   /** Samples on the way that could not be decoded. */
   readonly bad: readonly { readonly key: string; readonly reason: string }[];
-  /** Null where they are drawn; without a font the classes of the images, in their order. */
+  /** Null if class names are drawn. Without a font: the classes of the images, in their order. */
   readonly classes: readonly string[] | null;
 }
 
@@ -58,7 +58,10 @@ interface Cell {
 /** Number of samples that are searched for a row of each size. Rarer sizes are not shown. */
 const SAMPLES_SEEN = 4096;
 
-/** Writes the picture, with buckets a row a size; bad samples are gone past. Throws OptionError for options and FileError for reads. */
+/**
+ * Writes the picture, with buckets a row a size; bad samples are gone past. Throws OptionError for options and
+ * FileError for reads.
+ */
 export async function writePreview(dataset: Dataset, options: PreviewOptions): Promise<Shown> {
   const { transform, grid, output } = options;
   const { aspectBuckets: buckets } = options.loader;

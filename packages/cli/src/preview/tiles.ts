@@ -40,7 +40,7 @@ export function imageTile(batch: BatchPixels, row: number, { scale, bias }: Valu
   return tile;
 }
 
-/** A mask in colours: 0 is black, and every other value has a colour of its own. */
+/** Returns a mask in colours: 0 is black, and every other value has its own colour. */
 export function maskTile(values: Uint8Array): Uint8Array {
   const tile = new Uint8Array(values.length * 3);
   values.forEach((value, pixel) => {
@@ -49,7 +49,7 @@ export function maskTile(values: Uint8Array): Uint8Array {
   return tile;
 }
 
-/** Colours that follow each other lie the golden angle apart, so that neighbouring classes differ. */
+/** Consecutive colours are the golden angle apart, so that neighbouring classes differ. */
 export function colourOf(value: number): [number, number, number] {
   const hue = (value * 137.508) % 360;
   const part = (offset: number) =>

@@ -6,7 +6,7 @@ const BAR_COLUMNS = 40;
 export interface Bar {
   readonly label: string;
   readonly value: number;
-  /** What stands behind the label, before the bar. */
+  /** Text between the label and the bar. */
   readonly text: string;
 }
 

@@ -1,6 +1,6 @@
 import stringWidth from './text-width.js';
 
-/** Columns of a terminal that a text takes: two for a wide character, none for an accent of its own. */
+/** Returns the width of a text in a terminal: two columns for a wide character, none for a combining accent. */
 export function widthOf(text: string): number {
   return stringWidth(text);
 }

@@ -4,7 +4,7 @@ import { countOf, formatCount } from './size.js';
 
 const SHOWN = 10;
 
-/** Names the classes that only labels have, since a mistyped one makes a class too; no line where there are none. */
+/** Lists the classes that are only in the labels, because a typing error makes a new class. No line if there are none. */
 export function newClassLines({ newClasses }: Pick<AddOverlayReport, 'newClasses'>): string[] {
   if (newClasses.length === 0) return [];
   const names = newClasses

@@ -57,7 +57,7 @@ function isSwitchedOn(name: string, words: readonly string[]): boolean {
   return last === `--${name}` || last === `--${name}=true`;
 }
 
-/** Whether the words ask for JSON on standard error. They may be words that could not be parsed. */
+/** True if the words of the command line ask for JSON on standard error. It may be impossible to parse them. */
 function asksJsonLog(words: readonly string[]): boolean {
   const before = beforeDashes(words);
   return before.some(
@@ -65,7 +65,7 @@ function asksJsonLog(words: readonly string[]): boolean {
   );
 }
 
-/** An error for programs: the stable code, the sentence, and where the trouble is. */
+/** An error for programs: its stable code, message and location. */
 function errorObject(error: unknown, message: string): object {
   const { shard, key, offset, path: file, status } = error as Record<string, unknown>;
   return { code: codeOf(error), message, exitCode: process.exitCode, shard, key, offset, path: file, status };
@@ -111,15 +111,18 @@ export function endQuietlyOnClosedPipe(): void {
   });
 }
 
-/** Prints lines: text, or JSON, with nothing in it that steers a terminal. Values in lines are made {@link escapeControls} before. */
+/**
+ * Prints lines: text, or JSON, with nothing in it that steers a terminal. Values in lines are made {@link
+ * escapeControls} before.
+ */
 export function print(text: string): Promise<void> | void {
   return write(escapeControls(`${text}\n`, '\n\t'));
 }
 
-/** Resolves when standard output takes more; null while it does. */
+/** Resolves when standard output accepts more. Null while it does. */
 let drained: Promise<void> | null = null;
 
-/** Writes bytes as they are, or text, and waits where the pipe is full, so that a long listing takes no memory. */
+/** Writes text or bytes, and waits while the pipe is full, so that a long listing does not fill the memory. */
 export function write(text: string | Uint8Array): Promise<void> | void {
   if (process.stdout.write(text)) return;
   drained ??= new Promise((resolve) =>

@@ -6,7 +6,7 @@ export interface Progress {
   readonly done: number;
   /** 0 as long as it is not known. */
   readonly total: number;
-  /** What is said beside the bar, the most important first: where room ends, the last goes first. */
+  /** Texts next to the bar, the most important first. If the line is too long, the last ones are omitted. */
   readonly parts: readonly string[];
 }
 

@@ -33,7 +33,7 @@ export function foldersOfShards(names: readonly string[], layout: LayoutName | u
   return [...new Set(folders)].sort();
 }
 
-/** Of shards in folders below, those that are no index of a shard beside them; a shard that is a folder shows by what lies in it. */
+/** Filters shards in folders below, without indexes of other shards. A shard that is a folder is recognized by its contents. */
 export function withoutIndexes(shards: readonly string[], layout: LayoutName, names: readonly string[]): string[] {
   const folders = new Set(names.map((name) => name.slice(0, Math.max(0, name.lastIndexOf('/')))));
   return withoutSidecars(shards, layout, [...names, ...folders]);
@@ -69,7 +69,10 @@ export function splitFolders(names: readonly string[]): string[] {
   return others.some((name) => isImageExtension(name.slice(name.lastIndexOf('.') + 1))) ? [] : datasets.sort();
 }
 
-/** The files that are shards. A file next to a shard of another layout with the same stem is its index or its metadata, not a shard. */
+/**
+ * The files that are shards. A file next to a shard of another layout with the same stem is its index or its metadata,
+ * not a shard.
+ */
 function withoutSidecars(files: readonly string[], layout: LayoutName, names: readonly string[]): string[] {
   const stems = new Set<string>();
   for (const name of names) {

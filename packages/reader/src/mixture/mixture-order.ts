@@ -10,7 +10,7 @@ const TURNS_STREAM = 0xfffffffc;
 /** In the block's place: the samples behind the last turn. */
 const TAIL_BLOCK = 0xffffffff;
 
-/** What the order of an epoch of a mixture depends on, beside the orders of its sources. */
+/** The values that determine the order of an epoch of a mixture, in addition to the orders of its sources. */
 export interface MixtureOrderOptions {
   /** Samples of each source in the epoch. */
   readonly samples: readonly number[];

@@ -30,7 +30,7 @@ const schema = z.object({
       unit: z.enum(['sample', 'shard', 'chunk']),
       /** Samples of an epoch. */
       samples: whole,
-      /** Samples that came before this epoch, where that is not epoch times `samples`. */
+      /** Number of samples before this epoch, if it is not epoch times `samples`. */
       base: whole.nullable(),
     }),
   ),

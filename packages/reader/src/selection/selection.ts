@@ -28,9 +28,9 @@ export interface SelectableDataset {
 
 /** The samples of one pass, shard by shard in the order on disk. */
 export interface Selection {
-  /** Selected samples of each shard, those that come more than once counted as often. */
+  /** Number of selected samples of each shard. Repeated samples count each time. */
   readonly counts: ArrayLike<number>;
-  /** Rows of the shard's index that are selected, rising; one that comes more than once stands there as often. Null: all. */
+  /** Selected rows of the shard's index, rising. A repeated row is listed each time. Null: all rows. */
   rows(shard: number): Uint32Array | null;
 }
 
@@ -162,7 +162,7 @@ function subsetOf(subsets: readonly ShardSubset[] | null, counts: ArrayLike<numb
       );
 }
 
-/** How often each sample comes in a pass, shard by shard; null for a shard of which nothing is selected. */
+/** Number of times that each sample occurs in a pass, by shard. Null for a shard without selected samples. */
 interface Times {
   readonly varies: boolean;
   draw(randomness: Randomness): readonly Uint32Array[];

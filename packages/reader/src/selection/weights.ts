@@ -7,7 +7,7 @@ export interface WeighedSample {
   /** Its number in the dataset, in the order on disk. */
   readonly number: number;
   readonly key: string;
-  /** -1 where there is none. */
+  /** -1 if there is none. */
   readonly cls: number;
 }
 

@@ -8,7 +8,7 @@ export class WhereError extends OptionError {
 
   readonly #place: readonly [text: string, at: number, message: string];
 
-  /** `option` is where the expression was given. */
+  /** `option` is the option that contains the expression. */
   constructor(text: string, at: number, message: string, option = 'where') {
     super({}, sentence`${optionName(option)}: ${message} at position ${at + 1} of "${text}".`);
     this.column = at + 1;
@@ -92,7 +92,7 @@ function quoted(text: string, at: number): { value: string; end: number } {
   }
 }
 
-/** The end of what a sticky pattern matches at a place; the place itself where it does not match. */
+/** Returns the end of a sticky pattern's match at an offset, or the offset if it does not match. */
 function skip(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at;
   return pattern.test(text) ? pattern.lastIndex : at;

@@ -21,7 +21,7 @@ export function compileWhere(text: string, classNames: readonly string[]): Where
   return (index) => bind(expression, { text, classNames, index });
 }
 
-/** Names of the columns that an expression compares. Throws {@link WhereError} where the text is not right. */
+/** Returns the names of the columns that an expression compares. Throws {@link WhereError} if the expression is invalid. */
 export function namesInWhere(text: string): ReadonlySet<string> {
   return new Set(operandsIn(parseWhere(text)).flatMap((operand) => (operand.kind === 'column' ? operand.name : [])));
 }

@@ -28,7 +28,7 @@ export function countBraces(pattern: string): number {
 }
 
 interface Group {
-  /** Where its brace stands. */
+  /** Position of its brace. */
   readonly at: number;
   /** Of the choices that are complete, and of the one in hand. */
   sum: number;

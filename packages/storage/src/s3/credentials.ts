@@ -3,7 +3,7 @@ import { subscribe } from 'node:diagnostics_channel';
 import type { ClientRequest } from 'node:http';
 import { homedir } from 'node:os';
 
-/** Who asks. */
+/** Access key of the requests. */
 export interface Credentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
@@ -11,7 +11,7 @@ export interface Credentials {
   readonly expiration?: Date;
 }
 
-/** Gives credentials, those from before as long as they count. Throws where there are none. */
+/** Returns credentials, and caches them while they are valid. Throws if there are none. */
 export type Provider = (options?: { forceRefresh?: boolean }) => Promise<Credentials>;
 
 /** An endpoint of this machine that does not take a connection, or says nothing, has so long. */

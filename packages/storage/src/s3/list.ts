@@ -6,7 +6,7 @@ export interface ListPage {
   readonly entries: readonly Entry[];
   /** With a delimiter: the next part of each name, up to and including the delimiter. */
   readonly folders: readonly string[];
-  /** Where the next page begins; null after the last, undefined if this is not the last and does not say where. */
+  /** Token of the next page; null after the last page; undefined if the answer lacks the token although more pages follow. */
   readonly next: string | null | undefined;
 }
 

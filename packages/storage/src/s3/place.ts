@@ -2,7 +2,7 @@ import { OptionError } from '@shardtool/base';
 import { schemeOf } from '../location/location.js';
 import type { StorageOptions } from '../storage.js';
 
-/** A bucket, and what stands before every name in it. */
+/** A bucket, and the prefix of every name in it. */
 export interface BucketPlace {
   readonly scheme: 's3' | 'gs';
   readonly bucket: string;

@@ -39,12 +39,12 @@ export class Signing {
     this.#place = place;
   }
 
-  /** Whether a signature is taken over the body, too: over https the connection protects it on its way. */
+  /** True if the signature covers the body as well. With https, the connection protects the body. */
   coversBody(url: URL): boolean {
     return !this.#place.unsigned && url.protocol !== 'https:';
   }
 
-  /** Throws {@link OptionError} where there are no credentials. */
+  /** Throws {@link OptionError} if there are no credentials. */
   async sign(request: HttpRequest, region: string): Promise<HttpRequest> {
     const { unsigned, requesterPays } = this.#place;
     const headers: Record<string, string> = { ...request.headers };
@@ -87,7 +87,7 @@ export class Signing {
     if (!Number.isNaN(serverMs)) this.#skewMs = serverMs - Date.now();
   }
 
-  /** Looks for other credentials than those of a request that was refused; false where there are none. */
+  /** Looks for credentials other than those of a rejected request. Returns false if there are none. */
   async renew({ headers }: HttpRequest): Promise<boolean> {
     const provider = await this.#provider;
     if (provider === null) return false;

@@ -48,7 +48,7 @@ export async function changeDataset<Result>(
   work: (change: OpenChange) => Promise<Result>,
 ): Promise<Result> {
   signal?.throwIfAborted();
-  // Nothing may be created where there is no dataset.
+  // Nothing may be created if there is no dataset.
   await currentManifest(location, storage);
   const destination = await openDestination(location, { part: undefined, staging, storage, signal });
   try {

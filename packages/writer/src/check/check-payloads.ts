@@ -14,7 +14,7 @@ export interface ExpectedPayload {
   readonly msgpack: boolean;
   /** crc32 of the packed bytes; null if neither an index nor the shard has it. */
   readonly crc32: number | null;
-  /** Where the crc32 comes from. */
+  /** Source of the crc32. */
   readonly saidBy: 'index' | 'shard';
 }
 

@@ -27,7 +27,7 @@ export interface ShardToVerify {
   /** Name of the shard in messages. */
   readonly name: string;
   readonly path: string;
-  /** How it is asked for, where it is remote. */
+  /** Options for requests, if it is remote. */
   readonly storage?: StorageOptions | undefined;
   /** Null for a tar of another tool that has no stored index. */
   readonly indexPath: string | null;

@@ -34,7 +34,7 @@ export interface AddedColumns {
 export interface IndexedShard {
   readonly path: string;
   readonly format: Parameters<typeof openShard>[0];
-  /** How it is asked for, where it is remote. */
+  /** Options for requests, if it is remote. */
   readonly storage?: StorageOptions | undefined;
   readonly index: string;
 }

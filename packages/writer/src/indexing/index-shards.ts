@@ -212,7 +212,7 @@ async function indexForOthers(
 interface ShardToIndex {
   readonly path: string;
   readonly format: LayoutName;
-  /** How it is asked for, where it is remote. */
+  /** Options for requests, if it is remote. */
   readonly storage?: StorageOptions | undefined;
   /** Path of its index, existing or new. */
   readonly index: string;

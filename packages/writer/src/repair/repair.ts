@@ -76,7 +76,7 @@ export interface RepairOptions {
   readonly onUnproven?: ((sample: QuarantinedSample) => void) | undefined;
   /** Called after each shard that was checked. */
   readonly onProgress?: ((done: VerifyProgress) => void) | undefined;
-  /** Ends the call with the signal's reason, behind the shard that is checked; not once shards are being replaced. */
+  /** Ends the call with the signal's reason, after the shard that is being checked. Ignored while shards are replaced. */
   readonly signal?: AbortSignal | undefined;
 }
 

@@ -35,7 +35,7 @@ export interface DatasetShard {
   /** The file to read; for LMDB the `data.mdb` inside the folder. */
   readonly path: string;
   readonly format: LayoutName;
-  /** How it, and what lies beside it, is asked for where it is remote. */
+  /** Options for requests of the shard and its sidecar files, if they are remote. */
   readonly storage?: StorageOptions | undefined;
   readonly bytes: number;
   /** Null for a shard of another tool that has no stored index. */

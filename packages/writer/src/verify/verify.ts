@@ -77,7 +77,7 @@ export async function verify(location: string, options: VerifyOptions = {}): Pro
   checkCallOptions('verify', OPTIONS, options);
   const { signal } = options;
   const callbacks = new WatchedCallbacks();
-  // The call that each shard makes ends the work where it was given up.
+  // The call that each shard makes ends the work if it was aborted.
   const onProgress = callbacks.wrap(options.onProgress ?? (() => undefined));
   const given = { ...options, onFault: callbacks.wrap(options.onFault), onProgress };
   return abortable(signal, () => callbacks.watch(() => withMessages(() => verifyDataset(location, given)), signal));

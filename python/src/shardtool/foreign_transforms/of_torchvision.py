@@ -92,7 +92,7 @@ def _value(parameter: str, value: Any, pipeline: Pipeline) -> Any:
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-#: Steps that contain steps, and their parameters beside ``transforms``.
+#: Steps that contain steps, and their parameters other than ``transforms``.
 _CONTAINERS = ("RandomApply", "RandomChoice", "RandomOrder")
 
 

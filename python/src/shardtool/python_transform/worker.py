@@ -41,7 +41,7 @@ class Job(NamedTuple):
     image: Tuple[int, Tuple[int, ...]]
     masks: Places
     extra_images: Places
-    #: For each of its rows: the seed, and the arguments of the function beside the image.
+    #: For each of its rows: the seed, and the arguments of the function other than the image.
     seeds: Tuple[int, ...]
     more: Tuple[Dict[str, Any], ...]
     #: Number of rows of the whole batch, its offset in the output memory, and the arrays of a result. With None for

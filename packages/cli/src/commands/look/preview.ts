@@ -84,7 +84,7 @@ function gridOf(given: unknown): Grid {
   throw new UsageError(`--grid takes columns x rows, such as 8x8, and not "${given}".`);
 }
 
-/** Where the picture goes. Throws {@link UsageError} for a kind that is not written, and where there is no such folder. */
+/** Returns the path of the picture. Throws {@link UsageError} for an unsupported extension, and if the folder does not exist. */
 function outputOf(given: unknown): string {
   const output = String(given);
   if (!EXTENSIONS.includes(path.extname(output).toLowerCase())) {

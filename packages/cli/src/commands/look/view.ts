@@ -51,7 +51,7 @@ export const viewCommand = command({
       },
     }).finally(() => progress.hide());
     const { address } = server;
-    // Before the address is known to anyone, so that no signal loses marks.
+    // Listen for signals before the address is printed, so that no signal loses marks.
     const stopped = new Promise((resolve) => process.once('SIGINT', resolve).once('SIGTERM', resolve));
     const say = json ? (line: string) => log('info', line, { event: 'view' }) : print;
     await print(

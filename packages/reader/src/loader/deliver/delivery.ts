@@ -16,7 +16,7 @@ export interface DeliveryOptions {
   readonly captionSampling: TextChoice | null;
   /** Source of labels that are not class numbers. */
   readonly labels: LabelSource | null;
-  /** Batches are worked on as a whole: by a person's own step, or to mix them. */
+  /** True if batches are processed as a whole: by a custom step, or to mix them. */
   readonly whole: boolean;
 }
 

@@ -37,7 +37,7 @@ export interface FinishedBatchOptions {
   readonly output: BatchOutput;
   readonly extraFields: readonly ExtraField[];
   readonly annotations: CheckedAnnotations | null;
-  /** Batches are worked on as a whole: by a person's own step, or to mix them. */
+  /** True if batches are processed as a whole: by a custom step, or to mix them. */
   readonly whole: boolean;
   /** Arrays over shared memory are copied, and so the consumer's own. */
   readonly copies: boolean;

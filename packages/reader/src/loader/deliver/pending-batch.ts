@@ -14,7 +14,7 @@ export interface Trouble {
   readonly dropped?: boolean;
   /** It comes out of the transform in another size than the batch has. */
   readonly isOtherSize?: boolean;
-  /** The person's own step threw: where. */
+  /** Location of an error that a custom step threw. */
   readonly stack?: string;
 }
 
@@ -54,7 +54,7 @@ export class PendingBatch {
   own: { readonly blocks: readonly Block[]; readonly items: Int32Array } | null = null;
   /** By row, the row whose sample stands in for its own. */
   readonly standIns = new Map<number, number>();
-  /** Rows whose own sample was left out by the person's own step. */
+  /** Rows whose own sample was dropped by a custom step. */
   readonly dropped = new Set<number>();
   /** Messages of workers for this batch that have arrived. */
   messages = 0;

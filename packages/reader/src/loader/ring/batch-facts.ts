@@ -62,7 +62,7 @@ export class BatchFacts {
   readonly #blank: Uint8Array;
   readonly #rows: number;
 
-  /** Over fresh memory for `slots` slots of `rows` rows, or over that of another thread. */
+  /** Uses new memory for `slots` slots of `rows` rows, or the memory of another thread. */
   constructor(
     {
       slots,

@@ -55,7 +55,7 @@ export interface LoaderOutput {
   readonly mixes: Mixes;
   /** Source of labels that are not class numbers. */
   readonly labels: LabelSource | null;
-  /** Batches are worked on as a whole: by a person's own step, or to mix them. */
+  /** True if batches are processed as a whole: by a custom step, or to mix them. */
   readonly whole: boolean;
   /** Bytes of finished rows, by the number of a batch's size. A row's annotations follow the extra fields. */
   readonly rowBytes: readonly RowBytes[];
@@ -242,7 +242,7 @@ function annotated(annotations: CheckedAnnotations, output: BatchOutput, { field
   return [...byName.values()];
 }
 
-/** Steps that go by boxes need some. */
+/** Throws if a step needs boxes and none are requested. */
 function refuseBoxSteps({ steps }: CompiledTransform): void {
   const step = everyStep(steps).find((one) => entryOf(one).needsBoxes);
   if (step === undefined) return;

@@ -58,7 +58,7 @@ export interface DecodeWorkerData {
 }
 
 /**
- * A sample that could not be decoded, or that a person's own step left out or threw for. `reason` is a sentence without
+ * A sample that could not be decoded, or that a custom step dropped or failed on. `reason` is a sentence without
  * shard and key, which the main thread knows; `row` may be WHOLE_BATCH.
  */
 export interface BadRow {

@@ -18,7 +18,7 @@ export interface MixChainsEffect {
   readonly part: number;
 }
 
-/** Pictures that the effect needs beside its own: float32 sums, which are four, and two for the effects of a chain. */
+/** Pictures that the effect needs in addition to its own: four for the float32 sums, and two for the effects of a chain. */
 export const CHAIN_PICTURES = 6;
 
 /** Why masks and annotations cannot follow it. */

@@ -37,13 +37,16 @@ interface PixelParts<S> {
   readonly needsBoxes?: boolean;
   /** Why masks and annotations cannot follow the step: the end of a sentence. Undefined if they can. */
   readonly refusesAnnotations?: (step: S, option: 'masks' | 'annotations') => string | undefined;
-  /** Number of pictures that the step needs beside those of an effect. */
+  /** Number of pictures that the step needs in addition to those of an effect. */
   readonly extraPictures?: number;
   /** Draws the random parameters of the step, and applies the step to the canvas. */
   readonly draw: (step: S, canvas: Canvas, random: Random, drawSteps: DrawSteps) => void;
   /** The steps within the step, as lists. Its parameter `transforms` has them. */
   readonly nested?: (step: S) => StepLists;
-  /** The common size of all results, given the common size before the step. Null if sizes differ. If omitted, the step keeps the size. */
+  /**
+   * The common size of all results, given the common size before the step. Null if sizes differ. If omitted, the step
+   * keeps the size.
+   */
   readonly shape?: (step: S, before: Size | null, shapeAfter: ShapeAfter) => Size | null;
   /** The largest picture that the step can make. If omitted, it is not larger than the picture before. */
   readonly largest?: (step: S) => Size;

@@ -31,7 +31,7 @@ interface Walked {
 type Waiting = { readonly block: Block } | { readonly copy: Block } | { again: SampleRow; reading?: Promise<Block> };
 
 export interface BucketReaderOptions {
-  /** Of the order below. */
+  /** Blocks of the base order. */
   readonly blocks: BlockReader;
   /** The source of single samples. */
   singles(makeRoom: () => boolean): SingleSamples & { close?(): Promise<void> };
