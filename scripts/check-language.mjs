@@ -37,6 +37,12 @@ const WORDS = [
   [/\bring(?:s|ing)? (?:a|the) bell\b/i, 'notify, wake'],
   [/\bbreathes?\b/i, 'yield'],
   [/\bWhereabouts\b/, 'ErrorContext'],
+  [/\bcompanions?\b/i, 'extra field'],
+  [/\bneeded last\b/i, 'needed furthest in the future'],
+  [/\bof which there\b/i, 'repeat the noun'],
+  [/\b(?:a person's|own) step\b/i, 'custom step'],
+  [/\bhow a [a-z]+(?: [a-z]+)? is asked\b/i, 'options for requests'],
+  [/\b(?:sees? to it|such a one|what there is)\b/i, 'name the thing'],
 ];
 
 /** Pages that users read, and those for contributors. */

@@ -72,7 +72,10 @@ export class ShardtoolError extends Error implements ErrorContext {
   }
 }
 
-/** What an error says, with the options that it names; its message if it names none, or is not an error of shardtool. */
+/**
+ * Returns the parts of an error's message, with the options that it names. Returns its message if it names none, or is
+ * not an error of shardtool.
+ */
 export function sentenceOf(error: Error): string | Sentence {
   const said = (error as { readonly [SENTENCE]?: Sentence })[SENTENCE];
   // Another copy of shardtool has another class.
@@ -287,7 +290,7 @@ export class SampleChecksumError extends ShardtoolError {
   }
 }
 
-/** What was just written is not what was read: memory or a disk is faulty, or another process wrote to the same file. */
+/** Written bytes differ from the bytes that were read: memory or a disk is faulty, or another process wrote to the same file. */
 export class WriteCheckError extends ShardtoolError {
   static override readonly kind: string = 'WriteCheckError';
 }

@@ -1,6 +1,6 @@
 import { FileError, FileNotFoundError, ShardtoolError } from './errors.js';
 
-/** What to do about it, by the system's code. */
+/** Remedies by the system's error code. */
 const REMEDIES: Readonly<Record<string, string>> = {
   EROFS: 'work on a copy elsewhere',
   EACCES: 'give yourself the right to it, or choose another place',
@@ -68,7 +68,7 @@ export function isUnreadable(error: unknown): boolean {
   return error instanceof FileError && !(error instanceof FileNotFoundError) && !isLostOnDisk(error);
 }
 
-/** What to do about an error of the system, as the end of a sentence. */
+/** Returns the remedy for a system error, as the end of a sentence. */
 export function remedyOf(error: unknown): string {
   return REMEDIES[(error as NodeJS.ErrnoException).code ?? ''] ?? 'see whether it is there and may be used';
 }

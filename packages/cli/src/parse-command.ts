@@ -8,7 +8,7 @@ import { UsageError } from './terminal/outcome.js';
 /** Marks a word after `--`, which is never an option. No word of a command line can begin like this. */
 const PLAIN = '\0';
 
-/** What yargs does to a table of options: names and types, but none of its checks. */
+/** The table of options for yargs: names and types, without checks. */
 type Given = Record<string, unknown>;
 
 /** All names of the options of a command, in kebab case, with their short forms. */

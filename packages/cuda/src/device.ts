@@ -60,7 +60,7 @@ export class Device {
     this.#context = word(driver, 'cuDevicePrimaryCtxRetain', device);
   }
 
-  /** What was allocated and created is to be given back before. */
+  /** Memory, streams and events have to be released first. */
   close(): void {
     this.#driver.call('cuDevicePrimaryCtxRelease_v2', this.ordinal);
   }
@@ -148,7 +148,7 @@ export class Device {
     this.#call('cuEventRecord', event, stream);
   }
 
-  /** What the stream is given from now on waits for the event. */
+  /** Later work on the stream waits for the event. */
   wait(stream: bigint, event: bigint): void {
     this.#call('cuStreamWaitEvent', stream, event, 0);
   }

@@ -8,7 +8,7 @@ export interface ObjectArray {
   readonly shape: readonly number[];
 }
 
-/** What lies on the images of a batch; nothing where that was not asked for. */
+/** Annotations of the images of a batch. Empty if they were not requested. */
 export function objectArrays({ offsets, boxes, boxLabels, keypoints, polygons }: Batch): ObjectArray[] {
   if (offsets === null) return [];
   const objects = offsets.at(-1)!;

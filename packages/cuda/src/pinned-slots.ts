@@ -73,7 +73,7 @@ export class Staging {
     if (this.bytes < total) {
       const before = this.bytes;
       this.free();
-      // What lies on images takes more in one batch than in another.
+      // The size of annotations differs between batches.
       this.#pinned = this.#device.allocatePinned(Math.max(total, 2 * before));
     }
     const { address, bytes } = this.#pinned!;

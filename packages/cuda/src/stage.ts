@@ -17,7 +17,7 @@ export class Stage implements DeviceStage {
   readonly freeSlots: DeviceSlot[];
   /** Rings when a slot or a batch is there, or will not be. */
   readonly wakeSignal = new WakeSignal();
-  /** What went wrong on the device: what fails after that says nothing new. */
+  /** The first error on the device. Later errors are consequences of it. */
   failure: unknown = null;
   #isClosed = false;
 

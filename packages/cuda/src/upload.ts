@@ -16,7 +16,7 @@ import { type DeviceSlot, whenDone } from './device-slot.js';
 import { deviceObjects, objectArrays } from './objects.js';
 import type { PinnedSlots } from './pinned-slots.js';
 
-/** What an upload uses of its stage. */
+/** The parts of its stage that an upload uses. */
 interface UploadStage {
   readonly plan: DevicePlan;
   readonly device: Device;

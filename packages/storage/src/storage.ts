@@ -6,7 +6,7 @@ export interface Source {
   readonly location: string;
   /** Size in bytes when it was opened. */
   readonly size: number;
-  /** What changes when the content does. Undefined before the first answer of a server, and if the storage does not say. */
+  /** Version of the content. Undefined before the first answer of a server, and if the storage reports none. */
   readonly version?: string | undefined;
   /**
    * Fills `target` with the bytes from `offset` and returns their number, which is less than `target.length` only at the end of the

@@ -260,7 +260,7 @@ class Dataset(KnownAttributes, Generic[Image]):
         self._target_transform = target_transform
 
     def __getattr__(self, name: str) -> Any:
-        # Asked only for what there is not.
+        # Only called for attributes that do not exist.
         hint = f": {self._INSTEAD[name]}" if name in self._INSTEAD else ""
         raise AttributeError(f"A shardtool.{type(self).__name__} has no attribute {name!r}{hint}.")
 

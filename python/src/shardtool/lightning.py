@@ -15,7 +15,7 @@ from typing import Any, Dict, Iterator, Mapping, Optional
 from .errors import OptionError, warn
 from .torch_dataset import ShardDataset
 
-# The same framework has two names; a Trainer takes modules of its own alone.
+# The framework has two package names. A Trainer accepts only modules of its own package.
 _lightning: Any = import_module("lightning.pytorch" if util.find_spec("lightning") else "pytorch_lightning")
 
 

@@ -95,7 +95,7 @@ export function holderOf(path: string): HeldLock | null {
   return null;
 }
 
-/** What the lock at `path` says, whether its holder is alive or not; null if there is none. */
+/** Returns the content of the lock at `path`, whether its holder is alive or not. Null if there is no lock. */
 export function lookAtLock(path: string): HeldLock | null {
   const found = readLock(path);
   return found && { path, ...found, ...parseHolder(found.text) };

@@ -12,7 +12,7 @@ const TOKEN = /^(\d+)-(\d+)-([0-9a-f]{8})-[0-9a-f]{8}$/;
 /** The same as part of a longer expression. */
 export const TOKEN_PATTERN = '\\d+-\\d+-[0-9a-f]{8}-[0-9a-f]{8}';
 
-/** What is known of the process that made a token. `unknown`: it runs elsewhere and cannot be asked. */
+/** State of the process that made a token. `unknown`: it runs elsewhere, so that its state cannot be determined. */
 export type ProcessState = 'running' | 'stopped' | 'gone' | 'unknown';
 
 let own: string | undefined;
@@ -24,7 +24,7 @@ export function newToken(): string {
   return `${own}-${randomBytes(4).toString('hex')}`;
 }
 
-/** What became of the process that made the token. */
+/** Returns the state of the process that made the token. */
 export function stateOf(token: string): ProcessState {
   const [, pid, started, place] = TOKEN.exec(token) ?? [];
   if (pid === undefined || place !== placeOfProcess()) return 'unknown';

@@ -96,7 +96,7 @@ export async function writeAtomically(
   }
 }
 
-/** What file systems without hard links answer: exFAT, many of FUSE. */
+/** Error codes of file systems without hard links, such as exFAT and many FUSE file systems. */
 export const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
 /**
@@ -118,7 +118,7 @@ export async function nameOnce(file: string, name: string, hardLink = link): Pro
   }
 }
 
-/** What file systems answer that cannot flush a folder, or need not. */
+/** Error codes of file systems that cannot flush a folder, or need not. */
 const NOT_FLUSHED = new Set(['EINVAL', 'EISDIR', 'ENOTSUP', 'EPERM']);
 
 /** Flushes a folder, so that the names in it survive a power cut. Rejects with {@link FileError}. */

@@ -17,7 +17,7 @@ export interface OptionOwner {
 /** Says of the value of an entry of kind `own` whether it may be that. */
 export type OwnChecks = Readonly<Record<string, (value: unknown) => boolean>>;
 
-/** What holds where options are left out. */
+/** Default values of options. */
 export function defaultsOf<Entries extends OptionTable>(entries: Entries): OptionDefaults<Entries> {
   const given = Object.entries(entries).flatMap(([name, entry]) =>
     'default' in entry && entry.default !== undefined ? [[name, copied(entry.default)]] : [],
@@ -97,7 +97,7 @@ export function allowed(entry: OptionEntry): string {
   }
 }
 
-/** What each of a list may be. */
+/** Kinds of the items of a list. */
 function allowedPart(entry: OptionEntry): string {
   switch (entry.kind) {
     case 'choices':

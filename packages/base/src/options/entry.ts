@@ -4,7 +4,7 @@
  */
 
 interface About {
-  /** What it does, in a line. */
+  /** Description in one line. */
   readonly help: string;
   /** The default as the help shows it; null: none. Without this key, the help shows `default`. */
   readonly shown?: string | null;
@@ -38,7 +38,7 @@ export const OPTION_GROUPS = [
 
 export type OptionGroup = (typeof OPTION_GROUPS)[number];
 
-/** What an option may be. */
+/** Kinds of option values. */
 export type OptionEntry = About &
   (
     | { readonly kind: 'switch'; readonly default?: boolean }
@@ -97,7 +97,7 @@ export type OptionValue<Entry extends OptionEntry> = Entry extends { kind: 'swit
                   ? unknown
                   : string;
 
-/** What holds where options are left out. */
+/** Default values of options. */
 export type OptionDefaults<Entries extends OptionTable> = {
   readonly [Name in keyof Entries as Entries[Name] extends { default: unknown } ? Name : never]: CheckedValue<
     Entries[Name]

@@ -25,7 +25,7 @@ export interface BenchResult {
   readonly isFirstInRate: boolean;
   /** True if a step after the first waited for its batch. Null without a step. */
   readonly step: Findings['step'];
-  /** What to do about it. */
+  /** The remedy. */
   readonly advice: readonly string[];
   readonly imagesPerSecond: number;
   readonly images: number;

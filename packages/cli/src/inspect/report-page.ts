@@ -118,7 +118,7 @@ function figure(sample: Named, pictureOf: PictureOf): string {
   return `<figure>${shown}<figcaption>${lines.map((line) => `<bdi>${text(line)}</bdi>`).join('<br>')}</figcaption></figure>`;
 }
 
-/** What a person or a shard named, as text: neither markup nor characters that steer. */
+/** Escapes a name from a user or a shard: markup and control characters become text. */
 function text(value: string): string {
   return escapeControls(value)
     .replaceAll('&', '&amp;')

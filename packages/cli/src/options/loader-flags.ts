@@ -26,7 +26,7 @@ export function loaderFlags<Command extends ReadingCommand>(command: Command) {
   return flagsOf(optionsOf(command));
 }
 
-/** What those flags were given, as a loader takes it. */
+/** Converts the values of these flags to loader options. */
 export function loaderOptions<Command extends ReadingCommand>(
   command: Command,
   given: Readonly<Record<string, unknown>>,

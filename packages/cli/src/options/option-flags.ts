@@ -7,7 +7,7 @@ import { share, size, wholeNumber } from './flags.js';
 type Kebab<Name extends string> = Name extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `-${Lowercase<First>}`}${Kebab<Rest>}`
   : '';
-/** What the flag of an option is parsed to. */
+/** Type of a parsed flag. */
 type Parsed<Entry extends OptionEntry> = Entry extends { kind: 'list' }
   ? string
   : Entry extends { kind: 'bytes' }

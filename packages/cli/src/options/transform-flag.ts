@@ -25,7 +25,10 @@ export const ANNOTATIONS_FLAG = {
     'JSON file that describes the fields of boxes, labels, keypoints and polygons, which are drawn (docs/detection.md)',
 } as const satisfies FlagSpec;
 
-/** What the flag says, with boxes as corners. Throws {@link UsageError} for a file that cannot be read or is not JSON. */
+/**
+ * Returns the value of the flag, with boxes as corners. Throws {@link UsageError} for a file that cannot be read or is
+ * not JSON.
+ */
 export async function readAnnotationsFlag(given: string | undefined): Promise<AnnotationOptions | undefined> {
   if (given === undefined) return undefined;
   try {

@@ -18,7 +18,7 @@ export function sizeOf({ shape }: Pick<Batch, 'shape'>): { width: number; height
   return third === 3 ? { height: first, width: second } : { height: second, width: third };
 }
 
-/** What of a batch says what its images are. */
+/** The parts of a batch that describe its images. */
 export type BatchPixels = Pick<Batch, 'images' | 'dtype' | 'shape'>;
 
 /** An image of a batch of uint8, float32 or float16. */

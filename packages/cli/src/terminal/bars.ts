@@ -16,7 +16,7 @@ export function barLines(bars: readonly Bar[]): string[] {
   const labelWidth = bars.reduce((most, { label }) => Math.max(most, widthOf(label)), 0);
   const textWidth = bars.reduce((most, { text }) => Math.max(most, widthOf(text)), 0);
   return bars.map(({ label, value, text }) => {
-    // What is there is seen, however little.
+    // A value that is not 0 is always visible.
     const length = value === 0 ? 0 : Math.max(1, Math.round((value / largest) * BAR_COLUMNS));
     return `  ${padded(label, labelWidth)}  ${paddedLeft(text, textWidth)}  ${'#'.repeat(length)}`.trimEnd();
   });

@@ -18,7 +18,7 @@ export class ProgressView {
     this.#Bar = Bar;
   }
 
-  /** What draws bars is loaded only where there is a terminal. */
+  /** The code that draws bars is loaded only if there is a terminal. */
   static async open(): Promise<ProgressView> {
     const hasBar = process.stderr.isTTY && !isJsonLog();
     return new ProgressView(hasBar ? (await import('cli-progress')).SingleBar : null);

@@ -21,7 +21,7 @@ export function isVersionFile(path: string): boolean {
   return parseRecordName(path) !== null || /^versions\/(?:[0-9a-f]{64}|pending\/[0-9a-f]{16})\.json$/.test(path);
 }
 
-/** What the record of one change of a dataset says. */
+/** The record of one change of a dataset. */
 export interface VersionRecord {
   /** The version that the change made. */
   readonly version: string;

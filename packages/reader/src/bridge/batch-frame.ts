@@ -143,7 +143,7 @@ function frameField(values: readonly (FieldValue | null)[], type: NumberType | n
   return { type, values: plain, bytes, ...(infinite.length > 0 && { infinite }) };
 }
 
-/** What a field of the kind npy holds: JSON has no typed array. */
+/** Contents of an npy field, because JSON has no typed arrays. */
 function isArray(value: FieldValue | null): value is NpyArray {
   return typeof value === 'object' && value !== null && 'data' in value && ArrayBuffer.isView(value.data);
 }

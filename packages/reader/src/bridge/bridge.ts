@@ -1,3 +1,3 @@
-/** What other programs that Python starts have in common with the reader. */
+/** Code that is shared by the reader and other programs that Python starts. */
 export { type Answer, errorHeader } from './answer.js';
 export { serve } from './serve.js';

@@ -80,7 +80,7 @@ const schema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('indexOf'), request, key: z.string() }),
   /** Answer: class numbers of all samples, int32, behind the header. */
   z.object({ kind: z.literal('labels'), request }),
-  /** What the next iteration is going to do. `epoch` as of {@link Loader.setEpoch}; null: the next one. */
+  /** Describes the next iteration. `epoch` as of {@link Loader.setEpoch}; null: the next one. */
   z.object({ kind: z.literal('info'), request, epoch: z.number().nullable(), transforms }),
   /** Ends the iteration under way, if any, and begins one. */
   z.object({ kind: z.literal('begin'), request, epoch: z.number().nullable(), transforms, held }),

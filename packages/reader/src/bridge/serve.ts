@@ -5,7 +5,7 @@ import type { Answer } from './answer.js';
 import { encodeFrame, FrameDecoder } from './frames.js';
 import { endWithParent } from './parent.js';
 
-/** What answers the requests of a process at the other end of the pipes, one after the other. */
+/** Handlers for requests of the parent process, which are answered one after the other. */
 export interface Answering<Request extends { readonly request: number }> {
   /** Throws where it is no request. */
   parse(header: unknown, rest: Uint8Array): Request;

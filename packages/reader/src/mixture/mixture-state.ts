@@ -42,7 +42,7 @@ const schema = z.object({
  */
 export type MixtureState = Readonly<z.output<typeof schema>>;
 
-/** What a state is taken up with. Of the optional values, those that are given must be the state's. */
+/** The loader that resumes from a state. Optional values that are given must be equal to those of the state. */
 export interface MixtureStateContext {
   readonly sources: readonly { readonly name: string; readonly dataset: string; readonly selection: string }[];
   /** Samples of each dataset in an epoch, as the mixture's weights say. */

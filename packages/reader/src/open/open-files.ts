@@ -7,7 +7,7 @@ import { type DatasetParts, StoredDataset } from '../dataset/stored-dataset.js';
 import { readOverlays, SPLIT_OVERLAY } from '../overlay/find.js';
 import { viewOf } from '../overlay/view.js';
 
-/** What of a dataset is opened, and how it is seen; the shards stay as they are. */
+/** Options that select and change what is shown of a dataset. The shards stay as they are. */
 export interface OpenOptions {
   /** An overlay of `shardtool overlay`: its name, or the path of its file. */
   readonly overlay?: string | undefined;
@@ -21,15 +21,18 @@ export interface OpenOptions {
    * Default: the current version.
    */
   readonly version?: string | undefined;
-  /** What a place is to be taken for that could be several things: `tar`, `mds`, `parquet`, `folder`. */
+  /** The layout of a location that could be read in several ways: `tar`, `mds`, `parquet`, `folder`. */
   readonly layout?: LayoutName | undefined;
   /** Which features of TFRecord are the image, the class and the key, where their names are not the usual ones. */
   readonly features?: ChosenColumns | undefined;
   /** Samples that are left out. */
   readonly excludeKeys?: Iterable<string> | undefined;
-  /** Maximum size of a sample, all fields together, in bytes or as a text such as `4GiB`. Reading a larger one is an error. Default: 1 GiB. */
+  /**
+   * Maximum size of a sample, all fields together, in bytes or as a text such as `4GiB`. Reading a larger one is an
+   * error. Default: 1 GiB.
+   */
   readonly maxSampleBytes?: number | string | undefined;
-  /** How a remote location is asked. What is left out comes from the environment. */
+  /** Options for requests to remote storage. Omitted options come from the environment. */
   readonly storage?: StorageOptions | undefined;
   /** Gives up opening, with the signal's reason. The dataset itself does not depend on it. */
   readonly signal?: AbortSignal | undefined;
@@ -76,7 +79,7 @@ export async function openFiles(location: string, options: OpenOptions = {}): Pr
   );
 }
 
-/** What is found of a single dataset, with all that changes how it is seen. */
+/** A single dataset with all options that change what is shown of it. */
 export async function findParts(location: string | readonly string[], given: OpenOptions): Promise<DatasetParts> {
   const options = checkOpenOptions(given);
   const { storage, maxSampleBytes, excludeKeys, layout, features, version } = options;

@@ -46,7 +46,10 @@ export interface MixturePart {
 }
 
 export interface MixtureOptions {
-  /** With weights or `perBatch`, where an epoch ends: with the dataset whose samples are used up first (default) or last, or with this one, by name or number. */
+  /**
+   * With weights or `perBatch`, where an epoch ends: with the dataset whose samples are used up first (default) or
+   * last, or with this one, by name or number.
+   */
   readonly end?: 'first' | 'last' | number | string | undefined;
   /** Samples of an epoch, instead of `end`; also an option of a loader. */
   readonly samplesPerEpoch?: number | undefined;
@@ -155,7 +158,7 @@ export async function mixDatasets(
   }
 }
 
-/** What a file `{ "mixture": [...] }` says. Its places are relative to the file. Throws {@link OptionError}. */
+/** Parses a file `{ "mixture": [...] }`. Its locations are relative to the file. Throws {@link OptionError}. */
 export async function readMixtureFile(location: string): Promise<{ parts: MixturePart[]; options: MixtureOptions }> {
   let read: unknown;
   try {

@@ -41,7 +41,7 @@ export async function openMixture(parts: readonly MixturePart[], options: Mixtur
   return mixDatasets(parts, options, openDataset);
 }
 
-/** What is seen of a dataset stands with the dataset. */
+/** Options for what is shown of a dataset belong to the dataset. */
 function checkWhole(location: string, options: OpenOptions): void {
   const given = Object.entries(options).find(([, value]) => value !== undefined);
   if (given === undefined) return;

@@ -148,7 +148,7 @@ export function noClass(name: string, known: readonly string[]): OptionError {
   return new OptionError({}, `The dataset has no class "${name}": ${list}.`);
 }
 
-/** What is searched in the indexes. */
+/** Keys, paths and classes that are searched in the indexes. */
 class Wanted {
   readonly #excludeKeys: ReadonlySet<string>;
   readonly #missingKeys: Set<string>;

@@ -25,7 +25,7 @@ export type BucketsPlanOptions = Pick<
 > &
   Required<Pick<LoaderOptions, 'aspectBuckets'>>;
 
-/** What an epoch of batches of several sizes will be like. Sizes of images in pixels, of memory in bytes. */
+/** Estimates for an epoch of batches of several sizes. Sizes of images are in pixels, sizes of memory in bytes. */
 export interface BucketsReport {
   /** Of an epoch, over all ranks. */
   readonly samples: number;
@@ -56,7 +56,7 @@ export interface BucketsReport {
 /** Maximum number of positions that are followed to count waiting samples; it takes some seconds. */
 const FOLLOWED = 2 ** 22;
 
-/** What batches of several sizes will cost. Reads widths and heights from the indexes, and no shard. Throws OptionError. */
+/** Estimates the cost of batches of several sizes. Reads widths and heights from the indexes, and no shard. Throws OptionError. */
 export async function planAspectBuckets(dataset: StoredDataset, options: BucketsPlanOptions): Promise<BucketsReport> {
   const { worldSize = 1 } = options;
   const checked = checkOptions({ ...options, worldSize, rank: 0 });

@@ -30,7 +30,7 @@ export interface DatasetPlanOptions
       | 'samplesPerEpoch'
     > {
   readonly transform?: TransformInput | undefined;
-  /** What a training step takes, in milliseconds. */
+  /** Duration of a training step, in milliseconds. */
   readonly stepMs?: number | undefined;
   /** Bytes per second that a machine reads from the storage. With `stepMs`, the plan predicts whether training will wait. */
   readonly bandwidth?: number | undefined;
@@ -40,7 +40,7 @@ export interface DatasetPlanOptions
   readonly machines?: number | undefined;
 }
 
-/** What an epoch of a dataset will cost each rank, and how well it is mixed. Reads the indexes and no shard. */
+/** Estimates the cost of an epoch for each rank, and the shuffle quality. Reads the indexes and no shard. */
 export async function planDataset(dataset: StoredDataset, options: DatasetPlanOptions = {}): Promise<PlanReport> {
   checkObject('planDataset', options);
   const { stepMs, bandwidth, cacheSize, machines, ...ofLoader } = options;

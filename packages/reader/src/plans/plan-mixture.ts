@@ -31,7 +31,7 @@ export interface MixturePlanOptions
   readonly transform?: TransformInput | undefined;
 }
 
-/** What an epoch of a mixture will be like for one rank, before anything is read. Sizes in bytes. */
+/** Estimates for an epoch of a mixture for one rank, before anything is read. Sizes are in bytes. */
 export interface MixtureReport {
   /** Of an epoch, over all ranks. */
   readonly samples: number;
@@ -61,7 +61,10 @@ export interface MixtureReport {
   readonly memory: { readonly readBytes: number; readonly slotBytes: number; readonly totalBytes: number };
 }
 
-/** What an epoch of a mixture costs each rank. Reads indexes only where samples are chosen. Throws {@link OptionError}. */
+/**
+ * Estimates the cost of an epoch of a mixture for each rank. Reads indexes only if samples are selected. Throws {@link
+ * OptionError}.
+ */
 export async function planMixtureOf(dataset: StoredDataset, options: MixturePlanOptions = {}): Promise<MixtureReport> {
   const mixture = mixtureOf(dataset);
   if (mixture === null) throw new OptionError({}, `${dataset.location} is a single dataset: planDataset plans it.`);

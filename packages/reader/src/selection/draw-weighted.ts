@@ -11,7 +11,7 @@ export interface WeightedTimes {
   readonly extra: number;
 }
 
-/** A sample whose share is as near to a whole number comes that often. */
+/** If a sample's share differs by less than this from a whole number, the sample occurs exactly that often. */
 const TOLERANCE = 1e-9;
 /** Numbers of the stream that the draws take: the order in which samples are looked at, and where the first one is. */
 const [SHUFFLE_BLOCK, START_BLOCK] = [0, 1];

@@ -18,7 +18,7 @@ export interface SelectionRequest {
   readonly weights?: Weights | undefined;
 }
 
-/** What is selected from. */
+/** The samples to select from. */
 export interface SelectableDataset {
   /** Samples of each shard. */
   readonly counts: ArrayLike<number>;

@@ -1,7 +1,7 @@
 import { didYouMean, OptionError } from '@shardtool/base';
 import type { Rect, Size } from '../codec/codec.js';
 
-/** What is recorded of a step: the part of the image that is left after it, or whether it mirrored the image. */
+/** The recorded result of a step: the remaining part of the image, or whether it was mirrored. */
 const RECORDED = {
   centerCrop: 'crop',
   cover: 'crop',
@@ -20,7 +20,10 @@ export function valuesOfDrawn(name: DrawnName): 1 | 4 {
   return RECORDED[name] === 'crop' ? 4 : 1;
 }
 
-/** Checks the option `draws`, which also takes torchvision's spelling. Throws {@link OptionError} for steps whose draws cannot be recorded. */
+/**
+ * Checks the option `draws`, which also takes torchvision's spelling. Throws {@link OptionError} for steps whose draws
+ * cannot be recorded.
+ */
 export function checkDrawnNames(names: readonly string[]): DrawnName[] {
   return names.map((name) => {
     const known = Object.keys(RECORDED) as DrawnName[];

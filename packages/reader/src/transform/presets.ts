@@ -4,7 +4,7 @@ import { didYouMean, OptionError } from '@shardtool/base';
 import type { StepInput } from './step-inputs.js';
 
 export interface Preset {
-  /** What it is and where it is from, as a sentence. */
+  /** A sentence with its purpose and source. */
   readonly about: string;
   readonly steps: readonly StepInput[];
 }

@@ -6,7 +6,7 @@ import type { StepInput } from '../transform/step-inputs.js';
 import type { ViewsInput } from './options.js';
 
 export interface ViewPreset {
-  /** What it is and where it is from, as a sentence. */
+  /** A sentence with its purpose and source. */
   readonly about: string;
   readonly views: ViewsInput;
 }

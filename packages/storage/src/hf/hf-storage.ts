@@ -29,7 +29,7 @@ interface TreeItem {
 interface AskOptions {
   readonly signal?: AbortSignal | undefined;
   readonly isAnswer?: (answer: Answer) => boolean;
-  /** What answers is JSON. */
+  /** True if the answer is JSON. */
   readonly isJson?: boolean;
 }
 
@@ -40,7 +40,7 @@ class HubStorage implements Storage {
   readonly #place: HubPlace;
   readonly #hedging = new Hedging();
   #commit: Promise<string> | null = null;
-  /** By name: address of the bytes on another host, which does not receive the token. */
+  /** Addresses of the bytes by name. They are on another host, which does not receive the token. */
   readonly #placed = new Map<string, { readonly url: URL; readonly until: number }>();
 
   constructor(place: HubPlace) {

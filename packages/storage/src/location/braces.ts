@@ -23,7 +23,7 @@ export function countBraces(pattern: string): number {
       group.product *= choices;
     }
   }
-  // What is not closed is text.
+  // An unclosed brace is text.
   return open.reduce((product, outer) => product * outer.product, group.sum + group.product);
 }
 

@@ -97,7 +97,7 @@ class PartsListing {
     this.#parts = parts;
   }
 
-  /** One after the other, each to be read to its end before the next is taken. */
+  /** Yields the lists of the parts. The caller must read each list to its end before it takes the next. */
   *parts(): Generator<AsyncGenerator<Entry[]>> {
     const begun: AsyncGenerator<Entry[]>[] = [];
     for (let part = 0; part < this.#parts.length; part++) {

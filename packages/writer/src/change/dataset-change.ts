@@ -15,7 +15,7 @@ import { currentManifest } from './packed-dataset.js';
 export interface ChangeOptions {
   /** Folder on this machine in which shards of a bucket are made. Default: the system's folder for temporary files. */
   readonly staging?: string | undefined;
-  /** How a remote location is asked. What is omitted comes from the environment. */
+  /** Options for requests to remote storage. Omitted options come from the environment. */
   readonly storage?: StorageOptions | undefined;
   /** Ends the call with the signal's reason. */
   readonly signal?: AbortSignal | undefined;

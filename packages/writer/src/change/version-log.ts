@@ -24,7 +24,7 @@ export interface DatasetVersion {
 }
 
 export interface LogOptions {
-  /** How a remote location is asked. What is omitted comes from the environment. */
+  /** Options for requests to remote storage. Omitted options come from the environment. */
   readonly storage?: StorageOptions | undefined;
 }
 

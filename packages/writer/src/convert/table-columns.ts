@@ -19,7 +19,7 @@ import type { DatasetShard } from '../shard/dataset-shards.js';
 import type { Recast } from './input/recast.js';
 import { type View, viewedShard, wholeIndex } from './input/view.js';
 
-/** What is known of the samples before the first is written. */
+/** Properties of the samples that are known before the first one is written. */
 interface TableInput {
   readonly shards: readonly DatasetShard[];
   readonly classes: readonly string[];

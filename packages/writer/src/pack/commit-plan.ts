@@ -22,7 +22,7 @@ export interface CommitOptions {
   readonly parts?: readonly number[] | undefined;
   /** Share of samples that may be bad. */
   readonly maxBad?: number | undefined;
-  /** How a remote place is asked. What is omitted comes from the environment. */
+  /** Options for requests to remote storage. Omitted options come from the environment. */
   readonly storage?: StorageOptions | undefined;
   /** Ends the call with the signal's reason. */
   readonly signal?: AbortSignal | undefined;

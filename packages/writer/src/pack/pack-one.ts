@@ -5,7 +5,7 @@ import { packHere } from './pack-here.js';
 import type { PackReport } from './report.js';
 import { packApart } from './workers/pack-apart.js';
 
-/** What is packed, to where, and how. */
+/** The source, output and options of a pack. */
 export interface PackRequest {
   readonly source: string;
   readonly output: string;

@@ -5,7 +5,7 @@ import type { ManifestColumn } from '@shardtool/format';
 import { PlanRecordError } from '../errors.js';
 import { decodeShardPlan, encodeShardPlan, type ShardPlan } from './shard-plan.js';
 
-/** What a pack is going to write, except its files: they are in the plans of the shards. */
+/** The plan of a pack, without its files, which are in the plans of the shards. */
 export interface PlanFacts {
   /** Source folder of the pack that made the plan. */
   readonly source: string;

@@ -50,7 +50,7 @@ export interface RepairSetting extends IndexFacts {
   readonly isManifestWhole: boolean;
   /** Folder or remote location that the dataset was packed from; null if it is not given. */
   readonly source: string | null;
-  /** How a remote source is asked. */
+  /** Options for requests to a remote source. */
   readonly storage?: StorageOptions | undefined;
   readonly decode: boolean;
   /** Memory limit for a sample that cannot be written in pieces. */

@@ -58,7 +58,7 @@ export interface RepairOptions {
    * unchanged.
    */
   readonly source?: string;
-  /** How a remote source is asked. What is omitted comes from the environment. */
+  /** Options for requests to a remote source. Omitted options come from the environment. */
   readonly storage?: StorageOptions | undefined;
   /** `decode` also removes images that cannot be fully decoded. Default: `checksums`. */
   readonly check?: 'checksums' | 'decode';

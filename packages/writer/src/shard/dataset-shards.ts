@@ -59,7 +59,7 @@ export interface FindChoice {
   readonly reading?: ReadChoice | undefined;
   /** Only the shards of this split, if their names contain splits. */
   readonly split?: string | undefined;
-  /** How a remote place is asked. */
+  /** Options for requests to remote storage. */
   readonly storage?: StorageOptions | undefined;
   /** An earlier version of the dataset. */
   readonly version?: string | undefined;

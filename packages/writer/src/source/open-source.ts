@@ -11,7 +11,7 @@ export interface OpenSource {
   readonly location: string;
   /** Prefix of the path of every file, with a trailing "/". */
   readonly root: string;
-  /** How a remote source is asked. */
+  /** Options for requests to a remote source. */
   readonly storage: StorageOptions | undefined;
   /** Makes many calls to the source concurrently; null if each worker reads one file at a time. */
   readonly flight: InFlight | null;

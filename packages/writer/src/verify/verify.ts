@@ -26,7 +26,7 @@ export interface VerifyOptions {
   readonly check?: 'checksums' | 'decode';
   /** Number of worker threads. Default: the number of cores. If there is little work, no threads are started. */
   readonly workers?: number;
-  /** How a remote location is asked. What is omitted comes from the environment. */
+  /** Options for requests to remote storage. Omitted options come from the environment. */
   readonly storage?: StorageOptions | undefined;
   /** Called for each fault, in the order of the shards. */
   readonly onFault?: ((fault: Fault) => void) | undefined;

@@ -96,7 +96,7 @@ function describe(result: BenchResult, verbose: boolean): string {
   return lines.join('\n');
 }
 
-/** What bounds the rate, in words. */
+/** Describes what limits the rate. */
 function limitOf({ boundBy: { io, decode, consumer }, step }: BenchResult): string {
   if (consumer >= Math.max(io, decode))
     return step === null ? 'batches come as fast as they are taken' : 'the training step is the limit';

@@ -78,7 +78,7 @@ export const planCommand = command({
   },
 });
 
-/** What storage has to give is told of a step, and by a bandwidth. */
+/** The requirements of storage are shown if a step time or a bandwidth is given. */
 function checkStorage(given: {
   readonly stepMs: number | undefined;
   readonly bandwidth: number | undefined;
@@ -127,7 +127,7 @@ function describeBuckets(report: BucketsReport): string {
   ].join('\n');
 }
 
-/** What is not asked of a mixture as a whole. */
+/** Options that are not available for a mixture as a whole. */
 function refuseForMixture(given: Readonly<Record<string, unknown>>): void {
   const [name] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
   if (name === undefined) return;

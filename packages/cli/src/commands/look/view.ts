@@ -69,7 +69,7 @@ export const viewCommand = command({
 /** Writes a line for people: to standard output, or with --json to standard error. */
 type Say = (line: string) => Promise<void> | void;
 
-/** What a desktop opens addresses with. */
+/** Commands that open an address in the browser, by platform. */
 const OPENERS: Partial<Record<NodeJS.Platform, readonly [string, ...string[]]>> = {
   darwin: ['open'],
   win32: ['rundll32', 'url.dll,FileProtocolHandler'],

@@ -286,7 +286,7 @@ function describe(
   ].join('\n');
 }
 
-/** What applies the classes and columns of a table to samples that are packed. */
+/** The command that applies the classes and columns of a table to packed samples. */
 function overlayCommand(output: string, table: string): string {
   return `"shardtool overlay add ${escapeControls(output)} relabelled --labels ${escapeControls(table)}"`;
 }

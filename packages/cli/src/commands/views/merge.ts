@@ -52,7 +52,7 @@ export const mergeCommand = command({
       import('@shardtool/reader'),
       import('@shardtool/base'),
     ]);
-    // What cannot be opened is no mixture: nothing is written then.
+    // If a dataset cannot be opened, nothing is written.
     const opened = datasets.map((place) => ({ dataset: place }));
     await using dataset = await openMixture(opened, { classLists });
     const { size, classes } = dataset;

@@ -16,13 +16,16 @@ const MIN_SAVED: readonly { readonly pixels: number; readonly share: number }[] 
   { pixels: Number.POSITIVE_INFINITY, share: 0.08 },
 ];
 
-/** Whether a small JPEG of a crop decodes faster than a region decode. `crop` refers to the image at 1 / `reduction` of its size. */
+/**
+ * Whether a small JPEG of a crop decodes faster than a region decode. `crop` refers to the image at 1 / `reduction` of
+ * its size.
+ */
 export function isWorthSplicing(image: ImageHeader, crop: Rect, reduction: Reduction): boolean {
   const { region, spliced } = decodeCosts(image, crop, reduction);
   return spliced <= region;
 }
 
-/** What decoding a crop with a crop index costs, in pixels of a region decode. */
+/** Cost of decoding a crop with a crop index, in pixels of a region decode. */
 export function cropCost(image: ImageHeader, crop: Rect, reduction: Reduction): number {
   const { region, spliced } = decodeCosts(image, crop, reduction);
   return Math.min(region, spliced);

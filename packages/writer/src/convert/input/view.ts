@@ -30,7 +30,7 @@ export interface ViewOptions {
 /** The selection, with the options of how shards are read. */
 export interface InputChoice extends Omit<ViewOptions, 'features'> {
   readonly reading?: ReadChoice | undefined;
-  /** How a remote place is asked. */
+  /** Options for requests to remote storage. */
   readonly storage?: StorageOptions | undefined;
 }
 

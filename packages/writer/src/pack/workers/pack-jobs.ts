@@ -44,7 +44,7 @@ export interface PackSetting
   readonly root: string;
   readonly naming: NamingOptions;
   readonly limits: ImageLimits;
-  /** How a remote source is asked. */
+  /** Options for requests to a remote source. */
   readonly storage?: StorageOptions | undefined;
   readonly step: ImageStepOptions;
   /** Digest of the plan, whose record is in the output folder. */

@@ -50,7 +50,7 @@ export interface ScanOptions extends PatternOptions {
   readonly flight?: InFlight | undefined;
   /** A folder that is skipped because it is the output: its absolute path without links. */
   readonly apart?: string | undefined;
-  /** How a remote source is asked. */
+  /** Options for requests to a remote source. */
   readonly storage?: StorageOptions | undefined;
 }
 

@@ -45,7 +45,7 @@ export interface PackedLabels {
   readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
 }
 
-/** How a table in a bucket is asked for. */
+/** Options for requests of a table in a bucket. */
 export interface ReadLabelsOptions {
   readonly storage?: StorageOptions | undefined;
 }

@@ -16,7 +16,7 @@ interface PlannedLoad {
 
 /** What a reader knows about the batches that its blocks are for. */
 export interface Demand {
-  /** The consumer waits for the very batch that waits for a block: nothing will give memory back before. */
+  /** True if the consumer waits for the batch that needs the block, so that no memory will be freed before. */
   isUrgent(): boolean;
   /** Resolves when no worker uses the arena. Resolves to false if the consumer uses it, or if no more batches come. */
   settle(): Promise<boolean>;
