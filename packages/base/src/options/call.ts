@@ -8,7 +8,12 @@ export const CALL_OPTIONS = {
   signal: { kind: 'own', type: 'AbortSignal', must: 'is an AbortSignal', help: 'Ends the call' },
   onProgress: { kind: 'own', type: 'function', must: 'is a function', help: 'Called as the work advances' },
   workers: { kind: 'whole', from: 1, to: 1024, help: 'Worker threads' },
-  storage: { kind: 'own', type: 'StorageOptions', must: 'is an object', help: 'Options for requests to remote storage' },
+  storage: {
+    kind: 'own',
+    type: 'StorageOptions',
+    must: 'is an object',
+    help: 'Options for requests to remote storage',
+  },
 } as const satisfies OptionTable;
 
 const isFunction = (value: unknown) => typeof value === 'function';
