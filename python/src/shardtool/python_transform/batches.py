@@ -377,7 +377,7 @@ def _joined(pending: _Pending) -> Dict[str, Any]:
             joined[name] = np.concatenate(arrays).astype(arrays[0].dtype if before is None else before.dtype)
         else:
             joined[name] = np.zeros((0,), np.float32) if before is None else before[:0]
-    # What the function did not return belongs to other objects.
+    # Values that the function did not return would describe other objects than those of this batch.
     joined.update({name: None for name in (*VARYING, "polygons") if name not in names})
     return joined
 

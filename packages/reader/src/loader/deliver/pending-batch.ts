@@ -64,8 +64,9 @@ export class PendingBatch {
   issuedAt = Number.POSITIVE_INFINITY;
   /** How long the feeder had been blocked by then. */
   blockedAtIssue = { storage: 0, order: 0 };
-  /** When all rows were decoded for the first time; and so long rows were awaited that had to be read once more. */
+  /** Time at which all rows had been decoded for the first time. */
   decodedAt = Number.POSITIVE_INFINITY;
+  /** Milliseconds of waiting for rows that had to be read again. */
   againMs = 0;
 
   constructor(

@@ -1,7 +1,7 @@
 import { TransientError } from '../retry.js';
 import type { Head } from './head.js';
 
-/** Tells bytes of a body from what frames them on a connection (RFC 9112, section 6). */
+/** Separates the bytes of a body from the framing on a connection (RFC 9112, section 6). */
 export interface Framing {
   /** Number of bytes of the body that come next, with nothing between them. */
   readonly run: number;
