@@ -44,7 +44,10 @@ SMALLER = [
         r"validate\.py (.*) --model resnet50 --pretrained",
         r"validate.py \1 --model test_resnet --num-classes 6 -b 16 --device cpu",
     ),
-    (r"--model ViT-B-32 --batch-size 256", "--model ViT-S-32-alt --batch-size 16 --epochs 1 --workers 1"),
+    (
+        r"--model ViT-B-32 --batch-size 256",
+        "--model ViT-S-32-alt --force-image-size 64 --precision fp32 --batch-size 16 --epochs 1 --workers 1",
+    ),
 ]  # fmt: skip
 
 

@@ -87,6 +87,16 @@ def test_a_state_is_that_of_the_batch_in_use_though_the_loader_reads_ahead(small
     loader.close()
 
 
+def test_with_split_batches_the_rows_are_those_of_all_processes(small, accelerator):
+    from shardtool.accelerate import prepare
+
+    accelerator.split_batches = True
+    loader = prepare(accelerator, small, **OPTIONS)
+    assert loader.global_batch_size == 64 and len(loader) == 4
+    assert [len(batch.labels) for batch in loader] == [32] * 4
+    loader.close()
+
+
 def test_processes_that_would_each_train_on_all_samples_are_noticed(small, accelerator, monkeypatch):
     from shardtool.accelerate import prepare
 

@@ -83,7 +83,8 @@ class PreparedLoader:
                 options["device"] = str(accelerator.device)
             else:
                 self._device = accelerator.device
-        self._loader = make(**options)
+        # Not make(**options): a partial keeps the options that the accelerator's replace, such as batch_size.
+        self._loader = make.func(*make.args, **options) if isinstance(make, partial) else make(**options)
         self._collate = collate
         self._accelerator = weakref.ref(accelerator)
         self._gradient_state: Any = import_module("accelerate.state").GradientState()
