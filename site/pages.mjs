@@ -186,6 +186,7 @@ function linked(text, file, root) {
         pictures,
       )
       .replaceAll(/(!\[[^\]]*\]\()[\w./-]+\/([\w-]+\.(?:png|svg)\))/g, '$1/pictures/$2')
+      .replaceAll(/(!\[[^\]]*\]\()pictures\/(steps\/[\w-]+\.webp\))/g, '$1/pictures/$2')
   );
 }
 
