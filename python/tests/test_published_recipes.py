@@ -183,7 +183,7 @@ def dino_views(size, local, flips):
 
 @pytest.mark.parametrize(
     ("name", "size", "local", "flips"),
-    [("dinov3/vitl16", 224, 96, True), ("dinov3/vit7b16", 256, 112, False), ("dinov2/vitl14", 224, 98, True)],
+    [("dinov3", 224, 96, True), ("dinov3/vit7b16", 256, 112, False), ("dinov2/vitl14", 224, 98, True)],
 )
 def test_the_views_of_dino_are_those_of_the_original(shards, name, size, local, flips):
     originals = dino_views(size, local, flips)

@@ -56,7 +56,7 @@ export const VIEW_PRESETS = {
     about: "DINOv2's ViT-L/14: two crops of 224 pixels and eight of 98.",
     views: dino({ global: 224, local: 98, flips: true }),
   },
-  'dinov3/vitl16': {
+  dinov3: {
     about: "DINOv3's ViT-L/16 on ImageNet-1k: two crops of 224 pixels and eight of 96.",
     views: dino({ global: 224, local: 96, flips: true }),
   },
