@@ -93,7 +93,11 @@ const APART = [
   'storage-*',
   'view-*',
   // A process goes on asking the server of buckets that it asked first.
+  'compact',
+  'convert-reshard',
   'erase',
+  'living-model',
+  'pack-apply-changes',
   'pack-from-bucket',
   'pack-to-bucket',
   'pack-yolo',

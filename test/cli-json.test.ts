@@ -26,6 +26,7 @@ const SUCCESSES: Readonly<Record<string, readonly string[]>> = {
   restore: [at('copied'), (await readManifest(shards)).identity],
   erase: [at('copied'), '--where', 'key == "cat/cat_001"'],
   gc: [at('packed'), '--keep', '1'],
+  compact: [at('packed'), '--dry-run'],
   ls: [shards],
   stats: [shards],
   inspect: [at('packed'), '--workers', '1'],

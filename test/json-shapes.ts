@@ -105,6 +105,10 @@ export const JSON_SHAPES: Readonly<Record<string, Shape>> = {
     ...{ erased: 'int', resumed: 'int', missing: 'int', rewrittenShards: 'int', removedShards: 'int', version: 'text' },
     ...{ heldBy: ['text'], searchedShards: orNull('int') },
   },
+  compact: {
+    ...{ shardsBefore: 'int', shards: 'int', joinedShards: 'int', madeShards: 'int', madeBytes: 'int' },
+    version: 'text',
+  },
   gc: { keptVersions: ['text'], removedVersions: ['text'], removedFiles: 'int', removedBytes: 'int' },
   ls: {
     ...{ format: 'text', identity: orNull('text'), samples: 'int', bytes: 'int', fields: ['text'] },

@@ -260,6 +260,22 @@ test('an append to a bucket that ends at any request is repeated with the same r
   }
 });
 
+test('an append to a bucket starts again with restart if only the index of a shard was sent', async () => {
+  const output = 's3://versions/shards';
+  const images = tree({ 'cat/1.jpg': jpeg(1) });
+  await pack(images, output, OPTIONS);
+  add(images, { 'cat/2.jpg': jpeg(2) });
+  const append = (restart: boolean) => pack(images, output, { append: true, restart, workers: 1 });
+  server.fault = ({ method, key }) =>
+    method !== 'GET' && key.endsWith('000001.tar') ? { status: 403, code: 'AccessDenied' } : undefined;
+  await expect(append(false)).rejects.toThrow();
+  server.fault = () => undefined;
+  expect(names(output)).toContain('000001.parquet');
+  expect(names(output)).not.toContain('000001.tar');
+  await append(true);
+  expect(Object.keys(await contents(output)).sort()).toEqual(['cat/1', 'cat/2']);
+});
+
 test('gc keeps the newest versions if the list of changes that it gets is incomplete', async () => {
   const output = 's3://versions/shards';
   const images = tree({ 'cat/1.jpg': jpeg(1) });

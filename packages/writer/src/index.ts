@@ -1,4 +1,5 @@
 export { type CollectOptions, type CollectReport, collectGarbage } from './change/collect.js';
+export { type CompactOptions, type CompactReport, compactDataset } from './change/compact.js';
 export type { ChangeOptions } from './change/dataset-change.js';
 export { type EraseOptions, type EraseReport, eraseSamples } from './change/erase.js';
 export { type RestoreReport, restoreVersion } from './change/restore.js';

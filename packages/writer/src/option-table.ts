@@ -336,6 +336,22 @@ export const PACK_OPTIONS = {
     isRecorded: false,
     help: 'Add shards for images that the dataset does not have yet',
   },
+  applyChanges: {
+    group: 'Resume and parts',
+    kind: 'switch',
+    default: false,
+    isRecorded: false,
+    help: 'With `append`: replace samples whose files or labels changed, and remove those whose files are gone; by default they are only listed',
+  },
+  compare: {
+    group: 'Resume and parts',
+    placeholder: 'HOW',
+    kind: 'choice',
+    values: ['time', 'checksum'],
+    default: 'time',
+    isRecorded: false,
+    help: 'With `append`: a file has changed if its size or time did (time), or if its size or bytes did (checksum), which reads all files',
+  },
   part: {
     group: 'Resume and parts',
     placeholder: 'K/N',
@@ -408,6 +424,21 @@ export const CONVERT_OPTIONS = {
     isRecorded: false,
     help: 'Name the files of one tar as pack does, with these extensions: seg.png',
   },
+  seed: {
+    group: 'Output',
+    placeholder: 'N',
+    kind: 'whole',
+    from: 0,
+    isRecorded: true,
+    help: 'Shuffle all samples over new shards with this seed; needs temporary disk space of the size of the dataset',
+  },
+  sortBy: {
+    group: 'Output',
+    placeholder: 'COLUMN',
+    kind: 'text',
+    isRecorded: true,
+    help: 'Sort all samples by this column of the index into new shards; with `seed`, samples with equal values are shuffled',
+  },
   links: {
     group: 'Input',
     placeholder: 'ACTION',
@@ -425,4 +456,12 @@ export const CONVERT_OPTIONS = {
     isRecorded: false,
     help: 'Only samples that match this condition: \'width >= 256 and class == "cat"\'',
   },
+} as const satisfies Readonly<Record<string, PackOption>>;
+
+/** Options of a compaction. */
+export const COMPACT_OPTIONS = {
+  maxShardBytes: { ...OUTPUT_OPTIONS.maxShardBytes, help: 'Maximum size of a joined shard, e.g. 256MB or 64MiB' },
+  maxShardSamples: { ...OUTPUT_OPTIONS.maxShardSamples, help: 'Maximum number of samples in a joined shard' },
+  staging: OUTPUT_OPTIONS.staging,
+  dryRun: { ...PACK_OPTIONS.dryRun, help: 'Only print what would be joined' },
 } as const satisfies Readonly<Record<string, PackOption>>;

@@ -174,6 +174,16 @@ export interface PackOptions extends OutputOptions {
    */
   append?: boolean | undefined;
   /**
+   * With `append`: samples whose files or labels have changed are packed again in new shards, and samples whose files are
+   * gone are removed. Earlier versions keep them. Default: changes are only listed in changed.jsonl.
+   */
+  applyChanges?: boolean | undefined;
+  /**
+   * With `append`: how changed files are found. `time`: the size differs, or the file is newer than its shard.
+   * `checksum`: the size or the bytes differ; all files of the dataset are read. Default: `time`.
+   */
+  compare?: 'time' | 'checksum' | undefined;
+  /**
    * Packs one part of the shards: `3/16` or `{ index: 2, of: 16 }` is the third of 16 parts. `auto` takes the part from
    * the environment variables of the job scheduler. Parts may run at the same time, on many machines.
    */
@@ -257,6 +267,23 @@ export function checkOptions(options: PackOptions): CheckedOptions {
       sentence`The option ${option('append')} cannot be combined with ${option(other)}; remove one of them.`,
     );
   }
+  const ofAppend = (['applyChanges', 'compare'] as const).find(
+    (name) => options[name] !== undefined && options[name] !== false,
+  );
+  if (!checked.append && ofAppend !== undefined) {
+    throw new OptionError(
+      {},
+      sentence`The option ${option(ofAppend)} is for datasets that grow: also set ${option('append')}.`,
+    );
+  }
+  if (checked.applyChanges && checked.dedupe) {
+    const message = sentence`The option ${option('applyChanges')} cannot be combined with ${option('dedupe')}, because a changed image would be compared with the sample that it replaces; remove one of them.`;
+    throw new OptionError({}, message);
+  }
+  if (checked.compare === 'checksum' && changesBytes(checked)) {
+    const message = sentence`The option ${option('compare')} is "checksum", but packing changes the bytes of images, so files cannot be compared with them; remove it.`;
+    throw new OptionError({}, message);
+  }
   const clears = (['overwrite', 'restart'] as const).find((name) => checked[name]);
   if (part !== undefined && clears !== undefined) {
     const message = sentence`The option ${option(clears)} cannot be combined with ${option('part')}, because it would delete the output of other parts; remove it, and empty the folder before you start the first part.`;
@@ -266,14 +293,22 @@ export function checkOptions(options: PackOptions): CheckedOptions {
 }
 
 /** Options of a conversion after checking. A conversion can write more shard formats than a pack. */
-export type CheckedConvertOptions = Omit<CheckedOutputOptions, 'format'> & { readonly format: OutputLayoutName };
+export type CheckedConvertOptions = Omit<CheckedOutputOptions, 'format'> & {
+  readonly format: OutputLayoutName;
+  readonly seed?: number | undefined;
+  readonly sortBy?: string | undefined;
+};
 
 export function checkConvertOptions(options: ConvertedOptions): CheckedConvertOptions {
-  const { format } = CONVERT_OPTIONS;
-  return complete<CheckedConvertOptions>('A conversion', { ...OUTPUT_TABLE, format }, options);
+  const { format, seed, sortBy } = CONVERT_OPTIONS;
+  return complete<CheckedConvertOptions>('A conversion', { ...OUTPUT_TABLE, format, seed, sortBy }, options);
 }
 
-type ConvertedOptions = Omit<OutputOptions, 'format'> & { readonly format?: OutputLayoutName | undefined };
+type ConvertedOptions = Omit<OutputOptions, 'format'> & {
+  readonly format?: OutputLayoutName | undefined;
+  readonly seed?: number | undefined;
+  readonly sortBy?: string | undefined;
+};
 
 /** Options of a writer of samples after checking. */
 export function checkWriterOptions(

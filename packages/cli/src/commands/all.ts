@@ -11,6 +11,7 @@ import { statsCommand } from './look/stats.js';
 import { transformsCommand } from './look/transforms.js';
 import { viewCommand } from './look/view.js';
 import { commitCommand } from './shards/commit.js';
+import { compactCommand } from './shards/compact.js';
 import { convertCommand } from './shards/convert.js';
 import { eraseCommand } from './shards/erase.js';
 import { gcCommand } from './shards/gc.js';
@@ -31,7 +32,16 @@ export const COMMANDS_BY_GROUP: Readonly<Record<(typeof COMMAND_GROUPS)[number],
   Create: [packCommand, convertCommand, indexCommand, mergeCommand, commitCommand],
   Look: [lsCommand, logCommand, statsCommand, inspectCommand, viewCommand, previewCommand, catCommand],
   Check: [verifyCommand],
-  Change: [splitCommand, subsetCommand, relabelCommand, overlayCommand, eraseCommand, restoreCommand, gcCommand],
+  Change: [
+    splitCommand,
+    subsetCommand,
+    relabelCommand,
+    overlayCommand,
+    eraseCommand,
+    compactCommand,
+    restoreCommand,
+    gcCommand,
+  ],
   Train: [planCommand, benchCommand, transformsCommand],
   Other: [unpackCommand, cacheCommand, completionCommand],
 };

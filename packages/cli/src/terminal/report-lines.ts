@@ -82,15 +82,18 @@ export function metaLine(samples: number): string[] {
  */
 export function changesLine({ changes }: Pick<PackReport, 'changes'>, overlay: string | null): string[] {
   if (changes === undefined) return [];
-  const { changed, gone, relabelled = 0, first } = changes;
+  const { changed, gone, relabelled = 0, first, isApplied = false } = changes;
   const parts = [
     ...(changed > 0 ? [`${countOf(changed, 'file has', 'files have')} changed since`] : []),
     ...(gone > 0 ? [`${countOf(gone, 'file is', 'files are')} gone`] : []),
     ...(relabelled > 0 ? [`${countOf(relabelled, 'packed image has', 'packed images have')} other labels now`] : []),
   ];
+  const outcome = isApplied ? 'their samples were replaced or removed' : 'the dataset has what was packed';
   return [
-    `  ${parts.join(', and ')}: the dataset has what was packed (changed.jsonl lists them; the first: ${escapeControls(first)})`,
-    ...(relabelled > 0 && overlay !== null ? [`  ${overlay} applies classes and columns to packed images`] : []),
+    `  ${parts.join(', and ')}: ${outcome} (changed.jsonl lists them; the first: ${escapeControls(first)})`,
+    ...(relabelled > 0 && overlay !== null && !isApplied
+      ? [`  ${overlay} applies classes and columns to packed images`]
+      : []),
   ];
 }
 

@@ -1,4 +1,11 @@
-import { CALL_OPTIONS, checkCallOptions, checkLocation, type OptionTable, withMessages } from '@shardtool/base';
+import {
+  CALL_OPTIONS,
+  type CheckedValues,
+  checkCallOptions,
+  checkLocation,
+  type OptionTable,
+  withMessages,
+} from '@shardtool/base';
 import { type Manifest, readManifest, writeManifest } from '@shardtool/format';
 import { followOverlays } from '@shardtool/reader';
 import { openStorage, type StorageOptions } from '@shardtool/storage';
@@ -38,8 +45,8 @@ export interface OpenChange {
 }
 
 /**
- * Opens a dataset for a change: its folder is locked, or what its bucket holds is looked up. An erasure and a restore go
- * through here, and end with {@link commitChange}; an append is a pack (`pack/append.ts`). What an interrupted change has left
+ * Opens a dataset for a change: its folder is locked, or what its bucket holds is looked up. An erasure, a compaction and a
+ * restore go through here, and end with {@link commitChange}; an append is a pack (`pack/append.ts`). What an interrupted change has left
  * is finished first. Throws OutputLockedError, UnfinishedPackError, ManifestError, FileError.
  */
 export async function changeDataset<Result>(
@@ -93,14 +100,14 @@ const OWN_CHECKS = {
 };
 
 /** Checks the arguments of a call that changes a dataset, and runs it with clear messages. */
-export function changing<Options extends object, Result>(
+export function changing<Entries extends OptionTable, Result>(
   call: string,
-  table: OptionTable,
+  table: Entries,
   location: unknown,
-  options: Options,
-  work: (location: string) => Promise<Result>,
+  options: object,
+  work: (checked: CheckedValues<Entries>) => Promise<Result>,
 ): Promise<Result> {
   checkLocation(call, location);
-  checkCallOptions(call, table, options, OWN_CHECKS);
-  return withMessages(() => work(location));
+  const checked = checkCallOptions(call, table, options, OWN_CHECKS);
+  return withMessages(() => work(checked));
 }

@@ -1,19 +1,11 @@
-import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { FileNotFoundError, inTurn, OptionError, type OptionTable, option, sentence } from '@shardtool/base';
-import { createManifest, isTableLayout, keptVersions, type Manifest, readVersion } from '@shardtool/format';
+import { keptVersions, type Manifest, readVersion } from '@shardtool/format';
 import { compileWhere, openDataset, selectableOf } from '@shardtool/reader';
-import { openStorage, type Storage, type StorageOptions, shownLocation } from '@shardtool/storage';
-import { convertShard } from '../convert/convert-shard.js';
-import { PACK_DEFAULTS } from '../options.js';
-import { manifestShard } from '../output/commit.js';
-import { noteShards } from '../output/pack-note.js';
+import { openStorage, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { planPath } from '../output/pack-state.js';
-import { addTombstones, readTombstones, type Tombstones } from '../output/tombstones.js';
-import { packedShards } from '../shard/dataset-shards.js';
-import { layoutOfChoice } from '../shard/layout-choice.js';
+import { addTombstones, readTombstones } from '../output/tombstones.js';
 import type { ShardRecord } from '../shard/new-shard.js';
-import { filesOfShard, shardPaths } from '../shard/shard-paths.js';
 import {
   CHANGE_OPTIONS,
   type ChangeOptions,
@@ -23,8 +15,9 @@ import {
   type OpenChange,
 } from './dataset-change.js';
 import { forgetErased } from './forget-erased.js';
-import { announceChange, forgetChange, pendingChanges, putPending } from './pending.js';
+import { forgetChange, pendingChanges, putPending } from './pending.js';
 import { updateWidsIndex } from './wids-index.js';
+import { manifestWithout, type RemovedRows, removedRows, rewriteShards } from './without-samples.js';
 
 /** The samples to erase, and what is checked afterwards. */
 export interface EraseOptions extends ChangeOptions {
@@ -100,7 +93,9 @@ async function erase(change: OpenChange, options: EraseOptions): Promise<EraseRe
   let version = manifest.identity;
   let rewritten: readonly ShardRecord[] = [];
   if (rows.size > 0) {
-    const made = await rewriteShards(change, rows, [...found], storage, erased);
+    const remedy = 'erase the samples in its source dataset, and convert that again';
+    const hashes = [...found].map((key) => erased.hashOf(key));
+    const made = await rewriteShards(change, rows, remedy, hashes);
     rewritten = made.records.filter(({ samples }) => samples > 0);
     const next = manifestWithout(manifest, rows, made.records);
     version = next.identity;
@@ -156,21 +151,14 @@ async function wantedKeys(
   return wanted;
 }
 
-/** Samples to erase of one shard, and what counts them. */
-interface ErasedRows {
-  readonly keys: string[];
-  readonly classes: Map<number, number>;
-  readonly fields: Map<string, number>;
-}
-
 async function findRows(
   location: string,
   manifest: Manifest,
   isWanted: (key: string) => boolean,
   storage: StorageOptions | undefined,
-): Promise<ReadonlyMap<number, ErasedRows>> {
+): Promise<ReadonlyMap<number, RemovedRows>> {
   await using dataset = await openDataset(location, { version: manifest.identity, storage });
-  const rows = new Map<number, ErasedRows>();
+  const rows = new Map<number, RemovedRows>();
   const indexes = inTurn(
     manifest.shards,
     READ_AT_ONCE,
@@ -180,119 +168,14 @@ async function findRows(
   for await (const keys of indexes) {
     if (keys.some(isWanted)) {
       const { cls, fields } = await dataset.shards[shard]!.loadParts(['cls', 'fields']);
-      const erased: ErasedRows = { keys: [], classes: new Map(), fields: new Map() };
-      keys.forEach((key, row) => {
-        if (!isWanted(key)) return;
-        erased.keys.push(key);
-        erased.classes.set(cls[row]!, (erased.classes.get(cls[row]!) ?? 0) + 1);
-        for (const [name, { offset }] of fields) {
-          if (offset[row]! >= 0) erased.fields.set(name, (erased.fields.get(name) ?? 0) + 1);
-        }
-      });
-      rows.set(shard, erased);
+      rows.set(
+        shard,
+        removedRows({ key: keys, cls, fields }, (row) => isWanted(keys[row]!)),
+      );
     }
     shard++;
   }
   return rows;
-}
-
-/** Writes the affected shards again, in new files. Their records are in the order of the shards; some may be empty. */
-async function rewriteShards(
-  { location, storage: how, folder, destination, manifest }: OpenChange,
-  rows: ReadonlyMap<number, ErasedRows>,
-  keys: readonly string[],
-  storage: Storage,
-  erased: Tombstones,
-): Promise<{ readonly records: readonly ShardRecord[]; readonly announced: string }> {
-  const { format } = manifest;
-  if (isTableLayout(format)) {
-    const message = `The dataset ${location} has shards of the format ${format}, which only "convert" writes: erase the samples in its source dataset, and convert that again.`;
-    throw new OptionError({ path: location }, message);
-  }
-  const { otherIndexes, options: noted = {} } = folder.noted();
-  const lmdbValues = (noted.lmdbValues as 'sample' | 'image' | undefined) ?? PACK_DEFAULTS.lmdbValues;
-  const layout = await layoutOfChoice({ format, lmdbValues });
-  const { shards } = await packedShards(location, manifest, how);
-  const stems = new Map(
-    [...rows].map(([shard, erased]) => [
-      shard,
-      changedStem(shards[shard]!.stem, manifest.shards[shard]!.crc32, erased.keys),
-    ]),
-  );
-  const files = [...stems.values()].flatMap((stem) => {
-    const { file, sidecars } = shardPaths(layout, stem);
-    return [file, ...sidecars];
-  });
-  const announced = await announceChange(storage, { files, erases: keys.map((key) => erased.hashOf(key)) });
-  await noteShards(folder.path, [...stems.values()]);
-  await destination.sendNotes();
-  // Another process may have changed the dataset since; the commit then fails.
-  await using dataset = await openDataset(location, { version: manifest.identity, storage: how, excludeKeys: keys });
-  const columnTypes = new Map(manifest.columns.map(({ name, type }) => [name, type]));
-  const target = {
-    output: folder.path,
-    layout,
-    columnTypes,
-    otherIndexes,
-    maxSampleBytes: PACK_DEFAULTS.maxSampleBytes,
-    lock: folder.lock,
-  };
-  const records: ShardRecord[] = [];
-  for (const [shard, stem] of stems) {
-    const viewed = dataset.shards[shard]!;
-    if (viewed.samples === 0) {
-      records.push({
-        file: '',
-        bytes: 0,
-        crc32: 0,
-        md5: null,
-        samples: 0,
-        maxSampleBytes: 0,
-        classCounts: new Map(),
-        fieldCounts: new Map(),
-      });
-      continue;
-    }
-    records.push(await convertShard({ ...shards[shard]!, stem }, target, () => undefined, viewed));
-    await destination.sendShard(filesOfShard(layout, stem, otherIndexes), null);
-  }
-  await destination.whenSent();
-  return { records, announced };
-}
-
-/**
- * Name of a shard that a change writes again: the first name, and a digest of what it was made from. A repeated call
- * makes the same file.
- */
-function changedStem(stem: string, crc32: string, keys: readonly string[]): string {
-  const digest = createHash('sha256')
-    .update(JSON.stringify([stem, crc32, keys]))
-    .digest('hex');
-  return `${stem.replace(/-v[0-9a-f]{8}$/, '')}-v${digest.slice(0, 8)}`;
-}
-
-function manifestWithout(
-  manifest: Manifest,
-  rows: ReadonlyMap<number, ErasedRows>,
-  records: readonly ShardRecord[],
-): Manifest {
-  const byShard = new Map([...rows.keys()].map((shard, i) => [shard, records[i]!]));
-  const sumOf = (count: (erased: ErasedRows) => number) => [...rows.values()].reduce((sum, one) => sum + count(one), 0);
-  return createManifest({
-    ...manifest,
-    classes: manifest.classes.map(({ name, samples }, cls) => ({
-      name,
-      samples: samples - sumOf(({ classes }) => classes.get(cls) ?? 0),
-    })),
-    fields: manifest.fields
-      .map(({ name, samples }) => ({ name, samples: samples - sumOf(({ fields }) => fields.get(name) ?? 0) }))
-      .filter(({ samples }) => samples > 0),
-    shards: manifest.shards.flatMap((shard, number) => {
-      const record = byShard.get(number);
-      if (record === undefined) return [shard];
-      return record.samples === 0 ? [] : [manifestShard(record)];
-    }),
-  });
 }
 
 /** The versions with a shard that still has one of the samples, by the indexes of all their shards. */

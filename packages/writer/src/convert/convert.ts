@@ -29,11 +29,12 @@ import type { RecastOptions } from './input/recast.js';
 import { renamed } from './input/renamed.js';
 import type { ViewedShards, ViewOptions } from './input/view.js';
 import { type ConvertReport, madeReport } from './report.js';
+import { reshard } from './reshard/reshard.js';
 import { convertTarStream, refuseStream } from './stream/convert-tar.js';
 
 /**
- * Options of a conversion. `maxShardBytes`, `maxShardSamples` and `name` are for streams; other shards keep their
- * samples and names.
+ * Options of a conversion. Shards keep their samples and names, unless `maxShardBytes`, `maxShardSamples`, `seed` or
+ * `sortBy` is given: the samples of all shards are then written to new shards.
  */
 export interface ConvertOptions extends Omit<OutputOptions, 'format'>, ViewOptions, RecastOptions {
   /**
@@ -45,6 +46,13 @@ export interface ConvertOptions extends Omit<OutputOptions, 'format'>, ViewOptio
    * Links in tars. `skip` counts them; `follow` uses the file in the same tar that the link points to. Default: `skip`.
    */
   readonly links?: LinkChoice | undefined;
+  /** Shuffles the samples of all shards with this seed. Needs temporary disk space of the size of the dataset. */
+  readonly seed?: number | undefined;
+  /**
+   * Sorts the samples of all shards by this column: a label column, `key`, `class`, `bytes`, `width`, `height` or
+   * `source`. Missing values are last. Samples with equal values keep their order, or are shuffled if `seed` is given.
+   */
+  readonly sortBy?: string | undefined;
   /** Extensions as in {@link PackOptions.fields}. The files of one tar are then named as packing names them. */
   readonly fields?: readonly string[] | undefined;
 }
@@ -52,9 +60,10 @@ export interface ConvertOptions extends Omit<OutputOptions, 'format'>, ViewOptio
 /**
  * Converts shards to another format in the folder `output`, without decoding images, and writes dataset.json. `source`
  * is a dataset, a folder of tars, one shard, a .tar.gz or .tar.zst, or a stream of a tar, compressed with gzip, zstd or not. Each shard
- * becomes one of the same name, with the same samples in the same order; a stream is split into shards. Throws a {@link
+ * becomes one of the same name, with the same samples in the same order, unless the options divide or order the samples
+ * again; a stream is split into shards. Throws a {@link
  * ShardtoolError}. Without dataset.json the folder is marked as unfinished, and the same call resumes the conversion (a
- * compressed tar starts again).
+ * compressed tar, and a conversion to shards of other sizes or another order, starts again).
  */
 export async function convert(
   source: string | Readable,
@@ -107,16 +116,19 @@ async function convertTo(
     checked.name,
     naming,
   );
-  const input = 'shards' in found ? renamed(await recastInput(found, recast), checked) : found;
+  const isResharded = RESHARDING.some((option) => options[option] !== undefined);
+  const recasted = 'shards' in found ? await recastInput(found, recast) : found;
+  const input = 'shards' in recasted && !isResharded ? renamed(recasted, checked) : recasted;
   if (!('shards' in input) && isTableLayout(format)) refuseStream(input.name, format);
+  if (!('shards' in input)) refuseOrder(checked, input.name);
   if ('shards' in input) {
-    refuseCuts(options, format);
+    if (!isResharded) refuseName(options, format);
     await refuseSameFolder(source as string, input.shards, output);
   }
   checked.signal?.throwIfAborted();
   const destination = await openDestination(output, { ...checked, part: undefined });
   try {
-    return await namingPlace(destination, () => convertInto(destination, source, input, checked, recast));
+    return await namingPlace(destination, () => convertInto(destination, source, input, checked, recast, isResharded));
   } finally {
     await destination.close();
   }
@@ -133,27 +145,30 @@ async function convertInto(
   input: Recasted<DatasetShards | ViewedShards> | TarStream,
   checked: CheckedConvertOptions,
   recast: RecastOptions,
+  isResharded: boolean,
 ): Promise<ConvertReport> {
   const folder = await OutputFolder.open(destination.folder);
   try {
     await destination.fetch(false);
-    const madeFrom = await digestOf(source, input, checked, recast);
+    const madeFrom = await digestOf(source, input, checked, recast, isResharded);
     const found = folder.lookForSame(madeFrom, checked.overwrite);
     if (found === 'dataset') {
       const report = await madeReport(folder);
       await destination.removeGone();
       return report;
     }
-    // A stream always starts again.
-    const isBegun = found === 'plan' && 'shards' in input;
+    // A stream always starts again, and so do samples in new shards.
+    const isBegun = found === 'plan' && 'shards' in input && !isResharded;
     if (!isBegun) {
       await folder.clear();
       await destination.removeGone();
     }
-    const report = await ('shards' in input
-      ? convertDataset(input, folder, destination, checked, madeFrom!, isBegun)
-      : convertTarStream(input, folder, destination, checked, madeFrom, recast)
-    ).catch(async (error) => {
+    const converting = !('shards' in input)
+      ? convertTarStream(input, folder, destination, checked, madeFrom, recast)
+      : isResharded
+        ? reshard(input, folder, destination, checked, madeFrom!)
+        : convertDataset(input, folder, destination, checked, madeFrom!, isBegun);
+    const report = await converting.catch(async (error) => {
       const isStopped = checked.signal?.aborted === true;
       if (!isBegun && !isStopped && !hasFinished(folder, madeFrom)) await removeMade(folder, destination);
       throw error;
@@ -187,8 +202,9 @@ async function removeMade(folder: OutputFolder, destination: Destination): Promi
 async function digestOf(
   source: string | Readable,
   input: Recasted<DatasetShards | ViewedShards> | TarStream,
-  { format, lmdbValues, index, maxShardBytes, maxShardSamples, name, storage }: CheckedConvertOptions,
+  { format, lmdbValues, index, maxShardBytes, maxShardSamples, name, seed, sortBy, storage }: CheckedConvertOptions,
   asked: RecastOptions,
+  isResharded: boolean,
 ): Promise<string | null> {
   if (typeof source !== 'string') return null;
   const timeOf = async (file: string) => {
@@ -196,7 +212,9 @@ async function digestOf(
     const found = await stat(file).catch(() => null);
     return [path.resolve(file), found?.size, found?.mtimeMs];
   };
-  const cut = 'shards' in input ? (name === '' ? [] : [name]) : [maxShardBytes, maxShardSamples, name];
+  const whole = name === '' ? [] : [name];
+  const ordered = isResharded ? [seed ?? null, sortBy ?? null] : [];
+  const cut = 'shards' in input && !isResharded ? whole : [maxShardBytes, maxShardSamples, name, ...ordered];
   const hash = createHash('sha256').update(JSON.stringify([format, lmdbValues, index, cut]));
   const recast = 'shards' in input ? (input.recast ?? {}) : asked;
   if (JSON.stringify(recast) !== '{}') {
@@ -219,14 +237,22 @@ async function digestOf(
 /** Number of files whose times are looked up concurrently. */
 const LOOKED_AT_ONCE = 32;
 
-/** Rejects options that would change how existing shards are divided. */
-function refuseCuts(options: ConvertOptions, format: OutputLayoutName): void {
-  const given = (['maxShardBytes', 'maxShardSamples', 'name'] as const).find((name) => options[name] !== undefined);
-  if (given === undefined || (given === 'name' && entryOf(format).stemOf !== undefined)) return;
-  throw new OptionError(
-    {},
-    sentence`The option ${option(given)} is for streams; converted shards keep their samples and names, so remove it.`,
-  );
+/** Options that divide or order samples again. */
+const RESHARDING = ['maxShardBytes', 'maxShardSamples', 'seed', 'sortBy'] as const;
+
+/** Shards that keep their samples keep their names. */
+function refuseName({ name }: ConvertOptions, format: OutputLayoutName): void {
+  if (name === undefined || entryOf(format).stemOf !== undefined) return;
+  const message = sentence`The option ${option('name')} is for new shards, but converted shards keep their samples and names: remove it, or also set ${option('maxShardBytes')}.`;
+  throw new OptionError({}, message);
+}
+
+/** A stream is read once, from the beginning to the end. */
+function refuseOrder({ seed, sortBy }: CheckedConvertOptions, name: string): void {
+  const given = seed !== undefined ? 'seed' : sortBy !== undefined ? 'sortBy' : null;
+  if (given === null) return;
+  const message = sentence`The option ${option(given)} orders samples of shards, but ${name} is a stream: convert it without this option, then convert the shards.`;
+  throw new OptionError({}, message);
 }
 
 /** With `overwrite` the input would be deleted before it is read. `shards` may be of several folders, as a pattern names them. */

@@ -23,8 +23,10 @@ export interface DatasetFacts {
   readonly classes: readonly string[];
   readonly columns: Manifest['columns'];
   readonly otherIndexes: readonly OtherIndex[];
-  /** The dataset that the shards are added to. It is kept as an earlier version. */
+  /** The dataset that the shards are added to. */
   readonly base?: Manifest | undefined;
+  /** The current dataset, which is kept as an earlier version. Default: `base`. */
+  readonly replaces?: Manifest | undefined;
   /** The lock that is held during the commit: it must not have been taken over. */
   readonly lock: HeldOutput;
   /** See {@link Manifest}. */
@@ -47,7 +49,17 @@ export interface PartialField {
 export async function commitDataset(
   output: string,
   shards: readonly ShardRecord[],
-  { format, classes, columns, otherIndexes, base, lock, madeFrom = base?.madeFrom, list }: DatasetFacts,
+  {
+    format,
+    classes,
+    columns,
+    otherIndexes,
+    base,
+    lock,
+    madeFrom = base?.madeFrom,
+    list,
+    replaces = base,
+  }: DatasetFacts,
 ): Promise<readonly PartialField[]> {
   const classCounts = new Map(base?.classes.map(({ samples }, cls) => [cls, samples]));
   const fieldCounts = new Map(base?.fields.map(({ name, samples }) => [name, samples]));
@@ -70,7 +82,7 @@ export async function commitDataset(
   if (list !== undefined)
     await writeAtomically(join(output, entryOf(format).listFile!), Buffer.from(list(manifest.shards)));
   await flushFolders(output, shards);
-  if (base !== undefined) await keepVersion(await openStorage(output), base, manifest, 'append');
+  if (replaces !== undefined) await keepVersion(await openStorage(output), replaces, manifest, 'append');
   checkHeld(lock);
   await writeManifest(output, manifest);
   return manifest.fields.filter(({ samples }) => samples < manifest.samples);

@@ -79,6 +79,7 @@ export async function findTakenKeys(
   base: AppendBase,
   shards: Iterable<ShardPlan>,
   naming: Naming,
+  replaced: Readonly<Record<string, readonly number[]>> = {},
 ): Promise<readonly TakenKey[]> {
   const taken: TakenKey[] = [];
   const added = new Map<string, string>();
@@ -94,7 +95,9 @@ export async function findTakenKeys(
     ...(await readBaseIndex(base, file, ['key', 'source'])),
   }));
   for await (const { file, key, source } of indexes) {
+    const isReplaced = new Set(replaced[file]);
     for (let row = 0; row < key.length; row++) {
+      if (isReplaced.has(row)) continue;
       const path = added.get(key[row]!);
       if (path === undefined) continue;
       const paths = [source[row]!, path];

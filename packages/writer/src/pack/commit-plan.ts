@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { CALL_OPTIONS, checkCallOptions, checkLocation, type OptionTable, withMessages } from '@shardtool/base';
-import { readManifest } from '@shardtool/format';
+import { type Manifest, readManifest } from '@shardtool/format';
 import type { StorageOptions } from '@shardtool/storage';
 import { lostDuplicates } from '../dedupe/dedupe.js';
 import { type HeldOutput, LOCK_FILE, refuseHeld } from '../folder-lock.js';
@@ -125,7 +125,7 @@ async function commitPlan(output: string, lock: HeldOutput, maxBad: number): Pro
 }
 
 /**
- * Makes all shards of a plan, in order, a dataset, or adds them to `base`. Then removes the files that only a running
+ * Makes all shards of a plan, in order, a dataset, or adds them to what is left of `base`. Then removes the files that only a running
  * pack needs.
  */
 export async function completePack(
@@ -134,6 +134,7 @@ export async function completePack(
   header: PlanHeader,
   results: readonly ShardResult[],
   base: AppendBase | null = null,
+  left: Manifest | undefined = base?.manifest,
 ): Promise<CompletedPack> {
   const { format, index: otherIndexes } = plannedTarget(header);
   const bad = [...(header.quarantined ?? []), ...results.flatMap(({ quarantined }) => quarantined)];
@@ -142,7 +143,7 @@ export async function completePack(
   const earlier = base?.quarantined.filter(({ standsFor }) => standsFor === undefined) ?? [];
   await writeQuarantine(output, [...earlier, ...quarantined]);
   const { classes, columns } = header;
-  const facts = { format, classes, columns, otherIndexes, lock, base: base?.manifest };
+  const facts = { format, classes, columns, otherIndexes, lock, base: left, replaces: base?.manifest };
   const partialFields = await commitDataset(output, results, facts);
   removeState(output);
   return { partialFields, quarantined: quarantined.length };

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { entryOf } from '@shardtool/format';
+import { extname, join } from 'node:path';
+import { entryOf, sidecarPath } from '@shardtool/format';
 import type { Duplicates } from '../dedupe/dedupe.js';
 import type { AppendBase } from '../output/append-base.js';
 import { Naming } from '../plan/naming.js';
@@ -62,7 +62,9 @@ function maxObjects({ labels }: Survey, base: AppendBase | null, column: string)
 /** Facts about the dataset that shards are added to. `name` is the prefix of the new shards. */
 export function baseFacts({ folder, manifest, quarantined }: AppendBase, name: string): BaseFacts {
   const { extension, shardFolder = '.' } = entryOf(manifest.format);
-  const there = readdirSync(join(folder, shardFolder)).filter((file) => file.endsWith(extension));
+  // Of a shard that a killed append was sending, only the index may be there.
+  const index = extname(sidecarPath('index', `0${extension}`));
+  const there = readdirSync(join(folder, shardFolder)).filter((file) => [extension, index].includes(extname(file)));
   const firstShard = nextNumber(manifest, name, there);
   return { identity: manifest.identity, quarantined: quarantined.length, firstShard };
 }

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { countOf } from '@shardtool/base';
+import { countOf, OptionError, option, sentence } from '@shardtool/base';
 import { isRemote } from '@shardtool/storage';
 import { type Duplicates, findDuplicates } from '../dedupe/dedupe.js';
 import { NoImagesError } from '../errors.js';
@@ -63,6 +63,9 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
     files.close();
   };
   try {
+    const found = base === null ? null : await listChanges(base, { root, files, labels }, options);
+    if (options.applyChanges && found?.changes?.gone === base?.manifest.samples) refuseOtherSource(source.location);
+    for (const file of found?.again ?? []) packed![file] = 0;
     const planOptions = {
       ...options,
       classes: survey.classes,
@@ -84,7 +87,8 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
       duplicates = await findDuplicates(files, whole, output, hasherOf(workers), ticker, compared);
     }
     let plan = duplicates === null ? whole : planShards(files, { ...planOptions, leftOut: duplicates.leftOut });
-    const taken = base === null ? [] : await findTakenKeys(base, shardPlans(files, plan, labels), naming);
+    const taken =
+      base === null ? [] : await findTakenKeys(base, shardPlans(files, plan, labels), naming, found?.replaced);
     if (taken.length > 0) {
       if (options.onBad === 'raise') throw taken[0]!.error;
       const leftOut = duplicates?.leftOut ?? new Uint8Array(files.count);
@@ -103,13 +107,13 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
     ].filter(({ path }) => !known.has(path));
     await checkPlannedBad(work, quarantined, plan.order.length);
     if (options.requireLabels) checkAllLabelled(files, plan, labels);
-    const changes = base === null ? undefined : await listChanges(base, { root, files, labels }, options);
     const planned = factsOf(work, survey, plan, duplicates);
     const facts = {
       options: await recordedOptions(options, base),
       ...planned,
       ...(quarantined.length > 0 && { quarantined }),
-      ...(changes !== undefined && { changes }),
+      ...(found?.changes !== undefined && { changes: found.changes }),
+      ...(found?.replaced !== undefined && { replaced: found.replaced }),
     };
     return {
       facts: base === null ? facts : { ...facts, base: baseFacts(base, options.name) },
@@ -150,6 +154,12 @@ function ownFiles(files: SourceFiles, root: string, { table, own }: FileLabels):
 
 function* shardPlans(files: SourceFiles, plan: PackPlan, labels: FileLabels | null): Generator<ShardPlan> {
   for (let shard = 0; shard < plan.shards; shard++) yield shardPlanOf(files, plan, labels, shard);
+}
+
+/** The source is a folder that is not mounted, or one of new files alone, more often than a source that lost all files. */
+function refuseOtherSource(source: string): never {
+  const message = sentence`The source ${source} has no file of the dataset, so ${option('applyChanges')} would remove all its samples: check the path, or leave the option out to add files only.`;
+  throw new OptionError({ path: source }, message);
 }
 
 function refuseEmpty(source: string, files: number): never {

@@ -43,6 +43,7 @@ export async function recordedOptions(
       .update(await readTextFile(labels, options.storage))
       .digest('hex');
   if (base !== null) all.append = base.manifest.identity;
+  if (base !== null && options.applyChanges) all.applyChanges = options.compare;
   if (recodeOptions(options) !== null) {
     const { versions } = (await import('sharp')).default;
     all.encoder = `sharp ${versions.sharp}, libvips ${versions.vips}`;

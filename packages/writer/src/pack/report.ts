@@ -80,7 +80,7 @@ export interface PackReport {
   /** With several splits: files and folders of the source that are in none of them. */
   readonly splitSidecars?: readonly string[];
   /**
-   * For a growing dataset: how its packed files have changed; changed.jsonl lists them. Absent if nothing has changed.
+   * For a growing dataset: how its packed files have changed; changed.jsonl lists them, and `isApplied` says that their samples were replaced or removed. Absent if nothing has changed.
    */
   readonly changes?: SourceChanges;
   /** For a growing dataset: omitted options whose values were taken from it, by name. */

@@ -3,6 +3,7 @@ import type { PackState } from '../output/output-folder.js';
 import { isMadeFrom } from '../output/pack-note.js';
 import { checkShardsThere } from '../output/same-dataset.js';
 import type { PlanHeader } from '../plan/plan-record.js';
+import type { ReplacedBase } from './apply-changes.js';
 import { completePack } from './commit-plan.js';
 import { makePlan, resumePlan } from './make-plan.js';
 import { madeFrom, recordedOptions } from './recorded-options.js';
@@ -23,9 +24,16 @@ export async function packAndCommit(work: PackWork, header: PlanHeader): Promise
   work.ticker.begin('commit', header.files, header.sourceBytes);
   shards.sort((a, b) => a.shard - b.shard);
   await work.destination.whenSent();
-  const completed = await completePack(work.output, work.folder.lock, header, shards, work.base);
+  const replaced = header.replaced === undefined ? null : await replacedBase(work, header.replaced);
+  const completed = await completePack(work.output, work.folder.lock, header, shards, work.base, replaced?.manifest);
   await work.destination.commit();
+  await replaced?.finish();
   return { ...writtenReport(header, shards), ...completed, isCommitted: true };
+}
+
+/** Loads the reader only if samples of the dataset change. */
+async function replacedBase(work: PackWork, rows: NonNullable<PlanHeader['replaced']>): Promise<ReplacedBase> {
+  return (await import('./apply-changes.js')).withoutReplaced(work, rows);
 }
 
 /** Throws OutputNotEmptyError unless the dataset in the folder is the result of this source and these options. */

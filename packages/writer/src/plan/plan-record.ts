@@ -48,6 +48,11 @@ export interface PlanFacts {
   readonly classConflicts: number;
   /** How the packed files of a growing dataset have changed. Absent if nothing has changed. */
   readonly changes?: SourceChanges;
+  /**
+   * Rows of the growing dataset that are gone or replaced, by the file of their shard. Absent if none are, or if changes
+   * are only listed.
+   */
+  readonly replaced?: Readonly<Record<string, readonly number[]>>;
   /** The dataset that the shards are added to, if any. */
   readonly base?: BaseFacts;
 }
@@ -62,6 +67,8 @@ export interface SourceChanges {
   /** Absent in records of earlier versions. */
   readonly relabelled?: number;
   readonly first: string;
+  /** True if these samples are replaced or removed. Absent if they are only listed. */
+  readonly isApplied?: boolean;
 }
 
 /** A skipped file: its path below the source, or as the labels name it. */

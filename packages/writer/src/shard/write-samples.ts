@@ -13,7 +13,8 @@ import {
 import { entryBytes } from '../plan/plan-shards.js';
 import { goesInPieces, putLargeSample } from './large-sample.js';
 import { createShard, type ShardRecord, type ShardTarget } from './new-shard.js';
-import { type NewField, type PayloadOf, putSample, withClass } from './put-sample.js';
+import { type NewField, type PayloadOf, putSample, type SampleFacts, withClass } from './put-sample.js';
+import { putStored } from './put-stored.js';
 import { SeenKeys } from './seen-keys.js';
 
 /** A sample that does not come from files. */
@@ -23,6 +24,8 @@ export interface SampleToWrite {
   readonly fields: readonly NewField[];
   /** Values of label columns by name; null for a missing value. */
   readonly columns?: ReadonlyMap<string, ColumnValue>;
+  /** What is known about a sample that another shard had; its fields are then as they are stored. */
+  readonly facts?: SampleFacts;
 }
 
 /** Names of new shards, and callbacks during the writing of consecutive samples. */
@@ -94,7 +97,11 @@ async function writeSample(
   sample: SampleToWrite,
   imageOnly: boolean,
 ): Promise<void> {
-  const { key, fields } = sample;
+  const { key, fields, facts } = sample;
+  if (facts !== undefined) {
+    await putStored(writer, rows, { key, fields, facts });
+    return;
+  }
   const cls = classOf(fields);
   const stored = withClass(fields, cls, imageOnly);
   const imageField = imageFieldOf(stored.toSorted((a, b) => (a.name < b.name ? -1 : 1)));

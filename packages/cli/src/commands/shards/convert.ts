@@ -21,7 +21,7 @@ export const convertCommand = command({
   name: 'convert',
   summary: 'Convert shards to another format, without re-encoding images',
   details:
-    'Reads every format that shardtool can open, and tars from a stream. An interrupted run resumes if you repeat the command.',
+    'Reads every format that shardtool can open, and tars from a stream. Shards keep their names and samples, unless --max-shard-bytes, --max-shard-samples, --seed or --sort-by is given. An interrupted run resumes if you repeat the command; with these options it starts again.',
   arguments: {
     input: {
       type: 'string',
@@ -35,6 +35,8 @@ export const convertCommand = command({
     ['$0 convert shards lmdb --format lmdb', 'Shards with the same names, samples in the same order'],
     ['$0 convert shards streaming --format mds', 'For StreamingDataset of MosaicML'],
     ['$0 convert imagenet.tar.gz shards --max-shard-bytes 256MiB', 'Divide a large archive into shards'],
+    ['$0 convert shards large --max-shard-bytes 1GiB', 'Shards of another size'],
+    ['$0 convert shards shuffled --seed 1', 'All samples in random order, for readers that only shuffle a little'],
     ['curl -s URL | $0 convert - shards', 'The same from standard input'],
     ['$0 convert photos.tar.gz shards', 'cat/1.jpg in the archive gets the class cat, as with pack'],
     ['$0 convert shards tars --index wids,dali', 'With the indexes that other loaders need'],
@@ -48,7 +50,7 @@ export const convertCommand = command({
     const remedy =
       input === STANDARD_INPUT
         ? ` What is in ${output} is not complete: convert again with --overwrite.`
-        : ` What is in ${output} is not complete: the same command goes on.`;
+        : ` What is in ${output} is not complete: repeat the command.`;
     let report: ConvertReport;
     try {
       report = await stoppable(remedy, (signal) =>

@@ -1,0 +1,282 @@
+import { checkFieldSum, countOf, crc32, ShardIndexError } from '@shardtool/base';
+import {
+  buildShardIndex,
+  type ColumnType,
+  type ColumnValue,
+  headerOf,
+  imageFieldOf,
+  layoutWith,
+  openToConvert,
+  readShardIndex,
+  renumberClasses,
+  type ShardIndex,
+} from '@shardtool/format';
+import { Dataset, fieldBytes, type Sample } from '@shardtool/reader';
+import type { DatasetShard } from '../shard/dataset-shards.js';
+import { HELD_BYTES } from '../shard/large-sample.js';
+import type { ShardTarget } from '../shard/new-shard.js';
+import { fieldOf, type NewField, type SampleFacts, withClass } from '../shard/put-sample.js';
+import type { StoredSample } from '../shard/put-stored.js';
+import { PIECE_BYTES } from '../source/ahead/file-access.js';
+import { SPLIT_COLUMN } from './input/foreign-columns.js';
+import { type Recast, recastIndex } from './input/recast.js';
+import { type ViewedShard, wholeIndex } from './input/view.js';
+import { checkClass, inTable } from './table-row.js';
+
+/** The samples of a shard, as a new shard stores them. */
+export interface ShardSamples {
+  /** Number of samples that are selected. */
+  readonly samples: number;
+  /** Label columns of the new dataset, with a value for each selected sample. */
+  readonly columns: ShardIndex['columns'];
+  readonly skippedEntries: number;
+  readonly skippedLinks: number;
+  /** Number of samples that have no row in the labels, or were not selected. */
+  readonly leftOut: number;
+  /** The values of a column of the index for the selected samples; null for unknown sizes. */
+  valuesOf(column: string, classes: readonly string[]): readonly ColumnValue[];
+  /** Yields the selected samples in their order. Each is valid until the next. `mayBeLarge`: large ones come in pieces. */
+  read(mayBeLarge: boolean): AsyncGenerator<StoredSample>;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the samples of a shard. With `viewed` the samples and classes are those of its index. Every field is checked
+ * against its crc32. Throws ShardIndexError for an index of another pack and FileError; `read` throws
+ * {@link SampleChecksumError} with shard and key for a damaged sample. The caller closes it.
+ */
+export async function openShardSamples(
+  input: DatasetShard,
+  target: Pick<ShardTarget, 'layout' | 'columnTypes' | 'maxSampleBytes'>,
+  viewed?: ViewedShard,
+  recast: Recast | null = null,
+): Promise<ShardSamples> {
+  const {
+    index: own,
+    skippedEntries,
+    skippedLinks,
+  } = viewed === undefined
+    ? await indexOf(input)
+    : { index: await wholeIndex(viewed), skippedEntries: 0, skippedLinks: 0 };
+  // A view uses the class numbers of its dataset.
+  const numbers = viewed === undefined ? (input.classNumbers ?? null) : null;
+  const renumbered = {
+    ...withSplit(own, viewed === undefined ? input.split : undefined),
+    cls: renumberClasses(own.cls, numbers),
+  };
+  const { index, taken, skipped } =
+    recast === null ? { index: renumbered, taken: null, skipped: null } : await recastIndex(renumbered, recast);
+  const hasOtherClass = viewed !== undefined || (recast !== null && recast.from !== 'field');
+  const dataset = datasetOf(input, index, target.maxSampleBytes, viewed);
+  const samples = taken === null ? index.samples : taken.reduce((sum, one) => sum + one, 0);
+  const { imageOnly = false, table } = target.layout;
+  const asStored = (fields: readonly NewField[], cls: number) =>
+    table === undefined
+      ? withClass(hasOtherClass ? fields.filter(({ name }) => name !== 'cls') : fields, cls, imageOnly)
+      : inTable(table, fields);
+  async function* read(mayBeLarge: boolean): AsyncGenerator<StoredSample> {
+    for (const run of runsOf(index, mayBeLarge)) {
+      if (run.isLarge) {
+        const row = run.from;
+        if (taken?.[row] === 0) continue;
+        const cls = index.cls[row]!;
+        const fields = asStored(await fieldsInPieces(dataset, index, row), cls);
+        yield { key: index.key[row]!, fields, facts: factsOf({ label: cls }, index, row), bytes: index.bytes[row]! };
+        continue;
+      }
+      for await (const sample of dataset.samples({ from: run.from, to: run.to, checksum: true, reuse: true })) {
+        const row = sample.index;
+        if (taken?.[row] === 0) continue;
+        if (table !== undefined) checkClass(sample, table, hasOtherClass, input.name);
+        const fields = asStored(fieldsOf(sample, index, row), sample.label);
+        yield { key: sample.key, fields, facts: factsOf(sample, index, row), bytes: index.bytes[row]! };
+      }
+    }
+  }
+  return {
+    samples,
+    columns: takenOf(withAll(index, target.columnTypes), taken),
+    skippedEntries: skippedEntries + (skipped?.files ?? 0),
+    skippedLinks,
+    leftOut: index.samples - samples - (skipped?.samples ?? 0),
+    valuesOf: (column, names) => selected(columnOf(index, column, names), taken),
+    read,
+    close: () => dataset.close(),
+  };
+}
+
+function columnOf(index: ShardIndex, column: string, classes: readonly string[]): readonly ColumnValue[] {
+  const isUnread = (row: number) => index.orientation[row] === 0;
+  switch (column) {
+    case 'key':
+      return index.key;
+    case 'source':
+      return index.source;
+    case 'class':
+      return Array.from(index.cls, (cls) => classes[cls] ?? null);
+    case 'bytes':
+      return Array.from(index.bytes);
+    case 'width':
+    case 'height':
+      return Array.from(index[column], (pixels, row) => (isUnread(row) ? null : pixels));
+    default:
+      return index.columns.get(column) ?? new Array<null>(index.samples).fill(null);
+  }
+}
+
+function selected(values: readonly ColumnValue[], taken: Uint8Array | null): readonly ColumnValue[] {
+  return taken === null ? values : values.filter((_, row) => taken[row] === 1);
+}
+
+/** Returns the values of the selected rows. */
+function takenOf(columns: ShardIndex['columns'], taken: Uint8Array | null): ShardIndex['columns'] {
+  if (taken === null) return columns;
+  return new Map(Array.from(columns, ([name, values]) => [name, selected(values, taken)]));
+}
+
+/** Yields runs of rows that are read together, or a single row that is read in pieces. */
+function* runsOf({ samples, bytes }: ShardIndex, mayBeLarge: boolean) {
+  for (let from = 0, to = 0; from < samples; from = to) {
+    const isLarge = mayBeLarge && bytes[from]! > HELD_BYTES;
+    to = from + 1;
+    while (!isLarge && to < samples && !(mayBeLarge && bytes[to]! > HELD_BYTES)) to++;
+    yield { from, to, isLarge };
+  }
+}
+
+/** The fields of a sample that is read in pieces. A wrong checksum is reported with the last piece. */
+async function fieldsInPieces(dataset: Dataset, index: ShardIndex, row: number): Promise<NewField[]> {
+  const shard = dataset.shards[0]!.name;
+  const key = index.key[row]!;
+  const fields: NewField[] = [];
+  for (const [name, column] of index.fields) {
+    const [offset, bytes] = [column.offset[row]!, column.bytes[row]!];
+    if (offset < 0) continue;
+    if (column.msgpack?.[row] === 1) {
+      const stored = new Uint8Array(bytes);
+      await dataset.files.read(0, offset, stored);
+      fields.push(fieldOf(name, fieldBytes(stored, column, row, { shard, key, field: name })));
+      continue;
+    }
+    const check = (actual: number) => {
+      const expected = column.crc32?.[row];
+      if (expected !== undefined) checkFieldSum({ shard, key, field: name, actual, expected });
+    };
+    fields.push({ name, bytes, put: notWhole, pieces: () => piecesOf(dataset, offset, bytes, check) });
+  }
+  return fields;
+}
+
+function notWhole(): never {
+  throw new Error('A large payload comes in pieces.');
+}
+
+/** Reads a range of the shard in pieces, each valid until the next. `check` receives its crc32 before the last is used. */
+async function* piecesOf(
+  dataset: Dataset,
+  offset: number,
+  bytes: number,
+  check: (crc32: number) => void,
+): AsyncGenerator<Uint8Array> {
+  const buffer = new Uint8Array(Math.min(PIECE_BYTES, bytes));
+  let sum = 0;
+  for (let done = 0; done < bytes; done += PIECE_BYTES) {
+    const piece = buffer.subarray(0, Math.min(PIECE_BYTES, bytes - done));
+    await dataset.files.read(0, offset + done, piece);
+    sum = crc32(piece, sum);
+    if (done + PIECE_BYTES >= bytes) check(sum);
+    yield piece;
+  }
+}
+
+/**
+ * Adds the split of the shard as a column, if the dataset has several splits and the shard has no column of that name.
+ */
+function withSplit(index: ShardIndex, split: string | null | undefined): ShardIndex {
+  if (split === undefined || index.columns.has(SPLIT_COLUMN)) return index;
+  const values = new Array<string | null>(index.samples).fill(split);
+  return { ...index, columns: new Map([...index.columns, [SPLIT_COLUMN, values]]) };
+}
+
+/** Adds the label columns of the dataset that this shard lacks, with null for every sample. */
+function withAll({ columns, samples }: ShardIndex, types: ShardTarget['columnTypes']): ShardIndex['columns'] {
+  const valuesOf = (name: string, type: ColumnType): readonly ColumnValue[] => {
+    const values = columns.get(name) ?? new Array<null>(samples).fill(null);
+    const isText = type === 'string' && values.some((value) => value !== null && typeof value !== 'string');
+    return isText ? values.map((value) => (value === null ? null : String(value))) : values;
+  };
+  return new Map(Array.from(types, ([name, type]) => [name, valuesOf(name, type)]));
+}
+
+/** Returns the index next to the shard, or one made from its headers and payloads. */
+async function indexOf(
+  input: DatasetShard,
+): Promise<{ readonly index: ShardIndex; readonly skippedEntries: number; readonly skippedLinks: number }> {
+  const skipped = { entries: 0, links: 0 };
+  if (input.indexPath !== null) {
+    const index = await readShardIndex(input.indexPath, undefined, input.storage);
+    if (input.record !== null && input.record.samples !== index.samples) throw wrongIndex(input, index.samples);
+    return { index, skippedEntries: 0, skippedLinks: 0 };
+  }
+  const source = await openToConvert(input.format, input.path, input.reading, input.storage);
+  try {
+    const index = await buildShardIndex(await layoutWith(input.format, input.reading), source, (_, __, kind) => {
+      if (kind === 'link') skipped.links++;
+      else skipped.entries++;
+    });
+    return { index, skippedEntries: skipped.entries, skippedLinks: skipped.links };
+  } finally {
+    await source.close();
+  }
+}
+
+function wrongIndex({ name, indexPath, record }: DatasetShard, found: number): ShardIndexError {
+  const message = `${indexPath} has ${countOf(found, 'sample')}, but according to dataset.json ${name} has ${record!.samples}: one of the two belongs to another pack; restore it.`;
+  return new ShardIndexError({ shard: name, path: indexPath! }, message);
+}
+
+/** Opens the one shard as a dataset, which reads ahead in large pieces and verifies checksums. */
+function datasetOf(
+  { name, path, format, storage, bytes, reading }: DatasetShard,
+  index: ShardIndex,
+  maxSampleBytes: number,
+  viewed?: ViewedShard,
+): Dataset {
+  const { samples } = index;
+  const open = viewed === undefined ? () => openToConvert(format, path, reading, storage) : viewed.open;
+  const shard = {
+    ...{ name, path, storage, bytes, samples, open, maxSampleBytes },
+    loadIndex: async () => index,
+    loadParts: async () => index,
+    findCropIndex: async () => null,
+  };
+  return new Dataset({
+    location: path,
+    format,
+    identity: '',
+    shards: [shard],
+    classes: [],
+    classSamples: [],
+    fields: [],
+  });
+}
+
+function fieldsOf({ fields }: Sample, index: ShardIndex, row: number) {
+  return Object.entries(fields).map(([name, payload]) => fieldOf(name, payload, index.fields.get(name)!.crc32?.[row]));
+}
+
+/** Probes the image now if that has not been done yet. */
+function factsOf(
+  { label: cls, fields }: Pick<Sample, 'label'> & Partial<Pick<Sample, 'fields'>>,
+  index: ShardIndex,
+  row: number,
+): SampleFacts {
+  if (index.orientation[row] === 0 && fields !== undefined) {
+    const image = imageFieldOf(Object.keys(fields).map((name) => ({ name })));
+    const header = image === undefined ? null : headerOf(fields[image]!);
+    const { width, height, orientation } = header ?? { width: 0, height: 0, orientation: 1 };
+    return { source: index.source[row]!, width, height, orientation, cls };
+  }
+  const [source, width, height] = [index.source[row]!, index.width[row]!, index.height[row]!];
+  return { source, width, height, orientation: index.orientation[row]!, cls };
+}

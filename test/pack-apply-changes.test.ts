@@ -1,0 +1,254 @@
+import { mkdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { readManifest } from '@shardtool/format';
+import { addOverlay, openDataset } from '@shardtool/reader';
+import { compactDataset, eraseSamples, listVersions, type PackOptions, pack, verify } from '@shardtool/writer';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type BucketServer, defaultBucketServer } from './bucket-server.js';
+import { shardtool } from './cli-here.js';
+import { emptyFolder } from './datasets.js';
+import { jpeg, newFolder } from './pack-workbench.js';
+
+let server: BucketServer;
+beforeAll(async () => {
+  server = await defaultBucketServer();
+});
+afterAll(() => server.stop());
+beforeEach(() => {
+  server.objects.clear();
+  server.fault = () => undefined;
+});
+
+/** A folder of images with a labels file, as its owner changes it. */
+class Source {
+  readonly folder = emptyFolder();
+  readonly #rows = new Map<string, string>();
+
+  put(key: string, image: number, score: number, cls = key.split('/')[0]!): void {
+    const file = path.join(this.folder, `${key}.jpg`);
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, jpeg(image));
+    this.label(key, score, cls);
+  }
+
+  label(key: string, score: number, cls = key.split('/')[0]!): void {
+    this.#rows.set(key, `${key}.jpg,${cls},${score.toFixed(1)}`);
+    this.#write();
+  }
+
+  remove(key: string): void {
+    rmSync(path.join(this.folder, `${key}.jpg`));
+    this.#rows.delete(key);
+    this.#write();
+  }
+
+  /** All files are older than anything that is packed, except those given. */
+  age(newer: readonly string[] = []): void {
+    for (const key of this.#rows.keys()) {
+      const time = newer.includes(key) ? Date.now() / 1000 + 3600 : 1000;
+      utimesSync(path.join(this.folder, `${key}.jpg`), time, time);
+    }
+  }
+
+  get labels(): string {
+    return path.join(this.folder, 'labels.csv');
+  }
+
+  #write(): void {
+    writeFileSync(this.labels, `path,class,score\n${[...this.#rows.values()].join('\n')}\n`);
+  }
+}
+
+async function contents(location: string, options: { version?: string; overlay?: string } = {}) {
+  await using dataset = await openDataset(location, options);
+  const found: Record<string, unknown> = {};
+  for await (const { key, fields, label, columns } of dataset.samples({ checksum: true })) {
+    found[key] = [Buffer.from(fields.jpg!).toString('base64'), dataset.classes[label], columns.score];
+  }
+  return found;
+}
+
+const sample = (image: number, cls: string, score: number) => [Buffer.from(jpeg(image)).toString('base64'), cls, score];
+
+const append = (source: Source, output: string, more: PackOptions = {}) =>
+  pack(source.folder, output, { labels: source.labels, append: true, workers: 1, ...more });
+
+describe.each(['a folder', 'a bucket'])('in %s', (kind) => {
+  const place = () => (kind === 'a folder' ? newFolder() : 's3://apply/shards');
+  const start = async (more: PackOptions = {}) => {
+    const output = place();
+    const source = new Source();
+    for (let i = 0; i < 8; i++) source.put(`${['cat', 'dog'][i % 2]}/${i}`, i, i);
+    source.age();
+    await pack(source.folder, output, {
+      labels: source.labels,
+      maxShardSamples: 3,
+      shuffle: false,
+      workers: 1,
+      ...more,
+    });
+    return { output, source, before: await contents(output), version: (await readManifest(output)).identity };
+  };
+
+  test('changed files and labels replace their samples, and samples of deleted files are removed', async () => {
+    const { output, source, before, version } = await start({ index: ['wids', 'crops'] });
+    await addOverlay(output, { name: 'clean', excludeKeys: ['cat/0', 'cat/4'] });
+    source.put('cat/0', 100, 0);
+    source.put('dog/1', 101, 7);
+    source.label('cat/2', 2, 'fox');
+    source.remove('dog/3');
+    source.put('cat/20', 20, 20);
+    source.age(['cat/0', 'dog/1']);
+    // By default changes are only listed.
+    const listed = await append(source, output);
+    expect(listed.changes).toMatchObject({ changed: 2, gone: 1, relabelled: 2 });
+    expect(listed.changes!.isApplied).toBeUndefined();
+    expect(await contents(output)).toEqual({ ...before, 'cat/20': sample(20, 'cat', 20) });
+    const report = await append(source, output, { applyChanges: true });
+    expect(report.changes).toMatchObject({ changed: 2, gone: 1, relabelled: 2, isApplied: true });
+    const { 'dog/3': _, ...rest } = before;
+    const now = {
+      ...rest,
+      'cat/0': sample(100, 'cat', 0),
+      'dog/1': sample(101, 'dog', 7),
+      'cat/2': sample(2, 'fox', 2),
+      'cat/20': sample(20, 'cat', 20),
+    };
+    expect(await contents(output)).toEqual(now);
+    const manifest = await readManifest(output);
+    expect(manifest.samples).toBe(8);
+    expect(manifest.classes).toEqual([
+      { name: 'cat', samples: 4 },
+      { name: 'dog', samples: 3 },
+      { name: 'fox', samples: 1 },
+    ]);
+    expect((await verify(output)).faults).toBe(0);
+    expect(await contents(output, { version })).toEqual(before);
+    expect((await listVersions(output)).map(({ command }) => command)).toEqual(['append', 'append', null]);
+    const clean = Object.entries(now).filter(([key]) => !['cat/0', 'cat/4'].includes(key));
+    expect(await contents(output, { overlay: 'clean' })).toEqual(Object.fromEntries(clean));
+    // Nothing is left to apply.
+    source.age();
+    const again = await append(source, output, { applyChanges: true });
+    expect(again.changes).toBeUndefined();
+    expect((await readManifest(output)).identity).toBe(manifest.identity);
+    // Removing alone is a change too.
+    source.remove('cat/20');
+    await append(source, output, { applyChanges: true });
+    expect(Object.keys(await contents(output))).not.toContain('cat/20');
+    expect((await verify(output)).faults).toBe(0);
+  });
+
+  test('with compare checksum only other bytes count', async () => {
+    const { output, source, before } = await start();
+    // Of the same size, and older than its shard.
+    const other = Buffer.from(jpeg(4));
+    other[other.length - 3]! ^= 1;
+    writeFileSync(path.join(source.folder, 'cat/4.jpg'), other);
+    source.age(['cat/0']);
+    const byTime = await append(source, output);
+    expect(byTime.changes).toMatchObject({ changed: 1, first: 'cat/0.jpg' });
+    const report = await append(source, output, { applyChanges: true, compare: 'checksum' });
+    expect(report.changes).toMatchObject({ changed: 1, first: 'cat/4.jpg' });
+    expect(await contents(output)).toEqual({ ...before, 'cat/4': [other.toString('base64'), 'cat', 4] });
+    await compactDataset(output);
+    expect((await append(source, output, { compare: 'checksum' })).changes).toBeUndefined();
+  });
+
+  test('an erased sample does not come back with a changed file', async () => {
+    const { output, source } = await start();
+    await eraseSamples(output, { keys: ['cat/2'] });
+    source.put('cat/2', 200, 2);
+    source.put('cat/0', 201, 0);
+    source.age(['cat/0', 'cat/2']);
+    await append(source, output, { applyChanges: true });
+    const found = await contents(output);
+    expect(Object.keys(found)).not.toContain('cat/2');
+    expect(found['cat/0']).toEqual(sample(201, 'cat', 0));
+  });
+});
+
+test('an append with changes that fails at any request to a bucket can be repeated', async () => {
+  const output = 's3://apply/shards';
+  const source = new Source();
+  for (let i = 0; i < 6; i++) source.put(`cat/${i}`, i, i);
+  source.age();
+  await pack(source.folder, output, { labels: source.labels, maxShardSamples: 2, workers: 1 });
+  source.put('cat/1', 50, 1);
+  source.remove('cat/2');
+  source.put('cat/9', 9, 9);
+  source.age(['cat/1']);
+  const before = await contents(output);
+  const start = new Map(server.objects);
+  let total = 0;
+  server.fault = () => {
+    total++;
+    return undefined;
+  };
+  await append(source, output, { applyChanges: true });
+  server.fault = () => undefined;
+  const wanted = await contents(output);
+  expect(Object.keys(wanted).sort()).toEqual(['cat/0', 'cat/1', 'cat/3', 'cat/4', 'cat/5', 'cat/9']);
+  for (let at = 0; at < total; at += Math.ceil(total / 12)) {
+    server.objects.clear();
+    for (const [name, object] of start) server.objects.set(name, object);
+    let asked = 0;
+    server.fault = () => (asked++ >= at ? { status: 403, code: 'AccessDenied' } : undefined);
+    await append(source, output, { applyChanges: true }).catch(() => undefined);
+    server.fault = () => undefined;
+    expect([before, wanted]).toContainEqual(await contents(output));
+    await append(source, output, { applyChanges: true });
+    expect(await contents(output)).toEqual(wanted);
+    expect((await verify(output)).faults).toBe(0);
+  }
+});
+
+test('an interrupted append is resumed only with the same choice', async () => {
+  const output = 's3://apply/shards';
+  const source = new Source();
+  for (let i = 0; i < 4; i++) source.put(`cat/${i}`, i, i);
+  source.age();
+  await pack(source.folder, output, { labels: source.labels, maxShardSamples: 2, workers: 1 });
+  source.put('cat/1', 50, 1);
+  source.age(['cat/1']);
+  server.fault = ({ method, key }) =>
+    method === 'PUT' && key.endsWith('dataset.json') ? { status: 403, code: 'AccessDenied' } : undefined;
+  await expect(append(source, output, { applyChanges: true })).rejects.toThrow();
+  server.fault = () => undefined;
+  await expect(append(source, output)).rejects.toThrow('applyChanges');
+  await append(source, output, { applyChanges: true });
+  expect((await contents(output))['cat/1']).toEqual(sample(50, 'cat', 1));
+});
+
+test('a source without any file of the dataset, and options that do not fit, are refused', async () => {
+  const output = newFolder();
+  const source = new Source();
+  source.put('cat/1', 1, 1);
+  await pack(source.folder, output, { labels: source.labels, workers: 1 });
+  const other = new Source();
+  other.put('cat/2', 2, 2);
+  await expect(append(other, output, { applyChanges: true })).rejects.toThrow('has no file of the dataset');
+  await expect(append(source, output, { applyChanges: true, dedupe: true })).rejects.toThrow(
+    'cannot be combined with "dedupe"',
+  );
+  await expect(pack(source.folder, newFolder(), { applyChanges: true })).rejects.toThrow('also set "append"');
+  expect(Object.keys(await contents(output))).toEqual(['cat/1']);
+});
+
+test('the command says that samples were replaced, and a replaced shard keeps its time', async () => {
+  const output = newFolder();
+  const source = new Source();
+  for (let i = 0; i < 4; i++) source.put(`cat/${i}`, i, i);
+  source.age();
+  await pack(source.folder, output, { labels: source.labels, workers: 1 });
+  utimesSync(path.join(output, '000000.tar'), 2000, 2000);
+  source.put('cat/0', 30, 0);
+  source.age(['cat/0']);
+  const flags = ['--labels', source.labels, '--append', '--apply-changes'];
+  const { stdout, stderr } = await shardtool('pack', source.folder, output, ...flags);
+  expect(stdout + stderr).toContain('1 file has changed since: their samples were replaced or removed');
+  const { file } = (await readManifest(output)).shards[0]!;
+  expect(file).toMatch(/^000000-v/);
+  expect(statSync(path.join(output, file)).mtimeMs).toBe(2_000_000);
+  expect(readFileSync(path.join(output, 'changed.jsonl'), 'utf8').trim().split('\n')).toHaveLength(1);
+});
