@@ -40,7 +40,7 @@ export async function listChanges(base: AppendBase, source: SourceNow, options: 
   const count = { changed: 0, gone: 0, relabelled: 0 };
   const rows = new Map<string, Set<number>>();
   const again = new Set<number>();
-  const erased = await readTombstones(await openStorage(base.location, base.storage));
+  const erased = options.applyChanges ? await readTombstones(await openStorage(base.location, base.storage)) : null;
   const naming = new Naming(options);
   let first: string | undefined;
   async function* counted(): AsyncGenerator<ChangedFile> {
@@ -50,7 +50,7 @@ export async function listChanges(base: AppendBase, source: SourceNow, options: 
       if (options.applyChanges) {
         rows.set(shard, (rows.get(shard) ?? new Set()).add(row));
         // An erased sample may be in a version that was restored.
-        if (number !== -1 && !erased.has(naming.nameOf(file.path)?.key ?? '')) again.add(number);
+        if (number !== -1 && erased?.has(naming.nameOf(file.path)?.key ?? '') !== true) again.add(number);
       }
       yield file;
     }
