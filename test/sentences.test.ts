@@ -89,6 +89,7 @@ const COMMANDS: readonly ((input: string, output: string) => string[])[] = [
   (input) => ['restore', input, '0123456789'],
   (input) => ['erase', input, '--where', 'width < 1'],
   (input) => ['gc', input, '--keep', '1'],
+  (input) => ['compact', input, '--dry-run'],
   (input) => ['split', input, '--val', '0.2'],
   (input, output) => [
     'preview',

@@ -63,7 +63,8 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
     files.close();
   };
   try {
-    const found = base === null ? null : await listChanges(base, { root, files, labels }, options);
+    const list = () => (base === null ? null : listChanges(base, { root, files, labels }, options));
+    let found = options.applyChanges ? await list() : null;
     if (options.applyChanges && found?.changes?.gone === base?.manifest.samples) refuseOtherSource(source.location);
     for (const file of found?.again ?? []) packed![file] = 0;
     const planOptions = {
@@ -107,6 +108,8 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
     ].filter(({ path }) => !known.has(path));
     await checkPlannedBad(work, quarantined, plan.order.length);
     if (options.requireLabels) checkAllLabelled(files, plan, labels);
+    // An append that is refused leaves the list of an earlier one as it is.
+    found ??= await list();
     const planned = factsOf(work, survey, plan, duplicates);
     const facts = {
       options: await recordedOptions(options, base),
