@@ -28,6 +28,7 @@ export const PARTS = {
     'docs/detection.md',
     'docs/buckets.md',
     'docs/recipes.md',
+    'docs/pixel-formats.md',
     'docs/views.md',
     'docs/schedules.md',
     'docs/python-transform.md',

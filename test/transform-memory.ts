@@ -63,6 +63,7 @@ export class TransformBench {
       clock: { isOn: false, ms: 0 },
       effects,
       halfFloats: transform.dtype === 'float16' ? halfFloatTable(transform.normalization!) : null,
+      wide: null,
     };
     const size = plan.width * plan.height * 3 * valueBytes(transform.dtype);
     this.#bytes.fill(GUARD, this.#targetAt - GUARD_BYTES, this.#targetAt);

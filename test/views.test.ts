@@ -36,8 +36,7 @@ async function loop(location: string, options: LoaderOptions): Promise<{ batches
 
 const batchesOf = async (options: LoaderOptions, location = shards) => (await loop(location, options)).batches;
 
-const bytesOf = ({ buffer, byteOffset, byteLength }: Uint8Array | Float32Array) =>
-  new Uint8Array(buffer, byteOffset, byteLength);
+const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView) => new Uint8Array(buffer, byteOffset, byteLength);
 
 /** By key: the checksum of each view of a row, and what was drawn for it. */
 function rowsOf(batches: readonly Batch[]): Map<string, unknown> {

@@ -143,6 +143,7 @@ export {
   isNpy,
   NPY_FIELD,
   type NpyArray,
+  type NpyHeader,
   type NpyImage,
   npyValuesOffset,
   readNpy,

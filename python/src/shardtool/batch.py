@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List, Mapping, N
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import OptionError
 from .frames import Frame
 from .held_slots import MakeArray
 
@@ -198,8 +199,22 @@ def arrays(output: str) -> Arrays:
     if output == "dlpack":
         return Arrays(DLPackArray, shows_channels_first=False)
     if output == "torch":
-        return Arrays(_torch().from_numpy, shows_channels_first=True)
+        return Arrays(_tensor_of(_torch()), shows_channels_first=True)
     raise ValueError(f'output is "torch", "numpy" or "dlpack", not {output!r}.')
+
+
+def _tensor_of(torch: ModuleType) -> Callable[[NDArray[Any]], Any]:
+    """How arrays become tensors over the same memory. torch has uint16 since 2.3."""
+
+    def tensor(array: NDArray[Any]) -> Any:
+        if array.dtype == np.uint16 and not hasattr(torch, "uint16"):
+            raise OptionError(
+                f"torch {torch.__version__} has no uint16: end the transform with toDtype float32, or choose "
+                'output="numpy".'
+            )
+        return torch.from_numpy(array)
+
+    return tensor
 
 
 def _torch() -> ModuleType:
@@ -326,7 +341,8 @@ def _images(header: Dict[str, Any], in_slot: MakeArray, take: _Cutter, to: Array
         images = in_slot(header["images"]["offset"], dtype, tuple(header["images"]["shape"]))
         return _shown(images, layout, to)
     shapes = [(image["height"], image["width"]) for image in header["list"]]
-    return [_shown(_image(take, dtype, layout, height, width), layout, to) for height, width in shapes]
+    channels = header["channels"]
+    return [_shown(_image(take, dtype, layout, (height, width, channels)), layout, to) for height, width in shapes]
 
 
 def _add_views(batch: Batch, groups: List[Dict[str, Any]], in_slot: MakeArray, take: _Cutter, to: Arrays) -> None:
@@ -386,9 +402,10 @@ def _add_objects(batch: Batch, objects: Dict[str, Any], take: _Cutter, to: Array
         batch.polygons = Polygons(found["points"], found["pointOffsets"], found["objectOffsets"])
 
 
-def _image(take: _Cutter, dtype: str, layout: str, height: int, width: int) -> NDArray[Any]:
-    shape = (height, width, 3) if layout == "nhwc" else (3, height, width)
-    length = height * width * 3 * np.dtype(dtype).itemsize
+def _image(take: _Cutter, dtype: str, layout: str, size: Tuple[int, int, int]) -> NDArray[Any]:
+    height, width, channels = size
+    shape = size if layout == "nhwc" else (channels, height, width)
+    length = height * width * channels * np.dtype(dtype).itemsize
     return np.frombuffer(bytearray(take(length)), dtype).reshape(shape)
 
 

@@ -143,9 +143,13 @@ class Values:
             raise OptionError(f"dtype is {', '.join(DTYPES[:-1])} or {DTYPES[-1]}, not {dtype!r}.")
         if self.is_normalized and self.dtype == "uint8":
             raise OptionError("mean and std make floats: leave out dtype='uint8', or mean and std.")
-        mean, std = list(mean or (0.0, 0.0, 0.0)), list(std or (1.0, 1.0, 1.0))
-        if len(mean) != 3 or len(std) != 3 or not all(math.isfinite(m) and s > 0 for m, s in zip(mean, std)):
-            raise OptionError("mean and std are three numbers each, of values from 0 to 1, and std is more than 0.")
+        channels = len(mean or std or (0.0, 0.0, 0.0))
+        mean, std = list(mean or [0.0] * channels), list(std or [1.0] * channels)
+        if len(mean) != len(std) or not all(math.isfinite(m) and s > 0 for m, s in zip(mean, std)):
+            raise OptionError(
+                "mean and std are a number per channel each, such as three for RGB, of values from 0 to 1, and std is "
+                "more than 0."
+            )
         self._scale = [1 / (255 * deviation) for deviation in std]
         self._bias = [-value / deviation for value, deviation in zip(mean, std)]
         self._factors: Optional[Tuple[Any, Any]] = None
@@ -154,6 +158,11 @@ class Values:
         """Raises OptionError if the reader already makes normalised floats."""
         if self.is_normalized and str(images.dtype) != "torch.uint8":
             raise OptionError("The transform makes floats, and mean and std are for bytes: leave out one of them.")
+        if self.is_normalized and images.shape[-3] != len(self._scale):
+            raise OptionError(
+                f"mean and std have {len(self._scale)} numbers, and images {images.shape[-3]} channels: give one per "
+                "channel."
+            )
 
     def __call__(self, images: Any) -> Any:
         """Converts images on the device, in the current stream."""
@@ -165,7 +174,7 @@ class Values:
         if images.dtype != torch.uint8 or dtype == torch.uint8:
             return images.to(dtype)
         if self._factors is None:
-            factors = (torch.tensor(list(values)).view(1, 3, 1, 1) for values in (self._scale, self._bias))
+            factors = (torch.tensor(list(values)).view(1, -1, 1, 1) for values in (self._scale, self._bias))
             scale, bias = (factor.to(images.device) for factor in factors)
             self._factors = scale, bias
         scale, bias = self._factors

@@ -193,6 +193,9 @@ class Dataset(KnownAttributes, Generic[Image]):
         decode: Optional[Literal["exact", "scaled", "fast"]] = None,
         apply_exif_orientation: Optional[bool] = None,
         max_pixels: Optional[int] = None,
+        channels: Optional[int] = None,
+        pixel_dtype: Optional[Literal["uint8", "uint16", "int16", "float32"]] = None,
+        background: Optional[Union[int, Sequence[int]]] = None,
         overlay: Optional[str] = None,
         split: Optional[str] = None,
         layout: Optional[str] = None,
@@ -220,6 +223,9 @@ class Dataset(KnownAttributes, Generic[Image]):
             "decode": decode,
             "apply_exif_orientation": apply_exif_orientation,
             "max_pixels": max_pixels,
+            "channels": channels,
+            "pixel_dtype": pixel_dtype,
+            "background": background,
         }
         #: Larger images are decoded by the reader, or refused by it.
         self._most_pixels = min(max_pixels or _MAX_PIXELS, _MAX_PIXELS)

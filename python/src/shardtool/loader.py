@@ -68,7 +68,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
 
     ``device="cuda"`` (or ``"cuda:1"``) gives tensors on that GPU, ready on the current stream and one's own: bytes are
     copied two batches ahead, and made ``dtype`` ("float16", "bfloat16", "float32") there, normalised by ``mean`` and
-    ``std`` (three numbers each, of values from 0 to 1). ``pin_memory=True`` alone gives page-locked CPU tensors.
+    ``std`` (a number per channel each, of values from 0 to 1). ``pin_memory=True`` alone gives page-locked CPU tensors.
 
     ``overlay`` names an overlay of the dataset (other classes and columns, splits, samples left out) or its file, and
     ``split`` a split: one that its files are of by their names, or one of the overlay; ``exclude_keys`` leaves samples

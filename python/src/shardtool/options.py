@@ -123,6 +123,15 @@ class _CommonOptions(TypedDict, total=False):
     on_bad: Literal["raise", "skip", "replace"] | None
     #: Images of more pixels are bad samples. Default 178,956,970, as in Pillow.
     max_pixels: int | None
+    #: Channels of decoded images: 1 is luma (JPEGs decode no colour at all), 3 RGB, 4 RGB and alpha; any other number
+    #: for arrays and TIFFs that have as many. Default 3. Part of a state.
+    channels: int | None
+    #: Type of decoded values, before ``toDtype`` and ``normalize``: values are as they are stored. Default ``uint8``.
+    #: Part of a state.
+    pixel_dtype: Literal["uint8", "uint16", "int16", "float32"] | None
+    #: Colour behind transparent pixels, 0 to 255 or [red, green, blue]. Default: alpha is dropped, as Pillow's
+    #: ``convert("RGB")`` does.
+    background: int | Sequence[int] | None
     #: How large JPEGs are decoded. ``exact``: whole, with Pillow's pixels; ``scaled`` (default) and ``fast``: at 1/2 to
     #: 1/8 where twice, or once, the size is left that the transform makes of them (docs/transforms.md). Part of a
     #: state.
@@ -217,6 +226,9 @@ class DatasetArguments(Seen, total=False):
     decode: Literal["exact", "scaled", "fast"] | None
     apply_exif_orientation: bool | None
     max_pixels: int | None
+    channels: int | None
+    pixel_dtype: Literal["uint8", "uint16", "int16", "float32"] | None
+    background: int | Sequence[int] | None
 
 
 def camel(name: str) -> str:

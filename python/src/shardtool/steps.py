@@ -147,7 +147,7 @@ class Letterbox(_Letterbox, total=False):
     """
 
     #: Value of the border. Values: 0 to 255, or [red, green, blue]. Default: 114.
-    fill: int | Sequence[int]
+    fill: float | Sequence[float]
     #: Value of the added pixels in masks. Default: 0. Values: 0 to 255.
     mask_fill: int
     #: If false, smaller images are not enlarged. Values: true or false. Default: true.
@@ -196,7 +196,7 @@ class Pad(_Pad, total=False):
     """
 
     #: Value of the added pixels. Values: 0 to 255, or [red, green, blue]. Default: 0.
-    fill: int | Sequence[int]
+    fill: float | Sequence[float]
     #: Value of the added pixels in masks. Default: 0. Values: 0 to 255.
     mask_fill: int
     #: What the added pixels are: `fill`, the edge of the image, its mirror image without the edge, or with it.
@@ -215,7 +215,7 @@ class RandomZoomOut(_RandomZoomOut, total=False):
     """
 
     #: Value of the pixels around the image. Values: 0 to 255, or [red, green, blue]. Default: 0.
-    fill: int | Sequence[int]
+    fill: float | Sequence[float]
     #: Value of the added pixels in masks. Default: 0. Values: 0 to 255.
     mask_fill: int
     #: Side length of the canvas as a multiple of the side of the image. Values: [low, high], at least 1. Default:
@@ -246,7 +246,7 @@ class CenterCropOrPad(_CenterCropOrPad, total=False):
     """Crops the center of the image, and pads it where it is smaller (timm's CenterCropOrPad)."""
 
     #: Value of the added pixels. Values: 0 to 255, or [red, green, blue]. Default: 0.
-    fill: int | Sequence[int]
+    fill: float | Sequence[float]
     #: Value of the added pixels in masks. Default: 0. Values: 0 to 255.
     mask_fill: int
 
@@ -393,7 +393,7 @@ class RandomRotation(_RandomRotation, total=False):
     #: Center of rotation. Default: the center of the image. Values: [x, y] in pixels.
     center: Sequence[float]
     #: Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: 0.
-    fill: int | Sequence[int]
+    fill: float | Sequence[float]
     #: Value of the added pixels in masks. Default: 0. Values: 0 to 255.
     mask_fill: int
     #: Probability that the step applies. Values: a probability. Default: 1.
@@ -434,7 +434,7 @@ class RandomAffine(_RandomAffine, total=False):
     #: bilinear or bicubic. Default: "nearest".
     interpolation: Literal["nearest", "bilinear", "bicubic"]
     #: Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: 0.
-    fill: int | Sequence[int]
+    fill: float | Sequence[float]
     #: Fixed point of rotation, scale and shear. Default: the center of the image. Values: [x, y] in pixels.
     center: Sequence[float]
     #: Value of the added pixels in masks. Default: 0. Values: 0 to 255.
@@ -461,7 +461,7 @@ class RandomPerspective(_RandomPerspective, total=False):
     #: "bilinear".
     interpolation: Literal["nearest", "bilinear"]
     #: Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: 0.
-    fill: int | Sequence[int]
+    fill: float | Sequence[float]
     #: Value of the added pixels in masks. Default: 0. Values: 0 to 255.
     mask_fill: int
 
@@ -744,7 +744,7 @@ class RandAugment(_RandAugment, total=False):
     #: bicubic. Default: "nearest".
     interpolation: Literal["nearest", "bilinear", "bicubic"]
     #: Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue].
-    fill: int | Sequence[int]
+    fill: float | Sequence[float]
     #: Probability that the step applies. Values: a probability. Default: 1.
     p: float
 
@@ -765,7 +765,7 @@ class TrivialAugmentWide(_TrivialAugmentWide, total=False):
     #: bicubic. Default: "nearest".
     interpolation: Literal["nearest", "bilinear", "bicubic"]
     #: Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue].
-    fill: int | Sequence[int]
+    fill: float | Sequence[float]
     #: Probability that the step applies. Values: a probability. Default: 1.
     p: float
 
@@ -786,7 +786,7 @@ class AutoAugment(_AutoAugment, total=False):
     #: bicubic. Default: "nearest".
     interpolation: Literal["nearest", "bilinear", "bicubic"]
     #: Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue].
-    fill: int | Sequence[int]
+    fill: float | Sequence[float]
     #: Probability that the step applies. Values: a probability. Default: 1.
     p: float
 
@@ -815,7 +815,7 @@ class AugMix(_AugMix, total=False):
     #: bicubic. Default: "bilinear".
     interpolation: Literal["nearest", "bilinear", "bicubic"]
     #: Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue].
-    fill: int | Sequence[int]
+    fill: float | Sequence[float]
     #: Probability that the step applies. Values: a probability. Default: 1.
     p: float
 
@@ -850,7 +850,7 @@ class TimmAugment(_TimmAugment, total=False):
     #: Values: bilinear, bicubic or random. Default: "random".
     interpolation: Literal["bilinear", "bicubic", "random"]
     #: Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: [124, 116, 104].
-    fill: int | Sequence[int]
+    fill: float | Sequence[float]
     #: Translation at magnitude 10, as a part of the side of the image. Default: 0.45, and 0.3 for augmix, as in
     #: create_transform. Values: more than 0, up to 1.
     translate_pct: float
@@ -958,12 +958,13 @@ class _ToDtype(TypedDict):
 
 
 class ToDtype(_ToDtype, total=False):
-    """Sets the dtype of the batch. Floats have the shape [3, height, width], unless layout changes it.
+    """Sets the dtype of the batch. Floats have the shape [channels, height, width], unless layout changes it.
 
     torchvision: v2.ToDtype.
     """
 
-    #: If true, floats range from 0 to 1 instead of 0 to 255. Values: true or false. Default: false.
+    #: If true, floats range from 0 to 1 instead of 0 to 255. For uint16, 65535 becomes 1; for int16, 32767. Values:
+    #: true or false. Default: false.
     scale: bool
 
 
@@ -974,9 +975,9 @@ class Normalize(TypedDict):
     """
 
     name: Literal["normalize", "Normalize"]
-    #: Means of red, green and blue. Values: three numbers.
+    #: Mean of each channel. Values: three numbers.
     mean: Sequence[float]
-    #: Standard deviations of red, green and blue. Values: three numbers, each more than 0.
+    #: Standard deviation of each channel. Values: three numbers, each more than 0.
     std: Sequence[float]
 
 
@@ -984,7 +985,7 @@ class Layout(TypedDict):
     """Sets the memory layout of the batch. Default: nhwc for bytes, nchw for floats."""
 
     name: Literal["layout"]
-    #: nhwc is [height, width, 3], nchw is [3, height, width]. Values: nhwc or nchw.
+    #: nhwc is [height, width, channels], nchw is [channels, height, width]. Values: nhwc or nchw.
     layout: Literal["nhwc", "nchw"]
 
 

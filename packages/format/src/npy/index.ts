@@ -1,3 +1,3 @@
 export { type NpyArray, readNpy } from './array.js';
-export { encodeNpyHeader, isNpy, npyValuesOffset, readNpyHeader } from './header.js';
+export { encodeNpyHeader, isNpy, type NpyHeader, npyValuesOffset, readNpyHeader } from './header.js';
 export { encodeNpyImage, isBytes, NPY_FIELD, type NpyImage, probeNpyImage, readNpyImage } from './image.js';

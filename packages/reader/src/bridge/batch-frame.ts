@@ -2,7 +2,7 @@ import type { NpyArray } from '@shardtool/format';
 import { nameTable } from '@shardtool/format';
 import type { NumberType, NumberTypes } from '../dataset/field-names.js';
 import type { FieldValue } from '../dataset/field-values.js';
-import type { Batch, ViewArrays } from '../loader/deliver/batch.js';
+import type { Batch, PixelValues, ViewArrays } from '../loader/deliver/batch.js';
 import type { LoaderState } from '../loader/loader-state.js';
 import type { Dtype } from '../transform/values.js';
 
@@ -21,6 +21,8 @@ export interface Shown {
   readonly withKeys: boolean;
   /** Whether the seeds of rows are asked for. */
   readonly withRowSeeds?: boolean;
+  /** Default: 3. */
+  readonly channels?: number;
   readonly dtype: Dtype;
   readonly layout: 'nhwc' | 'nchw';
   /** Which fields hold numbers, and come as an array. */
@@ -49,6 +51,7 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
     index,
     size,
     state,
+    channels: shown.channels ?? 3,
     dtype: views[0]?.dtype ?? shown.dtype,
     layout: views[0]?.layout ?? shown.layout,
     images: images && { offset: images.byteOffset, shape },
@@ -108,7 +111,7 @@ function frameObjects(batch: Batch, parts: Uint8Array[]): object | null {
   return { arrays: lengths, keypoints: keypoints?.count ?? null };
 }
 
-function placesOf(arrays: Readonly<Record<string, Uint8Array | Float32Array>>): object {
+function placesOf(arrays: Readonly<Record<string, PixelValues>>): object {
   return nameTable(Object.entries(arrays).map(([name, { byteOffset }]) => [name, byteOffset]));
 }
 

@@ -1,4 +1,5 @@
 import { OptionError } from '@shardtool/base';
+import { type FormatOptions, formatOf } from '../codec/pixel-format.js';
 import { numberTypesOf } from '../dataset/field-names.js';
 import type { Batch } from '../loader/deliver/batch.js';
 import { Loader } from '../loader/loader.js';
@@ -202,9 +203,12 @@ function namesIn({ fields }: { readonly [name: string]: unknown }): readonly str
 }
 
 /** How the pixels of a transform lie. */
-function shownOf({ transform }: { readonly [name: string]: unknown }): Pick<Shown, 'dtype' | 'layout'> {
-  const { dtype, layout } = compileTransform(transform === 'raw' ? [] : ((transform ?? []) as TransformInput));
-  return { dtype, layout };
+function shownOf(options: { readonly [name: string]: unknown }): Pick<Shown, 'channels' | 'dtype' | 'layout'> {
+  const { transform } = options;
+  const format = formatOf(options as FormatOptions);
+  const input = transform === 'raw' ? [] : ((transform ?? []) as TransformInput);
+  const { dtype, layout } = compileTransform(input, format);
+  return { channels: format.channels, dtype, layout };
 }
 
 async function openPlace(location: RequestOf<'open'>['location'], seen: RequestOf<'open'>['seen']): Promise<Dataset> {

@@ -1,5 +1,7 @@
 import type { CodecName } from './codec.js';
+import { GifCodec } from './gif.js';
 import { type CodecChoice, openCodecs, openImage } from './select.js';
+import { SharpCodec } from './sharp.js';
 
 /** Checks whether images can be decoded completely, for `verify --check decode` and `pack --check decode`. */
 export interface Checker {
@@ -43,8 +45,8 @@ export async function createChecker(options: {
     async misreadPixels(bytes) {
       const { codec, header } = openImage(codecs, bytes, options.maxPixels);
       const { width, height } = header;
-      if (codec === codecs.gif) return { data: codecs.gif.pixels(bytes, { x: 0, y: 0, width, height }), width, height };
-      return codec === codecs.other ? codecs.other.misreadPixels(bytes) : null;
+      if (codec instanceof GifCodec) return { data: codec.pixels(bytes, { x: 0, y: 0, width, height }), width, height };
+      return codec instanceof SharpCodec && codec === codecs.other ? codec.misreadPixels(bytes) : null;
     },
     close() {
       codecs.jpeg.close();

@@ -62,6 +62,24 @@ export class GifCodec implements ImageCodec {
     return pixels;
   }
 
+  /** The opacity of each pixel of a part of the image: 0 or 255. */
+  alpha(bytes: Uint8Array, crop: Rect): Uint8Array {
+    const frame = frameOf(bytes);
+    const alpha = new Uint8Array(crop.width * crop.height).fill(255);
+    if (frame.transparent < 0) return alpha;
+    const indices = decodeFrame(bytes, frame);
+    const rowAt = storedRows(frame);
+    for (let y = 0, to = 0; y < crop.height; y++) {
+      const row = crop.y + y - frame.top;
+      for (let x = 0; x < crop.width; x++, to++) {
+        const column = crop.x + x - frame.left;
+        const isInside = row >= 0 && row < frame.height && column >= 0 && column < frame.width;
+        if (!isInside || indices[rowAt[row]! * frame.width + column] === frame.transparent) alpha[to] = 0;
+      }
+    }
+    return alpha;
+  }
+
   check(bytes: Uint8Array): number {
     decodeFrame(bytes, frameOf(bytes));
     return 0;

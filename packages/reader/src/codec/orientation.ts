@@ -38,14 +38,19 @@ export function storedRect(rect: Rect, image: Size, orientation: number): Rect {
   };
 }
 
-/** Applies an orientation to stored RGB pixels. `turned` is the size of the result, which is written to `target` without gaps between rows. */
+/** Applies an orientation to stored pixels of `bytes` bytes. `turned` is the size of the result, which is written to `target` without gaps between rows. */
 export function turnPixels(
   memory: Uint8Array,
   stored: Pixels,
   turned: Size,
   orientation: number,
   target: number,
+  bytes = 3,
 ): void {
+  if (bytes !== 3) {
+    turnWide(memory, stored, turned, orientation, target, bytes);
+    return;
+  }
   const { width, height } = turnedSize(turned, orientation);
   const column = mirrorsColumns(orientation) ? -3 : 3;
   const row = mirrorsRows(orientation) ? -stored.stride : stored.stride;
@@ -60,6 +65,30 @@ export function turnPixels(
       memory[to] = memory[from]!;
       memory[to + 1] = memory[from + 1]!;
       memory[to + 2] = memory[from + 2]!;
+    }
+  }
+}
+
+function turnWide(
+  memory: Uint8Array,
+  stored: Pixels,
+  turned: Size,
+  orientation: number,
+  target: number,
+  bytes: number,
+): void {
+  const { width, height } = turnedSize(turned, orientation);
+  const column = mirrorsColumns(orientation) ? -bytes : bytes;
+  const row = mirrorsRows(orientation) ? -stored.stride : stored.stride;
+  const [stepX, stepY] = swapsSides(orientation) ? [row, column] : [column, row];
+  let start = stored.offset;
+  if (column < 0) start += (width - 1) * bytes;
+  if (row < 0) start += (height - 1) * stored.stride;
+  let to = target;
+  for (let y = 0; y < turned.height; y++, start += stepY) {
+    let from = start;
+    for (let x = 0; x < turned.width; x++, from += stepX, to += bytes) {
+      for (let byte = 0; byte < bytes; byte++) memory[to + byte] = memory[from + byte]!;
     }
   }
 }

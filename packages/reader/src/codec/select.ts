@@ -3,9 +3,11 @@ import { imageKindOf, isNpy } from '@shardtool/format';
 import type { CodecName, ImageCodec, ImageHeader } from './codec.js';
 import { GifCodec } from './gif.js';
 import { NpyCodec } from './npy.js';
+import { isRgb, type PixelFormat, RGB } from './pixel-format.js';
 import { SharpCodec } from './sharp.js';
 import { TurboJpegCodec } from './turbojpeg.js';
 import { loadTurboJpeg } from './turbojpeg-library.js';
+import { WideCodec, WideNpyCodec } from './wide.js';
 
 /** The codec for JPEGs and why it was chosen, for loader.info() and bench. The codecs for other images are the same on every machine. */
 export interface CodecChoice {
@@ -18,33 +20,36 @@ export interface OpenCodecs {
   readonly choice: CodecChoice;
   readonly jpeg: ImageCodec;
   /** Codec for uncompressed images. */
-  readonly npy: NpyCodec;
-  readonly gif: GifCodec;
+  readonly npy: NpyCodec | WideNpyCodec;
+  readonly gif: ImageCodec;
   /** Codec for all other formats. */
-  readonly other: SharpCodec;
+  readonly other: ImageCodec;
 }
 
 export interface CodecOptions {
   readonly maxPixels: number;
   /** The codec to use for JPEGs. Default: the environment variable SHARDTOOL_CODEC. If it is not set, the fastest codec that works. */
   readonly codec?: CodecName;
+  /** What images are decoded to. Default: 8-bit RGB. */
+  readonly format?: PixelFormat;
 }
 
 const FASTEST_FIRST: readonly CodecName[] = ['turbojpeg', 'sharp'];
 
 /** Opens the codecs: for JPEGs the requested one, or the fastest that works. Throws {@link OptionError} if it does not work. */
 export async function openCodecs(options: CodecOptions): Promise<OpenCodecs> {
-  const other = new SharpCodec(options.maxPixels);
+  const { format = RGB, maxPixels } = options;
+  const rest = codecsOf(format, maxPixels);
   const forced = options.codec ?? codecFromEnvironment();
   const failures: string[] = [];
-  for (const name of forced === undefined ? FASTEST_FIRST : [forced]) {
+  for (const name of namesFor(format, forced)) {
     try {
-      const { codec, source } = open(name, other);
+      const { codec, source } = open(name, rest.other, format);
       const reason =
         forced === undefined
           ? `${source}${failures.map((failure) => `; ${failure}`).join('')}`
           : `${source}, as requested`;
-      return { choice: { name, reason }, jpeg: codec, npy: new NpyCodec(), gif: new GifCodec(), other };
+      return { choice: { name, reason }, jpeg: codec, ...rest };
     } catch (error) {
       failures.push(`${name} does not work: ${(error as Error).message}`);
     }
@@ -53,8 +58,8 @@ export async function openCodecs(options: CodecOptions): Promise<OpenCodecs> {
 }
 
 /** The codec that {@link openCodecs} would choose. */
-export async function chooseCodec(codec?: CodecName): Promise<CodecChoice> {
-  const { choice, jpeg } = await openCodecs({ maxPixels: 1, ...(codec && { codec }) });
+export async function chooseCodec(format: PixelFormat = RGB): Promise<CodecChoice> {
+  const { choice, jpeg } = await openCodecs({ maxPixels: 1, format });
   jpeg.close();
   return choice;
 }
@@ -82,10 +87,24 @@ export function checkPixels({ width, height }: ImageHeader, maxPixels: number): 
   );
 }
 
-function open(name: CodecName, sharp: SharpCodec): { codec: ImageCodec; source: string } {
+/** TurboJPEG makes only bytes of 1, 3 or 4 channels. */
+function namesFor({ channels, dtype }: PixelFormat, forced: CodecName | undefined): readonly CodecName[] {
+  if (dtype !== 'uint8' || ![1, 3, 4].includes(channels)) return ['sharp'];
+  return forced === undefined ? FASTEST_FIRST : [forced];
+}
+
+/** The codecs of a format, except that for JPEGs. */
+function codecsOf(format: PixelFormat, maxPixels: number): Pick<OpenCodecs, 'npy' | 'gif' | 'other'> {
+  if (isRgb(format) && format.background === null)
+    return { npy: new NpyCodec(), gif: new GifCodec(), other: new SharpCodec(maxPixels) };
+  const wide = new WideCodec(format, maxPixels);
+  return { npy: isRgb(format) ? new NpyCodec() : new WideNpyCodec(format), gif: wide, other: wide };
+}
+
+function open(name: CodecName, sharp: ImageCodec, { channels }: PixelFormat): { codec: ImageCodec; source: string } {
   switch (name) {
     case 'turbojpeg':
-      return { codec: new TurboJpegCodec(loadTurboJpeg()), source: 'regions by libjpeg-turbo' };
+      return { codec: new TurboJpegCodec(loadTurboJpeg(), channels as 1 | 3 | 4), source: 'regions by libjpeg-turbo' };
     case 'sharp':
       return { codec: sharp, source: 'whole images by sharp' };
   }

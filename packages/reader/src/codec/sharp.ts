@@ -1,4 +1,4 @@
-import { SampleDecodeError } from '@shardtool/base';
+import { optionName, SampleDecodeError, sentence } from '@shardtool/base';
 import { type ImageKind, probeImage, tiffCoding } from '@shardtool/format';
 import type { FailOnOptions, Sharp } from 'sharp';
 import { cmykToRgb } from './cmyk.js';
@@ -14,8 +14,10 @@ const YCBCR = 6;
 const UNCOMPRESSED = 1;
 const JPEGS: ReadonlySet<number> = new Set([6, 7]);
 
-const NO_PIXELS =
-  'its values are floating-point, signed or longer than 16 bits, which is not supported: scale them to 8 bits, or store the image as .npy';
+const NO_PIXELS = sentence`its values are floating-point, signed or longer than 16 bits, but ${optionName('pixelDtype')} is uint8: set it to float32 or int16, or scale them to 8 bits`;
+
+/** Red, green and blue, 0 to 255. */
+type Background = readonly [number, number, number] | null;
 
 /** A completely decoded image. */
 export interface Decoded {
@@ -33,11 +35,14 @@ export interface Decoded {
 export class SharpCodec implements ImageCodec {
   readonly name = 'sharp';
   readonly #maxPixels: number;
+  readonly #background: Background;
   #kind: ImageKind = 'jpeg';
   #header: ImageHeader = { width: 0, height: 0, reducible: false };
 
-  constructor(maxPixels: number) {
+  /** `background`: the colour behind transparent pixels. Null: alpha is dropped. */
+  constructor(maxPixels: number, background: Background = null) {
     this.#maxPixels = maxPixels;
+    this.#background = background;
   }
 
   header(bytes: Uint8Array): ImageHeader {
@@ -122,7 +127,7 @@ export class SharpCodec implements ImageCodec {
       const image =
         colours === 'inks'
           ? open().pipelineColourspace('cmyk').toColourspace('cmyk')
-          : open().toColourspace('srgb').removeAlpha();
+          : opaque(open().toColourspace('srgb'), this.#background);
       const { data, info } = await image.raw({ depth: 'uchar' }).toBuffer({ resolveWithObject: true });
       if (colours === 'ycbcr') ycbcrToRgb(data, tiffCoding(bytes)!.compression !== UNCOMPRESSED);
       return { data, width: info.width, height: info.height, channels: info.channels };
@@ -146,6 +151,12 @@ export class SharpCodec implements ImageCodec {
   }
 }
 
+function opaque(image: Sharp, background: Background): Sharp {
+  if (background === null) return image.removeAlpha();
+  const [r, g, b] = background;
+  return image.flatten({ background: { r, g, b } });
+}
+
 function attemptOf(warned: boolean, { data, width, channels }: Decoded, crop: Rect): Attempt {
   const row = width * channels;
   return attempt(warned, data, crop.y * row + crop.x * channels, row, crop, channels);
@@ -154,7 +165,7 @@ function attemptOf(warned: boolean, { data, width, channels }: Decoded, crop: Re
 let loading: Promise<typeof import('sharp').default> | undefined;
 
 /** Loads sharp with one thread and no cache: the workers already are threads, and no image is decoded twice. */
-function loadSharp(): Promise<typeof import('sharp').default> {
+export function loadSharp(): Promise<typeof import('sharp').default> {
   loading ??= import('sharp').then(({ default: sharp }) => {
     sharp.concurrency(1);
     sharp.cache(false);

@@ -3,6 +3,7 @@ import { SOURCE_SLACK_BYTES } from '../kernels/resize.js';
 import { cmykToRgb } from './cmyk.js';
 import type { ImageCodec, ImageHeader, Pixels, Rect, Reduction } from './codec.js';
 import type { SmallJpeg } from './crop-index/splice.js';
+import { fromRgb } from './from-rgb.js';
 import { jpegStructure, MAX_SCANS } from './jpeg-structure.js';
 import { type Attempt, attempt, endsWithinPixels } from './premature-end.js';
 import type { Scratch } from './scratch.js';
@@ -21,7 +22,11 @@ const SAVE_MARKERS = 25;
 const COLORSPACE_CMYK = 3;
 /** `enum TJPF`. */
 const FORMAT_RGB = 0;
+const FORMAT_GRAY = 6;
+const FORMAT_RGBA = 7;
 const FORMAT_CMYK = 11;
+/** The pixel format for a number of channels. */
+const FORMATS = { 1: FORMAT_GRAY, 3: FORMAT_RGB, 4: FORMAT_RGBA } as const;
 /** iMCU widths by `enum TJSAMP`: 4:4:4, 4:2:2, 4:2:0, gray, 4:4:0, 4:1:1, 4:4:1. */
 const MCU_WIDTHS = [8, 16, 16, 8, 8, 32, 8];
 
@@ -43,8 +48,10 @@ const WARNINGS = [
 ];
 
 interface JpegHeader extends ImageHeader {
-  /** 4 for CMYK and YCCK, otherwise 3. */
+  /** Bytes of a decoded pixel: 4 for CMYK and YCCK, otherwise the number of channels of the codec. */
   readonly channels: number;
+  /** The colours are four inks. */
+  readonly isInk: boolean;
   /** Regions start at multiples of this number of pixels. 0 if only the whole image can be decoded. */
   readonly mcuWidth: number;
 }
@@ -54,12 +61,15 @@ export class TurboJpegCodec implements ImageCodec {
   readonly name = 'turbojpeg';
   readonly #library: TurboJpegLibrary;
   #handle: unknown;
-  #header: JpegHeader = { width: 0, height: 0, reducible: false, channels: 3, mcuWidth: 0 };
+  readonly #channels: 1 | 3 | 4;
+  #header: JpegHeader = { width: 0, height: 0, reducible: false, channels: 3, isInk: false, mcuWidth: 0 };
   #memory: Uint8Array | undefined;
   #address = 0;
 
-  constructor(library: TurboJpegLibrary) {
+  /** `channels`: 1 for luma alone, 3 for RGB, 4 for RGB and an opaque alpha. */
+  constructor(library: TurboJpegLibrary, channels: 1 | 3 | 4 = 3) {
     this.#library = library;
+    this.#channels = channels;
     this.#handle = createHandle(library);
   }
 
@@ -74,12 +84,14 @@ export class TurboJpegCodec implements ImageCodec {
     if (width < 1 || height < 1) this.#fail('it contains tables but no image');
     const subsampling = library.get(this.#handle, SUBSAMPLING);
     const lossless = library.get(this.#handle, LOSSLESS) > 0;
+    const isInk = library.get(this.#handle, COLORSPACE) >= COLORSPACE_CMYK;
     this.#header = {
       width,
       height,
       // Lossless JPEGs have no DCT. They can only be decoded as a whole and at full size.
       reducible: !lossless,
-      channels: library.get(this.#handle, COLORSPACE) >= COLORSPACE_CMYK ? 4 : 3,
+      channels: isInk ? 4 : this.#channels,
+      isInk,
       mcuWidth: lossless ? 0 : (MCU_WIDTHS[subsampling] ?? 0),
     };
     return this.#header;
@@ -121,8 +133,8 @@ export class TurboJpegCodec implements ImageCodec {
       this.#renew();
       return null;
     }
-    if (channels === 4) cmykToRgb(memory, start, stride, width, height, true);
-    const offset = start + (crop.y - part.y / reduction) * stride + (crop.x - part.x / reduction) * 3;
+    if (this.#header.isInk) this.#mix(memory, start, stride, width, height);
+    const offset = start + (crop.y - part.y / reduction) * stride + (crop.x - part.x / reduction) * this.#channels;
     return { offset, stride, warnings: 0 };
   }
 
@@ -158,24 +170,24 @@ export class TurboJpegCodec implements ImageCodec {
     const { channels } = this.#header;
     const stride = strideOf(region.width * channels);
     const start = allocateRows(scratch, stride, region.height);
-    const offset = start + (crop.y - region.y) * stride + (crop.x - region.x) * 3;
+    const offset = start + (crop.y - region.y) * stride + (crop.x - region.x) * this.#channels;
 
     const decompress = (source: Uint8Array): string | null => {
       const text = this.#decompress(source, this.#addressOf(memory) + start, stride);
-      if (channels === 4) cmykToRgb(memory, start, stride, region.width, region.height, true);
+      if (this.#header.isInk) this.#mix(memory, start, stride, region.width, region.height);
       return text;
     };
     const retry = (source: Uint8Array): Attempt => {
       const text = decompress(source);
       if (text !== null && !isWarning(text)) this.#fail(text);
-      return attempt(text !== null, memory, offset, stride, crop, 3);
+      return attempt(text !== null, memory, offset, stride, crop, this.#channels);
     };
 
     const text = decompress(bytes);
     if (text === null) return { offset, stride, warnings: 0 };
     if (isMisaligned(text) && region.x > 0) return null;
     if (!isWarning(text)) this.#fail(text);
-    return endsWithinPixels(bytes, attempt(true, memory, offset, stride, crop, 3), retry).then((ends) => {
+    return endsWithinPixels(bytes, attempt(true, memory, offset, stride, crop, this.#channels), retry).then((ends) => {
       if (ends) this.#fail('premature end within the requested pixels');
       return { offset, stride, warnings: 1 };
     });
@@ -183,9 +195,15 @@ export class TurboJpegCodec implements ImageCodec {
 
   /** Decodes, and returns the text of the decoder's error or warning, or null. */
   #decompress(bytes: Uint8Array, target: number | Uint8Array, stride: number): string | null {
-    const format = this.#header.channels === 4 ? FORMAT_CMYK : FORMAT_RGB;
+    const format = this.#header.isInk ? FORMAT_CMYK : FORMATS[this.#channels];
     const result = this.#library.decompress(this.#handle, bytes, bytes.length, target, stride, format);
     return result < 0 ? this.#library.errorText(this.#handle) : null;
+  }
+
+  /** Converts the inks of a decoded region to the channels of the codec, in place. */
+  #mix(memory: Uint8Array, start: number, stride: number, width: number, height: number): void {
+    cmykToRgb(memory, start, stride, width, height, true);
+    if (this.#channels !== 3) fromRgb(memory, start, stride, { width, height }, this.#channels);
   }
 
   /** Throws. Replaces the handle, because after an error it may be in the middle of a header. */

@@ -4,6 +4,7 @@ import { SplicedCrops } from '../codec/crop-index/spliced-crops.js';
 import { readMask } from '../codec/mask.js';
 import type { StoredImage } from '../codec/npy.js';
 import { storedRect, turnedSize, turnPixels, UPRIGHT } from '../codec/orientation.js';
+import { isRgb } from '../codec/pixel-format.js';
 import { type Region, Scratch } from '../codec/scratch.js';
 import { type CodecChoice, checkPixels, type OpenCodecs, openCodecs, openImage } from '../codec/select.js';
 import { TurboJpegCodec } from '../codec/turbojpeg.js';
@@ -15,14 +16,14 @@ import { DecodeBufferError, ResizeKernel, SOURCE_SLACK_BYTES } from '../kernels/
 import type { Annotations, GivenAnnotations } from '../transform/annotations.js';
 import { type DecodeMode, planSample, reducedPlan, reductionOf, type SamplePlan } from '../transform/plan.js';
 import { SampleRandom } from '../transform/random.js';
-import { type CompiledTransform, hasEffects } from '../transform/transform.js';
-import { valueBytes } from '../transform/values.js';
+import { type CompiledTransform, hasEffects, outputPixelBytes, pixelBytes } from '../transform/transform.js';
 import type { DecodedImage, ExtraFieldImage, SampleIdentity, ShownPart, StoredMask } from './decoded.js';
 import { eraseValues } from './erase-values.js';
 import { inputOf, type PassClock, type PassTools, runPasses } from './passes.js';
 import { type DecodedTransforms, kernelBytesWithin, transformsOf } from './scratch-size.js';
 import { transformMask } from './transform-mask.js';
 import { type ViewCounts, ViewsDecoder, type ViewTargets } from './views-decoder.js';
+import { WidePasses } from './wide-passes.js';
 
 export interface DecoderOptions extends DecodedTransforms {
   readonly memory: KernelMemory;
@@ -46,7 +47,8 @@ export interface DecoderOptions extends DecodedTransforms {
 
 /** Opens the codecs and the kernel of one worker. */
 export async function createDecoder(options: DecoderOptions): Promise<Decoder> {
-  return new Decoder(options, await openCodecs(options));
+  const { format } = options.transform;
+  return new Decoder(options, await openCodecs({ ...options, format }));
 }
 
 /** Decodes and transforms images into rows of a batch, one at a time. Belongs to one worker. */
@@ -85,12 +87,13 @@ export class Decoder {
     this.#spliced = codecs.jpeg instanceof TurboJpegCodec ? new SplicedCrops(codecs.jpeg, memory, splicerState) : null;
     const kernel = new ResizeKernel(memory, kernelScratch);
     const effects = transformsOf(options).some(hasEffects) ? new EffectKernels(memory) : null;
-    const toolsOf = ({ dtype, normalization }: CompiledTransform): PassTools => ({
+    const toolsOf = (one: CompiledTransform): PassTools => ({
       kernel,
       scratch: this.#scratch,
       clock: this.clock,
       effects,
-      halfFloats: dtype === 'float16' ? halfFloatTable(normalization!) : null,
+      halfFloats: isRgb(one.format) && one.dtype === 'float16' ? halfFloatTable(one.normalization!) : null,
+      wide: isRgb(one.format) ? null : new WidePasses(one, this.#scratch),
     });
     this.#tools = toolsOf(transform);
     this.#toolsOfSizes = options.covers?.map(toolsOf) ?? [this.#tools];
@@ -216,7 +219,7 @@ export class Decoder {
     this.#annotations = image.full.annotations;
     const pixels = await image.pixels;
     const { width, height } = image.plan;
-    const size = width * height * 3 * valueBytes(this.#options.transform.dtype);
+    const size = width * height * outputPixelBytes(this.#options.transform);
     const target = this.#scratch.allocate(size);
     this.#finish(image, pixels, target);
     return {
@@ -324,8 +327,9 @@ export class Decoder {
     const upright = orientation === UPRIGHT ? pixels : this.#turn(pixels, input, orientation);
     try {
       runPasses(plan.passes, upright, transform, tools, target);
-      const { effects, scratch } = tools;
-      if (effects && plan.erased.length > 0) {
+      const { effects, scratch, wide } = tools;
+      if (wide !== null) wide.erase(plan.erased, plan, target);
+      else if (effects && plan.erased.length > 0) {
         eraseValues(plan.erased, plan, transform, { effects, scratch }, target);
       }
     } catch (cause) {
@@ -335,9 +339,10 @@ export class Decoder {
   }
 
   #turn(stored: Pixels, size: Size, orientation: number): Pixels {
-    const offset = this.#scratch.allocate(size.width * size.height * 3 + SOURCE_SLACK_BYTES);
-    turnPixels(this.#scratch.memory, stored, size, orientation, offset);
-    return { offset, stride: size.width * 3, warnings: 0 };
+    const bytes = pixelBytes(this.#options.transform.format);
+    const offset = this.#scratch.allocate(size.width * size.height * bytes + SOURCE_SLACK_BYTES);
+    turnPixels(this.#scratch.memory, stored, size, orientation, offset, bytes);
+    return { offset, stride: size.width * bytes, warnings: 0 };
   }
 }
 

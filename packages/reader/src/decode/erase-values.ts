@@ -72,7 +72,7 @@ function writeNoise(
 }
 
 /** Generates normally distributed numbers. Two words of Philox4x32-10 with this key give two numbers (Box and Muller, 1958). */
-function normals([low, high]: readonly [number, number]): () => number {
+export function normals([low, high]: readonly [number, number]): () => number {
   const words = new Uint32Array(4);
   const four = new Float64Array(4);
   let made = 0;

@@ -8,6 +8,7 @@ import { borderedOf, isCopy, type Pass } from '../transform/canvas.js';
 import type { Rgb } from '../transform/effects.js';
 import { becomesFloatsLast, type CompiledTransform } from '../transform/transform.js';
 import { allocatePicture, runEffects } from './run-effects.js';
+import type { WidePasses } from './wide-passes.js';
 
 /** The rectangle of its input that a pass reads. */
 export function inputOf({ source, x, y }: Pass): Rect {
@@ -37,6 +38,8 @@ export interface PassTools {
   readonly effects: EffectKernels | null;
   /** The bits of the float16 values of bytes, [3, 256]. Null if the dtype is not float16. */
   readonly halfFloats: Uint16Array | null;
+  /** What runs the passes of images that are not 8-bit RGB. Null for 8-bit RGB. */
+  readonly wide: WidePasses | null;
 }
 
 /** The format of the final result. */
@@ -45,7 +48,7 @@ type Output = Pick<CompiledTransform, 'pixelLayout' | 'normalization' | 'dtype' 
 /** RGB pixels in memory: the address of the first byte, and the number of bytes from one row to the next. */
 type Source = Pick<Pixels, 'offset' | 'stride'>;
 
-/** Bytes [height, width, 3]. */
+/** Bytes [height, width, 3]; in other formats, values of the decoded dtype, [height, width, channels]. */
 export const BYTES: Output = { pixelLayout: 'uint8-nhwc', normalization: null, dtype: 'uint8', layout: 'nhwc' };
 
 /** Runs the passes on the pixels that {@link inputOf} the first pass names, and writes the result to `target` in the format `output`. */
@@ -63,7 +66,11 @@ export function runPasses(
 }
 
 function runAll(passes: readonly Pass[], pixels: Source, output: Output, tools: PassTools, target: number): void {
-  const { scratch, effects } = tools;
+  const { scratch, effects, wide } = tools;
+  if (wide !== null) {
+    wide.run(passes, pixels, target, output !== BYTES);
+    return;
+  }
   let source = pixels;
   passes.forEach((pass, i) => {
     const next = passes[i + 1];

@@ -1,10 +1,12 @@
 import { OptionError } from '@shardtool/base';
+import { isRgb } from '../codec/pixel-format.js';
 import { CROP_STATE_BYTES } from '../kernels/crop-index.js';
 import { scratchBytes } from '../kernels/resize.js';
 import { LARGEST_SIDE } from '../transform/crops.js';
 import type { DrawnName } from '../transform/drawn-steps.js';
 import { entryOf, everyStep, type PixelStep, type Step } from '../transform/parse-steps.js';
 import { becomesFloatsLast, type CompiledTransform } from '../transform/transform.js';
+import { valueBytes } from '../transform/values.js';
 import { effectBytes } from './run-effects.js';
 
 /** The transforms of a decoder: one, one for each batch size, or one for each view. */
@@ -32,8 +34,27 @@ export function scratchBytesFor(decoded: DecodedTransforms, maxPixels: number): 
 }
 
 function scratchBytesOf(transform: CompiledTransform, maxPixels: number): number {
+  if (!isRgb(transform.format)) return wideBytes(transform, maxPixels);
   const intermediate = intermediateBytes(transform, maxPixels);
   return roundUp(kernelBytes(transform) + CROP_STATE_BYTES + intermediate + ROW_ENDS_BYTES + maxPixels * 3);
+}
+
+/** The same for images that are not 8-bit RGB: the decoded part, the picture before and after each pass, and floats between two directions. */
+function wideBytes(transform: CompiledTransform, maxPixels: number): number {
+  const pixels = transform.steps.reduce((most, step) => {
+    const sizes = everyStep([step]).map((part) => entryOf(part).largest?.(part) ?? { width: 0, height: 0 });
+    return Math.max(most, ...sizes.map(({ width, height }) => width * height));
+  }, maxPixels);
+  const { channels, dtype } = transform.format;
+  const middle = 4 * channels * pixels;
+  const pictures = 2 + 2 * transform.steps.length;
+  return roundUp(
+    kernelBytes(transform) +
+      CROP_STATE_BYTES +
+      ROW_ENDS_BYTES +
+      middle +
+      pictures * pixels * channels * valueBytes(dtype),
+  );
 }
 
 /** The longest side that a JPEG can have, in pixels. */

@@ -11,7 +11,7 @@ import { resultOf } from '../transform/canvas.js';
 import { type DrawnName, DrawnSteps } from '../transform/drawn-steps.js';
 import { type DecodeMode, planSample, reducedPlan, reductionOf, type SamplePlan } from '../transform/plan.js';
 import type { SampleRandom } from '../transform/random.js';
-import type { CompiledTransform } from '../transform/transform.js';
+import { type CompiledTransform, pixelBytes } from '../transform/transform.js';
 import type { SampleIdentity } from './decoded.js';
 import { eraseValues } from './erase-values.js';
 import { BYTES, inputOf, type PassTools, runPasses } from './passes.js';
@@ -161,7 +161,9 @@ export class ViewsDecoder {
     const mark = scratch.mark();
     for (const [view, plan] of plans.entries()) {
       const own = plan.passes.slice(sharedPasses);
-      const source = picture === null ? partOf(upright, part, inputs[view]!) : pictureAt(picture, inputOf(own[0]!));
+      const bytes = this.#pixelBytes;
+      const source =
+        picture === null ? partOf(upright, part, inputs[view]!, bytes) : pictureAt(picture, inputOf(own[0]!), bytes);
       this.#finish(view, plan, own, source, targets[view]!);
       scratch.release(mark);
     }
@@ -172,7 +174,8 @@ export class ViewsDecoder {
   #runShared({ passes, sharedPasses }: SamplePlan, pixels: Pick<Pixels, 'offset' | 'stride'>): Picture {
     const { scratch, tools } = this.#parts;
     const shared = passes.slice(0, sharedPasses);
-    const picture = allocatePicture(scratch, resultOf(shared.at(-1)!));
+    const size = resultOf(shared.at(-1)!);
+    const picture = this.#allocate(size);
     const mark = scratch.mark();
     inMemory(() => runPasses(shared, pixels, BYTES, tools[0]!, picture.address));
     scratch.release(mark);
@@ -191,16 +194,30 @@ export class ViewsDecoder {
     const transform = transforms[view]!;
     inMemory(() => {
       runPasses(passes, source, transform, tools, target);
-      const { effects, scratch } = tools;
-      if (effects && plan.erased.length > 0) eraseValues(plan.erased, plan, transform, { effects, scratch }, target);
+      const { effects, scratch, wide } = tools;
+      if (wide !== null) wide.erase(plan.erased, plan, target);
+      else if (effects && plan.erased.length > 0)
+        eraseValues(plan.erased, plan, transform, { effects, scratch }, target);
     });
+  }
+
+  /** Bytes of a decoded pixel. */
+  get #pixelBytes(): number {
+    return pixelBytes(this.#parts.transforms[0]!.format);
+  }
+
+  #allocate({ width, height }: Size): Picture {
+    const { scratch, tools } = this.#parts;
+    if (tools[0]!.wide === null) return allocatePicture(scratch, { width, height });
+    return { address: scratch.allocate(width * height * this.#pixelBytes), width, height };
   }
 
   #turn(stored: Pixels, size: Size, orientation: number): Pixels {
     const { scratch } = this.#parts;
-    const offset = scratch.allocate(size.width * size.height * 3 + SOURCE_SLACK_BYTES);
-    turnPixels(scratch.memory, stored, size, orientation, offset);
-    return { offset, stride: size.width * 3, warnings: 0 };
+    const bytes = this.#pixelBytes;
+    const offset = scratch.allocate(size.width * size.height * bytes + SOURCE_SLACK_BYTES);
+    turnPixels(scratch.memory, stored, size, orientation, offset, bytes);
+    return { offset, stride: size.width * bytes, warnings: 0 };
   }
 }
 
@@ -224,12 +241,12 @@ function unionOf(rects: readonly Rect[]): Rect {
   return { x, y, width, height };
 }
 
-function partOf({ offset, stride }: Pick<Pixels, 'offset' | 'stride'>, part: Rect, { x, y }: Rect) {
-  return { offset: offset + (y - part.y) * stride + (x - part.x) * 3, stride };
+function partOf({ offset, stride }: Pick<Pixels, 'offset' | 'stride'>, part: Rect, { x, y }: Rect, bytes: number) {
+  return { offset: offset + (y - part.y) * stride + (x - part.x) * bytes, stride };
 }
 
-function pictureAt({ address, width }: Picture, { x, y }: Rect): Pick<Pixels, 'offset' | 'stride'> {
-  return { offset: address + (y * width + x) * 3, stride: width * 3 };
+function pictureAt({ address, width }: Picture, { x, y }: Rect, bytes: number): Pick<Pixels, 'offset' | 'stride'> {
+  return { offset: address + (y * width + x) * bytes, stride: width * bytes };
 }
 
 /** A kernel without enough memory makes the sample a bad one. */

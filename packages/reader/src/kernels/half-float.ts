@@ -36,3 +36,13 @@ export function halfFloatTable({ mean, std }: Normalization): Uint16Array {
   }
   return table;
 }
+
+/** The value of half-precision bits. */
+export function halfFloatValue(bits: number): number {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 31;
+  const fraction = bits & 1023;
+  if (exponent === 0) return sign * fraction * 2 ** -24;
+  if (exponent === 31) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
+  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+}

@@ -14,8 +14,8 @@ export type PixelLayout = 'uint8-nhwc' | 'uint8-nchw' | 'float32-nchw';
 
 /** The conversion of bytes to floats: (byte / 255 - mean) / std, per channel. */
 export interface Normalization {
-  readonly mean: readonly [number, number, number];
-  readonly std: readonly [number, number, number];
+  readonly mean: readonly number[];
+  readonly std: readonly number[];
 }
 
 /** One resize of 8-bit RGB. Addresses are in bytes from the start of the memory. */

@@ -157,6 +157,32 @@ export function axisTaps(axis: Axis): AxisTaps {
   return { lo, hi, taps, bits, starts, weights };
 }
 
+/** Like {@link axisTaps}, with the exact weights, which add up to 1. */
+export function axisWeights(axis: Axis): {
+  readonly lo: number;
+  readonly hi: number;
+  readonly taps: number;
+  readonly starts: Int32Array;
+  readonly weights: Float64Array;
+} {
+  const { lo, hi } = sourceRange(axis);
+  const filters = filtersOf(axis);
+  const taps = Math.min(maxTaps(filters, axis.count), hi - lo);
+  const starts = new Int32Array(axis.count);
+  const weights = new Float64Array(axis.count * taps);
+  const exact = new Float64Array(taps);
+  for (let i = 0; i < axis.count; i++) {
+    const target = axis.flip ? axis.count - 1 - i : i;
+    // Pixels before the first one of a filter have no weight.
+    const first = firstTap(filters, i);
+    const start = Math.max(lo, Math.min(first, hi - taps));
+    fillWeights(exact, filters, i, start, hi - start, 1);
+    starts[target] = start - lo;
+    weights.set(exact, target * taps);
+  }
+  return { lo, hi, taps, starts, weights };
+}
+
 /** Whether a filter has at most 5 taps and no negative weights. */
 function isNarrow({ filter, support }: Filters): boolean {
   switch (filter) {

@@ -1,5 +1,6 @@
 import { warn } from '@shardtool/base';
 import type { CodecName } from '../codec/codec.js';
+import { type PixelFormat, RGB } from '../codec/pixel-format.js';
 import type { MixtureState } from '../mixture/mixture-state.js';
 import { type DatasetState, StateError } from '../order/state.js';
 import type { DecodeMode } from '../transform/plan.js';
@@ -18,6 +19,8 @@ export type LoaderState = OrderState & {
   readonly decode: DecodeMode;
   /** The codec that decoded JPEGs; null if images stay encoded. States of earlier versions do not have this key. */
   readonly codec?: CodecName | null;
+  /** Channels and dtype of decoded images, and their background, if they are not 8-bit RGB without one. */
+  readonly pixels?: PixelFormat;
   /** The transform of the epoch, if it depends on the epoch. */
   readonly transform?: TransformInput | 'raw' | undefined;
 };
@@ -39,6 +42,22 @@ export function decodeModeOf(asked: DecodeMode | undefined, state: unknown): Dec
     `The state was saved with decode ${decode}, but decode is ${asked} now, which would be other pixels: leave decode as it ` +
       'was, or start without a state.',
   );
+}
+
+/** Throws {@link StateError} if a run resumes with pixels of another format. */
+export function checkFormatOf(format: PixelFormat, state: unknown): void {
+  if (state === undefined) return;
+  const before = (state as { pixels?: PixelFormat } | null)?.pixels ?? RGB;
+  if (JSON.stringify(before) === JSON.stringify(format)) return;
+  throw new StateError(
+    {},
+    `The state was saved with ${textOf(before)}, but the options ask for ${textOf(format)}, which would be other pixels: leave the ` +
+      'channels, the dtype and the background of pixels as they were, or start without a state.',
+  );
+}
+
+function textOf({ channels, dtype, background }: PixelFormat): string {
+  return `${channels} channels of ${dtype}${background === null ? '' : ` over ${JSON.stringify(background)}`}`;
 }
 
 /** Node's code for the warning below. */

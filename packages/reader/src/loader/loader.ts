@@ -1,4 +1,5 @@
 import { countOf, OptionError, optionName, ShardtoolError, sentence } from '@shardtool/base';
+import { formatOf, isRgb } from '../codec/pixel-format.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { TransformInput } from '../transform/transform.js';
 import type { Batch, BatchContent } from './deliver/batch.js';
@@ -165,7 +166,8 @@ export class Loader<Content extends BatchContent = BatchContent>
         sentence`The option ${optionName(option)} says how images are made in every epoch: set no transform for an epoch, or remove ${optionName(option)}.`,
       );
     }
-    for (const { epoch, transform } of given) checkScheduled(transform, `the transform of epoch ${epoch}`);
+    for (const { epoch, transform } of given)
+      checkScheduled(transform, `the transform of epoch ${epoch}`, formatOf(this.#options));
     this.#given = given;
   }
 
@@ -472,8 +474,13 @@ export class Loader<Content extends BatchContent = BatchContent>
 }
 
 /** The part of a state that the pixels depend on. */
-function decodingOf({ decode, codec }: LoaderSetup['output']): Pick<LoaderState, 'decode' | 'codec'> {
-  return { decode, codec: codec?.name ?? null };
+function decodingOf({
+  decode,
+  codec,
+  format,
+}: LoaderSetup['output']): Pick<LoaderState, 'decode' | 'codec' | 'pixels'> {
+  const isDefault = isRgb(format) && format.background === null;
+  return { decode, codec: codec?.name ?? null, ...(!isDefault && { pixels: format }) };
 }
 
 /** Values that are counted from the first iteration on. */

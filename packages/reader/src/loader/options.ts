@@ -1,6 +1,7 @@
 import { type CheckedValues, checkGiven, OptionError, type OwnChecks, optionName, sentence } from '@shardtool/base';
 import { type AnnotationOptions, checkAnnotations } from '../annotations/options.js';
 import { type BucketsInput, checkBuckets } from '../buckets/options.js';
+import { formatOf, isBackground } from '../codec/pixel-format.js';
 import type { Indices } from '../selection/custom-order.js';
 import type { Weights } from '../selection/weights.js';
 import { checkDrawnNames } from '../transform/drawn-steps.js';
@@ -142,6 +143,15 @@ export interface LoaderOptions {
   /** Images of more pixels are bad samples. Default 178,956,970, as in Pillow. */
   readonly maxPixels?: number | undefined;
   /**
+   * Channels of decoded images: 1 is luma (JPEGs decode no colour at all), 3 RGB, 4 RGB and alpha; any other number for arrays and
+   * TIFFs that have as many. Default 3. Part of a state.
+   */
+  readonly channels?: number | undefined;
+  /** Type of decoded values, before `toDtype` and `normalize`. Values are as they are stored. Default `uint8`. Part of a state. */
+  readonly pixelDtype?: 'uint8' | 'uint16' | 'int16' | 'float32' | undefined;
+  /** Colour behind transparent pixels, 0 to 255 or [red, green, blue]. Default: alpha is dropped, as Pillow's `convert('RGB')` does. */
+  readonly background?: number | readonly number[] | undefined;
+  /**
    * How large JPEGs are decoded. `exact`: in full size, so that resized pixels are equal to Pillow's. `scaled`
    * (default): at 1/2, 1/4 or 1/8 of their size if that is at least twice the size that the transform needs; pixels
    * differ by some levels. `fast`: if that is at least the size that the transform needs. docs/transforms.md compares
@@ -231,6 +241,7 @@ const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
   aspectBuckets: (value) => typeof value === 'object' && value !== null,
   mix: (value) => typeof value === 'object' && value !== null,
   metrics: isMetricsOptions,
+  background: isBackground,
   labels: (value) => typeof value === 'string' || (typeof value === 'object' && value !== null),
   reuse: (value) => typeof value === 'boolean' || value === 'manual',
   state: () => true,
@@ -250,10 +261,11 @@ export function checkOptions(options: LoaderOptions): CheckedOptions {
   } = checkGiven(OWNER, LOADER_OPTIONS, options, OWN_CHECKS) as Omit<CheckedOptions, 'views'> &
     Pick<LoaderOptions, 'views'>;
   const { transform, schedule, mix, annotations, aspectBuckets } = checked;
-  if (transform !== undefined && transform !== 'raw') compileTransform(transform);
-  if (schedule !== undefined) checkSchedule(schedule);
+  const format = formatOf(checked);
+  if (transform !== undefined && transform !== 'raw') compileTransform(transform, format);
+  if (schedule !== undefined) checkSchedule(schedule, format);
   const views = typeof given === 'string' ? namedViews(given) : given;
-  if (views !== undefined) checkViews(views);
+  if (views !== undefined) checkViews(views, format);
   checkDrawnNames(checked.draws);
   checkMix(mix);
   if (checked.labels !== undefined) checkLabels(checked.labels);

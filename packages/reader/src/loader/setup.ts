@@ -1,10 +1,11 @@
 import { OptionError, optionName, sentence } from '@shardtool/base';
 import { CacheFolder } from '@shardtool/storage';
 import { checkBuckets } from '../buckets/options.js';
+import { formatOf } from '../codec/pixel-format.js';
 import { type ShardStore, withoutCrops } from '../dataset/shard-store.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { DecodeMode } from '../transform/plan.js';
-import { decodeModeOf, warnOfOtherCodec } from './loader-state.js';
+import { checkFormatOf, decodeModeOf, warnOfOtherCodec } from './loader-state.js';
 import type { CheckedOptions } from './options.js';
 import { CachedBytes } from './read/cached-bytes.js';
 import { cutDatasets } from './read/cut-datasets.js';
@@ -78,6 +79,7 @@ export async function setUp(
   const buckets = await bucketsOf(dataset, base, options);
   const order = buckets?.order ?? base;
   const decode = decodeModeOf(options.decode, options.state);
+  checkFormatOf(formatOf(options), options.state);
   const output = await setUpOutput(dataset, outputRequest(options, { decode, buckets, schedule }));
   warnOfOtherCodec(options.state, output.codec?.name ?? null, decode);
   const { files } = dataset;

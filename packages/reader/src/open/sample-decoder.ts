@@ -1,5 +1,6 @@
 import { type CheckedValues, checkGiven, optionName, SampleDecodeError, sentence, sentenceOf } from '@shardtool/base';
 import { headerOf, imageFields, nameTable } from '@shardtool/format';
+import { formatOf, isBackground } from '../codec/pixel-format.js';
 import { checkFields, checkFieldsAndColumns } from '../dataset/field-names.js';
 import { type FieldValue, fieldValue } from '../dataset/field-values.js';
 import type { Sample } from '../dataset/samples.js';
@@ -14,9 +15,11 @@ import type { LoaderOptions } from '../loader/options.js';
 import type { Annotations, GivenAnnotations } from '../transform/annotations.js';
 import { type CompiledTransform, compileTransform } from '../transform/transform.js';
 
-const { transform, seed, image, fields, masks, maxPixels, decode, applyExifOrientation } = LOADER_OPTIONS;
+const { transform, seed, image, fields, masks, channels, pixelDtype, background } = LOADER_OPTIONS;
+const { maxPixels, decode, applyExifOrientation } = LOADER_OPTIONS;
 /** The options of a loader that apply to a single sample. */
-const OPTIONS = { transform, seed, image, fields, masks, maxPixels, decode, applyExifOrientation };
+const PIXELS = { channels, pixelDtype, background, maxPixels, decode, applyExifOrientation };
+const OPTIONS = { transform, seed, image, fields, masks, ...PIXELS };
 const OWNER = {
   name: 'A sample decoder',
   wrong: (name: string) => sentence`The option ${optionName(name)} is invalid`,
@@ -78,8 +81,9 @@ export class SampleDecoder {
   static async open(dataset: StoredDataset, given: SampleDecoderOptions = {}): Promise<SampleDecoder> {
     const options = checkGiven(OWNER, OPTIONS, given, {
       transform: (value) => typeof value === 'string' || Array.isArray(value),
+      background: isBackground,
     }) as CheckedValues<typeof OPTIONS>;
-    const transform = given.transform === 'raw' ? null : compileTransform(given.transform ?? []);
+    const transform = given.transform === 'raw' ? null : compileTransform(given.transform ?? [], formatOf(given));
     checkFields('image', options.image === undefined ? [] : [options.image], dataset);
     checkFields('masks', options.masks ?? [], dataset);
     await checkFieldsAndColumns('fields', options.fields ?? [], dataset);

@@ -29,8 +29,8 @@ function nestedSteps(step: Step): Step[] {
   return (entryOf(step).nested?.(step).flat() ?? []) as Step[];
 }
 
-/** Checks a list of steps and fills in defaults. Throws {@link OptionError} that names the step and its parameters. */
-export function parseSteps(list: unknown, place = 'the transform'): Step[] {
+/** Checks a list of steps and fills in defaults. With `isWide`, values of pixels may be any numbers, one per channel. Throws {@link OptionError} that names the step and its parameters. */
+export function parseSteps(list: unknown, place = 'the transform', isWide = false): Step[] {
   if (!Array.isArray(list))
     throw new OptionError({}, `A transform is a list of steps: ${Object.keys(STEPS).join(', ')}.`);
   return list.map((given: unknown, index) => {
@@ -40,9 +40,9 @@ export function parseSteps(list: unknown, place = 'the transform'): Step[] {
     const step = { ...withKnownNames(given as object, name), name };
     const isContainer = 'nested' in STEPS[name] && 'transforms' in step && Array.isArray(step.transforms);
     return parseShape(
-      schemaOf(name),
+      schemaOf(name, isWide),
       isContainer
-        ? { ...step, transforms: parseLists(step.transforms as unknown[], `step ${index + 1} of ${place}`) }
+        ? { ...step, transforms: parseLists(step.transforms as unknown[], `step ${index + 1} of ${place}`, isWide) }
         : step,
       ({ where: path, what }) =>
         new OptionError(
@@ -54,23 +54,25 @@ export function parseSteps(list: unknown, place = 'the transform'): Step[] {
 }
 
 /** Checks the steps within a step. Each item becomes a list; lists within lists are joined. */
-function parseLists(items: readonly unknown[], place: string): readonly (readonly Step[])[] {
+function parseLists(items: readonly unknown[], place: string, isWide: boolean): readonly (readonly Step[])[] {
   return items.map((item, i) => {
     const list = Array.isArray(item) ? item.flat(Number.POSITIVE_INFINITY) : [item];
-    const steps = parseSteps(list, Array.isArray(item) ? `list ${i + 1} of ${place}` : `item ${i + 1} of ${place}`);
+    const where = Array.isArray(item) ? `list ${i + 1} of ${place}` : `item ${i + 1} of ${place}`;
+    const steps = parseSteps(list, where, isWide);
     const last = steps.find((step) => entryOf(step).draw === undefined);
     if (last === undefined) return steps;
     throw new OptionError({}, `The step ${last.name} cannot be within ${place}: move it to the end of the transform.`);
   });
 }
 
-const schemas = new Map<StepName, z.ZodType<Step>>();
+const schemas = { rgb: new Map<StepName, z.ZodType<Step>>(), wide: new Map<StepName, z.ZodType<Step>>() };
 
 /**
  * The part of zod that checks steps. All of zod would add 0.45 MB that every process loads. A function, so that bundles that only use
  * the steps do not contain it.
  */
-const zod = (): Zod => ({
+const zod = (isWide: boolean): Zod => ({
+  isWide,
   array: z.array,
   boolean: z.boolean,
   enum: z.enum,
@@ -84,11 +86,12 @@ const zod = (): Zod => ({
 });
 
 /** The schema of a step. It is built on first use. */
-function schemaOf(name: StepName): z.ZodType<Step> {
-  let schema = schemas.get(name);
+function schemaOf(name: StepName, isWide: boolean): z.ZodType<Step> {
+  const known = isWide ? schemas.wide : schemas.rgb;
+  let schema = known.get(name);
   if (schema === undefined) {
-    schema = STEPS[name].schema(zod()) as z.ZodType<Step>;
-    schemas.set(name, schema);
+    schema = STEPS[name].schema(zod(isWide)) as z.ZodType<Step>;
+    known.set(name, schema);
   }
   return schema;
 }

@@ -86,7 +86,7 @@ export interface LetterboxInput {
   /** Size of the result. Values: a number or [height, width], 1 to 4096. */
   readonly size: number | readonly [number, number];
   /** Value of the border. Values: 0 to 255, or [red, green, blue]. Default: 114. */
-  readonly fill?: number | readonly [number, number, number] | undefined;
+  readonly fill?: number | readonly number[] | undefined;
   /** Value of the added pixels in masks. Default: 0. Values: 0 to 255. */
   readonly maskFill?: number | undefined;
   /** If false, smaller images are not enlarged. Values: true or false. Default: true. */
@@ -116,7 +116,7 @@ export interface PadInput {
   /** Number of pixels on each side. Values: a number, [x, y] or [left, top, right, bottom]. */
   readonly padding: number | readonly [number, number] | readonly [number, number, number, number];
   /** Value of the added pixels. Values: 0 to 255, or [red, green, blue]. Default: 0. */
-  readonly fill?: number | readonly [number, number, number] | undefined;
+  readonly fill?: number | readonly number[] | undefined;
   /** Value of the added pixels in masks. Default: 0. Values: 0 to 255. */
   readonly maskFill?: number | undefined;
   /** What the added pixels are: `fill`, the edge of the image, its mirror image without the edge, or with it. Boxes need constant. Values: constant, edge, reflect or symmetric. Default: "constant". */
@@ -127,7 +127,7 @@ export interface PadInput {
 export interface RandomZoomOutInput {
   readonly name: 'randomZoomOut';
   /** Value of the pixels around the image. Values: 0 to 255, or [red, green, blue]. Default: 0. */
-  readonly fill?: number | readonly [number, number, number] | undefined;
+  readonly fill?: number | readonly number[] | undefined;
   /** Value of the added pixels in masks. Default: 0. Values: 0 to 255. */
   readonly maskFill?: number | undefined;
   /** Side length of the canvas as a multiple of the side of the image. Values: [low, high], at least 1. Default: [1, 4]. */
@@ -149,7 +149,7 @@ export interface CenterCropOrPadInput {
   /** Size of the result. Values: a number or [height, width], 1 to 4096. */
   readonly size: number | readonly [number, number];
   /** Value of the added pixels. Values: 0 to 255, or [red, green, blue]. Default: 0. */
-  readonly fill?: number | readonly [number, number, number] | undefined;
+  readonly fill?: number | readonly number[] | undefined;
   /** Value of the added pixels in masks. Default: 0. Values: 0 to 255. */
   readonly maskFill?: number | undefined;
 }
@@ -244,7 +244,7 @@ export interface RandomRotationInput {
   /** Center of rotation. Default: the center of the image. Values: [x, y] in pixels. */
   readonly center?: readonly [number, number] | undefined;
   /** Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: 0. */
-  readonly fill?: number | readonly [number, number, number] | undefined;
+  readonly fill?: number | readonly number[] | undefined;
   /** Value of the added pixels in masks. Default: 0. Values: 0 to 255. */
   readonly maskFill?: number | undefined;
   /** Probability that the step applies. Values: a probability. Default: 1. */
@@ -272,7 +272,7 @@ export interface RandomAffineInput {
   /** Interpolation of the image. bicubic is that of Pillow. Masks always use the nearest pixel. Values: nearest, bilinear or bicubic. Default: "nearest". */
   readonly interpolation?: 'nearest' | 'bilinear' | 'bicubic' | undefined;
   /** Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: 0. */
-  readonly fill?: number | readonly [number, number, number] | undefined;
+  readonly fill?: number | readonly number[] | undefined;
   /** Fixed point of rotation, scale and shear. Default: the center of the image. Values: [x, y] in pixels. */
   readonly center?: readonly [number, number] | undefined;
   /** Value of the added pixels in masks. Default: 0. Values: 0 to 255. */
@@ -291,7 +291,7 @@ export interface RandomPerspectiveInput {
   /** Interpolation of the image. Masks always use the nearest pixel. Values: nearest or bilinear. Default: "bilinear". */
   readonly interpolation?: 'nearest' | 'bilinear' | undefined;
   /** Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: 0. */
-  readonly fill?: number | readonly [number, number, number] | undefined;
+  readonly fill?: number | readonly number[] | undefined;
   /** Value of the added pixels in masks. Default: 0. Values: 0 to 255. */
   readonly maskFill?: number | undefined;
 }
@@ -459,7 +459,7 @@ export interface RandAugmentInput {
   /** Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or bicubic. Default: "nearest". */
   readonly interpolation?: 'nearest' | 'bilinear' | 'bicubic' | undefined;
   /** Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue]. */
-  readonly fill?: number | readonly [number, number, number] | undefined;
+  readonly fill?: number | readonly number[] | undefined;
   /** Probability that the step applies. Values: a probability. Default: 1. */
   readonly p?: number | undefined;
 }
@@ -472,7 +472,7 @@ export interface TrivialAugmentWideInput {
   /** Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or bicubic. Default: "nearest". */
   readonly interpolation?: 'nearest' | 'bilinear' | 'bicubic' | undefined;
   /** Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue]. */
-  readonly fill?: number | readonly [number, number, number] | undefined;
+  readonly fill?: number | readonly number[] | undefined;
   /** Probability that the step applies. Values: a probability. Default: 1. */
   readonly p?: number | undefined;
 }
@@ -485,7 +485,7 @@ export interface AutoAugmentInput {
   /** Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or bicubic. Default: "nearest". */
   readonly interpolation?: 'nearest' | 'bilinear' | 'bicubic' | undefined;
   /** Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue]. */
-  readonly fill?: number | readonly [number, number, number] | undefined;
+  readonly fill?: number | readonly number[] | undefined;
   /** Probability that the step applies. Values: a probability. Default: 1. */
   readonly p?: number | undefined;
 }
@@ -506,7 +506,7 @@ export interface AugMixInput {
   /** Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or bicubic. Default: "bilinear". */
   readonly interpolation?: 'nearest' | 'bilinear' | 'bicubic' | undefined;
   /** Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue]. */
-  readonly fill?: number | readonly [number, number, number] | undefined;
+  readonly fill?: number | readonly number[] | undefined;
   /** Probability that the step applies. Values: a probability. Default: 1. */
   readonly p?: number | undefined;
 }
@@ -526,7 +526,7 @@ export interface TimmAugmentInput {
   /** Interpolation of shear, translation and rotation. "random" draws bilinear or bicubic for each operation. Values: bilinear, bicubic or random. Default: "random". */
   readonly interpolation?: 'bilinear' | 'bicubic' | 'random' | undefined;
   /** Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: [124, 116, 104]. */
-  readonly fill?: number | readonly [number, number, number] | undefined;
+  readonly fill?: number | readonly number[] | undefined;
   /** Translation at magnitude 10, as a part of the side of the image. Default: 0.45, and 0.3 for augmix, as in create_transform. Values: more than 0, up to 1. */
   readonly translatePct?: number | undefined;
   /** Probability that the step applies. Values: a probability. Default: 1. */
@@ -576,7 +576,7 @@ export interface RandomErasingInput {
   /** Largest number of rectangles, whose areas are divided by their number. Default: minCount. Values: 1 to 100. */
   readonly maxCount?: number | undefined;
   /** New value: 0 to 255 before normalize and toDtype. "random" works only after them. Values: a number, [red, green, blue], or "random". Default: 0. */
-  readonly value?: number | readonly [number, number, number] | 'random' | undefined;
+  readonly value?: number | readonly number[] | 'random' | undefined;
 }
 
 /** Drops boxes that are too small or partly outside the image, with their labels, keypoints and polygons. torchvision: v2.SanitizeBoundingBoxes. */
@@ -588,28 +588,28 @@ export interface SanitizeBoundingBoxesInput {
   readonly minArea?: number | undefined;
 }
 
-/** Sets the dtype of the batch. Floats have the shape [3, height, width], unless layout changes it. torchvision: v2.ToDtype. */
+/** Sets the dtype of the batch. Floats have the shape [channels, height, width], unless layout changes it. torchvision: v2.ToDtype. */
 export interface ToDtypeInput {
   readonly name: 'toDtype';
   /** Dtype of the batch. Values: uint8, float32 or float16. */
   readonly dtype: 'uint8' | 'float32' | 'float16';
-  /** If true, floats range from 0 to 1 instead of 0 to 255. Values: true or false. Default: false. */
+  /** If true, floats range from 0 to 1 instead of 0 to 255. For uint16, 65535 becomes 1; for int16, 32767. Values: true or false. Default: false. */
   readonly scale?: boolean | undefined;
 }
 
 /** Computes (value - mean) / std per channel, of values from 0 to 1. Converts bytes to float32. torchvision: v2.Normalize. */
 export interface NormalizeInput {
   readonly name: 'normalize';
-  /** Means of red, green and blue. Values: three numbers. */
-  readonly mean: readonly [number, number, number];
-  /** Standard deviations of red, green and blue. Values: three numbers, each more than 0. */
-  readonly std: readonly [number, number, number];
+  /** Mean of each channel. Values: three numbers. */
+  readonly mean: readonly number[];
+  /** Standard deviation of each channel. Values: three numbers, each more than 0. */
+  readonly std: readonly number[];
 }
 
 /** Sets the memory layout of the batch. Default: nhwc for bytes, nchw for floats. */
 export interface LayoutInput {
   readonly name: 'layout';
-  /** nhwc is [height, width, 3], nchw is [3, height, width]. Values: nhwc or nchw. */
+  /** nhwc is [height, width, channels], nchw is [channels, height, width]. Values: nhwc or nchw. */
   readonly layout: 'nhwc' | 'nchw';
 }
 

@@ -1,18 +1,26 @@
+import type { PixelDtype } from '../codec/pixel-format.js';
 import type { Normalization } from '../kernels/resize.js';
 import type { ErasingStep } from './parse-steps.js';
 
 /** The dtype of the images of a batch. */
-export type Dtype = 'uint8' | 'float32' | 'float16';
+export type Dtype = 'uint8' | 'uint16' | 'int16' | 'float32' | 'float16';
 
 /** Size of one value of a finished image, in bytes. */
 export function valueBytes(dtype: Dtype): number {
-  return { uint8: 1, float16: 2, float32: 4 }[dtype];
+  return { uint8: 1, uint16: 2, int16: 2, float16: 2, float32: 4 }[dtype];
+}
+
+/** Whether a dtype is one of the floating-point types. */
+export function isFloat(dtype: Dtype): boolean {
+  return dtype === 'float32' || dtype === 'float16';
 }
 
 /** Dtype, normalization and layout of the result, collected step by step while a transform is compiled. */
 export interface ValueSettings {
   dtype: Dtype;
-  /** Floats range from 0 to 1. If false: from 0 to 255. */
+  /** The dtype of decoded values. */
+  readonly stored: PixelDtype;
+  /** Floats range from 0 to 1. If false: they have the range of the decoded values. */
   scaled: boolean;
   normalization: Normalization | null;
   layout: 'nhwc' | 'nchw' | null;

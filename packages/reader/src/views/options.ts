@@ -1,5 +1,6 @@
 import { didYouMean, OptionError, optionName, sentence } from '@shardtool/base';
 import type { Size } from '../codec/codec.js';
+import { type PixelFormat, RGB } from '../codec/pixel-format.js';
 import { MAX_VIEWS } from '../transform/random.js';
 import type { StepInput } from '../transform/step-inputs.js';
 import { type CompiledTransform, compileSteps, parseShared, type TransformInput } from '../transform/transform.js';
@@ -29,6 +30,7 @@ export interface ViewGroup {
   readonly first: number;
   readonly count: number;
   readonly size: Size;
+  readonly channels: number;
   readonly dtype: Dtype;
   readonly layout: 'nhwc' | 'nchw';
 }
@@ -44,12 +46,12 @@ const EXAMPLE = '{ global: { count: 2, transform: [...] }, local: { count: 8, tr
 const KEYS = ['transform', 'count'];
 
 /** Checks the option `views`. Throws {@link OptionError} that names the group or the step, and what is allowed. */
-export function checkViews(input: ViewsInput): CheckedViews {
+export function checkViews(input: ViewsInput, format: PixelFormat = RGB): CheckedViews {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
     throw new OptionError({}, `The option views is ${JSON.stringify(input)}: write ${EXAMPLE}.`);
   }
   const { shared: sharedInput, ...named } = input;
-  const shared = sharedInput === undefined ? [] : parseShared(sharedInput, 'views.shared');
+  const shared = sharedInput === undefined ? [] : parseShared(sharedInput, 'views.shared', format);
   const groups: ViewGroup[] = [];
   const transforms: CompiledTransform[] = [];
   for (const [name, given] of Object.entries(named)) {
@@ -59,13 +61,13 @@ export function checkViews(input: ViewsInput): CheckedViews {
     for (const [i, view] of [given as unknown].flat().entries()) {
       const place = isList ? `views.${name}[${i}]` : `views.${name}`;
       const { transform, count } = checkView(view, place);
-      const compiled = compileSteps(transform, { place, shared });
+      const compiled = compileSteps(transform, { place, shared, format });
       transforms.push(...new Array<CompiledTransform>(count).fill(compiled));
       if (transforms.length > MAX_VIEWS) throw new OptionError({}, `views has more than ${MAX_VIEWS} views.`);
     }
     if (transforms.length === first)
       throw new OptionError({}, `views.${name} is an empty list: add a view, or remove it.`);
-    groups.push(groupOf(name, first, transforms.slice(first)));
+    groups.push(groupOf(name, first, transforms.slice(first), format));
   }
   const [group, ...others] = groups;
   if (group === undefined)
@@ -94,7 +96,12 @@ function checkView(view: unknown, place: string): { readonly transform: Transfor
 }
 
 /** The group of these transforms, which must give the same kind of array. */
-function groupOf(name: string, first: number, transforms: readonly CompiledTransform[]): ViewGroup {
+function groupOf(
+  name: string,
+  first: number,
+  transforms: readonly CompiledTransform[],
+  { channels }: PixelFormat,
+): ViewGroup {
   const [{ outputShape: size, dtype, layout }] = transforms as [CompiledTransform];
   for (const [i, other] of transforms.entries()) {
     const { outputShape } = other;
@@ -110,7 +117,7 @@ function groupOf(name: string, first: number, transforms: readonly CompiledTrans
     if (other.dtype !== dtype) throw differs(name, i, other.dtype, dtype);
     if (other.layout !== layout) throw differs(name, i, other.layout, layout);
   }
-  return { name, first, count: transforms.length, size: size!, dtype, layout };
+  return { name, first, count: transforms.length, size: size!, channels, dtype, layout };
 }
 
 function differs(name: string, view: number, is: string, others: string): OptionError {

@@ -16,8 +16,8 @@ export interface ViewLayout extends CheckedViews {
 }
 
 /** Bytes of one view of one image. */
-export function viewBytes({ size, dtype }: ViewGroup): number {
-  return size.width * size.height * 3 * valueBytes(dtype);
+export function viewBytes({ size, channels, dtype }: ViewGroup): number {
+  return size.width * size.height * channels * valueBytes(dtype);
 }
 
 /** Bytes that the views of one image take in each part of a slot: the images, then the extra parts. */

@@ -1,7 +1,7 @@
 /** Types of the images of a batch, derived from the options of its loader. */
 import type { Dtype } from '../../transform/values.js';
 import type { LoaderOptions } from '../options.js';
-import type { BatchContent, ImageArray } from './batch.js';
+import type { BatchContent, ImageArray, PixelValues } from './batch.js';
 
 /** Value of an option, or undefined if it was omitted. */
 type Given<Options, Name extends keyof LoaderOptions> = Name extends keyof Options ? Options[Name] : undefined;
@@ -10,7 +10,7 @@ type Given<Options, Name extends keyof LoaderOptions> = Name extends keyof Optio
 type Behind<Step, Before> = Step extends { readonly name: 'toDtype'; readonly dtype: infer Asked }
   ? Asked
   : Step extends { readonly name: 'normalize' }
-    ? Before extends 'uint8'
+    ? Before extends 'uint8' | 'uint16' | 'int16'
       ? 'float32'
       : Before
     : Before;
@@ -22,15 +22,23 @@ type LastOf<Steps, Before = 'uint8'> = Steps extends readonly [infer First, ...i
     ? Before
     : Dtype;
 
-type DtypeBy<Transform, Collate> = Transform extends 'raw'
+type DtypeBy<Transform, Collate, Stored> = Transform extends 'raw'
   ? null
   : Collate extends 'list'
     ? null
     : Transform extends readonly unknown[]
-      ? LastOf<Transform>
-      : 'uint8';
+      ? LastOf<Transform, Stored>
+      : Stored;
 
-type PixelsBy<Values> = Values extends null ? null : Values extends 'float32' ? Float32Array : Uint8Array;
+type PixelsBy<Values> = Values extends null
+  ? null
+  : Values extends 'float32'
+    ? Float32Array
+    : Values extends 'uint16'
+      ? Uint16Array
+      : Values extends 'int16'
+        ? Int16Array
+        : Uint8Array;
 type ShapeBy<Values> = Values extends null ? null : readonly [number, number, number, number];
 type ListBy<Transform, Collate> = Transform extends 'raw'
   ? null
@@ -40,10 +48,10 @@ type ListBy<Transform, Collate> = Transform extends 'raw'
 type EncodedBy<Transform> = Transform extends 'raw' ? readonly Uint8Array[] : null;
 
 /** Content of a batch, by the options `transform` and `collate`. */
-export interface ContentBy<Transform, Collate> {
-  readonly dtype: DtypeBy<Transform, Collate> & (Dtype | null);
-  readonly images: PixelsBy<DtypeBy<Transform, Collate>>;
-  readonly shape: ShapeBy<DtypeBy<Transform, Collate>>;
+export interface ContentBy<Transform, Collate, Stored = 'uint8'> {
+  readonly dtype: DtypeBy<Transform, Collate, Stored> & (Dtype | null);
+  readonly images: PixelsBy<DtypeBy<Transform, Collate, Stored>>;
+  readonly shape: ShapeBy<DtypeBy<Transform, Collate, Stored>>;
   readonly list: ListBy<Transform, Collate>;
   readonly encoded: EncodedBy<Transform>;
 }
@@ -51,15 +59,18 @@ export interface ContentBy<Transform, Collate> {
 /** Images are the first view. */
 export interface ContentOfViews extends BatchContent {
   readonly dtype: Dtype;
-  readonly images: Uint8Array | Float32Array;
+  readonly images: PixelValues;
   readonly shape: readonly [number, number, number, number];
   readonly list: null;
   readonly encoded: null;
 }
+/** The dtype of decoded values, by the option `pixelDtype`. */
+type StoredBy<Pixels> = Pixels extends Dtype ? Pixels : 'uint8';
+
 /** Contents of the batches of a loader with these options. */
 export type ContentOf<Options> = Options extends { readonly views: object }
   ? ContentOfViews
-  : ContentBy<Given<Options, 'transform'>, Given<Options, 'collate'>>;
+  : ContentBy<Given<Options, 'transform'>, Given<Options, 'collate'>, StoredBy<Given<Options, 'pixelDtype'>>>;
 
 /** Unknown names of options are a type error, as for a type without parameters. */
 export type OnlyOptions<Options> = Options & {

@@ -4,7 +4,7 @@ import type { Dtype } from '../../transform/values.js';
 import type { BatchCrop } from '../ring/batch-facts.js';
 import type { LabelValues } from './label-values.js';
 
-/** One image of a `list` batch: uint8 [height, width, 3]. */
+/** One image of a `list` batch: bytes of the transform's dtype and layout, such as uint8 [height, width, 3]. */
 export interface ImageArray {
   readonly pixels: Uint8Array;
   readonly height: number;
@@ -29,13 +29,16 @@ export interface BatchMix {
   readonly labelSmoothing: number;
 }
 
+/** Pixels, as their dtype says. float16, which JavaScript has no array for, comes as bytes, two a value. */
+export type PixelValues = Uint8Array | Uint16Array | Int16Array | Float32Array;
+
 /** The views of one group. */
 export interface ViewArrays {
   /** Pixels with `dtype` and `shape`. float16 values are bytes, two per value. */
-  readonly images: Uint8Array | Float32Array;
+  readonly images: PixelValues;
   readonly dtype: Dtype;
   readonly layout: 'nhwc' | 'nchw';
-  /** [count, n, height, width, 3] or [count, n, 3, height, width]. */
+  /** [count, n, height, width, channels] or [count, n, channels, height, width]. */
   readonly shape: readonly [number, number, number, number, number];
   /**
    * Random values of the steps that the option `draws` names, by the name of the step. For a crop: float32 [count, n,
@@ -49,7 +52,7 @@ type Objects = { readonly [Part in keyof BatchObjects]: BatchObjects[Part] | nul
 
 /** Possible contents of a batch. {@link ContentOf} selects the actual ones by the options. */
 export interface BatchContent {
-  readonly images: Uint8Array | Float32Array | null;
+  readonly images: PixelValues | null;
   readonly dtype: Dtype | null;
   readonly shape: readonly [number, number, number, number] | null;
   readonly list: readonly ImageArray[] | null;
@@ -73,7 +76,7 @@ export interface Batch<Content extends BatchContent = BatchContent> extends Obje
    */
   readonly images: Content['images'];
   readonly dtype: Content['dtype'];
-  /** [n, height, width, 3] or [n, 3, height, width]. */
+  /** [n, height, width, channels] or [n, channels, height, width]. */
   readonly shape: Content['shape'];
   /** With the option `views`: the arrays of each group, by name. `images` is then the first view of the first group. */
   readonly views: Readonly<Record<string, ViewArrays>>;

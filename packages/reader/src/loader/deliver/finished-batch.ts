@@ -13,7 +13,7 @@ import { keptImageColumn } from '../read/readers/image-column.js';
 import type { ExtraField } from '../ring/extra-fields.js';
 import type { Engine } from '../work/engine.js';
 import { isSkipped } from './bad-rows.js';
-import type { Batch, BatchMix, ViewArrays } from './batch.js';
+import type { Batch, BatchMix, PixelValues, ViewArrays } from './batch.js';
 import { type LabelSource, type LabelValues, labelValues } from './label-values.js';
 import type { PendingBatch } from './pending-batch.js';
 
@@ -23,6 +23,7 @@ export type BatchOutput =
       readonly kind: 'pixels';
       /** Sizes by number. There is one if all batches have the same size. */
       readonly sizes: readonly Size[];
+      readonly channels: number;
       readonly dtype: Dtype;
       readonly layout: 'nhwc' | 'nchw';
       /** Layout of the views of each image, including the images themselves. Null without views. */
@@ -125,9 +126,11 @@ function viewsOf({ slot, rows, bucket }: PendingBatch, options: FinishedBatchOpt
   for (const [i, group] of groups.entries()) {
     const part =
       i === 0 ? engine.slotBytes(slot, rows, bucket) : engine.extraFieldBytes(slot, firstPart + i - 1, rows, bucket);
-    const { name, count, dtype, size } = group;
+    const { name, count, channels, dtype, size } = group;
     const image =
-      group.layout === 'nhwc' ? ([size.height, size.width, 3] as const) : ([3, size.height, size.width] as const);
+      group.layout === 'nhwc'
+        ? ([size.height, size.width, channels] as const)
+        : ([channels, size.height, size.width] as const);
     const { first } = group;
     views[name] = {
       images: valuesOf(owned(part, options), dtype),
@@ -169,12 +172,12 @@ function rowSeedsOf({ rows, blocks, items, numbers, sources }: PendingBatch, see
 }
 
 function shapeOf(
-  { sizes, layout }: Extract<BatchOutput, { kind: 'pixels' }>,
+  { sizes, channels, layout }: Extract<BatchOutput, { kind: 'pixels' }>,
   rows: number,
   bucket: number,
 ): [number, number, number, number] {
   const { width, height } = sizes[bucket]!;
-  return layout === 'nhwc' ? [rows, height, width, 3] : [rows, 3, height, width];
+  return layout === 'nhwc' ? [rows, height, width, channels] : [rows, channels, height, width];
 }
 
 function extraFieldsOf(
@@ -182,7 +185,7 @@ function extraFieldsOf(
   options: FinishedBatchOptions,
 ): Pick<Batch, 'extraImages' | 'masks'> {
   const { engine, output, extraFields } = options;
-  const extraImages = nameTable<Uint8Array | Float32Array>();
+  const extraImages = nameTable<PixelValues>();
   const masks = nameTable<Uint8Array>();
   for (const [i, { field, kind }] of extraFields.entries()) {
     if (kind !== 'mask' && kind !== 'image') continue;
@@ -230,6 +233,9 @@ function owned(bytes: Uint8Array, { copies }: FinishedBatchOptions): Uint8Array 
   return copies ? new Uint8Array(bytes) : bytes;
 }
 
-function valuesOf(bytes: Uint8Array, dtype: Dtype): Uint8Array | Float32Array {
-  return dtype === 'float32' ? new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4) : bytes;
+function valuesOf(bytes: Uint8Array, dtype: Dtype): PixelValues {
+  const { buffer, byteOffset, byteLength } = bytes;
+  if (dtype === 'float32') return new Float32Array(buffer, byteOffset, byteLength / 4);
+  if (dtype === 'uint16') return new Uint16Array(buffer, byteOffset, byteLength / 2);
+  return dtype === 'int16' ? new Int16Array(buffer, byteOffset, byteLength / 2) : bytes;
 }

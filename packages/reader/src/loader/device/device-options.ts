@@ -1,6 +1,7 @@
 import { OptionError, optionName, sentence } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
+import { formatOf, isRgb } from '../../codec/pixel-format.js';
 import { compileTransform, type StepInput, type TransformInput } from '../../transform/transform.js';
 import type { LoaderOptions } from '../options.js';
 import type { Channels, DeviceDtype, DeviceLayout, DevicePlan, StreamHandle } from './device-batch.js';
@@ -62,6 +63,13 @@ export function planDevice(options: DeviceLoaderOptions): { plan: DevicePlan; ho
       sentence`Views do not go to a device here: leave out the option ${optionName('device')}, or views. Python takes them to one.`,
     );
   }
+  const format = formatOf(rest);
+  if (!isRgb(format)) {
+    throw new OptionError(
+      {},
+      `A device takes 8-bit RGB here, not ${format.channels} channels of ${format.dtype}: leave out the option device, or channels and pixelDtype.`,
+    );
+  }
   const { transform, values } = splitTransform(rest.transform);
   const schedule = rest.schedule?.map((entry) => ({ ...entry, transform: bytesOf(entry.transform, values) }));
   if (rest.collate === 'list') throw needsPixels("collate 'list'");
@@ -121,7 +129,7 @@ function splitTransform(input: LoaderOptions['transform']): {
       'randomErasing erases bytes on the way to a device: put it before normalize and toDtype.',
     );
   }
-  const values = { dtype, layout, normalization: dtype === 'uint8' ? null : normalization };
+  const values = { dtype: dtype as DeviceDtype, layout, normalization: normalization as Values['normalization'] };
   if (input === undefined || typeof input === 'string') return { transform: input, values };
   return { transform: input.filter((step) => !isOfValues(step)), values };
 }

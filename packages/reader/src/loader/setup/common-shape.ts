@@ -1,4 +1,5 @@
-import { OptionError } from '@shardtool/base';
+import { NpyError, OptionError } from '@shardtool/base';
+import { headerOf, imageFields, isNpy, readNpyHeader } from '@shardtool/format';
 import type { Size } from '../../codec/codec.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import { planSample } from '../../transform/plan.js';
@@ -15,7 +16,7 @@ const MIDDLE = { next: () => 0.5 };
 export async function commonShape(
   dataset: StoredDataset,
   transform: CompiledTransform,
-  options: { readonly applyExifOrientation: boolean },
+  options: { readonly applyExifOrientation: boolean; readonly image: string | undefined },
 ): Promise<Size> {
   if (dataset.mixture === null) return firstShape(dataset, transform, options);
   const [first, ...others] = await Promise.all(
@@ -38,22 +39,52 @@ export async function commonShape(
 async function firstShape(
   dataset: StoredDataset,
   transform: CompiledTransform,
-  options: { readonly applyExifOrientation: boolean },
+  options: { readonly applyExifOrientation: boolean; readonly image: string | undefined },
 ): Promise<Size> {
-  const shard = dataset.shards.findIndex(({ samples }) => samples > 0);
-  const index = shard < 0 ? null : await dataset.files.index(shard);
-  const row = index === null ? -1 : index.width.findIndex((width) => width > 0);
-  if (index === null || row < 0) {
+  // The index has the size of each sample's first image.
+  const first =
+    (options.image === undefined ? await sizeInIndex(dataset) : null) ?? (await sizeInSample(dataset, options));
+  if (first === null) {
     throw new OptionError(
       {},
       `${dataset.location} has no image of known size: add a step with a size (resize and centerCrop, say) to the ` +
         "transform, or set collate to 'list'.",
     );
   }
-  const isTurned = options.applyExifOrientation && index.orientation[row]! >= 5;
-  const [width, height] = [index.width[row]!, index.height[row]!];
-  const { width: planned, height: plannedHeight } = isTurned
-    ? planSample(transform, height, width, MIDDLE)
-    : planSample(transform, width, height, MIDDLE);
-  return { width: planned, height: plannedHeight };
+  const isTurned = options.applyExifOrientation && first.orientation >= 5;
+  const { width, height } = isTurned
+    ? planSample(transform, first.height, first.width, MIDDLE)
+    : planSample(transform, first.width, first.height, MIDDLE);
+  return { width, height };
+}
+
+/** Size and orientation of an image as it is stored. */
+type StoredSize = Size & { readonly orientation: number };
+
+async function sizeInIndex(dataset: StoredDataset): Promise<StoredSize | null> {
+  const shard = dataset.shards.findIndex(({ samples }) => samples > 0);
+  const index = shard < 0 ? null : await dataset.files.index(shard);
+  const row = index === null ? -1 : index.width.findIndex((width) => width > 0);
+  if (index === null || row < 0) return null;
+  return { width: index.width[row]!, height: index.height[row]!, orientation: index.orientation[row]! };
+}
+
+/** Indexes lack the sizes of arrays that are not uint8 of three channels, and of further images. */
+async function sizeInSample(
+  dataset: StoredDataset,
+  { image }: { readonly image: string | undefined },
+): Promise<StoredSize | null> {
+  if (dataset.size === 0) return null;
+  const { fields } = await dataset.get(0);
+  const name = image ?? imageFields(Object.keys(fields))[0];
+  const bytes = name === undefined ? undefined : fields[name];
+  if (bytes === undefined) return null;
+  if (!isNpy(bytes)) return headerOf(bytes);
+  try {
+    const [height = 0, width = 0] = readNpyHeader(bytes).shape;
+    return width > 0 && height > 0 ? { width, height, orientation: 1 } : null;
+  } catch (error) {
+    if (error instanceof NpyError) return null;
+    throw error;
+  }
 }

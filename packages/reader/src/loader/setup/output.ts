@@ -5,6 +5,7 @@ import { layOutRecord } from '../../annotations/record.js';
 import { annotationSources, nameOfSource } from '../../annotations/sources.js';
 import type { BucketCrop } from '../../buckets/options.js';
 import type { Size } from '../../codec/codec.js';
+import { formatOf, type PixelFormat } from '../../codec/pixel-format.js';
 import { type CodecChoice, chooseCodec } from '../../codec/select.js';
 import { checkFields, checkFieldsAndColumns } from '../../dataset/field-names.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
@@ -34,6 +35,8 @@ import type { TransformSchedule } from './transform-schedule.js';
 /** How samples and batches are processed. */
 export interface LoaderOutput {
   readonly batch: BatchOutput;
+  /** The format to which images are decoded. */
+  readonly format: PixelFormat;
   /** How images are decoded. Null if they stay encoded. */
   readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch' | 'seeds'> | null;
   /** How JPEGs are decoded and why. Null if images stay encoded. */
@@ -96,6 +99,9 @@ type OutputRequest = {
   | 'captionSampling'
   | 'image'
   | 'maxPixels'
+  | 'channels'
+  | 'pixelDtype'
+  | 'background'
   | 'cropIndex'
 >;
 
@@ -103,15 +109,17 @@ type OutputRequest = {
 export async function setUpOutput(dataset: StoredDataset, options: OutputRequest): Promise<LoaderOutput> {
   refuseDrawsAlone(options);
   if (options.views !== undefined) refuseBesideViews(options);
-  const transform = options.transform === 'raw' ? null : compileTransform(options.transform ?? []);
+  const format = formatOf(options);
+  const transform = options.transform === 'raw' ? null : compileTransform(options.transform ?? [], format);
   const annotations =
     options.annotations === undefined ? null : checkAnnotations(options.annotations, dataset.mostObjects);
   if (annotations?.boxes === undefined) {
-    for (const one of options.transforms) if (one !== undefined && one !== 'raw') refuseBoxSteps(compileTransform(one));
+    for (const one of options.transforms)
+      if (one !== undefined && one !== 'raw') refuseBoxSteps(compileTransform(one, format));
   }
   if (transform !== null && annotations !== null) refuseAnnotations('annotations', transform);
   if (transform !== null && options.masks.length > 0) refuseAnnotations('masks', transform);
-  const { batch, decoder } = await outputOf(dataset, transform, options);
+  const { batch, decoder } = await outputOf(dataset, transform, options, format);
   const mixes = checkMix(options.mix);
   const steps = stepsOf(options.customSteps);
   const extraFields = extraFieldsOf(options, batch);
@@ -139,9 +147,10 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   const objectBytes = annotations === null ? [] : [layOutRecord(annotations).bytes];
   const withObjects = ({ image, extraFields }: RowBytes) => ({ image, extraFields: [...extraFields, ...objectBytes] });
   const views = batch.kind === 'pixels' ? batch.views : null;
-  const codec = decoder === null ? null : await chooseCodec();
+  const codec = decoder === null ? null : await chooseCodec(format);
   return {
     batch,
+    format,
     // If a worker cannot open the same codec, it ends with an error, because pixels of other codecs differ by some
     // levels.
     decoder: codec && { ...decoder!, codec: codec.name },
@@ -287,6 +296,12 @@ function checkMixable(mixes: Mixes, { dtype }: CompiledTransform, extraFields: r
       sentence`${optionName('mix')} takes images and labels: leave out ${optionName('extraImages')}, masks and annotations, or mix.`,
     );
   }
+  if ((dtype === 'uint16' || dtype === 'int16') && mixes.some(({ name }) => name !== 'cutmix')) {
+    throw new OptionError(
+      {},
+      `mixup takes uint8 or float32 images, not ${dtype}: let the transform end with toDtype float32.`,
+    );
+  }
   if (dtype === 'float16' && mixes.some(({ name }) => name === 'mixup')) {
     throw new OptionError({}, 'mixup takes uint8 or float32 images: let the transform end with one of them.');
   }
@@ -332,11 +347,12 @@ async function outputOf(
   dataset: StoredDataset,
   transform: CompiledTransform | null,
   options: OutputRequest,
+  format: PixelFormat,
 ): Promise<Pick<LoaderOutput, 'batch' | 'decoder'>> {
   const { cover } = options;
-  if (options.views !== undefined) return outputOfViews(options.views, options);
+  if (options.views !== undefined) return outputOfViews(options.views, options, format);
   if (cover !== null && (transform === null || options.collate === 'list')) throw needsPixels('aspectBuckets', options);
-  if (options.transforms.length > 1) return outputOfSchedule(options);
+  if (options.transforms.length > 1) return outputOfSchedule(options, format);
   if (transform === null) return { batch: { kind: 'raw' }, decoder: null };
   const decoder = {
     transform,
@@ -346,22 +362,23 @@ async function outputOf(
   };
   if (options.collate === 'list') return { batch: { kind: 'list' }, decoder };
   const { dtype, layout } = transform;
+  const { channels } = format;
   if (cover !== null) {
     const covers = coverTransforms(transform, cover.sizes, cover.crop);
     return {
-      batch: { kind: 'pixels', sizes: cover.sizes, dtype, layout, views: null },
+      batch: { kind: 'pixels', sizes: cover.sizes, channels, dtype, layout, views: null },
       decoder: { ...decoder, covers, showsParts: true },
     };
   }
   const size = transform.outputShape ?? (await commonShape(dataset, transform, options));
   return {
-    batch: { kind: 'pixels', sizes: [size], dtype, layout, views: null },
+    batch: { kind: 'pixels', sizes: [size], channels, dtype, layout, views: null },
     decoder: { ...decoder, outputSize: size },
   };
 }
 
 /** By the index of a transform, its images. */
-function outputOfSchedule(options: OutputRequest): Pick<LoaderOutput, 'batch' | 'decoder'> {
+function outputOfSchedule(options: OutputRequest, format: PixelFormat): Pick<LoaderOutput, 'batch' | 'decoder'> {
   const { transforms, collate, maxPixels, applyExifOrientation, decode } = options;
   if (options.cover !== null) {
     throw new OptionError(
@@ -375,7 +392,7 @@ function outputOfSchedule(options: OutputRequest): Pick<LoaderOutput, 'batch' | 
       "With transform 'raw' images stay encoded in every epoch: remove schedule, or give transform steps.",
     );
   }
-  const covers = transforms.map((transform) => compileTransform((transform ?? []) as TransformInput));
+  const covers = transforms.map((transform) => compileTransform((transform ?? []) as TransformInput, format));
   const [first, ...others] = covers as [CompiledTransform, ...CompiledTransform[]];
   const other = others.find(({ dtype, layout }) => dtype !== first.dtype || layout !== first.layout);
   if (other !== undefined) {
@@ -395,13 +412,18 @@ function outputOfSchedule(options: OutputRequest): Pick<LoaderOutput, 'batch' | 
       'A transform that some epochs use must give all images one size: end it with a step with a size, such as centerCrop.',
     );
   });
-  return { batch: { kind: 'pixels', sizes, dtype, layout, views: null }, decoder };
+  const { channels } = format;
+  return { batch: { kind: 'pixels', sizes, channels, dtype, layout, views: null }, decoder };
 }
 
 /** Images are the first view; see {@link ViewLayout}. */
-function outputOfViews(given: ViewsInput, options: OutputRequest): Pick<LoaderOutput, 'batch' | 'decoder'> {
+function outputOfViews(
+  given: ViewsInput,
+  options: OutputRequest,
+  format: PixelFormat,
+): Pick<LoaderOutput, 'batch' | 'decoder'> {
   const { maxPixels, applyExifOrientation, decode } = options;
-  const views = checkViews(given);
+  const views = checkViews(given, format);
   const draws = checkDrawnNames(options.draws);
   const steps = new Set(views.transforms.flatMap(({ steps: own }) => everyStep(own).map(({ name }) => name)));
   const missing = draws.find((name) => !steps.has(name));
@@ -413,7 +435,14 @@ function outputOfViews(given: ViewsInput, options: OutputRequest): Pick<LoaderOu
   }
   const { size, dtype, layout } = views.groups[0];
   return {
-    batch: { kind: 'pixels', sizes: [size], dtype, layout, views: { ...views, draws, firstPart: 0 } },
+    batch: {
+      kind: 'pixels',
+      sizes: [size],
+      channels: format.channels,
+      dtype,
+      layout,
+      views: { ...views, draws, firstPart: 0 },
+    },
     decoder: {
       ...{ transform: views.transforms[0]!, views: { transforms: views.transforms, draws } },
       ...{ maxPixels, applyExifOrientation, decode },
@@ -431,7 +460,7 @@ function rowBytesOf(output: BatchOutput, extraFields: readonly ExtraField[], tra
   if (output.kind !== 'pixels')
     return new Array<RowBytes>(transforms).fill({ image: 0, extraFields: extraFields.map(() => 0) });
   return output.sizes.map(({ width, height }) => {
-    const image = width * height * 3 * valueBytes(output.dtype);
+    const image = width * height * output.channels * valueBytes(output.dtype);
     const bytesOf = { image, mask: width * height, field: 0, annotation: 0, columns: 0 };
     return { image, extraFields: extraFields.map(({ kind }) => bytesOf[kind]) };
   });

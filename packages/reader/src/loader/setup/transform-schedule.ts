@@ -1,4 +1,5 @@
 import { didYouMean, OptionError } from '@shardtool/base';
+import { type FormatOptions, formatOf, type PixelFormat, RGB } from '../../codec/pixel-format.js';
 import { StateError } from '../../order/state.js';
 import { compileSteps, compileTransform, type TransformInput } from '../../transform/transform.js';
 
@@ -11,7 +12,7 @@ export interface ScheduledTransform {
 const KEYS = ['epoch', 'transform'];
 
 /** Checks the option `schedule`. Throws {@link OptionError} with the entry and the allowed values. */
-export function checkSchedule(schedule: readonly ScheduledTransform[]): void {
+export function checkSchedule(schedule: readonly ScheduledTransform[], format: PixelFormat = RGB): void {
   let before = -1;
   for (const [i, entry] of schedule.entries()) {
     const place = `schedule[${i}]`;
@@ -30,18 +31,18 @@ export function checkSchedule(schedule: readonly ScheduledTransform[]): void {
         `${place} has the epoch ${JSON.stringify(epoch)}: epochs are whole numbers that rise, from 0 on.`,
       );
     }
-    checkScheduled(transform, place);
+    checkScheduled(transform, place, format);
     before = epoch;
   }
 }
 
 /** Checks a transform that some epochs use. Throws {@link OptionError}. */
-export function checkScheduled(transform: TransformInput | 'raw', place: string): void {
+export function checkScheduled(transform: TransformInput | 'raw', place: string, format: PixelFormat = RGB): void {
   if (transform === undefined)
     throw new OptionError({}, `${place} has no transform: write { epoch: 16, transform: [...] }.`);
   if (transform === 'raw')
     throw new OptionError({}, `${place} is 'raw', and other epochs decode images: give it steps.`);
-  compileSteps(transform, { place, shared: [] });
+  compileSteps(transform, { place, shared: [], format });
 }
 
 /** Which epoch uses which transform. A schedule does not change: {@link with} makes another one. */
@@ -50,17 +51,20 @@ export class TransformSchedule {
   readonly transforms: readonly (TransformInput | 'raw' | undefined)[];
   /** By rising epoch, from 0 on: the index of the transform that is used from there on. */
   readonly #meanings: string;
+  readonly #format: PixelFormat;
   readonly #entries: readonly { readonly epoch: number; readonly index: number }[];
 
   private constructor(
     entries: readonly { readonly epoch: number; readonly transform: TransformInput | 'raw' | undefined }[],
+    format: PixelFormat,
   ) {
+    this.#format = format;
     const transforms = new Map<
       string,
       { readonly index: number; readonly transform: TransformInput | 'raw' | undefined }
     >();
     this.#entries = entries.map(({ epoch, transform }) => {
-      const name = meaningOf(transform);
+      const name = meaningOf(transform, format);
       const known = transforms.get(name) ?? { index: transforms.size, transform };
       transforms.set(name, known);
       return { epoch, index: known.index };
@@ -77,19 +81,21 @@ export class TransformSchedule {
     transform,
     schedule,
     state,
+    ...options
   }: {
     readonly transform: TransformInput | 'raw' | undefined;
     readonly schedule: readonly ScheduledTransform[] | undefined;
     readonly state: unknown;
-  }): TransformSchedule {
-    const first = new TransformSchedule([{ epoch: 0, transform }, ...(schedule ?? [])].filter(isLast));
+  } & FormatOptions): TransformSchedule {
+    const format = formatOf(options);
+    const first = new TransformSchedule([{ epoch: 0, transform }, ...(schedule ?? [])].filter(isLast), format);
     const { epoch, transform: saved } = (state ?? {}) as {
       readonly epoch?: unknown;
       readonly transform?: TransformInput;
     };
     if (saved === undefined || typeof epoch !== 'number') return first;
-    checkSaved(saved);
-    if (meaningOf(first.at(epoch)) === meaningOf(saved)) return first;
+    checkSaved(saved, format);
+    if (meaningOf(first.at(epoch), format) === meaningOf(saved, format)) return first;
     if (schedule === undefined) return first.with(epoch, saved);
     throw new StateError(
       {},
@@ -102,7 +108,7 @@ export class TransformSchedule {
   with(epoch: number, transform: TransformInput): TransformSchedule {
     const before = this.#entries.filter((entry) => entry.epoch < epoch);
     const entries = before.map(({ epoch: from, index }) => ({ epoch: from, transform: this.transforms[index] }));
-    return new TransformSchedule([...entries, { epoch, transform }]);
+    return new TransformSchedule([...entries, { epoch, transform }], this.#format);
   }
 
   /** Whether every epoch has the same transform in both. */
@@ -117,7 +123,7 @@ export class TransformSchedule {
 
   /** Whether all epochs have this transform, so that a state need not name it. */
   isAlways(transform: TransformInput | 'raw' | undefined): boolean {
-    return this.#meanings === meaningOf(transform);
+    return this.#meanings === meaningOf(transform, this.#format);
   }
 
   /** The index of the transform of an epoch. */
@@ -131,8 +137,8 @@ export class TransformSchedule {
 }
 
 /** The same text for transforms that do the same, however they are written. */
-function meaningOf(transform: TransformInput | 'raw' | undefined): string {
-  return transform === 'raw' ? transform : JSON.stringify(compileTransform(transform ?? []));
+function meaningOf(transform: TransformInput | 'raw' | undefined, format: PixelFormat): string {
+  return transform === 'raw' ? transform : JSON.stringify(compileTransform(transform ?? [], format));
 }
 
 /** Whether no later entry is for the same epoch: a schedule may replace the transform of epoch 0. */
@@ -141,9 +147,9 @@ function isLast({ epoch }: { readonly epoch: number }, i: number, all: readonly 
 }
 
 /** Throws {@link StateError} if the transform of a state is not one that a loader saves. */
-function checkSaved(transform: TransformInput): void {
+function checkSaved(transform: TransformInput, format: PixelFormat): void {
   try {
-    checkScheduled(transform, 'the transform of the state');
+    checkScheduled(transform, 'the transform of the state', format);
   } catch (cause) {
     throw new StateError({}, `The transform of the state is damaged: ${(cause as Error).message}`, { cause });
   }

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { OptionError } from '@shardtool/base';
 import type { Dtype } from '../../transform/values.js';
+import type { PixelValues } from '../deliver/batch.js';
 
 /** Where a custom step is defined, as plain data. */
 export interface CustomStep {
@@ -43,7 +44,7 @@ export type FieldsStep = (
 ) => Fields | null | Promise<Fields | null>;
 type Fields = Readonly<Record<string, Uint8Array>>;
 
-/** The format of pixels. `shape` is [height, width, 3] or [3, height, width]. float16 values are passed as bytes. */
+/** The format of pixels. `shape` is [height, width, channels] or [channels, height, width]. float16 values are passed as bytes. */
 export interface PixelsContext extends StepContext {
   readonly shape: readonly [number, number, number];
   readonly dtype: Dtype;
@@ -52,20 +53,17 @@ export interface PixelsContext extends StepContext {
 }
 
 /** Changes the finished pixels of a sample in place. Returns null to drop the sample. */
-export type PixelsStep = (
-  pixels: Uint8Array | Float32Array,
-  context: PixelsContext,
-) => undefined | null | Promise<undefined | null>;
+export type PixelsStep = (pixels: PixelValues, context: PixelsContext) => undefined | null | Promise<undefined | null>;
 
 /** A complete batch. A step may change everything in place. */
 export interface StepBatch {
-  readonly images: Uint8Array | Float32Array;
-  /** [n, height, width, 3] or [n, 3, height, width]. */
+  readonly images: PixelValues;
+  /** [n, height, width, channels] or [n, channels, height, width]. */
   readonly shape: readonly [number, number, number, number];
   readonly dtype: Dtype;
   readonly labels: Int32Array;
   readonly masks: Readonly<Record<string, Uint8Array>>;
-  readonly extraImages: Readonly<Record<string, Uint8Array | Float32Array>>;
+  readonly extraImages: Readonly<Record<string, PixelValues>>;
 }
 
 /** Changes a whole batch in place, before it is mixed. */

@@ -1,7 +1,7 @@
 import type { Size } from '../../codec/codec.js';
 import type { EffectKernels } from '../../kernels/effects.js';
 import { type DrawnMix, otherRow, type RowMix } from '../../transform/mix.js';
-import type { CompiledTransform } from '../../transform/transform.js';
+import { type CompiledTransform, outputPixelBytes } from '../../transform/transform.js';
 import { valueBytes } from '../../transform/values.js';
 
 /** The images of a batch in memory: `rows` of them from `address` on. */
@@ -17,11 +17,11 @@ export function mixRows(
   kernels: EffectKernels,
   { partner, rows: drawn }: DrawnMix,
   images: BatchImages,
-  format: Pick<CompiledTransform, 'dtype' | 'layout'>,
+  format: Pick<CompiledTransform, 'dtype' | 'layout' | 'format'>,
   spare: number,
 ): void {
   const { address, rows, width, height } = images;
-  const rowBytes = width * height * 3 * valueBytes(format.dtype);
+  const rowBytes = width * height * outputPixelBytes(format);
   const at = (row: number) => address + row * rowBytes;
   const mix = (row: number, other: number) => {
     if (images.isBlank(row) || images.isBlank(otherRow(partner, row, rows))) return;
@@ -47,20 +47,20 @@ function mixRow(
   kernels: EffectKernels,
   { name, weight, rect }: RowMix,
   { width, height }: Size,
-  { dtype, layout }: Pick<CompiledTransform, 'dtype' | 'layout'>,
+  { dtype, layout, format: { channels } }: Pick<CompiledTransform, 'dtype' | 'layout' | 'format'>,
   target: number,
   other: number,
 ): void {
   const bytes = valueBytes(dtype);
   if (name === 'mixup') {
     if (weight === 1) return;
-    if (dtype === 'uint8') kernels.mixBytes(target, other, width * height * 3, weight);
-    else kernels.mixFloats(target, other, width * height * 3 * bytes, weight);
+    if (dtype === 'uint8') kernels.mixBytes(target, other, width * height * channels, weight);
+    else kernels.mixFloats(target, other, width * height * channels * bytes, weight);
     return;
   }
   if (rect === null) return;
-  const planes = layout === 'nchw' ? 3 : 1;
-  const pixelBytes = layout === 'nchw' ? bytes : 3 * bytes;
+  const planes = layout === 'nchw' ? channels : 1;
+  const pixelBytes = layout === 'nchw' ? bytes : channels * bytes;
   for (let plane = 0; plane < planes; plane++) {
     const at = (plane * width * height + rect.y * width + rect.x) * pixelBytes;
     kernels.copyRows(target + at, other + at, width * pixelBytes, rect.height, rect.width * pixelBytes);

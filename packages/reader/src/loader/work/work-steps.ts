@@ -6,6 +6,7 @@ import { EffectKernels } from '../../kernels/effects.js';
 import type { GivenAnnotations } from '../../transform/annotations.js';
 import { drawMix } from '../../transform/mix.js';
 import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
+import type { PixelValues } from '../deliver/batch.js';
 import { BatchFacts } from '../ring/batch-facts.js';
 import type { Job } from '../ring/job.js';
 import { type RowBytes, slotAddress } from '../ring/slots.js';
@@ -68,10 +69,11 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
   if (fields === null && pixels === null && batch === null && data.mixes.length === 0) return null;
   const { transform, seeds, outputSize, covers } = data.decoder!;
   const { dtype, layout } = transform;
+  const { channels } = transform.format;
   const sizeOf = (bucket: number) => covers?.[bucket]?.outputShape ?? outputSize!;
   const shapeOf = (bucket: number): readonly [number, number, number] => {
     const { width, height } = sizeOf(bucket);
-    return layout === 'nhwc' ? [height, width, 3] : [3, height, width];
+    return layout === 'nhwc' ? [height, width, channels] : [channels, height, width];
   };
   const facts = new BatchFacts({ slots: data.plan.slots, rows: data.rows }, data.facts);
   const kernels = data.mixes.length > 0 ? new EffectKernels(data.memory) : null;
@@ -85,10 +87,13 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
     );
     return { epoch: identity.epoch, number: identity.number, random: () => random.next(), options };
   };
-  const valuesAt = (address: number, bytes: number): Uint8Array | Float32Array =>
-    dtype === 'float32'
-      ? new Float32Array(data.memory.buffer, address, bytes / 4)
-      : new Uint8Array(data.memory.buffer, address, bytes);
+  const valuesAt = (address: number, bytes: number): PixelValues => {
+    const { buffer } = data.memory;
+    if (dtype === 'float32') return new Float32Array(buffer, address, bytes / 4);
+    if (dtype === 'uint16') return new Uint16Array(buffer, address, bytes / 2);
+    if (dtype === 'int16') return new Int16Array(buffer, address, bytes / 2);
+    return new Uint8Array(buffer, address, bytes);
+  };
 
   return {
     hasRowSteps: fields !== null || pixels !== null,
@@ -162,7 +167,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
     { extraFields }: RowBytes,
   ): Pick<StepBatch, 'masks' | 'extraImages'> {
     const masks = nameTable<Uint8Array>();
-    const extraImages = nameTable<Uint8Array | Float32Array>();
+    const extraImages = nameTable<PixelValues>();
     for (const [i, { field, kind }] of data.extraFields.entries()) {
       const rowBytes = extraFields[i]!;
       const address = slotAddress(data.plan, slot) + data.plan.extraFields[i]!;

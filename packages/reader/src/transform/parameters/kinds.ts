@@ -7,7 +7,10 @@ import { parseTimmConfig, type TimmPolicy } from '../policies/timm-config.js';
 export type Zod = Pick<
   typeof z,
   'array' | 'boolean' | 'enum' | 'literal' | 'number' | 'strictObject' | 'string' | 'tuple' | 'union' | 'unknown'
->;
+> & {
+  /** Whether values of pixels may be other than three bytes: images are not 8-bit RGB. */
+  readonly isWide: boolean;
+};
 type BuildCheck<Check extends z.ZodType> = (z: Zod) => Check;
 
 /** One kind of parameter value. */
@@ -41,7 +44,13 @@ const pixels = (z: Zod) => z.number().int().min(0).max(LARGEST_SIDE);
 const byte = (z: Zod) => z.number().int().min(0).max(255);
 const between0And1 = (z: Zod) => z.number().min(0).max(1);
 const positiveRange = orderedPair(positive);
-const triple = (z: Zod) => z.tuple([z.number(), z.number(), z.number()]).readonly();
+/** Three numbers; in other formats than 8-bit RGB a number per channel. Their count is checked with the number of channels. */
+const triple = (z: Zod) =>
+  (z.isWide ? z.array(z.number()).min(1) : z.tuple([z.number(), z.number(), z.number()])) as unknown as z.ZodType<
+    Triple,
+    readonly number[]
+  >;
+type Triple = readonly [number, number, number];
 const odd = (z: Zod) =>
   z
     .number()
@@ -101,12 +110,14 @@ export const PROBABILITY = kind(between0And1, 'a probability', 'number', 'float'
 export const BITS = kind((z) => z.number().int().min(0).max(8), '0 to 8', 'number', 'int');
 export const LEVEL = kind((z) => z.number().min(0).max(255), '0 to 255', 'number', 'float');
 export const BYTE = kind(byte, '0 to 255', 'number', 'int');
+const rgbBytes = (z: Zod) => z.union([byte(z), z.tuple([byte(z), byte(z), byte(z)]).readonly()]);
+type Colour = z.ZodType<number | Triple, number | readonly number[]>;
 /** One value for all channels, or red, green and blue. */
 export const COLOUR = kind(
-  (z) => z.union([byte(z), z.tuple([byte(z), byte(z), byte(z)]).readonly()]),
+  (z) => (z.isWide ? z.union([z.number(), triple(z)]) : rgbBytes(z)) as unknown as Colour,
   '0 to 255, or [red, green, blue]',
-  'number | readonly [number, number, number]',
-  'int | Sequence[int]',
+  'number | readonly number[]',
+  'float | Sequence[float]',
 );
 export const RANGE = kind(positiveRange, '[low, high], more than 0', 'readonly [number, number]', 'Sequence[float]');
 export const PARTS = kind(
@@ -215,17 +226,17 @@ export const HUE = kind(
   PAIR,
   'float | Sequence[float]',
 );
-export const THREE = kind(triple, 'three numbers', 'readonly [number, number, number]', 'Sequence[float]');
+export const THREE = kind(triple, 'three numbers', 'readonly number[]', 'Sequence[float]');
 export const THREE_POSITIVE = kind(
   (z) => triple(z).refine((values) => values.every((value) => value > 0), 'must have only values above 0'),
   'three numbers, each more than 0',
-  'readonly [number, number, number]',
+  'readonly number[]',
   'Sequence[float]',
 );
 export const ERASED = kind(
   (z) => z.union([z.number(), triple(z), z.literal('random')]),
   'a number, [red, green, blue], or "random"',
-  "number | readonly [number, number, number] | 'random'",
+  "number | readonly number[] | 'random'",
   'float | Sequence[float] | Literal["random"]',
 );
 

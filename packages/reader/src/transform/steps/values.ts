@@ -1,17 +1,21 @@
 import { oneOf, SWITCH, THREE, THREE_POSITIVE } from '../parameters/kinds.js';
 import { defaulted, needed } from '../parameters/parameter.js';
-import type { ValueSettings } from '../values.js';
+import { isFloat, type ValueSettings } from '../values.js';
 import { step } from './step.js';
 
 export const toDtype = step(
   'toDtype',
   {
-    help: 'Sets the dtype of the batch. Floats have the shape [3, height, width], unless layout changes it.',
+    help: 'Sets the dtype of the batch. Floats have the shape [channels, height, width], unless layout changes it.',
     like: 'ToDtype',
     tolerance: 'equal',
     parameters: {
       dtype: needed(oneOf('uint8', 'float32', 'float16'), 'Dtype of the batch.'),
-      scale: defaulted(SWITCH, false, 'If true, floats range from 0 to 1 instead of 0 to 255.'),
+      scale: defaulted(
+        SWITCH,
+        false,
+        'If true, floats range from 0 to 1 instead of 0 to 255. For uint16, 65535 becomes 1; for int16, 32767.',
+      ),
     },
   },
   {
@@ -22,8 +26,11 @@ export const toDtype = step(
       }
       const misplaced = checkNotAfterNormalize(values);
       if (misplaced !== undefined) return misplaced;
-      if (dtype === 'uint8' && values.dtype !== 'uint8') return `cannot convert ${values.dtype} back to uint8`;
-      if (dtype !== 'uint8' && values.dtype === 'uint8') values.scaled = scale;
+      if (dtype === 'uint8' && isFloat(values.dtype) && values.stored !== 'float32')
+        return `cannot convert ${values.dtype} back to uint8`;
+      if (dtype === 'uint8' && values.stored !== 'uint8')
+        return `cannot convert ${values.stored} to uint8 without loss: remove the step, or decode to uint8`;
+      if (dtype !== 'uint8' && !isFloat(values.dtype)) values.scaled = scale;
       values.dtype = dtype;
       return;
     },
@@ -37,15 +44,15 @@ export const normalize = step(
     like: 'Normalize',
     tolerance: 'within 2e-7 of the range',
     parameters: {
-      mean: needed(THREE, 'Means of red, green and blue.'),
-      std: needed(THREE_POSITIVE, 'Standard deviations of red, green and blue.'),
+      mean: needed(THREE, 'Mean of each channel.'),
+      std: needed(THREE_POSITIVE, 'Standard deviation of each channel.'),
     },
   },
   {
     settle: ({ mean, std }, values) => {
       const misplaced = checkNotAfterNormalize(values);
       if (misplaced !== undefined) return misplaced;
-      if (values.dtype === 'uint8') values.dtype = 'float32';
+      if (!isFloat(values.dtype)) values.dtype = 'float32';
       values.normalization = { mean, std };
       return;
     },
@@ -58,7 +65,9 @@ export const layout = step(
     help: 'Sets the memory layout of the batch. Default: nhwc for bytes, nchw for floats.',
     like: null,
     tolerance: 'equal',
-    parameters: { layout: needed(oneOf('nhwc', 'nchw'), 'nhwc is [height, width, 3], nchw is [3, height, width].') },
+    parameters: {
+      layout: needed(oneOf('nhwc', 'nchw'), 'nhwc is [height, width, channels], nchw is [channels, height, width].'),
+    },
   },
   {
     settle: (step, values) => {
