@@ -485,7 +485,7 @@ class ElasticTransform(_ElasticTransform, total=False):
     #: "bilinear".
     interpolation: Literal["nearest", "bilinear"]
     #: Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: 0.
-    fill: int | Sequence[int]
+    fill: float | Sequence[float]
     #: Value of the added pixels in masks. Default: 0. Values: 0 to 255.
     mask_fill: int
     #: Probability that the step applies. Values: a probability. Default: 1.

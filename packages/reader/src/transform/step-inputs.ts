@@ -306,7 +306,7 @@ export interface ElasticTransformInput {
   /** Interpolation of the image. Masks always use the nearest pixel. Values: nearest or bilinear. Default: "bilinear". */
   readonly interpolation?: 'nearest' | 'bilinear' | undefined;
   /** Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: 0. */
-  readonly fill?: number | readonly [number, number, number] | undefined;
+  readonly fill?: number | readonly number[] | undefined;
   /** Value of the added pixels in masks. Default: 0. Values: 0 to 255. */
   readonly maskFill?: number | undefined;
   /** Probability that the step applies. Values: a probability. Default: 1. */
