@@ -233,6 +233,17 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     expect(simulation.calls().filter((call) => call === 'cuMemHostAlloc')).toHaveLength(3);
   });
 
+  test('the waits in a report are those of the loop over the device, and their causes add up', async () => {
+    await using dataset = await openDataset(shards);
+    await using loader = dataset.loader(onDevice);
+    let samples = 0;
+    for await (const batch of loader) samples += batch.size;
+    const { epoch } = loader.report().wait;
+    expect(epoch).toMatchObject({ epoch: 0, samples });
+    expect(Object.values(epoch!.waitMsBy).reduce((a, b) => a + b, 0)).toBeCloseTo(epoch!.waitMs, 6);
+    expect(loader.metrics()['shardtool/samples']).toBe(samples);
+  });
+
   test.each([
     'cuDevicePrimaryCtxRetain',
     'cuStreamCreate',

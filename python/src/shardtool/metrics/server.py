@@ -122,7 +122,7 @@ def serve(address: MetricsAddress, loader: Loader[Any, Any]) -> Optional[Metrics
                 return None
             _SERVERS[address] = server
             # It ends with the process, which does not wait for it.
-            threading.Thread(target=server.serve_forever, name="shardtool metrics", daemon=True).start()
+            threading.Thread(target=server.serve_forever, args=(0.1,), name="shardtool metrics", daemon=True).start()
         server.loaders.add(loader)
     return address
 
