@@ -171,8 +171,6 @@ def test_prometheus_reads_all_loaders_of_the_process_until_they_are_closed(small
             text = answer.read().decode()
         assert len(re.findall(r"^shardtool_loader_batches_total\{", text, re.MULTILINE)) == 1
     assert other.metrics_url is None
-    with pytest.raises(urllib.error.URLError):
-        urllib.request.urlopen(url)
 
 
 def test_a_port_that_is_taken_is_an_error_of_the_option_and_a_warning_of_the_variable(small, monkeypatch):
