@@ -1,40 +1,144 @@
+import { cpSync, readdirSync, statSync } from 'node:fs';
+import path from 'node:path';
 import { OptionError, ShardtoolError } from '@shardtool/base';
-import { type Dataset, inspect, openDataset, openMixture, planDataset, splitDataset } from '@shardtool/reader';
-import { commitParts, convert, indexShards, pack, repair, verify, Writer } from '@shardtool/writer';
+import {
+  addOverlay,
+  checkOverlays,
+  type Dataset,
+  inspect,
+  listOverlays,
+  openDataset,
+  openMixture,
+  overlayHistory,
+  planDataset,
+  readOverlay,
+  removeOverlay,
+  splitDataset,
+  subsetDataset,
+} from '@shardtool/reader';
+import {
+  collectGarbage,
+  commitParts,
+  convert,
+  eraseSamples,
+  indexShards,
+  listVersions,
+  pack,
+  repair,
+  restoreVersion,
+  verify,
+  Writer,
+} from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
 
 const shards = await packedSmall({ samples: 20, classes: 2 });
 
+/** Every function that takes call options, with all that it needs besides them. */
+const TAKING_OPTIONS: readonly (readonly [string, (options: object, dataset: Dataset) => unknown])[] = [
+  ['openDataset', (options) => openDataset(shards, options)],
+  ['openMixture', (options) => openMixture([{ dataset: shards }], options)],
+  ['get', (options, dataset) => dataset.get(0, options)],
+  ['samples', (options, dataset) => dataset.samples(options).next()],
+  ['plan', (options, dataset) => dataset.plan(options)],
+  ['inspect', (options) => inspect(shards, options)],
+  ['splitDataset', (options) => splitDataset(copy(), { shares: new Map([['val', 0.5]]), ...options })],
+  ['subsetDataset', (options) => subsetDataset(copy(), { name: 'part', share: 0.5, ...options })],
+  ['addOverlay', (options) => addOverlay(copy(), { name: 'less', excludeWhere: 'width > 0', ...options })],
+  ['listOverlays', (options) => listOverlays(overlaid, options)],
+  ['readOverlay', (options) => readOverlay(overlaid, 'x', options)],
+  ['overlayHistory', (options) => overlayHistory(overlaid, 'x', options)],
+  ['checkOverlays', (options) => checkOverlays(overlaid, options)],
+  ['removeOverlay', (options) => removeOverlay(overlaid, 'x', options)],
+  ['verify', (options) => verify(shards, options)],
+  ['repair', (options) => repair(copy(), options)],
+  ['indexShards', (options) => indexShards([copy()], options)],
+  ['commitParts', (options) => commitParts(emptyFolder(), options)],
+  ['listVersions', (options) => listVersions(shards, options)],
+  ['restoreVersion', (options) => restoreVersion(copy(), 'abc', options)],
+  ['eraseSamples', (options) => eraseSamples(copy(), { where: 'width > 0', ...options })],
+  ['collectGarbage', (options) => collectGarbage(copy(), { keep: 1, ...options })],
+  ['convert', (options) => convert(shards, emptyFolder(), { format: 'msgpack', ...options })],
+  ['pack', (options) => pack('examples/photos', emptyFolder(), options)],
+];
+
+/** The files of a folder, with their sizes: what a call that is refused or aborted leaves as it is. */
+function filesOf(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .sort()
+    .map((name) => `${name} ${statSync(path.join(folder, name)).size}`);
+}
+
+const copies: string[] = [];
+
+/** A copy of the dataset, which a call may change. */
+function copy(): string {
+  const folder = emptyFolder();
+  cpSync(shards, folder, { recursive: true });
+  copies.push(folder);
+  return folder;
+}
+
+const overlaid = copy();
+await addOverlay(overlaid, { name: 'x', excludeKeys: [(await firstKeyOf(shards))!] });
+
+async function firstKeyOf(location: string): Promise<string | undefined> {
+  await using dataset = await openDataset(location);
+  for await (const { key } of dataset.samples()) return key;
+  return undefined;
+}
+
+test.each(TAKING_OPTIONS)('%s refuses an option that it does not have, and says which is meant', async (_, call) => {
+  await using dataset = await openDataset(shards);
+  const signal = new AbortController().signal;
+  const error = await failureOf(() => call({ signall: signal }, dataset));
+  expect(error).toBeInstanceOf(OptionError);
+  expect((error as Error).message).toMatch(/"signall".*did you mean "signal"\?/);
+});
+
+test.each(TAKING_OPTIONS)('%s refuses a signal that is none', async (_, call) => {
+  await using dataset = await openDataset(shards);
+  const error = await failureOf(() => call({ signal: { aborted: true } }, dataset));
+  expect(error).toBeInstanceOf(OptionError);
+  expect((error as OptionError).options).toEqual(['signal']);
+});
+
+test.each(TAKING_OPTIONS)('%s ends with the reason of a signal, and changes nothing', async (_, call) => {
+  await using dataset = await openDataset(shards);
+  const before = filesOf(shards);
+  const reason = new Error('no longer wanted');
+  copies.length = 0;
+  expect(await failureOf(() => call({ signal: AbortSignal.abort(reason) }, dataset))).toBe(reason);
+  for (const folder of copies) expect(filesOf(folder)).toEqual(before);
+});
+
+test.each(TAKING_OPTIONS)('%s ends with the reason of a signal that aborts while it works', async (name, call) => {
+  await using dataset = await openDataset(shards);
+  const before = filesOf(shards);
+  const reason = new Error('no longer wanted');
+  const controller = new AbortController();
+  copies.length = 0;
+  const failure = failureOf(() => call({ signal: controller.signal }, dataset));
+  controller.abort(reason);
+  expect(await failure).toBe(reason);
+  if (UNDOES_NOTHING.includes(name)) for (const folder of copies) expect(filesOf(folder)).toEqual(before);
+});
+
+/** Calls that write at their end alone. */
+const UNDOES_NOTHING = ['splitDataset', 'subsetDataset', 'addOverlay'];
+
 test.each([
-  [
-    'openDataset',
-    () => openDataset(shards, { overlays: 'x' } as never),
-    'openDataset has no option "overlays"; did you mean "overlay"?',
-  ],
-  ['get', async (dataset: Dataset) => dataset.get(0, { checksums: true } as never), 'did you mean "checksum"?'],
-  ['samples', async (dataset: Dataset) => dataset.samples({ form: 3 } as never), 'did you mean "from"?'],
-  ['verify', () => verify(shards, { onfault: () => undefined } as never), 'did you mean "onFault"?'],
-  ['repair', () => repair(shards, { checks: 'decode' } as never), 'did you mean "check"?'],
-  ['inspect', () => inspect(shards, { worker: 1 } as never), 'did you mean "workers"?'],
-])('%s refuses an option that it does not have, and says which is meant', async (_, call, message) => {
+  ['overlays', 'openDataset', () => openDataset(shards, { overlays: 'x' } as never), 'did you mean "overlay"?'],
+  ['checksums', 'get', (dataset: Dataset) => dataset.get(0, { checksums: true } as never), 'did you mean "checksum"?'],
+  ['form', 'samples', async (dataset: Dataset) => dataset.samples({ form: 3 } as never), 'did you mean "from"?'],
+  ['onfault', 'verify', () => verify(shards, { onfault: () => undefined } as never), 'did you mean "onFault"?'],
+  ['checks', 'repair', () => repair(shards, { checks: 'decode' } as never), 'did you mean "check"?'],
+  ['worker', 'inspect', () => inspect(shards, { worker: 1 } as never), 'did you mean "workers"?'],
+])('the option %s of %s is corrected', async (_, _name, call, message) => {
   await using dataset = await openDataset(shards);
   const error = await failureOf(() => call(dataset));
   expect(error).toBeInstanceOf(OptionError);
   expect((error as Error).message).toContain(message);
-});
-
-test.each([
-  ['openDataset', (signal: AbortSignal) => openDataset(shards, { signal })],
-  ['get', async (signal: AbortSignal, dataset: Dataset) => dataset.get(0, { signal })],
-  ['samples', async (signal: AbortSignal, dataset: Dataset) => dataset.samples({ signal }).next()],
-  ['verify', (signal: AbortSignal) => verify(shards, { signal })],
-  ['repair', (signal: AbortSignal) => repair(shards, { signal })],
-  ['inspect', (signal: AbortSignal) => inspect(shards, { signal })],
-])('%s ends with the reason of a signal', async (_, call) => {
-  await using dataset = await openDataset(shards);
-  const reason = new Error('no longer wanted');
-  await expect(call(AbortSignal.abort(reason), dataset)).rejects.toBe(reason);
 });
 
 /** What no function of the API takes. */

@@ -61,6 +61,8 @@ export interface MixtureOptions {
   readonly group?: number | undefined;
   /** Groups that are shuffled together. Default: as many as make a batch. */
   readonly window?: number | undefined;
+  /** Aborts opening, which then rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Opens one of the datasets. */

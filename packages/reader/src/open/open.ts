@@ -1,4 +1,4 @@
-import { abortable, checkLocation, OptionError } from '@shardtool/base';
+import { abortable, CALL_OPTIONS, checkCallOptions, checkLocation, OptionError, type OptionTable, type OwnChecks } from '@shardtool/base';
 import { Dataset } from './dataset.js';
 import type { Mixture } from './mixture.js';
 import { checkOpenOptions, findParts, isMixtureFile, type OpenOptions } from './open-files.js';
@@ -13,7 +13,7 @@ import type { MixtureOptions, MixturePart } from './open-mixture.js';
  */
 export async function openDataset(location: string | readonly string[], options: OpenOptions = {}): Promise<Dataset> {
   for (const one of Array.isArray(location) ? location : [location]) checkLocation('openDataset', one);
-  const { signal } = options ?? {};
+  const { signal } = checkOpenOptions(options);
   return abortable(
     signal,
     () => open(location, options),
@@ -38,8 +38,31 @@ async function open(location: string | readonly string[], given: OpenOptions): P
  */
 export async function openMixture(parts: readonly MixturePart[], options: MixtureOptions = {}): Promise<Mixture> {
   const { mixDatasets } = await import('./open-mixture.js');
-  return mixDatasets(parts, options, openDataset);
+  checkCallOptions('openMixture', MIXTURE_OPTIONS, options, VALUES_LATER);
+  const { signal, ...mixed } = options;
+  return abortable(
+    signal,
+    () => mixDatasets(parts, mixed, (location, own) => openDataset(location, { ...own, signal })),
+    (mixture) => mixture.close(),
+  );
 }
+
+const CHECKED_LATER = { kind: 'own', type: 'unknown', must: '', help: '' } as const;
+
+/** Names of the options of a mixture; {@link MixtureOptions} describes them, and their values are checked together. */
+const MIXTURE_OPTIONS = {
+  end: CHECKED_LATER,
+  samplesPerEpoch: CHECKED_LATER,
+  perBatch: CHECKED_LATER,
+  classLists: CHECKED_LATER,
+  group: CHECKED_LATER,
+  window: CHECKED_LATER,
+  signal: CALL_OPTIONS.signal,
+} as const satisfies OptionTable;
+
+const VALUES_LATER: OwnChecks = Object.fromEntries(
+  ['end', 'samplesPerEpoch', 'perBatch', 'classLists', 'group', 'window'].map((name) => [name, () => true]),
+);
 
 /** Options for what is shown of a dataset belong to the dataset. */
 function checkWhole(location: string, options: OpenOptions): void {

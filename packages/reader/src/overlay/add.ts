@@ -1,4 +1,11 @@
-import { checkLocation, checkObject, didYouMean, OptionError } from '@shardtool/base';
+import {
+  CALL_OPTIONS,
+  checkCallOptions,
+  checkLocation,
+  didYouMean,
+  OptionError,
+  type OptionTable,
+} from '@shardtool/base';
 import {
   type ColumnValue,
   columnTypeOf,
@@ -8,11 +15,10 @@ import {
   type ShardIndex,
   sortedByValue,
 } from '@shardtool/format';
-import type { StorageOptions } from '@shardtool/storage';
 import type { IndexPieces } from '../dataset/inspection-columns.js';
 import { compileWhere, namesInWhere } from '../selection/where.js';
 import { WhereError } from '../selection/where-tokens.js';
-import { openBase, type ShownShard, saveOn, shownShards } from './base.js';
+import { type OverlayPlaceOptions, openBase, type ShownShard, saveOn, shownShards } from './base.js';
 import type { Layers } from './layers.js';
 import { checkOverlayName } from './save.js';
 import { countEntries, type OverlayCounts } from './summary.js';
@@ -39,9 +45,7 @@ export interface OverlayChanges {
   readonly classes?: readonly string[] | undefined;
 }
 
-export interface AddOverlayOptions extends OverlayChanges {
-  /** Options for requests to remote storage. Omitted options come from the environment. */
-  readonly storage?: StorageOptions | undefined;
+export interface AddOverlayOptions extends OverlayChanges, OverlayPlaceOptions {
   readonly name: string;
   /** The overlay that the new one builds on. */
   readonly parent?: string | undefined;
@@ -50,6 +54,20 @@ export interface AddOverlayOptions extends OverlayChanges {
   /** A description of the change, for people who read the log. */
   readonly note?: string | undefined;
 }
+
+const OPTIONS = {
+  name: { kind: 'text', help: 'Name of the overlay' },
+  parent: { kind: 'text', help: 'The overlay below' },
+  file: { kind: 'path', help: 'Where it is written' },
+  note: { kind: 'text', help: 'A description' },
+  excludeKeys: { kind: 'own', type: 'Iterable<string>', must: 'is a list of keys', help: 'Samples that are excluded' },
+  excludeWhere: { kind: 'text', help: 'Samples that are excluded' },
+  labels: { kind: 'own', type: 'LabelChanges', must: 'is { by, id, cls, columns }', help: 'Classes and columns' },
+  rename: { kind: 'own', type: 'Map<string, string>', must: 'is a Map of old and new names', help: 'New names' },
+  classes: { kind: 'own', type: 'string[]', must: 'is a list of names of classes', help: 'All classes in order' },
+  storage: CALL_OPTIONS.storage,
+  signal: CALL_OPTIONS.signal,
+} as const satisfies OptionTable;
 
 /** Number of new classes for which similar names are searched. Searching for 20,000 new classes would take minutes. */
 const HINTED = 10;
@@ -69,7 +87,12 @@ export interface AddOverlayReport extends Pick<OverlayCounts, 'excluded' | 'rela
  */
 export async function addOverlay(location: string, options: AddOverlayOptions): Promise<AddOverlayReport> {
   checkLocation('addOverlay', location);
-  checkObject('addOverlay', options);
+  checkCallOptions('addOverlay', OPTIONS, options, {
+    excludeKeys: (value) => typeof value === 'object' && value !== null && Symbol.iterator in value,
+    labels: (value) => typeof value === 'object' && value !== null,
+    rename: (value) => value instanceof Map,
+    classes: Array.isArray,
+  });
   try {
     return await add(location, options);
   } catch (error) {
@@ -78,9 +101,9 @@ export async function addOverlay(location: string, options: AddOverlayOptions): 
 }
 
 async function add(location: string, options: AddOverlayOptions): Promise<AddOverlayReport> {
-  const { name, parent, note = '', file, storage } = options;
+  const { name, parent, note = '', file, storage, signal } = options;
   checkOverlayName(name);
-  const base = await openBase(location, parent, storage);
+  const base = await openBase(location, parent, { storage, signal });
   const { below } = base;
   const classes = classListOf(below, options);
   const wanted = new Wanted(options, classNamesOf(below), classes);

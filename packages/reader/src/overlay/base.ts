@@ -1,4 +1,4 @@
-import { inTurn } from '@shardtool/base';
+import { abortable, inTurn } from '@shardtool/base';
 import type { IndexPart, Overlay, OverlayEntry, OverlayHeader } from '@shardtool/format';
 import type { StorageOptions } from '@shardtool/storage';
 import type { IndexPieces } from '../dataset/inspection-columns.js';
@@ -9,10 +9,19 @@ import { overlayPath, readOverlays } from './find.js';
 import { type Layers, layersOf, rowsGone } from './layers.js';
 import { checkOverlayName, saveOverlay } from './save.js';
 
+/** Options of calls that take an overlay's location. */
+export interface OverlayPlaceOptions {
+  /** Options for requests to remote storage. Omitted options come from the environment. */
+  readonly storage?: StorageOptions | undefined;
+  /** Aborts the call, which then rejects with the signal's reason. Nothing is written after that. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** The dataset that a new overlay is created for, with the overlays below. */
 export interface OverlayBase {
   readonly location: string;
   readonly storage: StorageOptions | undefined;
+  readonly signal: AbortSignal | undefined;
   readonly stored: Awaited<ReturnType<typeof openStored>>;
   readonly chain: readonly Overlay[];
   readonly below: Layers;
@@ -33,33 +42,34 @@ const READ_AT_ONCE = 8;
 export async function openBase(
   location: string,
   parent: string | undefined,
-  storage: StorageOptions | undefined,
+  { storage, signal }: OverlayPlaceOptions,
 ): Promise<OverlayBase> {
-  const stored = await openStored(location, { storage });
-  const chain = parent === undefined ? [] : await readOverlays(location, parent, storage);
+  const stored = await abortable(signal, () => openStored(location, { storage }));
+  const chain = parent === undefined ? [] : await abortable(signal, () => readOverlays(location, parent, storage));
   const counts = stored.shards.map(({ samples }) => samples);
-  return { location, storage, stored, chain, counts, below: layersOf(chain, { ...stored, counts }) };
+  return { location, storage, signal, stored, chain, counts, below: layersOf(chain, { ...stored, counts }) };
 }
 
 /** Yields the indexes of all shards, or parts of them, with the named columns of inspections. */
 export async function* shownShards(
-  { stored, below }: OverlayBase,
+  { stored, below, signal }: OverlayBase,
   parts: readonly IndexPart[],
   names: ReadonlySet<string> = new Set(),
 ): AsyncGenerator<ShownShard> {
   const indexes = inTurn(stored.shards, READ_AT_ONCE, async (file): Promise<IndexPieces> => {
-    return withInspection(await file.loadParts(parts), file, names);
+    return abortable(signal, async () => withInspection(await file.loadParts(parts), file, names));
   });
   let shard = 0;
   for await (const index of indexes) {
+    signal?.throwIfAborted();
     yield { shard, index: relabel(index, shard, below.layers), gone: rowsGone(below, shard, index.samples) };
     shard++;
   }
 }
 
-/** Writes an overlay that was created for a base. Throws OverlayError if the name is taken, or FileError. */
+/** Writes an overlay that was created for a base, unless its signal has aborted. Throws OverlayError if the name is taken, or FileError. */
 export async function saveOn(
-  { location, storage, stored, chain, counts }: OverlayBase,
+  { location, storage, signal, stored, chain, counts }: OverlayBase,
   {
     name,
     note,
@@ -68,6 +78,7 @@ export async function saveOn(
   entries: Iterable<OverlayEntry>,
 ): Promise<{ readonly file: string; readonly hash: string }> {
   checkOverlayName(name);
+  signal?.throwIfAborted();
   const above = chain.at(-1);
   const header: OverlayHeader = {
     name,

@@ -1,6 +1,17 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { FileError, isUnreadable, RequestRejectedError, reasonOf, ShardtoolError } from '@shardtool/base';
+import {
+  abortable,
+  CALL_OPTIONS,
+  checkCallOptions,
+  checkLocation,
+  FileError,
+  isUnreadable,
+  type OptionTable,
+  RequestRejectedError,
+  reasonOf,
+  ShardtoolError,
+} from '@shardtool/base';
 import {
   type ColumnType,
   type ColumnValue,
@@ -11,6 +22,7 @@ import {
 } from '@shardtool/format';
 import { canBeListed, isRemote, openStorage, type StorageOptions } from '@shardtool/storage';
 import { openStored } from '../dataset/open-stored.js';
+import type { OverlayPlaceOptions } from './base.js';
 import { overlayPath, readOverlays } from './find.js';
 import { moveOverlay } from './save.js';
 import { countEntries, type OverlayCounts } from './summary.js';
@@ -29,27 +41,40 @@ export interface OverlayFault {
   readonly sentence: string;
 }
 
-/** Options for requests of overlays. */
-export interface OverlayPlaceOptions {
-  /** Options for requests to remote storage. Omitted options come from the environment. */
-  readonly storage?: StorageOptions | undefined;
-}
+const OPTIONS = { storage: CALL_OPTIONS.storage, signal: CALL_OPTIONS.signal } as const satisfies OptionTable;
 
 const KEY_READS = 8;
 
+/** Checks the arguments of a call about overlays, and gives up as soon as its signal aborts. The work must not write. */
+async function asking<T>(
+  call: string,
+  location: string,
+  options: OverlayPlaceOptions,
+  work: (storage: StorageOptions | undefined) => Promise<T>,
+): Promise<T> {
+  checkLocation(call, location);
+  checkCallOptions(call, OPTIONS, options);
+  return abortable(options.signal, () => work(options.storage));
+}
+
 /** Returns the overlays in the dataset's own folder, by name. Throws {@link OverlayError} if one cannot be read. */
-export async function listOverlays(location: string, { storage }: OverlayPlaceOptions = {}): Promise<OverlaySummary[]> {
-  const names = await overlayNames(location, storage);
-  return Promise.all(names.map(async (name) => summaryOf((await readOverlays(location, name, storage)).at(-1)!)));
+export async function listOverlays(location: string, options: OverlayPlaceOptions = {}): Promise<OverlaySummary[]> {
+  return asking('listOverlays', location, options, async (storage) => {
+    const names = await overlayNames(location, storage);
+    return Promise.all(names.map(async (name) => summaryOf((await readOverlays(location, name, storage)).at(-1)!)));
+  });
 }
 
 /** Returns an overlay and all overlays below it, the lowest first: the history of changes. */
 export async function overlayHistory(
   location: string,
   overlay: string,
-  { storage }: OverlayPlaceOptions = {},
+  options: OverlayPlaceOptions = {},
 ): Promise<OverlaySummary[]> {
-  return (await readOverlays(location, overlay, storage)).map(summaryOf);
+  const chain = await asking('overlayHistory', location, options, (storage) =>
+    readOverlays(location, overlay, storage),
+  );
+  return chain.map(summaryOf);
 }
 
 /** Returns the types of the columns that an overlay and those below it set, together with those of the dataset. */
@@ -82,9 +107,10 @@ const SAMPLE_OF: Readonly<Record<ColumnType, readonly ColumnValue[]>> = {
 export async function readOverlay(
   location: string,
   overlay: string,
-  { storage }: OverlayPlaceOptions = {},
+  options: OverlayPlaceOptions = {},
 ): Promise<Overlay> {
-  return (await readOverlays(location, overlay, storage)).at(-1)!;
+  const chain = await asking('readOverlay', location, options, (storage) => readOverlays(location, overlay, storage));
+  return chain.at(-1)!;
 }
 
 /**
@@ -94,16 +120,20 @@ export async function readOverlay(
 export async function removeOverlay(
   location: string,
   name: string,
-  { storage }: OverlayPlaceOptions = {},
+  options: OverlayPlaceOptions = {},
 ): Promise<string> {
-  const [dropped] = (await readOverlays(location, name, storage)).slice(-1);
-  const above = (await listOverlays(location, { storage })).find(({ parent }) => parent === name);
+  const { storage, signal } = options;
+  const [dropped] = (
+    await asking('removeOverlay', location, options, () => readOverlays(location, name, storage))
+  ).slice(-1);
+  const above = (await listOverlays(location, { storage, signal })).find(({ parent }) => parent === name);
   if (above !== undefined) {
     throw new OverlayError(
       { path: overlayPath(location, name) },
       `The overlay "${above.name}" lies on "${name}": drop that one first.`,
     );
   }
+  signal?.throwIfAborted();
   return moveOverlay(overlayPath(location, name), `dropped/${name}.${dropped!.hash.slice(0, 16)}.jsonl`, storage);
 }
 
@@ -111,7 +141,11 @@ export async function removeOverlay(
  * Checks every overlay of a dataset: its hash and those of its parents, the shards that it was made for, and the
  * position of each key.
  */
-export async function checkOverlays(location: string, { storage }: OverlayPlaceOptions = {}): Promise<OverlayFault[]> {
+export async function checkOverlays(location: string, options: OverlayPlaceOptions = {}): Promise<OverlayFault[]> {
+  return asking('checkOverlays', location, options, (storage) => faultsOf(location, storage));
+}
+
+async function faultsOf(location: string, storage: StorageOptions | undefined): Promise<OverlayFault[]> {
   const names = await overlayNames(location, storage).catch((error) => {
     // Overlays of a location that cannot be listed, or must not be, are unknown.
     if (!canBeListed(location) || error instanceof RequestRejectedError) return [];

@@ -1,16 +1,14 @@
-import { checkLocation, checkObject, OptionError } from '@shardtool/base';
+import { CALL_OPTIONS, checkCallOptions, checkLocation, OptionError, type OptionTable } from '@shardtool/base';
 import { type Overlay, type OverlayEntry, OverlayError, type SplitRule } from '@shardtool/format';
 import type { StorageOptions } from '@shardtool/storage';
-import { type OverlayBase, openBase, saveOn, shownShards } from './base.js';
+import { type OverlayBase, type OverlayPlaceOptions, openBase, saveOn, shownShards } from './base.js';
 import { overlayPath, readOverlays, SPLIT_OVERLAY } from './find.js';
 import { keyHash } from './key-hash.js';
 import { rowBits } from './layers.js';
 import { checkOverlayName, moveOverlay } from './save.js';
 import { countEntries, type OverlayCounts } from './summary.js';
 
-export interface SplitOptions {
-  /** Options for requests to remote storage. Omitted options come from the environment. */
-  readonly storage?: StorageOptions | undefined;
+export interface SplitOptions extends OverlayPlaceOptions {
   /**
    * Share of each split, by name. Shares are above 0 and at most 1 in total. The remaining samples are the split
    * `rest`.
@@ -39,6 +37,17 @@ export interface SplitReport {
 
 const SPAN = 2 ** 32;
 
+const OPTIONS = {
+  shares: { kind: 'own', type: 'Map<string, number>', must: 'is a Map: new Map([["val", 0.1]])', help: 'Shares' },
+  rest: { kind: 'text', help: 'Name of the remaining samples' },
+  byClass: { kind: 'switch', help: 'Shares within each class' },
+  group: { kind: 'text', help: 'A column whose equal values stay together' },
+  name: { kind: 'text', help: 'Name of the overlay' },
+  parent: { kind: 'text', help: 'The overlay below' },
+  storage: CALL_OPTIONS.storage,
+  signal: CALL_OPTIONS.signal,
+} as const satisfies OptionTable;
+
 /**
  * Splits a dataset by the hash of its keys or groups. A sample gets the same split whatever the order of samples. If a
  * dataset has grown, running the same command again keeps the split of each sample, because the thresholds are stored.
@@ -47,13 +56,13 @@ const SPAN = 2 ** 32;
  */
 export async function splitDataset(location: string, options: SplitOptions): Promise<SplitReport> {
   checkLocation('splitDataset', location);
-  checkObject('splitDataset', options);
-  if (!(options.shares instanceof Map))
+  checkCallOptions('splitDataset', OPTIONS, options, { shares: (value) => value instanceof Map });
+  if (options.shares === undefined)
     throw new OptionError({}, 'The shares of a split are a Map: new Map([["val", 0.1]]).');
-  const { name = SPLIT_OVERLAY, parent, group, storage } = options;
+  const { name = SPLIT_OVERLAY, parent, group, storage, signal } = options;
   checkOverlayName(name);
   checkShares(options);
-  const base = await openBase(location, parent, storage);
+  const base = await openBase(location, parent, { storage, signal });
   const { chain, counts, below } = base;
   const note = noteOf(options);
   const file = overlayPath(location, name);
@@ -72,8 +81,10 @@ export async function splitDataset(location: string, options: SplitOptions): Pro
   const draws = await drawAll(base, group);
   const rules = before === null ? rulesOf(options, draws, below.classes) : countEntries(before.entries).splits;
   const entries = splitEntries(rules, draws, below.classes);
+  signal?.throwIfAborted();
   if (before !== null) await putAside(file, before, storage);
-  const saved = await saveOn(base, { name, note }, entries);
+  // A split that was put aside is always replaced.
+  const saved = await saveOn({ ...base, signal: undefined }, { name, note }, entries);
   const { splits } = countEntries(entries);
   return { ...saved, splits, isNew: true };
 }

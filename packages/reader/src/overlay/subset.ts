@@ -1,16 +1,13 @@
-import { checkLocation, checkObject, OptionError } from '@shardtool/base';
+import { CALL_OPTIONS, checkCallOptions, checkLocation, OptionError, type OptionTable } from '@shardtool/base';
 import { INDEX_PARTS, type OverlayEntry, type ShardIndex } from '@shardtool/format';
-import type { StorageOptions } from '@shardtool/storage';
 import { compileWhere, namesInWhere } from '../selection/where.js';
 import { classNamesOf, noClass } from './add.js';
-import { openBase, type ShownShard, saveOn, shownShards } from './base.js';
+import { type OverlayPlaceOptions, openBase, type ShownShard, saveOn, shownShards } from './base.js';
 import { keyHash } from './key-hash.js';
 import { rowBits } from './layers.js';
 
 /** Conditions of a subset. A sample has to match all of them. */
-export interface SubsetOptions {
-  /** Options for requests to remote storage. Omitted options come from the environment. */
-  readonly storage?: StorageOptions | undefined;
+export interface SubsetOptions extends OverlayPlaceOptions {
   /** Name of the new overlay. */
   readonly name: string;
   /** The overlay that the subset builds on. */
@@ -25,6 +22,18 @@ export interface SubsetOptions {
   readonly note?: string | undefined;
 }
 
+const OPTIONS = {
+  name: { kind: 'text', help: 'Name of the overlay' },
+  parent: { kind: 'text', help: 'The overlay below' },
+  keys: { kind: 'own', type: 'Iterable<string>', must: 'is a list of keys', help: 'Keys of samples' },
+  classes: { kind: 'own', type: 'string[]', must: 'is a list of names of classes', help: 'Names of classes' },
+  where: { kind: 'text', help: 'An expression' },
+  share: { kind: 'own', type: 'number', must: 'is a number', help: 'A share of the samples' },
+  note: { kind: 'text', help: 'A description' },
+  storage: CALL_OPTIONS.storage,
+  signal: CALL_OPTIONS.signal,
+} as const satisfies OptionTable;
+
 export interface SubsetReport {
   readonly file: string;
   readonly hash: string;
@@ -37,12 +46,16 @@ export interface SubsetReport {
  */
 export async function subsetDataset(location: string, options: SubsetOptions): Promise<SubsetReport> {
   checkLocation('subsetDataset', location);
-  checkObject('subsetDataset', options);
-  const { name, parent, keys, where, share = 1, note = '', storage } = options;
+  checkCallOptions('subsetDataset', OPTIONS, options, {
+    keys: isIterable,
+    classes: Array.isArray,
+    share: (value) => typeof value === 'number',
+  });
+  const { name, parent, keys, where, share = 1, note = '', storage, signal } = options;
   if (!(share > 0 && share <= 1)) {
     throw new OptionError({}, `The share of a subset is ${share}: it must be above 0 and at most 1.`);
   }
-  const base = await openBase(location, parent, storage);
+  const base = await openBase(location, parent, { storage, signal });
   const names = classNamesOf(base.below);
   const classes = options.classes && new Set(options.classes.map((cls) => numberOf(cls, names)));
   const wanted = keys && new Set(keys);
@@ -81,6 +94,10 @@ export async function subsetDataset(location: string, options: SubsetOptions): P
   if (samples === 0) throw new OptionError({}, 'No sample is in the subset: widen classes, keys, where or the share.');
   const saved = await saveOn(base, { name, note }, [{ kept: samples, classSamples }, ...rows]);
   return { ...saved, samples };
+}
+
+function isIterable(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Symbol.iterator in value;
 }
 
 function numberOf(cls: string, names: readonly string[]): number {

@@ -1,4 +1,4 @@
-import { checkObject } from '@shardtool/base';
+import { abortable, checkObject } from '@shardtool/base';
 import { sampleBytesOf } from '../dataset/shard-file.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { checkOptions, type LoaderOptions } from '../loader/options.js';
@@ -28,6 +28,7 @@ export interface DatasetPlanOptions
       | 'shuffleUnit'
       | 'shuffle'
       | 'samplesPerEpoch'
+      | 'signal'
     > {
   readonly transform?: TransformInput | undefined;
   /** Duration of a training step, in milliseconds. */
@@ -45,6 +46,11 @@ export async function planDataset(dataset: StoredDataset, options: DatasetPlanOp
   checkObject('planDataset', options);
   const { stepMs, bandwidth, cacheSize, machines, ...ofLoader } = options;
   checkOptions(ofLoader as LoaderOptions);
+  return abortable(options.signal, () => plan(dataset, options));
+}
+
+async function plan(dataset: StoredDataset, options: DatasetPlanOptions): Promise<PlanReport> {
+  const { stepMs, bandwidth, cacheSize, machines } = options;
   const { worldSize = 1, transform = 'train224', shuffle = true, seed = 0, epoch = 0 } = options;
   const { globalBatch } = resolveBatchSize(options, worldSize);
   const { classes, keys, where, weights } = options;

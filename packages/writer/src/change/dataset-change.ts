@@ -65,6 +65,7 @@ export async function changeDataset<Result>(
         await destination.fetch(false);
         await finishInterrupted({ location, storage, destination });
         const manifest = await readManifest(destination.folder);
+        signal?.throwIfAborted();
         return await work({ location, storage, signal, folder, destination, manifest });
       } finally {
         folder.release();

@@ -1,4 +1,4 @@
-import { CALL_OPTIONS, checkCallOptions, checkLocation, inLanes, type OptionTable } from '@shardtool/base';
+import { abortable, CALL_OPTIONS, checkCallOptions, checkLocation, inLanes, type OptionTable } from '@shardtool/base';
 import { keptVersions, parseManifest, type VersionRecord, versionFile } from '@shardtool/format';
 import { openStorage, readWholeOf, type Storage, type StorageOptions } from '@shardtool/storage';
 import { lastRecordOf, recordNames } from '../output/keep-version.js';
@@ -26,9 +26,11 @@ export interface DatasetVersion {
 export interface LogOptions {
   /** Options for requests to remote storage. Omitted options come from the environment. */
   readonly storage?: StorageOptions | undefined;
+  /** Aborts the call, which then rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
 }
 
-const LOG_OPTIONS = { storage: CALL_OPTIONS.storage } as const satisfies OptionTable;
+const LOG_OPTIONS = { storage: CALL_OPTIONS.storage, signal: CALL_OPTIONS.signal } as const satisfies OptionTable;
 const READ_AT_ONCE = 16;
 
 /**
@@ -37,7 +39,8 @@ const READ_AT_ONCE = 16;
 export async function listVersions(location: string, options: LogOptions = {}): Promise<readonly DatasetVersion[]> {
   checkLocation('listVersions', location);
   checkCallOptions('listVersions', LOG_OPTIONS, options);
-  return (await chainOf(location, options.storage)).map(({ record: _, ...version }) => version);
+  const chain = await abortable(options.signal, () => chainOf(location, options.storage));
+  return chain.map(({ record: _, ...version }) => version);
 }
 
 /** A version, and the name of the record of the change that made it. */

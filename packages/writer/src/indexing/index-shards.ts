@@ -1,6 +1,7 @@
 import { closeSync, existsSync, fstatSync, openSync } from 'node:fs';
 import path from 'node:path';
 import {
+  abortable,
   CALL_OPTIONS,
   checkCallOptions,
   checkLocation,
@@ -64,6 +65,8 @@ export interface IndexOptions extends Partial<AddedColumns> {
   readonly index?: readonly OtherIndex[] | undefined;
   /** How remote locations are asked. What is omitted comes from the environment. */
   readonly storage?: StorageOptions | undefined;
+  /** Aborts the call before the next shard; indexes that are finished stay. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 const OPTIONS = {
@@ -72,6 +75,7 @@ const OPTIONS = {
   columns: { kind: 'own', type: 'string[]', must: 'is a list of columns', help: 'Columns of JSON fields' },
   labels: { kind: 'own', type: 'string[]', must: 'is a list of files', help: 'Files of labels' },
   storage: CALL_OPTIONS.storage,
+  signal: CALL_OPTIONS.signal,
 } as const satisfies OptionTable;
 
 /**
@@ -100,7 +104,7 @@ export async function indexShards(locations: readonly string[], options: IndexOp
 }
 
 async function indexAll(locations: readonly string[], options: IndexOptions): Promise<IndexReport> {
-  const { overwrite = false, index: asked = [], columns = [], labels = [], storage } = options;
+  const { overwrite = false, index: asked = [], columns = [], labels = [], storage, signal } = options;
   const otherIndexes = asked.filter((name) => name !== 'crops');
   const report = { shards: 0, kept: 0, samples: 0, skippedEntries: 0, skippedLinks: 0 };
   const crops: CropIndexCounts[] = [];
@@ -109,7 +113,8 @@ async function indexAll(locations: readonly string[], options: IndexOptions): Pr
   for (const location of locations) {
     if (otherIndexes.length > 0)
       requireLocal(location, `Writing indexes for ${otherIndexes.join(' and ')}`, INDEX_A_COPY);
-    for (const shard of await shardsAt(location, overwrite, storage)) {
+    for (const shard of await abortable(signal, () => shardsAt(location, overwrite, storage))) {
+      signal?.throwIfAborted();
       indexed.push(shard);
       checkOtherIndexes(shard.format, otherIndexes);
       if (shard.isKept) {
@@ -132,6 +137,7 @@ async function indexAll(locations: readonly string[], options: IndexOptions): Pr
       records.push(await indexForOthers(shard, otherIndexes, ours));
     }
   }
+  signal?.throwIfAborted();
   for (const [folder, { records, ours }] of forWids) {
     if (otherIndexes.includes('wids')) await writeWidsIndex(folder, records, ours.includes('wids'));
     await noteOtherIndexes(folder, otherIndexes);

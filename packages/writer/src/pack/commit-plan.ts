@@ -64,6 +64,7 @@ export async function commitParts(output: string, options: CommitOptions = {}): 
     try {
       return await namingPlace(destination, async () => {
         await destination.fetch(false);
+        signal?.throwIfAborted();
         const report = await commitAll(destination, maxBad, parts);
         await destination.commit();
         return report;
