@@ -1,4 +1,12 @@
-import { abortable, CALL_OPTIONS, checkCallOptions, checkLocation, OptionError, type OptionTable, type OwnChecks } from '@shardtool/base';
+import {
+  abortable,
+  CALL_OPTIONS,
+  checkCallOptions,
+  checkLocation,
+  OptionError,
+  type OptionTable,
+  type OwnChecks,
+} from '@shardtool/base';
 import { Dataset } from './dataset.js';
 import type { Mixture } from './mixture.js';
 import { checkOpenOptions, findParts, isMixtureFile, type OpenOptions } from './open-files.js';
