@@ -42,6 +42,20 @@ def test_a_mixture_goes_on_where_it_was_also_with_other_weights(small, photos):
     assert sum(1 for s, _ in after if s == 0) > 2 * sum(1 for s, _ in after if s == 1)
 
 
+def test_a_loader_chooses_and_orders_samples_of_all_datasets(small, photos):
+    mixture = shardtool.Mixture([{"dataset": small}, {"dataset": photos}])
+    with mixture.loader(**OPTIONS) as loader:
+        every = {row for batch in loader for row in rows(batch)}
+    first = sum(1 for source, _ in every if source == 0)
+    with mixture.loader(indices=[first + 1, 0, first + 1], **OPTIONS) as loader:
+        assert [row for batch in loader for row in rows(batch)] == [(1, 1), (0, 0), (1, 1)]
+    with mixture.loader(samples_per_epoch=2 * len(every), **OPTIONS) as loader:
+        assert {row for batch in loader for row in rows(batch)} == every
+    refused = pytest.raises(shardtool.OptionError, match="No sample is selected")
+    with mixture.loader(where="width > 99999", **OPTIONS) as loader, refused:
+        loader.info()
+
+
 def test_what_cannot_be_mixed_is_an_option_error(small, photos):
     with pytest.raises(shardtool.OptionError, match="Part 1 of the mixture"):
         shardtool.Mixture([{"dataset": small}, "photos"])
