@@ -149,7 +149,7 @@ def test_a_reader_who_follows_the_page_gets_what_it_shows(page, number, wheel, f
         (folder / "page.py").write_text(code)
         print(run(python, "page.py", cwd=folder, environment=environment))
     for program in part.programs:
-        print(run(python, program, "--data", "shards", cwd=folder, environment=environment))
+        print(run(python, program, "--data", "packed", cwd=folder, environment=environment))
     for command in commands:
         script = next(iter(re.findall(r"\b(train|validate)\.py\b", command)), None)
         if script is not None:
