@@ -86,7 +86,6 @@ export { Recent } from './recent.js';
 export {
   inPython,
   inTypeScript,
-  joined,
   onCommandLine,
   option,
   optionName,

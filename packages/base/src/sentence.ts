@@ -104,10 +104,3 @@ export function option(name: string, value?: string): OptionReference {
 export function optionName(name: string): OptionReference {
   return new Reference(name, false);
 }
-
-/** Several sentences or texts, with a text between them. */
-export function joined(several: readonly (string | Sentence)[], between = ' '): Sentence {
-  return new Sentence(
-    several.flatMap((one, i) => [...(i === 0 ? [] : [between]), ...(typeof one === 'string' ? [one] : one.parts)]),
-  );
-}
