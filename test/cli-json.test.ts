@@ -91,7 +91,7 @@ test('view prints only its address as JSON with --json; a signal right after tha
   };
   await view(async () => undefined);
   const messages = await view(async (address) => {
-    const body = JSON.stringify({ number: 0, mark: { kind: 'exclude' } });
+    const body = JSON.stringify({ index: 0, mark: { kind: 'exclude' } });
     const headers = { 'Content-Type': 'application/json' };
     expect((await fetch(`${address}api/mark`, { method: 'POST', headers, body })).status).toBe(200);
   });

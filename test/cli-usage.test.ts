@@ -62,7 +62,7 @@ test.each([
   ],
   [['convert', archive, 'x'], 'is a 7z archive, which shardtool does not read'],
   [['ls', 'nowhere'], 'nowhere cannot be opened'],
-  [['ls', 'docs'], 'docs has no dataset.json'],
+  [['ls', 'scripts'], 'scripts has no dataset.json'],
   [['verify', 'nowhere'], 'nowhere cannot be opened'],
   [['index', 'nowhere.tar'], 'nowhere.tar cannot be opened'],
   [['pack', 'nowhere', 'x'], 'The source nowhere does not exist'],

@@ -184,7 +184,10 @@ export const JSON_SHAPES: Readonly<Record<string, Shape>> = {
     ...{ codec: orNull({ name: 'text', reason: 'text' }), seconds: 'num', storage: orNull('any'), warnings: 'int' },
     ...{ cropIndex: { used: 'bool', reason: 'text', spliced: 'int', others: 'int' }, bad: 'int', badKeys: ['text'] },
   },
-  transforms: { transforms: [{ name: 'text', about: 'text', steps: ['any'] }] },
+  transforms: {
+    transforms: [{ name: 'text', about: 'text', steps: ['any'] }],
+    views: [{ name: 'text', about: 'text', views: 'any' }],
+  },
   unpack: { folder: 'text', files: 'int', samples: 'int', skippedEntries: 'int' },
   'cache ls': CACHE,
   'cache clear': CACHE,

@@ -85,7 +85,7 @@ test('a folder of files whose names say nothing is opened by the layout that is 
   for (const key of ['x', 'y']) database(path.join(folder, `part-${key}`), { [key]: PNG });
   writeFileSync(path.join(folder, 'notes'), 'of somebody');
   await expect(openDataset(folder)).rejects.toThrow(
-    'but part-x begins like a shard of layout lmdb. To read it, set "layout" (--layout lmdb).',
+    'but part-x begins like a shard of layout lmdb. To read it, set layout: "lmdb".',
   );
   expect(await keysOf(folder, { layout: 'lmdb' })).toEqual(['x', 'y']);
 });

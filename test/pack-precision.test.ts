@@ -117,7 +117,7 @@ test('an image of floating-point values is a bad sample, and no image of zeros',
   await expect(async () => {
     for await (const _ of loader);
   }).rejects.toThrow(
-    /"a\/1" cannot be used: its values are floating-point, signed or longer than 16 bits, which is not supported/,
+    /"a\/1" cannot be used: its values are floating-point, signed or longer than 16 bits, but pixelDtype is uint8: set it to float32 or int16/,
   );
   await loader.close();
 });

@@ -267,9 +267,7 @@ export function checkOptions(options: PackOptions): CheckedOptions {
       sentence`The option ${option('append')} cannot be combined with ${option(other)}; remove one of them.`,
     );
   }
-  const ofAppend = (['applyChanges', 'compare'] as const).find(
-    (name) => options[name] !== undefined && options[name] !== false,
-  );
+  const ofAppend = (['applyChanges', 'compare'] as const).find((name) => checked[name] !== PACK_DEFAULTS[name]);
   if (!checked.append && ofAppend !== undefined) {
     throw new OptionError(
       {},

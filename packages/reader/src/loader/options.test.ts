@@ -30,7 +30,7 @@ const WRONG: Readonly<Record<OptionEntry['kind'], unknown>> = {
   classes: [0.5],
   list: 7,
   path: '',
-  own: 7,
+  own: -1,
 };
 
 test.each(Object.entries(ALL).filter(([name]) => name !== 'state'))(

@@ -1,4 +1,4 @@
-import { NpyError, OptionError } from '@shardtool/base';
+import { NpyError, OptionError, SampleChecksumError } from '@shardtool/base';
 import { headerOf, imageFields, isNpy, readNpyHeader } from '@shardtool/format';
 import type { Size } from '../../codec/codec.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
@@ -69,13 +69,31 @@ async function sizeInIndex(dataset: StoredDataset): Promise<StoredSize | null> {
   return { width: index.width[row]!, height: index.height[row]!, orientation: index.orientation[row]! };
 }
 
-/** Indexes lack the sizes of arrays that are not uint8 of three channels, and of further images. */
+/** Number of samples in which a size is looked for. More damaged samples in a row are a damaged dataset. */
+const MOST_LOOKED_AT = 32;
+
+/**
+ * Indexes lack the sizes of arrays that are not uint8 of three channels, and of further images. A damaged sample tells no
+ * size: whether it ends the loop or is skipped is decided when its batch is made.
+ */
 async function sizeInSample(
   dataset: StoredDataset,
   { image }: { readonly image: string | undefined },
 ): Promise<StoredSize | null> {
-  if (dataset.size === 0) return null;
-  const { fields } = await dataset.get(0);
+  for (let index = 0; index < Math.min(dataset.size, MOST_LOOKED_AT); index += 1) {
+    const size = await dataset.get(index).then(
+      ({ fields }) => sizeOf(fields, image),
+      (error) => {
+        if (error instanceof SampleChecksumError) return null;
+        throw error;
+      },
+    );
+    if (size !== null) return size;
+  }
+  return null;
+}
+
+function sizeOf(fields: Readonly<Record<string, Uint8Array>>, image: string | undefined): StoredSize | null {
   const name = image ?? imageFields(Object.keys(fields))[0];
   const bytes = name === undefined ? undefined : fields[name];
   if (bytes === undefined) return null;
