@@ -53,7 +53,7 @@ function codeOf(page: string): string[] {
 /** The commands of a piece of code, each with the flags that stand behind it. */
 function commandsIn(code: string): { readonly command: string; readonly flags: readonly string[] }[] {
   return Array.from(
-    code.matchAll(/(?<![\w./@-])shardtool ((?:overlay|cache) [a-z]+|[a-z]+)\b([^\n|;&#]*)/g),
+    code.matchAll(/(?<![\w./@-]|from )shardtool ((?:overlay|cache) [a-z]+|[a-z]+)\b([^\n|;&#]*)/g),
     ([, command, rest]) => {
       return { command: command!, flags: rest!.match(/(?<=\s)--[a-z][\w-]*/g) ?? [] };
     },
@@ -198,8 +198,9 @@ const IMAGES = {
   "{ transform: [{ name: 'toDtype', dtype: 'float32', scale: true }] }": 'Float32Array',
   "{ transform: [{ name: 'normalize', mean: [0, 0, 0], std: [1, 1, 1] }, { name: 'toDtype', dtype: 'float16' }] }":
     'Uint8Array',
+  "{ channels: 1, pixelDtype: 'uint16' }": 'Uint16Array',
   '{ transform: list }': 'Uint8Array | Float32Array',
-  options: 'Uint8Array | Float32Array | null',
+  options: 'Uint8Array | Uint16Array | Int16Array | Float32Array | null',
 };
 
 function typeProgram(): string {

@@ -205,6 +205,6 @@ def test_the_options_are_those_of_the_typescript_loader():
     interface = source.split("export interface LoaderOptions {")[1].split("\n}")[0]
     of_reader = {line.split("readonly ")[1].split("?")[0] for line in interface.splitlines() if "  readonly " in line}
     mine = set(shardtool.options.OPTION_NAMES.values())
-    # What concerns the two processes, and what load_state_dict is for.
-    assert of_reader - mine == {"reuse", "slotFile", "state", "signal"}
+    # What concerns the two processes, what load_state_dict is for, and what Python serves itself.
+    assert of_reader - mine == {"reuse", "slotFile", "state", "signal", "metrics"}
     assert mine <= of_reader

@@ -90,6 +90,7 @@ export {
   overlayHistory,
   type PixelsContext,
   type PixelsStep,
+  type PixelValues,
   type PlanReport,
   type PresetName,
   planAspectBuckets,

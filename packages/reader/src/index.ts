@@ -34,7 +34,7 @@ export type {
 export { type CropRefusal, refusalOf } from './kernels/crop-index.js';
 export { DecodeBufferError } from './kernels/tables.js';
 export { BadSampleError, CustomStepError } from './loader/deliver/bad-rows.js';
-export type { Batch, BatchContent, BatchMix, ImageArray, ViewArrays } from './loader/deliver/batch.js';
+export type { Batch, BatchContent, BatchMix, ImageArray, PixelValues, ViewArrays } from './loader/deliver/batch.js';
 export type { ContentBy, ContentOf, ContentOfViews } from './loader/deliver/batch-content.js';
 export type { LabelsInput, LabelValues } from './loader/deliver/label-values.js';
 export type { BadSample, LoaderReport, StorageReport } from './loader/deliver/statistics.js';

@@ -59,7 +59,7 @@ export interface ConvertOptions extends Omit<OutputOptions, 'format'>, ViewOptio
 
 /**
  * Converts shards to another format in the folder `output`, without decoding images, and writes dataset.json. `source`
- * is a dataset, a folder of tars, one shard, a .tar.gz or .tar.zst, or a stream of a tar, compressed with gzip, zstd or not. Each shard
+ * is a dataset, a folder of tars, one shard, a .tar.gz or .tar.zst, or a stream of a tar, compressed with gzip or not. Each shard
  * becomes one of the same name, with the same samples in the same order, unless the options divide or order the samples
  * again; a stream is split into shards. Throws a {@link
  * ShardtoolError}. Without dataset.json the folder is marked as unfinished, and the same call resumes the conversion (a

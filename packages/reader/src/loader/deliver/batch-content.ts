@@ -7,20 +7,23 @@ import type { BatchContent, ImageArray, PixelValues } from './batch.js';
 type Given<Options, Name extends keyof LoaderOptions> = Name extends keyof Options ? Options[Name] : undefined;
 
 /** Type of the values after a step, as in `valuesOf` of transform.ts. */
-type Behind<Step, Before> = Step extends { readonly name: 'toDtype'; readonly dtype: infer Asked }
-  ? Asked
+type Behind<Step, Before> = Step extends { readonly name: 'toDtype'; readonly dtype: infer Wanted }
+  ? Wanted
   : Step extends { readonly name: 'normalize' }
     ? Before extends 'uint8' | 'uint16' | 'int16'
       ? 'float32'
       : Before
     : Before;
 
-/** Type of the values after a list of steps, or any if the steps are not known one by one. */
+/** Dtypes that the step toDtype gives. */
+type Asked = 'uint8' | 'float32' | 'float16';
+
+/** Type of the values after a list of steps, or what steps can give if they are not known one by one. */
 type LastOf<Steps, Before = 'uint8'> = Steps extends readonly [infer First, ...infer Rest]
   ? LastOf<Rest, Behind<First, Before>>
   : Steps extends readonly []
     ? Before
-    : Dtype;
+    : Before | Asked;
 
 type DtypeBy<Transform, Collate, Stored> = Transform extends 'raw'
   ? null

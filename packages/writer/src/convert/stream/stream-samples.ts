@@ -15,7 +15,7 @@ export interface StreamedSample {
 }
 
 /**
- * Yields the samples of a tar that is read as a stream, compressed with gzip, zstd or not, grouped as in WebDataset:
+ * Yields the samples of a tar that is read as a stream, compressed with gzip or not, grouped as in WebDataset:
  * consecutive files with one key. For a tar of tars, yields the samples of each inner tar. `payloads` stores the
  * payloads of one sample at a time. `name` is the name of the stream for messages. `onSkipped` is called for files that
  * belong to no sample, and for links. Throws a tagged error for a damaged or truncated archive, for devices, for names
