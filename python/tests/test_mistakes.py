@@ -111,7 +111,10 @@ ADDED = [
         lambda writer: writer.add("a", np.zeros((4, 4, 3), np.uint8), cls=3),
         r'a field called "cls"; give the class as "label"',
     ),
-    (lambda writer: writer.add("a", b"not an image"), "The image of sample 'a' is not a jpg, png, webp, gif, tif, avif or npy file"),
+    (
+        lambda writer: writer.add("a", b"not an image"),
+        "The image of sample 'a' is not a jpg, png, webp, gif, tif, avif or npy file",
+    ),
 ]
 
 
