@@ -140,8 +140,9 @@ def check(differences, name):
     worst = torch.cat(differences)
     assert (worst > 4.01).double().mean() < 0.01, f"{name}: {(worst > 4.01).double().mean():.4f} of all values"
     assert worst.mean() < 0.5, f"{name}: {worst.mean():.3f} levels on average"
-    shares = [(one > 4.01).double().mean().item() for one in differences]
-    # A whole image that differs is another draw, not a rounding.
+    # A whole image that differs much is another draw. Crops differ from Pillow's by up to a level, and Equalize, which
+    # divides by a count of pixels, makes up to 29 levels of it.
+    shares = [(one > 32).double().mean().item() for one in differences]
     assert max(shares) < 0.1, f"{name}: {max(shares):.3f} of the values of an image"
 
 
