@@ -42,7 +42,8 @@ SMALLER = [
     ),
     (
         r"validate\.py (.*) --model resnet50 --pretrained",
-        r"validate.py \1 --model test_resnet --num-classes 6 -b 16 --device cpu --checkpoint output/train/*/last.pth.tar",
+        r"validate.py \1 --model test_resnet --num-classes 6 -b 16 --device cpu "
+        r"--checkpoint output/train/*/last.pth.tar",
     ),
     (
         r"--model ViT-B-32 --batch-size 256",
