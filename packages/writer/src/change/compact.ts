@@ -15,7 +15,7 @@ import { openStorage } from '@shardtool/storage';
 import { joinShards } from '../convert/convert-shard.js';
 import { COMPACT_OPTIONS } from '../option-table.js';
 import { manifestShard } from '../output/commit.js';
-import type { DatasetShard } from '../shard/dataset-shards.js';
+import { type DatasetShard, sumOfBytes } from '../shard/dataset-shards.js';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { filesOfShard } from '../shard/shard-paths.js';
 import {
@@ -192,8 +192,4 @@ function joinedManifest(manifest: Manifest, groups: readonly ShardGroup[], recor
     ...manifest,
     shards: manifest.shards.flatMap((shard, number) => made.get(number) ?? (joined.has(number) ? [] : [shard])),
   });
-}
-
-function sumOfBytes(list: readonly { readonly bytes: number }[]): number {
-  return list.reduce((sum, { bytes }) => sum + bytes, 0);
 }

@@ -7,7 +7,7 @@ import type { OutputFolder } from '../output/output-folder.js';
 import { noteName, STATE_FOLDER } from '../output/pack-state.js';
 import { readShardNote } from '../output/shard-note.js';
 import { withProgress } from '../progress.js';
-import type { DatasetShard, DatasetShards } from '../shard/dataset-shards.js';
+import { type DatasetShard, type DatasetShards, sumOfBytes } from '../shard/dataset-shards.js';
 import { outputLayoutOf } from '../shard/layout-choice.js';
 import { filesOfShard } from '../shard/shard-paths.js';
 import { isSmallWork } from '../workers/small-work.js';
@@ -161,10 +161,6 @@ function createWorkers(
 /** True if no image is decoded and no index of whole shards is made. */
 function isPlain({ index }: CheckedConvertOptions): boolean {
   return index.length === 0;
-}
-
-function sumOfBytes(shards: readonly { readonly bytes: number }[]): number {
-  return shards.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
 /** Columns of the new shards, if their layout has columns. */

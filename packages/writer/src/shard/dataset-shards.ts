@@ -211,3 +211,8 @@ async function foreignShard(
   const stem = stemOfShard(plainName(name)).replaceAll('/', '-');
   return { name, stem, path, format, storage, bytes, indexPath, cropsPath, record, classNumbers };
 }
+
+/** The size of several shards together. */
+export function sumOfBytes(shards: readonly { readonly bytes: number }[]): number {
+  return shards.reduce((sum, { bytes }) => sum + bytes, 0);
+}

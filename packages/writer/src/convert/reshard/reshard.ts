@@ -4,7 +4,7 @@ import type { CheckedConvertOptions } from '../../options.js';
 import type { Destination } from '../../output/destination.js';
 import type { OutputFolder } from '../../output/output-folder.js';
 import { withProgress } from '../../progress.js';
-import type { DatasetShards } from '../../shard/dataset-shards.js';
+import { type DatasetShards, sumOfBytes } from '../../shard/dataset-shards.js';
 import { layoutOfChoice } from '../../shard/layout-choice.js';
 import type { ShardTarget } from '../../shard/new-shard.js';
 import { filesOfShard, numberedStem } from '../../shard/shard-paths.js';
@@ -45,7 +45,7 @@ export async function reshard(
   const layout: OutputLayout = await layoutOfChoice({ format, lmdbValues });
   const columnTypes = new Map(columns.map(({ name, type }) => [name, type]));
   const target = { output: folder.path, layout, columnTypes, otherIndexes, maxSampleBytes, lock: folder.lock };
-  const bytes = input.shards.reduce((sum, shard) => sum + shard.bytes, 0);
+  const bytes = sumOfBytes(input.shards);
   const isOrdered = order.seed !== undefined || order.sortBy !== undefined;
   if (!destination.isElsewhere) folder.checkRoom(isOrdered ? 2 * bytes : bytes, 'The conversion');
   const done = { files: 0, bytes: 0 };
