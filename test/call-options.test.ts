@@ -96,7 +96,7 @@ test.each(TAKING_OPTIONS)('%s refuses an option that it does not have, and says 
   expect((error as Error).message).toMatch(/"signall".*did you mean "signal"\?/);
 });
 
-test.each(TAKING_OPTIONS)('%s refuses a signal that is none', async (_, call) => {
+test.each(TAKING_OPTIONS)('%s refuses a value that is not a signal', async (_, call) => {
   await using dataset = await openDataset(shards);
   const error = await failureOf(() => call({ signal: { aborted: true } }, dataset));
   expect(error).toBeInstanceOf(OptionError);

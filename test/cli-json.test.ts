@@ -83,8 +83,11 @@ test('view prints only its address as JSON with --json; a signal right after tha
     const known = once(child.stdout, 'data');
     child.stdout.on('data', (text) => (stdout += text));
     await known;
-    await use((JSON.parse(stdout) as { address: string }).address);
-    child.kill('SIGINT');
+    try {
+      await use((JSON.parse(stdout) as { address: string }).address);
+    } finally {
+      child.kill('SIGINT');
+    }
     expect(await ended).toEqual([0, null]);
     for (const value of parsed(stdout)) expect(faultsOf(value, schemaOf(JSON_SHAPES.view!))).toEqual([]);
     return stderr;

@@ -35,7 +35,7 @@ test('a batch that was read once more waited for storage', () => {
   expect(splitWait({ ...moments, againMs: 40 })).toMatchObject({ storage: 340, delivery: 60 });
 });
 
-test('the wait for batches that are taken ahead has the causes of whoever takes them', () => {
+test('the wait for batches that are taken ahead has the causes of the loop that takes them', () => {
   const taker = { ...NO_WAIT, storage: 30, decode: 10 };
   expect(splitByTaker(100, taker)).toEqual({ ...NO_WAIT, storage: 30, decode: 10, delivery: 60 });
   expect(splitByTaker(20, taker)).toEqual({ ...NO_WAIT, storage: 15, decode: 5 });
