@@ -1,5 +1,5 @@
 /**
- * Every figure of bench/README.md except those against other loaders (npm run bench:peers), one after the other.
+ * Benches without an opponent of other software, one after the other.
  *
  *   npm run bench [-- NAME...]                        without names all of them
  *   npm run bench -- --against CHECKOUT [NAME...]     each in turn with the packages of another checkout, which is built
@@ -22,15 +22,10 @@ const shards = path.join(cache, 'shards-30000');
 /** `args` for the figures of bench/README.md; `turn` where a run that takes turns with another may be shorter. */
 const BENCHES = {
   pack: { script: 'pack.mjs', turn: ['--count', '10000', '--rounds', '1', '--disk', '', '--tiny', '0'] },
-  raw: { script: 'raw.mjs', args: [shards], turn: [shards, '--rounds', '1'] },
-  open: { script: 'open.mjs' },
-  lookup: { script: 'lookup.mjs', turn: ['200000'] },
-  overlays: { script: 'overlays.mjs', turn: ['100000', '200000'] },
   formats: { script: 'formats.mjs', args: [files] },
   'files-vs-shards': { script: 'files-vs-shards.mjs', turn: ['--rounds', '1'] },
   order: { script: 'order.mjs' },
   kernel: { script: 'kernel.mjs' },
-  decode: { script: 'decode.mjs', turn: ['--rounds', '1', '--seconds', '7'] },
   // By itself a bench of `npm run bench:peers`.
   loader: {
     script: 'peers/shardtool.mjs',
