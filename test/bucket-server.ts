@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, beforeEach } from 'vitest';
 
 /** What the server does instead of answering; `lost`: it does what it is asked, and the answer does not arrive. */
 export type BucketFault = 'reset' | 'lost' | { readonly status: number; readonly code?: string };
@@ -42,6 +43,23 @@ export interface BucketServer {
   /** Names in a bucket, sorted. */
   names(bucket: string): string[];
   stop(): Promise<void>;
+}
+
+/**
+ * Starts {@link defaultBucketServer} for the tests of a file, and stops it after them. It has no objects and no faults when a test
+ * begins.
+ */
+export function useBucketServer(take: (server: BucketServer) => void): void {
+  let server: BucketServer;
+  beforeAll(async () => {
+    server = await defaultBucketServer();
+    take(server);
+  });
+  afterAll(() => server.stop());
+  beforeEach(() => {
+    server.objects.clear();
+    server.fault = () => undefined;
+  });
 }
 
 /** A server that is asked, with keys, wherever nothing names another: until it is stopped. */

@@ -14,20 +14,15 @@ import {
   restoreVersion,
   verify,
 } from '@shardtool/writer';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type BucketServer, defaultBucketServer } from './bucket-server.js';
+import { describe, expect, test } from 'vitest';
+import { type BucketServer, useBucketServer } from './bucket-server.js';
 import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { jpeg, newFolder } from './pack-workbench.js';
 
 let server: BucketServer;
-beforeAll(async () => {
-  server = await defaultBucketServer();
-});
-afterAll(() => server.stop());
-beforeEach(() => {
-  server.objects.clear();
-  server.fault = () => undefined;
+useBucketServer((started) => {
+  server = started;
 });
 
 /** Every sample in the order of the dataset, with all that is known about it. */

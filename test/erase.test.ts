@@ -3,20 +3,15 @@ import path from 'node:path';
 import { readManifest } from '@shardtool/format';
 import { addOverlay, openDataset } from '@shardtool/reader';
 import { collectGarbage, eraseSamples, pack, restoreVersion, verify } from '@shardtool/writer';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type BucketServer, defaultBucketServer } from './bucket-server.js';
+import { describe, expect, test } from 'vitest';
+import { type BucketServer, useBucketServer } from './bucket-server.js';
 import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { filesIn, jpeg, newFolder, tree } from './pack-workbench.js';
 
 let server: BucketServer;
-beforeAll(async () => {
-  server = await defaultBucketServer();
-});
-afterAll(() => server.stop());
-beforeEach(() => {
-  server.objects.clear();
-  server.fault = () => undefined;
+useBucketServer((started) => {
+  server = started;
 });
 
 const IMAGES = ['ant/1', 'ant/2', 'bee/3', 'bee/4', 'cat/5', 'cat/6', 'cat/7'];

@@ -3,20 +3,15 @@ import path from 'node:path';
 import { readManifest } from '@shardtool/format';
 import { addOverlay, openDataset } from '@shardtool/reader';
 import { compactDataset, eraseSamples, listVersions, type PackOptions, pack, verify } from '@shardtool/writer';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type BucketServer, defaultBucketServer } from './bucket-server.js';
+import { describe, expect, test } from 'vitest';
+import { type BucketServer, useBucketServer } from './bucket-server.js';
 import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { jpeg, newFolder } from './pack-workbench.js';
 
 let server: BucketServer;
-beforeAll(async () => {
-  server = await defaultBucketServer();
-});
-afterAll(() => server.stop());
-beforeEach(() => {
-  server.objects.clear();
-  server.fault = () => undefined;
+useBucketServer((started) => {
+  server = started;
 });
 
 /** A folder of images with a labels file, as its owner changes it. */

@@ -11,20 +11,15 @@ import {
   restoreVersion,
   verify,
 } from '@shardtool/writer';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type BucketServer, defaultBucketServer } from './bucket-server.js';
+import { describe, expect, test } from 'vitest';
+import { type BucketServer, useBucketServer } from './bucket-server.js';
 import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { digestsOf, filesIn, jpeg, newFolder, tree } from './pack-workbench.js';
 
 let server: BucketServer;
-beforeAll(async () => {
-  server = await defaultBucketServer();
-});
-afterAll(() => server.stop());
-beforeEach(() => {
-  server.objects.clear();
-  server.fault = () => undefined;
+useBucketServer((started) => {
+  server = started;
 });
 
 function add(images: string, files: Record<string, Uint8Array>): void {

@@ -1,3 +1,5 @@
+import { range } from './range.js';
+
 /** A name with more than a third of its characters wrong is another name. */
 const WRONG_PART = 1 / 3;
 
@@ -21,7 +23,7 @@ function plain(name: string): string {
 
 /** How many characters must be inserted, left out, replaced or exchanged with the next one (optimal string alignment). */
 function changes(a: string, b: string): number {
-  let [before, last]: number[][] = [[], Array.from({ length: b.length + 1 }, (_, j) => j)];
+  let [before, last]: number[][] = [[], range(b.length + 1)];
   for (let i = 1; i <= a.length; i++) {
     const row = [i];
     for (let j = 1; j <= b.length; j++) {

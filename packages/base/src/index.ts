@@ -1,7 +1,9 @@
 export { changedSincePacked, checkFieldCrc32, checkFieldSum, crc32, crc32Hex } from './checksums/checksum.js';
 export { crc32Combine } from './checksums/crc32-combine.js';
 export { maskedCrc32c } from './checksums/crc32c.js';
+export { codePointOrderOf, compareCodePoints, sortByCodePoint } from './code-points.js';
 export { abortable } from './concurrency/abortable.js';
+export { deferred } from './concurrency/deferred.js';
 export { inLanes } from './concurrency/in-lanes.js';
 export { inTurn } from './concurrency/in-turn.js';
 export { ReadsInFlight } from './concurrency/reads-in-flight.js';
@@ -69,6 +71,7 @@ export {
   writeAtomically,
 } from './files/write-atomically.js';
 export { HashTable, hashOfBytes, mixedBits } from './hash-table.js';
+export { joined } from './joined.js';
 export { LruCache } from './lru-cache.js';
 export { nativeCalls } from './native-calls.js';
 export { CALL_OPTIONS, checkCallOptions, checkLocation, checkObject } from './options/call.js';
@@ -82,6 +85,7 @@ export type {
   OptionValue,
 } from './options/entry.js';
 export { philox, shuffle } from './philox.js';
+export { indexArray, range } from './range.js';
 export { Recent } from './recent.js';
 export {
   inPython,
@@ -100,4 +104,5 @@ export { asFileError, isLostOnDisk, isUnreadable, reasonOf, remedyOf, withMessag
 export { type ErrorRecord, recordError, reviveError } from './threads/error-record.js';
 export { WakeSignal } from './threads/wake-signal.js';
 export { WorkerThread, type WorkerThreadOptions } from './threads/worker-thread.js';
+export { total, totalOf } from './total.js';
 export { redirectWarnings, spellWarnings, warn } from './warnings.js';

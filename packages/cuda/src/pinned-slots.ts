@@ -1,3 +1,4 @@
+import { totalOf } from '@shardtool/base';
 import type { Device, PinnedMemory } from './device.js';
 import { CudaError } from './errors.js';
 
@@ -68,7 +69,7 @@ export class Staging {
 
   /** Copies arrays one behind the other; returns their addresses. No copy of what was here may be under way. */
   fill(arrays: readonly Uint8Array[]): bigint[] {
-    const total = arrays.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    const total = totalOf(arrays, ({ byteLength }) => byteLength);
     if (total === 0) return arrays.map(() => 0n);
     if (this.bytes < total) {
       const before = this.bytes;

@@ -1,4 +1,4 @@
-import { WakeSignal } from '@shardtool/base';
+import { totalOf, WakeSignal } from '@shardtool/base';
 import type { DevicePlan, DeviceReport, DeviceStage, HostBatches, Uploads } from '@shardtool/reader';
 import { Converter } from './converter.js';
 import { Device } from './device.js';
@@ -69,11 +69,11 @@ export class Stage implements DeviceStage {
 
   report(): DeviceReport {
     const { name, computeCapability } = this.device;
-    const staged = this.slots.reduce((sum, { staging }) => sum + staging.bytes, 0);
+    const staged = totalOf(this.slots, ({ staging }) => staging.bytes);
     return {
       name,
       computeCapability,
-      deviceBytes: this.slots.reduce((sum, { bytes }) => sum + bytes, this.converter.bytes),
+      deviceBytes: this.converter.bytes + totalOf(this.slots, ({ bytes }) => bytes),
       pinnedBytes: this.pinned.bytes + staged,
       pinned: this.pinned.bytes > 0 ? 'slots' : staged > 0 ? 'copy' : null,
       pinnedBecause: this.pinned.refused,

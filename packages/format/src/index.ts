@@ -124,7 +124,7 @@ export {
   type WrittenLayoutName,
   writtenLayoutOf,
 } from './layouts/registry.js';
-export { canonicalSplit, chooseSplit, shardsOfSplit, splitsOf } from './layouts/split-name.js';
+export { canonicalSplit, chooseSplit, folderAt, shardsOfSplit, splitsOf } from './layouts/split-name.js';
 export {
   type ColumnContent,
   EXTENSION_COLUMN,

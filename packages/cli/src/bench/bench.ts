@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { ShardtoolError } from '@shardtool/base';
+import { ShardtoolError, total } from '@shardtool/base';
 import { packedSidecarPath } from '@shardtool/format';
 import type { CodecChoice, Dataset, LoaderInfo, LoaderOptions, LoaderReport } from '@shardtool/reader';
 import { adviceOn, type Findings } from './advice.js';
@@ -99,9 +99,9 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
   const step =
     stepMs === 0
       ? null
-      : { stepMs, batches: waits.length, waited: late.length, share: sumOf(late) / 1000 / Math.max(1e-9, seconds) };
-  const total = Math.max(1e-9, report.ioMs + report.decodeMs + report.consumerMs);
-  const boundBy = { io: report.ioMs / total, decode: report.decodeMs / total, consumer: report.consumerMs / total };
+      : { stepMs, batches: waits.length, waited: late.length, share: total(late) / 1000 / Math.max(1e-9, seconds) };
+  const busyMs = Math.max(1e-9, report.ioMs + report.decodeMs + report.consumerMs);
+  const boundBy = { io: report.ioMs / busyMs, decode: report.decodeMs / busyMs, consumer: report.consumerMs / busyMs };
   const { cache, prefetchBatches = 4 } = options.loader;
   const findings = {
     ...{ boundBy, workers: info.workers, cores: availableParallelism(), prefetchBatches, step },
@@ -141,10 +141,6 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
 /** A batch that is there is handed out within this time. */
 const READY_MS = 1;
 
-function sumOf(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0);
-}
-
 function lacksCropIndex({ cropIndex, codec }: LoaderInfo): boolean {
   return codec?.name === 'turbojpeg' && !cropIndex.used && cropIndex.reason.includes('--index crops');
 }
@@ -155,7 +151,7 @@ async function storedSize(dataset: Dataset): Promise<{ width: number; height: nu
   if (shard < 0) return null;
   const { width, height } = await dataset.files.index(shard);
   const known = Array.from(width, (value, row) => [value, height[row]!] as const).filter(([value]) => value > 0);
-  const mean = (of: (size: readonly [number, number]) => number) => sumOf(known.map(of)) / known.length;
+  const mean = (of: (size: readonly [number, number]) => number) => total(known.map(of)) / known.length;
   return known.length === 0 ? null : { width: mean(([value]) => value), height: mean(([, value]) => value) };
 }
 

@@ -1,6 +1,6 @@
 /** Makes a picture of the first samples of an epoch: every image with its objects, its masks next to it and its class below. */
 import path from 'node:path';
-import { writeAtomically } from '@shardtool/base';
+import { totalOf, writeAtomically } from '@shardtool/base';
 import type { Batch, Dataset, LoaderOptions, TransformInput } from '@shardtool/reader';
 import sharp, { type FormatEnum } from 'sharp';
 import { Canvas } from './canvas.js';
@@ -120,7 +120,7 @@ function ratioOf({ size: { width, height } }: Strip): number {
 /** One below the other. */
 function stacked(pictures: readonly Canvas[]): Canvas {
   if (pictures.length === 1) return pictures[0]!;
-  const height = pictures.reduce((sum, picture) => sum + picture.height, 0);
+  const height = totalOf(pictures, ({ height }) => height);
   const canvas = new Canvas(Math.max(...pictures.map(({ width }) => width)), height, BACKGROUND);
   let top = 0;
   for (const picture of pictures) {

@@ -1,3 +1,4 @@
+import { totalOf } from '@shardtool/base';
 import { escapeControls } from '@shardtool/base/text';
 import type { CropIndexCounts, PackReport, PartialField } from '@shardtool/writer';
 import { kebab } from '../kebab.js';
@@ -114,7 +115,7 @@ export function annotationsLine(
   listed: (list: string) => string,
 ): string[] {
   const counts = Object.entries(skippedAnnotations);
-  const all = counts.reduce((sum, [, count]) => sum + count, 0);
+  const all = totalOf(counts, ([, count]) => count);
   if (all === 0) return [];
   const reasons = counts.map(([reason, count]) => `${formatCount(count)} ${reason}`).join(', ');
   return [

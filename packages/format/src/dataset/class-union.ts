@@ -1,3 +1,5 @@
+import { sortByCodePoint } from '@shardtool/base';
+
 /** The class lists of several shards merged into one list, and the number that each class of each shard gets in it. */
 export interface ClassUnion {
   readonly classes: readonly string[];
@@ -11,7 +13,7 @@ export function uniteClasses(lists: readonly (readonly string[])[]): ClassUnion 
   const isSame = (a: readonly string[], b: readonly string[]) =>
     a.length === b.length && a.every((name, i) => name === b[i]);
   if (lists.every((list) => isSame(list, first))) return { classes: first, numbers: lists.map(() => null) };
-  const classes = [...new Set(lists.flat())].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  const classes = sortByCodePoint([...new Set(lists.flat())]);
   const numberOf = new Map(classes.map((name, number) => [name, number]));
   return {
     classes,

@@ -18,6 +18,12 @@ export function canonicalSplit(name: string): string {
   return SPLITS.get(name.toLowerCase()) ?? name;
 }
 
+/** The folder of a key at this depth, 0 for the first; null if the last part of the key is at that depth or above. */
+export function folderAt(key: string, depth: number): string | null {
+  const parts = key.split('/');
+  return parts.length > depth + 1 ? parts[depth]! : null;
+}
+
 /** The split of a file, by its own name, else by its folder's name; undefined if neither tells one. */
 export function splitOf(name: string): string | undefined {
   const parts = name.split('/');

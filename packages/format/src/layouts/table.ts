@@ -2,6 +2,7 @@ import type { ColumnType, ColumnValue } from '../sample/label-column.js';
 import type { FieldSize } from '../sample/sample-check.js';
 import { whyUnsafe } from '../sample/sample-name.js';
 import type { FieldPosition, SamplePosition } from './layout.js';
+import { isClass } from './value-columns.js';
 
 /**
  * The columns of shards for software that works with tables: every sample has a value, or null, in every column. The
@@ -168,10 +169,6 @@ export class SampleOfTable {
     }
     return { key, cls: this.#cls, labels: this.#labels, fields };
   }
-}
-
-function isClass(value: ColumnValue): value is number {
-  return Number.isInteger(value) && (value as number) >= -1 && (value as number) <= 0x7fffffff;
 }
 
 function namesIn(value: ColumnValue): string[] {

@@ -101,7 +101,8 @@ export class ColumnReader {
   }
 }
 
-function isClass(value: ColumnValue): value is number {
+/** Whether a value is the number of a class, or -1, which stands for no class. */
+export function isClass(value: ColumnValue): value is number {
   return Number.isInteger(value) && (value as number) >= -1 && (value as number) <= 0x7fffffff;
 }
 

@@ -1,3 +1,4 @@
+import { totalOf } from '@shardtool/base';
 import { deserializeTCompactProtocol } from 'hyparquet/src/thrift.js';
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js';
 import { serializeTCompactProtocol } from 'hyparquet-writer/src/thrift.js';
@@ -67,8 +68,8 @@ export const MAGIC = Buffer.from('PAR1');
 
 /** Encodes everything after the last column, including the length and the magic number. */
 export function encodeFooter({ rows, chunks, metadata }: Footer): Uint8Array {
-  const stored = chunks.reduce((sum, chunk) => sum + chunk.bytes, 0);
-  const plain = chunks.reduce((sum, chunk) => sum + chunk.plainBytes, 0);
+  const stored = totalOf(chunks, (chunk) => chunk.bytes);
+  const plain = totalOf(chunks, (chunk) => chunk.plainBytes);
   const group = {
     field_1: chunks.map((chunk) => columnChunk(chunk, rows)),
     field_2: BigInt(plain),

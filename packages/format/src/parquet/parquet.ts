@@ -1,4 +1,4 @@
-import { crc32 } from '@shardtool/base';
+import { crc32, joined } from '@shardtool/base';
 import {
   type Chunk,
   decodeFooter,
@@ -45,20 +45,9 @@ export function encodeParquet(
     offset += chunk.bytes;
   }
   parts.push(encodeFooter({ rows, chunks, metadata: new Map([...metadata, [SEAL_KEY, OPEN_SEAL]]) }));
-  const file = joined(parts);
+  const file = joined(parts, Uint8Array);
   seal(file);
   return file;
-}
-
-/** Joins the parts in a separate ArrayBuffer (a Buffer may share one), so that a worker can transfer it. */
-function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }
 
 function encodeColumn(column: Column, rows: number, offset: number): { chunk: Chunk; pieces: readonly Uint8Array[] } {

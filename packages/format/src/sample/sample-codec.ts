@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { crc32, OptionError, WriteCheckError } from '@shardtool/base';
+import { crc32, OptionError, totalOf, WriteCheckError } from '@shardtool/base';
 import { Packr } from 'msgpackr/pack';
 import { binHeadBytes, encodeBinHead, encodeMapHead, encodeStrHead, mapHeadBytes } from '../msgpack/object.js';
 import { type FieldType, fieldType } from './field-type.js';
@@ -155,7 +155,7 @@ function mapShape(fields: readonly FieldSize[]): MapShape {
     names,
     types,
     packed,
-    packedBytes: packed.reduce((sum, { length }) => sum + length, 0),
+    packedBytes: totalOf(packed, ({ length }) => length),
     order: Array.from(names.keys()).sort((a, b) => rank(a) - rank(b)),
     untyped: types.filter((type) => type === 'bytes').length,
   };

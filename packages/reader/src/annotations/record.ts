@@ -1,4 +1,4 @@
-import { optionName, SampleDecodeError, sentence } from '@shardtool/base';
+import { optionName, SampleDecodeError, sentence, totalOf } from '@shardtool/base';
 import type { Annotations } from '../transform/annotations.js';
 import type { BoxFormat, CheckedAnnotations } from './options.js';
 
@@ -95,7 +95,7 @@ export function writeRecord(
   const floats = new Float32Array(memory, address, layout.bytes / 4);
   const { rows, boxes, labels, keypoints, polygons } = annotations;
   const rings = polygons?.flat() ?? [];
-  const points = rings.reduce((sum, ring) => sum + ring.length / 2, 0);
+  const points = totalOf(rings, (ring) => ring.length / 2);
   if (layout.points + points * 2 > ints.length) {
     throw new SampleDecodeError(
       {},

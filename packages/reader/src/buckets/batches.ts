@@ -1,3 +1,4 @@
+import { total } from '@shardtool/base';
 import type { LastBatch } from '../order/batches.js';
 import type { BucketPlace } from '../order/bucket-rows.js';
 
@@ -86,7 +87,7 @@ export function lookBack(
   bucketsAt: BucketOrderOptions['bucketsAt'],
 ): number[][] | null {
   const found = waiting.map((): number[] => []);
-  let missing = waiting.reduce((a, b) => a + b, 0);
+  let missing = total(waiting);
   let to = position;
   for (let look = FIRST_LOOK; missing > 0; look *= 2) {
     if (to === 0) return null;

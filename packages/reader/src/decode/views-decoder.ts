@@ -1,4 +1,4 @@
-import { SampleDecodeError } from '@shardtool/base';
+import { SampleDecodeError, totalOf } from '@shardtool/base';
 import type { ImageHeader, Pixels, Rect, Reduction, Size } from '../codec/codec.js';
 import type { SplicedCrops } from '../codec/crop-index/spliced-crops.js';
 import { cropCost } from '../codec/crop-index/worth-splicing.js';
@@ -228,7 +228,7 @@ function areApartCheaper(
   reduction: Reduction,
 ): boolean {
   if (orientation !== UPRIGHT || plans[0]!.sharedPasses > 0) return false;
-  const apart = inputs.reduce((sum, input) => sum + cropCost(header, input, reduction), 0);
+  const apart = totalOf(inputs, (input) => cropCost(header, input, reduction));
   return apart < cropCost(header, unionOf(inputs), reduction);
 }
 

@@ -1,5 +1,6 @@
 /** The measures of the samples of a shard or a dataset: one column per measure, and how each column is stored. */
 
+import { range } from '@shardtool/base';
 import type { ColumnType, ColumnValue, InspectionColumn } from '@shardtool/format';
 import { INSPECT_PREFIX } from '../dataset/inspection-columns.js';
 import type { Measured } from './measure.js';
@@ -124,7 +125,7 @@ export function hashText(hashes: Uint32Array, row: number): string {
 
 /** The columns of the inspection sidecar. */
 export function columnsOf(measures: Measures): Map<string, InspectionColumn> {
-  const rows = Array.from({ length: measures.samples }, (_, row) => row);
+  const rows = range(measures.samples);
   const columns = new Map<string, InspectionColumn>();
   for (const [name, { type, get }] of Object.entries(STORED)) {
     const values = rows.map((row) => (measures.isMeasured[row] === 1 ? get(measures, row) : null));

@@ -1,4 +1,4 @@
-import { HashTable } from '@shardtool/base';
+import { HashTable, indexArray, total } from '@shardtool/base';
 
 /** Hashes of two words each: [low, high, low, high, ...]. */
 export type Hashes = Uint32Array;
@@ -8,7 +8,7 @@ export type Hashes = Uint32Array;
  * sorting by these two bands brings them together.
  */
 const BAND_BITS = [11, 11, 11, 11, 10, 10] as const;
-const BAND_STARTS = BAND_BITS.map((_, band) => BAND_BITS.slice(0, band).reduce((sum, bits) => sum + bits, 0));
+const BAND_STARTS = BAND_BITS.map((_, band) => total(BAND_BITS.slice(0, band)));
 export const NEAR_BITS = 4;
 
 /** Number of bits in the key of two bands. If there are few hashes, fewer bits of the key are used. */
@@ -21,7 +21,7 @@ export class Groups {
   readonly #parent: Uint32Array;
 
   constructor(count: number) {
-    this.#parent = Uint32Array.from({ length: count }, (_, i) => i);
+    this.#parent = indexArray(count);
   }
 
   /** The smallest number of the group. */

@@ -1,11 +1,13 @@
 /** Perceptual hash: the hashes of images that look alike differ in few bits. */
+import { range } from '@shardtool/base';
 import { FREQUENCIES } from '../kernels/measure.js';
 
 const BITS = 64;
 
 /** The lowest frequencies, ordered from the lowest, without the mean brightness, which does not depend on the content. */
 const CHOSEN = Uint8Array.from(
-  Array.from({ length: FREQUENCIES ** 2 - 1 }, (_, i) => i + 1)
+  range(FREQUENCIES ** 2)
+    .slice(1)
     .sort((a, b) => squaredFrequency(a) - squaredFrequency(b) || a - b)
     .slice(0, BITS),
 );

@@ -1,4 +1,5 @@
 /** The report of an inspection: counts, and the samples that are worth a look. */
+import { totalOf } from '@shardtool/base';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { type Copies, isLeak, membersOf } from './copies.js';
 import { FINDINGS, type FindingName, findingOf } from './findings.js';
@@ -124,7 +125,7 @@ export async function reportOf(
   const groupsOf = (groups: readonly RankedGroup[]): InspectGroups => ({
     groups: groups.length,
     acrossClasses: groups.filter(({ isAcrossClasses }) => isAcrossClasses).length,
-    samples: groups.reduce((sum, { rows }) => sum + rows.filter((row) => row < own).length, 0),
+    samples: totalOf(groups, ({ rows }) => rows.filter((row) => row < own).length),
     first: groups.slice(0, most).map((group) => {
       const members = shownOf(group);
       return {

@@ -12,7 +12,7 @@
 import { readFileSync } from 'node:fs';
 import { gaussianWeights } from './gaussian.js';
 import type { KernelMemory } from './kernel-memory.js';
-import type { Normalization } from './resize.js';
+import { type Normalization, roundUp } from './resize.js';
 
 /** Number of bytes after a picture that kernels may access. */
 export const PICTURE_SLACK_BYTES = 64;
@@ -309,8 +309,4 @@ function blurOffsets(width: number, [x, y]: readonly [number, number]) {
   const line = addresses + roundUp((Math.max(x, y) + 2) * 4, 16) + margin;
   const ring = line + pitch + margin + 64;
   return { weightsX: 0, weightsY, addresses, line, ring, pitch, end: ring + y * pitch + 64 };
-}
-
-function roundUp(value: number, step: number): number {
-  return Math.ceil(value / step) * step;
 }

@@ -1,3 +1,5 @@
+import { total } from '@shardtool/base';
+
 /** Largest number of bits of the weights: sums of 255 with 6 fraction bits then still fit 32 signed bits. */
 const MAX_BITS = 17;
 
@@ -16,13 +18,13 @@ export interface GaussianWeights {
 export function gaussianWeights(size: number, sigma: number): GaussianWeights {
   const radius = size >> 1;
   const exact = Array.from({ length: radius + 1 }, (_, distance) => Math.exp(-(distance ** 2) / (2 * sigma ** 2)));
-  const total = exact.reduce((sum, weight) => sum + weight) * 2 - exact[0]!;
+  const sum = total(exact) * 2 - exact[0]!;
   // The center weight absorbs the rounding errors of the others, so it may be too large by `radius`.
-  const bits = Math.min(MAX_BITS, Math.floor(Math.log2(((32767 - size) * total) / exact[0]!)));
+  const bits = Math.min(MAX_BITS, Math.floor(Math.log2(((32767 - size) * sum) / exact[0]!)));
   const weights = new Int16Array((radius + 2) & ~1);
   let sides = 0;
   for (let distance = 1; distance <= radius; distance++) {
-    weights[distance] = Math.round((exact[distance]! / total) * 2 ** bits);
+    weights[distance] = Math.round((exact[distance]! / sum) * 2 ** bits);
     sides += 2 * weights[distance]!;
   }
   weights[0] = 2 ** bits - sides;

@@ -94,7 +94,7 @@ function placeBuffers(sourceColumns: number, sourceRows: number, width: number, 
   return { block, resized, band, bandRows, spare, end: spare + padded(width) * 4 + MARGIN_BYTES };
 }
 
-function roundUp(value: number, step: number): number {
+export function roundUp(value: number, step: number): number {
   return Math.ceil(value / step) * step;
 }
 

@@ -1,3 +1,4 @@
+import { deferred } from '@shardtool/base';
 import type { Batch } from './deliver/batch.js';
 import type { Iteration } from './deliver/iteration.js';
 
@@ -9,17 +10,13 @@ export class Loop {
   readonly #signal: AbortSignal | undefined;
   #stop: { readonly reason: unknown } | null = null;
   #iteration: Iteration | null = null;
-  #reject: (reason: unknown) => void = () => {};
-  readonly #whenStopped: Promise<never>;
+  readonly #stopped = deferred<never>();
   readonly #onAbort = () => this.stop(this.#signal?.reason);
 
   constructor(signal: AbortSignal | undefined) {
     this.#signal = signal;
-    this.#whenStopped = new Promise((_, reject) => {
-      this.#reject = reject;
-    });
     // Often no caller waits at the moment: avoid an unhandled rejection.
-    this.#whenStopped.catch(() => {});
+    this.#stopped.promise.catch(() => {});
     if (signal?.aborted) this.#onAbort();
     else signal?.addEventListener('abort', this.#onAbort);
   }
@@ -28,14 +25,14 @@ export class Loop {
   stop(reason: unknown): void {
     if (this.#stop !== null) return;
     this.#stop = { reason };
-    this.#reject(reason);
+    this.#stopped.reject(reason);
     this.#iteration?.stop(reason);
   }
 
   /** Returns the result of `make`. Throws if the loop was stopped before, or is stopped meanwhile. */
   orStopped<Made>(make: () => Promise<Made>): Promise<Made> {
-    if (this.#stop !== null) return this.#whenStopped;
-    return Promise.race([make(), this.#whenStopped]);
+    if (this.#stop !== null) return this.#stopped.promise;
+    return Promise.race([make(), this.#stopped.promise]);
   }
 
   /** The batches of the iteration that `begin` begins. */

@@ -1,7 +1,6 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, range } from '@shardtool/base';
+import { greatestCommonDivisor, STREAMS } from '../order/defaults.js';
 
-/** The streams of one dataset, which the sources of a mixture share out: see order/defaults.ts. */
-const STREAMS = 192;
 /** Minimum number of groups in a batch if possible, so that its shares are fine enough. */
 const GROUPS_PER_BATCH = 16;
 
@@ -12,7 +11,7 @@ const GROUPS_PER_BATCH = 16;
 export function defaultGroup(globalBatch: number, worldSize = 1): number {
   const streams = (STREAMS / greatestCommonDivisor(STREAMS, worldSize)) * worldSize;
   const most = greatestCommonDivisor(streams, globalBatch);
-  const divisors = Array.from({ length: most }, (_, i) => i + 1).filter((m) => most % m === 0);
+  const divisors = range(most + 1).filter((m) => most % m === 0);
   const usual = divisors.filter((m) => m <= Math.max(1, globalBatch / GROUPS_PER_BATCH)).at(-1)!;
   const group = usual % worldSize === 0 ? usual : divisors.find((m) => m % worldSize === 0);
   if (group !== undefined) return group;
@@ -28,8 +27,4 @@ export function defaultGroup(globalBatch: number, worldSize = 1): number {
  */
 export function defaultSourceStreams(samples: number, all: number, group: number, streams = STREAMS): number {
   return group * Math.max(1, Math.ceil((streams * samples) / all / group));
-}
-
-export function greatestCommonDivisor(a: number, b: number): number {
-  return b === 0 ? a : greatestCommonDivisor(b, a % b);
 }

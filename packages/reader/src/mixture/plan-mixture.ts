@@ -1,10 +1,10 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, range } from '@shardtool/base';
 import { type BatchOptions, checkBatches, type EpochPlan, planBatches } from '../order/batches.js';
+import { greatestCommonDivisor } from '../order/defaults.js';
 import { checkOrderOptions, checkWhole } from '../order/epoch-order.js';
 import { type EpochSpan, epochSpan } from '../order/legs.js';
 import { type PassesOptions, passesOver } from '../order/passes.js';
 import { unitOf } from '../order/units.js';
-import { greatestCommonDivisor } from './defaults.js';
 import { mix } from './mix.js';
 import { mixtureOrder, sourceSeed } from './mixture-order.js';
 
@@ -92,5 +92,5 @@ export function legalMixtureWorldSizes(
     (divisor, { streams }) => greatestCommonDivisor(divisor, streams),
     greatestCommonDivisor(options.group, options.globalBatch),
   );
-  return Array.from({ length: most }, (_, i) => i + 1).filter((w) => most % w === 0);
+  return range(most + 1).filter((w) => most % w === 0);
 }

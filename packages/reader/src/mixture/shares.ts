@@ -1,4 +1,4 @@
-import { OptionError, optionName, sentence } from '@shardtool/base';
+import { OptionError, optionName, sentence, total } from '@shardtool/base';
 
 /** At which source an epoch ends: the one whose samples end first or last under the weights, or the one of this number. */
 export type MixtureEnd = 'first' | 'last' | number;
@@ -37,7 +37,7 @@ export function epochCounts(
   if (perBatch === undefined) {
     throw new OptionError({}, 'repeat leaves no sample of any dataset in an epoch: give at least one dataset more.');
   }
-  const rows = perBatch.reduce((a, b) => a + b, 0);
+  const rows = total(perBatch);
   if (epochSamples !== undefined) {
     throw new OptionError(
       {},
@@ -58,7 +58,7 @@ function countsOf(sizes: readonly number[], policy: MixturePolicy, sums: readonl
     return perBatch.map((rows) => rows * batches);
   }
   if (weights === undefined && repeat === undefined && sums !== null) {
-    return largestRemainder(epochSamples ?? sizes.reduce((a, b) => a + b, 0), someShares(sums));
+    return largestRemainder(epochSamples ?? total(sizes), someShares(sums));
   }
   if (weights === undefined) {
     const [once, ...times] = wholeShares([1, ...sizes.map((_, d) => repeat?.[d] ?? 1)]);
@@ -95,13 +95,13 @@ function someShares(shares: readonly number[]): bigint[] {
   return shares.map((share) => (share > 0 ? whole.shift()! : 0n));
 }
 
-/** `total` in proportion to `shares`: the whole parts, then one more for the largest remainders, of equal ones the first. */
-export function largestRemainder(total: number, shares: readonly bigint[]): number[] {
+/** `count` in proportion to `shares`: the whole parts, then one more for the largest remainders, of equal ones the first. */
+export function largestRemainder(count: number, shares: readonly bigint[]): number[] {
   const all = shares.reduce((a, b) => a + b, 0n);
-  const counts = shares.map((share) => Number((BigInt(total) * share) / all));
-  const remainders = shares.map((share, d) => ({ d, rest: (BigInt(total) * share) % all }));
+  const counts = shares.map((share) => Number((BigInt(count) * share) / all));
+  const remainders = shares.map((share, d) => ({ d, rest: (BigInt(count) * share) % all }));
   remainders.sort((a, b) => (a.rest === b.rest ? a.d - b.d : a.rest > b.rest ? -1 : 1));
-  const left = total - counts.reduce((a, b) => a + b, 0);
+  const left = count - total(counts);
   for (const { d } of remainders.slice(0, left)) counts[d]!++;
   return counts;
 }
@@ -162,7 +162,7 @@ function batchesOf(
   end: MixtureEnd,
   epochSamples: number | undefined,
 ): number {
-  if (epochSamples !== undefined) return Math.floor(epochSamples / perBatch.reduce((a, b) => a + b, 0));
+  if (epochSamples !== undefined) return Math.floor(epochSamples / total(perBatch));
   if (typeof end === 'number') return Math.floor(sizes[end]! / perBatch[end]!);
   return end === 'first'
     ? Math.min(...sizes.map((size, d) => Math.floor(size / perBatch[d]!)))

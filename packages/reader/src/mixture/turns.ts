@@ -1,10 +1,11 @@
+import { total } from '@shardtool/base';
 /**
  * How many of the first `n` turns each source has. The turns are lined up as seats are by Sainte-Laguë: turn j of a source
  * with c turns stands at (2j + 1) / c, and of equal places the lower source comes first. So at each point of the line
  * every source has its share, to less than a turn or so; and any `n` is reached without the turns before it.
  */
 export function turnsBefore(turns: readonly number[], n: number): number[] {
-  const all = turns.reduce((a, b) => a + b, 0);
+  const all = total(turns);
   const taken = turns.map((c) => (all === 0 ? 0 : nearestShare(n, c, all)));
   let sum = taken.reduce((a, b) => a + b, 0);
   for (; sum > n; sum--) {

@@ -1,5 +1,5 @@
 /** Measures every image of a dataset in the workers of a loader, and stores the measures in a sidecar of each shard. */
-import { lastAtMost } from '@shardtool/base';
+import { lastAtMost, totalOf } from '@shardtool/base';
 import {
   contentOf,
   type InspectionColumn,
@@ -59,7 +59,7 @@ export async function measureDataset(dataset: Dataset, options: MeasureOptions):
       await keepColumns(left[shard]!, columnsOf(measured), [...measured.totals]);
     }
   }
-  const known = dataset.size - left.reduce((sum, { samples }) => sum + samples, 0);
+  const known = dataset.size - totalOf(left, ({ samples }) => samples);
   return { measures, known, isKept: shards.every(({ loadInspection }) => loadInspection !== undefined) };
 }
 

@@ -5,7 +5,7 @@ import { MAX_STREAMS } from './words.js';
  * Divisible by 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96 and 192. For each of these numbers of ranks, the order is
  * the same.
  */
-const STREAMS = 192;
+export const STREAMS = 192;
 /** A block is about one read of this size. */
 const BLOCK_BYTES = 2 * 2 ** 20;
 const LEAST_BLOCK_SAMPLES = 16;
@@ -55,6 +55,6 @@ function defaultBlockSamples(meanSampleBytes: number): number {
   return Math.min(MOST_BLOCK_SAMPLES, Math.max(LEAST_BLOCK_SAMPLES, nearest));
 }
 
-function greatestCommonDivisor(a: number, b: number): number {
+export function greatestCommonDivisor(a: number, b: number): number {
   return b === 0 ? a : greatestCommonDivisor(b, a % b);
 }

@@ -1,4 +1,4 @@
-import { OptionError, optionName, sentence } from '@shardtool/base';
+import { indexArray, OptionError, optionName, sentence } from '@shardtool/base';
 import { type EpochPlan, type PlannedBatch, type PlannedBlock, type PlanOptions, planEpoch } from './batches.js';
 import { layLine, unitOf } from './units.js';
 
@@ -30,7 +30,7 @@ export function planGroups(options: GroupOptions): EpochPlan {
   const plan = planEpoch({
     ...options,
     counts: [groups],
-    positions: Uint32Array.from({ length: groups }, (_, group) => group),
+    positions: indexArray(groups),
     blockSamples: groupsOfBlock(blockSamples, groupSize),
     globalBatch: inGroups('batchSize', globalBatch / worldSize) * worldSize,
     position: inGroups('The position', options.position ?? 0),

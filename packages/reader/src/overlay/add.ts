@@ -5,6 +5,7 @@ import {
   didYouMean,
   OptionError,
   type OptionTable,
+  total,
 } from '@shardtool/base';
 import {
   type ColumnValue,
@@ -254,7 +255,7 @@ class Wanted {
     const lost = this.#isFound.indexOf(0);
     if (lost < 0) return;
     const { by, id } = this.#labels!;
-    const count = this.#isFound.reduce((sum, found) => sum + 1 - found, 0);
+    const count = this.#isFound.length - total(this.#isFound);
     throw new OptionError(
       { key: id[lost] },
       `${count} of ${id.length} labels name a ${by} that is not in ${location}, "${id[lost]}" is the first.`,

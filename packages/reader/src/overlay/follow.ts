@@ -1,4 +1,4 @@
-import { inTurn } from '@shardtool/base';
+import { inTurn, range, totalOf } from '@shardtool/base';
 import {
   encodeOverlay,
   keptVersions,
@@ -270,7 +270,7 @@ class Places {
       known.add(found);
     });
     const added = now.shards.map((file, shard) => ({ file, shard })).filter(({ shard }) => !known.has(shard));
-    const keys = new KeyTable(added.reduce((sum, { file }) => sum + file.samples, 0));
+    const keys = new KeyTable(totalOf(added, ({ file }) => file.samples));
     const shards: { shard: number; first: number }[] = [];
     let first = 0;
     for await (const { shard, key } of inTurn(added, READ_AT_ONCE, async ({ file, shard }) => ({
@@ -296,7 +296,7 @@ class Places {
   /** Returns the positions of all rows of an old shard. */
   async ofRows(shard: number): Promise<readonly (RowPlace | null)[]> {
     const file = this.#old.shards[shard]!;
-    if (this.#same.has(shard)) return Array.from({ length: file.samples }, (_, row) => [this.#same.get(shard)!, row]);
+    if (this.#same.has(shard)) return range(file.samples).map((row) => [this.#same.get(shard)!, row]);
     const { key } = await file.loadParts(['key']);
     return key.map((one, row) => this.ofKey([shard, row], one));
   }

@@ -1,3 +1,4 @@
+import { totalOf } from '@shardtool/base';
 import { type ColumnValue, type Overlay, type OverlayClass, type OverlayEntry, OverlayError } from '@shardtool/format';
 
 /** Changes of one overlay in one shard. Rows are rows of the shard's own index, rising within each list. */
@@ -165,11 +166,11 @@ class LayerDraft {
     const map = new Int32Array(this.classSamples.length).fill(-1);
     const samples = classes.map(({ from }, cls) => {
       for (const old of from) map[old] = cls;
-      return from.reduce((sum, old) => sum + (this.classSamples[old] ?? 0), 0);
+      return totalOf(from, (old) => this.classSamples[old] ?? 0);
     });
     this.#classMap = map;
     for (const [name, split] of this.#splits) {
-      const counts = classes.map(({ from }) => from.reduce((sum, old) => sum + (split.classSamples[old] ?? 0), 0));
+      const counts = classes.map(({ from }) => totalOf(from, (old) => split.classSamples[old] ?? 0));
       this.#splits.set(name, { ...split, classSamples: counts });
     }
     this.classes = classes.map(({ name }) => name);

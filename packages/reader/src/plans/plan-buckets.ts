@@ -1,3 +1,4 @@
+import { total, totalOf } from '@shardtool/base';
 import type { BucketBatch } from '../buckets/batches.js';
 import { checkBuckets } from '../buckets/options.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
@@ -68,11 +69,11 @@ export async function planAspectBuckets(dataset: StoredDataset, options: Buckets
   });
   const place = { epoch: checked.epoch ?? 0, position: 0 };
   const { samples, batches, lastBatch } = order.plan(place);
-  const all = sized.perSize.reduce((a, b) => a + b, 0);
+  const all = total(sized.perSize);
   const { globalBatch } = order;
   const followed = follow(plan(place).every(), worldSize);
-  const left = sized.perSize.reduce((sum, count) => sum + (count % globalBatch), 0);
-  const missing = sized.perSize.reduce((sum, count) => sum + ((globalBatch - (count % globalBatch)) % globalBatch), 0);
+  const left = totalOf(sized.perSize, (count) => count % globalBatch);
+  const missing = totalOf(sized.perSize, (count) => (globalBatch - (count % globalBatch)) % globalBatch);
   return {
     samples,
     worldSize,

@@ -1,4 +1,4 @@
-import { abortable, checkObject } from '@shardtool/base';
+import { abortable, checkObject, total } from '@shardtool/base';
 import { sampleBytesOf } from '../dataset/shard-file.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { checkOptions, type LoaderOptions } from '../loader/options.js';
@@ -87,7 +87,7 @@ async function plan(dataset: StoredDataset, options: DatasetPlanOptions): Promis
 /** The class of each selected sample by its number in the order; undefined where the dataset has no classes. */
 async function classesInOrder(dataset: StoredDataset, selection: Selection): Promise<ShuffleQualityOptions['classes']> {
   if (dataset.classSamples.length === 0) return undefined;
-  const samples = Array.from(selection.counts).reduce((sum, count) => sum + count, 0);
+  const samples = total(selection.counts);
   const of = new Int32Array(samples);
   const counts = new Float64Array(dataset.classSamples.length);
   let number = 0;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { OptionError } from '@shardtool/base';
+import { OptionError, total } from '@shardtool/base';
 import { firstNumbers } from '../order/units.js';
 import type { Selection, Subset } from './selection.js';
 
@@ -86,7 +86,7 @@ function countTimes(order: ArrayLike<number>, samples: number, groupSize: number
 
 /** The rows of a shard, rising, each as often as it comes. */
 function repeated(times: Uint32Array): Uint32Array {
-  const rows = new Uint32Array(times.reduce((sum, count) => sum + count, 0));
+  const rows = new Uint32Array(total(times));
   for (let row = 0, at = 0; row < times.length; row++) {
     rows.fill(row, at, at + times[row]!);
     at += times[row]!;

@@ -1,4 +1,4 @@
-import { shuffle } from '@shardtool/base';
+import { indexArray, shuffle } from '@shardtool/base';
 import { type Randomness, WEIGHTED_STREAM, word } from '../order/words.js';
 
 /** How often samples come by their weights: `whole` times in every pass, and once more in a pass that draws them. */
@@ -52,7 +52,7 @@ export function weightedTimes(weights: Float64Array, samples: number): WeightedT
 export function drawWeighted({ whole, drawn, probability, extra }: WeightedTimes, randomness: Randomness): Uint32Array {
   const times = whole.slice();
   if (drawn.length === 0) return times;
-  const order = Uint32Array.from(drawn, (_, i) => i);
+  const order = indexArray(drawn.length);
   shuffle(order, order.length, randomness.seed, randomness.epoch, WEIGHTED_STREAM, SHUFFLE_BLOCK);
   let sum = 0;
   for (const part of probability) sum += part;

@@ -1,4 +1,4 @@
-import { inLanes } from '@shardtool/base';
+import { inLanes, range } from '@shardtool/base';
 import { headerOf, type IndexPart, imageColumn, type ShardIndex, unknownColumns } from '@shardtool/format';
 import { withInspection } from '../dataset/inspection-columns.js';
 import type { ShardFiles } from '../dataset/shard-files.js';
@@ -62,7 +62,7 @@ async function withSizes(index: ShardIndex, shard: number, files: ShardFiles): P
     await files.read(shard, offset[row]!, head);
     return headerOf(head);
   };
-  const rows = Array.from({ length: samples }, (_, row) => row).filter((row) => offset[row]! >= 0 && bytes[row]! > 0);
+  const rows = range(samples).filter((row) => offset[row]! >= 0 && bytes[row]! > 0);
   await inLanes(rows, HEADS_AT_ONCE, async (row) => {
     const length = bytes[row]!;
     const header =

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { inTurn, OptionError, optionName, sentence } from '@shardtool/base';
+import { inTurn, joined, OptionError, optionName, sentence, total } from '@shardtool/base';
 import type { ShardIndex } from '@shardtool/format';
 import { firstNumbers } from '../order/units.js';
 import type { Randomness } from '../order/words.js';
@@ -105,7 +105,10 @@ export async function selectOfParts(
   if (chosen !== null) {
     checkSome(
       subsets.flatMap((part) => part.subsets!),
-      concat(subsets.map(({ counts }) => Float64Array.from(counts))),
+      joined(
+        subsets.map(({ counts }) => counts),
+        Float64Array,
+      ),
     );
   }
   return subsets.map(({ subsets: both, counts }) => subsetOf(both, counts, run));
@@ -202,7 +205,7 @@ function weightedSubset(
 function timesOf(subsets: readonly ShardSubset[], epochSamples: number | undefined): Times {
   const parts = subsets.map(({ weights }) => weights ?? new Float64Array());
   const first = firstNumbers(parts.map(({ length }) => length));
-  const line = concat(parts);
+  const line = joined(parts, Float64Array);
   const times = weightedTimes(line, epochSamples ?? line.reduce((most, weight) => most + (weight > 0 ? 1 : 0), 0));
   return {
     varies: times.drawn.length > 0,
@@ -273,18 +276,8 @@ function checkMissing(missing: ReadonlySet<string>, keys: number): void {
   );
 }
 
-function concat(parts: readonly Float64Array[]): Float64Array {
-  const whole = new Float64Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
-}
-
 function mostSamples({ rows, weights }: ShardSubset, count: number): number {
-  if (weights !== null) return weights.reduce((sum, weight) => sum + weight, 0);
+  if (weights !== null) return total(weights);
   return rows === null ? count : rows.length;
 }
 

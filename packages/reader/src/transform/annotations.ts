@@ -1,4 +1,5 @@
 /** Annotations of an image: boxes, keypoints and polygons that move with it, by the rules of torchvision.transforms.v2. */
+import { range } from '@shardtool/base';
 import type { Rect, Size } from '../codec/codec.js';
 import { clipped } from './clip-polygon.js';
 import type { RotateEffect } from './steps/rotation.js';
@@ -31,7 +32,7 @@ export class Annotations {
 
   constructor(given: GivenAnnotations, { width, height }: Size) {
     const { normalized } = given;
-    this.rows = Array.from({ length: given.count }, (_, row) => row);
+    this.rows = range(given.count);
     this.boxes = given.boxes?.slice() ?? null;
     this.labels = given.labels;
     this.keypoints = given.keypoints?.values.slice() ?? null;

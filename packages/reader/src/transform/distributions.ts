@@ -1,4 +1,5 @@
 /** Random numbers from other distributions than the uniform one. */
+import { total } from '@shardtool/base';
 import type { Random } from './random.js';
 
 /** Draws from the distribution Beta(alpha, alpha). */
@@ -35,7 +36,7 @@ export function dirichlet(alpha: number, count: number, random: Random): number[
   const parts = Array.from({ length: count }, () =>
     alpha >= 1 ? gamma(alpha, random) : gamma(alpha + 1, random) * positive(random) ** (1 / alpha),
   );
-  const sum = parts.reduce((total, part) => total + part, 0);
+  const sum = total(parts);
   return parts.map((part) => (sum > 0 ? part / sum : 1 / count));
 }
 

@@ -1,4 +1,4 @@
-import { didYouMean, OptionError } from '@shardtool/base';
+import { didYouMean, OptionError, totalOf } from '@shardtool/base';
 import type { Rect, Size } from '../codec/codec.js';
 
 /** The recorded result of a step: the remaining part of the image, or whether it was mirrored. */
@@ -60,7 +60,7 @@ export class DrawnSteps {
   constructor(image: Size, names: readonly DrawnName[]) {
     this.#size = image;
     this.#names = names;
-    this.values = new Float32Array(names.reduce((sum, name) => sum + valuesOfDrawn(name), 0));
+    this.values = new Float32Array(totalOf(names, valuesOfDrawn));
     for (const name of names) if (RECORDED[name] === 'crop') this.record(name);
   }
 

@@ -1,4 +1,5 @@
 /** Where the views of a batch are in its slot. */
+import { totalOf } from '@shardtool/base';
 import { type DrawnName, valuesOfDrawn } from '../transform/drawn-steps.js';
 import { valueBytes } from '../transform/values.js';
 import type { CheckedViews, ViewGroup } from './options.js';
@@ -29,7 +30,7 @@ export function viewPartBytes({ groups, transforms }: CheckedViews, draws: reado
 
 /** Number of values that are recorded for each view. */
 export function drawnValues(draws: readonly DrawnName[]): number {
-  return draws.reduce((sum, name) => sum + valuesOfDrawn(name), 0);
+  return totalOf(draws, valuesOfDrawn);
 }
 
 /** Addresses within a slot. `parts` are the offsets of its extra parts. */

@@ -1,3 +1,4 @@
+import { compareCodePoints, WakeSignal } from '@shardtool/base';
 import type { ListPages } from '../list-pages.js';
 import type { Entry } from '../storage.js';
 import type { ListPage } from './list.js';
@@ -86,7 +87,7 @@ export async function* listSideBySide(lists: Lists): AsyncGenerator<Entry> {
 class PartsListing {
   readonly #lists: Lists;
   readonly #parts: readonly Part[];
-  readonly #waiting: (() => void)[] = [];
+  readonly #change = new WakeSignal();
   #held = 0;
   /** The part that is read: it continues whatever is held. */
   #front = 0;
@@ -102,7 +103,7 @@ class PartsListing {
     const begun: AsyncGenerator<Entry[]>[] = [];
     for (let part = 0; part < this.#parts.length; part++) {
       this.#front = part;
-      this.#wake();
+      this.#change.notify();
       while (begun.length < Math.min(part + AT_ONCE, this.#parts.length)) begun.push(this.#begin(begun.length));
       yield begun[part]!;
     }
@@ -110,20 +111,20 @@ class PartsListing {
 
   stop(): void {
     this.#isStopped = true;
-    this.#wake();
+    this.#change.notify();
   }
 
   #begin(part: number): AsyncGenerator<Entry[]> {
     const pages: Entry[][] = [];
-    let told: () => void = () => undefined;
+    const news = new WakeSignal();
     let ended = false;
     const listing = this.#list(part, (entries) => {
       this.#held += entries.length;
       pages.push(entries);
-      told();
+      news.notify();
     }).finally(() => {
       ended = true;
-      told();
+      news.notify();
     });
     // The reader of this part receives its error.
     listing.catch(() => undefined);
@@ -132,10 +133,10 @@ class PartsListing {
         const entries = pages.shift();
         if (entries !== undefined) {
           this.#held -= entries.length;
-          this.#wake();
+          this.#change.notify();
           yield entries;
         } else if (ended) return await listing;
-        else await new Promise<void>((resolve) => (told = resolve));
+        else await news.wait();
       }
     };
     return read.call(this);
@@ -149,14 +150,9 @@ class PartsListing {
       take(entries.filter(({ name }) => isBehind(name, from) && (to === undefined || !isBehind(name, to))));
       const last = entries.at(-1)?.name;
       if (to !== undefined && last !== undefined && isBehind(last, to)) return;
-      while (this.#held >= HELD_ENTRIES && part !== this.#front && !this.#isStopped)
-        await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      while (this.#held >= HELD_ENTRIES && part !== this.#front && !this.#isStopped) await this.#change.wait();
       if (this.#isStopped) return;
     }
-  }
-
-  #wake(): void {
-    for (const resume of this.#waiting.splice(0)) resume();
   }
 }
 
@@ -168,7 +164,7 @@ async function cutsBehind(lists: Lists, end: string): Promise<string[]> {
     level = (await Promise.all(level.map((folder) => foldersIn(lists, folder)))).flat();
     found = [...found, ...level];
   }
-  const cuts = found.filter((folder) => isBehind(folder, end)).sort(byUtf8);
+  const cuts = found.filter((folder) => isBehind(folder, end)).sort(compareCodePoints);
   const inFirstPage = found.length - cuts.length;
   const step = Math.max(1, PAGES_A_PART * inFirstPage, Math.ceil(cuts.length / MOST_PARTS));
   return cuts.filter((_, i) => i % step === 0);
@@ -187,12 +183,5 @@ async function foldersIn({ ask, pages }: Lists, folder: string): Promise<string[
 
 /** Returns true if a name comes after another in the order of their UTF-8. */
 function isBehind(name: string, other: string): boolean {
-  return byUtf8(name, other) > 0;
-}
-
-const PLAIN = /^[\x20-\x7e]*$/;
-
-function byUtf8(a: string, b: string): number {
-  if (PLAIN.test(a) && PLAIN.test(b)) return a < b ? -1 : a > b ? 1 : 0;
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+  return compareCodePoints(name, other) > 0;
 }

@@ -1,6 +1,14 @@
 import { createHash } from 'node:crypto';
 import { open, stat } from 'node:fs/promises';
-import { FileChangedError, FileError, FileExistsError, FileNotFoundError, inLanes, reasonOf } from '@shardtool/base';
+import {
+  FileChangedError,
+  FileError,
+  FileExistsError,
+  FileNotFoundError,
+  inLanes,
+  range,
+  reasonOf,
+} from '@shardtool/base';
 import { type Answer, exchange, type HttpRequest } from '../http/exchange.js';
 import { Hedging } from '../http/hedge.js';
 import { openRemote, type RemoteFile, throwRefused } from '../http/http-source.js';
@@ -155,7 +163,7 @@ class S3Storage implements Storage {
         `${this.#shown(key)} cannot be written: the server begins no upload in parts.`,
       );
     const partBytes = Math.max(PART_BYTES, Math.ceil(bytes / MOST_PARTS));
-    const parts = Array.from({ length: Math.ceil(bytes / partBytes) }, (_, i) => i);
+    const parts = range(Math.ceil(bytes / partBytes));
     try {
       const etags = await inLanes(parts, PARTS_AT_ONCE, async (i) => {
         signal?.throwIfAborted();

@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { crc32 } from '@shardtool/base';
+import { crc32, sortByCodePoint } from '@shardtool/base';
 import { type FieldColumns, imageColumn, type ShardIndex } from '@shardtool/format';
 import { isRemote, openStorage, readWholeOf, type Storage } from '@shardtool/storage';
 import { type CheckedOptions, changesBytes } from '../options.js';
@@ -11,7 +11,6 @@ import { Naming } from '../plan/naming.js';
 import type { SourceChanges } from '../plan/plan-record.js';
 import type { FileLabels } from '../plan/shard-plan.js';
 import { matchingNames } from '../source/bucket/scan-bucket.js';
-import { sortByCodePoint } from '../source/file-table.js';
 import type { FileReader, SourceFiles } from '../source/source-files.js';
 
 /** A line of changed.jsonl. */

@@ -1,11 +1,10 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { OptionError, option, sentence } from '@shardtool/base';
+import { OptionError, option, sentence, sortByCodePoint } from '@shardtool/base';
 import { readManifest } from '@shardtool/format';
 import { isRemote } from '@shardtool/storage';
 import type { CheckedOptions } from '../options.js';
 import { addClasses } from '../plan/classes.js';
-import { sortByCodePoint } from '../source/file-table.js';
 import { checkSource } from '../source/folder/scan.js';
 import { type PackRequest, packOne } from './pack-one.js';
 import type { PackReport } from './report.js';

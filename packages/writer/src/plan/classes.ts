@@ -1,7 +1,6 @@
-import { OptionError, option, sentence } from '@shardtool/base';
+import { OptionError, option, sentence, sortByCodePoint } from '@shardtool/base';
 import { sortedByValue } from '@shardtool/format';
 import { LabelsError } from '../errors.js';
-import { sortByCodePoint } from '../source/file-table.js';
 
 /**
  * Class of a path below a source, or of a key: its first folder. Folders right below the source that hold the images of

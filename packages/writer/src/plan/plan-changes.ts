@@ -1,5 +1,6 @@
 import { closeSync, openSync } from 'node:fs';
-import { compareCodePoints, pathAt } from '../source/file-table.js';
+import { compareCodePoints } from '@shardtool/base';
+import { pathAt } from '../source/file-table.js';
 import { type PlanFacts, type PlanHeader, readShardPlan } from './plan-record.js';
 import type { ShardPlan } from './shard-plan.js';
 

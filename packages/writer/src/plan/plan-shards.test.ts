@@ -1,7 +1,7 @@
+import { sortByCodePoint } from '@shardtool/base';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { KeyCollisionError } from '../errors.js';
-import { sortByCodePoint } from '../source/file-table.js';
 import { type SourceFiles, sourceFilesOf } from '../source/source-files.js';
 import { cutShards, type PackPlan, type PlanOptions, planShards } from './plan-shards.js';
 

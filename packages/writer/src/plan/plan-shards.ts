@@ -1,4 +1,4 @@
-import { OptionError, shuffle } from '@shardtool/base';
+import { indexArray, OptionError, shuffle } from '@shardtool/base';
 import type { FileReader, SourceFiles } from '../source/source-files.js';
 import { addClasses, folderClass } from './classes.js';
 import { type GroupedFiles, type Grouping, groupFiles } from './grouping.js';
@@ -89,7 +89,7 @@ export function planShards(files: SourceFiles, options: PlanOptions): PackPlan {
   const { classes, cls } = numberClasses(files, grouped, options);
   const grouping = withoutClassFiles(files, grouped, cls);
   const { sizes, sourceBytes, shardBytes } = measureSamples(files, grouping, cls, labels);
-  const order = Uint32Array.from({ length: grouping.samples }, (_, sample) => sample);
+  const order = indexArray(grouping.samples);
   if (options.shuffle) shuffle(order, order.length, options.seed, 0, PACK_STREAM, 0);
   const shardStart = cutShards(sizes, order, options.maxShardBytes, options.maxShardSamples);
   const shards = shardStart.length - 1;

@@ -1,3 +1,4 @@
+import { range } from '@shardtool/base';
 import {
   type FieldPosition,
   packedName,
@@ -121,7 +122,7 @@ function withoutKeys(
   ];
   const lost: LostSample[] = [];
   const total = index.samples > 0 ? index.samples : (recorded ?? 0);
-  const unknown = Array.from({ length: index.samples }, (_, row) => row).filter((row) => !rows.has(row));
+  const unknown = range(index.samples).filter((row) => !rows.has(row));
   for (let i = 0; samples.length + lost.length < total; i++) {
     const row = others.length === 0 ? (unknown[i] ?? -1) : -1;
     lost.push({ key: '', row, reason: 'nothing of this sample is left, not even its key' });

@@ -1,3 +1,4 @@
+import { range } from '@shardtool/base';
 import {
   buildShardIndex,
   type ColumnType,
@@ -119,7 +120,7 @@ function contradicts(made: ShardIndex, row: number, old: SalvagedIndex, oldRow: 
 /** Rows of the shard in the order of the old index if all are known, otherwise in the order of the file. */
 function orderOf({ samples, offset }: ShardIndex, oldRows: readonly number[]): number[] {
   const by: ArrayLike<number> = oldRows.includes(-1) ? offset : oldRows;
-  return Array.from({ length: samples }, (_, row) => row).sort((a, b) => by[a]! - by[b]!);
+  return range(samples).sort((a, b) => by[a]! - by[b]!);
 }
 
 function inOrder({ offset, bytes, crc32, msgpack }: FieldColumns, order: readonly number[]): FieldColumns {

@@ -1,9 +1,9 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { sortByCodePoint } from '@shardtool/base';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { sortByCodePoint } from './file-table.js';
 import { SourceFiles, sourceFilesOf } from './source-files.js';
 
 let folder: string;

@@ -1,6 +1,6 @@
 import { readdir, readlink, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { DuplicateKeyError, FileError, reasonOf } from '@shardtool/base';
+import { DuplicateKeyError, FileError, reasonOf, sortByCodePoint } from '@shardtool/base';
 import { isImageExtension, isImageField } from '../../image/kinds.js';
 import { packedName } from '../../sample/sample-name.js';
 
@@ -110,7 +110,7 @@ async function namesIn(root: string, folder: string, seen: Set<string>): Promise
       names.push(`${name}/`);
     }
   }
-  return names.sort(byCodePoint);
+  return sortByCodePoint(names);
 }
 
 /**
@@ -122,10 +122,6 @@ async function leadsNowhere(folder: string, name: string): Promise<string> {
   const link = path.join(folder, name);
   const message = `The link ${link} leads to ${await readlink(link)}, which does not exist; mount its target, or remove the link.`;
   throw new FileError({ path: link }, message);
-}
-
-function byCodePoint(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
 /**

@@ -1,4 +1,4 @@
-import { HashTable, hashOfBytes } from '@shardtool/base';
+import { HashTable, hashOfBytes, indexArray } from '@shardtool/base';
 import { sortByBytes } from './byte-sort.js';
 import { compareKey } from './compare.js';
 
@@ -47,7 +47,7 @@ export class ShardKeys {
 
   /** The numbers of the keys in the order of their bytes; a prefix sorts before longer keys. */
   sorted(): Uint32Array {
-    const order = Uint32Array.from({ length: this.count }, (_, i) => i);
+    const order = indexArray(this.count);
     return this.#rising ? order : sortByBytes(order, this.bytes, this.#starts);
   }
 

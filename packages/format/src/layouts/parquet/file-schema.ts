@@ -1,3 +1,4 @@
+import { totalOf } from '@shardtool/base';
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js';
 import { serializeTCompactProtocol } from 'hyparquet-writer/src/thrift.js';
 import { MAGIC } from '../../parquet/footer.js';
@@ -95,7 +96,7 @@ export function encodeFileFooter(table: Table, leaves: readonly Leaf[], groups: 
   serializeTCompactProtocol(writer, {
     field_1: 2,
     field_2: [{ field_4: 'schema', field_5: table.columns.length }, ...table.columns.flatMap(schemaOf)],
-    field_3: BigInt(groups.reduce((sum, { rows }) => sum + rows, 0)),
+    field_3: BigInt(totalOf(groups, ({ rows }) => rows)),
     field_4: groups.map((group) => rowGroup(leaves, group)),
     field_5: Object.entries(metadata).map(([key, value]) => ({ field_1: key, field_2: value })),
     field_6: 'shardtool',
@@ -122,7 +123,7 @@ function element(name: string, type: Leaf['type']): object {
 }
 
 function rowGroup(leaves: readonly Leaf[], { rows, chunks }: WrittenGroup): object {
-  const bytes = BigInt(chunks.reduce((sum, chunk) => sum + chunk.bytes, 0));
+  const bytes = BigInt(totalOf(chunks, (chunk) => chunk.bytes));
   return {
     field_1: chunks.map((chunk, i) => ({
       field_2: 0n,

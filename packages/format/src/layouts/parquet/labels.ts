@@ -10,6 +10,7 @@ import type { Source } from '../../source.js';
 import { labelOfColumn, labelValue } from '../column-names.js';
 import { FileWindow } from '../file-window.js';
 import { planRuns } from '../read-runs.js';
+import { isClass } from '../value-columns.js';
 import { CODEC_NAMES, decompressed } from './codecs.js';
 import type { Columns, OwnColumns } from './columns.js';
 import { EXACT_PARSERS, type StoredColumn, type StoredValue, storedColumn } from './exact-values.js';
@@ -149,7 +150,7 @@ function labelsOf(found: ReadonlyMap<string, DecodedArray>, columns: Columns): L
     const values = Array.from<unknown, ColumnValue>(stored as ArrayLike<unknown>, (value) =>
       columnValue(isPath ? (value as { path?: unknown } | null)?.path : value),
     );
-    if (name === cls && values.every(isClass))
+    if (name === cls && values.every((value) => value === null || isClass(value)))
       classes = Int32Array.from(values, (value) => (value as number | null) ?? -1);
     else labels.set(labelOfColumn(isPath ? `${name}_path` : name), values);
   }
@@ -164,16 +165,11 @@ function ownLabels(found: ReadonlyMap<string, DecodedArray>, { of }: OwnColumns)
   for (const [name, stored] of found) {
     const { holds, of: label } = of.get(name)!;
     const values = Array.from<unknown, ColumnValue>(stored as ArrayLike<unknown>, columnValue);
-    if (holds === 'class')
-      cls = Int32Array.from(values, (value) => (isClass(value) && value !== null ? Number(value) : -1));
+    if (holds === 'class') cls = Int32Array.from(values, (value) => (isClass(value) ? value : -1));
     else if (holds === 'key' || holds === 'ending') others.set(holds, values);
     else if (holds !== 'image') columns.set(label, values);
   }
   return { cls, columns, keys: others.get('key'), endings: others.get('ending') };
-}
-
-function isClass(value: ColumnValue): boolean {
-  return value === null || (Number.isInteger(value) && (value as number) >= -1 && (value as number) <= 0x7fffffff);
 }
 
 function columnValue(value: unknown): ColumnValue {

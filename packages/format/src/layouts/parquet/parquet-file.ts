@@ -1,4 +1,4 @@
-import { crc32, type DamagedShardError, UnsupportedShardError } from '@shardtool/base';
+import { crc32, type DamagedShardError, totalOf, UnsupportedShardError } from '@shardtool/base';
 import type { ColumnValue } from '../../sample/label-column.js';
 import type { Source } from '../../source.js';
 import { keyOf } from '../column-names.js';
@@ -46,8 +46,7 @@ export class ParquetFile {
     let firstRow = 0;
     this.groups = parsed.row_groups.map(({ num_rows, columns }) => {
       const rows = Number(num_rows);
-      const bytes =
-        rows === 0 ? 0 : this.columns.bytes.reduce((sum, { leaf }) => sum + chunkOf(columns[leaf]!).bytes, 0);
+      const bytes = rows === 0 ? 0 : totalOf(this.columns.bytes, ({ leaf }) => chunkOf(columns[leaf]!).bytes);
       const group = { firstRow, rows, bytes };
       firstRow += rows;
       return group;

@@ -1,4 +1,4 @@
-import { type DamagedShardError, UnsupportedShardError } from '@shardtool/base';
+import { type DamagedShardError, total, UnsupportedShardError } from '@shardtool/base';
 import { deltaBinaryUnpack } from 'hyparquet/src/delta.js';
 import { SIGNATURE_BYTES } from '../../image/kinds.js';
 import type { Source } from '../../source.js';
@@ -245,7 +245,7 @@ function walkPage(loaded: LoadedPage, column: BytesColumn, places: PlaceList, sh
   const begin = valuesBegin(page, bytes, column.maxLevel);
   const levels = bytes.subarray(page.kind === 'data' ? LENGTH_BYTES : 0, begin);
   const present = column.maxLevel === 0 ? null : presentIn(levels, column.maxLevel, page.values);
-  const count = present === null ? page.values : present.reduce((sum, one) => sum + one, 0);
+  const count = present === null ? page.values : total(present);
   const spans = spansOf(loaded, begin, count);
   if (spans === null) {
     const message = `${shard}: its column "${column.name}" has an unsupported encoding (number ${page.encoding}); write it again with plain or dictionary encoding.`;

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { crc32, option, sentence, UnsupportedEntryError } from '@shardtool/base';
+import { crc32, option, sentence, totalOf, UnsupportedEntryError } from '@shardtool/base';
 import { MAGIC } from '../../parquet/footer.js';
 import type { FieldSize } from '../../sample/sample-check.js';
 import { SampleCheck, tableRules } from '../../sample/sample-check.js';
@@ -66,7 +66,7 @@ export class ParquetWriter implements ShardWriter {
 
   begin(key: string, fields: readonly FieldSize[]): readonly Uint8Array[] {
     this.#check.check(key, fields);
-    const bytes = fields.reduce((sum, field) => sum + field.bytes, 0);
+    const bytes = totalOf(fields, (field) => field.bytes);
     if (this.#groupRows === GROUP_ROWS || (this.#groupRows > 0 && this.#groupBytes + bytes > GROUP_BYTES))
       this.#writeGroup();
     const cells = this.#row.cells(key, fields, this.#values);

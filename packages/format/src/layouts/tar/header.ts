@@ -1,3 +1,4 @@
+import { total } from '@shardtool/base';
 import { damaged } from './faults.js';
 import { decodeText } from './text.js';
 import type { Window } from './window.js';
@@ -221,7 +222,7 @@ function putOctal(target: Uint8Array, at: number, digits: number, value: number)
 }
 
 const TEMPLATE = template();
-const TEMPLATE_SUM = TEMPLATE.reduce((sum, byte) => sum + byte, 0);
+const TEMPLATE_SUM = total(TEMPLATE);
 
 /** A header with all constant fields. Its checksum field holds spaces, its size zeros, its type NUL. */
 function template(): Uint8Array {

@@ -1,3 +1,4 @@
+import { joined } from '@shardtool/base';
 import { compressedWhole, compressionOf } from '../compressed.js';
 import { cutBeforeEnd, cutInPayload } from './faults.js';
 import { BLOCK_BYTES } from './header.js';
@@ -87,13 +88,7 @@ class Incoming {
   async take(bytes: number): Promise<Buffer> {
     const pieces: Uint8Array[] = [];
     for await (const piece of this.upTo(this.position + bytes)) pieces.push(piece);
-    const whole = Buffer.allocUnsafeSlow(pieces.reduce((sum, piece) => sum + piece.length, 0));
-    let at = 0;
-    for (const piece of pieces) {
-      whole.set(piece, at);
-      at += piece.length;
-    }
-    return whole;
+    return Buffer.from(joined(pieces, Uint8Array).buffer);
   }
 
   /** Puts back the bytes that were taken last. */

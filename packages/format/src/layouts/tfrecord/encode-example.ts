@@ -1,3 +1,4 @@
+import { totalOf } from '@shardtool/base';
 import type { ColumnValue } from '../../sample/label-column.js';
 
 /**
@@ -42,7 +43,7 @@ export class ExampleLayout {
 
   constructor(features: readonly NewFeature[]) {
     this.#features = features.map(measured);
-    this.#mapBytes = this.#features.reduce((sum, { entryBytes }) => sum + framed(entryBytes), 0);
+    this.#mapBytes = totalOf(this.#features, ({ entryBytes }) => framed(entryBytes));
     this.bytes = framed(this.#mapBytes);
   }
 

@@ -1,10 +1,10 @@
-import { DuplicateKeyError, EntryNameError } from '@shardtool/base';
+import { DuplicateKeyError, EntryNameError, sortByCodePoint } from '@shardtool/base';
 import { isImageExtension } from '../../image/kinds.js';
 import type { ColumnValue } from '../../sample/label-column.js';
 import { packedName, whyUnsafe } from '../../sample/sample-name.js';
 import type { Source } from '../../source.js';
 import type { OnSkipped, PartedShard, PartReader, SamplePosition, ShardLayout } from '../layout.js';
-import { canonicalSplit, splitOf } from '../split-name.js';
+import { canonicalSplit, folderAt, splitOf } from '../split-name.js';
 import type { ZipEntry } from './directory.js';
 import { ZipSource } from './zip-source.js';
 
@@ -77,7 +77,7 @@ class SampleZip implements Source {
     this.#fields = taken.fields;
     this.#skipped = taken.skipped;
     const names = keys.map((key) => folderAt(key, this.#depth)).filter((name) => name !== null);
-    this.classes = [...new Set(names)].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+    this.classes = sortByCodePoint([...new Set(names)]);
   }
 
   static async open(source: Source, split?: string): Promise<SampleZip> {
@@ -208,9 +208,4 @@ function splitFolder(key: string, depth: number): string | null {
   if (depth < 0) return null;
   const name = folderAt(key, depth);
   return name !== null && splitOf(`${name}/`) !== undefined ? name : null;
-}
-
-function folderAt(key: string, depth: number): string | null {
-  const parts = key.split('/');
-  return parts.length > depth + 1 ? parts[depth]! : null;
 }

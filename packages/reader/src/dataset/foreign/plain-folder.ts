@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { inLanes } from '@shardtool/base';
+import { inLanes, sortByCodePoint } from '@shardtool/base';
 import {
   canonicalSplit,
   FilesSource,
+  folderAt,
   type ListedSamples,
   listSamples,
   type ShardIndex,
@@ -113,7 +114,7 @@ function numbered(values: readonly (string | number | null)[]) {
   if (values.every((value) => value === null || typeof value === 'number'))
     return { classes: [], cls: Int32Array.from(values, (value) => (value === null ? -1 : Number(value))) };
   const names = values.map((value) => (value === null ? null : String(value)));
-  const classes = [...new Set(names)].filter((name) => name !== null).sort(byCodePoint);
+  const classes = sortByCodePoint([...new Set(names)].filter((name) => name !== null));
   const numbers = new Map(classes.map((name, number) => [name, number]));
   return { classes, cls: Int32Array.from(names, (name) => (name === null ? -1 : numbers.get(name)!)) };
 }
@@ -197,12 +198,6 @@ function areSplits({ keys }: ListedSamples): boolean {
   return keys.length > 0 && keys.every((key) => SPLITS.has(key.slice(0, key.indexOf('/'))));
 }
 
-/** Returns the name of the folder at a depth of a key, or null if the key is not that deep. */
-function folderAt(key: string, depth: number): string | null {
-  const parts = key.split('/');
-  return parts.length > depth + 1 ? parts[depth]! : null;
-}
-
 /** Estimates the mean size of a sample from evenly spaced files. */
 async function meanSampleBytes(location: string, { paths, keys }: ListedSamples): Promise<number> {
   if (keys.length === 0) return 0;
@@ -217,8 +212,4 @@ function identityOf({ paths, first }: ListedSamples, samples: number): string {
   const hash = createHash('sha256');
   for (const name of paths.slice(0, first[samples])) hash.update(`${name}\0`);
   return hash.digest('hex');
-}
-
-function byCodePoint(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

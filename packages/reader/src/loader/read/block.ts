@@ -1,4 +1,4 @@
-import { lastAtMost } from '@shardtool/base';
+import { joined, lastAtMost } from '@shardtool/base';
 import type { LoadedIndex } from '@shardtool/format';
 import { consecutive } from '../../dataset/consecutive.js';
 import type { CropColumns } from '../../dataset/crop-columns.js';
@@ -122,17 +122,10 @@ export function blockRows(planned: PlannedBlock, samplesOf: SamplesOf): ShardRow
     if (parts === undefined) byShard.set(shard, [part]);
     else parts.push(part);
   }
-  return Array.from(byShard, ([shard, parts]) => ({ shard, rows: parts.length === 1 ? parts[0]! : concat(parts) }));
-}
-
-function concat(parts: readonly Uint32Array[]): Uint32Array {
-  const all = new Uint32Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
+  return Array.from(byShard, ([shard, parts]) => ({
+    shard,
+    rows: parts.length === 1 ? parts[0]! : joined(parts, Uint32Array),
+  }));
 }
 
 /** Returns where an item of the block is described, and the bytes of its shard. */

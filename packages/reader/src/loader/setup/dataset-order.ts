@@ -1,4 +1,4 @@
-import { OptionError, optionName, sentence } from '@shardtool/base';
+import { OptionError, optionName, sentence, total } from '@shardtool/base';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import { mixtureOf } from '../../mixture/settings.js';
 import { type EpochPlan, planEpoch } from '../../order/batches.js';
@@ -14,7 +14,7 @@ import { type SelectedRun, type Subset, selectOfParts } from '../../selection/se
 import { beginOf, type Place } from '../progress.js';
 import type { PlanPart, SettledOrder } from './order.js';
 import { choiceOf, type OrderRequest } from './order-request.js';
-import { type OrderSource, total } from './order-sources.js';
+import type { OrderSource } from './order-sources.js';
 
 /** Selects the samples of a dataset, and settles their order. Reads indexes only where something is selected. Throws OptionError. */
 export async function settleDataset(opened: StoredDataset, options: OrderRequest): Promise<SettledOrder> {

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, total } from '@shardtool/base';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import { defaultSourceStreams } from '../../mixture/defaults.js';
 import { sourceSeed } from '../../mixture/mixture-order.js';
@@ -16,7 +16,7 @@ import { type Subset, selectOfParts } from '../../selection/selection.js';
 import { beginOf } from '../progress.js';
 import type { SettledOrder } from './order.js';
 import { batchOf, blockSamplesOf, choiceOf, groupOf, type OrderRequest, policyOf } from './order-request.js';
-import { type OrderSource, total } from './order-sources.js';
+import type { OrderSource } from './order-sources.js';
 
 /** A settled mixture. Its states are those of a mixture. */
 interface SettledMixture extends SettledOrder {

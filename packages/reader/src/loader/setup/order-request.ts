@@ -1,7 +1,8 @@
-import { OptionError, optionName, sentence } from '@shardtool/base';
-import { defaultGroup, greatestCommonDivisor } from '../../mixture/defaults.js';
+import { OptionError, optionName, sentence, total } from '@shardtool/base';
+import { defaultGroup } from '../../mixture/defaults.js';
 import type { MixtureSettings } from '../../mixture/settings.js';
 import type { MixturePolicy } from '../../mixture/shares.js';
+import { greatestCommonDivisor } from '../../order/defaults.js';
 import { resolveBatchSize } from '../../order/ranks.js';
 import type { SelectionRequest } from '../../selection/selection.js';
 import type { CheckedOptions } from '../options.js';
@@ -92,7 +93,7 @@ export function batchOf(
   worldSize: number,
 ): { batchSize: number; globalBatch: number } {
   if (perBatch === undefined) return resolveBatchSize(options, worldSize);
-  const rows = perBatch.reduce((a, b) => a + b, 0);
+  const rows = total(perBatch);
   const { batchSize, globalBatchSize } = options;
   if (batchSize === undefined && globalBatchSize === undefined) {
     return resolveBatchSize({ globalBatchSize: rows }, worldSize);

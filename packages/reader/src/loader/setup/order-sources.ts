@@ -1,4 +1,4 @@
-import { lastAtMost } from '@shardtool/base';
+import { joined, lastAtMost } from '@shardtool/base';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { MixtureSettings } from '../../mixture/settings.js';
 import { type EpochOrder, epochOrder } from '../../order/epoch-order.js';
@@ -44,7 +44,10 @@ export function originOf(
   if (mixture === null) return { firstSample: files.firstSample, sourceOfShard: null, seeds: [seedOf(0)] };
   const datasets = mixture.datasets.map(({ dataset }) => dataset);
   return {
-    firstSample: concat(datasets.map((one) => one.files.firstSample.subarray(0, one.shards.length))),
+    firstSample: joined(
+      datasets.map((one) => one.files.firstSample.subarray(0, one.shards.length)),
+      Float64Array,
+    ),
     sourceOfShard: Int32Array.from(datasets.flatMap(({ shards }, d) => shards.map(() => d))),
     seeds: datasets.map((_, d) => seedOf(d)),
   };
@@ -100,20 +103,13 @@ export function unionOf(sources: readonly OrderSource[], of: (source: OrderSourc
   if (parts.length === 1) return parts[0]!;
   const first = sources.map(({ firstShard }) => firstShard);
   return {
-    counts: concat(parts.map(({ counts }) => Float64Array.from(counts))),
+    counts: joined(
+      parts.map(({ counts }) => counts),
+      Float64Array,
+    ),
     rows(shard) {
       const d = lastAtMost(first, shard);
       return parts[d]!.rows(shard - first[d]!);
     },
   };
-}
-
-export function total(counts: ArrayLike<number>): number {
-  let sum = 0;
-  for (let i = 0; i < counts.length; i++) sum += counts[i]!;
-  return sum;
-}
-
-function concat(parts: readonly Float64Array[]): Float64Array {
-  return Float64Array.from(parts.flatMap((part) => Array.from(part)));
 }

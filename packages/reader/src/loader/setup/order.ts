@@ -1,3 +1,4 @@
+import { total } from '@shardtool/base';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import { sourceSeed } from '../../mixture/mixture-order.js';
 import { mixtureOf } from '../../mixture/settings.js';
@@ -20,7 +21,6 @@ import {
   type SampleOrigin,
   type SourcePasses,
   samplesOfSources,
-  total,
   unionOf,
 } from './order-sources.js';
 

@@ -1,3 +1,4 @@
+import { total } from '@shardtool/base';
 import type { Size } from '../../codec/codec.js';
 /** Steps that contain other steps. `transforms` is a list of lists, which the parser makes from what the user wrote. */
 import { ALWAYS, applies, HALF_THE_TIME, shapeWithChance } from '../parameters/chance.js';
@@ -76,7 +77,7 @@ export const randomOrder = step(
 
 /** The index of a weight, for a random number from 0 to 1. */
 function drawWeighted(weights: readonly number[], drawn: number): number {
-  let rest = drawn * weights.reduce((sum, weight) => sum + weight, 0);
+  let rest = drawn * total(weights);
   const index = weights.findIndex((weight) => {
     rest -= weight;
     return rest < 0;

@@ -1,4 +1,5 @@
 /** Steps that depend on all values of an image or on neighbors: autocontrast, equalize, sharpness. */
+import { total } from '@shardtool/base';
 import type { EffectEntry } from '../effects.js';
 import { effectWithChance, HALF_THE_TIME } from '../parameters/chance.js';
 import { NOT_NEGATIVE } from '../parameters/kinds.js';
@@ -93,7 +94,7 @@ function stretched(counts: Uint32Array, table: Uint8Array): void {
 
 /** v2.functional `equalize_image`, which is Pillow's ImageOps.equalize. */
 function equalized(counts: Uint32Array, table: Uint8Array): void {
-  const pixels = counts.reduce((sum, count) => sum + count, 0);
+  const pixels = total(counts);
   const step = Math.floor((pixels - counts[counts.findLastIndex((count) => count > 0)]!) / 255);
   if (step === 0) return;
   let sum = Math.floor(step / 2);

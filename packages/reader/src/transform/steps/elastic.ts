@@ -1,6 +1,6 @@
 /** Elastic deformation: each pixel is taken from a position that a smooth random field moves. */
 
-import { philox, SampleDecodeError } from '@shardtool/base';
+import { philox, SampleDecodeError, total } from '@shardtool/base';
 import type { Size } from '../../codec/codec.js';
 import type { Values } from '../../codec/png-values.js';
 import { type EffectEntry, type Rgb, rgb } from '../effects.js';
@@ -126,7 +126,7 @@ function blurred(field: Float32Array, { width, height }: Size, sigma: number): F
   if (sigma === 0) return field;
   const half = halfKernel(sigma);
   const weights = Float32Array.from({ length: 2 * half + 1 }, (_, i) => Math.exp(-0.5 * ((i - half) / sigma) ** 2));
-  const sum = weights.reduce((total, weight) => total + weight, 0);
+  const sum = total(weights);
   for (let i = 0; i < weights.length; i++) weights[i]! /= sum;
   const rows = new Float32Array(field.length);
   const line = new Float32Array(width + 2 * half);

@@ -1,4 +1,5 @@
 /** timm's policies of augmentation, by the strings that name them. */
+import { total } from '@shardtool/base';
 import type { Canvas } from '../canvas.js';
 import { beta, dirichlet } from '../distributions.js';
 import { type Effect, rgb } from '../effects.js';
@@ -80,8 +81,7 @@ function drawOperations({ operations, weights, layers }: RandPolicy, random: Ran
   if (weights === null) return Array.from({ length: layers }, () => drawOne(operations, random));
   const left = [...weights];
   return Array.from({ length: layers }, () => {
-    const total = left.reduce((sum, weight) => sum + weight, 0);
-    let rest = random.next() * total;
+    let rest = random.next() * total(left);
     let chosen = left.findIndex((weight) => {
       rest -= weight;
       return rest < 0;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { closeSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { deserialize, serialize } from 'node:v8';
-import { crc32 } from '@shardtool/base';
+import { crc32, indexArray } from '@shardtool/base';
 import type { ColumnValue } from '@shardtool/format';
 import { asDiskFull } from '../../disk-full.js';
 import { HELD_BYTES } from '../../shard/large-sample.js';
@@ -92,7 +92,7 @@ export class SampleSpool {
       entries.flush();
       const found = new Float64Array(entries.bytes / 8);
       entries.read(new Uint8Array(found.buffer), 0);
-      const order = Uint32Array.from({ length: found.length / ENTRY_VALUES }, (_, i) => i);
+      const order = indexArray(found.length / ENTRY_VALUES);
       order.sort((a, b) => found[a * ENTRY_VALUES]! - found[b * ENTRY_VALUES]!);
       for (const i of order) {
         const [, start, length, described] = found.subarray(i * ENTRY_VALUES, (i + 1) * ENTRY_VALUES);

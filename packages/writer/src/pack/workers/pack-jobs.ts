@@ -1,6 +1,8 @@
 /** Jobs of the workers of a pack: measuring files, then writing whole shards. */
+
 import { closeSync, openSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
+import { deferred } from '@shardtool/base';
 import type { StorageOptions } from '@shardtool/storage';
 import {
   type HashedFiles,
@@ -192,18 +194,16 @@ export class PackJobs {
   /** Only one shard is in memory at a time. */
   async #packInTurn(job: PlannedShard, free: () => void): Promise<PackedShard> {
     const before = this.#written;
-    let isWritten = (): void => undefined;
-    this.#written = new Promise((resolve) => {
-      isWritten = resolve;
-    });
+    const written = deferred();
+    this.#written = written.promise;
     await before;
     try {
       return await this.#pack(job, () => {
-        isWritten();
+        written.resolve();
         free();
       });
     } finally {
-      isWritten();
+      written.resolve();
     }
   }
 

@@ -1,8 +1,7 @@
 import { setMaxListeners } from 'node:events';
-import { option, sentence } from '@shardtool/base';
+import { compareCodePoints, option, sentence, sortByCodePoint } from '@shardtool/base';
 import { type Entry, openStorage, shownLocation } from '@shardtool/storage';
 import { FileNameError } from '../../errors.js';
-import { compareCodePoints, sortByCodePoint } from '../file-table.js';
 import { entryOf } from '../folder/folder-reader.js';
 import { matchPaths, type PatternOptions, type RefusedName, type Scan, type ScanOptions } from '../folder/scan.js';
 import { type FileFacts, type SourceFiles, SourceFilesBuilder } from '../source-files.js';

@@ -1,10 +1,11 @@
 import { type Stats, stat, statSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
+import { sortByCodePoint } from '@shardtool/base';
 import type { StorageOptions } from '@shardtool/storage';
 import { SourceError } from '../../errors.js';
 import type { InFlight } from '../ahead/in-flight.js';
-import { sortByCodePoint, withoutRepeats } from '../file-table.js';
+import { withoutRepeats } from '../file-table.js';
 import { type SourceFiles, SourceFilesBuilder, sourceFilesOf } from '../source-files.js';
 import type { SpoolPlace } from '../spool.js';
 import { FoldersAhead } from './folder-access.js';

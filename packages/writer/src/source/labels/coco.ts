@@ -1,8 +1,7 @@
-import { LabelsError } from '@shardtool/base';
+import { compareCodePoints, LabelsError } from '@shardtool/base';
 import { type ColumnValue, jsonText, parseJson, shownValue } from '@shardtool/format';
 import { type StorageOptions, shownLocation } from '@shardtool/storage';
 import { OBJECT_COUNTS, OBJECTS_FIELD, type ObjectLabels, type OddAnnotation } from '../bucket/objects.js';
-import { compareCodePoints } from '../file-table.js';
 import { pathBelow, readTextFile } from './list.js';
 
 /** Id of an image, a category or an annotation. The format requires numbers, but some tools write text. */

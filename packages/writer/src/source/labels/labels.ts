@@ -1,7 +1,14 @@
-import { LabelsError, option, optionName, type Sentence, sentence } from '@shardtool/base';
+import {
+  codePointOrderOf,
+  compareCodePoints,
+  LabelsError,
+  option,
+  optionName,
+  type Sentence,
+  sentence,
+} from '@shardtool/base';
 import { type ColumnValue, type LabelTable, labelOfColumn, readLabelTable, readParquetLabels } from '@shardtool/format';
 import { type StorageOptions, shownLocation } from '@shardtool/storage';
-import { codePointOrderOf, compareCodePoints } from '../file-table.js';
 import type { SourceFiles } from '../source-files.js';
 import { pathBelow, readTextFile } from './list.js';
 

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
-import { FileError, reasonOf } from '@shardtool/base';
+import { FileError, reasonOf, sortByCodePoint } from '@shardtool/base';
 import { isRemote, readWhole, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { FileNameError, LabelsError, SourceError } from '../../errors.js';
-import { sortByCodePoint, withoutRepeats } from '../file-table.js';
+import { withoutRepeats } from '../file-table.js';
 import { type SourceFiles, sourceFilesOf } from '../source-files.js';
 import type { SpoolPlace } from '../spool.js';
 

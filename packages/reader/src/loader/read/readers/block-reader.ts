@@ -1,5 +1,5 @@
 import type { WakeSignal } from '@shardtool/base';
-import { optionName, sentence } from '@shardtool/base';
+import { deferred, optionName, sentence } from '@shardtool/base';
 import type { ShardStore } from '../../../dataset/shard-store.js';
 import type { PlannedBlock } from '../../../order/batches.js';
 import type { SamplesOf } from '../../../selection/pass-samples.js';
@@ -230,13 +230,10 @@ export class StreamingReader implements BlockReader {
         const samples = wanted.map((item) => ({ shard: items.shard[item]!, row: items.row[item]! }));
         await loadSamples(samples, parts.shards, target);
         this.#partial.set(ordinal, new Set(wanted));
-        let isWhole = (): void => {};
-        const whole = new Promise<void>((resolve) => {
-          isWhole = resolve;
-        });
-        const partial: Block = { ...block, whole };
+        const whole = deferred();
+        const partial: Block = { ...block, whole: whole.promise };
         this.#blocks.set(ordinal, partial);
-        this.#rest.push(() => this.#complete(partial, samples, isWhole));
+        this.#rest.push(() => this.#complete(partial, samples, whole.resolve));
         // All of them are there: the rest may come, too.
         this.#opened++;
         if (this.#opened === this.#options.opening.items.size || this.#failure !== null) this.#readRest();
@@ -250,7 +247,7 @@ export class StreamingReader implements BlockReader {
   }
 
   /** Reads the rest of a block of which some samples are in memory already: a worker may be using these. */
-  async #complete(block: Block, samples: readonly LoadedSample[], isWhole: () => void): Promise<void> {
+  async #complete(block: Block, samples: readonly LoadedSample[], finish: () => void): Promise<void> {
     const { store, arena, wakeSignal } = this.#options;
     this.#reading++;
     try {
@@ -261,7 +258,7 @@ export class StreamingReader implements BlockReader {
     } catch (error) {
       this.#fail(block.ordinal, error);
     }
-    isWhole();
+    finish();
     this.#reading--;
     if (this.#released.delete(block.ordinal)) {
       this.#partial.delete(block.ordinal);
