@@ -13,6 +13,8 @@ import os
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+import numpy as np
+
 from .batch import Batch
 from .batches_ahead import BatchesAhead
 from .errors import OptionError, warn
@@ -60,7 +62,10 @@ class Cuda:
 
     def pinned(self, tensor: Any) -> Any:
         """Returns a copy in page-locked memory, which torch keeps until asynchronous copies from it are done."""
-        return tensor.pin_memory()
+        memory = self._torch.empty_like(tensor, pin_memory=True)
+        # numpy copies in this thread. torch would copy in a thread per core, and the decode workers need the cores.
+        np.copyto(memory.numpy(), tensor.numpy())
+        return memory
 
     def copy(self, tensor: Any) -> Any:
         """The tensor on the device. The copy is given to the stream."""
