@@ -54,7 +54,13 @@ async function photoDataset(count) {
 
 async function measure(shards, workers, options) {
   const dataset = await openDataset(shards);
-  const loader = dataset.loader({ batchSize: Number(values['batch-size']), workers, fields: [], reuse: true, ...options });
+  const loader = dataset.loader({
+    batchSize: Number(values['batch-size']),
+    workers,
+    fields: [],
+    reuse: true,
+    ...options,
+  });
   let [samples, time, cpu, main] = [0, 0, 0, 0];
   for (let epoch = 0; epoch < 2 || time < Number(values.seconds) * 1000; epoch++) {
     const [start, before, ran] = [performance.now(), process.cpuUsage(), mainThread()];
@@ -79,11 +85,17 @@ function mainThread() {
 
 const counts = values.workers.split(',').map(Number);
 console.log(`${os.cpus()[0].model}, ${os.availableParallelism()} cores, Node ${process.version}`);
-console.log('| rows | workers | images/s | by workers, of the first line | CPU ms an image | main thread, microseconds an image |');
+console.log(
+  '| rows | workers | images/s | by workers, of the first line | CPU ms an image | main thread, microseconds an image |',
+);
 console.log('|---|---|---|---|---|---|');
 for (const [name, shards, options] of [
   ['photos', await photoDataset(Number(values.photos)), { transform: 'train224' }],
-  ['cheap', await cheapDataset(Number(values.cheap)), { transform: [{ name: 'resize', size: [32, 32] }], image: 'npy' }],
+  [
+    'cheap',
+    await cheapDataset(Number(values.cheap)),
+    { transform: [{ name: 'resize', size: [32, 32] }], image: 'npy' },
+  ],
 ]) {
   let first;
   for (const workers of counts) {
