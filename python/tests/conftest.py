@@ -77,7 +77,7 @@ def readers():
 @pytest.fixture
 def lent_readers(readers, monkeypatch):
     """Loaders and datasets of a file get their readers from each other: for what says nothing of processes."""
-    for module in ("loader", "sample_reader"):
+    for module in ("loader", "bridge.sample_reader"):
         monkeypatch.setattr(f"shardtool.{module}.ReaderProcess", lambda **_: LentReader(readers))
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from shardtool.reader_process import ReaderProcess
+from shardtool.bridge.reader_process import ReaderProcess
 
 
 class Readers:

@@ -8,7 +8,7 @@ import torch
 
 import shardtool
 from datasets import of_referee, pack, seen, small_images, typescript_batches
-from shardtool.for_reader import options_for_reader
+from shardtool.bridge.for_reader import options_for_reader
 
 pytestmark = pytest.mark.usefixtures("lent_readers")
 

@@ -15,7 +15,7 @@ from PIL import Image
 import shardtool
 from datasets import pack
 from shardtool import cuda
-from shardtool.reader_process import ReaderProcess
+from shardtool.bridge.reader_process import ReaderProcess
 
 pytestmark = pytest.mark.usefixtures("lent_readers")
 

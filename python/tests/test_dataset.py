@@ -11,7 +11,7 @@ from PIL import Image
 
 import shardtool
 from datasets import children, pack, small_images
-from shardtool import frames, reader_process
+from shardtool.bridge import frames, reader_process
 from signals import interrupted_at
 
 torch = pytest.importorskip("torch")

@@ -6,7 +6,7 @@ import os
 import pytest
 
 import shardtool
-from shardtool.for_reader import options_for_reader
+from shardtool.bridge.for_reader import options_for_reader
 
 PROGRAM = """
 import json, os, sys

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 import shardtool
-from shardtool.foreign_names import FOREIGN_NAMES
+from shardtool.bridge.foreign_names import FOREIGN_NAMES
 from shardtool.options import OPTION_NAMES
 
 

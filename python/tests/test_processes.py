@@ -13,7 +13,7 @@ import pytest
 
 import shardtool
 from datasets import CHECKOUT, seen
-from shardtool import reader_process, slot_file
+from shardtool.bridge import reader_process, slot_file
 from signals import pressed
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(CHECKOUT / "python" / "src")}

@@ -10,7 +10,7 @@ import pytest
 
 import shardtool
 from datasets import children
-from shardtool.reader_process import ReaderProcess
+from shardtool.bridge.reader_process import ReaderProcess
 from signals import pressed
 
 #: How many moments of a start are tried; `npm run test:long` tries more.

@@ -91,12 +91,12 @@ def test_a_wheel_for_the_other_processor_is_made_here_too(tmp_path, certificates
 
 
 PROGRAM = """
-import importlib.util, sys, shardtool, shardtool.node
+import importlib.util, sys, shardtool, shardtool.bridge.node
 assert importlib.util.find_spec("torch") is None
 with shardtool.Loader(sys.argv[1], batch_size=16, transform="train224", output="numpy") as loader:
     rows = sum(len(images) for images, labels in loader)
     codec = loader.info()["codec"]["name"]
-print(rows, codec, shardtool.__file__, shardtool.node.find_node())
+print(rows, codec, shardtool.__file__, shardtool.bridge.node.find_node())
 """
 
 

@@ -13,7 +13,7 @@ from PIL import Image
 
 import shardtool
 from datasets import CHECKOUT, children, run_node
-from shardtool import frames, reader_process
+from shardtool.bridge import frames, reader_process
 from signals import interrupted_at
 
 JPEG = Path(CHECKOUT / "examples/photos/cat/cat_000.jpg").read_bytes()

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from typing import NoReturn
 
+from .bridge.node import find_node, find_program
 from .errors import ReaderError
-from .node import find_node, find_program
 
 
 def main() -> NoReturn:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List, Mapping, N
 import numpy as np
 from numpy.typing import NDArray
 
+from .bridge.frames import Frame
+from .bridge.held_slots import MakeArray
 from .errors import OptionError
-from .frames import Frame
-from .held_slots import MakeArray
 
 if TYPE_CHECKING:
     from typing import Literal

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Deque, Dict, Generic, Optional, TypeVar
 from .batch import Batch
 
 if TYPE_CHECKING:
+    from .bridge.reader_process import ReaderProcess
     from .loader import Loader
-    from .reader_process import ReaderProcess
 
 #: Number of batches that are in work, in addition to the one that is delivered next.
 AHEAD = 2

@@ -17,12 +17,12 @@ import numpy as np
 
 from .batch import Batch
 from .batches_ahead import BatchesAhead
+from .bridge.slot_file import SlotMemory
 from .errors import OptionError, warn
-from .slot_file import SlotMemory
 
 if TYPE_CHECKING:
+    from .bridge.reader_process import ReaderProcess
     from .loader import Loader
-    from .reader_process import ReaderProcess
 
 DTYPES = ("uint8", "float16", "bfloat16", "float32")
 

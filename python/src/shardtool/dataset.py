@@ -30,13 +30,13 @@ from numpy.typing import NDArray
 
 from .attributes import KnownAttributes
 from .batch import Arrays, Batch, arrays
+from .bridge.for_reader import sample_options_for_reader, seen_for_reader
+from .bridge.foreign_names import FOREIGN_DATASET_NAMES, unknown_option
+from .bridge.sample_reader import SampleReader
 from .draws import Draws
 from .errors import OptionError
-from .for_reader import sample_options_for_reader, seen_for_reader
-from .foreign_names import FOREIGN_DATASET_NAMES, unknown_option
 from .location import Location, absolute
 from .options import DatasetArguments
-from .sample_reader import SampleReader
 
 if TYPE_CHECKING:
     from typing import Literal

@@ -25,10 +25,11 @@ from typing import (
 from .attributes import KnownAttributes
 from .batch import Array, Batch, Images, arrays, read_batch
 from .batches_ahead import AHEAD, BatchesAhead
+from .bridge.for_reader import cores_of_this_rank, options_for_reader, seen_for_reader, transform_for_reader
+from .bridge.held_slots import HeldSlots, no_slot
+from .bridge.reader_process import ReaderProcess
 from .cuda import Cuda, DeviceBatches, PinnedSlots, Values, with_first_view
 from .errors import ForkedLoaderError, OptionError, ShardtoolError, StaleIteratorError
-from .for_reader import cores_of_this_rank, options_for_reader, seen_for_reader, transform_for_reader
-from .held_slots import HeldSlots, no_slot
 from .location import Location, absolute
 from .loop import LoaderIterator
 from .metrics.address import MetricsAddress, check_metrics, metrics_address
@@ -37,7 +38,6 @@ from .mixture import Mixture
 from .options import LoaderArguments
 from .python_transform.batches import PythonBatches, PythonOptions, check_python_options
 from .ranks import rank_sources
-from .reader_process import ReaderProcess
 
 if TYPE_CHECKING:
     from typing import Literal

@@ -10,8 +10,8 @@ from .errors import StaleIteratorError
 
 if TYPE_CHECKING:
     from .batches_ahead import BatchesAhead
+    from .bridge.reader_process import ReaderProcess
     from .loader import Loader
-    from .reader_process import ReaderProcess
 
 
 class LoaderIterator(Generic[Array, Images]):

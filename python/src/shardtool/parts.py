@@ -7,12 +7,12 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
+from .bridge.for_reader import storage_for_reader
+from .bridge.node import find_program
+from .bridge.reader_process import ReaderProcess
 from .errors import ShardtoolError
-from .for_reader import storage_for_reader
 from .location import place
-from .node import find_program
 from .options import WRITER_OPTION_NAMES
-from .reader_process import ReaderProcess
 from .writer import Writer
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 
 import numpy as np
 
+from .bridge.for_reader import storage_for_reader
+from .bridge.foreign_names import FOREIGN_WRITER_NAMES, unknown_option
+from .bridge.node import find_program
+from .bridge.reader_process import ReaderProcess
 from .errors import OptionError, StaleIteratorError
-from .for_reader import storage_for_reader
-from .foreign_names import FOREIGN_WRITER_NAMES, unknown_option
 from .location import place
-from .node import find_program
 from .options import WRITER_OPTION_NAMES
-from .reader_process import ReaderProcess
 
 if TYPE_CHECKING:
     from typing import Literal

@@ -18,8 +18,8 @@ from .pool import Pool
 from .worker import Done, Failure, Job
 
 if TYPE_CHECKING:
+    from ..bridge.reader_process import ReaderProcess
     from ..loader import Loader
-    from ..reader_process import ReaderProcess
 
 #: Number of batches that the caller may keep. Further batches are copied, so that the shared memory does not grow.
 _KEPT = 4

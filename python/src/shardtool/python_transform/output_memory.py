@@ -9,7 +9,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..slot_file import SlotMemory, create_slot_file
+from ..bridge.slot_file import SlotMemory, create_slot_file
 from .function import Part
 
 _ALIGNMENT = 64

@@ -105,7 +105,7 @@ def work(function: Function, connection: socket.socket, how: How) -> None:
 
 def _close_readers() -> None:
     """A reader ends when its input is closed, so a forked process must not keep the input open."""
-    from ..reader_process import close_inherited
+    from ..bridge.reader_process import close_inherited
 
     close_inherited()
 

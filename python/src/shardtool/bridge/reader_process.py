@@ -12,7 +12,7 @@ import threading
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar
 
-from .errors import ReaderError, StaleIteratorError, error_of_reader, how_it_ended, warn
+from ..errors import ReaderError, StaleIteratorError, error_of_reader, how_it_ended, warn
 from .frames import Frame, FrameDecoder, OutgoingFrame, encode_frame
 from .node import find_node, find_program, why_not
 from .slot_file import SlotMemory, create_slot_file

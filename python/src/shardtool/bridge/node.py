@@ -9,7 +9,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from .errors import ReaderError
+from ..errors import ReaderError
 
 OLDEST_NODE = (20, 19)
 
@@ -53,7 +53,7 @@ _PROGRAMS = {
 def find_program(name: str) -> str:
     """The program that the wheel contains; in a checkout, what ``npm run build`` makes."""
     module, folder, file = _PROGRAMS[name]
-    package = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
     bundled = package / "_reader" / "node_modules" / module / "lib" / file
     if bundled.exists():
         return str(bundled)

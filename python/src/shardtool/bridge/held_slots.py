@@ -7,7 +7,7 @@ from typing import Any, Callable, List, NamedTuple, Tuple
 
 from numpy.typing import NDArray
 
-from .errors import ReaderError
+from ..errors import ReaderError
 from .slot_file import SlotMemory
 
 #: Makes an array of a batch, from its offset in the slot file, its dtype and its shape.

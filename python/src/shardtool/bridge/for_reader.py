@@ -8,9 +8,9 @@ import os
 from enum import Enum
 from typing import Any, Dict, Iterable, List, Mapping
 
+from ..foreign_transforms import is_foreign, steps_from
+from ..options import OPTION_NAMES, camel
 from .foreign_names import FOREIGN_NAMES, unknown_option
-from .foreign_transforms import is_foreign, steps_from
-from .options import OPTION_NAMES, camel
 
 
 def options_for_reader(options: Mapping[str, Any], slots_in_use: int = 0) -> Dict[str, Any]:

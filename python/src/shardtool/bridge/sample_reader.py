@@ -9,8 +9,8 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-from .batch import Arrays, Batch, read_batch
-from .draws import Draw
+from ..batch import Arrays, Batch, read_batch
+from ..draws import Draw
 from .held_slots import no_slot
 from .reader_process import ReaderProcess
 
