@@ -1,4 +1,4 @@
-import { didYouMean, OptionError, option, sentence } from '@shardtool/base';
+import { didYouMean, LruCache, OptionError, option, sentence } from '@shardtool/base';
 import { isRemote, joinLocation, localPathOf, schemeOf, shownLocation, splitLocation } from './location/location.js';
 import type { Entry, Expected, Source, Storage, StorageOptions } from './storage.js';
 
@@ -18,8 +18,7 @@ const SCHEMES: Readonly<Record<string, () => Promise<Open>>> = {
 };
 
 /** Remote storages that were opened. They keep connections, credentials and measured latencies. */
-const opened = new Map<string, Promise<Storage>>();
-const KEPT = 256;
+const opened = new LruCache<string, Promise<Storage>>(256);
 
 /** Opens a storage by its path or URL, without a request. Throws {@link OptionError} for an unknown scheme. */
 export async function openStorage(location: string, options: StorageOptions = {}): Promise<Storage> {
@@ -30,8 +29,6 @@ export async function openStorage(location: string, options: StorageOptions = {}
   const key = JSON.stringify([location, options]);
   let storage = opened.get(key);
   if (storage === undefined) {
-    const [oldest] = opened.keys();
-    if (opened.size >= KEPT && oldest !== undefined) opened.delete(oldest);
     storage = scheme().then((open) => open(location, options));
     storage.catch(() => opened.delete(key));
     opened.set(key, storage);

@@ -1,4 +1,4 @@
-import { FileError, FileNotFoundError } from '@shardtool/base';
+import { FileError, FileNotFoundError, LruCache } from '@shardtool/base';
 import { type Answer, exchange, type HttpRequest } from '../http/exchange.js';
 import { Hedging } from '../http/hedge.js';
 import { openRemote, type RemoteFile, throwRefused } from '../http/http-source.js';
@@ -41,7 +41,7 @@ class HubStorage implements Storage {
   readonly #hedging = new Hedging();
   #commit: Promise<string> | null = null;
   /** Addresses of the bytes by name. They are on another host, which does not receive the token. */
-  readonly #placed = new Map<string, { readonly url: URL; readonly until: number }>();
+  readonly #placed = new LruCache<string, { readonly url: URL; readonly until: number }>(KEPT_PLACES);
 
   constructor(place: HubPlace) {
     this.#place = place;
@@ -99,7 +99,8 @@ class HubStorage implements Storage {
         const placed = this.#placed.get(name);
         if (placed !== undefined && placed.until > Date.now()) return { method, url: placed.url, headers };
         const url = await this.#urlOf(name);
-        return { ...this.#signed({ method, url, headers }), onOtherHost: (to) => this.#keepPlace(name, to) };
+        const onOtherHost = (to: URL) => this.#placed.set(name, { url: to, until: Date.now() + PLACED_MS });
+        return { ...this.#signed({ method, url, headers }), onOtherHost };
       },
       refused: async (answer) => {
         const wasPlaced = answer.request.onOtherHost === undefined && this.#placed.has(name);
@@ -188,13 +189,6 @@ class HubStorage implements Storage {
       ? 'the token in HF_TOKEN may not read it'
       : 'where it is private or gated, set HF_TOKEN to a token that may read it';
     return said === '' ? remedy : `${said}: ${remedy}`;
-  }
-
-  #keepPlace(name: string, url: URL): void {
-    this.#placed.delete(name);
-    this.#placed.set(name, { url, until: Date.now() + PLACED_MS });
-    const [oldest] = this.#placed.keys();
-    if (this.#placed.size > KEPT_PLACES) this.#placed.delete(oldest!);
   }
 
   #parsed<T>(text: string): T {
