@@ -10,18 +10,16 @@ import { Progress } from '../progress.js';
 import type { DeviceBatch, DevicePlan, DeviceReport, DeviceStage, HostBatches, Uploads } from './device-batch.js';
 import { bytesOf, type DeviceLoaderOptions, planDevice, type Values } from './device-options.js';
 
-/** The package `@shardtool/cuda` is not installed, or does not load. */
+/** The package for the device, such as `@shardtool/cuda`, is not installed, or does not load. */
 export class NoDevicePackageError extends ShardtoolError {
   static override readonly kind: string = 'NoDevicePackageError';
 }
-
-/** A name that the compiler does not follow: this package is built before that one, and works without it. */
-const CUDA_PACKAGE: string = '@shardtool/cuda';
 
 /** {@link Loader} with batches in the memory of a GPU. Iterating and closing work as for a loader. */
 export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable {
   readonly #loader: Loader;
   readonly #plan: DevicePlan;
+  readonly #packageName: string;
   readonly #values: Values;
   #opening: Promise<DeviceStage> | null = null;
   #stage: DeviceStage | null = null;
@@ -34,8 +32,9 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
 
   /** Throws {@link OptionError} for options that are not allowed. */
   constructor(dataset: StoredDataset, options: DeviceLoaderOptions) {
-    const { plan, host, values } = planDevice(options);
+    const { plan, packageName, host, values } = planDevice(options);
     this.#plan = plan;
+    this.#packageName = packageName;
     this.#values = values;
     this.#loader = new Loader(dataset, host, this.#progress);
     this.#hostWaits = this.#loader.reportConsumer(this.#waits);
@@ -130,7 +129,7 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
   }
 
   #open(): Promise<DeviceStage> {
-    this.#opening ??= openStage(this.#plan).then(
+    this.#opening ??= openStage(this.#plan, this.#packageName).then(
       (stage) => {
         this.#stage = stage;
         return stage;
@@ -163,16 +162,16 @@ function hostBatches(loader: Loader): HostBatches {
   };
 }
 
-async function openStage(plan: DevicePlan): Promise<DeviceStage> {
-  let cuda: { openDevice(plan: DevicePlan): Promise<DeviceStage> };
+async function openStage(plan: DevicePlan, packageName: string): Promise<DeviceStage> {
+  let device: { openDevice(plan: DevicePlan): Promise<DeviceStage> };
   try {
-    cuda = await import(CUDA_PACKAGE);
+    device = await import(packageName);
   } catch (cause) {
     throw new NoDevicePackageError(
       {},
-      sentence`Batches go to a device by the package @shardtool/cuda, which cannot be loaded (${(cause as Error).message}): install it, or leave out the option ${optionName('device')}.`,
+      sentence`Batches go to a device by the package ${packageName}, which cannot be loaded (${(cause as Error).message}): install it, or leave out the option ${optionName('device')}.`,
       { cause },
     );
   }
-  return cuda.openDevice(plan);
+  return device.openDevice(plan);
 }

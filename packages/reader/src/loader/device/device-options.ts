@@ -34,9 +34,21 @@ export interface DeviceLoaderOptions extends LoaderOptions {
   readonly device: string | DeviceOptions;
 }
 
+/**
+ * The package for each kind of device. It exports `openDevice`, which takes a {@link DevicePlan} and resolves to a `DeviceStage`. This
+ * package is built before them and works without them, so nothing imports them by name.
+ */
+const DEVICE_PACKAGES: Readonly<Record<string, string>> = { cuda: '@shardtool/cuda' };
+const KINDS = Object.keys(DEVICE_PACKAGES);
+
 const channels = z.tuple([z.number(), z.number(), z.number()]);
 const schema = z.strictObject({
-  name: z.string().regex(/^cuda(:\d+)?$/, 'must be "cuda" or "cuda:N"'),
+  name: z
+    .string()
+    .regex(
+      new RegExp(`^(${KINDS.join('|')})(:\\d+)?$`),
+      `must be ${KINDS.map((kind) => `"${kind}" or "${kind}:N"`).join(', or ')}`,
+    ),
   dtype: z.enum(['uint8', 'float32', 'float16', 'bfloat16']).optional(),
   layout: z.enum(['nchw', 'nhwc']).optional(),
   mean: channels.optional(),
@@ -45,10 +57,16 @@ const schema = z.strictObject({
   stream: z.union([z.bigint().min(0n), z.number().int().min(0)]).default(0),
 });
 
-/**
- * Returns the work of the device, and the options of the loader that makes bytes for it. Throws {@link OptionError}.
- */
-export function planDevice(options: DeviceLoaderOptions): { plan: DevicePlan; host: LoaderOptions; values: Values } {
+/** The work of a device, the package that does it, and the options of the loader that makes bytes for it. */
+interface PlannedDevice {
+  readonly plan: DevicePlan;
+  readonly packageName: string;
+  readonly host: LoaderOptions;
+  readonly values: Values;
+}
+
+/** Throws {@link OptionError}. */
+export function planDevice(options: DeviceLoaderOptions): PlannedDevice {
   const { device, ...rest } = options;
   const asked = checkDevice(device);
   if (rest.reuse === false) {
@@ -80,8 +98,9 @@ export function planDevice(options: DeviceLoaderOptions): { plan: DevicePlan; ho
       sentence`mean and std stand in the transform and in the option ${optionName('device')}: leave out one of them.`,
     );
   }
+  const [kind, ordinal = 0] = asked.name.split(':');
   const plan: DevicePlan = {
-    ordinal: Number(asked.name.split(':')[1] ?? 0),
+    ordinal: Number(ordinal),
     slots: asked.slots,
     stream: asked.stream,
     dtype: asked.dtype ?? ((mean ?? std) !== undefined && values.dtype === 'uint8' ? 'float32' : values.dtype),
@@ -89,7 +108,12 @@ export function planDevice(options: DeviceLoaderOptions): { plan: DevicePlan; ho
     normalization: values.normalization ?? { mean: mean ?? [0, 0, 0], std: std ?? [1, 1, 1] },
     release: rest.reuse === 'manual' ? 'manual' : 'auto',
   };
-  return { plan, host: { ...rest, ...(transform && { transform }), schedule, reuse: 'manual' }, values };
+  return {
+    plan,
+    packageName: DEVICE_PACKAGES[kind!]!,
+    host: { ...rest, ...(transform && { transform }), schedule, reuse: 'manual' },
+    values,
+  };
 }
 
 function checkDevice(device: string | DeviceOptions): z.output<typeof schema> {
