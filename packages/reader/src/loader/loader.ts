@@ -11,30 +11,22 @@ import { type LoaderInfo, loaderInfo } from './loader-info.js';
 import type { LoaderState } from './loader-state.js';
 import { Loop } from './loop.js';
 import { metricsAddress } from './metrics/address.js';
-import type { Served } from './metrics/server.js';
+import { MetricsService } from './metrics/metrics-service.js';
 import { flatMetrics, type LoaderTotals } from './metrics/totals.js';
 import { type CheckedOptions, checkOptions, type LoaderOptions } from './options.js';
 import { type Place, Progress } from './progress.js';
 import { leastBytes } from './read/least-bytes.js';
-import { EpochReaders } from './read/readers/epoch-readers.js';
 import { fetchFirstIndexes } from './read/readers/opening.js';
 import { ReadHistory } from './read/readers/read-history.js';
 import { FreeSlots } from './ring/free-slots.js';
+import { type Running, startRunning } from './running.js';
 import { checkScheduled, type ScheduledTransform, TransformSchedule } from './setup/transform-schedule.js';
 import { type LoaderSetup, setUp, setUpSchedule } from './setup.js';
-import { Engine } from './work/engine.js';
+import { countedSince, NOTHING_COUNTED, type StorageCounted, storageCounts } from './storage-counts.js';
 
 /** A loader was closed while it was being iterated. */
 export class LoaderClosedError extends ShardtoolError {
   static override readonly kind: string = 'LoaderClosedError';
-}
-
-/** Resources that are kept between iterations. */
-interface Running {
-  readonly engine: Engine;
-  readonly readers: EpochReaders;
-  /** The output that the engine was started for. */
-  readonly output: LoaderSetup['output'];
 }
 
 /** {@link Running} from the moment it is asked for. */
@@ -59,7 +51,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   readonly #options: CheckedOptions;
   /** Distinguishes the loaders of a process. */
   readonly #name = String(loaders++);
-  readonly #slotFileSlots: FreeSlots;
+  readonly #context: Parameters<typeof startRunning>[1];
   #settingUp: Promise<LoaderSetup> | null = null;
   #setup: LoaderSetup | null = null;
   #starting: Starting | null = null;
@@ -70,7 +62,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   /** The schedule of the options and the state, without transforms of {@link setEpoch}. */
   readonly #schedule: TransformSchedule;
   #given: readonly ScheduledTransform[] = [];
-  #storageBefore: StorageCounted | null = null;
+  #storageBefore = NOTHING_COUNTED;
   /** Waits of the code that iterates. {@link reportConsumer} replaces them in reports by those of a consumer. */
   readonly #waits = new WaitLog();
   #consumerWaits = this.#waits;
@@ -78,8 +70,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   /** Of the loops before this one. */
   #before = { bad: 0, dropped: 0 };
   #iteration: Iteration | null = null;
-  #served: Promise<Served | null> | null = null;
-  #metricsUrl: string | null = null;
+  readonly #service = new MetricsService();
   #warningsBefore = 0;
   #splicedBefore = 0;
   /** Of the engine that was closed last. */
@@ -99,9 +90,9 @@ export class Loader<Content extends BatchContent = BatchContent>
     this.#dataset = dataset;
     this.#options = checkOptions(options);
     this.#schedule = TransformSchedule.of(this.#options);
-    this.#slotFileSlots = slotFileSlots;
     this.#progress = progress;
     this.#history = new ReadHistory(dataset.sampleBytes);
+    this.#context = { dataset, options: this.#options, history: this.#history, slotFileSlots };
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Batch<Content>, undefined> {
@@ -114,7 +105,10 @@ export class Loader<Content extends BatchContent = BatchContent>
     let isWhole = false;
     try {
       const setup = await loop.orStopped(() => this.#prepare());
-      await this.#serve(setup);
+      await this.#service.start(metricsAddress(this.#options.metrics, process.env), () => ({
+        labels: { rank: String(setup.order.rank), loader: this.#name },
+        totals: this.totals(),
+      }));
       const { engine, output } = this.#running ?? {};
       if (engine !== undefined && (engine.failure !== undefined || output !== setup.output))
         await stopEngine(this.#letGo());
@@ -226,7 +220,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   totals(): LoaderTotals {
     const { batches, samples, consumerMs, waits } = this.#consumerWaits.all;
     const { bad, dropped } = this.#statistics.counts;
-    const storage = this.#storage() ?? { requests: 0, fetchedBytes: 0, retries: 0, cacheHits: 0, cacheHitBytes: 0 };
+    const { hedges: _, ...storage } = this.#storage() ?? NOTHING_COUNTED;
     return {
       batches,
       samples,
@@ -234,11 +228,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       consumerMs,
       bad: this.#before.bad + bad,
       dropped: this.#before.dropped + dropped,
-      requests: storage.requests,
-      fetchedBytes: storage.fetchedBytes,
-      retries: storage.retries,
-      cacheHits: storage.cacheHits,
-      cacheHitBytes: storage.cacheHitBytes,
+      ...storage,
       epoch: this.#consumerWaits.epoch,
       readyBatches: this.#loop === null ? 0 : (this.#iteration?.ready ?? 0),
       waitingMs: this.#statistics.waitingMs,
@@ -253,7 +243,7 @@ export class Loader<Content extends BatchContent = BatchContent>
 
   /** Where Prometheus can read the metrics of this process, while they are served. Null: they are not. */
   get metricsUrl(): string | null {
-    return this.#metricsUrl;
+    return this.#service.url;
   }
 
   /**
@@ -269,7 +259,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     await loop?.end();
     await stopEngine(starting);
     await this.#setup?.cached?.settle();
-    await this.#stopServing();
+    await this.#service.stop();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -293,29 +283,6 @@ export class Loader<Content extends BatchContent = BatchContent>
     return setup;
   }
 
-  /** Serves metrics, if that is asked for. Nothing of it is loaded otherwise. */
-  async #serve({ order: { rank } }: LoaderSetup): Promise<void> {
-    const address = metricsAddress(this.#options.metrics, process.env);
-    if (address === null) return;
-    this.#served ??= import('./metrics/server.js').then(({ serveMetrics }) =>
-      serveMetrics(address, () => ({ labels: { rank: String(rank), loader: this.#name }, totals: this.totals() })),
-    );
-    try {
-      this.#metricsUrl = (await this.#served)?.url ?? null;
-    } catch (error) {
-      this.#served = null;
-      throw error;
-    }
-  }
-
-  async #stopServing(): Promise<void> {
-    const served = this.#served;
-    this.#served = null;
-    this.#metricsUrl = null;
-    const open = await served?.catch(() => null);
-    await open?.close();
-  }
-
   #stateAt(place: Place | null): LoaderState {
     if (this.#setup !== null && place !== null) {
       const { order, output, schedule } = this.#setup;
@@ -335,7 +302,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   #start(setup: LoaderSetup): Promise<Running> {
     if (this.#starting === null) {
       const giveUp = new AbortController();
-      const starting = { giveUp, running: this.#startEngine(setup, giveUp.signal) };
+      const starting = { giveUp, running: startRunning(setup, this.#context, giveUp.signal) };
       this.#starting = starting;
       starting.running.then(
         (running) => {
@@ -346,45 +313,6 @@ export class Loader<Content extends BatchContent = BatchContent>
       );
     }
     return this.#starting.running;
-  }
-
-  async #startEngine({ order, output, store, memory }: LoaderSetup, giveUp: AbortSignal): Promise<Running> {
-    const { files } = this.#dataset;
-    const { checksum, readConcurrency, slotFile } = this.#options;
-    const { decoder, extraFields, annotations, steps, mixes, isUncompressedOnly } = output;
-    const engineOptions = {
-      plan: memory.slots,
-      rows: order.batchSize,
-      arenaBytes: memory.readBuffers.reservedBytes,
-      heldBytes: memory.heldBytes,
-      decoder: decoder && { ...decoder, seeds: order.origin.seeds },
-      list: output.batch.kind === 'list',
-      views: output.batch.kind === 'pixels' ? output.batch.views : null,
-      extraFields,
-      annotations,
-      steps,
-      mixes,
-      shardPaths: isUncompressedOnly && !files.isRemote ? files.files.map(({ path }) => path) : [],
-      slotFile,
-      freeSlots: slotFile === undefined ? new FreeSlots() : this.#slotFileSlots,
-    };
-    const engine = await Engine.start(engineOptions, giveUp);
-    const readers = new EpochReaders({
-      files,
-      store,
-      arena: engine.arena,
-      held: engine.held,
-      holdBytes: this.#options.holdBytes,
-      wakeSignal: engine.wakeSignal,
-      buffers: memory.readBuffers.buffers,
-      readConcurrency,
-      all: order.all,
-      samplesOf: order.samplesOf,
-      history: this.#history,
-      checksum,
-      canStayInShards: isUncompressedOnly,
-    });
-    return { engine, readers, output };
   }
 
   /** The engine is this loader's no more. */
@@ -402,7 +330,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     from: Place,
     startedAt: number,
   ): Iteration {
-    this.#storageBefore = this.#storage();
+    this.#storageBefore = this.#storage() ?? NOTHING_COUNTED;
     const { bad, dropped } = this.#statistics.counts;
     this.#before = { bad: this.#before.bad + bad, dropped: this.#before.dropped + dropped };
     this.#statistics = new Statistics(this.#waits, performance.now() - startedAt);
@@ -439,25 +367,14 @@ export class Loader<Content extends BatchContent = BatchContent>
     return this.#iteration;
   }
 
-  /** Returns counts of requests to storage, or null if all shards are local and there is no cache. */
   #storage(): StorageCounted | null {
-    const { fetched } = this.#dataset.files;
-    const cached = this.#setup?.cached ?? null;
-    if (fetched === null && cached === null) return null;
-    const { requests, bytes: fetchedBytes, retries, hedges } = fetched ?? NOTHING_FETCHED;
-    const { hits: cacheHits, hitBytes: cacheHitBytes } = cached?.counts ?? { hits: 0, hitBytes: 0 };
-    return { requests, fetchedBytes, retries, hedges, cacheHits, cacheHitBytes };
+    return storageCounts(this.#dataset.files, this.#setup?.cached ?? null);
   }
 
   #storageSince(): StorageReport | null {
     const now = this.#storage();
     if (now === null) return null;
-    const before: Partial<StorageCounted> = this.#storageBefore ?? {};
-    const since = Object.entries(now).map(([name, count]) => [
-      name,
-      count - (before[name as keyof StorageCounted] ?? 0),
-    ]);
-    const counted = Object.fromEntries(since) as unknown as StorageCounted;
+    const counted = countedSince(this.#storageBefore, now);
     const came = counted.fetchedBytes + counted.cacheHitBytes;
     return { ...counted, ...this.#statistics.ofStorage(came, this.#dataset.meanSampleBytes) };
   }
@@ -482,11 +399,6 @@ function decodingOf({
   const isDefault = isRgb(format) && format.background === null;
   return { decode, codec: codec?.name ?? null, ...(!isDefault && { pixels: format }) };
 }
-
-/** Values that are counted from the first iteration on. */
-type StorageCounted = Omit<StorageReport, keyof ReturnType<Statistics['ofStorage']>>;
-
-const NOTHING_FETCHED = { requests: 0, bytes: 0, retries: 0, hedges: 0 };
 
 async function stopEngine(starting: Starting | null): Promise<void> {
   starting?.giveUp.abort(closedError());

@@ -1,0 +1,64 @@
+import type { StoredDataset } from '../dataset/stored-dataset.js';
+import type { CheckedOptions } from './options.js';
+import { EpochReaders } from './read/readers/epoch-readers.js';
+import type { ReadHistory } from './read/readers/read-history.js';
+import { FreeSlots } from './ring/free-slots.js';
+import type { LoaderSetup } from './setup.js';
+import { Engine } from './work/engine.js';
+
+/** Resources that are kept between iterations. */
+export interface Running {
+  readonly engine: Engine;
+  readonly readers: EpochReaders;
+  /** The output that the engine was started for. */
+  readonly output: LoaderSetup['output'];
+}
+
+/** Starts the decode workers and lays out the memory. `slotFileSlots`: the slots that are free in the option `slotFile`. */
+export async function startRunning(
+  { order, output, store, memory }: LoaderSetup,
+  context: {
+    readonly dataset: StoredDataset;
+    readonly options: CheckedOptions;
+    readonly history: ReadHistory;
+    readonly slotFileSlots: FreeSlots;
+  },
+  giveUp: AbortSignal,
+): Promise<Running> {
+  const { files } = context.dataset;
+  const { checksum, readConcurrency, slotFile, holdBytes } = context.options;
+  const { decoder, extraFields, annotations, steps, mixes, isUncompressedOnly } = output;
+  const engineOptions = {
+    plan: memory.slots,
+    rows: order.batchSize,
+    arenaBytes: memory.readBuffers.reservedBytes,
+    heldBytes: memory.heldBytes,
+    decoder: decoder && { ...decoder, seeds: order.origin.seeds },
+    list: output.batch.kind === 'list',
+    views: output.batch.kind === 'pixels' ? output.batch.views : null,
+    extraFields,
+    annotations,
+    steps,
+    mixes,
+    shardPaths: isUncompressedOnly && !files.isRemote ? files.files.map(({ path }) => path) : [],
+    slotFile,
+    freeSlots: slotFile === undefined ? new FreeSlots() : context.slotFileSlots,
+  };
+  const engine = await Engine.start(engineOptions, giveUp);
+  const readers = new EpochReaders({
+    files,
+    store,
+    arena: engine.arena,
+    held: engine.held,
+    holdBytes,
+    wakeSignal: engine.wakeSignal,
+    buffers: memory.readBuffers.buffers,
+    readConcurrency,
+    all: order.all,
+    samplesOf: order.samplesOf,
+    history: context.history,
+    checksum,
+    canStayInShards: isUncompressedOnly,
+  });
+  return { engine, readers, output };
+}
