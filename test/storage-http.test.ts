@@ -97,11 +97,13 @@ test('a server that answers nothing is tried again', { timeout: 30_000 }, async 
 });
 
 test('a server that is not there for a while is waited for', { timeout: 40_000 }, async () => {
-  const source = await openSource(`${server.url}/data`);
+  const storage = await openStorage(`${server.url}/`);
+  const source = await storage.open('data');
   await server.stop();
   const target = Buffer.alloc(1000);
+  const { retries } = storage.counts;
   const reading = source.readAt(300_000, target);
-  await new Promise((resolve) => setTimeout(resolve, 1500));
+  await vi.waitUntil(() => storage.counts.retries > retries, { timeout: 30_000 });
   await server.start();
   await reading;
   expect(target).toEqual(bytes.subarray(300_000, 301_000));

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { type Lock, newToken, temporaryName, tryLock } from '@shardtool/base';
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
+import { randomOf } from '../../../../test/random.js';
 import { TIMES } from '../../../../test/repetitions.js';
 import { CacheFolder } from './cache-folder.js';
 
@@ -12,6 +13,7 @@ const base = fs.mkdtempSync(path.join(os.tmpdir(), 'shardtool-cache-'));
 afterAll(() => fs.rmSync(base, { recursive: true }));
 const emptyFolder = () => fs.mkdtempSync(path.join(base, 'f'));
 const lib = path.resolve('packages/storage/lib/index.js');
+const random = randomOf('kills of processes that fill a cache');
 /** The token of a process that is not there: no process has this number. */
 const gone = newToken().replace(/^\d+/, String(2 ** 30));
 /** What a process with this token writes into a claim of 14 bytes, or a lock. */
@@ -134,7 +136,7 @@ test('a process that is killed while it writes leaves nothing that looks whole o
     }`;
   for (let kill = 0; kill < kills; kill++) {
     const two = await Promise.all([0, 1].map(() => start(folder, 400_000, program)));
-    await new Promise((resolve) => setTimeout(resolve, 20 + Math.random() * 60));
+    await new Promise((resolve) => setTimeout(resolve, 20 + random() * 60));
     await Promise.all(
       two.map((child) => {
         child.kill('SIGKILL');
