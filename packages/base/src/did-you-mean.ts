@@ -1,4 +1,4 @@
-import { range } from './range.js';
+import { range } from './collections/range.js';
 
 /** A name with more than a third of its characters wrong is another name. */
 const WRONG_PART = 1 / 3;

@@ -2,6 +2,13 @@ export { changedSincePacked, checkFieldCrc32, checkFieldSum, crc32, crc32Hex } f
 export { crc32Combine } from './checksums/crc32-combine.js';
 export { maskedCrc32c } from './checksums/crc32c.js';
 export { codePointOrderOf, compareCodePoints, sortByCodePoint } from './code-points.js';
+export { HashTable, hashOfBytes, mixedBits } from './collections/hash-table.js';
+export { joined } from './collections/joined.js';
+export { LruCache } from './collections/lru-cache.js';
+export { indexArray, range } from './collections/range.js';
+export { Recent } from './collections/recent.js';
+export { lastAtMost, lowerBound, partitionPoint } from './collections/sorted.js';
+export { total, totalOf } from './collections/total.js';
 export { abortable } from './concurrency/abortable.js';
 export { deferred } from './concurrency/deferred.js';
 export { inLanes } from './concurrency/in-lanes.js';
@@ -70,9 +77,6 @@ export {
   type PlaceOptions,
   writeAtomically,
 } from './files/write-atomically.js';
-export { HashTable, hashOfBytes, mixedBits } from './hash-table.js';
-export { joined } from './joined.js';
-export { LruCache } from './lru-cache.js';
 export { nativeCalls } from './native-calls.js';
 export { CALL_OPTIONS, checkCallOptions, checkLocation, checkObject } from './options/call.js';
 export { allowed, checkGiven, defaultsOf, type OptionOwner, type OwnChecks } from './options/check.js';
@@ -85,8 +89,6 @@ export type {
   OptionValue,
 } from './options/entry.js';
 export { philox, shuffle } from './philox.js';
-export { indexArray, range } from './range.js';
-export { Recent } from './recent.js';
 export {
   inPython,
   inTypeScript,
@@ -99,10 +101,8 @@ export {
   sentence,
 } from './sentence.js';
 export { parseSize } from './size.js';
-export { lastAtMost, lowerBound, partitionPoint } from './sorted.js';
 export { asFileError, isLostOnDisk, isUnreadable, reasonOf, remedyOf, withMessages } from './system-error.js';
 export { type ErrorRecord, recordError, reviveError } from './threads/error-record.js';
 export { WakeSignal } from './threads/wake-signal.js';
 export { WorkerThread, type WorkerThreadOptions } from './threads/worker-thread.js';
-export { total, totalOf } from './total.js';
 export { redirectWarnings, spellWarnings, warn } from './warnings.js';

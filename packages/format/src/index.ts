@@ -78,8 +78,20 @@ export {
 } from './inspection/inspection-file.js';
 export { type LabelTable, readLabelTable } from './labels/label-table.js';
 export { readParquetLabels } from './labels/parquet-labels.js';
-export { labelOfColumn } from './layouts/column-names.js';
-export { codecOfSource } from './layouts/compressed.js';
+export { codecOfSource } from './layouts/bytes/compressed.js';
+export { PieceSource, type Pieces } from './layouts/bytes/piece-source.js';
+export { planRuns } from './layouts/bytes/read-runs.js';
+export { decompressed, fetched, plainName, type WholeCodec } from './layouts/bytes/unpacked.js';
+export { labelOfColumn } from './layouts/columns/column-names.js';
+export {
+  type ColumnContent,
+  EXTENSION_COLUMN,
+  KEY_COLUMN,
+  type SampleValues,
+  type Table,
+  type TableColumn,
+  type TableNames,
+} from './layouts/columns/table.js';
 export { FilesSource, type ListedSamples, listSamples } from './layouts/folder/index.js';
 export {
   type ChosenColumns,
@@ -101,8 +113,6 @@ export {
 } from './layouts/layout.js';
 export { LmdbDatabase, lmdb, lmdbImages } from './layouts/lmdb/index.js';
 export { msgpack } from './layouts/msgpack/index.js';
-export { PieceSource, type Pieces } from './layouts/piece-source.js';
-export { planRuns } from './layouts/read-runs.js';
 export {
   entryOf,
   isTableLayout,
@@ -125,17 +135,7 @@ export {
   writtenLayoutOf,
 } from './layouts/registry.js';
 export { canonicalSplit, chooseSplit, folderAt, shardsOfSplit, splitsOf } from './layouts/split-name.js';
-export {
-  type ColumnContent,
-  EXTENSION_COLUMN,
-  KEY_COLUMN,
-  type SampleValues,
-  type Table,
-  type TableColumn,
-  type TableNames,
-} from './layouts/table.js';
 export { type StreamedFile, scanEntries, streamFiles, tar } from './layouts/tar/index.js';
-export { decompressed, fetched, plainName, type WholeCodec } from './layouts/unpacked.js';
 export {
   encodeNpyHeader,
   encodeNpyImage,

@@ -87,7 +87,7 @@ export {
   SampleDecoder,
   type SampleDecoderOptions,
 } from './open/sample-decoder.js';
-export type { PlanReport, StorageEpoch, StorageNeeds } from './order/report.js';
+export type { PlanReport, StorageEpoch, StorageNeeds } from './order/report/report.js';
 export { StateError } from './order/state.js';
 export {
   type AddOverlayOptions,

@@ -104,7 +104,11 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
   const boundBy = { io: report.ioMs / busyMs, decode: report.decodeMs / busyMs, consumer: report.consumerMs / busyMs };
   const { cache, prefetchBatches = 4 } = options.loader;
   const findings = {
-    ...{ boundBy, workers: info.workers, cores: availableParallelism(), prefetchBatches, step },
+    boundBy,
+    workers: info.workers,
+    cores: availableParallelism(),
+    prefetchBatches,
+    step,
     stored: info.codec === null ? null : stored,
     lacksCropIndex: lacksCropIndex(info),
     isRemote: dataset.files.isRemote,

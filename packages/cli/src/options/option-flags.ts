@@ -91,7 +91,9 @@ function parsing(flag: string, entry: OptionEntry): Omit<FlagSpec, 'describe'> {
       return share(flag, entry.help);
     case 'texts':
       return {
-        ...{ type: 'string', array: true, requiresArg: true },
+        type: 'string',
+        array: true,
+        requiresArg: true,
         ...(entry.isJoined && { coerce: (given: readonly string[]) => given.flatMap((text) => text.split(',')) }),
       };
     case 'classes':

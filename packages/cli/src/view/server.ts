@@ -54,7 +54,11 @@ export async function startServer(dataset: Dataset, options: ViewOptions): Promi
   const thumbnails = new Thumbnails((number, size) => thumbnailOf(dataset, number, size));
   const model = new ModelView(dataset, options.annotations);
   const viewed: Viewed = {
-    ...{ dataset, table, marks, thumbnails, model },
+    dataset,
+    table,
+    marks,
+    thumbnails,
+    model,
     overlay: options.overlay ?? null,
     annotations: options.annotations,
     queries: new Queries(dataset, table, marks),

@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { FileError, inLanes, OptionError, option, sentence } from '@shardtool/base';
 import { imageKindOf, SIGNATURE_BYTES } from '../image/kinds.js';
-import { compressedWhole, compressionOf } from '../layouts/compressed.js';
+import { compressedWhole, compressionOf } from '../layouts/bytes/compressed.js';
 import { entryOf, type LayoutName, layoutNames } from '../layouts/registry.js';
 
 /** How many files are examined concurrently, and at most per folder. */

@@ -1,8 +1,8 @@
 import { encodeNpyImage, NPY_FIELD } from '../npy/image.js';
 import type { ColumnValue } from '../sample/label-column.js';
 import type { Source } from '../source.js';
+import { PieceSource } from './bytes/piece-source.js';
 import type { PartedShard, PartReader, SamplePosition } from './layout.js';
-import { PieceSource } from './piece-source.js';
 
 /** Images of one size, stored in a file as raw pixels. */
 export interface ArrayImages {

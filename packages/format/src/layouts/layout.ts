@@ -2,8 +2,8 @@ import type { DamagedShardError } from '@shardtool/base';
 import type { ColumnValue } from '../sample/label-column.js';
 import type { FieldSize, SampleRules } from '../sample/sample-check.js';
 import type { Source } from '../source.js';
+import type { SampleValues, Table, TableNames } from './columns/table.js';
 import type { LayoutName, OutputLayoutName, TableLayoutName, WrittenLayoutName } from './registry.js';
-import type { SampleValues, Table, TableNames } from './table.js';
 
 /** Where a field of a sample is in its shard: `offset` and `bytes` of the payload alone. */
 export interface FieldPosition {

@@ -1,7 +1,7 @@
 import { TruncatedShardError } from '@shardtool/base';
 import type { Source } from '../source.js';
-import type { FileWindow } from './file-window.js';
-import { damaged } from './value-columns.js';
+import type { FileWindow } from './bytes/file-window.js';
+import { damaged } from './columns/value-columns.js';
 
 const WORD = 4;
 

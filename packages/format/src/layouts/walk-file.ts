@@ -1,5 +1,5 @@
 import type { Source } from '../source.js';
-import { FileWindow } from './file-window.js';
+import { FileWindow } from './bytes/file-window.js';
 
 /** A walk over the headers of a shard, without I/O: it reports what it needs next, and takes it in pieces of any size. */
 export interface HeaderWalk<Found> {

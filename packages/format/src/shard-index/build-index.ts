@@ -1,10 +1,10 @@
 import { crc32, DamagedShardError, ImageError, NpyError } from '@shardtool/base';
 import { imageFields } from '../image/kinds.js';
 import { type ImageHeader, probeImage } from '../image/probe.js';
-import { becameShorter } from '../layouts/file-window.js';
+import { becameShorter } from '../layouts/bytes/file-window.js';
+import { planRuns, type Span } from '../layouts/bytes/read-runs.js';
 import type { FieldPosition, OnSkipped, SamplePosition, ShardLayout } from '../layouts/layout.js';
 import { NumberList } from '../layouts/number-list.js';
-import { planRuns, type Span } from '../layouts/read-runs.js';
 import { isNpy, probeNpyImage } from '../npy/index.js';
 import { fieldPayload } from '../sample/field-payload.js';
 import type { ColumnValue } from '../sample/label-column.js';

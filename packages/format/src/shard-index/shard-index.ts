@@ -8,7 +8,7 @@ import {
   type StorageOptions,
   shownLocation,
 } from '@shardtool/storage';
-import { planRuns } from '../layouts/read-runs.js';
+import { planRuns } from '../layouts/bytes/read-runs.js';
 import { encodeParquet, openParquet } from '../parquet/parquet.js';
 import { sealState } from '../parquet/seal.js';
 import { COLUMN_TYPES, type ColumnType, type ColumnValue, columnTypeOf } from '../sample/label-column.js';

@@ -1,6 +1,6 @@
 import { NpyError, SampleDecodeError } from '@shardtool/base';
 import { isBytes, isNpy, readNpyHeader } from '@shardtool/format';
-import { readPngValues, type Values } from './png-values.js';
+import { readPngValues, type Values } from './wide/png-values.js';
 
 /**
  * Reads a mask: a gray or palette PNG, or a uint8 `.npy` array [height, width] or [height, width, 1]. Its values are the stored

@@ -2,12 +2,12 @@ import { OptionError, optionName, SampleDecodeError, sentence } from '@shardtool
 import { imageKindOf, isNpy } from '@shardtool/format';
 import type { CodecName, ImageCodec, ImageHeader } from './codec.js';
 import { GifCodec } from './gif.js';
+import { TurboJpegCodec } from './jpeg/turbojpeg.js';
+import { loadTurboJpeg } from './jpeg/turbojpeg-library.js';
 import { NpyCodec } from './npy.js';
 import { isRgb, type PixelFormat, RGB } from './pixel-format.js';
 import { SharpCodec } from './sharp.js';
-import { TurboJpegCodec } from './turbojpeg.js';
-import { loadTurboJpeg } from './turbojpeg-library.js';
-import { WideCodec, WideNpyCodec } from './wide.js';
+import { WideCodec, WideNpyCodec } from './wide/wide.js';
 
 /** The codec for JPEGs and why it was chosen, for loader.info() and bench. The codecs for other images are the same on every machine. */
 export interface CodecChoice {

@@ -1,13 +1,13 @@
 import { optionName, SampleDecodeError, sentence } from '@shardtool/base';
 import { type ImageKind, probeImage, tiffCoding } from '@shardtool/format';
 import type { FailOnOptions, Sharp } from 'sharp';
-import { cmykToRgb } from './cmyk.js';
 import type { ImageCodec, ImageHeader, Pixels, Rect, Reduction } from './codec.js';
 import { asDecodeError } from './decode-error.js';
-import { jpegStructure, refuseBomb } from './jpeg-structure.js';
-import { type Attempt, attempt, endsWithinPixels } from './premature-end.js';
+import { cmykToRgb } from './jpeg/cmyk.js';
+import { jpegStructure, refuseBomb } from './jpeg/jpeg-structure.js';
+import { type Attempt, attempt, endsWithinPixels } from './jpeg/premature-end.js';
+import { ycbcrToRgb } from './jpeg/ycbcr.js';
 import type { Scratch } from './scratch.js';
-import { ycbcrToRgb } from './ycbcr.js';
 
 /** Values of TIFF's tags PhotometricInterpretation and Compression: TIFF 6.0, section 8, and technical note 2 on JPEG. */
 const YCBCR = 6;

@@ -1,13 +1,13 @@
 import { SampleDecodeError, sentence, sentenceOf } from '@shardtool/base';
 import type { CodecName, ImageHeader, Pixels, Rect, Reduction, Size } from '../codec/codec.js';
 import { SplicedCrops } from '../codec/crop-index/spliced-crops.js';
+import { TurboJpegCodec } from '../codec/jpeg/turbojpeg.js';
 import { readMask } from '../codec/mask.js';
 import type { StoredImage } from '../codec/npy.js';
 import { storedRect, turnedSize, turnPixels, UPRIGHT } from '../codec/orientation.js';
 import { isRgb } from '../codec/pixel-format.js';
 import { type Region, Scratch } from '../codec/scratch.js';
 import { type CodecChoice, checkPixels, type OpenCodecs, openCodecs, openImage } from '../codec/select.js';
-import { TurboJpegCodec } from '../codec/turbojpeg.js';
 import { CROP_STATE_BYTES } from '../kernels/crop-index.js';
 import { EffectKernels } from '../kernels/effects.js';
 import { halfFloatTable } from '../kernels/half-float.js';
@@ -104,8 +104,14 @@ export class Decoder {
     const { scratch: memoryOfImages } = this.#tools;
     this.#views = new ViewsDecoder({
       ...options.views,
-      ...{ tools, codecs, spliced: this.#spliced, scratch: memoryOfImages, randoms: this.#randoms },
-      ...{ maxPixels, applyExifOrientation, decode },
+      tools,
+      codecs,
+      spliced: this.#spliced,
+      scratch: memoryOfImages,
+      randoms: this.#randoms,
+      maxPixels,
+      applyExifOrientation,
+      decode,
     });
   }
 
@@ -223,7 +229,9 @@ export class Decoder {
     const target = this.#scratch.allocate(size);
     this.#finish(image, pixels, target);
     return {
-      ...{ pixels: this.#scratch.memory.slice(target, target + size), width, height },
+      pixels: this.#scratch.memory.slice(target, target + size),
+      width,
+      height,
       masks: masks.map((mask) => this.#maskOf(mask, image)),
     };
   }

@@ -1,4 +1,4 @@
-import type { Values } from '../codec/png-values.js';
+import type { Values } from '../codec/wide/png-values.js';
 import type { Axis } from '../kernels/taps.js';
 import { continueImage } from '../transform/borders.js';
 import { type Border, borderedOf, type Pass } from '../transform/canvas.js';

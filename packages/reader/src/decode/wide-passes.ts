@@ -14,7 +14,7 @@ import { continueImage } from '../transform/borders.js';
 import { borderedOf, type Pass } from '../transform/canvas.js';
 import type { Effect } from '../transform/effects.js';
 import type { ErasedPart } from '../transform/plan.js';
-import type { RotateEffect } from '../transform/steps/rotation.js';
+import type { RotateEffect } from '../transform/steps/geometry/rotation.js';
 import type { CompiledTransform } from '../transform/transform.js';
 import { type Dtype, valueBytes } from '../transform/values.js';
 import { normals } from './erase-values.js';

@@ -146,7 +146,9 @@ export async function reportOf(
       samples: bad.slice(0, most).map(([row, reason]) => ({ ...sample(row, 0), reason })),
     },
     findings: findings.map(({ name, count, rows, values }) => ({
-      ...{ name, help: FINDINGS[name].help, count },
+      name,
+      help: FINDINGS[name].help,
+      count,
       samples: rows.map((row, i) => sample(row, values[i]!)),
     })),
     duplicates: groupsOf(exact),

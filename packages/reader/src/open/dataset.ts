@@ -7,7 +7,7 @@ import { DeviceLoader } from '../loader/device/device-loader.js';
 import type { DeviceLoaderOptions } from '../loader/device/device-options.js';
 import { Loader } from '../loader/loader.js';
 import type { LoaderOptions } from '../loader/options.js';
-import type { PlanReport } from '../order/report.js';
+import type { PlanReport } from '../order/report/report.js';
 import type { DatasetPlanOptions } from '../plans/plan-dataset.js';
 import type { InspectOptions } from './inspect.js';
 

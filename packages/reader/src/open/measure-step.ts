@@ -1,6 +1,6 @@
 import { crc32 } from '@shardtool/base';
 import { imageKindOf } from '@shardtool/format';
-import { jpegStructure } from '../codec/jpeg-structure.js';
+import { jpegStructure } from '../codec/jpeg/jpeg-structure.js';
 import { measure, NOT_WHOLE, putMeasured } from '../inspect/measure.js';
 import type { FieldsStep, PixelsStep } from '../loader/work/custom-steps.js';
 

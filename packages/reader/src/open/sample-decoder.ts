@@ -106,7 +106,12 @@ export class SampleDecoder {
       const image = decoded && { pixels: decoded.pixels, width: decoded.width, height: decoded.height };
       const { annotations = null } = decoder ?? {};
       return {
-        ...{ index, key, label, image, encoded: image === null ? bytes : null, fields: this.#fieldsOf(sample) },
+        index,
+        key,
+        label,
+        image,
+        encoded: image === null ? bytes : null,
+        fields: this.#fieldsOf(sample),
         masks: nameTable(decoded === null ? [] : named.map(({ field }, i) => [field, decoded.masks[i]!])),
         objects: annotations && inPixels(annotations),
       };

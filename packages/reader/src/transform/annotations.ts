@@ -2,7 +2,7 @@
 import { range } from '@shardtool/base';
 import type { Rect, Size } from '../codec/codec.js';
 import { clipped } from './clip-polygon.js';
-import type { RotateEffect } from './steps/rotation.js';
+import type { RotateEffect } from './steps/geometry/rotation.js';
 
 /** The objects of an image as they were packed. A part that the sample does not have is null. */
 export interface GivenAnnotations {

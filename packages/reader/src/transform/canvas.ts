@@ -8,7 +8,7 @@ import type { BorderMode } from './borders.js';
 import { LARGEST_SIDE, type Padding } from './crops.js';
 import type { DrawnSteps } from './drawn-steps.js';
 import type { Effect, Rgb } from './effects.js';
-import type { RotateEffect } from './steps/rotation.js';
+import type { RotateEffect } from './steps/geometry/rotation.js';
 
 /**
  * One run of the resize kernel, then a border, then effects. `source` is the part of the pass's input that the axes refer

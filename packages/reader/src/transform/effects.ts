@@ -1,24 +1,24 @@
 import type { Size } from '../codec/codec.js';
-/** Effects: changes of RGB bytes that are neither crops nor resizes. */
-import type { Values } from '../codec/png-values.js';
 import type { Scratch } from '../codec/scratch.js';
+/** Effects: changes of RGB bytes that are neither crops nor resizes. */
+import type { Values } from '../codec/wide/png-values.js';
 import type { EffectKernels, Picture } from '../kernels/effects.js';
-import type { BlurEffect, PillowBlurEffect } from './steps/blur.js';
-import type { ContrastEffect, FactorEffect, HueEffect, SaturationEffect } from './steps/colours.js';
-import type { AutocontrastEffect, EqualizeEffect, SharpnessEffect } from './steps/contrast-steps.js';
-import type { ElasticEffect } from './steps/elastic.js';
-import type { EraseEffect } from './steps/erasing.js';
-import type { MixChainsEffect } from './steps/mix-chains.js';
-import type { HsvEffect, NoiseEffect } from './steps/noise.js';
-import type { PerspectiveEffect } from './steps/perspective.js';
+import type { MixChainsEffect } from './steps/containers/mix-chains.js';
+import type { ElasticEffect } from './steps/geometry/elastic.js';
+import type { PerspectiveEffect } from './steps/geometry/perspective.js';
+import type { RotateEffect } from './steps/geometry/rotation.js';
+import type { BlurEffect, PillowBlurEffect } from './steps/pixels/blur.js';
+import type { ContrastEffect, FactorEffect, HueEffect, SaturationEffect } from './steps/pixels/colours.js';
+import type { AutocontrastEffect, EqualizeEffect, SharpnessEffect } from './steps/pixels/contrast-steps.js';
+import type { EraseEffect } from './steps/pixels/erasing.js';
+import type { HsvEffect, NoiseEffect } from './steps/pixels/noise.js';
 import type {
   InvertEffect,
   PermuteChannelsEffect,
   PosterizeEffect,
   SolarizeAddEffect,
   SolarizeEffect,
-} from './steps/point-operations.js';
-import type { RotateEffect } from './steps/rotation.js';
+} from './steps/pixels/point-operations.js';
 
 /** An effect with its random parameters drawn. The formulas are those of torchvision.transforms.v2.functional on uint8 tensors. */
 export type Effect =

@@ -7,7 +7,7 @@ import { normal } from './distributions.js';
 import type { DrawnSteps } from './drawn-steps.js';
 import { type ErasingStep, entryOf, type Step } from './parse-steps.js';
 import type { Random } from './random.js';
-import { drawErasing } from './steps/erasing.js';
+import { drawErasing } from './steps/pixels/erasing.js';
 import type { CompiledTransform } from './transform.js';
 
 /** A rectangle of finished values to erase. `noise` is the key of its random values. */

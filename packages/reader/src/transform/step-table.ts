@@ -3,11 +3,31 @@
  * errors, docs/transforms.md, hover texts, Python types) comes from its entry.
  */
 import type { Effect, EffectEntry } from './effects.js';
-import { randomAffine, randomRotate90 } from './steps/affine.js';
-import { blur, gaussianBlur, pillowBlur } from './steps/blur.js';
-import { randomIoUCrop, sanitizeBoundingBoxes } from './steps/boxes.js';
-import { brightness, colorJitter, contrast, grayscale, hue, randomGrayscale, saturation } from './steps/colours.js';
-import { randomApply, randomChoice, randomOrder } from './steps/containers.js';
+import { randomApply, randomChoice, randomOrder } from './steps/containers/containers.js';
+import { mixChains } from './steps/containers/mix-chains.js';
+import { augMix, autoAugment, randAugment, threeAugment, trivialAugmentWide } from './steps/containers/policies.js';
+import { timmAugment } from './steps/containers/timm-augment.js';
+import { randomAffine, randomRotate90 } from './steps/geometry/affine.js';
+import { randomIoUCrop, sanitizeBoundingBoxes } from './steps/geometry/boxes.js';
+import { cover } from './steps/geometry/cover.js';
+import { centerCrop, centerCropOrPad, cornerCrop, randomCrop, randomResizedCrop } from './steps/geometry/crops.js';
+import { elastic, elasticTransform } from './steps/geometry/elastic.js';
+import { randomHorizontalFlip, randomVerticalFlip } from './steps/geometry/flips.js';
+import { pad, randomZoomOut } from './steps/geometry/padding.js';
+import { perspective, randomPerspective } from './steps/geometry/perspective.js';
+import { randomResize, randomShortestSize, resizeKeepRatio } from './steps/geometry/random-sizes.js';
+import { letterbox, resize, scaleJitter } from './steps/geometry/resizes.js';
+import { randomRotation, rotate } from './steps/geometry/rotation.js';
+import { blur, gaussianBlur, pillowBlur } from './steps/pixels/blur.js';
+import {
+  brightness,
+  colorJitter,
+  contrast,
+  grayscale,
+  hue,
+  randomGrayscale,
+  saturation,
+} from './steps/pixels/colours.js';
 import {
   autocontrast,
   equalize,
@@ -15,17 +35,10 @@ import {
   randomAutocontrast,
   randomEqualize,
   sharpness,
-} from './steps/contrast-steps.js';
-import { cover } from './steps/cover.js';
-import { centerCrop, centerCropOrPad, cornerCrop, randomCrop, randomResizedCrop } from './steps/crops.js';
-import { elastic, elasticTransform } from './steps/elastic.js';
-import { erase, randomErasing } from './steps/erasing.js';
-import { randomHorizontalFlip, randomVerticalFlip } from './steps/flips.js';
-import { mixChains } from './steps/mix-chains.js';
-import { gaussianNoise, hsv, hsvJitter, noise } from './steps/noise.js';
-import { pad, randomZoomOut } from './steps/padding.js';
-import { perspective, randomPerspective } from './steps/perspective.js';
-import { randomPhotometricDistort } from './steps/photometric.js';
+} from './steps/pixels/contrast-steps.js';
+import { erase, randomErasing } from './steps/pixels/erasing.js';
+import { gaussianNoise, hsv, hsvJitter, noise } from './steps/pixels/noise.js';
+import { randomPhotometricDistort } from './steps/pixels/photometric.js';
 import {
   invert,
   permuteChannels,
@@ -36,12 +49,7 @@ import {
   randomSolarize,
   solarize,
   solarizeAdd,
-} from './steps/point-operations.js';
-import { augMix, autoAugment, randAugment, threeAugment, trivialAugmentWide } from './steps/policies.js';
-import { randomResize, randomShortestSize, resizeKeepRatio } from './steps/random-sizes.js';
-import { letterbox, resize, scaleJitter } from './steps/resizes.js';
-import { randomRotation, rotate } from './steps/rotation.js';
-import { timmAugment } from './steps/timm-augment.js';
+} from './steps/pixels/point-operations.js';
 import { layout, normalize, toDtype } from './steps/values.js';
 
 export const STEPS = {

@@ -35,7 +35,9 @@ class HttpStorage implements Storage {
           const size = Number(length);
           const modifiedMs = Date.parse(modified ?? '');
           return {
-            ...{ name, size, version: versionOf(answer.headers, size) ?? String(size) },
+            name,
+            size,
+            version: versionOf(answer.headers, size) ?? String(size),
             modifiedMs: Number.isNaN(modifiedMs) ? undefined : modifiedMs,
           };
         },

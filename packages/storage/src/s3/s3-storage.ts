@@ -95,7 +95,9 @@ class S3Storage implements Storage {
   async #listPage(prefix: string, asked: ListAsk, signal: AbortSignal | undefined): Promise<ListPage> {
     const { folder = '', startAfter, byFolder = false, token } = asked;
     const query = {
-      ...{ 'list-type': '2', 'encoding-type': 'url', prefix: prefix + folder },
+      'list-type': '2',
+      'encoding-type': 'url',
+      prefix: prefix + folder,
       ...(byFolder && { delimiter: '/' }),
       ...(startAfter !== undefined && { 'start-after': prefix + startAfter }),
       ...(token !== undefined && { 'continuation-token': token }),

@@ -46,7 +46,9 @@ export async function convertDataset(
   const { isElsewhere } = destination;
   const { shardFolder } = entryOf(format);
   const choice = {
-    ...{ format, lmdbValues, table: await tableFor(format, input) },
+    format,
+    lmdbValues,
+    table: await tableFor(format, input),
     // Shards that were sent to a bucket already have their final names there.
     shardFolder: isElsewhere || shardFolder === undefined ? undefined : hiddenFolder(shardFolder),
   };

@@ -245,7 +245,13 @@ function datasetOf(
   const { samples } = index;
   const open = viewed === undefined ? () => openToConvert(format, path, reading, storage) : viewed.open;
   const shard = {
-    ...{ name, path, storage, bytes, samples, open, maxSampleBytes },
+    name,
+    path,
+    storage,
+    bytes,
+    samples,
+    open,
+    maxSampleBytes,
     loadIndex: async () => index,
     loadParts: async () => index,
     findCropIndex: async () => null,

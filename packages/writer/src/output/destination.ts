@@ -81,8 +81,19 @@ export async function namingPlace<T>(
 export function folderDestination(path: string): Destination {
   const nothing = async (): Promise<void> => undefined;
   return {
-    ...{ location: shownLocation(path), place: path, folder: path, isElsewhere: false },
-    ...{ fetch: nothing, fetchFiles: nothing, removeGone: nothing, placePlan: nothing, sendNotes: nothing },
-    ...{ sendFile: nothing, sendShard: nothing, whenSent: nothing, commit: nothing, close: nothing },
+    location: shownLocation(path),
+    place: path,
+    folder: path,
+    isElsewhere: false,
+    fetch: nothing,
+    fetchFiles: nothing,
+    removeGone: nothing,
+    placePlan: nothing,
+    sendNotes: nothing,
+    sendFile: nothing,
+    sendShard: nothing,
+    whenSent: nothing,
+    commit: nothing,
+    close: nothing,
   };
 }

@@ -8,11 +8,11 @@ import { findPlan } from '../output/pack-state.js';
 import { readQuarantine } from '../output/quarantine.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
 import { checkOtherIndexes } from '../shard/other-indexes.js';
-import { nameOf } from './base-dataset.js';
-import { makePlan, resumePlan } from './make-plan.js';
+import { nameOf } from './planning/base-dataset.js';
+import { makePlan, resumePlan } from './planning/make-plan.js';
 import type { PackReport } from './report.js';
 import { packAndCommit } from './whole.js';
-import type { PackWork } from './work.js';
+import type { PackWork } from './workers/work.js';
 
 /** Adds to the dataset in the folder what it does not have yet. */
 export async function packMore(work: PackWork): Promise<PackReport> {
@@ -70,7 +70,8 @@ export function settleAppend(
   );
   const given = Object.fromEntries(options.given.map((name) => [name, options[name as keyof CheckedOptions]]));
   const checked = checkOptions({
-    ...{ name: nameOf(shards.at(-1)?.file), index: otherIndexes },
+    name: nameOf(shards.at(-1)?.file),
+    index: otherIndexes,
     ...given,
     ...kept,
     format,

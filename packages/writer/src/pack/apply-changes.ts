@@ -6,7 +6,7 @@ import { updateWidsIndex } from '../change/wids-index.js';
 import { manifestWithout, type RemovedRows, removedRows, rewriteShards } from '../change/without-samples.js';
 import { readBaseIndex } from '../output/append-base.js';
 import { readTombstones } from '../output/tombstones.js';
-import type { PackWork } from './work.js';
+import type { PackWork } from './workers/work.js';
 
 /** The dataset without the samples that an append replaces or removes. */
 export interface ReplacedBase {

@@ -94,7 +94,11 @@ async function commitAll(
   const done = await commitOnce(output, commit, undefined);
   const { samples, shards, bytes, fields } = await readManifest(output);
   return {
-    ...{ samples, shards: shards.length, bytes, quarantined: done?.quarantined ?? 0, wasCommitted: done === null },
+    samples,
+    shards: shards.length,
+    bytes,
+    quarantined: done?.quarantined ?? 0,
+    wasCommitted: done === null,
     partialFields: fields.filter((field) => field.samples < samples),
   };
 }

@@ -1,9 +1,9 @@
 import { listBeforePack } from '../output/lists.js';
 import type { PackState } from '../output/output-folder.js';
-import { prepare } from './prepare.js';
+import { prepare } from './planning/prepare.js';
 import { checkedReport, type PackReport, plannedReport } from './report.js';
-import type { PackWork, PrepareWork } from './work.js';
 import { checkPlanned } from './workers/pack-shards.js';
+import type { PackWork, PrepareWork } from './workers/work.js';
 
 /** Reports what a pack would write, and writes nothing. */
 export async function planOnly(work: PrepareWork): Promise<PackReport> {

@@ -16,8 +16,8 @@ import type { PackRequest } from './pack-one.js';
 import { packPart } from './part.js';
 import type { PackReport } from './report.js';
 import { packWhole } from './whole.js';
-import type { PackWork } from './work.js';
 import { PackWorkers } from './workers/pack-workers.js';
+import type { PackWork } from './workers/work.js';
 
 /** Packs in this process. With `isAhead` many files are read concurrently; otherwise each worker reads one at a time. */
 export async function packHere(request: PackRequest, isAhead: boolean): Promise<PackReport> {

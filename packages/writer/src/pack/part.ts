@@ -3,13 +3,13 @@ import { findPlan, isCommitted } from '../output/pack-state.js';
 import { isDatasetOf } from '../output/same-dataset.js';
 import type { PlanHeader } from '../plan/plan-record.js';
 import { commitWhenComplete } from './commit-plan.js';
-import { makePlan } from './make-plan.js';
-import { prepare } from './prepare.js';
-import { announceFound, checkPlannedOptions, sharedPlan } from './publish-plan.js';
-import { recordedOptions } from './recorded-options.js';
+import { makePlan } from './planning/make-plan.js';
+import { prepare } from './planning/prepare.js';
+import { announceFound, checkPlannedOptions, sharedPlan } from './planning/publish-plan.js';
+import { recordedOptions } from './planning/recorded-options.js';
 import { committedReport, type PackReport, writtenReport } from './report.js';
-import type { PackWork } from './work.js';
 import { packShards } from './workers/pack-shards.js';
+import type { PackWork } from './workers/work.js';
 
 /** Packs the shards of one part. The first part makes the plan for all, and the last one commits. */
 export async function packPart(work: PackWork): Promise<PackReport> {

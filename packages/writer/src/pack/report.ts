@@ -3,7 +3,7 @@ import type { PartialField } from '../output/commit.js';
 import type { PlanFacts, PlanHeader, SourceChanges } from '../plan/plan-record.js';
 import { type CropIndexCounts, cropTotals } from '../shard/crop-index.js';
 import type { CheckedShard } from '../shard/shard-job.js';
-import type { PreparedPack } from './prepare.js';
+import type { PreparedPack } from './planning/prepare.js';
 import type { PackedShard } from './workers/pack-jobs.js';
 
 /** Result of a pack, or with `dryRun` the expected result. For a part, it describes that part. */
@@ -91,10 +91,28 @@ export interface PackReport {
 
 /** Report of a pack that wrote nothing. */
 const NOTHING = {
-  ...{ files: 0, samples: 0, shards: 0, bytes: 0, sourceBytes: 0, quarantined: 0, renamed: 0, orientationBaked: 0 },
-  ...{ duplicates: 0, classConflicts: 0, warnings: 0, metadataKept: 0, crops: null, metadata: null },
-  ...{ narrowed: 0, refused: 0 },
-  ...{ metaSamples: 0, partialFields: [], keptShards: 0, pendingShards: 0, isCommitted: false, wasCommitted: false },
+  files: 0,
+  samples: 0,
+  shards: 0,
+  bytes: 0,
+  sourceBytes: 0,
+  quarantined: 0,
+  renamed: 0,
+  orientationBaked: 0,
+  duplicates: 0,
+  classConflicts: 0,
+  warnings: 0,
+  metadataKept: 0,
+  crops: null,
+  metadata: null,
+  narrowed: 0,
+  refused: 0,
+  metaSamples: 0,
+  partialFields: [],
+  keptShards: 0,
+  pendingShards: 0,
+  isCommitted: false,
+  wasCommitted: false,
 };
 
 function factsOf(facts: PlanFacts) {
@@ -114,8 +132,17 @@ function factsOf(facts: PlanFacts) {
   } = facts;
   return {
     ...(changes !== undefined && { changes }),
-    ...{ classes, skippedFiles, skipped, skippedAnnotations, skippedFolders, hiddenFolders },
-    ...{ emptyFolders, unlabelled, missingFiles, duplicates, classConflicts },
+    classes,
+    skippedFiles,
+    skipped,
+    skippedAnnotations,
+    skippedFolders,
+    hiddenFolders,
+    emptyFolders,
+    unlabelled,
+    missingFiles,
+    duplicates,
+    classConflicts,
   };
 }
 
@@ -175,9 +202,21 @@ export function writtenReport(header: PlanHeader, shards: readonly PackedShard[]
 /** Report for a folder that already contains the result. */
 export function presentReport({ samples, shards, bytes, classes, fields }: Manifest): PackReport {
   return {
-    ...{ ...NOTHING, skippedFiles: 0, skipped: {}, skippedAnnotations: {}, skippedFolders: [], hiddenFolders: [] },
-    ...{ emptyFolders: [], unlabelled: 0, missingFiles: 0 },
-    ...{ samples, bytes, shards: shards.length, keptShards: shards.length, isCommitted: true, wasCommitted: true },
+    ...NOTHING,
+    skippedFiles: 0,
+    skipped: {},
+    skippedAnnotations: {},
+    skippedFolders: [],
+    hiddenFolders: [],
+    emptyFolders: [],
+    unlabelled: 0,
+    missingFiles: 0,
+    samples,
+    bytes,
+    shards: shards.length,
+    keptShards: shards.length,
+    isCommitted: true,
+    wasCommitted: true,
     classes: classes.map(({ name }) => name),
     partialFields: fields.filter((field) => field.samples < samples),
   };

@@ -97,10 +97,21 @@ async function classesOfAll(requests: readonly PackRequest[]): Promise<SplitClas
 
 /** Plans a split from its files alone: nothing is written, and no earlier output is looked at. */
 const PLAN_ONLY = {
-  ...{ dryRun: true, given: [], onProgress: undefined, part: null },
-  ...{ append: false, overwrite: false, restart: false, recheck: false, dedupe: false, requireLabels: false },
+  dryRun: true,
+  given: [],
+  onProgress: undefined,
+  part: null,
+  append: false,
+  overwrite: false,
+  restart: false,
+  recheck: false,
+  dedupe: false,
+  requireLabels: false,
   check: 'header' as const,
-  ...{ stripMetadata: false, resize: undefined, quality: undefined, imageFormat: undefined },
+  stripMetadata: false,
+  resize: undefined,
+  quality: undefined,
+  imageFormat: undefined,
 } as const;
 
 /** A folder in the output, which may be a bucket. */

@@ -5,12 +5,12 @@ import { checkShardsThere } from '../output/same-dataset.js';
 import type { PlanHeader } from '../plan/plan-record.js';
 import type { ReplacedBase } from './apply-changes.js';
 import { completePack } from './commit-plan.js';
-import { makePlan, resumePlan } from './make-plan.js';
-import { madeFrom, recordedOptions } from './recorded-options.js';
+import { makePlan, resumePlan } from './planning/make-plan.js';
+import { madeFrom, recordedOptions } from './planning/recorded-options.js';
+import { surveySource } from './planning/survey.js';
 import { type PackReport, presentReport, writtenReport } from './report.js';
-import { surveySource } from './survey.js';
-import type { PackWork } from './work.js';
 import { packShards } from './workers/pack-shards.js';
+import type { PackWork } from './workers/work.js';
 
 /** Packs the whole dataset, or what an earlier pack has not finished; nothing if the dataset is already there. */
 export async function packWhole(work: PackWork, found: PackState): Promise<PackReport> {

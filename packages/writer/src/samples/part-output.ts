@@ -123,8 +123,11 @@ class PartOutput implements WriterOutput {
     const { layout, columns } = this.#facts;
     const { part, options } = this.#note;
     const target = {
-      ...{ output: this.folder.path, layout, otherIndexes: options.index },
-      ...{ columnTypes: columns, maxSampleBytes: 0 },
+      output: this.folder.path,
+      layout,
+      otherIndexes: options.index,
+      columnTypes: columns,
+      maxSampleBytes: 0,
     };
     await noteShard(target, stem, partNoteName(part), record);
     const files = filesOfShard(layout, stem, options.index);

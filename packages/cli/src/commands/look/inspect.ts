@@ -58,7 +58,10 @@ export const inspectCommand = command({
     if (page !== undefined) await (await import('../../inspect/write-report.js')).checkReportPath(page);
     const view = json ? null : await ProgressView.open();
     const report = await inspect(dataset, {
-      ...{ against, limit, overwrite, workers },
+      against,
+      limit,
+      overwrite,
+      workers,
       ...(view !== null && { onProgress: (done, total) => show(view, done, total) }),
     }).finally(() => view?.hide());
     if (page !== undefined)

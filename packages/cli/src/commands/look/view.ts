@@ -43,7 +43,10 @@ export const viewCommand = command({
     await using dataset = await openGiven(location, given);
     const progress = await ProgressView.open();
     const server = await startServer(dataset, {
-      ...{ port, location, overlay: given.overlay, annotations: await readAnnotationsFlag(annotations) },
+      port,
+      location,
+      overlay: given.overlay,
+      annotations: await readAnnotationsFlag(annotations),
       page: new URL('./page/', import.meta.url),
       onProgress: (done) => {
         const parts = [`${formatCount(done)} of ${countOf(dataset.size, 'sample')}`];

@@ -54,7 +54,9 @@ export const indexCommand = command({
   handler: async ({ tars, overwrite, index, columns, labels, json, quiet }) => {
     const { indexShards } = await import('@shardtool/writer');
     const report = await indexShards(tars, {
-      ...{ overwrite, columns: columns ?? [], labels: labels ?? [] },
+      overwrite,
+      columns: columns ?? [],
+      labels: labels ?? [],
       index: index ?? [],
     });
     if (json) return print(JSON.stringify(report));

@@ -2,7 +2,7 @@ import { DamagedShardError, FileNotFoundError, TruncatedShardError } from '@shar
 import { splitLocation } from '@shardtool/storage';
 import { openSibling, type Source } from '../../source.js';
 import { ArraySource, arrayReader } from '../array-images.js';
-import { becameShorter } from '../file-window.js';
+import { becameShorter } from '../bytes/file-window.js';
 import type { ShardLayout } from '../layout.js';
 
 /**
@@ -73,7 +73,11 @@ async function opened(source: Source): Promise<ArraySource> {
   checkLabels(cls, 'label', names.length > 0 ? names.length : isFine ? FINE_CLASSES : CLASSES);
   if (isFine) checkLabels(coarse, 'coarse label', COARSE_CLASSES);
   return new ArraySource(source, {
-    ...{ count, width: SIDE, height: SIDE, cls, classes: names },
+    count,
+    width: SIDE,
+    height: SIDE,
+    cls,
+    classes: names,
     columns: isFine ? new Map([['coarse_label', coarse]]) : new Map(),
     async pixels(first, images) {
       const bytes = await read(first, images);

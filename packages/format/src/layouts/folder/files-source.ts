@@ -2,7 +2,7 @@ import { closeSync, openSync, readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { FileError, reasonOf } from '@shardtool/base';
 import type { Source } from '../../source.js';
-import { partAt } from '../part-at.js';
+import { partAt } from '../bytes/part-at.js';
 
 /** How many files of one read are open at once. */
 const FILES_AT_ONCE = 16;

@@ -1,10 +1,10 @@
 import type { ColumnValue } from '../../sample/label-column.js';
 import type { Source } from '../../source.js';
 import { type ImageSource, sampleRow, stemOf } from '../array-images.js';
-import { fieldOfColumn } from '../column-names.js';
+import { PieceSource } from '../bytes/piece-source.js';
+import { fieldOfColumn } from '../columns/column-names.js';
 import type { SamplePosition } from '../layout.js';
 import { NumberList } from '../number-list.js';
-import { PieceSource } from '../piece-source.js';
 import type { HdfDataset } from './file.js';
 
 /** Keys, classes and labels of the images of a file, by row. */

@@ -1,5 +1,5 @@
 import { UnsupportedShardError } from '@shardtool/base';
-import { CLASS_NAMES, IMAGE_NAMES } from '../column-names.js';
+import { CLASS_NAMES, IMAGE_NAMES } from '../columns/column-names.js';
 import type { ChosenColumns } from '../layout.js';
 import type { HdfDataset } from './file.js';
 

@@ -49,7 +49,9 @@ function datasetOf(
   { path, shape, kind, fault }: ListedDataset,
 ): HdfDataset {
   return {
-    ...{ path, shape, kind },
+    path,
+    shape,
+    kind,
     check() {
       if (fault === null) return;
       const what = `${shard}: its dataset "${path}" ${fault.what}`;

@@ -3,7 +3,7 @@ import { jsonText } from '../../sample/exact-json.js';
 import type { ColumnValue } from '../../sample/label-column.js';
 import type { Source } from '../../source.js';
 import { ArraySource, arrayReader, type ImageSource } from '../array-images.js';
-import { keyOf, labelOfColumn, labelValue } from '../column-names.js';
+import { keyOf, labelOfColumn, labelValue } from '../columns/column-names.js';
 import type { ChosenColumns, ShardLayout } from '../layout.js';
 import { BytesSource, type ImageRows } from './bytes-source.js';
 import { chooseColumns, type HdfColumns, rowLength } from './columns.js';
@@ -70,7 +70,11 @@ function arraysOf(source: Source, image: HdfDataset, rows: ImageRows): ArraySour
   if (3 * plane > MOST_IMAGE_BYTES)
     throw damaged(source.location, `an image of its dataset "${image.path}" would take more than 1 GiB`);
   return new ArraySource(source, {
-    ...{ count, width, height, classes: [], ...rows },
+    count,
+    width,
+    height,
+    classes: [],
+    ...rows,
     async pixels(first, images) {
       const read = (await image.read(first, images)) as Uint8Array;
       const bytes = images * plane * channels;

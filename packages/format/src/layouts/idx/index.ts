@@ -2,9 +2,9 @@ import { DamagedShardError, FileError, FileNotFoundError, TruncatedShardError } 
 import { splitLocation } from '@shardtool/storage';
 import { openSibling, type Source } from '../../source.js';
 import { ArraySource, arrayReader } from '../array-images.js';
-import { becameShorter } from '../file-window.js';
+import { becameShorter } from '../bytes/file-window.js';
+import { unpacked } from '../bytes/unpacked.js';
 import type { ShardLayout } from '../layout.js';
-import { unpacked } from '../unpacked.js';
 
 /**
  * IDX files of grey images, like MNIST (yann.lecun.com/exdb/mnist): 0x00000803, number, height and width (big-endian),
@@ -54,7 +54,12 @@ async function opened(source: Source, packed: Source): Promise<ArraySource> {
   return new ArraySource(
     { ...source, location, readAt: (at, target) => source.readAt(at, target), close: () => source.close() },
     {
-      ...{ count, width, height, cls: await readLabels(packed, count), classes: [], columns: new Map() },
+      count,
+      width,
+      height,
+      cls: await readLabels(packed, count),
+      classes: [],
+      columns: new Map(),
       async pixels(first, images) {
         const grey = await read(source, IMAGES_HEAD + first * plane, images * plane);
         const pixels = new Uint8Array(grey.length * 3);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { labelValue } from '../column-names.js';
-import type { ColumnRole, ValueColumn } from '../value-columns.js';
+import { labelValue } from '../columns/column-names.js';
+import type { ColumnRole, ValueColumn } from '../columns/value-columns.js';
 
 /** The content of `index.json` of a LitData dataset (litdata, streaming/writer.py). */
 const LIST = z.object({

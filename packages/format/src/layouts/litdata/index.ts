@@ -1,11 +1,11 @@
 import { FileError } from '@shardtool/base';
 import { joinLocation, splitLocation } from '@shardtool/storage';
 import { openSibling, type Source } from '../../source.js';
-import { FileWindow } from '../file-window.js';
+import { FileWindow } from '../bytes/file-window.js';
+import { unpacked } from '../bytes/unpacked.js';
+import { ColumnReader, damaged, type StoredValue, unsupported } from '../columns/value-columns.js';
 import type { SamplePosition, ShardLayout } from '../layout.js';
 import { readPlaces } from '../place-list.js';
-import { unpacked } from '../unpacked.js';
-import { ColumnReader, damaged, type StoredValue, unsupported } from '../value-columns.js';
 import { type ChunkColumns, type ChunkList, columnsOf, parseChunkList } from './chunk-list.js';
 
 /**

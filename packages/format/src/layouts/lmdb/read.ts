@@ -1,6 +1,6 @@
 import { DamagedShardError, LruCache, TruncatedShardError, UnsupportedShardError } from '@shardtool/base';
 import type { Source } from '../../source.js';
-import { becameShorter } from '../file-window.js';
+import { becameShorter } from '../bytes/file-window.js';
 import { decodeMeta, META_BYTES, type Meta, newestMeta, pageBytesOf, type Tree } from './meta.js';
 import { FIRST_DATA_PAGE, PAGE_HEADER_BYTES, PageType, pageNumber, pagesOfRun, pageType, runPages } from './page.js';
 import { TreePage } from './tree-page.js';

@@ -3,7 +3,7 @@ import { ShardtoolError } from '@shardtool/base';
 import { SIGNATURE_BYTES } from '../../image/kinds.js';
 import { whyUnsafe } from '../../sample/sample-name.js';
 import type { Source } from '../../source.js';
-import { FileWindow } from '../file-window.js';
+import { FileWindow } from '../bytes/file-window.js';
 import type { SamplePosition } from '../layout.js';
 import { SampleWalk } from '../msgpack/walk.js';
 import {

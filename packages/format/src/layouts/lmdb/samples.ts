@@ -5,7 +5,7 @@ import { decodeHead } from '../../msgpack/object.js';
 import { getVarint } from '../../parquet/varint.js';
 import { whyUnsafe } from '../../sample/sample-name.js';
 import type { Source } from '../../source.js';
-import { FileWindow } from '../file-window.js';
+import { FileWindow } from '../bytes/file-window.js';
 import type { FieldPosition, SamplePosition } from '../layout.js';
 import { SampleWalk } from '../msgpack/walk.js';
 import { BATCH, inBatches } from '../walk-file.js';

@@ -1,4 +1,4 @@
-import type { WriteBuffer } from '../write-buffer.js';
+import type { WriteBuffer } from '../bytes/write-buffer.js';
 import {
   encodeBranchNode,
   encodeLeafNode,

@@ -4,10 +4,10 @@ import type { FieldSize } from '../../sample/sample-check.js';
 import { mapRules, SampleCheck } from '../../sample/sample-check.js';
 import type { SummedBytes } from '../../sample/sample-codec.js';
 import { summedPayloads, type ValueEncoder } from '../../sample/sample-codec.js';
+import { crc32Around, unwritable, WriteBuffer, writeAt } from '../bytes/write-buffer.js';
 import type { FinishedShard, ShardWriter } from '../layout.js';
 import { NumberList } from '../number-list.js';
 import { PositionLog } from '../position-log.js';
-import { crc32Around, unwritable, WriteBuffer, writeAt } from '../write-buffer.js';
 import { encodeMetas } from './meta.js';
 import {
   encodeRunHeader,

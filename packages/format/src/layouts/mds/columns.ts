@@ -1,7 +1,7 @@
 import type { ColumnValue } from '../../sample/label-column.js';
-import { labelValue } from '../column-names.js';
-import type { TableColumn } from '../table.js';
-import type { ColumnRole, ValueColumn } from '../value-columns.js';
+import { labelValue } from '../columns/column-names.js';
+import type { TableColumn } from '../columns/table.js';
+import type { ColumnRole, ValueColumn } from '../columns/value-columns.js';
 
 /** One column of an MDS shard: the length of its values (null if each value stores it), and their meaning. */
 export interface MdsColumn extends ValueColumn {

@@ -1,12 +1,12 @@
 import type { UnsupportedShardError } from '@shardtool/base';
 import { z } from 'zod';
 import type { Source } from '../../source.js';
-import { FileWindow } from '../file-window.js';
+import { FileWindow } from '../bytes/file-window.js';
+import { unpacked } from '../bytes/unpacked.js';
+import { decodeTable, isField, SampleOfTable, TABLE_MARK } from '../columns/table.js';
+import { ColumnReader, damaged, unsupported } from '../columns/value-columns.js';
 import type { SamplePosition, TableLayout } from '../layout.js';
 import { readPlaces } from '../place-list.js';
-import { decodeTable, isField, SampleOfTable, TABLE_MARK } from '../table.js';
-import { unpacked } from '../unpacked.js';
-import { ColumnReader, damaged, unsupported } from '../value-columns.js';
 import { type MdsColumn, roleOf, valueRoleOf } from './columns.js';
 import { listOf, MdsWriter } from './write.js';
 

@@ -6,8 +6,7 @@ import type { ColumnValue } from '../../sample/label-column.js';
 import type { FieldSize } from '../../sample/sample-check.js';
 import { SampleCheck, tableRules } from '../../sample/sample-check.js';
 import type { SummedBytes } from '../../sample/sample-codec.js';
-import type { FinishedShard, ListedShard, ShardWriter } from '../layout.js';
-import { SamplePlaces } from '../sample-places.js';
+import { unwritable, WriteBuffer, writeAt } from '../bytes/write-buffer.js';
 import {
   type Cell,
   encodeTable,
@@ -17,8 +16,9 @@ import {
   type Table,
   type TableColumn,
   TableRow,
-} from '../table.js';
-import { unwritable, WriteBuffer, writeAt } from '../write-buffer.js';
+} from '../columns/table.js';
+import type { FinishedShard, ListedShard, ShardWriter } from '../layout.js';
+import { SamplePlaces } from '../sample-places.js';
 
 const WORD = 4;
 const MOST_SHARD_BYTES = 0xffffffff;

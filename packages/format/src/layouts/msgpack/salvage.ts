@@ -2,7 +2,7 @@ import { ShardtoolError } from '@shardtool/base';
 import { headBytes } from '../../msgpack/object.js';
 import { KEY_ENTRY } from '../../sample/sample-codec.js';
 import type { Source } from '../../source.js';
-import { FileWindow } from '../file-window.js';
+import { FileWindow } from '../bytes/file-window.js';
 import type { SamplePosition } from '../layout.js';
 import { SampleWalk } from './walk.js';
 

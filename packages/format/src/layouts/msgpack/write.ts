@@ -1,10 +1,10 @@
 import type { FieldSize } from '../../sample/sample-check.js';
 import { mapRules, SampleCheck } from '../../sample/sample-check.js';
 import { MapEncoder, summedPayloads } from '../../sample/sample-codec.js';
+import { WriteBuffer } from '../bytes/write-buffer.js';
 import type { FinishedShard, ShardWriter } from '../layout.js';
 import { NumberList } from '../number-list.js';
 import { PositionLog } from '../position-log.js';
-import { WriteBuffer } from '../write-buffer.js';
 
 /** The maximum key length is that of the reader. */
 export const RULES = mapRules(0xffff);

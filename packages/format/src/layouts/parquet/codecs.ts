@@ -1,6 +1,6 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { decompressSnappy } from '../../parquet/snappy.js';
-import { decompressZstd, loadZstd } from '../zstd.js';
+import { decompressZstd, loadZstd } from '../bytes/zstd.js';
 
 /** Returns exactly `length` bytes, or throws. */
 export type Decompress = (stored: Uint8Array, length: number) => Uint8Array;

@@ -1,7 +1,7 @@
 import { UnsupportedShardError } from '@shardtool/base';
 import { parquetSchema, type SchemaTree } from 'hyparquet';
-import { classColumnOf, imageColumnOf } from '../column-names.js';
-import { decodeTable, isField, TABLE_MARK, type TableColumn } from '../table.js';
+import { classColumnOf, imageColumnOf } from '../columns/column-names.js';
+import { decodeTable, isField, TABLE_MARK, type TableColumn } from '../columns/table.js';
 import type { Footer } from './footer.js';
 
 /** The roles of a file's columns. */

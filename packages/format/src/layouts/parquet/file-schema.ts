@@ -2,7 +2,7 @@ import { totalOf } from '@shardtool/base';
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js';
 import { serializeTCompactProtocol } from 'hyparquet-writer/src/thrift.js';
 import { MAGIC } from '../../parquet/footer.js';
-import { encodeTable, TABLE_MARK, type Table, type TableColumn } from '../table.js';
+import { encodeTable, TABLE_MARK, type Table, type TableColumn } from '../columns/table.js';
 
 /**
  * The self-description of a file of ours: its columns as Arrow and Hugging Face datasets write them, and their

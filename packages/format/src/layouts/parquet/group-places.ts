@@ -1,8 +1,8 @@
 import { UnsupportedShardError } from '@shardtool/base';
 import { readAhead } from '@shardtool/storage';
 import type { Source } from '../../source.js';
-import { fieldOfColumn } from '../column-names.js';
-import { FileWindow } from '../file-window.js';
+import { FileWindow } from '../bytes/file-window.js';
+import { fieldOfColumn } from '../columns/column-names.js';
 import type { Columns } from './columns.js';
 import { type Chunk, chunkOf, damaged, type Footer } from './footer.js';
 import type { PageCache } from './pages.js';

@@ -1,6 +1,6 @@
 import { inLanes } from '@shardtool/base';
 import type { Source } from '../../source.js';
-import { planRuns, type ReadRun } from '../read-runs.js';
+import { planRuns, type ReadRun } from '../bytes/read-runs.js';
 import { fill } from './footer.js';
 import { liesOpen, type Page, type PageCache, plainPage } from './pages.js';
 

@@ -1,7 +1,7 @@
 import { crc32, DamagedShardError, type LruCache, TruncatedShardError, UnsupportedShardError } from '@shardtool/base';
 import { deserializeTCompactProtocol } from 'hyparquet/src/thrift.js';
 import type { Source } from '../../source.js';
-import type { FileWindow } from '../file-window.js';
+import type { FileWindow } from '../bytes/file-window.js';
 import { CODEC_NAMES, decompressed, UNCOMPRESSED } from './codecs.js';
 import { type Chunk, damaged } from './footer.js';
 

@@ -1,9 +1,9 @@
 import { crc32, type DamagedShardError, totalOf, UnsupportedShardError } from '@shardtool/base';
 import type { ColumnValue } from '../../sample/label-column.js';
 import type { Source } from '../../source.js';
-import { keyOf } from '../column-names.js';
+import { partAt } from '../bytes/part-at.js';
+import { keyOf } from '../columns/column-names.js';
 import type { FieldPosition, SamplePosition } from '../layout.js';
-import { partAt } from '../part-at.js';
 import { loadCodecs } from './codecs.js';
 import { type Columns, columnsOf } from './columns.js';
 import { chunkOf, codecsOf, damaged, type Footer, parseFooter, readFooterBytes } from './footer.js';

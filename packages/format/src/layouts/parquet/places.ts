@@ -2,7 +2,7 @@ import { type DamagedShardError, total, UnsupportedShardError } from '@shardtool
 import { deltaBinaryUnpack } from 'hyparquet/src/delta.js';
 import { SIGNATURE_BYTES } from '../../image/kinds.js';
 import type { Source } from '../../source.js';
-import type { FileWindow } from '../file-window.js';
+import type { FileWindow } from '../bytes/file-window.js';
 import type { BytesColumn } from './columns.js';
 import { type Chunk, damaged, fill } from './footer.js';
 import {

@@ -3,10 +3,10 @@ import { crc32, option, sentence, totalOf, UnsupportedEntryError } from '@shardt
 import { MAGIC } from '../../parquet/footer.js';
 import type { FieldSize } from '../../sample/sample-check.js';
 import { SampleCheck, tableRules } from '../../sample/sample-check.js';
+import { WriteBuffer } from '../bytes/write-buffer.js';
+import { type Cell, type SampleValues, type Table, TableRow } from '../columns/table.js';
 import type { FinishedShard, ShardWriter } from '../layout.js';
 import { SamplePlaces } from '../sample-places.js';
-import { type Cell, type SampleValues, type Table, TableRow } from '../table.js';
-import { WriteBuffer } from '../write-buffer.js';
 import { encodeFileFooter, type Leaf, leavesOf, type WrittenGroup } from './file-schema.js';
 import { PagesAhead, SparePages } from './pages-ahead.js';
 

@@ -1,7 +1,7 @@
 import type { Source } from '../../source.js';
-import { codecOfSource } from '../compressed.js';
+import { codecOfSource } from '../bytes/compressed.js';
+import { unpacked } from '../bytes/unpacked.js';
 import type { OnSkipped, SamplePosition, WrittenLayout } from '../layout.js';
-import { unpacked } from '../unpacked.js';
 import { TAR } from './entry.js';
 import { SampleGrouper } from './group.js';
 import { LinkedTar } from './linked-tar.js';

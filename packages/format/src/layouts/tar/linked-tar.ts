@@ -1,10 +1,10 @@
 import { inLanes } from '@shardtool/base';
 import { whyUnsafe } from '../../sample/sample-name.js';
 import type { Source } from '../../source.js';
-import { becameShorter } from '../file-window.js';
+import { becameShorter } from '../bytes/file-window.js';
+import { partAt } from '../bytes/part-at.js';
+import { planRuns, type Span } from '../bytes/read-runs.js';
 import type { OnSkipped } from '../layout.js';
-import { partAt } from '../part-at.js';
-import { planRuns, type Span } from '../read-runs.js';
 import { unsafeName } from './faults.js';
 import { scanEntries } from './scan.js';
 import type { TarEntry } from './walk.js';

@@ -1,5 +1,5 @@
 import type { Source } from '../../source.js';
-import { compressedWhole, compressionOfSource } from '../compressed.js';
+import { compressedWhole, compressionOfSource } from '../bytes/compressed.js';
 import { walkFile } from '../walk-file.js';
 import { type TarEntry, TarWalk } from './walk.js';
 

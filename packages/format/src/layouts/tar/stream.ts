@@ -1,5 +1,5 @@
 import { joined } from '@shardtool/base';
-import { compressedWhole, compressionOf } from '../compressed.js';
+import { compressedWhole, compressionOf } from '../bytes/compressed.js';
 import { cutBeforeEnd, cutInPayload } from './faults.js';
 import { BLOCK_BYTES } from './header.js';
 import { type TarEntry, TarWalk } from './walk.js';

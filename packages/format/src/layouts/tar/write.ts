@@ -1,9 +1,9 @@
 import type { FieldSize } from '../../sample/sample-check.js';
 import { SampleCheck, type SampleRules } from '../../sample/sample-check.js';
 import { readsBack } from '../../sample/sample-name.js';
+import { WriteBuffer } from '../bytes/write-buffer.js';
 import type { FieldInPieces, FinishedShard, ShardWriter } from '../layout.js';
 import { SamplePlaces } from '../sample-places.js';
-import { WriteBuffer } from '../write-buffer.js';
 import { encodeEntryHeaders, maxHeaderBytes } from './entry-headers.js';
 import { BLOCK_BYTES, padded } from './header.js';
 

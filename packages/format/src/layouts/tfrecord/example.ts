@@ -1,4 +1,4 @@
-import type { FileWindow } from '../file-window.js';
+import type { FileWindow } from '../bytes/file-window.js';
 
 /** One feature of an example: the positions of its byte values, or its numbers. */
 export type Feature =

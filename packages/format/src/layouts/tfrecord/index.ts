@@ -3,12 +3,19 @@ import { SIGNATURE_BYTES } from '../../image/kinds.js';
 import { jsonText } from '../../sample/exact-json.js';
 import type { ColumnValue } from '../../sample/label-column.js';
 import type { Source } from '../../source.js';
-import { classColumnOf, fieldOfColumn, imageColumnOf, keyOf, labelOfColumn, labelValue } from '../column-names.js';
-import { compressedWhole, compressionOf } from '../compressed.js';
-import { becameShorter, FileWindow } from '../file-window.js';
+import { compressedWhole, compressionOf } from '../bytes/compressed.js';
+import { becameShorter, FileWindow } from '../bytes/file-window.js';
+import { unpacked } from '../bytes/unpacked.js';
+import {
+  classColumnOf,
+  fieldOfColumn,
+  imageColumnOf,
+  keyOf,
+  labelOfColumn,
+  labelValue,
+} from '../columns/column-names.js';
+import { decodeTable, isField, SampleOfTable, TABLE_MARK, type TableColumn } from '../columns/table.js';
 import type { ChosenColumns, FieldPosition, OnDamaged, SamplePosition, TableLayout } from '../layout.js';
-import { decodeTable, isField, SampleOfTable, TABLE_MARK, type TableColumn } from '../table.js';
-import { unpacked } from '../unpacked.js';
 import { ExampleError, type Feature, readExample } from './example.js';
 import { TfrecordWriter } from './write.js';
 

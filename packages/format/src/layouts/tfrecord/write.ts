@@ -2,8 +2,7 @@ import { maskedCrc32c } from '@shardtool/base';
 import type { FieldSize } from '../../sample/sample-check.js';
 import { SampleCheck, tableRules } from '../../sample/sample-check.js';
 import type { SummedBytes } from '../../sample/sample-codec.js';
-import type { FinishedShard, ShardWriter } from '../layout.js';
-import { SamplePlaces } from '../sample-places.js';
+import { WriteBuffer } from '../bytes/write-buffer.js';
 import {
   type Cell,
   encodeTable,
@@ -12,8 +11,9 @@ import {
   type Table,
   type TableColumn,
   TableRow,
-} from '../table.js';
-import { WriteBuffer } from '../write-buffer.js';
+} from '../columns/table.js';
+import type { FinishedShard, ShardWriter } from '../layout.js';
+import { SamplePlaces } from '../sample-places.js';
 import { ExampleLayout, type FeatureContent, type NewFeature } from './encode-example.js';
 
 /** Length and its crc32c before a record, the crc32c of the record after it (tensorflow, core/lib/io/record_writer.h). */

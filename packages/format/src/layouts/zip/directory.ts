@@ -7,7 +7,7 @@ import {
   UnsupportedShardError,
 } from '@shardtool/base';
 import type { Source } from '../../source.js';
-import { becameShorter } from '../file-window.js';
+import { becameShorter } from '../bytes/file-window.js';
 
 /** One file in a zip, from its central directory. */
 export interface ZipEntry {

@@ -1,8 +1,8 @@
 import { inflateRawSync } from 'node:zlib';
 import { inLanes, LruCache } from '@shardtool/base';
 import type { Source } from '../../source.js';
-import { partAt } from '../part-at.js';
-import { planRuns } from '../read-runs.js';
+import { partAt } from '../bytes/part-at.js';
+import { planRuns } from '../bytes/read-runs.js';
 import { fill, LOCAL, readDirectory, type ZipEntry } from './directory.js';
 
 /** Concurrent reads for one read of this source. */

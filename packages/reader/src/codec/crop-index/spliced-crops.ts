@@ -1,7 +1,7 @@
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
 import type { ImageHeader, Pixels, Rect, Reduction } from '../codec.js';
+import type { TurboJpegCodec } from '../jpeg/turbojpeg.js';
 import type { Scratch } from '../scratch.js';
-import type { TurboJpegCodec } from '../turbojpeg.js';
 import { JpegSplicer } from './splice.js';
 import { isWorthSplicing } from './worth-splicing.js';
 

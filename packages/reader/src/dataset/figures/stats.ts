@@ -73,7 +73,10 @@ export async function getStats(dataset: StoredDataset, keysAtOnce = KEYS_AT_ONCE
   for (let part = 1; part < parts; part++) await addKeys(dataset, keys, part);
   const { format, size: samples, bytes, shards } = dataset;
   return {
-    ...{ format, shards: shards.length, samples, bytes },
+    format,
+    shards: shards.length,
+    samples,
+    bytes,
     ...totals.summary(dataset.classes),
     shardSamples: shardSamples.summary(),
     shardBytes: shardBytes.summary(),

@@ -444,8 +444,11 @@ function outputOfViews(
       views: { ...views, draws, firstPart: 0 },
     },
     decoder: {
-      ...{ transform: views.transforms[0]!, views: { transforms: views.transforms, draws } },
-      ...{ maxPixels, applyExifOrientation, decode },
+      transform: views.transforms[0]!,
+      views: { transforms: views.transforms, draws },
+      maxPixels,
+      applyExifOrientation,
+      decode,
     },
   };
 }

@@ -7,9 +7,9 @@ import type { PlanHeader, PlanPlace } from '../../plan/plan-record.js';
 import { encodeShardPlan } from '../../plan/shard-plan.js';
 import type { CheckedShard, QuarantinedFile } from '../../shard/shard-job.js';
 import { filesOfShard } from '../../shard/shard-paths.js';
-import type { PreparedPack } from '../prepare.js';
-import type { PackWork, PrepareWork } from '../work.js';
+import type { PreparedPack } from '../planning/prepare.js';
 import type { LookedShard, PackedShard, PackJob, PackNews, PackSetting } from './pack-jobs.js';
+import type { PackWork, PrepareWork } from './work.js';
 
 /**
  * Writes the shards of this part, or keeps finished ones. If too many samples are bad, the remaining shards are only

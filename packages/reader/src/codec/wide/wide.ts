@@ -1,0 +1,332 @@
+/**
+ * Decoding to other pixels than 8-bit RGB. Values are those that are stored: 16 bits stay 16 bits, and floats are not scaled. Channels are
+ * converted only where they are colours: to luma, to RGB, or to RGB and alpha.
+ */
+import { NpyError, optionName, SampleDecodeError, sentence } from '@shardtool/base';
+import { type ImageKind, type NpyHeader, probeImage, readNpyHeader } from '@shardtool/format';
+import type { Metadata } from 'sharp';
+import { halfFloatValue } from '../../kernels/half-float.js';
+import { SOURCE_SLACK_BYTES } from '../../kernels/resize.js';
+import type { ImageCodec, ImageHeader, Pixels, Rect, Reduction } from '../codec.js';
+import { asDecodeError } from '../decode-error.js';
+import { fromRgb, luma } from '../from-rgb.js';
+import { GifCodec } from '../gif.js';
+import type { PixelDtype, PixelFormat } from '../pixel-format.js';
+import type { Scratch } from '../scratch.js';
+import { loadSharp, SharpCodec } from '../sharp.js';
+import { readTiffValues, type StoredValues, type TiffLayout, tiffLayout } from './tiff-values.js';
+
+const ARRAYS = { uint8: Uint8Array, uint16: Uint16Array, int16: Int16Array, float32: Float32Array };
+
+/** Decodes images of all kinds to one format, always the whole image. JPEGs of 8 bits have a codec of their own. */
+export class WideCodec implements ImageCodec {
+  readonly name = 'sharp';
+  readonly #format: PixelFormat;
+  readonly #maxPixels: number;
+  readonly #rgb: SharpCodec;
+  readonly #gif = new GifCodec();
+  #kind: ImageKind = 'png';
+  #header: ImageHeader = { width: 0, height: 0, reducible: false };
+  #tiff: TiffLayout | null = null;
+
+  constructor(format: PixelFormat, maxPixels: number) {
+    this.#format = format;
+    this.#maxPixels = maxPixels;
+    this.#rgb = new SharpCodec(maxPixels, format.background);
+  }
+
+  header(bytes: Uint8Array): ImageHeader {
+    try {
+      const { kind, width, height, precision } = probeImage(bytes, 'it', this.#maxPixels);
+      this.#kind = kind;
+      this.#tiff = kind === 'tiff' ? tiffLayout(bytes) : null;
+      const isNarrowed = precision === 'narrowed' && this.#format.dtype === 'uint8';
+      this.#header = { width, height, reducible: false, isNarrowed };
+      if (precision === 'refused' && this.#tiff === null)
+        throw new SampleDecodeError(
+          {},
+          'its values have a type or compression that is not supported: store it as .npy',
+        );
+      return this.#header;
+    } catch (error) {
+      throw asDecodeError(error as Error);
+    }
+  }
+
+  async decodeRegion(bytes: Uint8Array, crop: Rect, _reduction: Reduction, scratch: Scratch): Promise<Pixels> {
+    const stored = await this.#values(bytes, crop, scratch);
+    if ('offset' in stored) return stored;
+    return place(converted(stored, this.#format), this.#format, crop, this.#header, scratch);
+  }
+
+  async check(bytes: Uint8Array): Promise<number> {
+    const tiff = this.#tiff;
+    if (tiff !== null) {
+      readTiffValues(bytes, tiff);
+      return 0;
+    }
+    this.#rgb.header(bytes);
+    return this.#kind === 'gif' ? this.#gif.check(bytes) : this.#rgb.check(bytes);
+  }
+
+  close(): void {}
+
+  /** The stored values of the whole image, or the pixels of the crop. */
+  async #values(bytes: Uint8Array, crop: Rect, scratch: Scratch): Promise<StoredValues | Pixels> {
+    const { dtype, channels } = this.#format;
+    const tiff = this.#tiff;
+    const isByteTiff = tiff !== null && tiff.bits === 8 && tiff.isColour && dtype === 'uint8';
+    if (tiff !== null && !isByteTiff) return readTiffValues(bytes, tiff);
+    const sharp = await loadSharp();
+    const options = { failOn: 'error', ignoreIcc: true, limitInputPixels: this.#maxPixels } as const;
+    let metadata: Metadata;
+    try {
+      metadata = await sharp(bytes, options).metadata();
+      const { width, height } = this.#header;
+      if (metadata.depth === 'ushort' && dtype !== 'uint8') {
+        const space = metadata.space === 'grey16' ? 'grey16' : 'rgb16';
+        const image = sharp(bytes, options).pipelineColourspace(space).toColourspace(space).raw({ depth: 'ushort' });
+        const { data, info } = await image.toBuffer({ resolveWithObject: true });
+        const values = new Uint16Array(Uint8Array.from(data).buffer);
+        return { width, height, channels: info.channels, dtype: 'uint16', values, isColour: true };
+      }
+      if (channels === 4 && metadata.hasAlpha && this.#kind !== 'gif') {
+        const image = sharp(bytes, options).toColourspace('srgb').ensureAlpha().raw({ depth: 'uchar' });
+        const { data, info } = await image.toBuffer({ resolveWithObject: true });
+        return { width, height, channels: info.channels, dtype: 'uint8', values: data, isColour: true };
+      }
+    } catch (error) {
+      throw asDecodeError(error as Error);
+    }
+    return this.#bytes(bytes, crop, scratch);
+  }
+
+  /** The pixels of the crop, from the codecs for 8-bit RGB. */
+  async #bytes(bytes: Uint8Array, crop: Rect, scratch: Scratch): Promise<Pixels | StoredValues> {
+    const { channels, dtype, background } = this.#format;
+    const { width, height } = this.#header;
+    if (this.#kind === 'gif') {
+      const all = { x: 0, y: 0, width, height };
+      const isClear = channels === 4 || background !== null;
+      const rgb = this.#gif.pixels(bytes, all);
+      const alpha = isClear ? this.#gif.alpha(bytes, all) : null;
+      const values = alpha === null ? rgb : withAlpha(rgb, alpha, background);
+      return { width, height, channels: values.length / (width * height), dtype: 'uint8', values, isColour: true };
+    }
+    this.#rgb.header(bytes);
+    const mark = scratch.mark();
+    const pixels = await this.#rgb.decodeRegion(bytes, crop, 1, scratch);
+    const { memory } = scratch;
+    if (dtype === 'uint8' && channels === 3) return pixels;
+    if (dtype === 'uint8' && channels === 1) {
+      fromRgb(memory, pixels.offset, pixels.stride, crop, 1);
+      return pixels;
+    }
+    const values = new Uint8Array(crop.width * crop.height * 3);
+    for (let y = 0; y < crop.height; y++) {
+      const row = pixels.offset + y * pixels.stride;
+      values.set(memory.subarray(row, row + 3 * crop.width), y * 3 * crop.width);
+    }
+    scratch.release(mark);
+    const part = {
+      width: crop.width,
+      height: crop.height,
+      channels: 3,
+      dtype: 'uint8',
+      values,
+      isColour: true,
+    } as const;
+    const target = converted(part, this.#format);
+    return place(target, this.#format, { ...crop, x: 0, y: 0 }, crop, scratch);
+  }
+}
+
+/** RGB and alpha, or RGB over a background (as Pillow's alpha_composite, rounded). */
+function withAlpha(rgb: Uint8Array, alpha: Uint8Array, background: PixelFormat['background']): Uint8Array {
+  const channels = background === null ? 4 : 3;
+  const values = new Uint8Array(alpha.length * channels);
+  for (let i = 0; i < alpha.length; i++) {
+    const isBehind = background !== null && alpha[i] === 0;
+    for (let c = 0; c < 3; c++) values[i * channels + c] = isBehind ? background[c]! : rgb[3 * i + c]!;
+    if (channels === 4) values[i * 4 + 3] = alpha[i]!;
+  }
+  return values;
+}
+
+/** Values with the channels and the dtype of a format. Throws {@link SampleDecodeError} if that would need a guess. */
+function converted(stored: StoredValues, format: PixelFormat): ArrayLike<number> {
+  const { dtype, channels, isColour } = stored;
+  const values = asDtype(stored, format.dtype);
+  if (channels === format.channels) return values;
+  const isGray = channels <= 2;
+  const isPossible = isColour && [1, 3, 4].includes(format.channels) && (dtype !== 'float32' || channels === 1);
+  if (!isPossible) {
+    throw new SampleDecodeError(
+      {},
+      `it has ${channels} channels of ${dtype}, but the option channels is ${format.channels}: set channels to ${channels}`,
+    );
+  }
+  const hasAlpha = channels === 2 || channels === 4;
+  const opaque = { uint8: 255, uint16: 65_535, int16: 32_767, float32: 1 }[dtype];
+  const pixels = stored.width * stored.height;
+  const result = new ARRAYS[format.dtype](pixels * format.channels);
+  for (let i = 0; i < pixels; i++) {
+    const from = i * channels;
+    const to = i * format.channels;
+    const red = values[from]!;
+    const green = isGray ? red : values[from + 1]!;
+    const blue = isGray ? red : values[from + 2]!;
+    if (format.channels === 1) result[to] = isGray ? red : luma(red, green, blue);
+    else {
+      result[to] = red;
+      result[to + 1] = green;
+      result[to + 2] = blue;
+      if (format.channels === 4) result[to + 3] = hasAlpha ? values[from + channels - 1]! : opaque;
+    }
+  }
+  return result;
+}
+
+function asDtype({ values, dtype }: StoredValues, wanted: PixelDtype): ArrayLike<number> {
+  if (dtype === wanted || wanted === 'float32') return values;
+  if (dtype === 'uint16' && wanted === 'uint8') return Uint8Array.from(values, (value) => value >> 8);
+  throw otherDtype(dtype, wanted);
+}
+
+function otherDtype(dtype: string, wanted: PixelDtype): SampleDecodeError {
+  return new SampleDecodeError(
+    {},
+    sentence`its values are ${dtype}, but the option ${optionName('pixelDtype')} is ${wanted}: set it to ${dtype in ARRAYS ? dtype : 'float32'}, or to float32, which takes all`,
+  );
+}
+
+/** Copies the crop of `image` into scratch memory. */
+function place(
+  values: ArrayLike<number>,
+  { channels, dtype }: PixelFormat,
+  crop: Rect,
+  image: { readonly width: number },
+  scratch: Scratch,
+): Pixels {
+  const bytes = ARRAYS[dtype].BYTES_PER_ELEMENT;
+  const row = crop.width * channels;
+  const offset = scratch.allocate(row * crop.height * bytes + SOURCE_SLACK_BYTES);
+  const target = new ARRAYS[dtype](scratch.memory.buffer as ArrayBuffer, offset, row * crop.height);
+  for (let y = 0; y < crop.height; y++) {
+    const from = ((crop.y + y) * image.width + crop.x) * channels;
+    for (let i = 0; i < row; i++) target[y * row + i] = values[from + i]!;
+  }
+  return { offset, stride: row * bytes, warnings: 0 };
+}
+
+/** NumPy's types that can be read, with their size and how a value is read. */
+const READERS: Readonly<
+  Record<string, readonly [bytes: number, read: (view: DataView, at: number, little: boolean) => number]>
+> = {
+  u1: [1, (view, at) => view.getUint8(at)],
+  b1: [1, (view, at) => view.getUint8(at)],
+  i1: [1, (view, at) => view.getInt8(at)],
+  u2: [2, (view, at, little) => view.getUint16(at, little)],
+  i2: [2, (view, at, little) => view.getInt16(at, little)],
+  u4: [4, (view, at, little) => view.getUint32(at, little)],
+  i4: [4, (view, at, little) => view.getInt32(at, little)],
+  f2: [2, (view, at, little) => halfFloatValue(view.getUint16(at, little))],
+  f4: [4, (view, at, little) => view.getFloat32(at, little)],
+  f8: [8, (view, at, little) => view.getFloat64(at, little)],
+};
+const NPY_TYPES: Readonly<Record<PixelDtype, readonly string[]>> = {
+  uint8: ['u1', 'b1'],
+  uint16: ['u2'],
+  int16: ['i2'],
+  float32: Object.keys(READERS),
+};
+
+/** Arrays [height, width, channels], or [height, width] for one channel. Only the values of the crop are read. */
+export class WideNpyCodec implements ImageCodec {
+  readonly name = 'npy';
+  readonly #format: PixelFormat;
+  #header: NpyHeader = { dtype: '|u1', shape: [], fortranOrder: false, offset: 0 };
+
+  constructor(format: PixelFormat) {
+    this.#format = format;
+  }
+
+  header(bytes: Uint8Array): ImageHeader {
+    const { channels, dtype } = this.#format;
+    try {
+      this.#header = readNpyHeader(bytes);
+    } catch (cause) {
+      if (!(cause instanceof NpyError)) throw cause;
+      throw new SampleDecodeError({}, cause.message, { cause });
+    }
+    const { shape, fortranOrder, offset } = this.#header;
+    const type = typeOf(this.#header);
+    const [height = 0, width = 0, stored = 1] = shape;
+    const isImage = (shape.length === 2 || shape.length === 3) && height > 0 && width > 0;
+    if (!isImage || fortranOrder || !Object.hasOwn(READERS, type)) {
+      throw new SampleDecodeError(
+        {},
+        `it is an array of ${this.#header.dtype} of the shape (${shape.join(', ')})${fortranOrder ? ' in Fortran order' : ''}, ` +
+          'but an image must be (height, width, channels) of numbers',
+      );
+    }
+    if (stored !== channels) {
+      throw new SampleDecodeError(
+        {},
+        `it is an array of the shape (${shape.join(', ')}), but the option channels is ${channels}: set channels to ${stored}`,
+      );
+    }
+    if (!NPY_TYPES[dtype].includes(type)) throw otherDtype(NAMES[type] ?? type, dtype);
+    const missing = offset + height * width * channels * READERS[type]![0] - bytes.length;
+    if (missing > 0)
+      throw new SampleDecodeError({}, `it ends ${missing} bytes before its last pixel: restore it from its source`);
+    return { width, height, reducible: false };
+  }
+
+  /** Null: the whole array is read. */
+  openStored(): null {
+    return null;
+  }
+
+  readRegion(): never {
+    throw new Error('An array that is not 8-bit RGB is read as a whole.');
+  }
+
+  decodeRegion(bytes: Uint8Array, crop: Rect, _reduction: Reduction, scratch: Scratch): Pixels {
+    const { channels, dtype } = this.#format;
+    const { shape, offset, dtype: stored } = this.#header;
+    const [size, read] = READERS[typeOf(this.#header)]!;
+    const little = !stored.startsWith('>');
+    const row = crop.width * channels;
+    const target = scratch.allocate(row * crop.height * ARRAYS[dtype].BYTES_PER_ELEMENT + SOURCE_SLACK_BYTES);
+    const isSame =
+      size === ARRAYS[dtype].BYTES_PER_ELEMENT &&
+      (little || size === 1) &&
+      NPY_TYPES[dtype][0] === typeOf(this.#header);
+    const isFloat = dtype === 'float32' && typeOf(this.#header) === 'f4' && little;
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const values = new ARRAYS[dtype](scratch.memory.buffer as ArrayBuffer, target, row * crop.height);
+    for (let y = 0; y < crop.height; y++) {
+      const from = offset + ((crop.y + y) * shape[1]! + crop.x) * channels * size;
+      if (isFloat || (isSame && dtype !== 'float32')) {
+        scratch.memory.set(bytes.subarray(from, from + row * size), target + y * row * size);
+        continue;
+      }
+      for (let i = 0; i < row; i++) values[y * row + i] = read(view, from + i * size, little);
+    }
+    return { offset: target, stride: row * ARRAYS[dtype].BYTES_PER_ELEMENT, warnings: 0 };
+  }
+
+  /** Always 0: {@link header} has checked the length, and nothing else can be wrong. */
+  check(): number {
+    return 0;
+  }
+
+  close(): void {}
+}
+
+const NAMES: Readonly<Record<string, string>> = { u1: 'uint8', b1: 'uint8', u2: 'uint16', i2: 'int16', f4: 'float32' };
+
+function typeOf({ dtype }: NpyHeader): string {
+  return dtype.replace(/^[<>|=]/, '');
+}
