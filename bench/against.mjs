@@ -40,13 +40,22 @@ function treeWith(checkout) {
     filter: (file) => path.basename(file) !== '.cache',
   });
   fs.symlinkSync(cache, path.join(tree, 'bench/.cache'));
-  const { imports, ...rest } = JSON.parse(fs.readFileSync(path.join(root, 'package.json'), 'utf8'));
-  const found = Object.entries(imports).flatMap(([name, file]) => {
+  const { imports: _, ...rest } = JSON.parse(fs.readFileSync(path.join(root, 'package.json'), 'utf8'));
+  const found = innerModules(path.join(tree, 'bench')).flatMap(([name, file]) => {
     const there = findModule(checkout, file);
     return there === null ? [] : [[name, there]];
   });
   fs.writeFileSync(path.join(tree, 'package.json'), JSON.stringify({ ...rest, imports: Object.fromEntries(found) }));
   return tree;
+}
+
+/** The names by which benches import inner modules, and the file of each. */
+function innerModules(folder) {
+  const scripts = fs.readdirSync(folder, { recursive: true }).filter((file) => file.endsWith('.mjs'));
+  const names = scripts.flatMap((file) => [
+    ...fs.readFileSync(path.join(folder, file), 'utf8').matchAll(/from '(#(\w+)\/([^']+))'/g),
+  ]);
+  return names.map(([, name, folderOf, module]) => [name, `./packages/${folderOf}/dist/${module}.js`]);
 }
 
 /** Where an inner module lies in that checkout: at the same path, or where its package has the only file of its name. */

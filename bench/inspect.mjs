@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { inspect, openDataset } from '@shardtool/reader';
 import { pack } from '@shardtool/writer';
-import { Groups, joinNear } from '#reader/near-duplicates';
+import { Groups, joinNear } from '#reader/inspect/near-duplicates';
 import { cost, rate } from './figures.mjs';
 import { listPhotos, makePhotos, randomNumbers } from './make-photos.mjs';
 

@@ -8,7 +8,7 @@
  * The pixels are arbitrary: the time does not depend on them.
  */
 
-import { ResizeKernel, scratchBytes } from '#reader/resize-kernel';
+import { ResizeKernel, scratchBytes } from '#reader/kernels/resize';
 import { cost } from './figures.mjs';
 
 const width = Number(process.argv[2] ?? 500);

@@ -9,8 +9,8 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { planEpoch } from '#reader/epoch-order';
-import { shuffleQuality } from '#reader/mixing';
+import { planEpoch } from '#reader/order/batches';
+import { shuffleQuality } from '#reader/order/report/shuffle-quality';
 import { rate as asRate, cost } from './figures.mjs';
 
 const HUGE = {

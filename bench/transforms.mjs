@@ -12,10 +12,10 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { openDataset } from '@shardtool/reader';
-import { EffectKernels } from '#reader/effect-kernels';
-import { rotationOf } from '#reader/rotation';
-import { allocatePicture, runEffects } from '#reader/run-effects';
-import { Scratch } from '#reader/scratch';
+import { Scratch } from '#reader/codec/scratch';
+import { allocatePicture, runEffects } from '#reader/decode/run-effects';
+import { EffectKernels } from '#reader/kernels/effects';
+import { rotationOf } from '#reader/transform/rotation';
 import { preparePhotos, prepareShards } from './peers/data.mjs';
 import { prepareEnvironment, reasonOf } from './peers/environments.mjs';
 

@@ -7,8 +7,8 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { INTERPOLATIONS } from '#reader/step-kinds';
-import { STEPS } from '#reader/step-table';
+import { INTERPOLATIONS } from '#reader/transform/parameters/kinds';
+import { STEPS } from '#reader/transform/step-table';
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const BEGIN = '<!-- made by scripts/step-docs.mjs -->';

@@ -10,7 +10,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openDataset } from '@shardtool/reader';
 import { pack } from '@shardtool/writer';
-import { STEPS } from '#reader/step-table';
+import { STEPS } from '#reader/transform/step-table';
 import { writePreview } from '../packages/cli/dist/preview/preview.js';
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));

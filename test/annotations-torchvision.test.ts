@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import type { GivenAnnotations } from '#reader/annotations';
-import { compileTransform, type StepInput } from '#reader/transform';
-import { planSample } from '#reader/transform-plan';
+import type { GivenAnnotations } from '#reader/transform/annotations';
+import { planSample } from '#reader/transform/plan';
+import { compileTransform, type StepInput } from '#reader/transform/transform';
 
 /** What fixtures/boxes/make.py writes down. */
 interface Case {

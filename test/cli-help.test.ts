@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { RUNNABLE } from '#cli/commands';
-import { commandHelp, toolHelp } from '#cli/help';
+import { RUNNABLE } from '#cli/commands/all';
+import { commandHelp, toolHelp } from '#cli/help/render';
 import { bash, shardtoolWith } from './cli-process.js';
 
 const plain = (_style: string, text: string) => text;

@@ -2,7 +2,7 @@ import { Console } from 'node:console';
 import { Writable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { runCli } from '#cli/cli';
-import { fail } from '#cli/outcome';
+import { fail } from '#cli/terminal/outcome';
 import { withoutProgress } from './cli-process.js';
 
 /** What a command did in this process. */

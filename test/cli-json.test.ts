@@ -4,7 +4,7 @@ import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { readManifest } from '@shardtool/format';
 import { expect, test } from 'vitest';
-import { RUNNABLE } from '#cli/commands';
+import { RUNNABLE } from '#cli/commands/all';
 import { shardtool } from './cli-here.js';
 import { bin } from './cli-process.js';
 import { emptyFolder, packedPhotos } from './datasets.js';

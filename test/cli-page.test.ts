@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { RUNNABLE } from '#cli/commands';
-import { GENERAL_FLAGS } from '#cli/general-flags';
-import { EXIT_CODES } from '#cli/help';
-import { optionsByGroup, optionText } from '#cli/option-text';
-import { STORAGE_FLAGS } from '#cli/storage-flags';
-import { usageOf } from '#cli/usage';
+import { RUNNABLE } from '#cli/commands/all';
+import { optionsByGroup, optionText } from '#cli/help/option-text';
+import { EXIT_CODES } from '#cli/help/render';
+import { usageOf } from '#cli/help/usage';
+import { GENERAL_FLAGS } from '#cli/options/general-flags';
+import { STORAGE_FLAGS } from '#cli/options/storage-flags';
 
 type Flags = Parameters<typeof optionsByGroup>[0];
 

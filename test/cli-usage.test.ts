@@ -213,7 +213,7 @@ test.skipIf(!fish).each(ASKED)(
 );
 
 test('thousands of lines that nobody reads yet make no warning of Node', async () => {
-  const program = `import { print } from '#cli/outcome';
+  const program = `import { print } from '#cli/terminal/outcome';
     for (let i = 0; i < 20000; i++) void print('a line of some length, number ' + i);`;
   const { code, stdout, stderr } = await bash(
     `node --input-type=module -e "${program}" | (read line; cat | tail -n 1)`,

@@ -2,9 +2,9 @@
 // PROGRESS, so that a crash or a hang can be told; at the end one line of JSON says what came of them.
 import { openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
 import { SampleDecodeError } from '@shardtool/base';
-import { createDecoder } from '#reader/decoder';
-import { scratchBytesFor } from '#reader/scratch-size';
-import { compileTransform } from '#reader/transform';
+import { createDecoder } from '#reader/decode/decoder';
+import { scratchBytesFor } from '#reader/decode/scratch-size';
+import { compileTransform } from '#reader/transform/transform';
 
 const [first, count, progress] = [Number(process.argv[2]), Number(process.argv[3]), process.argv[4]];
 const folder = new URL('./fixtures/codec/', import.meta.url);

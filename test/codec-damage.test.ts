@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { chooseCodec } from '#reader/codec-select';
+import { chooseCodec } from '#reader/codec/select';
 import { TIMES } from './repetitions.js';
 
 const child = fileURLToPath(new URL('codec-damage-child.mjs', import.meta.url));

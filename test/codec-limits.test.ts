@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from 'vitest';
-import { createChecker } from '#reader/codec-check';
-import { chooseCodec, openCodecs } from '#reader/codec-select';
+import { createChecker } from '#reader/codec/check';
+import { chooseCodec, openCodecs } from '#reader/codec/select';
 import { fixture, MAX_PIXELS, Workbench } from './codec-workbench.js';
 
 const workbench = await Workbench.open();

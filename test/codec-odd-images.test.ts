@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { deflateSync } from 'node:zlib';
 import { crc32 } from '@shardtool/base';
 import { afterAll, expect, test } from 'vitest';
-import { createChecker } from '#reader/codec-check';
+import { createChecker } from '#reader/codec/check';
 import { cut, difference, fixture, MAX_PIXELS, Workbench, wholeOf } from './codec-workbench.js';
 
 /**

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { probeImage } from '@shardtool/format';
 import { expect, test } from 'vitest';
-import { turnedSize, turnPixels } from '#reader/orientation';
+import { turnedSize, turnPixels } from '#reader/codec/orientation';
 import { difference, fixture, Workbench, wholeOf } from './codec-workbench.js';
 
 interface Expected {

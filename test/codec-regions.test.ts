@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import type { Rect, Reduction } from '#reader/codec';
+import type { Rect, Reduction } from '#reader/codec/codec';
 import { cut, dice, fixture, type Picture, Workbench } from './codec-workbench.js';
 
 const workbench = await Workbench.open();

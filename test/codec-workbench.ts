@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
-import type { ImageCodec, Rect, Reduction } from '#reader/codec';
-import { type OpenCodecs, openCodecs, openImage } from '#reader/codec-select';
-import { Scratch } from '#reader/scratch';
+import type { ImageCodec, Rect, Reduction } from '#reader/codec/codec';
+import { Scratch } from '#reader/codec/scratch';
+import { type OpenCodecs, openCodecs, openImage } from '#reader/codec/select';
 
 /** Decoded RGB, without gaps between rows. */
 export interface Picture {

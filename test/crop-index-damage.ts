@@ -1,7 +1,7 @@
 /// <reference path="../packages/reader/src/webassembly.d.ts" />
 import fc from 'fast-check';
-import { CropIndexKernel, type GroupRange } from '#reader/crop-index-kernel';
-import { CropIndexMaker } from '#reader/crop-index-make';
+import { CropIndexMaker } from '#reader/codec/crop-index/make';
+import { CropIndexKernel, type GroupRange } from '#reader/kernels/crop-index';
 import { images } from './crop-index-workbench.js';
 
 const PAGE = 65_536;

@@ -1,7 +1,7 @@
 /// <reference path="../packages/reader/src/webassembly.d.ts" />
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
-import { CropIndexKernel, refusalOf } from '#reader/crop-index-kernel';
+import { CropIndexKernel, refusalOf } from '#reader/kernels/crop-index';
 import { CropBench, checkPixels, draw, images } from './crop-index-workbench.js';
 import { makeJpeg } from './jpeg-maker.js';
 import { walkJpeg } from './jpeg-walk.js';

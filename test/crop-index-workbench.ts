@@ -1,11 +1,11 @@
 /// <reference path="../packages/reader/src/webassembly.d.ts" />
 import fc from 'fast-check';
-import type { Rect, Reduction } from '#reader/codec';
-import { openCodecs } from '#reader/codec-select';
-import { CropIndexMaker } from '#reader/crop-index-make';
-import { JpegSplicer } from '#reader/crop-index-splice';
-import { Scratch } from '#reader/scratch';
-import type { TurboJpegCodec } from '#reader/turbojpeg';
+import type { Rect, Reduction } from '#reader/codec/codec';
+import { CropIndexMaker } from '#reader/codec/crop-index/make';
+import { JpegSplicer } from '#reader/codec/crop-index/splice';
+import type { TurboJpegCodec } from '#reader/codec/jpeg/turbojpeg';
+import { Scratch } from '#reader/codec/scratch';
+import { openCodecs } from '#reader/codec/select';
 import { type JpegOptions, makeJpeg, type Samples } from './jpeg-maker.js';
 
 const PAGE = 65_536;

@@ -12,7 +12,7 @@ import {
   ptxModule,
   VALUE_BYTES,
 } from '#cuda/kernel';
-import { halfFloatTable } from '#reader/half-float';
+import { halfFloatTable } from '#reader/kernels/half-float';
 import { emptyFolder } from './datasets.js';
 import { GuardedKernel, wholeAxis } from './kernels-memory.js';
 import { parseModule, runThread } from './ptx-interpreter.js';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import type { StepInput } from '#reader/transform';
+import type { StepInput } from '#reader/transform/transform';
 import { cut, difference, fixture } from './codec-workbench.js';
 import { GuardedDecoder, sample } from './decoder-workbench.js';
 

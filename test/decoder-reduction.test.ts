@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import type { StepInput } from '#reader/transform';
+import type { StepInput } from '#reader/transform/transform';
 import { difference, fixture } from './codec-workbench.js';
 import { GuardedDecoder, sample } from './decoder-workbench.js';
 

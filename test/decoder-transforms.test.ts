@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { centerCropRect, randomCropRect, randomResizedCropRect, resizedSize } from '#reader/crops';
-import { SampleRandom } from '#reader/random';
-import type { StepInput } from '#reader/transform';
+import { centerCropRect, randomCropRect, randomResizedCropRect, resizedSize } from '#reader/transform/crops';
+import { SampleRandom } from '#reader/transform/random';
+import type { StepInput } from '#reader/transform/transform';
 import { dice, difference, fixture } from './codec-workbench.js';
 import { GuardedDecoder, sample } from './decoder-workbench.js';
 import { resizeReference } from './kernels-reference.js';

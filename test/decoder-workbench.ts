@@ -1,8 +1,8 @@
-import type { DecodedImage, SampleIdentity } from '#reader/decoded';
-import { createDecoder, type Decoder, type DecoderOptions } from '#reader/decoder';
-import { scratchBytesFor } from '#reader/scratch-size';
-import { compileTransform, type TransformInput } from '#reader/transform';
-import { valueBytes } from '#reader/transform-values';
+import type { DecodedImage, SampleIdentity } from '#reader/decode/decoded';
+import { createDecoder, type Decoder, type DecoderOptions } from '#reader/decode/decoder';
+import { scratchBytesFor } from '#reader/decode/scratch-size';
+import { compileTransform, type TransformInput } from '#reader/transform/transform';
+import { valueBytes } from '#reader/transform/values';
 import { MAX_PIXELS } from './codec-workbench.js';
 
 const PAGE = 65_536;

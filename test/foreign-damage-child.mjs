@@ -8,9 +8,9 @@ import { Readable } from 'node:stream';
 import { crc32, ShardtoolError } from '@shardtool/base';
 import { layoutOf, openSource } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
-import { hdf5 } from '#format/hdf5';
-import { PATIENCE } from '#format/hdf5-thread';
-import { streamSamples } from '#writer/stream-samples';
+import { hdf5 } from '#format/layouts/hdf5/index';
+import { PATIENCE } from '#format/layouts/hdf5/thread';
+import { streamSamples } from '#writer/convert/stream/stream-samples';
 
 /** A read may ask for so much more than the file has. */
 const SPARE_BYTES = 8 << 20;

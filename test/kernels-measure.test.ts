@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { measure } from '#reader/inspect-measure';
+import { measure } from '#reader/inspect/measure';
 import { noise } from './kernels-memory.js';
 import { measureReference } from './measure-reference.js';
 

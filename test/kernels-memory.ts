@@ -5,8 +5,8 @@ import {
   ResizeKernel,
   SOURCE_SLACK_BYTES,
   scratchBytes,
-} from '#reader/resize-kernel';
-import { type Axis, sourceRange } from '#reader/taps';
+} from '#reader/kernels/resize';
+import { type Axis, sourceRange } from '#reader/kernels/taps';
 
 /** A picture: pixels are [height, width, 3]. */
 export interface Picture {

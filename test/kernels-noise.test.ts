@@ -1,6 +1,6 @@
 import { philox } from '@shardtool/base';
 import { expect, test } from 'vitest';
-import { EffectKernels, NOISE_SCRATCH_BYTES } from '#reader/effect-kernels';
+import { EffectKernels, NOISE_SCRATCH_BYTES } from '#reader/kernels/effects';
 
 const ADDRESS = 65_536 * 3;
 const memory = new WebAssembly.Memory({ initial: 8, maximum: 8, shared: true });

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { crc32, gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import type { Axis } from '#reader/taps';
+import type { Axis } from '#reader/kernels/taps';
 import { GuardedKernel, noise, type Picture } from './kernels-memory.js';
 
 /** What fixtures/kernels/make.py writes down. */

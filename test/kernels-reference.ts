@@ -1,4 +1,4 @@
-import type { Axis } from '#reader/taps';
+import type { Axis } from '#reader/kernels/taps';
 
 /**
  * The resize of the kernel, written down plainly: a triangle filter in floating point, rows first, columns second, rounded

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { DecodeBufferError } from '#reader/resize-kernel';
-import type { Axis } from '#reader/taps';
+import { DecodeBufferError } from '#reader/kernels/resize';
+import type { Axis } from '#reader/kernels/taps';
 import { GuardedKernel, noise, type Picture, wholeAxis } from './kernels-memory.js';
 import { resizeReference } from './kernels-reference.js';
 
@@ -161,7 +161,7 @@ test('a resize that needs more working memory than there is says how much', () =
 });
 
 test('the module has no data and no memory of its own, so that many instances share one', () => {
-  const bytes = readFileSync(createRequire(import.meta.url).resolve('#reader/resize-kernel.wasm'));
+  const bytes = readFileSync(createRequire(import.meta.url).resolve('#reader/kernels/resize.wasm'));
   const sections = sectionsOf(bytes);
   const data = 11;
   const start = 8;

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
-import { CONTROL_WORD } from '#reader/loader-control';
+import { CONTROL_WORD } from '#reader/loader/ring/control';
 import { packedPhotos, packedSmall } from './datasets.js';
 import { TIMES } from './repetitions.js';
 import { runningThreads } from './running-threads.js';

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type LoaderOptions, type LoaderState, openDataset } from '@shardtool/reader';
 import { expect, test } from 'vitest';
-import { chooseCodec } from '#reader/codec-select';
+import { chooseCodec } from '#reader/codec/select';
 import { emptyFolder, packedSmall } from './datasets.js';
 import { batchesOf, keysOf, linesOf, look, type Seen, validKeysOf } from './loader-look.js';
 import { randomOf } from './random.js';

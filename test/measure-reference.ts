@@ -1,5 +1,5 @@
 /** What `inspect` measures of an image, by plain loops. */
-import type { Measured } from '#reader/inspect-measure';
+import type { Measured } from '#reader/inspect/measure';
 
 const INSPECTED_SIDE = 256;
 const MARGIN = 3;

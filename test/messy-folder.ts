@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { vi } from 'vitest';
 import { runCli } from '#cli/cli';
-import { fail } from '#cli/outcome';
+import { fail } from '#cli/terminal/outcome';
 import { emptyFolder } from './datasets.js';
 import { jpeg, PNG, tree } from './pack-workbench.js';
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 /** Plans 400,000,000 samples in 40,000 shards from `position` up to the first batch, in a process of its own. */
 function firstBatchInFreshProcess(position: number): { cpuMs: number; rssBytes: number; rows: number } {
   const script = `
-    const { planEpoch } = await import('#reader/epoch-order');
+    const { planEpoch } = await import('#reader/order/batches');
     const counts = new Float64Array(40_000).fill(10_000);
     const plan = planEpoch({ counts, seed: 42, epoch: 0, streams: 192, blockSamples: 32, globalBatch: 256, position: ${position} });
     const { block } = plan.rows().next().value;

@@ -128,7 +128,7 @@ async function expectEndWhenStopped(slow: SlowFolder): Promise<void> {
 }
 
 test('the mounts that this system has tell what may hang, without asking them', async () => {
-  const { mayHang } = await import('#writer/mount');
+  const { mayHang } = await import('#writer/source/folder/mount');
   expect(readFileSync('/proc/self/mountinfo', 'utf8')).toContain(' - proc ');
   expect(mayHang('/proc/self')).toBe(true);
   const link = path.join(emptyFolder(), 'link');

@@ -3,10 +3,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { writePlanRecord } from '#writer/plan-record';
-import { planShards } from '#writer/plan-shards';
-import { shardPlanOf } from '#writer/shard-plan';
-import { SourceFilesBuilder } from '#writer/source-files';
+import { writePlanRecord } from '#writer/plan/plan-record';
+import { planShards } from '#writer/plan/plan-shards';
+import { shardPlanOf } from '#writer/plan/shard-plan';
+import { SourceFilesBuilder } from '#writer/source/source-files';
 
 const CLASSES = 1000;
 const count = Number(process.argv[2]);

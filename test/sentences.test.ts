@@ -5,7 +5,7 @@ import { addOverlay } from '@shardtool/reader';
 import { convert, pack } from '@shardtool/writer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { COMMAND_NAMES } from '#cli/commands';
+import { COMMAND_NAMES } from '#cli/commands/all';
 import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { filesIn, jpeg, newFolder, PNG, tree } from './pack-workbench.js';

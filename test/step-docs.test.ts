@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { STEPS } from '#reader/step-table';
-import { compileTransform } from '#reader/transform';
+import { STEPS } from '#reader/transform/step-table';
+import { compileTransform } from '#reader/transform/transform';
 import { madeFiles } from '../scripts/step-docs.mjs';
 
 test.each(Object.entries(madeFiles()))(

@@ -1,6 +1,6 @@
 import { encodeNpyImage } from '@shardtool/format';
 import { expect, test } from 'vitest';
-import type { StepInput } from '#reader/transform';
+import type { StepInput } from '#reader/transform/transform';
 import { fixture } from './codec-workbench.js';
 import { GuardedDecoder, sample } from './decoder-workbench.js';
 import { floatOfHalf } from './half-floats.js';

@@ -1,15 +1,15 @@
-import { EffectKernels } from '#reader/effect-kernels';
-import type { Effect } from '#reader/effects';
-import { eraseValues } from '#reader/erase-values';
-import { halfFloatTable } from '#reader/half-float';
-import { inputOf, runPasses } from '#reader/passes';
-import type { Random } from '#reader/random';
-import { ResizeKernel, scratchBytes } from '#reader/resize-kernel';
-import { allocatePicture, runEffects } from '#reader/run-effects';
-import { Scratch } from '#reader/scratch';
-import { compileTransform, type TransformInput } from '#reader/transform';
-import { planSample } from '#reader/transform-plan';
-import { valueBytes } from '#reader/transform-values';
+import { Scratch } from '#reader/codec/scratch';
+import { eraseValues } from '#reader/decode/erase-values';
+import { inputOf, runPasses } from '#reader/decode/passes';
+import { allocatePicture, runEffects } from '#reader/decode/run-effects';
+import { EffectKernels } from '#reader/kernels/effects';
+import { halfFloatTable } from '#reader/kernels/half-float';
+import { ResizeKernel, scratchBytes } from '#reader/kernels/resize';
+import type { Effect } from '#reader/transform/effects';
+import { planSample } from '#reader/transform/plan';
+import type { Random } from '#reader/transform/random';
+import { compileTransform, type TransformInput } from '#reader/transform/transform';
+import { valueBytes } from '#reader/transform/values';
 import type { Picture } from './kernels-memory.js';
 
 const GUARD_BYTES = 256;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { transformMask } from '#reader/mask';
-import { compileTransform, type StepInput } from '#reader/transform';
-import { planSample } from '#reader/transform-plan';
+import { transformMask } from '#reader/decode/transform-mask';
+import { planSample } from '#reader/transform/plan';
+import { compileTransform, type StepInput } from '#reader/transform/transform';
 import type { Picture } from './kernels-memory.js';
 import { TransformBench } from './transform-memory.js';
 

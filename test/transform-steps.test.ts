@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import type { Effect } from '#reader/effects';
-import type { StepInput } from '#reader/transform';
+import type { Effect } from '#reader/transform/effects';
+import type { StepInput } from '#reader/transform/transform';
 import type { Picture } from './kernels-memory.js';
 import { randomOf } from './random.js';
 import { TIMES } from './repetitions.js';

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import type { Effect, Rgb } from '#reader/effects';
-import { transformMask } from '#reader/mask';
-import { rotatedSize, rotationOf } from '#reader/rotation';
-import { compileTransform, type StepInput } from '#reader/transform';
-import { planSample } from '#reader/transform-plan';
+import { transformMask } from '#reader/decode/transform-mask';
+import type { Effect, Rgb } from '#reader/transform/effects';
+import { planSample } from '#reader/transform/plan';
+import { rotatedSize, rotationOf } from '#reader/transform/rotation';
+import { compileTransform, type StepInput } from '#reader/transform/transform';
 import { floatOfHalf } from './half-floats.js';
 import type { Picture } from './kernels-memory.js';
 import { TransformBench } from './transform-memory.js';

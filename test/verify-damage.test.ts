@@ -4,7 +4,7 @@ import { indexPathOf, type LayoutName, readManifest, readShardIndex } from '@sha
 import { type Fault, pack, type VerifyOptions, verify } from '@shardtool/writer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checkShard, type ShardToVerify } from '#writer/check-shard';
+import { checkShard, type ShardToVerify } from '#writer/check/check-shard';
 import { emptyFolder } from './datasets.js';
 import { jpeg, newFolder, tree } from './pack-workbench.js';
 import { TIMES } from './repetitions.js';

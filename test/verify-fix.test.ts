@@ -15,8 +15,8 @@ import { indexPathOf, readManifest, readShardIndex, type WrittenLayoutName } fro
 import { type PackOptions, pack, repair, verify } from '@shardtool/writer';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { checkShard } from '#writer/check-shard';
-import { findDatasetShards } from '#writer/dataset-shards';
+import { checkShard } from '#writer/check/check-shard';
+import { findDatasetShards } from '#writer/shard/dataset-shards';
 import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { digestsOf, jpeg, newFolder, type PackedSample, PNG, samplesOf, tree } from './pack-workbench.js';
