@@ -26,23 +26,25 @@ export {
   writeManifest,
 } from './dataset/manifest.js';
 export {
-  DERIVED_SIDECARS,
-  type DerivedSidecar,
-  earlierSidecarPath,
   findSidecars,
-  hiddenFolder,
-  isOfLayout,
   ownerOf,
   packedSidecarPath,
   placeSidecar,
   removeAbandonedSidecars,
+  sideFolder,
+} from './dataset/sidecar-files.js';
+export {
+  DERIVED_SIDECARS,
+  type DerivedSidecar,
+  earlierSidecarPath,
+  hiddenFolder,
+  isOfLayout,
   SIDECAR_NAMES,
   SIDECARS,
   type SidecarName,
   sidecarOfShard,
   sidecarPath,
   sidecarPaths,
-  sideFolder,
 } from './dataset/sidecars.js';
 export {
   hasNoFolder,

@@ -6,18 +6,8 @@ import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { encodeShardIndex, type ShardIndex } from '../shard-index/shard-index.js';
 import { indexPathOf } from './find-shards.js';
-import {
-  earlierSidecarPath,
-  findSidecars,
-  isOfLayout,
-  ownerOf,
-  packedSidecarPath,
-  placeSidecar,
-  sidecarOfShard,
-  sidecarPath,
-  sidecarPaths,
-  sideFolder,
-} from './sidecars.js';
+import { findSidecars, ownerOf, packedSidecarPath, placeSidecar, sideFolder } from './sidecar-files.js';
+import { earlierSidecarPath, isOfLayout, sidecarOfShard, sidecarPath, sidecarPaths } from './sidecars.js';
 
 let folder: string;
 beforeAll(() => {
