@@ -97,7 +97,7 @@ test('a server that answers nothing is tried again', { timeout: 30_000 }, async 
 });
 
 test('a server that is not there for a while is waited for', { timeout: 40_000 }, async () => {
-  const storage = await openStorage(`${server.url}/`);
+  const storage = await openStorage(server.url);
   const source = await storage.open('data');
   await server.stop();
   const target = Buffer.alloc(1000);

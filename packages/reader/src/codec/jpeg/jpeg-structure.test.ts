@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { jpegStructure } from './jpeg-structure.js';
 
 function structureOf(name: string) {
-  return jpegStructure(readFileSync(new URL(`../../../../test/fixtures/codec/${name}.jpg`, import.meta.url)));
+  return jpegStructure(readFileSync(new URL(`../../../../../test/fixtures/codec/${name}.jpg`, import.meta.url)));
 }
 
 test.each([
