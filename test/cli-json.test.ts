@@ -43,6 +43,7 @@ const SUCCESSES: Readonly<Record<string, readonly string[]>> = {
   'overlay rm': [at('packed'), 'fewer'],
   plan: [shards],
   bench: [at('packed'), '--transform', 'raw', '--batch-size', '2'],
+  tune: [at('packed'), '--cpu-budget', '1', '--batch-size', '4', '--seconds', '1'],
   transforms: [],
   unpack: [at('packed'), at('files')],
   'cache ls': [emptyFolder()],

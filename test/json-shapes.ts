@@ -184,6 +184,11 @@ export const JSON_SHAPES: Readonly<Record<string, Shape>> = {
     ...{ codec: orNull({ name: 'text', reason: 'text' }), seconds: 'num', storage: orNull('any'), warnings: 'int' },
     ...{ cropIndex: { used: 'bool', reason: 'text', spliced: 'int', others: 'int' }, bad: 'int', badKeys: ['text'] },
   },
+  tune: {
+    ...{ imagesPerSecond: 'num', decodedPerSecond: 'num', readPerSecond: 'num', limit: 'text', sampleImages: 'int' },
+    ...{ gains: [{ what: 'text', times: 'num', how: 'text' }], turns: 'int', memoryBytes: 'int', fitsMemory: 'bool' },
+    options: { workers: 'int', prefetchBatches: 'int' },
+  },
   transforms: {
     transforms: [{ name: 'text', about: 'text', steps: ['any'] }],
     views: [{ name: 'text', about: 'text', views: 'any' }],

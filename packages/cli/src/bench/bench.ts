@@ -145,12 +145,13 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
 /** A batch that is there is handed out within this time. */
 const READY_MS = 1;
 
-function lacksCropIndex({ cropIndex, codec }: LoaderInfo): boolean {
+/** Whether shards of JPEGs lack a crop index that this machine could use. */
+export function lacksCropIndex({ cropIndex, codec }: LoaderInfo): boolean {
   return codec?.name === 'turbojpeg' && !cropIndex.used && cropIndex.reason.includes('--index crops');
 }
 
 /** Mean size of the images of one shard, as an estimate for all shards. Null if its index does not have it. */
-async function storedSize(dataset: Dataset): Promise<{ width: number; height: number } | null> {
+export async function storedSize(dataset: Dataset): Promise<{ width: number; height: number } | null> {
   const shard = dataset.shards.findIndex(({ samples }) => samples > 0);
   if (shard < 0) return null;
   const { width, height } = await dataset.files.index(shard);

@@ -9,6 +9,7 @@ import { planCommand } from './look/plan.js';
 import { previewCommand } from './look/preview.js';
 import { statsCommand } from './look/stats.js';
 import { transformsCommand } from './look/transforms.js';
+import { tuneCommand } from './look/tune.js';
 import { viewCommand } from './look/view.js';
 import { commitCommand } from './shards/commit.js';
 import { compactCommand } from './shards/compact.js';
@@ -42,7 +43,7 @@ export const COMMANDS_BY_GROUP: Readonly<Record<(typeof COMMAND_GROUPS)[number],
     restoreCommand,
     gcCommand,
   ],
-  Train: [planCommand, benchCommand, transformsCommand],
+  Train: [planCommand, benchCommand, tuneCommand, transformsCommand],
   Other: [unpackCommand, cacheCommand, completionCommand],
 };
 

@@ -1,0 +1,81 @@
+/**
+ * Is `shardtool tune` right? Gives a dataset what tune says would help (a crop index, a resized copy, decode fast, another worker),
+ * measures each in turns with the dataset as it is, and prints both.
+ *
+ *   node bench/tune.mjs [--photos 3000] [--rounds 3] [--seconds 40] [--cpu-budget 1]
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { openDataset } from '@shardtool/reader';
+import { pack } from '@shardtool/writer';
+import { makePhotos } from './make-photos.mjs';
+
+const { values } = parseArgs({
+  options: {
+    photos: { type: 'string', default: '3000' },
+    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '40' },
+    'cpu-budget': { type: 'string', default: '1' },
+  },
+});
+const here = path.dirname(fileURLToPath(import.meta.url));
+const workers = Number(values['cpu-budget']);
+const photos = path.join(here, '.cache', `photos-${values.photos}`);
+await makePhotos({ count: Number(values.photos), out: photos, log: console.error });
+const folder = mkdtempSync(path.join(os.tmpdir(), 'shardtool-tune-bench-'));
+try {
+  const at = (name) => path.join(folder, name);
+  await pack(photos, at('plain'));
+  await pack(photos, at('crops'), { index: ['crops'] });
+  await pack(photos, at('resized'), { resize: 256 });
+  const told = JSON.parse(
+    execFileSync(
+      process.execPath,
+      [
+        ...[path.join(here, '../packages/cli/lib/main.js'), 'tune', at('plain'), '--json'],
+        ...['--cpu-budget', String(workers), '--seconds', values.seconds],
+      ],
+      { encoding: 'utf8' },
+    ),
+  );
+  const truth = {
+    plain: [at('plain'), { workers }],
+    'crop index': [at('crops'), { workers }],
+    'resized copy': [at('resized'), { workers }],
+    'decode fast': [at('plain'), { workers, decode: 'fast' }],
+    core: [at('plain'), { workers: workers + 1 }],
+  };
+  const rates = Object.fromEntries(Object.keys(truth).map((name) => [name, []]));
+  for (let round = 0; round < Number(values.rounds); round++) {
+    for (const [name, [location, options]] of Object.entries(truth)) rates[name].push(await rateOf(location, options));
+  }
+  const median = (list) => list.toSorted((a, b) => a - b)[list.length >> 1];
+  console.log(`as it is: ${Math.round(median(rates.plain))} images/s; tune said ${Math.round(told.imagesPerSecond)}`);
+  console.log('| remedy | tune said | measured |\n|---|---|---|');
+  for (const { what, times } of told.gains) {
+    if (rates[what] === undefined) continue;
+    const ratios = rates[what].map((rate, round) => rate / rates.plain[round]);
+    console.log(`| ${what} | ${times.toFixed(2)} | ${median(ratios).toFixed(2)} |`);
+  }
+} finally {
+  rmSync(folder, { recursive: true });
+}
+
+/** Images per second of an epoch, behind its first batch. */
+async function rateOf(location, options) {
+  const dataset = await openDataset(location);
+  const loader = dataset.loader({ transform: 'train224', batchSize: 256, reuse: true, ...options });
+  let [images, start] = [0, 0];
+  for await (const batch of loader) {
+    if (start === 0) start = performance.now();
+    else images += batch.size;
+  }
+  const rate = (images / (performance.now() - start)) * 1000;
+  await loader.close();
+  await dataset.close();
+  return rate;
+}
