@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 from PIL import Image
+from ports import held_port
 
 from datasets import CHECKOUT, pack
 
@@ -48,20 +49,24 @@ def save(rank):
 """
 
 
-def run_program(program, place, folder, options=(), ranks=None, environment=(), code=0):
-    """What each rank has seen. `ranks` are started by torchrun; None is a plain process."""
+def run_program(program, place, folder, options=(), ranks=None, environment=(), code=0, more=()):
+    """What each rank has seen. `ranks` are started by torchrun; None is a plain process. `more`: further arguments."""
     folder.mkdir(exist_ok=True)
     script = folder / "program.py"
     script.write_text(program)
     launcher = [] if ranks is None else ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={ranks}"]
-    done = subprocess.run(
-        [sys.executable, *launcher, str(script), str(place), str(folder), json.dumps(dict(options))],
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT / "python" / "src"), "OMP_NUM_THREADS": "1", **dict(environment)},
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
+    command = [*launcher, script, place, folder, json.dumps(dict(options)), *more]
+    with held_port() as port:
+        # Lightning starts processes itself, and would look for a free port that another program may take meanwhile.
+        given = {"OMP_NUM_THREADS": "1", "MASTER_PORT": str(port), **dict(environment)}
+        done = subprocess.run(
+            [sys.executable, *map(str, command)],
+            env={**os.environ, "PYTHONPATH": str(CHECKOUT / "python" / "src"), **given},
+            capture_output=True,
+            text=True,
+            timeout=400,
+            check=False,
+        )
     assert done.returncode == code, done.stderr + done.stdout
     return [json.loads(file.read_text()) for file in sorted(folder.glob("seen-*.json"))]
 

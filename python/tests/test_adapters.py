@@ -95,10 +95,13 @@ NAMES = ["unset", "sent", "own"]
 
 
 @needs("accelerate")
-def test_accelerate_reads_each_sample_once_and_resumes_with_any_number_of_processes(numbered, tmp_path):
-    options = {"names": NAMES, "checkpoints": str(tmp_path / "checkpoints")}
-    whole = run_program(HEAD + ACCELERATE, numbered, tmp_path / "whole", {**options, "resume": False}, 2)
-    for name in NAMES:
+@pytest.mark.parametrize(("processes", "names"), [(2, NAMES), (3, NAMES[:1])])
+def test_accelerate_reads_each_sample_once_and_resumes_with_any_number_of_processes(
+    numbered, tmp_path, processes, names
+):
+    options = {"names": names, "checkpoints": str(tmp_path / "checkpoints")}
+    whole = run_program(HEAD + ACCELERATE, numbered, tmp_path / "whole", {**options, "resume": False}, processes)
+    for name in names:
         epochs = [global_batches(whole, f"{name} {epoch}") for epoch in range(3)]
         assert_epochs(epochs)
         for seen in whole:
@@ -109,7 +112,7 @@ def test_accelerate_reads_each_sample_once_and_resumes_with_any_number_of_proces
             assert [flag for what, flag in seen if what == f"{name} 0 sync"] == [False, False, False, True, True]
     for ranks in RANKS:
         rest = run_program(HEAD + ACCELERATE, numbered, tmp_path / f"rest-{ranks}", {**options, "resume": True}, ranks)
-        for name in NAMES:
+        for name in names:
             for what in (f"{name} 1", f"{name} 1 skipped", f"{name} 1 skipped alone"):
                 assert global_batches(rest, what) == global_batches(whole, f"{name} 1")[2:], (ranks, what)
             assert global_batches(rest, f"{name} 2") == global_batches(whole, f"{name} 2")
@@ -205,7 +208,8 @@ def metrics(found):
 world = int(os.environ["WORLD_SIZE"])
 settings = TrainingArguments(
     output_dir=OPTIONS["checkpoints"], num_train_epochs=2, per_device_train_batch_size=OPTIONS["rows"] // world,
-    per_device_eval_batch_size=12 // world, eval_strategy="epoch", save_strategy="steps", save_steps=3,
+    per_device_eval_batch_size=12 // world, eval_strategy=OPTIONS["evaluate"], eval_steps=1, save_strategy="steps",
+    save_steps=OPTIONS["save"], dataloader_num_workers=OPTIONS["workers"],
     logging_strategy="no", report_to=[], use_cpu=True, disable_tqdm=True, label_names=["labels"],
     accelerator_config=OPTIONS["config"], gradient_accumulation_steps=OPTIONS["accumulate"],
     dataloader_drop_last=OPTIONS["drop"], restore_callback_states_from_checkpoint=OPTIONS["restore"], seed=7,
@@ -224,7 +228,10 @@ for log in trainer.state.log_history:
         SEEN.append(["evaluated", [log["eval_a_loss"], log["eval_a_numbers"]]])
 save(settings.process_index)
 """
-TRAINER_OPTIONS = {"config": {}, "accumulate": 1, "drop": False, "rows": 12, "resume": None, "restore": False}
+TRAINER_OPTIONS = {
+    **{"config": {}, "accumulate": 1, "drop": False, "rows": 12, "resume": None, "restore": False},
+    **{"evaluate": "epoch", "save": 3, "workers": 0},
+}
 
 
 def train(numbered, folder, ranks, **options):
@@ -265,6 +272,26 @@ def test_the_trainer_accumulates_drops_the_last_batch_and_refuses_batches_of_oth
     assert (
         "choose per_device_train_batch_size so that it makes 12 with 1 processes" in dict(map(tuple, refused))["error"]
     )
+
+
+@needs("transformers", "accelerate")
+def test_the_trainer_accumulates_and_evaluates_in_an_epoch_and_resumes_with_any_number_of_processes(numbered, tmp_path):
+    checkpoints = tmp_path / "checkpoints"
+    common = {"accumulate": 2, "evaluate": "steps", "save": 1, "workers": 2, "checkpoints": str(checkpoints)}
+    whole = train(numbered, tmp_path / "whole", 2, **common)
+    batches = global_batches(whole, "train")
+    assert_epochs([batches[:5], batches[5:]])
+    for seen in whole:
+        evaluated = [found for what, found in seen if what == "evaluated"]
+        assert len(evaluated) == 6
+        for loss, numbers in evaluated:
+            assert sorted(numbers) == list(range(SAMPLES)) and loss == pytest.approx(25)
+    # The three updates of an epoch are of two batches, of two, and of one.
+    for ranks, step, trained in ((1, 1, 2), (3, 4, 7), (2, 5, 9), (3, 2, 4)):
+        folder = tmp_path / f"rest-{ranks}-{step}"
+        resume = {"resume": str(checkpoints / f"checkpoint-{step}"), "restore": ranks == 3}
+        rest = train(numbered, folder, ranks, **{**common, **resume, "checkpoints": str(folder / "checkpoints")})
+        assert global_batches(rest, "train") == batches[trained:], (ranks, step)
 
 
 LIGHTNING = """

@@ -1,9 +1,8 @@
 """The examples run, and a run that was stopped resumes exactly."""
 
-import socket
-
 import numpy as np
 import pytest
+from ports import held_port
 
 from datasets import CHECKOUT, pack
 
@@ -61,14 +60,13 @@ def losses_of(line):
 
 def test_ranks_train_on_every_sample_once(programs, photos, tmp_path):
     # What torchrun tells the processes that it starts; torch 1.13's own fails on Python 3.11.
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    shared = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    ranks = programs.side_by_side(
-        *(EXAMPLES / "train_ddp.py", "--size", 32, "--batch-size", 20, "--data", photos),
-        cwd=tmp_path,
-        environments=[{**shared, "RANK": rank, "LOCAL_RANK": rank} for rank in ("0", "1")],
-    )
+    with held_port() as port:
+        shared = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        ranks = programs.side_by_side(
+            *(EXAMPLES / "train_ddp.py", "--size", 32, "--batch-size", 20, "--data", photos),
+            cwd=tmp_path,
+            environments=[{**shared, "RANK": rank, "LOCAL_RANK": rank} for rank in ("0", "1")],
+        )
     assert [lines for lines, _ in ranks] == [["epoch 0: 60 samples over 2 ranks"], []]
 
 

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from frameworks import needs
+from ports import held_port
 
 from datasets import CHECKOUT
 
@@ -18,15 +19,17 @@ pytestmark = pytest.mark.time_limit(1200)
 def run(folder, script, *arguments, ranks=None, code=0):
     """What an example prints."""
     launcher = [] if ranks is None else ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={ranks}"]
-    done = subprocess.run(
-        [sys.executable, *launcher, str(EXAMPLES / script), *map(str, arguments)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT / "python" / "src"), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
+    with held_port() as port:
+        given = {"OMP_NUM_THREADS": "1", "MASTER_PORT": str(port)}
+        done = subprocess.run(
+            [sys.executable, *launcher, str(EXAMPLES / script), *map(str, arguments)],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(CHECKOUT / "python" / "src"), **given},
+            capture_output=True,
+            text=True,
+            timeout=400,
+            check=False,
+        )
     assert done.returncode == code, done.stderr + done.stdout
     return done.stdout
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from frameworks import needs
+from frameworks import HEAD, global_batches, needs, numbered_images, numbers_of, run_program
 from PIL import Image
 
 from datasets import CHECKOUT, pack
@@ -98,3 +98,88 @@ def test_mixup_a_moving_average_and_resuming_work_on_shards(folders, tmp_path):
     rest = train(folders, again, *options, "--resume", tmp_path / "run" / "last.pth.tar", on_shards=True)
     assert [row["epoch"] for row in rest] == ["2", "3"]
     assert all(np.isfinite(float(row["train_loss"])) for row in (*first, *rest))
+
+
+#: Runs a script of timm, and keeps what each loader gives, before and after timm mixes it.
+RECORDER = (
+    HEAD
+    + """
+import functools, runpy
+import shardtool.timm
+
+LOOPS = {}
+
+class Recorded(shardtool.Loader):
+    def __iter__(self):
+        what = "train" if self._options["shuffle"] else "evaluate"
+        LOOPS[what] = LOOPS.get(what, -1) + 1
+        for batch in super().__iter__():
+            see(f"{what} {LOOPS[what]}", *batch, batch.valid)
+            SEEN[-1].append([batch.epoch, len(batch.labels)])
+            yield batch
+
+shardtool.timm.Loader = Recorded
+batches_of_timm = shardtool.timm.ShardPrefetchLoader.__iter__
+
+def mixed(loader):
+    for images, targets in batches_of_timm(loader):
+        if targets.ndim == 2:
+            # A mix of colours has the mix of their numbers in its label, each of which is half of the colour.
+            of_labels = (targets * torch.arange(targets.shape[1])).sum(1) * 2
+            difference = (images[:, 0].mean((1, 2)) * 255 - of_labels).tolist()
+            assert all(-1.5 < value < 2.5 for value in difference), difference
+            SEEN.append(["mixed", int((targets > 0).sum(1).max())])
+        yield images, targets
+
+shardtool.timm.ShardPrefetchLoader.__iter__ = mixed
+sys.argv = [sys.argv[4], *sys.argv[5:]]
+sys.path[0] = os.path.dirname(sys.argv[0])
+shardtool.timm.install()
+# timm names the processor as a device of DDP, which refuses that.
+parallel = torch.nn.parallel.DistributedDataParallel.__init__
+torch.nn.parallel.DistributedDataParallel.__init__ = lambda self, *args, **more: parallel(
+    self, *args, **{**more, "device_ids": None}
+)
+runpy.run_path(sys.argv[0], run_name="__main__")
+save(os.environ["RANK"])
+"""
+)
+
+
+def train_on_two_ranks(place, folder, *arguments):
+    """What each rank's loaders gave."""
+    options = ("--data-dir", place, "--dataset", "shards/", "--train-split", "train", "--val-split", "val")
+    model = ("--model", "test_resnet", "--device", "cpu", "--input-size", 3, 8, 8, "--num-classes", 26, "-j", 1)
+    # Colours stay as they are, so that they are the numbers of samples.
+    colours = ("--mean", 0, 0, 0, "--std", 1, 1, 1, "--color-jitter", 0, "--smoothing", 0)
+    steps = ("--batch-size", 6, "--opt", "sgd", "--lr", 0.01, "--warmup-epochs", 0, "--seed", 1)
+    more = [Path(SCRIPTS) / "train.py", *options, *model, *colours, *steps, *arguments]
+    return run_program(RECORDER, place, folder, ranks=2, more=more)
+
+
+def test_on_two_ranks_each_sample_comes_once_through_mixup_average_evaluation_and_resuming(tmp_path):
+    for split, count in (("train", 51), ("val", 49)):
+        numbered_images(tmp_path / "images" / split, count)
+        pack(tmp_path / "images" / split, tmp_path / "shards" / split, "--max-shard-samples", "20")
+    options = ("--mixup", 0.8, "--cutmix", 1.0, "--model-ema", "--dist-bn", "reduce")
+    options += ("--output", tmp_path / "output", "--experiment", "run", "--checkpoint-hist", 9)
+    place = tmp_path / "shards"
+    whole = train_on_two_ranks(place, tmp_path / "whole", *options, "--epochs", 4)
+    resume = ("--resume", tmp_path / "output" / "run" / "checkpoint-1.pth.tar", "--epochs", 4)
+    rest = train_on_two_ranks(place, tmp_path / "rest", *options[:-4], *resume)
+
+    def epochs_of(ranks, what, count):
+        return [global_batches([[one[:2] for one in seen] for seen in ranks], f"{what} {loop}") for loop in range(count)]
+
+    trained = epochs_of(whole, "train", 4)
+    # Three samples are left behind the last whole batch.
+    assert [[len(rows) for rows in batches] for batches in trained] == [[12] * 4] * 4
+    assert all(len(set(numbers_of(batches))) == 48 for batches in trained)
+    assert len({tuple(numbers_of(batches)) for batches in trained}) == 4
+    assert epochs_of(rest, "train", 2) == trained[2:]
+    assert {one[2][0] for one in rest[0] if one[0].startswith("train")} == {2, 3}
+    # Each epoch evaluates the model and its moving average. The rank without a sample of the last batch gets one more.
+    for loop, batches in enumerate(epochs_of(whole, "evaluate", 8)):
+        assert sorted(numbers_of(batches)) == list(range(49))
+        assert sum(one[2][1] for seen in whole for one in seen if one[0] == f"evaluate {loop}") == 50
+    assert {count for seen in whole for name, count, *_ in seen if name == "mixed"} == {2}

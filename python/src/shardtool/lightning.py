@@ -44,11 +44,20 @@ class DataModule(_lightning.LightningDataModule):  # type: ignore[misc]
                 if isinstance(dataset, ShardDataset) and dataset._make.keywords.get("epochs_per_loop") not in (None, 1):
                     raise OptionError(f"In Lightning a loop is one epoch: leave out epochs_per_loop of {name}.")
         self._train, self._val, self._test, self._predict = train, val, test, predict
-        self._is_loaded = False
         #: What load_state_dict took, until a loop begins.
         self._saved: Mapping[str, Any] = {}
+        #: The epoch of ``train`` in Lightning's epoch 0.
+        self._first_epoch = self._option_epoch()
         #: Lightning's number of the epoch whose loop began last.
         self._epoch: Optional[int] = None
+
+    def _option_epoch(self) -> int:
+        return 0 if self._train is None else int(self._train._make.keywords.get("epoch") or 0)
+
+    def setup(self, stage: str) -> None:
+        """Another Trainer begins with the first epoch again. A checkpoint is loaded after this call."""
+        if stage == "fit":
+            self._saved, self._first_epoch, self._epoch = {}, self._option_epoch(), None
 
     def train_dataloader(self) -> Any:
         if self._train is None:
@@ -69,7 +78,11 @@ class DataModule(_lightning.LightningDataModule):  # type: ignore[misc]
         return [] if self._predict is None else self._predict
 
     def state_dict(self) -> Dict[str, Any]:
-        return {} if self._train is None else {"train": self._train.state_dict(), "epoch": self._epoch}
+        if self._train is None:
+            return {}
+        # Until a loop begins, the state is the one that was loaded.
+        epoch = self._saved.get("epoch") if self._saved else self._epoch
+        return {"train": self._train.state_dict(), "epoch": epoch}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         saved = state_dict.get("train")
@@ -83,7 +96,7 @@ class DataModule(_lightning.LightningDataModule):  # type: ignore[misc]
                 f"global_batch_size={saved['globalBatch']} in place of batch_size."
             )
         self._train.load_state_dict(saved)
-        self._is_loaded, self._saved = True, state_dict
+        self._saved = state_dict
 
     def _begin_epoch(self) -> None:
         """Called when a loop over ``train`` asks for its first batch.
@@ -92,18 +105,20 @@ class DataModule(_lightning.LightningDataModule):  # type: ignore[misc]
         middle of it. Lightning continues with the next epoch, so the loader does too.
         """
         loop = self.trainer.fit_loop
-        self._epoch = int(loop.epoch_progress.current.processed)
+        self._epoch = epoch = int(loop.epoch_progress.current.processed)
         saved, self._saved = self._saved, {}
-        dataset, of_state = self._train, saved.get("epoch")
+        dataset = self._train
         assert dataset is not None
-        if of_state is not None and self._epoch > of_state:
-            dataset.set_epoch(saved["train"]["epoch"] + self._epoch - of_state)
-        elif not self._is_loaded and not dataset.loader._has_delivered:
-            # A checkpoint of other data, or the weights of a run that was stopped.
-            if self._epoch > 0:
-                dataset.set_epoch(self._epoch)
-            if loop.epoch_loop.batch_progress.current.ready > 0:
-                warn("The checkpoint has no state of this DataModule, so its epoch starts again from the first batch.")
+        if saved:
+            # A checkpoint that was made before the first batch has no epoch.
+            of_state = epoch if saved.get("epoch") is None else saved["epoch"]
+            self._first_epoch = saved["train"]["epoch"] - of_state
+            if epoch == of_state:
+                # Continues behind the batch of the state.
+                return
+        elif loop.epoch_loop.batch_progress.current.ready > 0:
+            warn("The checkpoint has no state of this DataModule, so its epoch starts again from the first batch.")
+        dataset.set_epoch(self._first_epoch + epoch)
 
     def teardown(self, stage: str) -> None:
         """Ends the readers. They start again when a loop begins."""
