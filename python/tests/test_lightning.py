@@ -110,10 +110,15 @@ class EveryEvent(Callback):
     def on_train_end(self, trainer, model):
         self.save(trainer, model, "end")
 
-def data_module():
+class Kept(DataModule):
+    # Some hundred runs of a process share their readers.
+    def teardown(self, stage):
+        pass
+
+def data_module(kind=Kept):
     def val(**options):
         return shardtool.iterable_dataset(PLACE, global_batch_size=12, workers=1, **options)
-    return DataModule(
+    return kind(
         shardtool.iterable_dataset(PLACE, seed=3, transform=RANDOM, global_batch_size=12, workers=1),
         val=[val(shuffle=False), val(seed=5)], test=val(shuffle=False), predict=val(shuffle=False),
     )
@@ -125,11 +130,11 @@ def trainer_of(case, callbacks=()):
         callbacks=list(callbacks), **{"max_epochs": 3, **case},
     )
 
-def fit(name, case):
+def fit(name, case, data):
     checkpoints = os.path.join(OPTIONS["checkpoints"], name)
     if not OPTIONS["resume"]:
         os.makedirs(checkpoints, exist_ok=True)
-        trainer_of(case, [EveryEvent(checkpoints)]).fit(Module(name), data_module())
+        trainer_of(case, [EveryEvent(checkpoints)]).fit(Module(name), data)
         return
     for file in sorted(glob.glob(os.path.join(glob.escape(checkpoints), OPTIONS.get("only", "*.ckpt")))):
         begun = torch.load(file, weights_only=False)["begun"]
@@ -137,14 +142,15 @@ def fit(name, case):
         SEEN.append([f"{name}/{event}", begun])
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            trainer_of(case).fit(Module(f"{name}/{event}"), data_module(), ckpt_path=file, weights_only=False)
+            trainer_of(case).fit(Module(f"{name}/{event}"), data, ckpt_path=file, weights_only=False)
         SEEN.append([f"{name}/{event} warned", [str(one.message) for one in warned]])
 """
 
 RUN_CASES = """
 if __name__ == "__main__":
+    data = data_module()
     for name, case in OPTIONS["cases"].items():
-        fit(name, case)
+        fit(name, case, data)
     save(os.environ.get("RANK", "0"))
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
@@ -240,7 +246,7 @@ def run(what, data, *callbacks, trainer=None):
     return trainer
 
 if __name__ == "__main__":
-    data = data_module()
+    data = data_module(DataModule)
     run("first", data)
     trainer = run("second", data)
     trainer.fit_loop.max_epochs = 3
@@ -274,7 +280,7 @@ def test_each_trainer_of_lightning_begins_with_the_first_epoch_and_tests_on_each
 SPAWNED = """
 if __name__ == "__main__":
     # Processes that are started here import this program and have its options.
-    fit("spawned", {"val_check_interval": 2})
+    fit("spawned", {"val_check_interval": 2}, data_module(DataModule))
 """
 
 

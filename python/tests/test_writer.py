@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -235,12 +236,23 @@ def test_storage_says_how_a_bucket_is_asked_and_knows_its_names(tmp_path):
         shardtool.Writer("s3://b/out", storage={"endpoint_url": "127.0.0.1:9"}).add("a", JPEG)
 
 
-def test_part_auto_writes_the_part_of_this_process_in_a_job(tmp_path, monkeypatch):
-    for index, name in enumerate(("a", "b")):
-        monkeypatch.setenv("CLOUD_RUN_TASK_INDEX", str(index))
-        monkeypatch.setenv("CLOUD_RUN_TASK_COUNT", "2")
-        with shardtool.Writer(tmp_path / "out", part="auto", image_format="npy") as writer:
-            writer.add(name, picture(index))
+def test_part_auto_writes_the_part_that_each_job_of_the_page_defines(tmp_path, monkeypatch):
+    rows = re.findall(r"^\| .*? \| (`[A-Z].*?) \|$", (CHECKOUT / "docs/pack-large.md").read_text(), re.MULTILINE)
+    jobs = [re.findall(r"`(\w+)`", row) for row in rows]
+    assert len(jobs) == 8
+    for part, (index, count, *more) in enumerate(jobs):
+        with monkeypatch.context() as environment:
+            environment.setenv(index, str(part))
+            environment.setenv(count, "8")
+            if more:
+                # The array of Slurm has the numbers 10, 13, ..., 31.
+                for name, value in zip((index, *more), (10 + 3 * part, 10, 3)):
+                    environment.setenv(name, str(value))
+            with shardtool.Writer(tmp_path / "out", part="auto", image_format="npy") as writer:
+                writer.add(index, picture(part))
     assert writer.report["isCommitted"]
     with shardtool.Dataset(tmp_path / "out", output="numpy") as dataset:
-        assert [sample.key for sample in dataset] == ["a", "b"]
+        assert [sample.key for sample in dataset] == [index for index, *_ in jobs]
+        assert [(sample.image == picture(part)).all() for part, sample in enumerate(dataset)] == [True] * 8
+    with pytest.raises(shardtool.OptionError, match="no environment variable defines a part"):
+        shardtool.Writer(tmp_path / "other", part="auto").add("a", JPEG)
