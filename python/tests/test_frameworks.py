@@ -74,13 +74,17 @@ for name, (config, around, given) in OPTIONS.items():
     around = {"batch_size": None} if around is None else {"batch_size": around, "collate_fn": of_one}
     loader = accelerator.prepare(DataLoader(dataset, **around))
     length = len(loader)
-    for epoch in range(2):
-        batches = 0
-        for batch in loader:
-            images, labels = batch
-            see([name, epoch], images, labels, getattr(batch, "valid", None))
-            batches += 1
-        assert batches == length, (name, batches, length)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        for epoch in range(2):
+            batches = 0
+            for batch in loader:
+                images, labels = batch
+                see([name, epoch], images, labels, getattr(batch, "valid", None))
+                batches += 1
+            assert batches == length, (name, batches, length)
+    said = [str(one.message) for one in warned if "Accelerate reads" in str(one.message)]
+    SEEN.append([[f"{name} warned", None], said])
     dataset.close()
 save(accelerator.process_index)
 """
@@ -111,6 +115,12 @@ def test_accelerate_gets_each_sample_once_with_every_setting(numbered, tmp_path,
         of_case = [[[epoch, numbers] for (case, epoch), numbers in rank if case == name] for rank in seen]
         assert_each_comes_once(of_case)
         assert all(len(numbers) > 0 for _, numbers in of_case[0])
+        # Process 0 is told if it reads for all.
+        said = [texts for rank in seen for (case, _), texts in rank if case == f"{name} warned"]
+        is_sent = ranks == 2 and not name.startswith("own")
+        assert [len(texts) > 0 for texts in said] == [is_sent, *[False] * (ranks - 1)], (name, said)
+        if is_sent:
+            assert "in one process for all 2" in said[0][0] and "use dispatch_batches=False" in said[0][0]
 
 
 REFUSED = """
