@@ -94,9 +94,15 @@ const STEPS = {
     command: [
       torch2Python,
       ...['-m', 'pytest', '-q'],
-      ...['torch_dataset', 'frameworks', 'adapters', 'framework_examples', 'timm_scripts', 'foreign_transforms'].map(
-        (name) => `python/tests/test_${name}.py`,
-      ),
+      ...[
+        'torch_dataset',
+        'frameworks',
+        'adapters',
+        'lightning',
+        'framework_examples',
+        'timm_scripts',
+        'foreign_transforms',
+      ].map((name) => `python/tests/test_${name}.py`),
     ],
     environment: { SHARDTOOL_REQUIRE_TORCHDATA: '1' },
   },

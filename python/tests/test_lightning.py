@@ -1,10 +1,8 @@
 """Lightning with every way to cut, validate, accumulate and stop, on 1, 2 and 3 devices: `npm run test:long torch2`.
 
-Each case trains once with a checkpoint at every place where Lightning makes one. Runs that resume from each of them must
-get exactly the batches that were left, on any number of devices.
+Each case trains once with a checkpoint at every event of a training. Runs that resume from them must get exactly the
+batches that were left, on any number of devices.
 """
-
-import json
 
 import pytest
 from frameworks import HEAD, global_batches, needs, numbers_of, pack_numbered, run_program
@@ -136,7 +134,9 @@ def fit(name, case, data):
         os.makedirs(checkpoints, exist_ok=True)
         trainer_of(case, [EveryEvent(checkpoints)]).fit(Module(name), data)
         return
-    for file in sorted(glob.glob(os.path.join(glob.escape(checkpoints), OPTIONS.get("only", "*.ckpt")))):
+    # Of each case other ones, so that all cases together have every place.
+    files = sorted(glob.glob(os.path.join(glob.escape(checkpoints), OPTIONS.get("only", "*.ckpt"))))
+    for file in files[len(name) % OPTIONS["every"] :: OPTIONS["every"]]:
         begun = torch.load(file, weights_only=False)["begun"]
         event = os.path.basename(file)
         SEEN.append([f"{name}/{event}", begun])
@@ -151,15 +151,15 @@ if __name__ == "__main__":
     data = data_module()
     for name, case in OPTIONS["cases"].items():
         fit(name, case, data)
-    save(os.environ.get("RANK", "0"))
+        save(os.environ.get("RANK", "0"))
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
 """
 
 
-def train(numbered, folder, devices, cases, checkpoints, resume):
+def train(numbered, folder, devices, cases, checkpoints, resume, every=4):
     options = {"devices": devices, "strategy": "ddp" if devices > 1 else "auto", "resume": resume}
-    options.update(cases=cases, checkpoints=str(checkpoints))
+    options.update(cases=cases, checkpoints=str(checkpoints), every=every)
     return run_program(HEAD + PROGRAM + RUN_CASES, numbered, folder, options, devices if devices > 1 else None)
 
 
@@ -213,7 +213,7 @@ def test_lightning_resumes_from_a_checkpoint_of_any_place_with_every_way_to_cut_
     whole = train(numbered, tmp_path / "whole", 1, CASES, checkpoints, resume=False)
     rest = train(numbered, tmp_path / "rest", 1, CASES, checkpoints, resume=True)
     for name, case in CASES.items():
-        assert assert_resumed(rest, name, case, assert_whole(whole, name, case)) >= 10, name
+        assert assert_resumed(rest, name, case, assert_whole(whole, name, case)) >= 5, name
 
 
 #: The cases of several devices, whose runs take longer.
@@ -228,7 +228,7 @@ def test_lightning_resumes_from_a_checkpoint_of_any_place_on_other_numbers_of_de
     for others in {1, 2, 3} if devices == 2 else {2}:
         rest = train(numbered, tmp_path / f"rest-{others}", others, CASES_OF_SEVERAL, checkpoints, resume=True)
         for name, case in CASES_OF_SEVERAL.items():
-            assert assert_resumed(rest, name, case, batches[name]) >= 10, name
+            assert assert_resumed(rest, name, case, batches[name]) >= 5, name
 
 
 AGAIN = """
@@ -288,7 +288,7 @@ if __name__ == "__main__":
 def test_lightning_with_three_processes_that_it_starts_resumes_in_an_epoch(numbered, tmp_path, strategy):
     """Each process saves what it has seen at the end of its training."""
     checkpoints = tmp_path / "checkpoints"
-    options = {"devices": 3, "strategy": strategy, "checkpoints": str(checkpoints), "each saves": True}
+    options = {"devices": 3, "strategy": strategy, "checkpoints": str(checkpoints), "each saves": True, "every": 1}
     whole = run_program(HEAD + PROGRAM + SPAWNED, numbered, tmp_path / "whole", {**options, "resume": False})
     assert len(whole) == 3
     batches = assert_whole(whole, "spawned", {"val_check_interval": 2})

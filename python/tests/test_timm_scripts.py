@@ -169,7 +169,9 @@ def test_on_two_ranks_each_sample_comes_once_through_mixup_average_evaluation_an
     rest = train_on_two_ranks(place, tmp_path / "rest", *options[:-4], *resume)
 
     def epochs_of(ranks, what, count):
-        return [global_batches([[one[:2] for one in seen] for seen in ranks], f"{what} {loop}") for loop in range(count)]
+        return [
+            global_batches([[one[:2] for one in seen] for seen in ranks], f"{what} {loop}") for loop in range(count)
+        ]
 
     trained = epochs_of(whole, "train", 4)
     # Three samples are left behind the last whole batch.
