@@ -226,9 +226,9 @@ def test_lightning_resumes_from_a_checkpoint_of_any_place_on_other_numbers_of_de
     whole = train(numbered, tmp_path / "whole", devices, CASES_OF_SEVERAL, checkpoints, resume=False)
     batches = {name: assert_whole(whole, name, case) for name, case in CASES_OF_SEVERAL.items()}
     for others in {1, 2, 3} if devices == 2 else {2}:
-        rest = train(numbered, tmp_path / f"rest-{others}", others, CASES_OF_SEVERAL, checkpoints, resume=True)
+        rest = train(numbered, tmp_path / f"rest-{others}", others, CASES_OF_SEVERAL, checkpoints, resume=True, every=8)
         for name, case in CASES_OF_SEVERAL.items():
-            assert assert_resumed(rest, name, case, batches[name]) >= 5, name
+            assert assert_resumed(rest, name, case, batches[name]) >= 3, name
 
 
 AGAIN = """
