@@ -142,6 +142,13 @@ class _TrainBatches:
     def __len__(self) -> int:
         return len(self._dataset)
 
+    def state_dict(self) -> Dict[str, Any]:
+        """Nothing: the state is the module's. Lightning warns of batches that have no state at all."""
+        return {}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """The module has loaded the state."""
+
 
 def _each(datasets: Any) -> Iterator[Any]:
     if isinstance(datasets, Mapping):
