@@ -92,8 +92,7 @@ class EveryEvent(Callback):
     def on_train_start(self, trainer, model):
         self.save(trainer, model, "start")
 
-    def on_train_epoch_start(self, trainer, model):
-        self.save(trainer, model, "epoch start")
+    # Not in on_train_epoch_start: from there, Lightning itself leaves the epoch out, whatever the data.
 
     def on_train_batch_end(self, trainer, model, *_):
         self.save(trainer, model, "batch end")
