@@ -9,6 +9,7 @@ import asc from 'assemblyscript/asc';
 /** Where each kernel begins, below `source`. */
 const kernels = {
   resize: 'resize/kernel.ts',
+  'exact-resize': 'exact-resize/kernel.ts',
   effects: 'effects/kernel.ts',
   measure: 'measure.ts',
   'crop-index': 'crop-index/kernel.ts',

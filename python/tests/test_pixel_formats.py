@@ -300,6 +300,35 @@ def test_resizes_are_those_of_pillow_and_torch(tmp_path):
             assert np.abs(given - expected).max() <= 1
 
 
+def test_resizes_of_bytes_are_those_of_pillow_in_any_number_of_channels(tmp_path):
+    rng = np.random.default_rng(11)
+    sizes = [(1, 1, 1), (3, 700, 4), (129, 5, 5), (61, 83, 1), (64, 48, 2), (400, 33, 1), (9, 2100, 1)]
+    # Every other one is black and white, which makes filters overshoot.
+    arrays = [
+        random_array("uint8", size, seed) if seed % 2 else rng.integers(0, 2, size, np.uint8) * 255
+        for seed, size in enumerate(sizes)
+    ]
+    location = written(tmp_path / "shards", **{f"{number}.npy": [npy(array)] for number, array in enumerate(arrays)})
+    turned = [{"name": "randomHorizontalFlip", "p": 1}, {"name": "randomVerticalFlip", "p": 1}]
+    for number, array in enumerate(arrays):
+        targets = {interpolation: list(map(int, rng.integers(1, 90, 2))) for interpolation in FILTERS}
+        views = {
+            interpolation: {"transform": [{"name": "resize", "size": size, "interpolation": interpolation}, *turned]}
+            for interpolation, size in targets.items()
+        }
+        channels = array.shape[2]
+        options = {**EXACT, "output": "torch", "channels": channels, "image": f"{number}.npy"}
+        with shardtool.Loader(location, batch_size=1, views=views, **options) as loader:
+            [batch] = list(loader)
+        for interpolation, (height, width) in targets.items():
+            method = FILTERS[interpolation]
+            bands = [Image.fromarray(np.ascontiguousarray(array[..., channel])) for channel in range(channels)]
+            # Rows first: Pillow 13 sometimes resizes columns first.
+            resized = [band.resize((width, band.height), method).resize((width, height), method) for band in bands]
+            expected = np.stack([np.asarray(one) for one in resized])[:, ::-1, ::-1]
+            np.testing.assert_array_equal(batch.views[interpolation][0][0].numpy(), expected)
+
+
 def test_crops_flips_and_padding_are_those_of_8_bit_rgb(tmp_path):
     """The steps are planned once for all formats: the same draws give the same pixels."""
     arrays = [random_array("uint8", (30, 40, 3), seed) for seed in range(8)]

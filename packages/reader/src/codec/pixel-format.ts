@@ -11,7 +11,7 @@ export interface PixelFormat {
   readonly background: readonly [number, number, number] | null;
 }
 
-/** The default, for which there are kernels in WebAssembly. All other formats are transformed by `decode/wide`. */
+/** The default, for which there are kernels in WebAssembly. `decode/wide-passes.ts` transforms all other formats. */
 export const RGB: PixelFormat = { channels: 3, dtype: 'uint8', background: null };
 
 /** Whether pixels are 8-bit RGB, for which the kernels in WebAssembly are made. */

@@ -10,6 +10,7 @@ import { type Region, Scratch } from '../codec/scratch.js';
 import { type CodecChoice, checkPixels, type OpenCodecs, openCodecs, openImage } from '../codec/select.js';
 import { CROP_STATE_BYTES } from '../kernels/crop-index.js';
 import { EffectKernels } from '../kernels/effects.js';
+import { ExactResizeKernel } from '../kernels/exact-resize.js';
 import { halfFloatTable } from '../kernels/half-float.js';
 import type { KernelMemory } from '../kernels/kernel-memory.js';
 import { DecodeBufferError, ResizeKernel, SOURCE_SLACK_BYTES } from '../kernels/resize.js';
@@ -87,13 +88,15 @@ export class Decoder {
     this.#spliced = codecs.jpeg instanceof TurboJpegCodec ? new SplicedCrops(codecs.jpeg, memory, splicerState) : null;
     const kernel = new ResizeKernel(memory, kernelScratch);
     const effects = transformsOf(options).some(hasEffects) ? new EffectKernels(memory) : null;
+    const { dtype } = transform.format;
+    const exact = isRgb(transform.format) || dtype !== 'uint8' ? null : new ExactResizeKernel(memory);
     const toolsOf = (one: CompiledTransform): PassTools => ({
       kernel,
       scratch: this.#scratch,
       clock: this.clock,
       effects,
       halfFloats: isRgb(one.format) && one.dtype === 'float16' ? halfFloatTable(one.normalization!) : null,
-      wide: isRgb(one.format) ? null : new WidePasses(one, this.#scratch),
+      wide: isRgb(one.format) ? null : new WidePasses(one, this.#scratch, exact),
     });
     this.#tools = toolsOf(transform);
     this.#toolsOfSizes = options.covers?.map(toolsOf) ?? [this.#tools];

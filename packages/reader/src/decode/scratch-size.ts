@@ -46,7 +46,7 @@ function wideBytes(transform: CompiledTransform, maxPixels: number): number {
     return Math.max(most, ...sizes.map(({ width, height }) => width * height));
   }, maxPixels);
   const { channels, dtype } = transform.format;
-  const middle = 4 * channels * pixels;
+  const middle = 4 * channels * pixels + EXACT_TABLE_BYTES;
   const pictures = 2 + 2 * transform.steps.length;
   return roundUp(
     kernelBytes(transform) +
@@ -59,6 +59,8 @@ function wideBytes(transform: CompiledTransform, maxPixels: number): number {
 
 /** The longest side that a JPEG can have, in pixels. */
 const LONGEST_SIDE = 65_535;
+/** The tables of both axes for the largest resize of bytes (`kernels/exact-resize.ts`). */
+const EXACT_TABLE_BYTES = 4 << 20;
 /** Padding: up to 31 bytes at the end of each decoded row. */
 const ROW_ENDS_BYTES = LONGEST_SIDE * 32;
 

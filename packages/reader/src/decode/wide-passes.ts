@@ -7,8 +7,10 @@ import { SampleDecodeError } from '@shardtool/base';
 import type { Pixels, Size } from '../codec/codec.js';
 import { fullScale, type PixelDtype, type PixelFormat } from '../codec/pixel-format.js';
 import type { Scratch } from '../codec/scratch.js';
-import { BYTE_WEIGHT_BITS, type ExactTaps, exactTaps } from '../kernels/exact-taps.js';
+import type { ExactResizeKernel } from '../kernels/exact-resize.js';
+import { type ExactTaps, exactTaps } from '../kernels/exact-taps.js';
 import { halfFloatBits } from '../kernels/half-float.js';
+import { SOURCE_SLACK_BYTES } from '../kernels/resize.js';
 import type { Axis } from '../kernels/taps.js';
 import { continueImage } from '../transform/borders.js';
 import { borderedOf, type Pass } from '../transform/canvas.js';
@@ -54,12 +56,18 @@ export class WidePasses {
   readonly #scratch: Scratch;
   readonly #transform: CompiledTransform;
   readonly #format: PixelFormat;
+  /** For bytes. */
+  readonly #kernel: ExactResizeKernel | null;
   /** Weights of the last axes. Most images of a dataset have few sizes. */
   readonly #taps = new Map<string, ExactTaps>();
   #tapsValues = 0;
+  /** The final value of each byte of a channel. */
+  readonly #ofBytes = new Float64Array(256);
 
-  constructor(transform: CompiledTransform, scratch: Scratch) {
+  /** `kernel` resizes bytes. It is null if values have another dtype. */
+  constructor(transform: CompiledTransform, scratch: Scratch, kernel: ExactResizeKernel | null) {
     this.#transform = transform;
+    this.#kernel = kernel;
     this.#format = transform.format;
     this.#scratch = scratch;
   }
@@ -107,7 +115,7 @@ export class WidePasses {
   #allocate({ width, height }: Size): Picture {
     const { channels, dtype } = this.#format;
     const count = width * height * channels;
-    const address = this.#scratch.allocate(count * valueBytes(dtype));
+    const address = this.#scratch.allocate(count * valueBytes(dtype) + SOURCE_SLACK_BYTES);
     return { width, height, address, values: valuesAt(this.#scratch.memory, dtype, address, count) };
   }
 
@@ -119,8 +127,7 @@ export class WidePasses {
     const top = border === null ? 0 : border.top;
     if (border !== null) fillAll(whole.values, border.fill, channels);
     if (x.count > 0 && y.count > 0) {
-      const inner = { values: whole.values, at: (top * whole.width + left) * channels, stride: whole.width * channels };
-      this.#resize(pass, source, inner);
+      this.#resize(pass, source, whole, (top * whole.width + left) * channels);
       if (border?.mode !== undefined) {
         const { memory } = this.#scratch;
         continueImage(memory, whole.address, whole, border, border.mode, channels * valueBytes(dtype));
@@ -129,24 +136,32 @@ export class WidePasses {
     return effects.reduce((picture, effect) => this.#apply(effect, picture), whole);
   }
 
-  #resize({ x, y }: Pass, source: Source, to: Rows): void {
+  /** Writes the resized image to `whole`, from value `at` on. */
+  #resize({ x, y }: Pass, source: Source, whole: Picture, at: number): void {
     const { channels, dtype } = this.#format;
     const { memory } = this.#scratch;
     const mark = this.#scratch.mark();
+    const to = { values: whole.values, at, stride: whole.width * channels };
+    const isCopy = isIdentity(x) && isIdentity(y);
+    if (this.#kernel !== null && !isCopy) {
+      const target = { address: whole.address + at, stride: to.stride };
+      this.#kernel.resize({ source, target, x, y, channels }, (bytes) => this.#scratch.allocate(bytes));
+      this.#scratch.release(mark);
+      return;
+    }
     const [columns, rows] = [this.#tapsOf(x), this.#tapsOf(y)];
     const height = rows.hi - rows.lo;
     const width = columns.hi - columns.lo;
     const read = valuesAt(memory, dtype, source.address, (height - 1) * source.stride + width * channels);
     const from = { values: read, at: 0, stride: source.stride };
-    if (isIdentity(x) && isIdentity(y)) {
+    if (isCopy) {
       copyFlipped(from, to, { x, y, channels });
       return;
     }
-    const middleDtype = dtype === 'uint8' ? 'uint8' : 'float32';
     const count = height * x.count * channels;
-    const address = this.#scratch.allocate(count * valueBytes(middleDtype));
-    const middle = { values: valuesAt(memory, middleDtype, address, count), at: 0, stride: x.count * channels };
-    alongRows(from, middle, columns, { rows: height, columns: x.count, channels, dtype: middleDtype });
+    const address = this.#scratch.allocate(4 * count);
+    const middle = { values: valuesAt(memory, 'float32', address, count), at: 0, stride: x.count * channels };
+    alongRows(from, middle, columns, { rows: height, columns: x.count, channels });
     alongColumns(middle, to, rows, { rows: y.count, values: x.count * channels, dtype });
     this.#scratch.release(mark);
   }
@@ -156,7 +171,7 @@ export class WidePasses {
     const key = [source, output, first, count, flip, boxStart, boxLength, filter].join();
     let taps = this.#taps.get(key);
     if (taps === undefined) {
-      taps = exactTaps(axis, this.#format.dtype === 'uint8');
+      taps = exactTaps(axis, false);
       if (this.#tapsValues > MOST_TAP_VALUES) {
         this.#taps.clear();
         this.#tapsValues = 0;
@@ -201,7 +216,12 @@ export class WidePasses {
       const bias = normalization === null ? 0 : -normalization.mean[channel]! / normalization.std[channel]!;
       let to = layout === 'nchw' ? channel * pixels : channel;
       const step = layout === 'nchw' ? 1 : channels;
-      if (dtype === 'float16') {
+      if (values instanceof Uint8Array) {
+        for (let byte = 0; byte < 256; byte++) this.#ofBytes[byte] = byte * scale + bias;
+        if (dtype === 'float16')
+          for (let byte = 0; byte < 256; byte++) this.#ofBytes[byte] = halfFloatBits(this.#ofBytes[byte]!);
+        lookUp(values, this.#ofBytes, result, { channel, channels, to, step });
+      } else if (dtype === 'float16') {
         for (let from = channel; from < values.length; from += channels, to += step)
           result[to] = halfFloatBits(values[from]! * scale + bias);
       } else {
@@ -210,6 +230,16 @@ export class WidePasses {
       }
     }
   }
+}
+
+/** Converts the bytes of a channel by a table. Bytes have 256 values, which are computed once. */
+function lookUp(
+  bytes: Uint8Array,
+  table: Float64Array,
+  result: Values,
+  { channel, channels, to, step }: { channel: number; channels: number; to: number; step: number },
+): void {
+  for (let from = channel; from < bytes.length; from += channels, to += step) result[to] = table[bytes[from]!]!;
 }
 
 /** Largest number of weights that are kept: 8 MiB. */
@@ -250,9 +280,8 @@ function alongRows(
   from: Rows,
   to: Rows,
   { taps, starts, weights }: ExactTaps,
-  { rows, columns, channels, dtype }: { rows: number; columns: number; channels: number; dtype: PixelDtype },
+  { rows, columns, channels }: { rows: number; columns: number; channels: number },
 ): void {
-  const isBytes = dtype === 'uint8';
   const { values } = from;
   const result = to.values;
   for (let row = 0; row < rows; row++) {
@@ -263,7 +292,7 @@ function alongRows(
         let sum = 0;
         for (let read = start + starts[column]!, end = read + taps; read < end; read++, k++)
           sum += values[read]! * weights[k]!;
-        result[write] = isBytes ? byteOf(sum) : sum;
+        result[write] = sum;
       }
       continue;
     }
@@ -273,7 +302,7 @@ function alongRows(
         let sum = 0;
         let read = first + channel;
         for (let k = column * taps; k < (column + 1) * taps; k++, read += channels) sum += values[read]! * weights[k]!;
-        result[write] = isBytes ? byteOf(sum) : sum;
+        result[write] = sum;
       }
     }
   }
@@ -304,16 +333,7 @@ function store(sums: Float64Array, to: Rows, row: number, dtype: PixelDtype): vo
   const { values } = to;
   const at = to.at + row * to.stride;
   if (dtype === 'float32') values.set(sums, at);
-  else if (dtype === 'uint8') for (let i = 0; i < sums.length; i++) values[at + i] = byteOf(sums[i]!);
   else for (let i = 0; i < sums.length; i++) values[at + i] = rounded(sums[i]!, dtype);
-}
-
-const UNIT = 2 ** BYTE_WEIGHT_BITS;
-
-/** A sum of bytes times integer weights as a byte, like Pillow's clip8. */
-function byteOf(sum: number): number {
-  const value = (sum + UNIT / 2) / UNIT;
-  return value < 0 ? 0 : value >= 255 ? 255 : value | 0;
 }
 
 function rounded(value: number, dtype: Exclude<PixelDtype, 'float32'>): number {

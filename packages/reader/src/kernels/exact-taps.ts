@@ -2,7 +2,7 @@
 import { type Axis, axisWeights } from './taps.js';
 
 /** Bits of the integer weights of bytes, as in Pillow (libImaging/Resample.c, PRECISION_BITS). */
-export const BYTE_WEIGHT_BITS = 22;
+const BYTE_WEIGHT_BITS = 22;
 
 /** For each pixel of the result: its source pixels from `starts[i]` on, relative to `lo`, and their weights from `weights[i * taps]` on. */
 export interface ExactTaps {

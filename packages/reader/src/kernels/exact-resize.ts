@@ -1,0 +1,136 @@
+/**
+ * Resizes bytes with any number of channels in a shared WebAssembly.Memory, with the bits of Pillow: the wrapper around
+ * assembly/exact-resize/kernel.ts.
+ */
+
+import { readFileSync } from 'node:fs';
+import { exactTaps } from './exact-taps.js';
+import type { KernelMemory } from './kernel-memory.js';
+import type { Axis } from './taps.js';
+
+/** Rows of bytes in memory: the address of the first one, and the number of bytes from one row to the next. */
+export interface ByteRows {
+  readonly address: number;
+  readonly stride: number;
+}
+
+/** One resize. `source` is the address of the pixel at column `lo` and row `lo` of the ranges of both axes. */
+export interface ExactResize {
+  readonly source: ByteRows;
+  readonly target: ByteRows;
+  readonly x: Axis;
+  readonly y: Axis;
+  readonly channels: number;
+}
+
+/** Allocates working memory: returns the address of a number of bytes, a multiple of 16. */
+export type Allocate = (bytes: number) => number;
+
+/**
+ * The table of an axis as the kernel reads it: the start of each pixel, then for every two taps the high words and the low words of
+ * their weights.
+ */
+interface ExactTable {
+  readonly lo: number;
+  readonly hi: number;
+  readonly count: number;
+  readonly pairs: number;
+  readonly words: Int32Array;
+}
+
+function exactTable(axis: Axis): ExactTable {
+  const { lo, hi, taps, starts, weights } = exactTaps(axis, true);
+  const { count } = axis;
+  const pairs = Math.ceil(taps / 2);
+  const words = new Int32Array(count * (1 + 2 * pairs));
+  words.set(starts);
+  const halves = new Int16Array(words.buffer, count * 4);
+  for (let i = 0; i < count; i++) {
+    for (let k = 0; k < taps; k++) {
+      const weight = weights[i * taps + k]!;
+      const at = (i * pairs + (k >> 1)) * 4 + (k & 1);
+      halves[at] = weight >> LOW_BITS;
+      halves[at + 2] = weight & (2 ** LOW_BITS - 1);
+    }
+  }
+  return { lo, hi, count, pairs, words };
+}
+
+const LOW_BITS = 8;
+const BLOCK_ROWS = 8;
+/** Margin after a buffer in bytes, for steps of 16 columns of a block and for a tap without weight. */
+const MARGIN_BYTES = 256;
+/** Largest number of words of tables that are kept: 4 MiB. */
+const MOST_TABLE_WORDS = 2 ** 20;
+
+function roundUp(bytes: number): number {
+  return Math.ceil(bytes / 16) * 16;
+}
+
+type KernelExports = Record<'alongRows' | 'alongColumns', (...numbers: number[]) => void>;
+
+let compiled: WebAssembly.Module | undefined;
+
+/** The kernel of one worker. */
+export class ExactResizeKernel {
+  readonly #words: Int32Array;
+  readonly #kernel: KernelExports;
+  /** Tables of the last axes. Most images of a dataset have few sizes. */
+  readonly #tables = new Map<string, ExactTable>();
+  #tableWords = 0;
+
+  constructor(memory: KernelMemory) {
+    compiled ??= new WebAssembly.Module(readFileSync(new URL('./exact-resize.wasm', import.meta.url)));
+    this.#kernel = new WebAssembly.Instance(compiled, { env: { memory } }).exports as KernelExports;
+    this.#words = new Int32Array(memory.buffer);
+  }
+
+  /**
+   * Writes x.count * y.count pixels, and nothing else outside of working memory. Up to 16 bytes after each source row are read,
+   * without influence on the result.
+   */
+  resize({ source, target, x, y, channels }: ExactResize, allocate: Allocate): void {
+    const columns = this.#tableOf(x);
+    const rows = this.#tableOf(y);
+    const sourceRows = rows.hi - rows.lo;
+    const sourceBytes = (columns.hi - columns.lo) * channels;
+    const bytes = x.count * channels;
+    const pitch = roundUp(bytes);
+    const block = allocate(roundUp(sourceBytes) * BLOCK_ROWS + BLOCK_ROWS * channels + MARGIN_BYTES);
+    const resized = allocate(pitch * BLOCK_ROWS);
+    const middle = allocate(pitch * (Math.ceil(sourceRows / BLOCK_ROWS) * BLOCK_ROWS + 1));
+    const spare = allocate(16);
+    const columnTable = this.#place(columns, allocate);
+    const rowTable = this.#place(rows, allocate);
+    this.#kernel.alongRows(
+      ...[source.address, source.stride, sourceRows, sourceBytes, channels],
+      ...[x.count, columnTable, columnTable + x.count * 4, columns.pairs, block, resized, middle, pitch],
+    );
+    this.#kernel.alongColumns(
+      ...[middle, pitch, y.count, bytes, rowTable, rowTable + y.count * 4, rows.pairs],
+      ...[target.address, target.stride, spare],
+    );
+  }
+
+  #place({ words }: ExactTable, allocate: Allocate): number {
+    const address = allocate(words.byteLength);
+    this.#words.set(words, address >> 2);
+    return address;
+  }
+
+  #tableOf(axis: Axis): ExactTable {
+    const { source, output, first, count, flip, boxStart, boxLength, filter } = axis;
+    const key = [source, output, first, count, flip, boxStart, boxLength, filter].join();
+    let table = this.#tables.get(key);
+    if (table === undefined) {
+      table = exactTable(axis);
+      if (this.#tableWords > MOST_TABLE_WORDS) {
+        this.#tables.clear();
+        this.#tableWords = 0;
+      }
+      this.#tableWords += table.words.length;
+      this.#tables.set(key, table);
+    }
+    return table;
+  }
+}
