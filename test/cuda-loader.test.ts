@@ -49,6 +49,8 @@ test('options that no device can do are refused with the remedy', async () => {
     [{ device: { name: 'cuda', std: [1, 0, 1] } }, /option device\.std\.?.* is invalid/],
     [{ transform: 'raw' }, /leave out transform 'raw', or the option device/],
     [{ collate: 'list' }, /leave out collate 'list', or the option device/],
+    [{ channels: 1 }, /not 1 channels of uint8: leave out the option device, or channels and pixelDtype/],
+    [{ pixelDtype: 'uint16' }, /not 3 channels of uint16: leave out the option device/],
     [{ transform: [...pixels, normalize], device: { name: 'cuda', mean: [0, 0, 0] } }, /leave out one of them/],
     [{ transform: [...pixels, normalize, { name: 'randomErasing' }] }, /put it before normalize and toDtype/],
   ];

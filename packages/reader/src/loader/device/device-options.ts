@@ -85,7 +85,7 @@ export function planDevice(options: DeviceLoaderOptions): PlannedDevice {
   if (!isRgb(format)) {
     throw new OptionError(
       {},
-      `A device takes 8-bit RGB here, not ${format.channels} channels of ${format.dtype}: leave out the option device, or channels and pixelDtype.`,
+      sentence`A device takes 8-bit RGB here, not ${format.channels} channels of ${format.dtype}: leave out the option ${optionName('device')}, or ${optionName('channels')} and ${optionName('pixelDtype')}. Python takes all formats to one.`,
     );
   }
   const { transform, values } = splitTransform(rest.transform);
