@@ -1,5 +1,5 @@
 // A dataset whose shards are holes in the disk: indexes are real, payloads are zeros. Any number of samples is made in seconds.
-import { truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { crc32 } from '@shardtool/base';
 import { createManifest, writeManifest, writeShardIndex } from '@shardtool/format';
@@ -7,13 +7,29 @@ import { createManifest, writeManifest, writeShardIndex } from '@shardtool/forma
 const imageBytes = 400;
 const spanBytes = 2048;
 
-/** `classes`: so many, dealt out in turn. `sizeOf`: [width, height] of a sample by its number. */
-export async function makeSparseDataset(folder, { samples, shardSamples, classes = 1, sizeOf = () => [500, 375] }) {
+/**
+ * `classes`: number of classes, which samples get in turn. `sizeOf`: [width, height] of a sample by its number. `columns`:
+ * values of label columns by the number of a sample, such as `{ score: { type: 'double', of: (number) => number / 7 } }`.
+ * Shards that exist are not made again, so that an interrupted call can be repeated.
+ */
+export async function makeSparseDataset(
+  folder,
+  { samples, shardSamples, classes = 1, sizeOf = () => [500, 375], columns = {} },
+) {
   const shards = [];
   const sum = crc32(new Uint8Array(imageBytes));
   for (let first = 0; first < samples; first += shardSamples) {
     const rows = Math.min(shardSamples, samples - first);
     const name = String(shards.length).padStart(6, '0');
+    shards.push({
+      file: `${name}.tar`,
+      bytes: rows * spanBytes,
+      samples: rows,
+      crc32: '00000000',
+      maxSampleBytes: spanBytes,
+    });
+    const file = path.join(folder, `${name}.tar`);
+    if (existsSync(file)) continue;
     const place = (at) => Float64Array.from({ length: rows }, (_, row) => row * spanBytes + at);
     const side = (at) => Int32Array.from({ length: rows }, (_, row) => sizeOf(first + row)[at]);
     const cls = Int32Array.from({ length: rows }, (_, row) => (first + row) % classes);
@@ -46,25 +62,24 @@ export async function makeSparseDataset(folder, { samples, shardSamples, classes
       height: side(1),
       orientation: new Uint8Array(rows).fill(1),
       cls,
-      columns: new Map(),
+      columns: new Map(
+        Object.entries(columns).map(([column, { of }]) => [
+          column,
+          Array.from({ length: rows }, (_, row) => of(first + row)),
+        ]),
+      ),
+      columnTypes: new Map(Object.entries(columns).map(([column, { type }]) => [column, type])),
     });
-    const file = path.join(folder, `${name}.tar`);
     writeFileSync(file, '');
     truncateSync(file, rows * spanBytes);
-    shards.push({
-      file: `${name}.tar`,
-      bytes: rows * spanBytes,
-      samples: rows,
-      crc32: '00000000',
-      maxSampleBytes: spanBytes,
-    });
   }
+  const columnList = Object.entries(columns).map(([name, { type }]) => ({ name, type }));
   const fields = ['cls', 'jpg'].map((name) => ({ name, samples }));
   const classList = Array.from({ length: classes }, (_, cls) => ({
     name: `class ${cls}`,
     samples: Math.floor(samples / classes) + (cls < samples % classes ? 1 : 0),
   }));
-  await writeManifest(folder, createManifest({ format: 'tar', classes: classList, fields, columns: [], shards }));
+  await writeManifest(folder, createManifest({ format: 'tar', classes: classList, fields, columns: columnList, shards }));
 }
 
 /** As ImageNet's: the samples lie in the shards in a mixed order. */

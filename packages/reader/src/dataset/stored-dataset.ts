@@ -8,6 +8,7 @@ import {
   ShardtoolError,
 } from '@shardtool/base';
 import type { LayoutName } from '@shardtool/format';
+import { KeyHashes } from './keys/key-hashes.js';
 import { KeyTable } from './keys/key-table.js';
 import { LookUp } from './keys/look-up.js';
 import { checkSamplesOptions, readSamples, type Sample, type SamplesOptions } from './samples.js';
@@ -34,6 +35,8 @@ const GET_OPTIONS = {
 
 /** Number of shards whose keys are read at a time. */
 const KEY_READS = 8;
+/** Number of samples up to which all keys stay in memory, at about 50 bytes each. Above it, hashes of 4 to 8 bytes do. */
+const WHOLE_KEYS = 4_000_000;
 
 /** The parts of a dataset, which {@link openDataset} determines. */
 export interface DatasetParts {
@@ -99,7 +102,7 @@ export class StoredDataset implements AsyncDisposable {
   readonly mixture: MixedDatasets | null = null;
   readonly #files: ShardFiles;
   readonly #lookUp: LookUp;
-  #keys: Promise<KeyTable> | null = null;
+  #keys: Promise<KeyTable | KeyHashes> | null = null;
 
   constructor(parts: DatasetParts) {
     this.location = parts.location;
@@ -149,8 +152,8 @@ export class StoredDataset implements AsyncDisposable {
   }
 
   /**
-   * Returns one sample by key or by index, in its own memory. The first look-up by key reads all keys. Throws {@link
-   * SampleNotFoundError}.
+   * Returns one sample by key or by index, in its own memory. The first look-up by key reads all keys; of more than 4
+   * million samples, those up to the sample. Throws {@link SampleNotFoundError}.
    */
   async get(keyOrIndex: string | number, options: GetOptions = {}): Promise<Sample> {
     const { checksum, signal } = checkCallOptions('get', GET_OPTIONS, options);
@@ -205,7 +208,7 @@ export class StoredDataset implements AsyncDisposable {
     return this.close();
   }
 
-  #keyTable(): Promise<KeyTable> {
+  #keyTable(): Promise<KeyTable | KeyHashes> {
     this.#files.throwIfClosed();
     this.#keys ??= this.#readKeys().catch((error: unknown) => {
       this.#keys = null;
@@ -214,7 +217,11 @@ export class StoredDataset implements AsyncDisposable {
     return this.#keys;
   }
 
-  async #readKeys(): Promise<KeyTable> {
+  async #readKeys(): Promise<KeyTable | KeyHashes> {
+    if (this.size > WHOLE_KEYS) {
+      const keysOf = async (shard: number) => (await this.shards[shard]!.loadParts(['key'])).key;
+      return new KeyHashes({ firstSample: this.#files.firstSample, keysOf });
+    }
     const table = new KeyTable(this.size);
     const parts = inTurn(this.shards, KEY_READS, (shard) => shard.loadParts(['key']));
     for await (const { key } of parts) table.add(key);

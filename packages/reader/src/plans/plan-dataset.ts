@@ -1,4 +1,4 @@
-import { abortable, checkObject, total } from '@shardtool/base';
+import { abortable, checkObject, inTurn, total } from '@shardtool/base';
 import { sampleBytesOf } from '../dataset/shard-file.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { checkOptions, type LoaderOptions } from '../loader/options.js';
@@ -9,6 +9,9 @@ import type { ShuffleQualityOptions } from '../order/report/shuffle-quality.js';
 import { selectableOf } from '../selection/selectable.js';
 import { type Selection, type SelectionRequest, selectSamples } from '../selection/selection.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
+
+/** Number of shards whose labels are read at a time. */
+const INDEXES_AT_ONCE = 8;
 
 /** What {@link planDataset} takes; what a loader takes, too, is like its option. */
 export interface DatasetPlanOptions
@@ -91,9 +94,11 @@ async function classesInOrder(dataset: StoredDataset, selection: Selection): Pro
   const of = new Int32Array(samples);
   const counts = new Float64Array(dataset.classSamples.length);
   let number = 0;
-  for (let shard = 0; shard < dataset.shards.length; shard++) {
-    if (selection.counts[shard] === 0) continue;
-    const { cls } = await dataset.files.index(shard);
+  const chosen = [...dataset.shards.keys()].filter((shard) => selection.counts[shard]! > 0);
+  const labels = inTurn(chosen, INDEXES_AT_ONCE, async (shard) => {
+    return { shard, cls: (await dataset.shards[shard]!.loadParts(['cls'])).cls };
+  });
+  for await (const { shard, cls } of labels) {
     const rows = selection.rows(shard);
     for (let i = 0; i < selection.counts[shard]!; i++) {
       const sampleClass = cls[rows === null ? i : rows[i]!]!;

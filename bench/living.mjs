@@ -1,0 +1,120 @@
+// Seconds and peak memory of commands on a dataset of any number of samples, in shards of 10,000 whose payloads are holes
+// in the disk. "make" can be repeated if it is interrupted. The command "erase" changes the dataset.
+// Usage: node bench/living.mjs make FOLDER SAMPLES
+//        node bench/living.mjs measure FOLDER [NAME ...]
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { keyOf, makeSparseDataset } from './sparse-dataset.mjs';
+
+const [task, folder, ...rest] = process.argv.slice(2);
+const shardSamples = 10_000;
+const classes = 1000;
+
+if (task === 'make') await make(path.resolve(folder), Number(rest[0]));
+else if (task === 'measure') await measureAll(path.resolve(folder), rest);
+else throw new Error('node bench/living.mjs make FOLDER SAMPLES, or measure FOLDER [NAME ...]');
+
+async function make(target, samples) {
+  mkdirSync(target, { recursive: true });
+  await makeSparseDataset(target, {
+    samples,
+    shardSamples,
+    classes,
+    columns: { score: { type: 'double', of: (number) => (number % 7 === 0 ? null : (number * 7919) % 1000) } },
+  });
+}
+
+async function measureAll(dataset, names) {
+  const { samples } = JSON.parse(readFileSync(path.join(dataset, 'dataset.json'), 'utf8'));
+  const side = `${dataset}.side`;
+  mkdirSync(side, { recursive: true });
+  const some = keyOf(Math.floor(samples * 0.6));
+  const keys = path.join(side, 'keys.txt');
+  writeFileSync(keys, `${[0.1, 0.5, 0.9].map((at) => keyOf(Math.floor(samples * at))).join('\n')}\n`);
+  const open = `const { openDataset } = await import('@shardtool/reader'); const d = await openDataset(${JSON.stringify(dataset)}); await d.close();`;
+  const tasks = {
+    open: { node: ['--input-type=module', '-e', open] },
+    ls: { cli: ['ls', dataset] },
+    'ls --samples': { cli: ['ls', dataset, '--samples'] },
+    'cat KEY': { cli: ['cat', dataset, some] },
+    'cat KEY again': { cli: ['cat', dataset, some] },
+    'cat UNKNOWN': { cli: ['cat', dataset, 'unknown/key'], status: [2] },
+    plan: { cli: ['plan', dataset, '--batch-size', '256', '--world-size', '8'] },
+    'plan --where': { cli: ['plan', dataset, '--batch-size', '256', '--where', 'score > 500'] },
+    stats: { cli: ['stats', dataset] },
+    subset: { cli: ['subset', dataset, 'high', '--where', 'score > 500'] },
+    'ls --overlay': { cli: ['ls', dataset, '--overlay', 'high'] },
+    relabel: {
+      before: () => labelFile(path.join(side, 'labels.csv'), samples),
+      cli: ['relabel', dataset, '--labels', path.join(side, 'labels.csv'), '--name', 'relabelled'],
+    },
+    'plan --overlay': { cli: ['plan', dataset, '--batch-size', '256', '--overlay', 'relabelled'] },
+    'append --dry-run': {
+      before: () => manifestFile(path.join(side, 'inventory.csv'), samples),
+      cli: ['pack', 's3://bench-bucket', dataset, '--append', '--dry-run', '--manifest', path.join(side, 'inventory.csv')],
+    },
+    erase: { cli: ['erase', dataset, '--keys', keys] },
+  };
+  for (const name of names.length > 0 ? names : Object.keys(tasks)) {
+    const { before, cli, node, status = [0] } = tasks[name];
+    await before?.();
+    if (name === 'subset') rmSync(path.join(dataset, 'overlays', 'high.jsonl'), { force: true });
+    if (name === 'relabel') rmSync(path.join(dataset, 'overlays', 'relabelled.jsonl'), { force: true });
+    const bin = path.resolve(import.meta.dirname, '../packages/cli/lib/start.cjs');
+    await measure(name, samples, node ?? [bin, ...cli], status);
+  }
+}
+
+async function measure(name, samples, args, status) {
+  const started = performance.now();
+  const child = spawn('/usr/bin/env', ['time', '-f', 'RSS %M', process.execPath, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let error = '';
+  let bytes = 0;
+  child.stdout.on('data', (chunk) => {
+    bytes += chunk.length;
+  });
+  child.stderr.on('data', (chunk) => {
+    error = (error + chunk).slice(-2000);
+  });
+  const [code] = await once(child, 'close');
+  const seconds = (performance.now() - started) / 1000;
+  const rss = Number(/RSS (\d+)/.exec(error)?.[1] ?? Number.NaN) / 1024;
+  const failed = status.includes(code) ? '' : `  exit ${code}: ${error.slice(-300)}`;
+  const count = samples.toLocaleString('en').padStart(12);
+  console.log(
+    `${count}  ${name.padEnd(18)} ${seconds.toFixed(1).padStart(8)} s ${rss.toFixed(0).padStart(7)} MiB ${bytes} bytes${failed}`,
+  );
+}
+
+/** A table with another class for each sample. */
+async function labelFile(file, samples) {
+  await writeLines(file, samples, 'key,class\n', (number) => `${keyOf(number)},class ${(number + 1) % classes}\n`);
+}
+
+/** An S3 Inventory with the files of all samples, and a hundred more. */
+async function manifestFile(file, samples) {
+  await writeLines(
+    file,
+    samples + 100,
+    '',
+    (number) => `"bench-bucket","${keyOf(number)}.JPEG","400","2020-01-01T00:00:00.000Z","${'0'.repeat(32)}"\n`,
+  );
+}
+
+async function writeLines(file, count, head, lineOf) {
+  if (existsSync(file) && statSync(file).size > 0) return;
+  const out = createWriteStream(file);
+  let text = head;
+  for (let number = 0; number < count; number++) {
+    text += lineOf(number);
+    if (text.length < 1 << 20) continue;
+    if (!out.write(text)) await once(out, 'drain');
+    text = '';
+  }
+  out.end(text);
+  await once(out, 'finish');
+}

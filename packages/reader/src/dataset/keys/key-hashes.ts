@@ -1,0 +1,144 @@
+import { didYouMean, mixedBits, Recent } from '@shardtool/base';
+
+/** Number of look-ups after which the hashes are sorted. Sorting takes as long as this number of searches. */
+const SEARCHES_BEFORE_SORT = 32;
+/** Number of shards whose keys are read at a time. */
+const KEY_READS = 8;
+/** Number of shards whose keys stay in memory, for comparisons with equal hashes. */
+const KEPT_SHARDS = 64;
+/** Number of keys that an unknown key is compared with, to find a similar one. */
+const COMPARED_KEYS = 20_000;
+
+/** The keys of the shards of a dataset, which are read when they are needed. */
+export interface ShardKeys {
+  /** Index of each shard's first sample; the last entry is the number of all samples. */
+  readonly firstSample: ArrayLike<number>;
+  keysOf(shard: number): Promise<readonly string[]>;
+}
+
+/**
+ * Finds samples by key in a dataset of up to 2^32 samples with 4 bytes of memory per sample, and 8 after many look-ups: a
+ * hash of each key, in the order of the samples. A key with the right hash is compared with the key in the index of its
+ * shard. The first look-ups read the keys only up to the sample that they find.
+ */
+export class KeyHashes {
+  readonly #shards: ShardKeys;
+  readonly #hashes: Uint32Array;
+  readonly #keys: Recent<number, readonly string[]>;
+  /** Number of shards whose hashes are known. */
+  #known = 0;
+  #reading: Promise<void> | null = null;
+  #searches = 0;
+  #sorted: SortedHashes | null = null;
+
+  constructor(shards: ShardKeys) {
+    this.#shards = shards;
+    this.#hashes = new Uint32Array(shards.firstSample[this.#shardCount]!);
+    this.#keys = new Recent(KEPT_SHARDS, (shard) => shards.keysOf(shard));
+  }
+
+  /** Returns the index of the first sample with this key, or -1. */
+  async numberOf(key: string): Promise<number> {
+    const hash = hashOf(key);
+    let from = 0;
+    for (;;) {
+      const isWhole = this.#known === this.#shardCount;
+      const to = this.#shards.firstSample[this.#known]!;
+      for (const index of this.#withHash(hash, from, to)) if ((await this.#keyOf(index)) === key) return index;
+      if (isWhole) return -1;
+      from = to;
+      this.#reading ??= this.#readNext().finally(() => {
+        this.#reading = null;
+      });
+      await this.#reading;
+    }
+  }
+
+  /** Returns `; did you mean "cat/1"?` for an unknown key, or ''. Only the first keys are compared. */
+  async didYouMean(key: string): Promise<string> {
+    const stem = key.replace(/\.[^./]*$/, '');
+    if (stem !== key && (await this.numberOf(stem)) >= 0) return `; keys have no extension: did you mean "${stem}"?`;
+    const first: string[] = [];
+    for (let shard = 0; shard < this.#shardCount && first.length < COMPARED_KEYS; shard++) {
+      for (const one of (await this.#keys.get(shard)).slice(0, COMPARED_KEYS - first.length)) first.push(one);
+    }
+    return didYouMean(key, first);
+  }
+
+  get #shardCount(): number {
+    return this.#shards.firstSample.length - 1;
+  }
+
+  /** Yields the samples from `from` to `to - 1` with this hash, in their order. */
+  *#withHash(hash: number, from: number, to: number): Generator<number> {
+    if (to === this.#hashes.length && ++this.#searches > SEARCHES_BEFORE_SORT) {
+      this.#sorted ??= new SortedHashes(this.#hashes);
+      for (const index of this.#sorted.find(hash)) if (index >= from) yield index;
+      return;
+    }
+    const hashes = this.#hashes.subarray(0, to);
+    for (let at = hashes.indexOf(hash, from); at >= 0; at = hashes.indexOf(hash, at + 1)) yield at;
+  }
+
+  async #keyOf(index: number): Promise<string> {
+    const { firstSample } = this.#shards;
+    let low = 0;
+    for (let high = this.#shardCount; high - low > 1; ) {
+      const middle = (low + high) >>> 1;
+      if (firstSample[middle]! <= index) low = middle;
+      else high = middle;
+    }
+    return (await this.#keys.get(low))[index - firstSample[low]!]!;
+  }
+
+  async #readNext(): Promise<void> {
+    const first = this.#known;
+    const end = Math.min(first + KEY_READS, this.#shardCount);
+    const read = await Promise.all(
+      Array.from({ length: end - first }, (_, i) => this.#shards.keysOf(first + i)),
+    );
+    read.forEach((keys, i) => {
+      const base = this.#shards.firstSample[first + i]!;
+      for (let row = 0; row < keys.length; row++) this.#hashes[base + row] = hashOf(keys[row]!);
+    });
+    this.#known = end;
+  }
+}
+
+/** Samples in the order of the first bits of their hashes, with 4 bytes of memory per sample. */
+class SortedHashes {
+  readonly #hashes: Uint32Array;
+  readonly #order: Uint32Array;
+  /** Offset in the order of each value of the first bits. */
+  readonly #starts: Uint32Array;
+  readonly #shift: number;
+
+  constructor(hashes: Uint32Array) {
+    // Some 64 samples have the same first bits.
+    const bits = Math.min(24, Math.max(1, Math.ceil(Math.log2(hashes.length / 64))));
+    this.#hashes = hashes;
+    this.#shift = 32 - bits;
+    const ends = new Uint32Array(2 ** bits + 1);
+    for (const hash of hashes) ends[(hash >>> this.#shift) + 1]!++;
+    for (let i = 1; i < ends.length; i++) ends[i]! += ends[i - 1]!;
+    this.#starts = ends.slice();
+    this.#order = new Uint32Array(hashes.length);
+    for (let index = 0; index < hashes.length; index++) this.#order[ends[hashes[index]! >>> this.#shift]!++] = index;
+  }
+
+  /** Yields the samples with this hash, in their order. */
+  *find(hash: number): Generator<number> {
+    const first = hash >>> this.#shift;
+    for (let at = this.#starts[first]!; at < this.#starts[first + 1]!; at++) {
+      const index = this.#order[at]!;
+      if (this.#hashes[index] === hash) yield index;
+    }
+  }
+}
+
+/** FNV-1a over the code units of a key, mixed once more. 32 bits. It is not stored anywhere. */
+function hashOf(key: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
+  return mixedBits(hash);
+}
