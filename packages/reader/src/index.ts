@@ -109,6 +109,7 @@ export {
 export { type FollowReport, followOverlays, namesKey as overlayNamesKey } from './overlay/follow.js';
 export { type SplitOptions, type SplitReport, splitDataset } from './overlay/split.js';
 export { type SubsetOptions, type SubsetReport, subsetDataset } from './overlay/subset.js';
+export { shardWithout } from './overlay/view.js';
 export { type BucketsPlanOptions, type BucketsReport, planAspectBuckets } from './plans/plan-buckets.js';
 export { type DatasetPlanOptions, planDataset } from './plans/plan-dataset.js';
 export { type MixturePlanOptions, type MixtureReport, planMixtureOf } from './plans/plan-mixture.js';

@@ -53,23 +53,33 @@ export async function viewOf(parts: StoredParts, request: ViewRequest): Promise<
     }
     return rowsLeft(isGone);
   });
-  const change = (index: IndexPieces, shard: number): IndexPieces =>
-    takeRows(withColumns(relabel(index, shard, layers.layers), layers.columns), kept[shard]!);
   return {
     ...parts,
     identity: identityOf(parts.identity, request, excluded),
     classes: layers.classes,
     classSamples,
-    shards: parts.shards.map(
-      (file, shard): ShardFile => ({
-        ...file,
-        ...shownOf(file, kept[shard]!),
-        loadIndex: async (read) => change(await file.loadIndex(read), shard) as ShardIndex,
-        loadParts: async <P extends IndexPart>(wanted: readonly P[]) =>
-          change(await file.loadParts(wanted), shard) as PartOfIndex<P>,
-        loadInspection: file.loadInspection && ((names) => inspectionOf(file.loadInspection!, names, kept[shard]!)),
-      }),
+    shards: parts.shards.map((file, shard) =>
+      shownShard(file, kept[shard]!, (index) => withColumns(relabel(index, shard, layers.layers), layers.columns)),
     ),
+  };
+}
+
+/** Returns a shard without the rows for which `isRemoved` is true. Its file stays as it is. */
+export function shardWithout(file: ShardFile, isRemoved: (row: number) => boolean): ShardFile {
+  const isGone = Uint8Array.from({ length: file.samples }, (_, row) => Number(isRemoved(row)));
+  return shownShard(file, rowsLeft(isGone), (index) => index);
+}
+
+/** Returns a shard with only the rows that are kept, after `change` of its index. */
+function shownShard(file: ShardFile, kept: KeptRows, change: (index: IndexPieces) => IndexPieces): ShardFile {
+  const shown = (index: IndexPieces) => takeRows(change(index), kept);
+  return {
+    ...file,
+    ...shownOf(file, kept),
+    loadIndex: async (read) => shown(await file.loadIndex(read)) as ShardIndex,
+    loadParts: async <P extends IndexPart>(wanted: readonly P[]) =>
+      shown(await file.loadParts(wanted)) as PartOfIndex<P>,
+    loadInspection: file.loadInspection && ((names) => inspectionOf(file.loadInspection!, names, kept)),
   };
 }
 

@@ -106,7 +106,9 @@ async function erase(change: OpenChange, options: EraseOptions): Promise<EraseRe
     await forgetChange(storage, made.announced);
   } else await forgetErased(storage, change.destination, erased);
   for (const one of earlier) await putPending(storage, { ...one, erases: [] });
-  const { heldBy, searched } = await holdersOf(location, isWanted, version, how);
+  // Without a search, what was found above tells which shards of the version before have the samples.
+  const known = options.verify === true ? [] : manifest.shards.map((shard, i) => [nameOf(shard), rows.has(i)] as const);
+  const { heldBy, searched } = await holdersOf(location, isWanted, new Map(known), version, how);
   return {
     erased: manifest.samples - left,
     resumed: [...found].filter((key) => !wanted.has(key)).length,
@@ -178,15 +180,18 @@ async function findRows(
   return rows;
 }
 
-/** The versions with a shard that still has one of the samples, by the indexes of all their shards. */
+/**
+ * The versions with a shard that still has one of the samples, by the indexes of all shards that `known` does not name.
+ */
 async function holdersOf(
   location: string,
   isWanted: (key: string) => boolean,
+  known: ReadonlyMap<string, boolean>,
   current: string,
   storage: StorageOptions | undefined,
 ): Promise<{ readonly heldBy: readonly string[]; readonly searched: number }> {
   const versions = [...new Set([current, ...(await keptVersions(location, storage))])];
-  const holds = new Map<string, boolean>();
+  const holds = new Map(known);
   const heldBy: string[] = [];
   for (const version of versions) {
     await using dataset = await openDataset(location, { version, storage });

@@ -1,5 +1,5 @@
 import { createManifest, type Manifest, type ShardIndex } from '@shardtool/format';
-import { openDataset } from '@shardtool/reader';
+import { openDataset, shardWithout } from '@shardtool/reader';
 import { openStorage } from '@shardtool/storage';
 import { convertShard } from '../convert/convert-shard.js';
 import { manifestShard } from '../output/commit.js';
@@ -10,6 +10,7 @@ import { announceShards, changedStem, keepTime, openRewrite } from './rewrite.js
 
 /** Samples that a change removes from one shard, and what counts them. */
 export interface RemovedRows {
+  readonly rows: ReadonlySet<number>;
   readonly keys: readonly string[];
   readonly classes: ReadonlyMap<number, number>;
   readonly fields: ReadonlyMap<string, number>;
@@ -20,9 +21,12 @@ export function removedRows(
   { key, cls, fields }: Pick<ShardIndex, 'key' | 'cls' | 'fields'>,
   isRemoved: (row: number) => boolean,
 ): RemovedRows {
-  const removed = { keys: [] as string[], classes: new Map<number, number>(), fields: new Map<string, number>() };
+  const removed = {
+    rows: new Set<number>(),
+    keys: [] as string[], classes: new Map<number, number>(), fields: new Map<string, number>() };
   key.forEach((name, row) => {
     if (!isRemoved(row)) return;
+    removed.rows.add(row);
     removed.keys.push(name);
     removed.classes.set(cls[row]!, (removed.classes.get(cls[row]!) ?? 0) + 1);
     for (const [field, { offset }] of fields) {
@@ -54,12 +58,12 @@ export async function rewriteShards(
   );
   const storage = await openStorage(location, how);
   const announced = await announceShards(change, rewrite, storage, [...stems.values()], erases);
-  const excludeKeys = [...rows.values()].flatMap(({ keys }) => keys);
   // Another process may have changed the dataset since; the commit then fails.
-  await using dataset = await openDataset(location, { version: manifest.identity, storage: how, excludeKeys });
+  await using dataset = await openDataset(location, { version: manifest.identity, storage: how });
   const records: ShardRecord[] = [];
   for (const [shard, stem] of stems) {
-    const viewed = dataset.shards[shard]!;
+    const removed = rows.get(shard)!.rows;
+    const viewed = shardWithout(dataset.shards[shard]!, (row) => removed.has(row));
     if (viewed.samples === 0) {
       records.push(NO_SHARD);
       continue;
