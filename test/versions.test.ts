@@ -1,5 +1,6 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { type Lock, tryLock } from '@shardtool/base';
 import { readManifest } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
 import {
@@ -14,7 +15,7 @@ import {
 import { describe, expect, test } from 'vitest';
 import { type BucketServer, useBucketServer } from './bucket-server.js';
 import { shardtool } from './cli-here.js';
-import { emptyFolder } from './datasets.js';
+import { emptyFolder, packedPhotos } from './datasets.js';
 import { digestsOf, filesIn, jpeg, newFolder, tree } from './pack-workbench.js';
 
 let server: BucketServer;
@@ -269,6 +270,16 @@ test('an append to a bucket starts again with restart if only the index of a sha
   expect(names(output)).not.toContain('000001.tar');
   await append(true);
   expect(Object.keys(await contents(output)).sort()).toEqual(['cat/1', 'cat/2']);
+});
+
+test('gc --dry-run writes nothing, so it also looks at a dataset that another process is changing', async () => {
+  const output = await packedPhotos();
+  const lock = tryLock(path.join(output, 'pack.lock')) as Lock;
+  const before = names(output);
+  const { code, stdout } = await shardtool('gc', output, '--keep', '1', '--dry-run');
+  expect([code, stdout]).toEqual([0, expect.stringContaining('Would remove 0 versions and 0 files')]);
+  expect(names(output)).toEqual(before);
+  lock.release();
 });
 
 test('gc keeps the newest versions if the list of changes that it gets is incomplete', async () => {

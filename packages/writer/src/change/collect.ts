@@ -16,7 +16,14 @@ import { changedMeanwhile } from '../output/bucket/bucket-output.js';
 import { recordNames } from '../output/keep-version.js';
 import { findPlan } from '../output/pack-state.js';
 import { shardPaths } from '../shard/shard-paths.js';
-import { CHANGE_OPTIONS, type ChangeOptions, changeDataset, changing, type OpenChange } from './dataset-change.js';
+import {
+  CHANGE_OPTIONS,
+  type ChangeOptions,
+  changeDataset,
+  changing,
+  lookAtDataset,
+  type SeenDataset,
+} from './dataset-change.js';
 import { pendingChanges, pendingFolder } from './pending.js';
 import { type ChainLink, chainOf } from './version-log.js';
 
@@ -61,11 +68,12 @@ export async function collectGarbage(location: string, options: CollectOptions):
       const message = sentence`Say which versions are removed: all but the newest ${option('keep')}, or those replaced ${option('olderThan')} ago.`;
       throw new OptionError({}, message);
     }
-    return changeDataset(location, options, (change) => collect(change, options));
+    const open = options.dryRun === true ? lookAtDataset : changeDataset;
+    return open<CollectReport>(location, options, (seen) => collect(seen, options));
   });
 }
 
-async function collect(change: OpenChange, { keep, olderThan, dryRun }: CollectOptions): Promise<CollectReport> {
+async function collect(change: SeenDataset, { keep, olderThan, dryRun }: CollectOptions): Promise<CollectReport> {
   const { location, storage: how, folder } = change;
   const storage = await openStorage(location, how);
   const chain = await chainOf(location, how);
@@ -125,7 +133,7 @@ function isKept(
 }
 
 function isStrangerKept(
-  { folder }: OpenChange,
+  { folder }: SeenDataset,
   chain: readonly ChainLink[],
   version: string,
   keep: number | undefined,
@@ -137,7 +145,7 @@ function isStrangerKept(
 }
 
 /** Files of shards that a pack announced, and that it did not commit before it was discarded. */
-function abandonedFiles(change: OpenChange): string[] {
+function abandonedFiles(change: SeenDataset): string[] {
   const { folder, manifest } = change;
   if (findPlan(folder.path) !== null || !existsSync(join(folder.path, PACK_NOTE_FILE))) return [];
   const layout = entryOf(manifest.format);
@@ -154,19 +162,19 @@ function abandonedFiles(change: OpenChange): string[] {
 }
 
 /** In a local folder the lock shows that no other change is at work. */
-function pendingMs({ destination }: OpenChange): number {
+function pendingMs({ destination }: SeenDataset): number {
   return destination.isElsewhere ? PENDING_MS : 0;
 }
 
 /** Paths of all files of the shards of a version. */
-async function filesOf({ location, storage }: OpenChange, version: string): Promise<string[]> {
+async function filesOf({ location, storage }: SeenDataset, version: string): Promise<string[]> {
   const { shards } = await readVersion(location, version, storage);
   return shards.flatMap(({ file }) => [file, ...sidecarOfShard(file, SIDECAR_NAMES)]);
 }
 
 async function removeAll(
   storage: Storage,
-  { folder }: OpenChange,
+  { folder }: SeenDataset,
   shards: readonly string[],
   others: readonly string[],
 ): Promise<void> {

@@ -13,7 +13,7 @@ import { checkHeld } from '../folder-lock.js';
 import { type Destination, namingPlace, openDestination } from '../output/destination.js';
 import { keepVersion } from '../output/keep-version.js';
 import { OutputFolder } from '../output/output-folder.js';
-import { forgetMadeFrom } from '../output/pack-note.js';
+import { forgetMadeFrom, readNote } from '../output/pack-note.js';
 import { readTombstones } from '../output/tombstones.js';
 import { finishInterrupted } from './forget-erased.js';
 import { currentManifest } from './packed-dataset.js';
@@ -70,6 +70,34 @@ export async function changeDataset<Result>(
       } finally {
         folder.release();
       }
+    });
+  } finally {
+    await destination.close();
+  }
+}
+
+/** A dataset that is only looked at. Its files, or copies of their names and sizes, are in `folder`. */
+export type SeenDataset = Omit<OpenChange, 'folder'> & { readonly folder: Pick<OutputFolder, 'path' | 'noted'> };
+
+/**
+ * Looks at a dataset as a change would find it: nothing of it is locked or written, so it may be read-only. What an
+ * interrupted change has left stays. Throws UnfinishedPackError, ManifestError, FileError.
+ */
+export async function lookAtDataset<Result>(
+  location: string,
+  { staging, storage, signal }: ChangeOptions,
+  work: (seen: SeenDataset) => Promise<Result>,
+): Promise<Result> {
+  signal?.throwIfAborted();
+  await currentManifest(location, storage);
+  const destination = await openDestination(location, { part: undefined, staging, storage, signal });
+  try {
+    return await namingPlace(destination, async () => {
+      await destination.fetch(false);
+      const { folder: path } = destination;
+      const folder = { path, noted: () => readNote(path) };
+      const manifest = await readManifest(path);
+      return work({ location, storage, signal, folder, destination, manifest });
     });
   } finally {
     await destination.close();

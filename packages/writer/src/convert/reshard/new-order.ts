@@ -23,14 +23,21 @@ export function newPositions(samples: number, { seed }: NewOrder, values: SortVa
   if (seed !== undefined) shuffle(order, samples, seed, 0, 0, 0);
   if (values !== null) {
     const ranks = values.ranks();
-    order.sort((a, b) => ranks[a]! - ranks[b]!);
+    order.sort((a, b) => compare(ranks[a]!, ranks[b]!));
   }
   const positions = new Uint32Array(samples);
   for (let i = 0; i < samples; i++) positions[order[i]!] = i;
   return positions;
 }
 
-const NO_VALUE = Number.MAX_VALUE;
+/** Sorts infinite values too, whose difference is not a number, and {@link NO_VALUE} last. */
+function compare(a: number, b: number): number {
+  if (a < b) return -1;
+  if (a > b) return 1;
+  return Number(Number.isNaN(a)) - Number(Number.isNaN(b));
+}
+
+const NO_VALUE = Number.NaN;
 
 /**
  * Values of the column that samples are sorted by, in the order of the dataset. Memory: 8 bytes per sample, and the
@@ -79,7 +86,7 @@ export class SortValues {
     const sorted = [...this.#texts.keys()].sort();
     const rankOf = new Float64Array(sorted.length);
     for (const [rank, text] of sorted.entries()) rankOf[this.#texts.get(text)!] = rank;
-    return ranks.map((value) => (value === NO_VALUE ? NO_VALUE : rankOf[value]!));
+    return ranks.map((value) => (Number.isNaN(value) ? NO_VALUE : rankOf[value]!));
   }
 }
 
