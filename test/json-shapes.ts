@@ -141,6 +141,7 @@ export const JSON_SHAPES: Readonly<Record<string, Shape>> = {
   verify: {
     ...{ shards: 'int', samples: 'int', bytes: 'int', faults: 'int', damagedSamples: 'int', warnings: 'int' },
     ...{ skippedEntries: 'int', checksums: 'bool' },
+    record: orNull({ dueShards: 'int', oldest: orNull('text'), file: orNull('text'), fault: orNull('text') }),
   },
   'verify/fix': {
     ...{ shards: 'int', samples: 'int', repairedShards: 'int', removedShards: 'int', newManifest: 'bool' },

@@ -171,6 +171,7 @@ export {
   restoreVersion,
   type VerifyOptions,
   type VerifyProgress,
+  type VerifyRecordReport,
   type VerifyReport,
   verify,
   Writer,

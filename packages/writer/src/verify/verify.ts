@@ -12,18 +12,29 @@ import {
   withMessages,
 } from '@shardtool/base';
 import { hasChecksum, MANIFEST_FILE, MAX_PIXELS, type Manifest, OVERLAYS_FOLDER } from '@shardtool/format';
-import { isRemote, joinLocation, readWhole, type StorageOptions } from '@shardtool/storage';
+import { isRemote, joinLocation, readWhole, type StorageOptions, shownLocation } from '@shardtool/storage';
 import type { ShardToVerify, ShardVerdict } from '../check/check-shard.js';
 import { DatasetTotals } from '../check/check-totals.js';
 import type { Fault } from '../check/faults.js';
 import { type DatasetShard, findDatasetShards, withRemoteCrops } from '../shard/dataset-shards.js';
 import { isSmallWork } from '../workers/small-work.js';
 import { inlineWorker, WorkerPool } from '../workers/worker-pool.js';
+import { dueShards, VerifyRecord } from './verify-record.js';
 import type { VerifyWorkerData } from './verify-worker.js';
 
 export interface VerifyOptions {
   /** `checksums` compares all bytes with their checksums; `decode` also decodes every image completely. Default: `checksums`. */
   readonly check?: 'checksums' | 'decode';
+  /**
+   * Verifies only shards whose last check of this level, without faults, is at least this number of milliseconds ago.
+   * The file `verified.jsonl` of the dataset lists the checks. Default: all shards, or with `sample` 0.
+   */
+  readonly since?: number | undefined;
+  /**
+   * Verifies at most this share of the dataset's bytes, above 0 and at most 1, and at least one shard: those whose check is
+   * the longest ago. Results are kept in `verified.jsonl`, so repeated calls verify the whole dataset. Default: 1.
+   */
+  readonly sample?: number | undefined;
   /** Number of worker threads. Default: the number of cores. If there is little work, no threads are started. */
   readonly workers?: number;
   /** Options for requests to remote storage. Omitted options come from the environment. */
@@ -39,6 +50,8 @@ export interface VerifyOptions {
 const callback = { kind: 'own', type: 'function', must: 'is a function', help: 'Called with each' } as const;
 const OPTIONS = {
   check: { kind: 'choice', values: ['checksums', 'decode'], help: 'What is checked' },
+  since: { kind: 'whole', from: 0, help: 'Age of a check from which a shard is verified again, in milliseconds' },
+  sample: { kind: 'own', type: 'number', must: 'is a number above 0 and at most 1', help: 'Share that is verified' },
   workers: CALL_OPTIONS.workers,
   storage: CALL_OPTIONS.storage,
   onFault: callback,
@@ -65,6 +78,20 @@ export interface VerifyReport {
   readonly skippedEntries: number;
   /** True if every sample had a checksum. Shards of other tools without indexes have none, but zips store their own. */
   readonly checksums: boolean;
+  /** What the record of checks says after the call; null without `since` and `sample`. */
+  readonly record: VerifyRecordReport | null;
+}
+
+/** The checks of a dataset that are on record. */
+export interface VerifyRecordReport {
+  /** Number of shards that remain to be verified, by `since`. With `sample` only: those that were never found whole. */
+  readonly dueShards: number;
+  /** The longest time since a shard was found whole, as the time in ISO 8601; null if some shards never were. */
+  readonly oldest: string | null;
+  /** The file with the record; null if it could not be saved anywhere. */
+  readonly file: string | null;
+  /** Why the record could not be saved next to the shards; null if it could. */
+  readonly fault: string | null;
 }
 
 /**
@@ -74,7 +101,9 @@ export interface VerifyReport {
  */
 export async function verify(location: string, options: VerifyOptions = {}): Promise<VerifyReport> {
   checkLocation('verify', location);
-  checkCallOptions('verify', OPTIONS, options);
+  checkCallOptions('verify', OPTIONS, options, {
+    sample: (value) => typeof value === 'number' && value > 0 && value <= 1,
+  });
   const { signal } = options;
   const callbacks = new WatchedCallbacks();
   // The call that each shard makes ends the work if it was aborted.
@@ -89,13 +118,61 @@ async function verifyDataset(location: string, options: VerifyOptions): Promise<
   const shards = manifest !== null && isRemote(location) ? await withRemoteCrops(found) : found;
   const isByHand = async () =>
     !hasChecksum(Buffer.from(await readWhole(joinLocation(location, MANIFEST_FILE), options.storage)).toString());
-  const report = await verifyShards(shards, manifest && { said: manifest, isByHand: await isByHand() }, options);
+  const said = manifest && { said: manifest, isByHand: await isByHand() };
+  const report = isByRecord(options)
+    ? await verifyDue(location, shards, said, options)
+    : await verifyShards(shards, said, options);
   // Overlays are not checked against damaged indexes, which are already reported.
   const faults = report.faults > 0 ? [] : await faultsOfOverlays(location, options.storage);
   for (const { overlay, sentence } of faults) {
     options.onFault?.({ shard: `${OVERLAYS_FOLDER}/${overlay}.jsonl`, reason: sentence });
   }
   return { ...report, faults: report.faults + faults.length };
+}
+
+function isByRecord({ since, sample }: VerifyOptions): boolean {
+  return since !== undefined || sample !== undefined;
+}
+
+/** Verifies the shards whose turn it is, and records the results. */
+async function verifyDue(
+  location: string,
+  shards: readonly DatasetShard[],
+  manifest: ManifestToVerify | null,
+  options: VerifyOptions,
+): Promise<VerifyReport> {
+  if (manifest === null) {
+    const name = options.since !== undefined ? option('since') : option('sample');
+    const path = shownLocation(location);
+    const message = sentence`${path} has no dataset.json, so there is no record of its checks: leave out ${name}, or make a dataset with "shardtool convert".`;
+    throw new OptionError({ path }, message);
+  }
+  const { check = 'checksums', since, sample = 1 } = options;
+  const record = await VerifyRecord.open(location, manifest.said.shards, options.storage);
+  const wholeSince = (shard: DatasetShard) => record.wholeSince(shard.record!, check);
+  const now = Date.now();
+  const { chosen } = dueShards(shards, wholeSince, { since: since ?? 0, sample, now });
+  const onShard = (number: number, { faults }: ShardVerdict) => record.add(chosen[number]!.record!, check, faults.length);
+  let report: VerifyReport;
+  try {
+    // The totals of the manifest can be compared only with all shards.
+    const said = chosen.length === shards.length ? manifest : null;
+    report = await verifyShards(chosen, said, { ...options, onShard });
+  } finally {
+    await record.save();
+  }
+  const times = shards.map(wholeSince);
+  const isDue = (last: number | null) => last === null || (since !== undefined && now - last >= since);
+  const oldest = times.reduce((least, last) => (least === null || last === null ? null : Math.min(least, last)));
+  return {
+    ...report,
+    record: {
+      dueShards: times.filter(isDue).length,
+      oldest: oldest === null ? null : new Date(oldest).toISOString(),
+      file: record.savedAt,
+      fault: record.fault,
+    },
+  };
 }
 
 async function faultsOfOverlays(location: string, storage: StorageOptions | undefined) {
@@ -122,7 +199,7 @@ export function checkWorkers(workers: number | undefined): void {
 async function verifyShards(
   shards: readonly DatasetShard[],
   manifest: ManifestToVerify | null,
-  options: VerifyOptions,
+  options: VerifyOptions & { readonly onShard?: OnShard },
 ): Promise<VerifyReport> {
   const data: VerifyWorkerData = { decode: options.check === 'decode', maxPixels: MAX_PIXELS };
   const script = new URL('./verify-worker.js', import.meta.url);
@@ -158,12 +235,15 @@ export function poolSize(workers = availableParallelism(), shards: readonly unkn
 /** Runs the jobs in worker threads, and passes on each answer as it arrives. */
 type RunVerify = (jobs: readonly VerifyJob[], done: (answer: VerifyAnswer) => void) => Promise<void>;
 
+/** Called with each shard's number among those to verify, in their order. */
+type OnShard = (number: number, verdict: ShardVerdict) => void;
+
 /** Runs {@link verify} for these shards with existing workers. Without a `manifest` the totals are not compared. */
 export async function verifyIn(
   run: RunVerify,
   shards: readonly ShardToVerify[],
   manifest: ManifestToVerify | null,
-  { onFault, onProgress }: Pick<VerifyOptions, 'onFault' | 'onProgress'>,
+  { onFault, onProgress, onShard }: Pick<VerifyOptions, 'onFault' | 'onProgress'> & { readonly onShard?: OnShard },
 ): Promise<VerifyReport> {
   const report = { shards: 0, samples: 0, bytes: 0, faults: 0, damagedSamples: 0, warnings: 0, skippedEntries: 0 };
   let checksums = true;
@@ -180,6 +260,7 @@ export async function verifyIn(
     report.skippedEntries += verdict.skippedEntries;
     checksums &&= verdict.checksums;
     for (const fault of verdict.faults) onFault?.(fault);
+    onShard?.(report.shards - 1, verdict);
     onProgress?.({ shards: report.shards, totalShards: shards.length });
   };
   const inOrder = new InOrder(add);
@@ -189,7 +270,7 @@ export async function verifyIn(
     report.faults++;
     onFault?.({ shard: MANIFEST_FILE, reason });
   }
-  return { ...report, checksums };
+  return { ...report, checksums, record: null };
 }
 
 /** Job and answer of a worker. */

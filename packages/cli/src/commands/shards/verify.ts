@@ -1,8 +1,14 @@
 import { escapeControls } from '@shardtool/base/text';
-import type { QuarantinedSample, RepairReport, VerifyProgress, VerifyReport } from '@shardtool/writer';
+import type {
+  QuarantinedSample,
+  RepairReport,
+  VerifyProgress,
+  VerifyRecordReport,
+  VerifyReport,
+} from '@shardtool/writer';
 import { command } from '../../command.js';
 import { DATASET_ARGUMENT } from '../../options/arguments.js';
-import { size, WORKERS_FLAG } from '../../options/flags.js';
+import { duration, share, size, WORKERS_FLAG } from '../../options/flags.js';
 import { QUIET_FLAG } from '../../options/output-flags.js';
 import { FirstLines } from '../../terminal/first-lines.js';
 import { foundFault, print, UsageError } from '../../terminal/outcome.js';
@@ -24,6 +30,22 @@ export const verifyCommand = command({
       placeholder: 'LEVEL',
       isCommon: true,
       describe: 'checksums compares all bytes with their checksums; decode also decodes every image completely',
+    },
+    since: {
+      ...duration(
+        '--since',
+        'Skip shards that were found whole less than this time ago, such as 30d. The file "verified.jsonl" of the dataset keeps the times',
+      ),
+      group: 'Input',
+      isCommon: true,
+    },
+    sample: {
+      ...share(
+        '--sample',
+        'Verify only this share of the bytes, such as 4%: the shards that were not verified for the longest time',
+      ),
+      group: 'Input',
+      isCommon: true,
     },
     fix: {
       type: 'boolean',
@@ -51,10 +73,16 @@ export const verifyCommand = command({
   examples: [
     ['$0 verify shards', 'Compare every byte with its checksum'],
     ['$0 verify shards --check decode', 'Also decode every image completely'],
+    ['$0 verify shards --since 30d', 'Every shard once in 30 days; run it again if it is interrupted'],
+    ['$0 verify shards --sample 4%', 'Once a day, this verifies everything within 25 days'],
     ['$0 verify shards --fix --source photos', 'Repair; damaged samples are restored from photos'],
   ],
   handler: async (given) => {
-    const { dataset, check, fix, source, maxSampleBytes, workers, json, quiet, verbose } = given;
+    const { dataset, check, since, sample, fix, source, maxSampleBytes, workers, json, quiet, verbose } = given;
+    if (fix && (since !== undefined || sample !== undefined)) {
+      throw new UsageError('--fix repairs the whole dataset: leave out --since and --sample.');
+    }
+    if (sample === 0) throw new UsageError('--sample takes a share above 0, such as 4%.');
     if (fix) return repairAndReport(given);
     if (source !== undefined) throw new UsageError('--source goes with --fix.');
     if (maxSampleBytes !== undefined) throw new UsageError('--max-sample-bytes goes with --fix.');
@@ -63,6 +91,8 @@ export const verifyCommand = command({
     const lines = new FirstLines(json || verbose);
     const report = await verify(dataset, {
       check,
+      since,
+      sample,
       ...(workers !== undefined && { workers }),
       onFault: (fault) => {
         view?.hide();
@@ -181,5 +211,22 @@ function describe(report: VerifyReport, check: Given['check']): string {
     ? ''
     : '; without an index there are no checksums to compare ("shardtool index" writes one)';
   const size = `${countOf(shards, 'shard')}, ${countOf(samples, 'sample')}, ${formatSize(bytes)}`;
-  return [`${size}: ${outcome}${odd}${unknown}`, ...entriesLine(report.skippedEntries)].join('\n');
+  return [
+    `${size}: ${outcome}${odd}${unknown}`,
+    ...entriesLine(report.skippedEntries),
+    ...(report.record === null ? [] : recordLines(report.record)),
+  ].join('\n');
+}
+
+/** What remains to be verified, and where that is recorded. */
+function recordLines({ dueShards, oldest, file, fault }: VerifyRecordReport): string[] {
+  const remaining =
+    dueShards === 0 ? 'No shard remains to be verified' : `${countOf(dueShards, 'shard')} still to verify`;
+  const since = oldest === null ? '' : `; the check of every shard is from ${oldest.slice(0, 10)} or later`;
+  const lines = [`${remaining}${since}`];
+  if (fault !== null) {
+    const place = file === null ? 'is not kept, and the next call begins again' : `is in ${escapeControls(file)}`;
+    lines.push(`The record of checks cannot be written next to the shards and ${place}: ${escapeControls(fault)}`);
+  }
+  return lines;
 }

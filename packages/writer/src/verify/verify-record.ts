@@ -1,0 +1,204 @@
+import { createHash } from 'node:crypto';
+import { FileNotFoundError, makeFolder, reasonOf } from '@shardtool/base';
+import { hasNoFolder, type ManifestShard, sideFolder } from '@shardtool/format';
+import { openStorage, readWholeOf, type Storage, type StorageOptions } from '@shardtool/storage';
+
+/** The file of a dataset that lists when each shard was verified, with one JSON object per line. */
+export const VERIFIED_FILE = 'verified.jsonl';
+
+export type Check = 'checksums' | 'decode';
+
+/** A line of verified.jsonl: the last check of one level of a shard. */
+interface Line {
+  /** The shard, by its name and crc32 in dataset.json: a shard that was written again has not been verified. */
+  readonly file: string;
+  readonly crc32: string;
+  readonly check: Check;
+  /** When the check ended, in ISO 8601. */
+  readonly time: string;
+  /** Number of faults that were found. */
+  readonly faults: number;
+}
+
+type NamedShard = Pick<ManifestShard, 'file' | 'crc32'>;
+
+/**
+ * Bytes of shards after which the results so far are saved. A killed call has to verify at most this amount again.
+ */
+const SAVED_BYTES = 2 ** 30;
+
+/**
+ * Times at which the shards of a dataset were verified. They are stored next to the shards, or, if that location cannot be
+ * written, in the folder for sidecar files on this machine.
+ */
+export class VerifyRecord {
+  readonly #places: readonly Storage[];
+  readonly #shards: ReadonlySet<string>;
+  readonly #lines: Map<string, Line>;
+  #unsavedBytes = 0;
+  #saving: Promise<void> = Promise.resolve();
+  /** Where the record was saved last; null if it was not saved. */
+  savedAt: string | null = null;
+  /** Why the record could not be saved next to the shards; null if it could. */
+  fault: string | null = null;
+
+  private constructor(
+    places: readonly Storage[],
+    shards: ReadonlySet<string>,
+    lines: Map<string, Line>,
+  ) {
+    this.#places = places;
+    this.#shards = shards;
+    this.#lines = lines;
+  }
+
+  /** Reads the record of these shards. A missing record is empty, and lines that are no results are ignored. */
+  static async open(
+    location: string,
+    shards: readonly NamedShard[],
+    storage: StorageOptions | undefined,
+  ): Promise<VerifyRecord> {
+    const side = sideFolder(location);
+    const places = [await openStorage(location, storage)];
+    if (side !== null) places.push(await openStorage(side));
+    const lines = new Map<string, Line>();
+    // A place that cannot be read has no record. Saving it then says why.
+    for (const place of places) addNewer(lines, await readLines(place).catch(() => new Map()));
+    return new VerifyRecord(places, new Set(shards.map(nameOf)), lines);
+  }
+
+  /**
+   * Returns when a shard was last found whole by this check, in milliseconds since 1970; null if it never was, or if its
+   * newest result is a fault. `decode` includes `checksums`.
+   */
+  wholeSince(shard: NamedShard, check: Check): number | null {
+    const decode = this.#lines.get(keyOf(shard, 'decode'));
+    const checksums = this.#lines.get(keyOf(shard, 'checksums'));
+    const newest = checksums !== undefined && (decode === undefined || checksums.time > decode.time) ? checksums : decode;
+    if (newest === undefined || newest.faults > 0) return null;
+    const last = check === 'decode' ? decode : newest;
+    return last === undefined || last.faults > 0 ? null : Date.parse(last.time);
+  }
+
+  /** Adds the result of a check that has just ended. From time to time, the record is saved. */
+  add(shard: NamedShard & { readonly bytes: number }, check: Check, faults: number): void {
+    const { file, crc32 } = shard;
+    const line = { file, crc32, check, time: new Date().toISOString(), faults };
+    this.#lines.set(keyOf(shard, check), line);
+    this.#unsavedBytes += shard.bytes;
+    if (this.#unsavedBytes >= SAVED_BYTES) this.#saveSoon();
+  }
+
+  /** Saves all results. If that is not possible, {@link fault} says why. */
+  async save(): Promise<void> {
+    this.#saveSoon();
+    await this.#saving;
+  }
+
+  #saveSoon(): void {
+    this.#unsavedBytes = 0;
+    this.#saving = this.#saving.then(() => this.#saveNow());
+  }
+
+  async #saveNow(): Promise<void> {
+    const faults: string[] = [];
+    for (const place of this.#places) {
+      try {
+        // Another process may have added results meanwhile.
+        const lines = await readLines(place);
+        addNewer(lines, this.#lines);
+        const text = [...lines.values()]
+          .filter((line) => this.#shards.has(nameOf(line)))
+          .sort((a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : a.check < b.check ? -1 : 1))
+          .map((line) => `${JSON.stringify(line)}\n`)
+          .join('');
+        if (place !== this.#places[0]) makeFolder(place.location);
+        await place.put(VERIFIED_FILE, Buffer.from(text));
+        this.savedAt = `${place.location}/${VERIFIED_FILE}`;
+        this.fault = faults.length === 0 ? null : faults.join(' ');
+        return;
+      } catch (error) {
+        faults.push(reasonOf(error as Error));
+      }
+    }
+    this.savedAt = null;
+    this.fault = faults.join(' ');
+  }
+}
+
+/**
+ * The shards to verify: those that were not found whole for `since` milliseconds, and of these at most the share `sample` of
+ * all bytes, at least one shard. Shards that were never verified come first, then those whose check is the longest ago. Among
+ * equals, the day decides, so that a place without a record has other shards verified each day. The shards keep their order.
+ */
+export function dueShards<Shard extends { readonly record: ManifestShard | null; readonly bytes: number }>(
+  shards: readonly Shard[],
+  wholeSince: (shard: Shard) => number | null,
+  { since, sample, now }: { readonly since: number; readonly sample: number; readonly now: number },
+): { readonly chosen: readonly Shard[]; readonly due: number } {
+  const day = Math.floor(now / 86_400_000);
+  const due = shards
+    .map((shard, number) => ({ shard, number, last: wholeSince(shard) ?? Number.NEGATIVE_INFINITY }))
+    .filter(({ last }) => now - last >= since);
+  const totalBytes = shards.reduce((sum, { bytes }) => sum + bytes, 0);
+  const tie = ({ shard }: { shard: Shard }) =>
+    createHash('sha256')
+      .update(`${shard.record?.file}\n${shard.record?.crc32}\n${day}`)
+      .digest('hex');
+  const ordered = due
+    .map((one) => ({ ...one, tie: tie(one) }))
+    .sort((a, b) => (a.last === b.last ? (a.tie < b.tie ? -1 : 1) : a.last - b.last));
+  let bytes = 0;
+  let count = 0;
+  while (count < ordered.length && (count === 0 || sample >= 1 || bytes < sample * totalBytes)) {
+    bytes += ordered[count++]!.shard.bytes;
+  }
+  const chosen = ordered.slice(0, count).sort((a, b) => a.number - b.number);
+  return { chosen: chosen.map(({ shard }) => shard), due: due.length };
+}
+
+async function readLines(place: Storage): Promise<Map<string, Line>> {
+  const lines = new Map<string, Line>();
+  let text: string;
+  try {
+    text = Buffer.from(await readWholeOf(place, VERIFIED_FILE)).toString();
+  } catch (error) {
+    if (error instanceof FileNotFoundError || (place.localPath !== undefined && hasNoFolder(error))) return lines;
+    throw error;
+  }
+  for (const row of text.split('\n')) {
+    const line = lineOf(row);
+    if (line !== null) addNewer(lines, new Map([[keyOf(line, line.check), line]]));
+  }
+  return lines;
+}
+
+/** A record only saves work, so a line that is damaged is not an error: its shard is verified again. */
+function lineOf(row: string): Line | null {
+  try {
+    const { file, crc32, check, time, faults } = JSON.parse(row) as Line;
+    const isLine =
+      typeof file === 'string' &&
+      typeof crc32 === 'string' &&
+      (check === 'checksums' || check === 'decode') &&
+      Number.isFinite(Date.parse(time)) &&
+      Date.parse(time) <= Date.now() &&
+      Number.isInteger(faults) &&
+      faults >= 0;
+    return isLine ? { file, crc32, check, time, faults } : null;
+  } catch {
+    return null;
+  }
+}
+
+function addNewer(lines: Map<string, Line>, others: ReadonlyMap<string, Line>): void {
+  for (const [key, line] of others) if ((lines.get(key)?.time ?? '') < line.time) lines.set(key, line);
+}
+
+function keyOf(shard: NamedShard, check: Check): string {
+  return `${nameOf(shard)} ${check}`;
+}
+
+function nameOf({ file, crc32 }: NamedShard): string {
+  return `${file} ${crc32}`;
+}
