@@ -6,10 +6,14 @@ import { readManifest } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
 import {
   BadFileError,
+  compactDataset,
+  convert,
+  eraseSamples,
   KeyCollisionError,
   OutputNotEmptyError,
   type PackOptions,
   pack,
+  repair,
   verify,
 } from '@shardtool/writer';
 import { expect, test } from 'vitest';
@@ -215,12 +219,48 @@ test('label columns go on in new shards, and have to be those of the dataset', a
   await expect(pack(images, output, APPEND)).rejects.toThrow(
     'has the label column "x", but no labels with it were given',
   );
-  writeFileSync(labels, 'path,x,y\ncat/1.jpg,1,2\n');
-  await expect(pack(images, output, { ...APPEND, labels })).rejects.toThrow(
-    'the column "y", which the dataset does not have',
-  );
   writeFileSync(labels, 'path,x\ncat/1.jpg,words\n');
   await expect(pack(images, output, { ...APPEND, labels })).rejects.toThrow('the labels have string');
+});
+
+test('an append may bring new label columns, which older samples have as null for every reader', async () => {
+  const images = source();
+  const labels = path.join(tree({ 'labels.csv': 'path,x\ncat/1.jpg,1.5\nfox/3.jpg,2\n' }), 'labels.csv');
+  const output = newFolder();
+  await pack(images, output, { ...OPTIONS, labels, index: [] });
+  writeFileSync(labels, 'path,x,y,z\ncat/2.jpg,7,seven,true\n');
+  await pack(images, output, { ...APPEND, labels, index: [] });
+  const expected = [
+    ['cat/1', { x: 1.5, y: null, z: null }],
+    ['fox/3', { x: 2, y: null, z: null }],
+    ['cat/2', { x: 7, y: 'seven', z: true }],
+  ];
+  const columnsOf = async (place: string) => (await samplesOf(place)).map(({ key, columns }) => [key, columns]);
+  expect(await columnsOf(output)).toEqual(expected);
+  expect((await readManifest(output)).columns.map(({ name }) => name)).toEqual(['x', 'y', 'z']);
+  expect(await verify(output)).toMatchObject({ faults: 0 });
+  await using dataset = await openDataset(output);
+  const keys: string[] = [];
+  for await (const batch of dataset.loader({ batchSize: 3, where: 'y == null', shuffle: false, transform: 'raw' })) {
+    keys.push(...batch.keys);
+  }
+  expect(keys).toEqual(['cat/1', 'fox/3']);
+
+  const converted = newFolder();
+  await convert(output, converted, { sortBy: 'key' });
+  expect((await columnsOf(converted)).sort()).toEqual([...expected].sort());
+  // The indexes of older shards that a repair makes again lose nothing that they had.
+  const { file } = (await readManifest(output)).shards[0]!;
+  const shard = readFileSync(path.join(output, file));
+  shard[shard.length >> 1]! ^= 1;
+  writeFileSync(path.join(output, file), shard);
+  expect(await repair(output, { source: images })).toMatchObject({ lostColumns: [], takenOut: 0 });
+  expect(await columnsOf(output)).toEqual(expected);
+  await compactDataset(output, {});
+  expect(await columnsOf(output)).toEqual(expected);
+  await eraseSamples(output, { keys: ['cat/2'] });
+  expect(await columnsOf(output)).toEqual(expected.slice(0, 2));
+  expect(await verify(output)).toMatchObject({ faults: 0 });
 });
 
 test('labels that say something else of packed images are counted and listed, and the dataset stays as it is', async () => {

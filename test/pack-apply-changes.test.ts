@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { type BucketServer, useBucketServer } from './bucket-server.js';
 import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
-import { jpeg, newFolder } from './pack-workbench.js';
+import { jpeg, newFolder, PNG } from './pack-workbench.js';
 
 let server: BucketServer;
 useBucketServer((started) => {
@@ -246,4 +246,50 @@ test('the command says that samples were replaced, and a replaced shard keeps it
   expect(file).toMatch(/^000000-v/);
   expect(statSync(path.join(output, file)).mtimeMs).toBe(2_000_000);
   expect(readFileSync(path.join(output, 'changed.jsonl'), 'utf8').trim().split('\n')).toHaveLength(1);
+});
+
+test('files next to an image are compared too: a mask that changes, comes or goes replaces the sample', async () => {
+  const images = emptyFolder();
+  const put = (name: string, content: Uint8Array | string, time = 1000) => {
+    writeFileSync(path.join(images, name), content);
+    utimesSync(path.join(images, name), time, time);
+  };
+  for (const key of ['a', 'b', 'c', 'd', 'e']) put(`${key}.jpg`, jpeg(key));
+  for (const key of ['a', 'b', 'c', 'd']) put(`${key}.seg.png`, PNG);
+  put('e.txt', 'five');
+  const output = newFolder();
+  const options: PackOptions = { fields: ['seg.png'], maxShardSamples: 2, shuffle: false, workers: 1 };
+  await pack(images, output, options);
+  const unchanged = await pack(images, output, { ...options, append: true, applyChanges: true });
+  expect([unchanged.samples, unchanged.changes]).toEqual([0, undefined]);
+
+  put('a.seg.png', Buffer.concat([PNG, Buffer.from('!')]));
+  // Of the same size and an old time, which only a comparison of the bytes detects.
+  put('b.seg.png', Buffer.from(PNG).fill(1, PNG.length - 1));
+  rmSync(path.join(images, 'c.seg.png'));
+  put('e.seg.png', PNG);
+  put('e.txt', 'FIVE', Date.now() / 1000 + 3600);
+  const listed = await pack(images, output, { ...options, append: true });
+  expect(listed.changes).toMatchObject({ changed: 3, gone: 0 });
+  const lines = readFileSync(path.join(output, 'changed.jsonl'), 'utf8').trimEnd().split('\n');
+  expect(lines.map((line) => JSON.parse(line)).map(({ path: name, reason }) => [name, reason])).toEqual([
+    ['a.jpg', expect.stringMatching(/^of a\.seg\.png: it had \d+ bytes when it was packed, and now has \d+$/)],
+    ['c.jpg', 'the file of its field "seg.png" is no longer in the source'],
+    ['e.jpg', 'e.seg.png is new'],
+  ]);
+  await pack(images, output, { ...options, append: true, applyChanges: true });
+  utimesSync(path.join(images, 'e.txt'), 1000, 1000);
+  const compared = await pack(images, output, { ...options, append: true, applyChanges: true, compare: 'checksum' });
+  expect(compared.changes).toMatchObject({ changed: 1, first: 'b.jpg' });
+  await using dataset = await openDataset(output);
+  const found: Record<string, string[]> = {};
+  for await (const { key, fields } of dataset.samples({ checksum: true })) {
+    found[key] = Object.entries(fields)
+      .filter(([name, bytes]) => {
+        const file = path.join(images, `${key}.${name}`);
+        return name !== 'jpg' && readFileSync(file).equals(bytes);
+      })
+      .map(([name]) => name);
+  }
+  expect(found).toEqual({ a: ['seg.png'], b: ['seg.png'], c: [], d: ['seg.png'], e: ['seg.png', 'txt'] });
 });

@@ -79,7 +79,8 @@ export {
   writeInspection,
 } from './inspection/inspection-file.js';
 export { type LabelTable, readLabelTable } from './labels/label-table.js';
-export { readParquetLabels } from './labels/parquet-labels.js';
+export { parseCsv } from './labels/csv.js';
+export { readParquetLabels, readParquetRows } from './labels/parquet-labels.js';
 export { codecOfSource } from './layouts/bytes/compressed.js';
 export { PieceSource, type Pieces } from './layouts/bytes/piece-source.js';
 export { planRuns } from './layouts/bytes/read-runs.js';

@@ -134,6 +134,15 @@ export const PACK_OPTIONS = {
     isRecorded: false,
     help: 'CSV or JSON Lines: path, class, and further columns for the index',
   },
+  provenance: {
+    group: 'Classes and labels',
+    placeholder: 'FACTS',
+    kind: 'choices',
+    values: ['location', 'modified', 'sha256', 'ingested', 'command'],
+    default: [],
+    isRecorded: true,
+    help: 'Add columns with the origin of each sample: location, modified, sha256 of its file, ingested (time of this pack), command',
+  },
   requireLabels: {
     group: 'Classes and labels',
     kind: 'switch',
@@ -173,6 +182,12 @@ export const PACK_OPTIONS = {
     kind: 'list',
     isRecorded: false,
     help: 'Text file with the paths to pack, instead of the whole folder',
+  },
+  manifest: {
+    group: 'Input',
+    kind: 'path',
+    isRecorded: false,
+    help: 'List of the files of a bucket, which then is not listed: an S3 Inventory (manifest.json, CSV, Parquet), or any CSV or Parquet file with key, size, etag, last_modified',
   },
   fields: {
     group: 'Input',

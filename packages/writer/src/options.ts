@@ -80,6 +80,11 @@ export interface PackOptions extends OutputOptions {
    */
   requireLabels?: boolean | undefined;
   /**
+   * Columns with the origin of each sample: `source_location`, `source_modified`, `source_sha256`, `ingested` and
+   * `pack_command`. With `ingested` or `command` the indexes differ from pack to pack. Default: none.
+   */
+  provenance?: readonly ('location' | 'modified' | 'sha256' | 'ingested' | 'command')[] | undefined;
+  /**
    * Counts rows of `labels` or `coco` whose file is missing, and lists them in skipped.jsonl. Default: they are bad
    * files.
    */
@@ -102,6 +107,12 @@ export interface PackOptions extends OutputOptions {
   yolo?: string | undefined;
   /** The files to pack instead of the whole folder: their paths, or a text file with one path per line. */
   files?: string | readonly string[] | undefined;
+  /**
+   * List of the files of a bucket, so that the bucket is not listed: the `manifest.json` of an S3 Inventory, one of its CSV or
+   * Parquet files, or any CSV file with a header, or Parquet file, with `key` and `size`, and optionally `bucket`, `last_modified`
+   * and `etag`. Keys are those of the bucket; keys outside of the source are skipped.
+   */
+  manifest?: string | undefined;
   /**
    * Extensions of files that belong to the image with the same stem, even if they are images themselves: `seg.png`.
    * With `_mask.png`, 1_mask.png becomes the field mask.png of 1.jpg.

@@ -19,33 +19,46 @@ export async function readParquetLabels<Name extends string>(
   named: readonly Name[],
   storage?: StorageOptions,
 ): Promise<LabelTable<Name>> {
+  const values = new Map<string, ColumnValue[]>();
+  let rows = 0;
+  for await (const group of readParquetRows(location, storage)) {
+    for (const [name, part] of group.columns) {
+      const column = values.get(name) ?? new Array<ColumnValue>(rows).fill(null);
+      for (const value of part) column.push(value);
+      values.set(name, column);
+    }
+    rows += group.rows;
+    for (const column of values.values()) while (column.length < rows) column.push(null);
+  }
+  const by = named.find((name) => values.has(idColumn(name)));
+  if (by === undefined) throw noId(location, named, values);
+  const id = values.get(idColumn(by))!.map((value, row) => {
+    if (value === null || value === '')
+      throw new LabelsError({ path: location }, `${location}: row ${row} has no ${by}.`);
+    return String(value);
+  });
+  values.delete(idColumn(by));
+  return { by, id, line: Uint32Array.from(id, (_, row) => row), cls: null, columns: values };
+}
+
+/**
+ * Yields the columns of a Parquet file of other software, one row group at a time, without columns of bytes. A column that is
+ * called `key` in the file has the name `key_`. Throws the errors of a damaged file.
+ */
+export async function* readParquetRows(
+  location: string,
+  storage?: StorageOptions,
+): AsyncGenerator<{ readonly rows: number; readonly columns: ReadonlyMap<string, readonly ColumnValue[]> }> {
   const source = await openSource(location, undefined, storage);
   try {
     const footer = parseFooter(await readFooterBytes(source), location, source.size);
     await loadCodecs(codecsOf(footer));
     // No column of the file is the class of an image here.
     const columns = { ...columnsOf(footer, location), cls: undefined };
-    const values = new Map<string, ColumnValue[]>();
-    let rows = 0;
     for (const [group, { num_rows }] of footer.row_groups.entries()) {
       if (Number(num_rows) === 0) continue;
-      for (const [name, part] of (await readLabels(source, footer, group, columns)).columns) {
-        const column = values.get(name) ?? new Array<ColumnValue>(rows).fill(null);
-        for (const value of part) column.push(value);
-        values.set(name, column);
-      }
-      rows += Number(num_rows);
-      for (const column of values.values()) while (column.length < rows) column.push(null);
+      yield { rows: Number(num_rows), columns: (await readLabels(source, footer, group, columns)).columns };
     }
-    const by = named.find((name) => values.has(idColumn(name)));
-    if (by === undefined) throw noId(location, named, values);
-    const id = values.get(idColumn(by))!.map((value, row) => {
-      if (value === null || value === '')
-        throw new LabelsError({ path: location }, `${location}: row ${row} has no ${by}.`);
-      return String(value);
-    });
-    values.delete(idColumn(by));
-    return { by, id, line: Uint32Array.from(id, (_, row) => row), cls: null, columns: values };
   } finally {
     await source.close();
   }

@@ -15,8 +15,10 @@ import {
   type Manifest,
   meantLocations,
   openShard,
+  type PartOfIndex,
   packedSidecarPath,
   readShardIndex,
+  type ShardIndex,
   shardsOfSplit,
   splitsInside,
   splitsOf,
@@ -105,6 +107,22 @@ async function splitParts(
   return { ...(await foreignParts(shards, layout, { ...features, split: chosen })), splits: inside, split };
 }
 
+/** Adds the label columns that later shards brought, with null for every sample, in the order of the dataset. */
+function withColumnsOf<Index extends { readonly samples: number } & Partial<Pick<ShardIndex, 'columns' | 'columnTypes'>>>(
+  index: Index,
+  all: Manifest['columns'],
+): Index {
+  const { columns, columnTypes, samples } = index;
+  const known = columns ?? columnTypes;
+  if (known === undefined || all.every(({ name }) => known.has(name))) return index;
+  const valuesOf = (name: string) => columns?.get(name) ?? new Array<null>(samples).fill(null);
+  return {
+    ...index,
+    ...(columns && { columns: new Map([...all.map(({ name }) => [name, valuesOf(name)] as const), ...columns]) }),
+    ...(columnTypes && { columnTypes: new Map([...all.map(({ name, type }) => [name, type] as const), ...columnTypes]) }),
+  };
+}
+
 async function loadIndex({ path, storage }: FoundShard, read?: ReadFile): Promise<LoadedIndex> {
   const index = await packedSidecarPath('index', path, storage);
   if (read !== undefined && !isRemote(index)) return decodeShardIndex(await read(index), index);
@@ -131,14 +149,16 @@ function packedParts(
     fields: manifest.fields.map(({ name }) => name),
     mostObjects: manifest.columns.find(({ most }) => most !== undefined)?.most,
     identityOfFirst: (count) => identityOf(manifest.shards.slice(0, count)),
-    shards: shards.map((shard) => packedShard(shard, manifest.format, isExpanded)),
+    shards: shards.map((shard) => packedShard(shard, manifest, isExpanded)),
   };
 }
 
-function packedShard(shard: FoundShard, format: LayoutName, isExpanded: boolean): ShardFile {
+function packedShard(shard: FoundShard, { format, columns }: Manifest, isExpanded: boolean): ShardFile {
   const { name, path, record, storage } = shard;
-  const loadParts = async <P extends IndexPart>(parts: readonly P[]) =>
-    readShardIndex(await packedSidecarPath('index', path, storage), { parts }, storage);
+  const loadParts = async <P extends IndexPart>(parts: readonly P[]): Promise<PartOfIndex<P>> => {
+    const index = await readShardIndex(await packedSidecarPath('index', path, storage), { parts }, storage);
+    return withColumnsOf(index as PartOfIndex<IndexPart>, columns) as PartOfIndex<P>;
+  };
   return {
     name,
     path,
@@ -147,7 +167,7 @@ function packedShard(shard: FoundShard, format: LayoutName, isExpanded: boolean)
     samples: record!.samples,
     crc32: record!.crc32,
     ...(isExpanded && { open: () => openShard(format, path, undefined, storage) }),
-    loadIndex: (read) => loadIndex(shard, read),
+    loadIndex: async (read) => withColumnsOf(await loadIndex(shard, read), columns),
     loadParts,
     findCropIndex: () => packedSidecarPath('crops', path, storage),
     loadInspection: inspectionSidecar(shard, () => loadParts(['fields'])),

@@ -4,6 +4,7 @@ import type { FileTable } from '../source/file-table.js';
 import type { Labels } from '../source/labels/labels.js';
 import type { SourceFiles } from '../source/source-files.js';
 import type { PackPlan } from './plan-shards.js';
+import { type Provenance, provenanceColumns } from './provenance.js';
 
 /** Contents of one shard to be written: everything a worker needs to write it. */
 export interface ShardPlan {
@@ -31,7 +32,13 @@ export interface FileLabels {
 }
 
 /** Returns the part of the plan for shard `shard`. */
-export function shardPlanOf(files: SourceFiles, plan: PackPlan, labels: FileLabels | null, shard: number): ShardPlan {
+export function shardPlanOf(
+  files: SourceFiles,
+  plan: PackPlan,
+  labels: FileLabels | null,
+  provenance: Provenance | null,
+  shard: number,
+): ShardPlan {
   const { grouping } = plan;
   const samples = plan.order.subarray(plan.shardStart[shard]!, plan.shardStart[shard + 1]!);
   const fileStart = new Uint32Array(samples.length + 1);
@@ -49,12 +56,14 @@ export function shardPlanOf(files: SourceFiles, plan: PackPlan, labels: FileLabe
   const sizes = labels !== null && hasObjects(labels.table) ? labels.table.sizes : undefined;
   const taken = <Value>(lists: ReadonlyMap<string, readonly Value[]> | undefined): Map<string, Value[]> =>
     new Map([...(lists ?? [])].map(([name, values]) => [name, Array.from(images, (image) => values[row(image)]!)]));
+  const table = takeFiles(files, members);
+  const origin = provenance === null ? [] : provenanceColumns(provenance, table, images);
   return {
     samples: samples.length,
     fileStart,
-    files: takeFiles(files, members),
+    files: table,
     cls: Int32Array.from(samples, (sample) => plan.cls[sample]!),
-    columns: taken(labels?.table.columns),
+    columns: new Map<string, readonly ColumnValue[]>([...taken(labels?.table.columns), ...origin]),
     texts: taken(labels?.table.texts),
     ...(sizes && { sizes: Array.from(images, (image) => sizes[row(image)]!) }),
   };

@@ -53,7 +53,7 @@ export async function remadeIndex(
   const columns = new Map<string, readonly ColumnValue[]>();
   for (const name of facts.columnTypes.keys()) {
     const values = old.columns.get(name);
-    if (isLost(values)) lost.push(name);
+    if (isLost(values) && !(areAllKnown && hadNever(old, name))) lost.push(name);
     columns.set(
       name,
       kept<ColumnValue>(values, () => null),
@@ -74,6 +74,11 @@ export async function remadeIndex(
     columnTypes: facts.columnTypes,
   };
   return { index, lost };
+}
+
+/** True if an index was written before the dataset had a column. */
+export function hadNever({ samples, columnTypes }: SalvagedIndex, column: string): boolean {
+  return samples > 0 && !columnTypes.has(column);
 }
 
 /** Row of the old index for each sample of the shard; -1 if it is not known. */

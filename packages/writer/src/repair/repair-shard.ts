@@ -36,7 +36,7 @@ import { type ExpectedSample, expectedSamples } from './expected-samples.js';
 import { PackedBucket } from './packed-bucket.js';
 import { type PackedFiles, PackedFolder } from './packed-folder.js';
 import { type KnownFacts, type RecoveredField, type RecoverySetting, recoverSample } from './recover-sample.js';
-import { type IndexFacts, type RemadeIndex, remadeIndex } from './remade-index.js';
+import { hadNever, type IndexFacts, type RemadeIndex, remadeIndex } from './remade-index.js';
 
 /** What all shards of a repair have in common. */
 export interface RepairSetting extends IndexFacts {
@@ -274,7 +274,8 @@ function lostFrom(
     ...(index.source === undefined || !areAllKnown ? ['source'] : []),
     ...(isBare && hasClasses && (index.cls === undefined || !areAllKnown) ? ['cls'] : []),
   ];
-  const labels = [...columnTypes.keys()].filter((name) => !index.columns.has(name) || !areAllKnown);
+  const isLost = (name: string) => !index.columns.has(name) && !hadNever(index, name);
+  const labels = [...columnTypes.keys()].filter((name) => isLost(name) || !areAllKnown);
   // It is no longer known which samples had them.
   const isForgotten = (name: string) =>
     index.fields.size === 0 || (index.fields.has(name) && index.fields.get(name)!.present === undefined);

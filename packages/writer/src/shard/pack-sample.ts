@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { crc32, optionName, sentence } from '@shardtool/base';
 import {
   fieldOfKind,
@@ -58,6 +59,8 @@ export interface SampleOptions {
   /** True if the layout stores the image alone. The class number is then only in the index. */
   readonly imageOnly: boolean;
   readonly limits: ImageLimits;
+  /** True if the sha256 of each image's file is wanted. */
+  readonly isHashed?: boolean | undefined;
 }
 
 /** Limits on the size of images. */
@@ -77,6 +80,8 @@ export interface PackedSample {
   /** True if metadata could not be removed without re-encoding the image. */
   readonly metadataKept: boolean;
   readonly precision: PrecisionCounts;
+  /** sha256 of the image's file, in hexadecimal; null if it is not wanted. */
+  readonly sha256: string | null;
 }
 
 /** A field that is read from a file. */
@@ -120,13 +125,14 @@ export function packSample(
   const { key, image, fields } = layOut(sample, options);
   const laidOut = layOutSample(writer, key, fields);
   try {
+    const sha256 = options.isHashed === true ? sha256Of(payloadNamed(image.name, laidOut)!) : null;
     const header = probe(payloadNamed(image.name, laidOut)!, image.name, root + image.path, limits, sample.size);
     const payloadOf = (name: string | undefined) => payloadNamed(name, laidOut);
     const facts = factsOf(sample, header, payloadOf);
     const precision = precisionCounts({ name: image.name, header }, fields, payloadOf);
     if (kindOfField(image.name) === header.kind) {
       commitSample(writer, rows, key, laidOut, facts);
-      return { ...AS_IT_WAS, precision };
+      return { ...AS_IT_WAS, precision, sha256 };
     }
     const name = fieldOfKind(header.kind);
     refuseTwin(fields, key, image, name);
@@ -138,7 +144,7 @@ export function packSample(
     });
     writer.discard();
     putSample(writer, rows, key, renamed, () => facts);
-    return { ...AS_IT_WAS, renamed: true, precision };
+    return { ...AS_IT_WAS, renamed: true, precision, sha256 };
   } catch (error) {
     writer.discard();
     throw error;
@@ -159,6 +165,7 @@ export async function packSteppedSample(
   const { key, image, fields } = layOut(sample, options);
   const path = options.root + image.path;
   const original = await wholeOf(image);
+  const sha256 = options.isHashed === true ? sha256Of(original) : null;
   const before = probe(original, image.name, path, options.limits, sample.size);
   const { bytes: replacement, fieldFor, size, warnings, metadataKept } = await (step ?? asItIs)(original, before, path);
   const replaced = withImage(fields, key, image, fieldFor(image.name), replacement);
@@ -176,7 +183,12 @@ export async function packSteppedSample(
     warnings,
     metadataKept,
     precision,
+    sha256,
   };
+}
+
+function sha256Of(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
 }
 
 async function wholeOf(field: NewField): Promise<Uint8Array> {
@@ -197,7 +209,7 @@ const asItIs: ImageStep = async (bytes, header) => {
   return { bytes, fieldFor, size: header, warnings: 0, metadataKept: false };
 };
 
-const AS_IT_WAS: Omit<PackedSample, 'precision'> = {
+const AS_IT_WAS: Omit<PackedSample, 'precision' | 'sha256'> = {
   renamed: false,
   orientationBaked: false,
   warnings: 0,

@@ -1,6 +1,7 @@
 import { EntryNameError, ImageError, KeyLengthError, optionName, SampleSizeError, sentence } from '@shardtool/base';
 import { type FieldSize, IndexRows, type OutputLayout, type ShardIndex } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
+import { PROVENANCE_COLUMNS } from '../plan/provenance.js';
 import type { ShardPlan } from '../plan/shard-plan.js';
 import type { FileAccess } from '../source/ahead/file-access.js';
 import { type FileAhead, FilesAhead } from '../source/ahead/files-ahead.js';
@@ -93,12 +94,12 @@ export async function writeShard(
   let put: PutSamples | undefined;
   const fill: FillShard = async (writer, rows) => {
     put = await putSamples(plan, setting, writer, rows, report);
-    return keepRows(plan.columns, put.kept);
+    return keepRows(columnsOf(plan, put.hashes), put.kept);
   };
   // Whether the next shard is written at all may depend on the bad files of this one.
   const whenGood = () => put!.quarantined.length === 0 && whenFilled?.();
   const record = await createShard(setting, job.stem, plan.samples, fill, whenGood);
-  const { kept: _, ...counts } = put!;
+  const { kept: _, hashes: __, ...counts } = put!;
   return { shard: job.shard, ...record, ...counts };
 }
 
@@ -106,7 +107,7 @@ export async function writeShard(
 export async function checkShard(plan: ShardPlan, setting: ShardSetting, report: Report): Promise<CheckedShard> {
   const rows = new IndexRows(plan.samples);
   const writer = nowhereBut(setting.layout);
-  const { kept: _, ...counts } = await putSamples(plan, setting, writer, rows, report);
+  const { kept: _, hashes: __, ...counts } = await putSamples(plan, setting, writer, rows, report);
   return counts;
 }
 
@@ -116,6 +117,8 @@ export type CheckedShard = Omit<ShardResult, 'shard' | keyof ShardRecord>;
 interface PutSamples extends CheckedShard {
   /** Rows of the plan that are in the shard. */
   readonly kept: readonly number[];
+  /** sha256 of the image of each row of the plan, if it is wanted. */
+  readonly hashes: readonly (string | null)[];
 }
 
 const NOWHERE: SampleWriter = {
@@ -159,7 +162,9 @@ async function putSamples(
   rows: IndexRows,
   report: Report,
 ): Promise<PutSamples> {
-  const { sample: options, step, flight, access, checkTimes, maxSampleBytes, yieldIfDue } = setting;
+  const { step, flight, access, checkTimes, maxSampleBytes, yieldIfDue } = setting;
+  const options = { ...setting.sample, isHashed: plan.columns.has(PROVENANCE_COLUMNS.sha256) };
+  const hashes: (string | null)[] = new Array(options.isHashed ? plan.samples : 0).fill(null);
   // Samples that are rejected for their size are not read ahead.
   const heldBytes = Math.min(writer.writeInPieces === undefined ? MAX_HELD_BYTES : HELD_BYTES, maxSampleBytes);
   const ahead = flight && new FilesAhead(options.root, plan.files, flight, access, checkTimes, heldBytes);
@@ -183,6 +188,7 @@ async function putSamples(
             ? packSample(writer, rows, sample, options)
             : await packSteppedSample(writer, rows, sample, options, step);
         kept.push(s);
+        if (options.isHashed) hashes[s] = packed.sha256;
         countPacked(count, sample, packed);
       } catch (error) {
         quarantined.push(quarantine(error, sample, setting.onBad));
@@ -195,7 +201,7 @@ async function putSamples(
   } finally {
     ahead?.close();
   }
-  return { ...count, kept, quarantined, badBytes };
+  return { ...count, kept, hashes, quarantined, badBytes };
 }
 
 type Counts = { -readonly [Name in keyof Omit<CheckedShard, 'quarantined' | 'badBytes'>]-?: CheckedShard[Name] };
@@ -255,6 +261,11 @@ function sourceBytes(sample: PlannedSample): number {
   let sum = 0;
   for (let i = 0; i < sample.files.length; i++) sum += Math.max(0, sample.files[i]!.bytes);
   return sum;
+}
+
+/** The columns of the plan, with what is known after the files were read. */
+function columnsOf({ columns }: ShardPlan, hashes: readonly (string | null)[]): ShardPlan['columns'] {
+  return hashes.length === 0 ? columns : new Map([...columns, [PROVENANCE_COLUMNS.sha256, hashes]]);
 }
 
 function keepRows(columns: ShardPlan['columns'], kept: readonly number[]): ShardIndex['columns'] {

@@ -4,7 +4,7 @@ import { command } from '../../command.js';
 import { DATASET_ARGUMENT } from '../../options/arguments.js';
 import { DATASET_FLAGS, openFilesGiven } from '../../options/dataset-flags.js';
 import { padded, widthOf } from '../../terminal/columns.js';
-import { print, write } from '../../terminal/outcome.js';
+import { print, UsageError, write } from '../../terminal/outcome.js';
 import { entriesLine } from '../../terminal/report-lines.js';
 import { countOf, formatCount, formatSize } from '../../terminal/size.js';
 
@@ -21,15 +21,26 @@ export const lsCommand = command({
       isCommon: true,
       describe: 'List samples instead of shards: key, class, size in pixels, fields with their bytes',
     },
+    columns: {
+      type: 'string',
+      array: true,
+      requiresArg: true,
+      group: 'Output',
+      placeholder: 'NAMES',
+      describe: 'With --samples: also list these columns, such as score,ingested, or all',
+      coerce: (given: readonly string[]) => [...new Set(given.flatMap((text) => text.split(',')))],
+    },
   },
   examples: [
     ['$0 ls shards', 'Shards, classes and totals'],
     ['$0 ls shards --samples | head', 'The first samples: key, class, size, fields'],
+    ['$0 ls shards --samples --columns source_location,ingested', 'Where samples come from (see pack --provenance)'],
     ['$0 ls shards --samples --json', 'The same for programs, one JSON object per line'],
   ],
-  handler: async ({ dataset: location, samples, json, ...seen }) => {
+  handler: async ({ dataset: location, samples, columns, json, ...seen }) => {
+    if (columns !== undefined && !samples) throw new UsageError('--columns goes with --samples.');
     await using dataset = await openFilesGiven(location, seen);
-    if (samples) await listSamples(dataset, json);
+    if (samples) await listSamples(dataset, columns, json);
     else if (json) await print(JSON.stringify(summary(dataset)));
     else await listShards(dataset);
   },
@@ -114,12 +125,20 @@ async function sumUpFolder(dataset: StoredDataset): Promise<void> {
 }
 
 /** Goes through the indexes shard by shard: memory does not grow with the dataset. */
-async function listSamples(dataset: StoredDataset, json: boolean): Promise<void> {
+async function listSamples(
+  dataset: StoredDataset,
+  asked: readonly string[] | undefined,
+  json: boolean,
+): Promise<void> {
   const { jsonText } = await import('@shardtool/format');
+  const isAll = asked?.includes('all') === true;
   for (let shard = 0; shard < dataset.shards.length; shard++) {
     const { name } = dataset.shards[shard]!;
     const index = await dataset.files.wholeIndex(shard);
     const columns = [...index.fields];
+    const labels = [...index.columns].filter(([name]) => asked === undefined || isAll || asked.includes(name));
+    // All shards have the same columns.
+    if (!isAll) await checkColumns(asked ?? [], [...index.columns.keys()], dataset.location);
     let lines = '';
     for (let row = 0; row < index.samples; row++) {
       const fields = columns.filter(([, column]) => column.offset[row]! >= 0);
@@ -138,7 +157,7 @@ async function listSamples(dataset: StoredDataset, json: boolean): Promise<void>
               height,
               orientation: index.orientation[row],
               fields: Object.fromEntries(fields.map(([field, column]) => [field, column.bytes[row]])),
-              columns: Object.fromEntries(Array.from(index.columns, ([label, values]) => [label, values[row]])),
+              columns: Object.fromEntries(labels.map(([label, values]) => [label, values[row]])),
             }),
           )
         : [
@@ -146,6 +165,7 @@ async function listSamples(dataset: StoredDataset, json: boolean): Promise<void>
             escapeControls(className ?? '-'),
             width > 0 ? `${width}x${height}` : '-',
             fields.map(([field, column]) => `${escapeControls(field)}:${column.bytes[row]}`).join(' '),
+            ...(asked === undefined ? [] : labels.map(([name, values]) => columnText(name, values[row] ?? null))),
           ].join('\t');
       lines += '\n';
       if (lines.length < WRITE_CHARACTERS) continue;
@@ -154,6 +174,21 @@ async function listSamples(dataset: StoredDataset, json: boolean): Promise<void>
     }
     await write(lines);
   }
+}
+
+/** Throws UsageError for a column that the dataset does not have. */
+async function checkColumns(asked: readonly string[], known: readonly string[], location: string): Promise<void> {
+  const unknown = asked.find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  const { didYouMean } = await import('@shardtool/base');
+  const has = known.length === 0 ? 'it has none' : `it has ${known.join(', ')}`;
+  throw new UsageError(
+    `${escapeControls(location)} has no column "${escapeControls(unknown)}": ${escapeControls(has)}${didYouMean(unknown, known)}.`,
+  );
+}
+
+function columnText(name: string, value: string | number | boolean | null): string {
+  return escapeControls(`${name}=${value ?? '-'}`);
 }
 
 /** Number of characters that are written at a time. */

@@ -111,20 +111,23 @@ export async function findTakenKeys(
   return taken;
 }
 
-/** Types of the label columns of new shards. Throws {@link OptionError} unless they equal those of the dataset. */
+/**
+ * Types of the label columns of new shards: those of the dataset, and then new ones, which the samples of the dataset do
+ * not have. Throws {@link OptionError} if a column of the dataset is missing or of another type.
+ */
 export function appendColumnTypes(
   { columns, fields }: Manifest,
   found: ReadonlyMap<string, ColumnType>,
 ): ReadonlyMap<string, ColumnType> {
-  const unknown = [...found.keys()].find((name) => !columns.some((column) => column.name === name));
-  if (unknown !== undefined) {
-    throw new OptionError({}, `The labels have the column "${unknown}", which the dataset does not have; remove it.`);
-  }
+  const added = [...found].filter(([name]) => !columns.some((column) => column.name === name));
   // Columns from inside fields (`index --columns`) are added to the new shards by running that command again.
   const isInside = (name: string) => !found.has(name) && fields.some((field) => name.startsWith(`${field.name}.`));
-  return new Map(
-    columns.map(({ name, type }) => [name, isInside(name) ? type : checkType(name, type, found.get(name))]),
-  );
+  return new Map([
+    ...columns.map(
+      ({ name, type }) => [name, isInside(name) ? type : checkType(name, type, found.get(name))] as const,
+    ),
+    ...added,
+  ]);
 }
 
 function checkType(name: string, type: ColumnType, found: ColumnType | undefined): ColumnType {

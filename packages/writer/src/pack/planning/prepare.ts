@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { countOf, OptionError, option, sentence } from '@shardtool/base';
-import { isRemote } from '@shardtool/storage';
+import { isRemote, shownLocation } from '@shardtool/storage';
 import { type Duplicates, findDuplicates } from '../../dedupe/dedupe.js';
 import { NoImagesError } from '../../errors.js';
 import { changesBytes } from '../../options.js';
@@ -8,6 +8,7 @@ import { Naming } from '../../plan/naming.js';
 import { OUTCOME } from '../../plan/outcomes.js';
 import type { PlanFacts } from '../../plan/plan-record.js';
 import { entryBytes, type PackPlan, planShards } from '../../plan/plan-shards.js';
+import { type Provenance, packCommand } from '../../plan/provenance.js';
 import { type FileLabels, type ShardPlan, shardPlanOf } from '../../plan/shard-plan.js';
 import type { Labels } from '../../source/labels/labels.js';
 import { BadFile, badFile, readSourceFile } from '../../source/source-file.js';
@@ -63,7 +64,7 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
     files.close();
   };
   try {
-    const list = () => (base === null ? null : listChanges(base, { root, files, labels }, options));
+    const list = () => (base === null ? null : listChanges(base, { root, files, labels, ownFiles: labels ? ownFiles(files, root, labels) : new Set() }, options));
     let found = options.applyChanges ? await list() : null;
     if (options.applyChanges && found?.changes?.gone === base?.manifest.samples) refuseOtherSource(source.location);
     for (const file of found?.again ?? []) packed![file] = 0;
@@ -97,7 +98,8 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
       for (const { path } of taken) leftOut[reader.find(path)] = OUTCOME.collides;
       plan = planShards(files, { ...planOptions, leftOut });
     }
-    const shards = () => shardPlans(files, plan, labels);
+    const provenance = provenanceOf(work);
+    const shards = () => shardPlans(files, plan, labels, provenance);
     const known = new Set(base?.quarantined.filter(({ standsFor }) => standsFor === undefined).map(({ path }) => path));
     const missing = missingFiles(labels, survey.missingRows);
     const quarantined = [
@@ -136,6 +138,22 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
   }
 }
 
+/** What the samples of the pack have in common, if it adds columns with their origin. */
+function provenanceOf({ source, output, options, destination }: PrepareWork): Provenance | null {
+  if (options.provenance.length === 0) return null;
+  const to = destination?.isElsewhere ? destination.location : output;
+  const valueOf = (name: string) => {
+    const value = options[name as keyof typeof options];
+    return typeof value === 'string' && isRemote(value) ? shownLocation(value) : value;
+  };
+  return {
+    facts: options.provenance,
+    root: shownLocation(source.root),
+    ingested: new Date().toISOString(),
+    command: packCommand(shownLocation(source.location), shownLocation(to), options.given, valueOf),
+  };
+}
+
 /** Size in a tar of the fields made from labels, by row. Their names are counted with the plan's. */
 function textBytesOf({ path, texts }: Labels): Float64Array | undefined {
   if (texts === undefined) return undefined;
@@ -155,8 +173,13 @@ function ownFiles(files: SourceFiles, root: string, { table, own }: FileLabels):
   return new Set([...(own ?? []), ...(file === -1 ? [] : [file])]);
 }
 
-function* shardPlans(files: SourceFiles, plan: PackPlan, labels: FileLabels | null): Generator<ShardPlan> {
-  for (let shard = 0; shard < plan.shards; shard++) yield shardPlanOf(files, plan, labels, shard);
+function* shardPlans(
+  files: SourceFiles,
+  plan: PackPlan,
+  labels: FileLabels | null,
+  provenance: Provenance | null = null,
+): Generator<ShardPlan> {
+  for (let shard = 0; shard < plan.shards; shard++) yield shardPlanOf(files, plan, labels, provenance, shard);
 }
 
 /** The source is a folder that is not mounted, or one of new files alone, more often than a source that lost all files. */

@@ -38,6 +38,7 @@ export async function recordedOptions(
   );
   // Absent in the records of earlier versions.
   if (options.pair.length === 0) all.pair = undefined;
+  if (options.provenance.length === 0) all.provenance = undefined;
   if (labels !== undefined)
     all.labels = createHash('sha256')
       .update(await readTextFile(labels, options.storage))

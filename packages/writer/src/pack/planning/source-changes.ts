@@ -12,6 +12,7 @@ import type { SourceChanges } from '../../plan/plan-record.js';
 import type { FileLabels } from '../../plan/shard-plan.js';
 import { matchingNames } from '../../source/bucket/scan-bucket.js';
 import type { FileReader, SourceFiles } from '../../source/source-files.js';
+import { extraFields, type FieldFile, PackedFields } from './packed-fields.js';
 
 /** A line of changed.jsonl. */
 interface ChangedFile {
@@ -27,6 +28,8 @@ interface SourceNow {
   readonly root: string;
   readonly files: SourceFiles;
   readonly labels: FileLabels | null;
+  /** Files of the source that contain labels. */
+  readonly ownFiles: ReadonlySet<number>;
 }
 
 /**
@@ -81,7 +84,7 @@ interface FoundChange extends ChangedFile {
 
 async function* changedFiles(
   base: AppendBase,
-  { root, files, labels }: SourceNow,
+  { root, files, labels, ownFiles }: SourceNow,
   options: CheckedOptions,
 ): AsyncGenerator<FoundChange> {
   const { folder, manifest } = base;
@@ -89,6 +92,7 @@ async function* changedFiles(
   const reader = files.reader();
   const isOther = changesBytes(options);
   const classes = manifest.classes.map(({ name }) => name);
+  const packedFields = PackedFields.of(files, manifest, options, ownFiles);
   const missing = new Map<string, { shard: string; row: number }>();
   const storage = options.compare === 'checksum' ? await openStorage(root.replace(/\/$/, ''), options.storage) : null;
   for (const { file } of manifest.shards) {
@@ -110,7 +114,11 @@ async function* changedFiles(
           ? changeOf(reader, number, stored, packedAt)
           : (changeOf(reader, number, stored, Number.POSITIVE_INFINITY) ??
             (await changedBytes(storage, name, storedSum(index.fields.get(naming.fieldOf(name)), images, row))));
-      if (change !== null) yield { path: name, what: 'changed', reason: change, ...place };
+      const since = storage === null ? packedAt : Number.POSITIVE_INFINITY;
+      const comparison = { isOther, since, storage, isAll: options.files === undefined };
+      const besides = packedFields?.ofImage(number) ?? null;
+      const reason = change ?? (await otherField(besides, reader, index, row, comparison));
+      if (reason !== null) yield { path: name, what: 'changed', reason, ...place };
       const other = labels === null ? null : otherLabel(labels, number, index, row, classes);
       if (other !== null) yield { path: name, what: 'relabelled', reason: other, ...place };
     }
@@ -119,6 +127,42 @@ async function* changedFiles(
     const reason = 'it is no longer in the source';
     yield { path: name, what: 'gone', reason, ...missing.get(name)!, number: -1 };
   }
+}
+
+/** How files next to an image are compared with its sample. */
+interface FieldComparison {
+  /** True if packing may have changed the bytes. */
+  readonly isOther: boolean;
+  /** Files that are newer have changed. */
+  readonly since: number;
+  /** Where their bytes are read, if they are compared. */
+  readonly storage: Storage | null;
+  /** True if all files were searched, so that a missing one is gone. */
+  readonly isAll: boolean;
+}
+
+/** Describes how the files next to an image differ from the fields of its sample; null if they do not. `files`: null: none are known. */
+async function otherField(
+  files: readonly FieldFile[] | null,
+  reader: FileReader,
+  { fields }: Pick<ShardIndex, 'fields'>,
+  row: number,
+  { isOther, since, storage, isAll }: FieldComparison,
+): Promise<string | null> {
+  if (files === null) return null;
+  const packed = extraFields(fields, row);
+  for (const { file, field } of files) {
+    const path = reader.path(file);
+    const stored = packed.get(field);
+    packed.delete(field);
+    if (stored === undefined) return `${path} is new`;
+    const change =
+      changeOf(reader, file, isOther ? undefined : stored.bytes, since) ??
+      (storage === null ? null : await changedBytes(storage, path, isOther ? undefined : stored.crc32));
+    if (change !== null) return `of ${path}: ${change}`;
+  }
+  const [gone] = isAll ? packed.keys() : [];
+  return gone === undefined ? null : `the file of its field "${gone}" is no longer in the source`;
 }
 
 /** Crc32 of the image in its field, as {@link storedBytes} finds it. */

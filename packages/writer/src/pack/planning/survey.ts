@@ -3,11 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { OptionError, option, sentence } from '@shardtool/base';
 import { type ColumnType, type ColumnValue, checkLabelColumns, columnTypeOf } from '@shardtool/format';
-import { shownLocation } from '@shardtool/storage';
+import { isRemote, shownLocation } from '@shardtool/storage';
 import type { CheckedOptions } from '../../options.js';
 import { STATE_FOLDER } from '../../output/pack-state.js';
 import { checkClasses } from '../../plan/classes.js';
 import { Naming } from '../../plan/naming.js';
+import { checkNoProvenance, provenanceTypes } from '../../plan/provenance.js';
 import type { FileLabels } from '../../plan/shard-plan.js';
 import type { ProgressTicker } from '../../progress.js';
 import { hasObjects, OBJECT_COUNTS } from '../../source/bucket/objects.js';
@@ -53,7 +54,11 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
   const classes = yolo?.names ?? (hasObjects(given) ? given.classes : await readClasses(options));
   if (base !== null && classes !== null) checkAppendedClasses(base.manifest, classes);
   const columns = yolo === null ? given?.columns : YOLO_COLUMNS;
-  const found = new Map([...(columns ?? [])].map(([name, values]) => [name, columnTypeOf(name, values)]));
+  checkNoProvenance(options.provenance, new Set(columns?.keys()));
+  const found = new Map([
+    ...[...(columns ?? [])].map(([name, values]) => [name, columnTypeOf(name, values)] as const),
+    ...provenanceTypes(options.provenance),
+  ]);
   const columnTypes = base === null ? found : appendColumnTypes(base.manifest, found);
   checkLabelColumns(columnTypes.keys(), []);
   ticker.begin('scan');
@@ -118,6 +123,9 @@ async function findFiles(
   // A dry run writes nothing, and so has no output folder.
   const place = { memoryBytes: options.planMemory, folder: options.dryRun ? tmpdir() : join(output, STATE_FOLDER) };
   if (options.files !== undefined) {
+    if (options.manifest !== undefined) {
+      throw new OptionError({}, sentence`Set either ${option('files')} or ${option('manifest')}.`);
+    }
     return {
       files: await listFiles(root, options.files, place, storage),
       isMeasured: false,
@@ -126,6 +134,10 @@ async function findFiles(
       topFolders: [],
       refused: [],
     };
+  }
+  if (options.manifest !== undefined && !isRemote(root)) {
+    const message = sentence`The option ${option('manifest')} lists the files of a bucket, but ${root} is a folder: use ${option('files')}.`;
+    throw new OptionError({ path: root }, message);
   }
   const onFound = (files: number) => ticker.found(files);
   // If the output is below the source, shards are not source files.
@@ -137,6 +149,7 @@ async function findFiles(
     onBad,
     signal,
     storage,
+    manifest: options.manifest,
     onFound,
     apart,
     flight: flight ?? undefined,

@@ -18,6 +18,8 @@ export interface PrepareWork {
   readonly base: AppendBase | null;
   readonly workers: PackWorkers;
   readonly ticker: ProgressTicker;
+  /** Where the output goes, if that is not only a local folder. */
+  readonly destination?: Destination | undefined;
 }
 
 /** Input for writing shards. */

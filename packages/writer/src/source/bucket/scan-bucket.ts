@@ -6,6 +6,11 @@ import { entryOf } from '../folder/folder-reader.js';
 import { matchPaths, type PatternOptions, type RefusedName, type Scan, type ScanOptions } from '../folder/scan.js';
 import { type FileFacts, type SourceFiles, SourceFilesBuilder } from '../source-files.js';
 import type { SpoolPlace } from '../spool.js';
+import { readInventory } from './inventory.js';
+import { sortedFiles } from './sorted-files.js';
+
+/** A name of a bucket with what is known of it. */
+type ListedFile = Pick<Entry, 'name' | 'size' | 'modifiedMs'>;
 
 const LINE_BREAK = /[\n\r\u2028\u2029]/;
 const TOLD_EVERY = 4096;
@@ -19,7 +24,11 @@ export async function scanBucket(root: string, options: ScanOptions): Promise<Sc
   const { include, exclude, place } = options;
   const found = new BucketNames(root, options);
   const everything = exclude.length === 0 && include.every((pattern) => pattern === '**');
-  const files = everything ? await inOrder(found, place) : await matching(found, options);
+  const files = !everything
+    ? await matching(found, options)
+    : options.manifest === undefined
+      ? await inOrder(found, place)
+      : await sortedFiles(found.list(), place);
   return {
     files,
     isMeasured: true,
@@ -45,13 +54,12 @@ class BucketNames {
   }
 
   /** Lists them in the order of the store. */
-  async *list(): AsyncGenerator<Entry> {
+  async *list(): AsyncGenerator<ListedFile> {
     const { signal, onFound } = this.#options;
-    const storage = await openStorage(this.#root, this.#options.storage);
     // One listener for each concurrent request.
     if (signal !== undefined) setMaxListeners(0, signal);
     let found = 0;
-    for await (const entry of storage.list('', { deep: true, ...(signal && { signal }) })) {
+    for await (const entry of this.#all()) {
       if (!this.#isTaken(entry.name)) continue;
       const slash = entry.name.indexOf('/');
       if (slash !== -1) this.#top.add(entry.name.slice(0, slash));
@@ -60,6 +68,17 @@ class BucketNames {
       signal?.throwIfAborted();
       onFound?.(found);
     }
+  }
+
+  /** All names of the bucket, or of the manifest. */
+  async *#all(): AsyncGenerator<ListedFile> {
+    const { signal, storage: how, manifest } = this.#options;
+    if (manifest !== undefined) {
+      yield* readInventory(manifest, this.#root, how);
+      return;
+    }
+    const storage = await openStorage(this.#root, how);
+    yield* storage.list('', { deep: true, ...(signal && { signal }) });
   }
 
   /** Folders that are skipped because their names start with a dot, sorted. */
@@ -98,7 +117,7 @@ class BucketNames {
   }
 }
 
-function factsOf({ size, modifiedMs }: Entry): FileFacts {
+function factsOf({ size, modifiedMs }: ListedFile): FileFacts {
   return { bytes: size, mtimeMs: modifiedMs ?? 0 };
 }
 

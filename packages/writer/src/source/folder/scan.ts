@@ -53,6 +53,8 @@ export interface ScanOptions extends PatternOptions {
   readonly apart?: string | undefined;
   /** Options for requests to a remote source. */
   readonly storage?: StorageOptions | undefined;
+  /** List of the files of a remote source, which then is not listed: see {@link readInventory}. */
+  readonly manifest?: string | undefined;
 }
 
 /** Throws {@link SourceError} unless `source` is a folder, and `SourceTimeoutError` if `flight` gets no answer. */

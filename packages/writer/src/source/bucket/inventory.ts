@@ -1,0 +1,275 @@
+import { createReadStream } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { didYouMean, FileError, FileNotFoundError, reasonOf } from '@shardtool/base';
+import { type ColumnValue, parseCsv, readParquetRows } from '@shardtool/format';
+import { entryAt, isRemote, openSource, readWhole, type StorageOptions, shownLocation } from '@shardtool/storage';
+import { SourceError } from '../../errors.js';
+
+/** A file of a bucket, as an inventory lists it. */
+export interface InventoryEntry {
+  /** Relative to the source. */
+  readonly name: string;
+  readonly size: number;
+  readonly modifiedMs?: number | undefined;
+}
+
+/** Columns of an inventory, and their names: those of S3 Inventory in its manifest.json, in its Parquet files, and others. */
+const COLUMNS = {
+  bucket: ['bucket'],
+  key: ['key', 'name', 'path'],
+  size: ['size', 'bytes', 'contentlength'],
+  modified: ['lastmodifieddate', 'lastmodified', 'mtime', 'modified'],
+  isLatest: ['islatest'],
+  isDeleteMarker: ['isdeletemarker'],
+} as const;
+type ColumnName = keyof typeof COLUMNS;
+
+/** Number of the column for each name that an inventory has. */
+type Layout = Partial<Record<ColumnName, number>>;
+
+const READ_BYTES = 4 << 20;
+const GZIP = /\.gz$/i;
+const PARQUET = /\.parquet$/i;
+
+/**
+ * Yields the files below `root` (`s3://bucket/folder/`) that an inventory lists, in its order. `location` is a file here or in a
+ * bucket: the manifest.json of an S3 Inventory in CSV or Parquet; one of its data files; or any CSV (also .gz) with a header, or
+ * Parquet file, with the columns key and size, and optionally bucket, last_modified and etag. Keys are those of the bucket. In
+ * files of S3 Inventory they are decoded. Old versions and delete markers are skipped. Throws SourceError for a list of another
+ * form, and FileError.
+ */
+export async function* readInventory(
+  location: string,
+  root: string,
+  storage: StorageOptions | undefined,
+): AsyncGenerator<InventoryEntry> {
+  const { bucket, prefix } = placeOf(root);
+  for await (const row of rowsOf(location, storage)) {
+    if (row.isOld || (row.bucket !== undefined && row.bucket !== bucket)) continue;
+    if (!row.key.startsWith(prefix) || row.key.length === prefix.length || row.key.endsWith('/')) continue;
+    yield { name: row.key.slice(prefix.length), size: row.size, modifiedMs: row.modifiedMs };
+  }
+}
+
+interface Row {
+  readonly bucket: string | undefined;
+  readonly key: string;
+  readonly size: number;
+  readonly modifiedMs: number | undefined;
+  readonly isOld: boolean;
+}
+
+function placeOf(root: string): { readonly bucket: string; readonly prefix: string } {
+  const match = /^[a-z0-9+]+:\/\/([^/]+)\/(.*)$/i.exec(root);
+  if (match === null) throw new SourceError({ path: root }, `${shownLocation(root)} is not a bucket.`);
+  return { bucket: match[1]!, prefix: match[2]! };
+}
+
+function rowsOf(location: string, storage: StorageOptions | undefined): AsyncGenerator<Row> {
+  if (/\.json$/i.test(location)) return manifestRows(location, storage);
+  if (PARQUET.test(location)) return parquetRows(location, storage);
+  return csvRows(location, null, storage);
+}
+
+/** The rows of all files that the manifest.json of an S3 Inventory names. */
+async function* manifestRows(location: string, storage: StorageOptions | undefined): AsyncGenerator<Row> {
+  const path = shownLocation(location);
+  const text = Buffer.from(await readWhole(location, storage)).toString();
+  let manifest: { fileFormat?: unknown; fileSchema?: unknown; destinationBucket?: unknown; files?: unknown };
+  try {
+    manifest = JSON.parse(text);
+  } catch (cause) {
+    throw new SourceError({ path }, `${path} is not valid JSON (${reasonOf(cause as Error)}).`, { cause });
+  }
+  const { fileFormat, fileSchema, destinationBucket, files } = manifest;
+  if (!Array.isArray(files) || typeof fileFormat !== 'string' || files.some((file) => typeof file?.key !== 'string')) {
+    throw new SourceError(
+      { path },
+      `${path} is not the manifest.json of an S3 Inventory: it lacks "fileFormat" or "files".`,
+    );
+  }
+  if (!['csv', 'parquet'].includes(fileFormat.toLowerCase())) {
+    throw new SourceError({ path }, `${path} names files in the format ${fileFormat}; choose CSV or Parquet instead.`);
+  }
+  const bucket = String(destinationBucket ?? '').replace(/^arn:[^:]*:s3:::/, '');
+  for (const { key } of files as readonly { readonly key: string }[]) {
+    const file = await dataFile(location, bucket, key, storage);
+    if (fileFormat.toLowerCase() === 'parquet') yield* parquetRows(file, storage);
+    else yield* csvRows(file, layoutOf(String(fileSchema).split(','), path), storage);
+  }
+}
+
+/** The place of a data file: next to the manifest, in a folder "data" next to or above it, or in the bucket of the inventory. */
+async function dataFile(
+  manifest: string,
+  bucket: string,
+  key: string,
+  storage: StorageOptions | undefined,
+): Promise<string> {
+  if (isRemote(manifest)) return `${/^[a-z0-9+]+:\/\//i.exec(manifest)![0]}${bucket}/${key}`;
+  const name = basename(key);
+  const folder = dirname(manifest);
+  const places = [join(folder, key), join(folder, name), join(folder, 'data', name), join(folder, '..', 'data', name)];
+  for (const place of places) if ((await entryAt(place, storage)) !== null) return place;
+  const message = `${manifest} names the file ${key}, which is not next to it: download it to ${join(folder, name)}, or give the s3:// URL of manifest.json.`;
+  throw new FileNotFoundError({ path: manifest }, message);
+}
+
+async function* parquetRows(location: string, storage: StorageOptions | undefined): AsyncGenerator<Row> {
+  const path = shownLocation(location);
+  let layout: Layout | null = null;
+  for await (const { rows, columns } of readParquetRows(location, storage)) {
+    const names = [...columns.keys()].map((name) => (name === 'key_' ? 'key' : name));
+    layout ??= layoutOf(names, path);
+    const values = [...columns.values()];
+    for (let row = 0; row < rows; row++) yield rowOf(layout, (at) => values[at]?.[row] ?? null, false, path, row + 1);
+  }
+}
+
+/** `layout`: the columns of a file without a header; null if the first line tells them. */
+async function* csvRows(
+  location: string,
+  layout: Layout | null,
+  storage: StorageOptions | undefined,
+): AsyncGenerator<Row> {
+  const path = shownLocation(location);
+  let found = layout;
+  let isEncoded = layout !== null;
+  let number = 0;
+  for await (const line of linesOf(location, storage)) {
+    number++;
+    if (line === '') continue;
+    const cells = cellsOf(line, path, number);
+    if (found === null) {
+      const guessed = guessedLayout(cells);
+      isEncoded = guessed !== null;
+      found = guessed ?? layoutOf(cells, path);
+      if (guessed === null) continue;
+    }
+    yield rowOf(found, (at) => cells[at] ?? null, isEncoded, path, number);
+  }
+}
+
+/** The columns of a data file of S3 Inventory, which has no header: bucket, key, and others by their first values. */
+function guessedLayout(cells: readonly string[]): Layout | null {
+  const size = cells.findIndex((cell, at) => at >= 2 && /^\d+$/.test(cell));
+  if (size === -1) return null;
+  const modified = cells.findIndex((cell) => /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(cell));
+  return { bucket: 0, key: 1, size, ...(modified !== -1 && { modified }) };
+}
+
+/** Throws SourceError unless there are the columns key and size. */
+function layoutOf(names: readonly string[], path: string): Layout {
+  const plain = names.map((name) => name.toLowerCase().replace(/[^a-z]/g, ''));
+  const layout: Layout = {};
+  for (const [column, others] of Object.entries(COLUMNS)) {
+    const at = plain.findIndex((name) => (others as readonly string[]).includes(name));
+    if (at !== -1) layout[column as ColumnName] = at;
+  }
+  const missing = (['key', 'size'] as const).find((column) => layout[column] === undefined);
+  if (missing === undefined) return layout;
+  const message = `${path} has the columns ${names.map((name) => name.trim()).join(', ')}, but no column "${missing}"${didYouMean(missing, names)}; it must have key and size.`;
+  throw new SourceError({ path }, message);
+}
+
+function rowOf(
+  layout: Layout,
+  valueAt: (column: number) => ColumnValue,
+  isEncoded: boolean,
+  path: string,
+  number: number,
+): Row {
+  const value = (column: ColumnName) => (layout[column] === undefined ? null : valueAt(layout[column]));
+  const isDeleted = isTrue(value('isDeleteMarker'));
+  const isOld = isDeleted || (layout.isLatest !== undefined && !isTrue(value('isLatest')));
+  const key = String(value('key') ?? '');
+  const size = Number(value('size') === '' ? Number.NaN : (value('size') ?? Number.NaN));
+  if (!isOld && (key === '' || !(Number.isSafeInteger(size) && size >= 0))) {
+    const what = key === '' ? 'no key' : `the size ${JSON.stringify(value('size'))}, which is not a number of bytes`;
+    throw new SourceError({ path }, `Row ${number} of ${path} has ${what}.`);
+  }
+  const bucket = value('bucket');
+  return {
+    bucket: bucket === null || bucket === '' ? undefined : String(bucket),
+    key: isEncoded ? decoded(key, path, number) : key,
+    size,
+    modifiedMs: timeOf(value('modified'), path, number),
+    isOld,
+  };
+}
+
+function isTrue(value: ColumnValue): boolean {
+  return value === true || String(value).toLowerCase() === 'true';
+}
+
+/** S3 Inventory encodes keys like URLs. A plus sign in a key is encoded too, so a plus sign stands for a space. */
+function decoded(key: string, path: string, number: number): string {
+  if (!key.includes('%') && !key.includes('+')) return key;
+  try {
+    return decodeURIComponent(key.replaceAll('+', ' '));
+  } catch (cause) {
+    const message = `Row ${number} of ${path} has the key ${JSON.stringify(key)}, which is not encoded like those of an S3 Inventory; write a header into the file (key,size) if its keys are plain.`;
+    throw new SourceError({ path }, message, { cause });
+  }
+}
+
+/** Milliseconds since 1970 of a text or a number of milliseconds. */
+function timeOf(value: ColumnValue, path: string, number: number): number | undefined {
+  if (value === null || value === '') return undefined;
+  const time = typeof value === 'number' ? value : Date.parse(String(value));
+  if (Number.isFinite(time)) return time;
+  throw new SourceError({ path }, `Row ${number} of ${path} has the time ${JSON.stringify(value)}, which is not a time.`);
+}
+
+function cellsOf(line: string, path: string, number: number): readonly string[] {
+  if (!line.includes('"')) return line.split(',');
+  try {
+    for (const { cells } of parseCsv(line)) return cells;
+    return [];
+  } catch (cause) {
+    const message = `Line ${number} of ${path} is not valid CSV: ${reasonOf(cause as Error)}.`;
+    throw new SourceError({ path }, message, { cause });
+  }
+}
+
+async function* linesOf(location: string, storage: StorageOptions | undefined): AsyncGenerator<string> {
+  const path = shownLocation(location);
+  const bytes = isRemote(location) ? Readable.from(piecesOf(location, storage)) : createReadStream(location);
+  const text = GZIP.test(location) ? bytes.pipe(createGunzip()) : bytes;
+  // An error of the file would otherwise not reach the reader of the decompressed text.
+  if (text !== bytes) bytes.once('error', (error: Error) => text.destroy(error));
+  // Readline does not report errors of its input.
+  const failed = new Promise<never>((_, reject) => text.once('error', reject));
+  failed.catch(() => undefined);
+  const lines = createInterface({ input: text, crlfDelay: Number.POSITIVE_INFINITY })[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await Promise.race([lines.next(), failed]);
+      if (text.errored) throw text.errored;
+      if (next.done) return;
+      yield next.value;
+    }
+  } catch (cause) {
+    if (!(cause instanceof Error) || !('code' in cause)) throw cause;
+    if (cause instanceof FileError) throw cause;
+    throw new FileError({ path }, `${path} cannot be read: ${reasonOf(cause)}.`, { cause });
+  } finally {
+    bytes.destroy();
+  }
+}
+
+async function* piecesOf(location: string, storage: StorageOptions | undefined): AsyncGenerator<Buffer> {
+  const source = await openSource(location, undefined, storage);
+  try {
+    for (let at = 0; at < source.size; at += READ_BYTES) {
+      const piece = Buffer.allocUnsafe(Math.min(READ_BYTES, source.size - at));
+      await source.readAt(at, piece);
+      yield piece;
+    }
+  } finally {
+    await source.close();
+  }
+}

@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto';
+import { readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { readManifest } from '@shardtool/format';
+import { openDataset, type Sample } from '@shardtool/reader';
+import { compactDataset, convert, eraseSamples, pack, verify } from '@shardtool/writer';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type BucketServer, defaultBucketServer } from './bucket-server.js';
+import { shardtool } from './cli-here.js';
+import { jpeg, newFolder, PNG, tree } from './pack-workbench.js';
+
+let server: BucketServer;
+beforeAll(async () => {
+  server = await defaultBucketServer();
+});
+afterAll(() => server.stop());
+
+const FACTS = ['location', 'modified', 'sha256', 'ingested', 'command'] as const;
+const COLUMNS = ['source_location', 'source_modified', 'source_sha256', 'ingested', 'pack_command'];
+const TIME = new Date('2026-03-04T05:06:07.000Z');
+
+function source(): string {
+  // The content of dog/3.jpg is of another kind than its name says.
+  const folder = tree({ 'cat/1.jpg': jpeg(1), 'cat/2.jpg': jpeg(2), 'dog/3.jpg': PNG, 'dog/4.jpg': jpeg(4) });
+  for (const file of ['cat/1', 'cat/2', 'dog/3', 'dog/4']) utimesSync(path.join(folder, `${file}.jpg`), TIME, TIME);
+  return folder;
+}
+
+async function samplesOf(location: string): Promise<Map<string, Sample>> {
+  await using dataset = await openDataset(location);
+  const found = new Map<string, Sample>();
+  for await (const sample of dataset.samples()) found.set(sample.key, sample);
+  return found;
+}
+
+function sha256(file: string): string {
+  return createHash('sha256').update(readFileSync(file)).digest('hex');
+}
+
+test('a pack with --provenance adds columns with the origin of each sample, which the commands keep', async () => {
+  const images = source();
+  const shards = newFolder();
+  const before = new Date().toISOString();
+  await pack(images, shards, { provenance: FACTS, maxShardSamples: 2, seed: 3 });
+  const packed = await samplesOf(shards);
+  for (const [key, { columns }] of packed) {
+    const file = path.join(images, `${key}.jpg`);
+    expect(columns).toMatchObject({ source_location: file, source_modified: TIME.toISOString() });
+    expect(columns.source_sha256).toBe(sha256(file));
+    expect(columns.pack_command).toBe(
+      `shardtool pack ${images} ${shards} --provenance location,modified,sha256,ingested,command --max-shard-samples 2 --seed 3`,
+    );
+    expect(String(columns.ingested) >= before && String(columns.ingested) <= new Date().toISOString()).toBe(true);
+  }
+  // An append keeps the option, and its own samples have the time of the append.
+  writeFileSync(path.join(images, 'cat/5.jpg'), jpeg(5));
+  await pack(images, shards, { append: true });
+  const grown = await samplesOf(shards);
+  expect(grown.get('cat/5')!.columns.source_sha256).toBe(sha256(path.join(images, 'cat/5.jpg')));
+  const times = [packed.get('cat/1')!.columns.ingested, grown.get('cat/5')!.columns.ingested].map(String);
+  expect(times[1]! > times[0]!).toBe(true);
+
+  await eraseSamples(shards, { keys: ['cat/2'] });
+  const converted = newFolder();
+  await convert(shards, converted, { seed: 7, maxShardSamples: 3 });
+  await compactDataset(shards, {});
+  for (const place of [shards, converted]) {
+    const samples = await samplesOf(place);
+    expect([...samples.keys()].sort()).toEqual(['cat/1', 'cat/5', 'dog/3', 'dog/4']);
+    for (const [key, { columns }] of samples) expect(columns).toEqual(grown.get(key)!.columns);
+    expect(await verify(place)).toMatchObject({ faults: 0 });
+    expect((await readManifest(place)).columns.map(({ name }) => name)).toEqual(COLUMNS);
+  }
+});
+
+test('the sha256 is that of the file, also if the image is processed or a bad one is skipped', async () => {
+  const images = source();
+  writeFileSync(path.join(images, 'cat/0.jpg'), 'no image');
+  const shards = newFolder();
+  await pack(images, shards, { provenance: ['sha256'], resize: 8, onBad: 'quarantine', workers: 2, maxShardSamples: 2 });
+  const samples = await samplesOf(shards);
+  expect(samples.size).toBe(4);
+  for (const [key, { columns }] of samples) {
+    expect(columns).toEqual({ source_sha256: sha256(path.join(images, `${key}.jpg`)) });
+  }
+});
+
+test('images of a bucket have the location of the object, and the indexes are equal whatever the workers', async () => {
+  for (let i = 0; i < 6; i++) server.put(`raw/set/${i}.jpg`, jpeg(i), TIME.getTime());
+  const [one, two] = [newFolder(), newFolder()];
+  const provenance = ['location', 'modified', 'sha256'] as const;
+  await pack('s3://raw/set', one, { provenance, maxShardSamples: 2, workers: 1 });
+  await pack('s3://raw/set', two, { provenance, maxShardSamples: 2, workers: 3 });
+  expect((await samplesOf(one)).get('4')!.columns).toEqual({
+    source_location: 's3://raw/set/4.jpg',
+    source_modified: TIME.toISOString(),
+    source_sha256: createHash('sha256').update(jpeg(4)).digest('hex'),
+  });
+  for (const file of ['000000.parquet', '000001.parquet', '000002.parquet']) {
+    expect(readFileSync(path.join(two, file)).equals(readFileSync(path.join(one, file)))).toBe(true);
+  }
+});
+
+test('ls --samples --columns lists the columns that it is asked for', async () => {
+  const images = source();
+  const shards = newFolder();
+  const packed = await shardtool('pack', images, shards, '--provenance', 'modified,location');
+  expect(packed.code).toBe(0);
+  const { stdout } = await shardtool('ls', shards, '--samples', '--columns', 'source_location');
+  expect(stdout.trimEnd().split('\n').map((line) => line.split('\t').at(-1))).toContain(
+    `source_location=${path.join(images, 'cat/1.jpg')}`,
+  );
+  const all = await shardtool('ls', shards, '--samples', '--columns', 'all', '--json');
+  expect(Object.keys(JSON.parse(all.stdout.split('\n')[0]!).columns)).toEqual(['source_modified', 'source_location']);
+  const wrong = await shardtool('ls', shards, '--samples', '--columns', 'source_locations');
+  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('did you mean "source_location"?')]);
+  expect((await shardtool('ls', shards, '--columns', 'a')).code).toBe(2);
+});
+
+test('labels with a column of the same name, and unknown facts, are refused', async () => {
+  const images = source();
+  writeFileSync(path.join(images, 'labels.csv'), 'path,ingested\ncat/1.jpg,today\n');
+  const args = ['pack', images, newFolder(), '--labels', path.join(images, 'labels.csv')];
+  const twice = await shardtool(...args, '--provenance', 'ingested');
+  expect([twice.code, twice.stderr]).toEqual([2, expect.stringContaining('--provenance adds too: rename the column')]);
+  expect((await shardtool('pack', images, newFolder(), '--provenance', 'size')).code).toBe(2);
+});
