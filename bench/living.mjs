@@ -53,7 +53,15 @@ async function measureAll(dataset, names) {
     'plan --overlay': { cli: ['plan', dataset, '--batch-size', '256', '--overlay', 'relabelled'] },
     'append --dry-run': {
       before: () => manifestFile(path.join(side, 'inventory.csv'), samples),
-      cli: ['pack', 's3://bench-bucket', dataset, '--append', '--dry-run', '--manifest', path.join(side, 'inventory.csv')],
+      cli: [
+        'pack',
+        's3://bench-bucket',
+        dataset,
+        '--append',
+        '--dry-run',
+        '--manifest',
+        path.join(side, 'inventory.csv'),
+      ],
     },
     erase: { cli: ['erase', dataset, '--keys', keys] },
   };

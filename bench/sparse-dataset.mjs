@@ -79,7 +79,10 @@ export async function makeSparseDataset(
     name: `class ${cls}`,
     samples: Math.floor(samples / classes) + (cls < samples % classes ? 1 : 0),
   }));
-  await writeManifest(folder, createManifest({ format: 'tar', classes: classList, fields, columns: columnList, shards }));
+  await writeManifest(
+    folder,
+    createManifest({ format: 'tar', classes: classList, fields, columns: columnList, shards }),
+  );
 }
 
 /** As ImageNet's: the samples lie in the shards in a mixed order. */

@@ -23,7 +23,13 @@ beforeEach(() => {
 const TIME_MS = Date.parse('2026-11-01T02:03:04Z');
 
 function fill(): void {
-  const files = { 'b/é b+c (1).jpg': jpeg('e'), 'a/2.jpg': jpeg(2), 'a/1.jpg': jpeg(1), 'a/1.txt': 'one', 'c/.hidden/4.jpg': PNG };
+  const files = {
+    'b/é b+c (1).jpg': jpeg('e'),
+    'a/2.jpg': jpeg(2),
+    'a/1.jpg': jpeg(1),
+    'a/1.txt': 'one',
+    'c/.hidden/4.jpg': PNG,
+  };
   for (const [name, content] of Object.entries(files)) server.put(`raw/set/${name}`, content, TIME_MS);
   server.put('raw/other/9.jpg', jpeg(9), TIME_MS);
 }
@@ -42,7 +48,8 @@ function inventory(): string {
 }
 
 function sourceLists(): number {
-  return server.asked.filter(({ query }) => query.has('list-type') && (query.get('prefix') ?? '').startsWith('set/')).length;
+  return server.asked.filter(({ query }) => query.has('list-type') && (query.get('prefix') ?? '').startsWith('set/'))
+    .length;
 }
 
 test('a pack with --manifest writes the bytes of a pack that lists the bucket, and lists nothing', async () => {
@@ -80,7 +87,12 @@ test('an append with the manifest.json of an inventory in a bucket adds its new 
   expect(sourceLists()).toBe(0);
   expect((await readManifest(shards)).samples).toBe(3);
   const { stdout } = await shardtool('ls', shards, '--samples');
-  expect(stdout.split('\n').map((line) => line.split('\t')[0]).sort()).toEqual(['', 'a/1', 'a/3', 'b/é b+c (1)']);
+  expect(
+    stdout
+      .split('\n')
+      .map((line) => line.split('\t')[0])
+      .sort(),
+  ).toEqual(['', 'a/1', 'a/3', 'b/é b+c (1)']);
 });
 
 test('an object that has changed since the manifest was made is an error, or is listed', async () => {
@@ -106,7 +118,10 @@ test('--manifest goes with a bucket, without --files, and names a list of files'
   const both = await shardtool('pack', 's3://raw/set', newFolder(), '--manifest', file, '--files', file);
   expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('Set either --files or --manifest')]);
   const wrong = await shardtool('pack', 's3://raw/set', newFolder(), '--manifest', file);
-  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('no column "size"; it must have key and size')]);
+  expect([wrong.code, wrong.stderr]).toEqual([
+    2,
+    expect.stringContaining('no column "size"; it must have key and size'),
+  ]);
   rmSync(file);
   const missing = await shardtool('pack', 's3://raw/set', newFolder(), '--manifest', file);
   expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining('list.csv cannot be read')]);

@@ -77,7 +77,13 @@ test('the sha256 is that of the file, also if the image is processed or a bad on
   const images = source();
   writeFileSync(path.join(images, 'cat/0.jpg'), 'no image');
   const shards = newFolder();
-  await pack(images, shards, { provenance: ['sha256'], resize: 8, onBad: 'quarantine', workers: 2, maxShardSamples: 2 });
+  await pack(images, shards, {
+    provenance: ['sha256'],
+    resize: 8,
+    onBad: 'quarantine',
+    workers: 2,
+    maxShardSamples: 2,
+  });
   const samples = await samplesOf(shards);
   expect(samples.size).toBe(4);
   for (const [key, { columns }] of samples) {
@@ -107,9 +113,12 @@ test('ls --samples --columns lists the columns that it is asked for', async () =
   const packed = await shardtool('pack', images, shards, '--provenance', 'modified,location');
   expect(packed.code).toBe(0);
   const { stdout } = await shardtool('ls', shards, '--samples', '--columns', 'source_location');
-  expect(stdout.trimEnd().split('\n').map((line) => line.split('\t').at(-1))).toContain(
-    `source_location=${path.join(images, 'cat/1.jpg')}`,
-  );
+  expect(
+    stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.split('\t').at(-1)),
+  ).toContain(`source_location=${path.join(images, 'cat/1.jpg')}`);
   const all = await shardtool('ls', shards, '--samples', '--columns', 'all', '--json');
   expect(Object.keys(JSON.parse(all.stdout.split('\n')[0]!).columns)).toEqual(['source_modified', 'source_location']);
   const wrong = await shardtool('ls', shards, '--samples', '--columns', 'source_locations');

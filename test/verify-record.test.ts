@@ -28,7 +28,9 @@ test('verify --since skips shards that were found whole since then, and writes n
   const second = await shardtool('verify', shards, '--since', '30d');
   expect([second.code, second.stdout]).toEqual([
     0,
-    expect.stringMatching(/^0 shards, 0 samples.*\nNo shard remains to be verified; the check of every shard is from 20/),
+    expect.stringMatching(
+      /^0 shards, 0 samples.*\nNo shard remains to be verified; the check of every shard is from 20/,
+    ),
   ]);
   age(shards, 31 * DAY_MS);
   expect(await verify(shards, { since: 30 * DAY_MS })).toMatchObject({ shards: 6 });
@@ -89,7 +91,9 @@ test('an aborted call has recorded the shards that it verified, and the next one
     if (done === 2) stop.abort(new Error('enough'));
   };
   await expect(verify(shards, { since: DAY_MS, signal: stop.signal, onProgress })).rejects.toThrow('enough');
-  await expect.poll(() => existsSync(path.join(shards, 'verified.jsonl')) && recordOf(shards).length).toBeGreaterThan(1);
+  await expect
+    .poll(() => existsSync(path.join(shards, 'verified.jsonl')) && recordOf(shards).length)
+    .toBeGreaterThan(1);
   const recorded = recordOf(shards).length;
   expect(await verify(shards, { since: DAY_MS })).toMatchObject({ shards: 6 - recorded, record: { dueShards: 0 } });
 });

@@ -78,8 +78,8 @@ export {
   readInspection,
   writeInspection,
 } from './inspection/inspection-file.js';
-export { type LabelTable, readLabelTable } from './labels/label-table.js';
 export { parseCsv } from './labels/csv.js';
+export { type LabelTable, readLabelTable } from './labels/label-table.js';
 export { readParquetLabels, readParquetRows } from './labels/parquet-labels.js';
 export { codecOfSource } from './layouts/bytes/compressed.js';
 export { PieceSource, type Pieces } from './layouts/bytes/piece-source.js';

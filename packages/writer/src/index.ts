@@ -49,4 +49,10 @@ export type { NewSample, NewValue } from './samples/new-sample.js';
 export { Writer, type WriterOptions, type WriterReport } from './samples/writer.js';
 export type { CropIndexCounts } from './shard/crop-index.js';
 export { type PackedLabels, readPackedLabels } from './source/labels/labels.js';
-export { type VerifyOptions, type VerifyProgress, type VerifyRecordReport, type VerifyReport, verify } from './verify/verify.js';
+export {
+  type VerifyOptions,
+  type VerifyProgress,
+  type VerifyRecordReport,
+  type VerifyReport,
+  verify,
+} from './verify/verify.js';

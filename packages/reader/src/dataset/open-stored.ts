@@ -108,10 +108,9 @@ async function splitParts(
 }
 
 /** Adds the label columns that later shards brought, with null for every sample, in the order of the dataset. */
-function withColumnsOf<Index extends { readonly samples: number } & Partial<Pick<ShardIndex, 'columns' | 'columnTypes'>>>(
-  index: Index,
-  all: Manifest['columns'],
-): Index {
+function withColumnsOf<
+  Index extends { readonly samples: number } & Partial<Pick<ShardIndex, 'columns' | 'columnTypes'>>,
+>(index: Index, all: Manifest['columns']): Index {
   const { columns, columnTypes, samples } = index;
   const known = columns ?? columnTypes;
   if (known === undefined || all.every(({ name }) => known.has(name))) return index;
@@ -119,7 +118,9 @@ function withColumnsOf<Index extends { readonly samples: number } & Partial<Pick
   return {
     ...index,
     ...(columns && { columns: new Map([...all.map(({ name }) => [name, valuesOf(name)] as const), ...columns]) }),
-    ...(columnTypes && { columnTypes: new Map([...all.map(({ name, type }) => [name, type] as const), ...columnTypes]) }),
+    ...(columnTypes && {
+      columnTypes: new Map([...all.map(({ name, type }) => [name, type] as const), ...columnTypes]),
+    }),
   };
 }
 

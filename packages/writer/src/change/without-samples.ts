@@ -23,7 +23,10 @@ export function removedRows(
 ): RemovedRows {
   const removed = {
     rows: new Set<number>(),
-    keys: [] as string[], classes: new Map<number, number>(), fields: new Map<string, number>() };
+    keys: [] as string[],
+    classes: new Map<number, number>(),
+    fields: new Map<string, number>(),
+  };
   key.forEach((name, row) => {
     if (!isRemoved(row)) return;
     removed.rows.add(row);

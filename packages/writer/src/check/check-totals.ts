@@ -72,7 +72,9 @@ export class DatasetTotals {
       ...differences(
         'column',
         this.#columns,
-        new Map(columns.filter(({ name }) => isByHand || this.#columns.has(name)).map(({ name, type }) => [name, type])),
+        new Map(
+          columns.filter(({ name }) => isByHand || this.#columns.has(name)).map(({ name, type }) => [name, type]),
+        ),
       ),
     ];
   }

@@ -49,14 +49,14 @@ export function provenanceColumns(
   files: FileTable,
   images: Uint32Array,
 ): [name: string, values: ColumnValue[]][] {
-  const valueOf: Record<ProvenanceFact, (image: number) => ColumnValue> = {
+  const factOf: Record<ProvenanceFact, (image: number) => ColumnValue> = {
     location: (image) => root + pathAt(files, image),
     modified: (image) => (files.mtimeMs[image]! > 0 ? new Date(files.mtimeMs[image]!).toISOString() : null),
     sha256: () => null,
     ingested: () => ingested,
     command: () => command,
   };
-  return facts.map((fact) => [PROVENANCE_COLUMNS[fact], Array.from(images, valueOf[fact])]);
+  return facts.map((fact) => [PROVENANCE_COLUMNS[fact], Array.from(images, factOf[fact])]);
 }
 
 /** Options that do not say what is packed, or whose values are no text. */
@@ -67,11 +67,11 @@ export function packCommand(
   source: string,
   output: string,
   given: readonly string[],
-  valueOf: (name: string) => unknown,
+  optionOf: (name: string) => unknown,
 ): string {
   const words = ['shardtool', 'pack', source, output];
   for (const name of given) {
-    const value = valueOf(name);
+    const value = optionOf(name);
     if (NOT_SHOWN.has(name) || value === undefined) continue;
     const flag = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
     if (value === true) words.push(flag);

@@ -42,11 +42,7 @@ export class VerifyRecord {
   /** Why the record could not be saved next to the shards; null if it could. */
   fault: string | null = null;
 
-  private constructor(
-    places: readonly Storage[],
-    shards: ReadonlySet<string>,
-    lines: Map<string, Line>,
-  ) {
+  private constructor(places: readonly Storage[], shards: ReadonlySet<string>, lines: Map<string, Line>) {
     this.#places = places;
     this.#shards = shards;
     this.#lines = lines;
@@ -74,7 +70,8 @@ export class VerifyRecord {
   wholeSince(shard: NamedShard, check: Check): number | null {
     const decode = this.#lines.get(keyOf(shard, 'decode'));
     const checksums = this.#lines.get(keyOf(shard, 'checksums'));
-    const newest = checksums !== undefined && (decode === undefined || checksums.time > decode.time) ? checksums : decode;
+    const newest =
+      checksums !== undefined && (decode === undefined || checksums.time > decode.time) ? checksums : decode;
     if (newest === undefined || newest.faults > 0) return null;
     const last = check === 'decode' ? decode : newest;
     return last === undefined || last.faults > 0 ? null : Date.parse(last.time);
@@ -142,9 +139,7 @@ export function dueShards<Shard extends { readonly record: ManifestShard | null;
     .filter(({ last }) => now - last >= since);
   const totalBytes = shards.reduce((sum, { bytes }) => sum + bytes, 0);
   const tie = ({ shard }: { shard: Shard }) =>
-    createHash('sha256')
-      .update(`${shard.record?.file}\n${shard.record?.crc32}\n${day}`)
-      .digest('hex');
+    createHash('sha256').update(`${shard.record?.file}\n${shard.record?.crc32}\n${day}`).digest('hex');
   const ordered = due
     .map((one) => ({ ...one, tie: tie(one) }))
     .sort((a, b) => (a.last === b.last ? (a.tie < b.tie ? -1 : 1) : a.last - b.last));

@@ -152,7 +152,8 @@ async function verifyDue(
   const wholeSince = (shard: DatasetShard) => record.wholeSince(shard.record!, check);
   const now = Date.now();
   const { chosen } = dueShards(shards, wholeSince, { since: since ?? 0, sample, now });
-  const onShard = (number: number, { faults }: ShardVerdict) => record.add(chosen[number]!.record!, check, faults.length);
+  const onShard = (number: number, { faults }: ShardVerdict) =>
+    record.add(chosen[number]!.record!, check, faults.length);
   let report: VerifyReport;
   try {
     // The totals of the manifest can be compared only with all shards.

@@ -125,11 +125,7 @@ async function sumUpFolder(dataset: StoredDataset): Promise<void> {
 }
 
 /** Goes through the indexes shard by shard: memory does not grow with the dataset. */
-async function listSamples(
-  dataset: StoredDataset,
-  asked: readonly string[] | undefined,
-  json: boolean,
-): Promise<void> {
+async function listSamples(dataset: StoredDataset, asked: readonly string[] | undefined, json: boolean): Promise<void> {
   const { jsonText } = await import('@shardtool/format');
   const isAll = asked?.includes('all') === true;
   for (let shard = 0; shard < dataset.shards.length; shard++) {

@@ -41,8 +41,8 @@ export interface DatasetStats {
   readonly repeatedKeys: RepeatedKeys;
 }
 
-/** Number of keys that are compared at a time. Each takes up to 32 bytes of memory. */
-const KEYS_AT_ONCE = 8_000_000;
+/** Number of keys that are compared at a time. Each takes 8 bytes of memory. */
+const KEYS_AT_ONCE = 120_000_000;
 const INDEXES_AT_ONCE = 8;
 
 /**
@@ -52,7 +52,7 @@ const INDEXES_AT_ONCE = 8;
  */
 export async function getStats(dataset: StoredDataset, keysAtOnce = KEYS_AT_ONCE): Promise<DatasetStats> {
   const parts = Math.max(1, Math.ceil(dataset.size / keysAtOnce));
-  const keys = new KeyRepetitions(parts);
+  const keys = new KeyRepetitions(dataset.size, parts);
   const totals = new Totals();
   const shardSamples = new Distribution();
   const shardBytes = new Distribution();
@@ -70,7 +70,8 @@ export async function getStats(dataset: StoredDataset, keysAtOnce = KEYS_AT_ONCE
     for (const key of index.key) keys.add(key);
     totals.add(index);
   }
-  for (let part = 1; part < parts; part++) await addKeys(dataset, keys, part);
+  keys.end();
+  await addOtherParts(dataset, keys, parts, 1);
   const { format, size: samples, bytes, shards } = dataset;
   return {
     format,
@@ -87,14 +88,28 @@ export async function getStats(dataset: StoredDataset, keysAtOnce = KEYS_AT_ONCE
 /** Finds keys that occur more than once in a dataset or a mixture. Reads the keys of all indexes. */
 export async function findDuplicateKeys(dataset: StoredDataset, keysAtOnce = KEYS_AT_ONCE): Promise<RepeatedKeys> {
   const parts = Math.max(1, Math.ceil(dataset.size / keysAtOnce));
-  const keys = new KeyRepetitions(parts);
-  for (let part = 0; part < parts; part++) await addKeys(dataset, keys, part);
+  const keys = new KeyRepetitions(dataset.size, parts);
+  await addOtherParts(dataset, keys, parts, 0);
   return keys.found;
 }
 
-async function addKeys(dataset: StoredDataset, keys: KeyRepetitions, part: number): Promise<void> {
-  keys.begin(part);
-  for await (const { index } of indexesInTurn(dataset, ['key'])) for (const key of index.key) keys.add(key);
+/** Adds the keys of the parts from `first` on, and examples of repeated keys. */
+async function addOtherParts(
+  dataset: StoredDataset,
+  keys: KeyRepetitions,
+  parts: number,
+  first: number,
+): Promise<void> {
+  for (let part = first; part < parts; part++) {
+    keys.begin(part);
+    for await (const { index } of indexesInTurn(dataset, ['key'])) for (const key of index.key) keys.add(key);
+    keys.end();
+  }
+  if (!keys.lacksExamples) return;
+  for await (const { index } of indexesInTurn(dataset, ['key'])) {
+    for (const key of index.key) keys.addExample(key);
+    if (!keys.lacksExamples) return;
+  }
 }
 
 /** Yields parts of the indexes of all shards, in their order. Some indexes are read ahead. */

@@ -94,9 +94,7 @@ export class KeyHashes {
   async #readNext(): Promise<void> {
     const first = this.#known;
     const end = Math.min(first + KEY_READS, this.#shardCount);
-    const read = await Promise.all(
-      Array.from({ length: end - first }, (_, i) => this.#shards.keysOf(first + i)),
-    );
+    const read = await Promise.all(Array.from({ length: end - first }, (_, i) => this.#shards.keysOf(first + i)));
     read.forEach((keys, i) => {
       const base = this.#shards.firstSample[first + i]!;
       for (let row = 0; row < keys.length; row++) this.#hashes[base + row] = hashOf(keys[row]!);

@@ -1,4 +1,4 @@
-import { HashTable, mixedBits } from '@shardtool/base';
+import { mixedBits } from '@shardtool/base';
 
 /** Keys that were added more than once. */
 export interface RepeatedKeys {
@@ -10,33 +10,68 @@ export interface RepeatedKeys {
 
 const EXAMPLES = 10;
 
+/** Number of different hashes that examples are searched for. */
+const EXAMPLE_HASHES = 10_000;
+
 /**
- * Finds repeated keys among any number of keys by a hash of 53 bits. It uses 16 bytes per key of one of its `parts`. If
- * a dataset is too large for memory, its keys are read once for each part.
+ * Finds repeated keys among any number of keys by sorting their hashes of 53 bits, with 8 bytes per key of one of its `parts`. The
+ * keys are read once for each part, and once more for examples, if there are repeated keys.
  */
 export class KeyRepetitions {
   readonly #parts: number;
-  readonly #hashes = new HashTable(Float64Array, (hash) => hash);
+  #hashes: Float64Array;
   #part = 0;
+  #size = 0;
   #count = 0;
+  readonly #repeated = new Set<number>();
+  readonly #seen = new Set<number>();
   readonly #examples: string[] = [];
 
-  constructor(parts: number) {
+  constructor(keys: number, parts: number) {
     this.#parts = parts;
+    // Parts are almost equal. The list grows if one is larger.
+    this.#hashes = new Float64Array(Math.ceil((keys / parts) * (parts > 1 ? 1.01 : 1)));
   }
 
-  /** Counts only keys of this part from now on. */
+  /** Takes only keys of this part from now on. */
   begin(part: number): void {
     this.#part = part;
-    this.#hashes.clear();
+    this.#size = 0;
   }
 
   add(key: string): void {
     const hash = wideHash(key);
-    if (hash % this.#parts !== this.#part) return;
-    if (this.#hashes.place(hash, hash, (entry) => entry === hash) === 0) return;
-    this.#count++;
-    if (this.#examples.length < EXAMPLES) this.#examples.push(key);
+    if (this.#parts > 1 && hash % this.#parts !== this.#part) return;
+    if (this.#size === this.#hashes.length) {
+      const larger = new Float64Array(Math.ceil(this.#size * 1.25) + 1);
+      larger.set(this.#hashes);
+      this.#hashes = larger;
+    }
+    this.#hashes[this.#size++] = hash;
+  }
+
+  /** Counts the keys of the part that are repeated. */
+  end(): void {
+    const sorted = this.#hashes.subarray(0, this.#size).sort();
+    for (let i = 1; i < sorted.length; i++) {
+      if (sorted[i] !== sorted[i - 1]) continue;
+      this.#count++;
+      if (this.#repeated.size < EXAMPLE_HASHES) this.#repeated.add(sorted[i]!);
+    }
+  }
+
+  /** True until there are as many examples as there should be. */
+  get lacksExamples(): boolean {
+    return this.#examples.length < Math.min(EXAMPLES, this.#count);
+  }
+
+  /** Takes a key, in the same order, as an example if it is repeated. */
+  addExample(key: string): void {
+    const hash = wideHash(key);
+    if (!this.#repeated.has(hash)) return;
+    if (this.#seen.has(hash)) {
+      if (this.#examples.length < EXAMPLES) this.#examples.push(key);
+    } else this.#seen.add(hash);
   }
 
   get found(): RepeatedKeys {

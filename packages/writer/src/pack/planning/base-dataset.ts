@@ -123,9 +123,7 @@ export function appendColumnTypes(
   // Columns from inside fields (`index --columns`) are added to the new shards by running that command again.
   const isInside = (name: string) => !found.has(name) && fields.some((field) => name.startsWith(`${field.name}.`));
   return new Map([
-    ...columns.map(
-      ({ name, type }) => [name, isInside(name) ? type : checkType(name, type, found.get(name))] as const,
-    ),
+    ...columns.map(({ name, type }) => [name, isInside(name) ? type : checkType(name, type, found.get(name))] as const),
     ...added,
   ]);
 }

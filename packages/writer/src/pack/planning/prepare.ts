@@ -64,7 +64,14 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
     files.close();
   };
   try {
-    const list = () => (base === null ? null : listChanges(base, { root, files, labels, ownFiles: labels ? ownFiles(files, root, labels) : new Set() }, options));
+    const list = () =>
+      base === null
+        ? null
+        : listChanges(
+            base,
+            { root, files, labels, ownFiles: labels ? ownFiles(files, root, labels) : new Set() },
+            options,
+          );
     let found = options.applyChanges ? await list() : null;
     if (options.applyChanges && found?.changes?.gone === base?.manifest.samples) refuseOtherSource(source.location);
     for (const file of found?.again ?? []) packed![file] = 0;
@@ -142,7 +149,7 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
 function provenanceOf({ source, output, options, destination }: PrepareWork): Provenance | null {
   if (options.provenance.length === 0) return null;
   const to = destination?.isElsewhere ? destination.location : output;
-  const valueOf = (name: string) => {
+  const optionOf = (name: string) => {
     const value = options[name as keyof typeof options];
     return typeof value === 'string' && isRemote(value) ? shownLocation(value) : value;
   };
@@ -150,7 +157,7 @@ function provenanceOf({ source, output, options, destination }: PrepareWork): Pr
     facts: options.provenance,
     root: shownLocation(source.root),
     ingested: new Date().toISOString(),
-    command: packCommand(shownLocation(source.location), shownLocation(to), options.given, valueOf),
+    command: packCommand(shownLocation(source.location), shownLocation(to), options.given, optionOf),
   };
 }
 

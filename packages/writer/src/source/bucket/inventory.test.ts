@@ -56,7 +56,9 @@ test('a manifest.json names the columns and the data files, which are next to it
     ['c.jpg', 6],
   ]);
   rmSync(join(folder, 'two.csv.gz'));
-  await expect(collect(join(folder, 'manifest.json'))).rejects.toThrow('two.csv.gz, which is not next to it: download it');
+  await expect(collect(join(folder, 'manifest.json'))).rejects.toThrow(
+    'two.csv.gz, which is not next to it: download it',
+  );
 });
 
 test('a table with a header has plain keys, in any order of columns', async () => {
@@ -72,7 +74,7 @@ test('a list of another form is an error that names the file, the row and the re
     'no-size.csv has the columns key, length, but no column "size"; it must have key and size.',
   );
   await expect(read('no-number.csv', 'key,size\n2026/a,big\n')).rejects.toThrow(
-    'Row 2 of ' + join(folder, 'no-number.csv') + ' has the size "big", which is not a number of bytes.',
+    `Row 2 of ${join(folder, 'no-number.csv')} has the size "big", which is not a number of bytes.`,
   );
   await expect(read('empty-size.csv', 'key,size\n2026/a,\n')).rejects.toThrow('has the size ""');
   await expect(read('time.csv', 'key,size,mtime\n2026/a,1,yesterday\n')).rejects.toThrow('which is not a time');

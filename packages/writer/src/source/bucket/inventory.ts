@@ -221,7 +221,10 @@ function timeOf(value: ColumnValue, path: string, number: number): number | unde
   if (value === null || value === '') return undefined;
   const time = typeof value === 'number' ? value : Date.parse(String(value));
   if (Number.isFinite(time)) return time;
-  throw new SourceError({ path }, `Row ${number} of ${path} has the time ${JSON.stringify(value)}, which is not a time.`);
+  throw new SourceError(
+    { path },
+    `Row ${number} of ${path} has the time ${JSON.stringify(value)}, which is not a time.`,
+  );
 }
 
 function cellsOf(line: string, path: string, number: number): readonly string[] {

@@ -111,8 +111,7 @@ function sink(heads: Head[], from: number): void {
     const left = 2 * at + 1;
     if (left >= heads.length) return;
     const right = left + 1;
-    const least =
-      right < heads.length && compareCodePoints(heads[right]!.path, heads[left]!.path) < 0 ? right : left;
+    const least = right < heads.length && compareCodePoints(heads[right]!.path, heads[left]!.path) < 0 ? right : left;
     if (compareCodePoints(heads[at]!.path, heads[least]!.path) <= 0) return;
     [heads[at], heads[least]] = [heads[least]!, heads[at]!];
     at = least;
