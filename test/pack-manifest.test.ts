@@ -3,6 +3,7 @@ import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { readManifest } from '@shardtool/format';
 import { pack } from '@shardtool/writer';
+import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type BucketServer, defaultBucketServer } from './bucket-server.js';
 import { shardtool } from './cli-here.js';
@@ -59,6 +60,40 @@ test('a pack with --manifest writes the bytes of a pack that lists the bucket, a
   expect(sourceLists()).toBeGreaterThan(0);
   const file = path.join(emptyFolder(), 'inventory.csv.gz');
   writeFileSync(file, gzipSync(inventory()));
+  server.asked.length = 0;
+  const packed = newFolder();
+  await pack('s3://raw/set', packed, { manifest: file });
+  expect(sourceLists()).toBe(0);
+  expect(datasetDigestsOf(packed)).toEqual(datasetDigestsOf(listed));
+});
+
+test('a Parquet file of S3 Inventory is a manifest too, with old versions and delete markers that are skipped', async () => {
+  fill();
+  const listed = newFolder();
+  await pack('s3://raw/set', listed);
+  const objects = [...server.objects].filter(([name]) => name.startsWith('raw/'));
+  const old = [objects[0]!, objects[1]!];
+  const rows = [...old, ...objects];
+  const isOld = (row: number) => row < old.length;
+  const file = path.join(emptyFolder(), 'inventory.parquet');
+  const columnData = [
+    { name: 'bucket', data: rows.map(() => 'raw'), type: 'STRING' as const },
+    { name: 'key', data: rows.map(([name]) => name.slice(4)), type: 'STRING' as const },
+    { name: 'is_latest', data: rows.map((_, row) => !isOld(row)), type: 'BOOLEAN' as const },
+    { name: 'is_delete_marker', data: rows.map((_, row) => row === 1), type: 'BOOLEAN' as const },
+    {
+      name: 'size',
+      data: rows.map(([, { bytes }], row) => BigInt(isOld(row) ? 1 : bytes.length)),
+      type: 'INT64' as const,
+    },
+    {
+      name: 'last_modified_date',
+      data: rows.map(([, { modifiedMs }]) => new Date(modifiedMs)),
+      type: 'TIMESTAMP' as const,
+    },
+    { name: 'e_tag', data: rows.map(([, { etag }]) => etag), type: 'STRING' as const },
+  ];
+  writeFileSync(file, Buffer.from(parquetWriteBuffer({ columnData })));
   server.asked.length = 0;
   const packed = newFolder();
   await pack('s3://raw/set', packed, { manifest: file });

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { crc32 } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type BucketServer, defaultBucketServer } from '../bucket-server.js';
@@ -123,7 +124,7 @@ interface Ended {
 
 function run(args: readonly string[], killAt?: number): Promise<Ended> {
   const env = { ...process.env, ...(killAt !== undefined && { KILL_AT: String(killAt) }) };
-  const preload = killAt === undefined ? [] : ['--require', path.resolve('test/kill-at-call.cjs')];
+  const preload = killAt === undefined ? [] : ['--import', pathToFileURL('test/kill-at-call.mjs').href];
   const child = spawn(process.execPath, [...preload, bin, ...args], { env, stdio: ['ignore', 'ignore', 'pipe'] });
   let error = '';
   child.stderr.on('data', (chunk) => {

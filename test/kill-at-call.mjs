@@ -1,6 +1,6 @@
 // Preloaded into a process: kills it before its call number KILL_AT that changes files. Threads count on their own.
-const fs = require('node:fs');
-const { syncBuiltinESMExports } = require('node:module');
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 
 const at = Number(process.env.KILL_AT);
 let calls = 0;
