@@ -1,3 +1,4 @@
+import { constants } from 'node:buffer';
 import { readFile } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import { FileError, reasonOf, sortByCodePoint } from '@shardtool/base';
@@ -30,10 +31,16 @@ export async function readLines(location: string, storage?: StorageOptions): Pro
 export async function readTextFile(location: string, storage?: StorageOptions): Promise<string> {
   const path = shownLocation(location);
   let text: string;
+  let size = 0;
   try {
     const bytes = isRemote(location) ? await readWhole(location, storage) : await readFile(location);
+    size = bytes.length;
     text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
   } catch (cause) {
+    if (size > constants.MAX_STRING_LENGTH) {
+      const message = `The file ${path} has ${size} bytes, but at most ${constants.MAX_STRING_LENGTH} of a text are read at once; split it into several files.`;
+      throw new SourceError({ path }, message, { cause });
+    }
     // The errors of storage are sentences that name the file.
     const message = cause instanceof FileError ? cause.message : `The file ${path} cannot be read: ${reasonOf(cause)}.`;
     throw new SourceError({ path }, message, { cause });
