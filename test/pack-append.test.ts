@@ -228,14 +228,19 @@ test('an append may bring new label columns, which older samples have as null fo
   const labels = path.join(tree({ 'labels.csv': 'path,x\ncat/1.jpg,1.5\nfox/3.jpg,2\n' }), 'labels.csv');
   const output = newFolder();
   await pack(images, output, { ...OPTIONS, labels, index: [] });
-  writeFileSync(labels, 'path,x,y,z\ncat/2.jpg,7,seven,true\n');
+  writeFileSync(labels, 'path,x,y,z\ncat/2.jpg,7,seven,3\n');
   await pack(images, output, { ...APPEND, labels, index: [] });
   const expected = [
     ['cat/1', { x: 1.5, y: null, z: null }],
     ['fox/3', { x: 2, y: null, z: null }],
-    ['cat/2', { x: 7, y: 'seven', z: true }],
+    ['cat/2', { x: 7, y: 'seven', z: 3 }],
   ];
-  const columnsOf = async (place: string) => (await samplesOf(place)).map(({ key, columns }) => [key, columns]);
+  const columnsOf = async (place: string) => {
+    await using opened = await openDataset(place);
+    const found: [string, object][] = [];
+    for await (const { key, columns } of opened.samples()) found.push([key, columns]);
+    return found;
+  };
   expect(await columnsOf(output)).toEqual(expected);
   expect((await readManifest(output)).columns.map(({ name }) => name)).toEqual(['x', 'y', 'z']);
   expect(await verify(output)).toMatchObject({ faults: 0 });

@@ -81,6 +81,7 @@ test('the sha256 is that of the file, also if the image is processed or a bad on
     provenance: ['sha256'],
     resize: 8,
     onBad: 'quarantine',
+    maxBad: 1,
     workers: 2,
     maxShardSamples: 2,
   });
