@@ -244,20 +244,14 @@ async function* linesOf(location: string, storage: StorageOptions | undefined): 
   const text = GZIP.test(location) ? bytes.pipe(createGunzip()) : bytes;
   // An error of the file would otherwise not reach the reader of the decompressed text.
   if (text !== bytes) bytes.once('error', (error: Error) => text.destroy(error));
-  // Readline does not report errors of its input.
-  const failed = new Promise<never>((_, reject) => text.once('error', reject));
-  failed.catch(() => undefined);
-  const lines = createInterface({ input: text, crlfDelay: Number.POSITIVE_INFINITY })[Symbol.asyncIterator]();
+  const lines = createInterface({ input: text, crlfDelay: Number.POSITIVE_INFINITY });
+  // Readline neither ends nor reports an error if its input fails.
+  text.once('error', () => lines.close());
   try {
-    for (;;) {
-      const next = await Promise.race([lines.next(), failed]);
-      if (text.errored) throw text.errored;
-      if (next.done) return;
-      yield next.value;
-    }
+    yield* lines;
+    if (text.errored) throw text.errored;
   } catch (cause) {
-    if (!(cause instanceof Error) || !('code' in cause)) throw cause;
-    if (cause instanceof FileError) throw cause;
+    if (cause instanceof FileError || !(cause instanceof Error && 'code' in cause)) throw cause;
     throw new FileError({ path }, `${path} cannot be read: ${reasonOf(cause)}.`, { cause });
   } finally {
     bytes.destroy();

@@ -33,7 +33,8 @@ export async function sortedFiles(
     waiting = [];
     if (sorted.length === 0) return;
     if (run !== null && compareCodePoints(last, sorted[0]!.name) >= 0) end();
-    run ??= new SourceFilesBuilder(place);
+    // Only the first run may stay in memory: there may be hundreds.
+    run ??= new SourceFilesBuilder(runs.length === 0 ? place : { ...place, memoryBytes: 0 });
     for (const file of sorted) run.add(file.name, factsOf(file));
     last = sorted.at(-1)!.name;
   };
