@@ -97,6 +97,8 @@ const APART = [
   'convert-reshard',
   'erase',
   'living-model',
+  'pack-manifest',
+  'pack-provenance',
   'pack-apply-changes',
   'pack-from-bucket',
   'pack-to-bucket',

@@ -26,8 +26,8 @@ test('keys that come again are counted, however many parts there are, and the fi
   );
 });
 
-test('a million keys that differ in a digit are all different', () => {
-  const keys = Array.from({ length: 1_000_000 }, (_, i) => `n01440764/n01440764_${i}`);
+test('many keys that differ in a digit are all different', () => {
+  const keys = Array.from({ length: 200_000 }, (_, i) => `n01440764/n01440764_${i}`);
   keys.push(keys[123_456]!);
   expect(repetitions(keys, 1)).toEqual({ count: 1, examples: [keys[123_456]] });
 });
