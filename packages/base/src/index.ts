@@ -68,6 +68,7 @@ export {
 } from './files/lock.js';
 export { makeFolder } from './files/make-folder.js';
 export { newToken, type ProcessState, stateOf } from './files/process-identity.js';
+export { readFully, readFullySync } from './files/read-fully.js';
 export { parseTemporaryName, removeAbandoned, removeTemporaries, temporaryName } from './files/temporary-files.js';
 export {
   AtomicFile,

@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises';
-import { crc32 } from '@shardtool/base';
+import { crc32, readFully } from '@shardtool/base';
 
 /** Length of a block. A piece has a crc32 for each block, so a part of it can be checked without reading all of it. */
 const BLOCK_BYTES = 64 << 10;
@@ -29,14 +29,8 @@ export type PieceRead = 'read' | 'missing' | 'damaged';
 export async function readPiece(path: string, bytes: number, offset: number, target: Uint8Array): Promise<PieceRead> {
   const handle = await open(path, 'r').catch(() => null);
   if (handle === null) return 'missing';
-  const fill = async (bytesOf: Uint8Array, from: number): Promise<boolean> => {
-    for (let done = 0; done < bytesOf.length; ) {
-      const { bytesRead } = await handle.read(bytesOf, done, bytesOf.length - done, from + done);
-      if (bytesRead === 0) return false;
-      done += bytesRead;
-    }
-    return true;
-  };
+  const fill = async (bytesOf: Uint8Array, from: number): Promise<boolean> =>
+    (await readFully(handle, bytesOf, from)) === bytesOf.length;
   try {
     const first = Math.floor(offset / BLOCK_BYTES);
     const last = Math.ceil((offset + target.length) / BLOCK_BYTES);

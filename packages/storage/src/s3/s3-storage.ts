@@ -7,6 +7,7 @@ import {
   FileNotFoundError,
   inLanes,
   range,
+  readFully,
   reasonOf,
 } from '@shardtool/base';
 import { type Answer, exchange, type HttpRequest } from '../http/exchange.js';
@@ -307,13 +308,8 @@ async function readPart(content: Content, from: number, to: number): Promise<Uin
   const handle = await open(content.file, 'r');
   try {
     const bytes = new Uint8Array(to - from);
-    for (let done = 0; done < bytes.length; ) {
-      const { bytesRead } = await handle.read(bytes, done, bytes.length - done, from + done);
-      if (bytesRead === 0)
-        throw new FileError({ path: content.file }, `${content.file} became shorter while it was read; try again.`);
-      done += bytesRead;
-    }
-    return bytes;
+    if ((await readFully(handle, bytes, from)) === bytes.length) return bytes;
+    throw new FileError({ path: content.file }, `${content.file} became shorter while it was read; try again.`);
   } finally {
     await handle.close();
   }

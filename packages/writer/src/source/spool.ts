@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, openSync, readSync, rmdirSync, unlinkSync, writeSync } from 'node:fs';
+import { closeSync, openSync, rmdirSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFolder } from '@shardtool/base';
+import { makeFolder, readFullySync } from '@shardtool/base';
 import { asDiskFull } from '../disk-full.js';
 
 /** Storage of a {@link Spool}. */
@@ -96,13 +96,7 @@ export class SpooledBytes {
 
   /** Reads bytes from the disk; fewer at the end of the spool. */
   read(target: Buffer, from: number): number {
-    let done = 0;
-    while (done < target.length) {
-      const read = readSync(this.#fd, target, done, target.length - done, from + done);
-      if (read === 0) break;
-      done += read;
-    }
-    return done;
+    return readFullySync(this.#fd, target, from);
   }
 
   /** Returns the bytes from `from` up to `to`. */

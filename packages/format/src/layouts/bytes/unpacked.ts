@@ -4,7 +4,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pipeline, Readable, type Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip } from 'node:zlib';
-import { DamagedShardError, FileError, reasonOf, ShardtoolError, UnsupportedShardError } from '@shardtool/base';
+import {
+  DamagedShardError,
+  FileError,
+  readFully,
+  reasonOf,
+  ShardtoolError,
+  UnsupportedShardError,
+} from '@shardtool/base';
 import { decompressSnappy } from '../../parquet/snappy.js';
 import { getVarint } from '../../parquet/varint.js';
 import type { Source } from '../../source.js';
@@ -118,13 +125,7 @@ async function spooled(
     location,
     size,
     ...(sibling && { sibling }),
-    readAt: async (offset, target) => {
-      let read = 0;
-      for (let more = -1; more !== 0 && read < target.length; read += more) {
-        more = (await file.read(target, read, target.length - read, offset + read)).bytesRead;
-      }
-      return read;
-    },
+    readAt: (offset, target) => readFully(file, target, offset),
     readNow: (offset, target) => readSync(file.fd, target, 0, target.length, offset),
     close: () => file.close(),
   };

@@ -1,6 +1,6 @@
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { FileError, reasonOf } from '@shardtool/base';
+import { FileError, readFully, readFullySync, reasonOf } from '@shardtool/base';
 import type { Source } from '../../source.js';
 import { partAt } from '../bytes/part-at.js';
 
@@ -58,9 +58,7 @@ export class FilesSource implements Source {
     try {
       const fd = openSync(path, 'r');
       try {
-        for (let more = -1; more !== 0 && read < bytes; read += more) {
-          more = readSync(fd, target, at + read, bytes - read, from + read);
-        }
+        read = readFullySync(fd, target.subarray(at, at + bytes), from);
       } finally {
         closeSync(fd);
       }
@@ -77,11 +75,7 @@ export class FilesSource implements Source {
       throw unreadable(path, cause);
     });
     try {
-      let read = 0;
-      for (let more = -1; more !== 0 && read < bytes; read += more) {
-        more = (await handle.read(target, at + read, bytes - read, from + read)).bytesRead;
-      }
-      if (read < bytes) throw changed(path);
+      if ((await readFully(handle, target.subarray(at, at + bytes), from)) < bytes) throw changed(path);
     } catch (cause) {
       throw cause instanceof FileError ? cause : unreadable(path, cause);
     } finally {
