@@ -168,11 +168,6 @@ def validations_of(ranks, what):
     return {name: sorted(numbers_of(global_batches(ranks, name))) for name in names}
 
 
-def expected_validations(case):
-    """The numbers that a validation of this case counts."""
-    return list(range(SAMPLES if "limit_val_batches" not in case else 24))
-
-
 def assert_whole(ranks, name, case):
     """An epoch has each sample once, or what the case leaves of it, and epochs differ. Validations have each sample."""
     batches = global_batches(ranks, f"{name} train")
@@ -212,7 +207,7 @@ def test_lightning_resumes_from_a_checkpoint_of_any_place_with_every_way_to_cut_
     whole = train(numbered, tmp_path / "whole", 1, CASES, checkpoints, resume=False)
     rest = train(numbered, tmp_path / "rest", 1, CASES, checkpoints, resume=True)
     for name, case in CASES.items():
-        assert assert_resumed(rest, name, case, assert_whole(whole, name, case)) >= 5, name
+        assert assert_resumed(rest, name, case, assert_whole(whole, name, case)) >= 3, name
 
 
 #: The cases of several devices, whose runs take longer.
