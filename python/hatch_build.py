@@ -69,8 +69,8 @@ def npm(*arguments: str, cwd: Path) -> str:
     program = shutil.which("npm")
     if program is None:
         raise SystemExit(
-            "Building shardtool needs Node 20.19 or newer with npm, and npm is not on PATH: install Node, or take the "
-            "wheel, which has the reader in it."
+            "Building shardtool needs Node 20.19 or newer with npm, but npm is not on PATH: install Node, or install a "
+            "wheel, which contains the reader."
         )
     done = subprocess.run([program, *arguments], cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -81,7 +81,7 @@ def npm(*arguments: str, cwd: Path) -> str:
 def pack_checkout(checkout: Path, target: Path) -> None:
     """Builds the packages of a checkout, and packs them as npm would publish them."""
     if not (checkout / "packages" / "reader").is_dir():
-        raise SystemExit(f"{checkout} is no checkout of shardtool: build from a checkout, or from the sdist.")
+        raise SystemExit(f"{checkout} is not a checkout of shardtool: build from a checkout, or from the sdist.")
     if not (checkout / "node_modules").is_dir():
         npm("run", "--silent", "setup", cwd=checkout)
     npm("run", "--silent", "build", cwd=checkout)

@@ -24,7 +24,7 @@ test('index makes the index of each tar, says what it skipped, and keeps what is
   expect(filesIn(folder)).toEqual(['gnu-posix.parquet', 'gnu-posix.tar', 'webdataset-0.parquet', 'webdataset-0.tar']);
 
   expect((await shardtool('index', folder)).stdout).toBe(
-    'Indexed 0 samples in 0 shards.\n  2 indexes stayed as they were\n',
+    'Indexed 0 samples in 0 shards.\n  2 indexes are up to date\n',
   );
   const all = await shardtool('index', folder, '--overwrite', '--json');
   expect(JSON.parse(all.stdout)).toEqual({
@@ -52,7 +52,7 @@ test('an index that was lost is made anew from its packed shard, and the dataset
     rmSync(path.join(shards, '000003.parquet'));
     expect((await shardtool('verify', shards)).code).toBe(1);
     const { stdout } = await shardtool('index', shards);
-    expect(stdout).toBe('Indexed 10 samples in 1 shard.\n  5 indexes stayed as they were\n');
+    expect(stdout).toBe('Indexed 10 samples in 1 shard.\n  5 indexes are up to date\n');
     expect(await shardtool('verify', shards)).toMatchObject({ code: 0 });
   }
 });

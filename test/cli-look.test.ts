@@ -142,7 +142,7 @@ test('a key, a field and a folder that begin with a dash are named behind "--"',
 test('cat of a sample without an image asks for a field', async () => {
   const { code, stderr } = await shardtool('cat', 'test/fixtures/tar/python-pax.tar', 'dogs.v2/dog');
   expect(code).toBe(2);
-  expect(stderr).toBe('shardtool: Sample "dogs.v2/dog" has no image; name one of its fields: json, txt.\n');
+  expect(stderr).toBe('shardtool: Sample "dogs.v2/dog" has no image; choose one of its fields: json, txt.\n');
 });
 
 test('what opens a dataset to look at it loads nothing that makes loaders', async () => {

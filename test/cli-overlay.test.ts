@@ -49,7 +49,7 @@ test('an overlay is made, listed, used, verified and dropped', async () => {
   expect(await shardtool('verify', shards)).toMatchObject({ code: 0 });
   expect(await shardtool('overlay', 'rm', shards, 'clean')).toMatchObject({
     code: 1,
-    stderr: 'shardtool: The overlay "split" lies on "clean": drop that one first.\n',
+    stderr: 'shardtool: The overlay "split" is based on "clean": drop "split" first.\n',
   });
   const file = path.join(shards, 'overlays/split.jsonl');
   writeFileSync(file, readFileSync(file, 'utf8').replace('"val"', '"vax"'));

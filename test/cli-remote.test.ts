@@ -117,7 +117,7 @@ test.each(['AWS_CONTAINER_CREDENTIALS_FULL_URI', 'AWS_EC2_METADATA_SERVICE_ENDPO
     const { code, stderr } = await shardtoolWith(env, 'ls', 's3://bucket/shards');
     expect(code).toBe(2);
     expect(stderr).toContain(
-      'shardtool: No credentials were found for s3://bucket: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or read without any where it is public, with --unsigned.\n',
+      'shardtool: Found no credentials for s3://bucket: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE. If the bucket is public, set --unsigned.\n',
     );
     silent.close();
   },

@@ -78,9 +78,9 @@ test.each([
   [['plan', shards, '--world-size', '7', '--streams', '8'], '7 ranks cannot share 8 streams'],
   [
     ['pack', 'examples/photos', 'x', '--staging', 'y'],
-    'The option --staging is for shards on their way to a bucket, and x is a folder of this machine; leave it out.',
+    'The option --staging is for output in a bucket, but x is a local folder; remove it.',
   ],
-  [['convert', shards, 'x', '--staging', 'y'], 'x is a folder of this machine; leave it out.'],
+  [['convert', shards, 'x', '--staging', 'y'], 'x is a local folder; remove it.'],
   [
     ['overlay', 'add', shards, 'x', '--exclude-where', 'width >'],
     'shardtool: --exclude-where: expected a column or a value',

@@ -31,7 +31,7 @@ test.each([
       .catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(NoCudaError);
     const remedy =
-      "install NVIDIA's driver, name its library in SHARDTOOL_CUDA_DRIVER, or leave out the option device\\.";
+      "install NVIDIA's driver, set SHARDTOOL_CUDA_DRIVER to the path of its library, or remove the option device\\.";
     expect((error as Error).message).toMatch(new RegExp(`^There is no CUDA driver here \\(${why}.*\\): ${remedy}$`));
     if (before === undefined) delete process.env.SHARDTOOL_CUDA_DRIVER;
     else process.env.SHARDTOOL_CUDA_DRIVER = before;
@@ -47,11 +47,11 @@ test('options that no device can do are refused with the remedy', async () => {
     [{ device: 'gpu' }, /option device\.name is invalid: it must be "cuda" or "cuda:N"/],
     [{ device: { name: 'cuda', slots: 1 } }, /option device\.slots is invalid/],
     [{ device: { name: 'cuda', std: [1, 0, 1] } }, /option device\.std\.?.* is invalid/],
-    [{ transform: 'raw' }, /leave out transform 'raw', or the option device/],
-    [{ collate: 'list' }, /leave out collate 'list', or the option device/],
-    [{ channels: 1 }, /not 1 channels of uint8: leave out the option device, or channels and pixelDtype/],
-    [{ pixelDtype: 'uint16' }, /not 3 channels of uint16: leave out the option device/],
-    [{ transform: [...pixels, normalize], device: { name: 'cuda', mean: [0, 0, 0] } }, /leave out one of them/],
+    [{ transform: 'raw' }, /remove transform 'raw', or the option device/],
+    [{ collate: 'list' }, /remove collate 'list', or the option device/],
+    [{ channels: 1 }, /not 1 channels of uint8: remove device, or channels and pixelDtype/],
+    [{ pixelDtype: 'uint16' }, /not 3 channels of uint16: remove device/],
+    [{ transform: [...pixels, normalize], device: { name: 'cuda', mean: [0, 0, 0] } }, /remove one of them/],
     [{ transform: [...pixels, normalize, { name: 'randomErasing' }] }, /put it before normalize and toDtype/],
   ];
   for (const [options, reason] of refused) expect(() => dataset.loader({ ...onDevice, ...options })).toThrow(reason);
@@ -83,7 +83,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     expect(error).toBeInstanceOf(NoCudaError);
     expect((error as Error).message).toBe(
       'The CUDA driver does not start (cuInit failed with CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)): ' +
-        'see what nvidia-smi says, or leave out the option device.',
+        'see what nvidia-smi says, or remove the option device.',
     );
     expect(await failureOf()).toBeNull();
   });
@@ -95,7 +95,9 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     simulation.reset(undefined, 0);
     const error = await failureOf();
     expect(error).toBeInstanceOf(NoCudaError);
-    expect(error).toMatchObject({ message: expect.stringMatching(/^The CUDA driver sees no device here: leave out/) });
+    expect(error).toMatchObject({
+      message: expect.stringMatching(/^The CUDA driver found no device on this machine: remove/),
+    });
   });
 
   describe('as on a GPU', () => {

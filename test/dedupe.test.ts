@@ -124,7 +124,7 @@ function withDuplicates(): string {
   return tree({ ...Object.fromEntries(images), 'b/1.jpg': jpeg(1), 'b/7.jpg': jpeg(7), 'b/8.jpg': jpeg('eight') });
 }
 
-test('parts leave out the same duplicates as one pack, whichever of them plans', async () => {
+test('parts skip the same duplicates as one pack, whichever of them plans', async () => {
   const source = withDuplicates();
   const options = { dedupe: true, maxShardSamples: 2, workers: 1 };
   const alone = newFolder();

@@ -34,18 +34,18 @@ test('ls says what a place was taken for, what else is there, and how to choose 
 test('ls does not say that there are no classes where labels have not been read yet, and stats counts them', async () => {
   const place = fixture('arrays/mnist');
   expect((await shardtool('ls', place)).stdout).toContain(
-    `no names of classes (shardtool stats ${place} counts them), fields npy`,
+    `no class names (shardtool stats ${place} counts the classes), fields npy`,
   );
   const { stdout } = await shardtool('stats', place);
   expect(stdout).toContain('6 classes, the smallest 9 with 1');
-  expect(stdout).toContain('nothing in it is an image file, so there are no widths and heights');
+  expect(stdout).toContain('no field is an image file, so there are no widths and heights');
 });
 
 test('ls does not say that there are no classes where they have numbers and no names', async () => {
   const shards = path.join(emptyFolder(), 'shards');
   await convert(fixture('arrays/mnist'), shards);
   expect((await shardtool('ls', shards)).stdout).toContain(
-    `no names of classes (shardtool stats ${shards} counts them), fields cls, npy`,
+    `no class names (shardtool stats ${shards} counts the classes), fields cls, npy`,
   );
   expect((await shardtool('stats', shards)).stdout).toContain('6 classes, the smallest 9 with 1');
 });
@@ -54,7 +54,7 @@ test('stats says what makes the sizes of images known, and knows them then', asy
   const place = path.join(emptyFolder(), 'photos');
   cpSync(fixture('litdata/photos'), place, { recursive: true });
   expect((await shardtool('stats', place)).stdout).toContain(
-    `not known before "shardtool index ${place}" has read the headers of the images`,
+    `unknown until "shardtool index ${place}" reads the image headers`,
   );
   await indexShards([place]);
   expect((await shardtool('stats', place)).stdout).toContain('width: 24 each');

@@ -202,7 +202,7 @@ test('the report is one page with a picture of what is named, that runs nothing 
   expect((await shardtool('inspect', shards, '--report', file)).code).toBe(0);
   writeFileSync(file, '<h1>mine</h1>');
   const refused = await shardtool('inspect', shards, '--report', file);
-  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('is no report of shardtool')]);
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('is not a report of shardtool')]);
   expect(readFileSync(file, 'utf8')).toBe('<h1>mine</h1>');
 });
 

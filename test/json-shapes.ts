@@ -42,7 +42,7 @@ const CROPS = orNull({ indexed: 'int', refused: { [EACH]: 'int' } });
 export const JSON_SHAPES: Readonly<Record<string, Shape>> = {
   error: {
     error: {
-      ...{ code: 'text', message: 'text', exitCode: 'int' },
+      ...{ code: 'text', message: 'text', exitCode: 'int', 'help?': 'text' },
       ...{ 'shard?': 'text', 'key?': 'text', 'offset?': 'int', 'path?': 'text', 'status?': 'int' },
     },
   },

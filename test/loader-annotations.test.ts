@@ -236,7 +236,7 @@ test.each<[LoaderOptions, RegExp]>([
     { transform: [{ name: 'randomIoUCrop' }], annotations: { polygons: { field: 'json' } } },
     /randomIoUCrop needs boxes/,
   ],
-  [{ transform: 'raw', annotations: fromObjects }, /leave out annotations, or transform 'raw'/],
+  [{ transform: 'raw', annotations: fromObjects }, /remove annotations, or transform 'raw'/],
   [{ annotations: {} }, /annotations names no source/],
   [{ annotations: { labels: { field: 'json' } } }, /annotations names only labels/],
   [{ annotations: { boxes: { field: 'jsn' } } }, /annotations: no sample has "jsn".*json/],
@@ -246,7 +246,7 @@ test.each<[LoaderOptions, RegExp]>([
   [{ annotations: { boxes: { columns: ['a', 'b', 'c', 'd'], path: 'e' } } }, /path needs field/],
   [{ annotations: { polygons: { columns: ['a'] } } }, /polygons cannot be read from columns of numbers/],
   [{ annotations: { boxes: { field: 'json', format: 'yxyx' } } as never }, /annotations.boxes.format is invalid/],
-  [{ annotations: fromObjects, mix: { name: 'mixup' } }, /leave out extraImages, masks and annotations, or mix/],
+  [{ annotations: fromObjects, mix: { name: 'mixup' } }, /remove extraImages, masks and annotations, or mix/],
 ])('%j is refused with a sentence', async (options, message) => {
   await expect(looked(tar, options, () => 0)).rejects.toThrow(message);
 });

@@ -32,7 +32,7 @@ test('substitutes do not depend on where the epoch was taken up, on workers or o
 
 test('a block without any good sample is an error, also for replace', async () => {
   await expect(run({ onBad: 'replace', keys: badKeys })).rejects.toThrow(
-    /no sample of the block of "a\/\d{4}" can take its row.*Its block is \d+ samples? long: choose fewer streams/,
+    /sample "a\/\d{4}" cannot be used, and its block has no sample to replace it.*Its block is \d+ samples? long: choose fewer streams/,
   );
   const { seen, loader } = await run({ onBad: 'skip', keys: badKeys });
   expect(seen.flatMap(({ valid }) => valid)).toEqual([0, 0, 0, 0, 0]);

@@ -65,7 +65,7 @@ test('a field or column that no sample has is an error with the nearest name', a
     'masks: no sample has "seg.png": the fields are cls, jpg.',
   );
   await expect(first({ labels: 'jpg.age' })).rejects.toThrow(
-    'labels: "jpg.age" would be a part of the field jpg, and labels are a whole field or a column. Write "age" and the keys into',
+    'labels: "jpg.age" is a part of the field jpg, but labels must be a whole field or a column. Write "age" and the keys into',
   );
   await expect(first({ image: 'jpeg' })).rejects.toThrow('image: no sample has "jpeg"; did you mean "jpg"?');
   await expect(first({ extraImages: ['caption'] })).rejects.toThrow('extraImages: no sample has "caption"');

@@ -147,8 +147,13 @@ function page(): string {
       ]),
     '## Not in the tables',
     '',
+    'These options choose what is opened. They are arguments of `shardtool.Loader` and `shardtool.Dataset` in Python, and of `openDataset` in',
+    'TypeScript: `overlay`, `split` and `exclude_keys` ([Overlays](overlays.md)), `layout` and `features` ([Other formats](other-formats.md)),',
+    '`version` ([Living datasets](living-datasets.md)), `storage` ([Remote data](remote.md)), and `max_sample_bytes`.',
+    '',
     'In Python, use `state_dict` and `load_state_dict` instead of `state`, and `close` instead of `signal`. The [Python guide](../python/README.md)',
-    'describes further arguments (`output`, `with_keys`, `device` and others). `packages/cuda/README.md` describes `device` in TypeScript.',
+    'describes the arguments that only Python has (`output`, `with_keys`, `device`, `python_transform` and others). The',
+    '[README of @shardtool/cuda](../packages/cuda/README.md) describes `device` in TypeScript.',
     '',
   ].join('\n');
 }

@@ -97,7 +97,7 @@ test('groups of an order stay together on one rank and in one batch, and go on f
 
 test('what would separate a group is refused by name', async () => {
   await expect(batchesOf(shards, { ...base, indices: groups })).rejects.toThrow(
-    'batchSize is 8, and indices has groups of 3',
+    'batchSize is 8, but indices has groups of 3',
   );
   const options = { ...base, batchSize: 6, indices: groups };
   await expect(batchesOf(shards, { ...options, onBad: 'replace' })).rejects.toThrow("onBad 'replace' would put");
@@ -124,7 +124,7 @@ test('a run in an order goes on with another number of ranks', async () => {
 test('what an order cannot stand beside, and what is none, is one sentence', async () => {
   for (const other of [{ where: 'width > 1' }, { weights: { a: 2 } }, { shuffle: true }, { classes: ['a'] }]) {
     await expect(batchesOf(shards, { ...base, ...other, indices: order })).rejects.toThrow(
-      `indices says which samples come, and when: leave out ${Object.keys(other)[0]}, or indices.`,
+      `indices already sets which samples come and in which order: remove ${Object.keys(other)[0]}, or indices.`,
     );
   }
   await expect(batchesOf(shards, { ...base, indices: [80] })).rejects.toThrow('indices[0] is 80');

@@ -160,7 +160,7 @@ test('weights that are not whole, classes and short epochs go on as they were', 
 test.each([
   ['another dataset', { dataset: 'f00d' }, {}, /belongs to another dataset \(identity f00d/],
   ['another selection', { selection: 'abc' }, {}, /selection/],
-  ['a newer version', { version: 3 }, {}, /is of version 3 of the order, and this shardtool knows 2/],
+  ['a newer version', { version: 3 }, {}, /is for version 3 of the order, but this shardtool knows versions up to 2/],
   ['another seed', {}, { seed: 12 }, /seed/],
   ['other streams', {}, { streams: 24 }, /saved with streams 12/],
   ['other weights', {}, { weights: { a: 2 } }, /selection/],
@@ -188,7 +188,7 @@ test('a run that resumes with another codec is warned, unless the codecs give th
     await batchesOf(shards, { ...base, batchSize: 16, state: { ...run.states[3], codec: other } });
     await new Promise(setImmediate);
     expect(warnings.filter(({ code }) => code === 'SHARDTOOL_OTHER_CODEC').map(({ message }) => message)).toEqual([
-      expect.stringContaining(`saved where ${other} decoded JPEGs, and here it is ${codec}`),
+      expect.stringContaining(`saved while ${other} decoded JPEGs, but now ${codec} does`),
     ]);
   } finally {
     process.off('warning', note);

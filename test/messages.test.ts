@@ -167,7 +167,7 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'pack photos out --labels labels/columns.csv',
     1,
-    'labels/columns.csv:1 has the columns filename, category, but none of the name "path" or "file_name"; rename the column that identifies the images.',
+    'labels/columns.csv:1 has the columns filename, category, but no column "path" or "file_name"; rename the column that identifies the images.',
   ],
   [
     'pack photos out --labels labels/short.csv',
@@ -184,12 +184,12 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'pack bad out --on-bad quarantine',
     1,
-    '1 of 2 images is bad, more than 1 % (--max-bad), and quarantine.jsonl lists all of them. To accept them, raise --max-bad. The first: bad/a/x.jpg is not an image (JPEG, PNG, GIF, WebP, TIFF or AVIF).',
+    '1 of 2 images is bad, more than --max-bad allows (1 %). quarantine.jsonl lists all of them. To accept them, raise --max-bad. The first: bad/a/x.jpg is not an image (JPEG, PNG, GIF, WebP, TIFF or AVIF).',
   ],
   [
     'bench shards --split val',
     2,
-    'The dataset has no splits: there is no shards/overlays/split.jsonl. Create them with "shardtool split", or name another overlay with --overlay.',
+    'The dataset has no splits: shards/overlays/split.jsonl does not exist. Create it with "shardtool split", or choose another overlay with --overlay.',
   ],
   [
     'bench shards --decode quick',
@@ -199,7 +199,7 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'bench cut --batch-size 20',
     1,
-    '000000.tar ends at byte 100000, but its index names bytes up to 474231: it was cut or replaced since it was packed. Run "shardtool verify" on the dataset.',
+    '000000.tar ends at byte 100000, but its index refers to bytes up to 474231: it was truncated or replaced since it was packed. Run "shardtool verify" on the dataset.',
   ],
   ['bench gone --batch-size 20', 1, 'gone/000000.tar cannot be opened: no such file or folder.'],
   ['ls az://x/y', 2, 'az://x/y is not a supported location: give a path, or a URL that begins with …'],
@@ -228,7 +228,7 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'pack same-key out',
     1,
-    'a.b.jpg and a_b.jpg would both have the key "a_b": rename one, or add its extension to --fields if it belongs to the other, or skip the second and list it in quarantine.jsonl with --on-bad quarantine.',
+    'a.b.jpg and a_b.jpg would both have the key "a_b": rename one of them. If one belongs to the other, add its extension to --fields. To skip the second and list it in quarantine.jsonl, set --on-bad quarantine.',
   ],
   [
     'convert not.zip out',
@@ -243,7 +243,7 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'overlay add shards x --exclude-keys keys.txt',
     2,
-    '1 of the 1 keys to exclude are not in shards, "nokey" is the first.',
+    '1 of the 1 keys to exclude are not in shards. The first is "nokey".',
   ],
   [
     'overlay show shards nope',
@@ -273,12 +273,12 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'pack photos out --max-shard-bytes 0',
     2,
-    '--max-shard-bytes takes a size such as 256MB, 64MiB or a number of bytes, and not "0". See "shardtool pack --help".',
+    '--max-shard-bytes takes a size such as 256MB, 64MiB or a number of bytes, not "0". See "shardtool pack --help".',
   ],
   [
     'pack photos out --max-shard-bytes huge',
     2,
-    '--max-shard-bytes takes a size such as 256MB, 64MiB or a number of bytes, and not "huge". See "shardtool pack --help".',
+    '--max-shard-bytes takes a size such as 256MB, 64MiB or a number of bytes, not "huge". See "shardtool pack --help".',
   ],
   [
     'pack photos out --workers 0',
@@ -299,7 +299,7 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'pack photos out --max-bad 1.5',
     2,
-    '--max-bad takes a percentage such as 1%, or a number below 1 such as 0.01, and not "1.5". See "shardtool pack --help".',
+    '--max-bad takes a percentage such as 1%, or a number below 1 such as 0.01, not "1.5". See "shardtool pack --help".',
   ],
   [
     'pack photos out --split val',
@@ -314,7 +314,7 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'pack photos out --part 5/4',
     2,
-    'The option --part is the number of a part and how many there are, from "1/16" to "16/16", or "auto", and not "5/4".',
+    'The option --part must be a part and the number of parts, from "1/16" to "16/16", or "auto", not "5/4".',
   ],
   [
     'pack photos out --fields seg.png',
@@ -334,7 +334,7 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'pack photos photos',
     1,
-    'The output folder photos holds README.md and 6 more; pack to another folder, or empty it: --overwrite removes only what a pack has made.',
+    'The output folder photos holds README.md and 6 more; pack to another folder, or empty this one: --overwrite removes only files that a pack made.',
   ],
   [
     'pack photos out --append',
@@ -351,7 +351,7 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'split shards --val 0.1 --group nocol',
     2,
-    'No sample has a column "nocol": "shardtool ls --samples --json" shows those that there are.',
+    'No sample has a column "nocol": "shardtool ls --samples --json" shows all columns.',
   ],
   [
     'subset shards s1 --classes cow',
@@ -396,11 +396,11 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
     2,
     '--step-ms takes a number of milliseconds of 0 or more, and not "-1". See "shardtool plan --help".',
   ],
-  ['cache clear nowhere', 2, 'There is no folder nowhere; name the folder of a cache.'],
+  ['cache clear nowhere', 2, 'No such folder: nowhere. Give the folder of a cache.'],
   [
     'cache ls photos',
     2,
-    'photos is not a cache of shardtool, and has other things in it: name an empty folder for the cache.',
+    'photos is not a cache of shardtool, and it contains other files: give an empty folder for the cache.',
   ],
   [
     'completion powershell',
@@ -438,7 +438,7 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'stats shards --split tran',
     2,
-    'The dataset has no splits: there is no shards/overlays/split.jsonl. Create them with "shardtool split", or name another overlay with --overlay.',
+    'The dataset has no splits: shards/overlays/split.jsonl does not exist. Create it with "shardtool split", or choose another overlay with --overlay.',
   ],
 ];
 

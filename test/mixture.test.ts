@@ -273,10 +273,12 @@ test('what cannot be mixed is one sentence before the first batch', async () => 
   );
   expect(await failure([{ dataset: a, where: 'width > 9999' }, second])).toMatch(/OptionError/);
   expect(await failure(parts, {}, { where: 'width > 9999' })).toMatch(/OptionError: No sample is selected/);
-  expect(await failure(parts, {}, { classes: ['c'] })).toMatch(/No sample of a is selected, which has a share/);
-  expect(await failure(parts, {}, { indices: [0] })).toMatch(/indices .* leave out weight; or leave out indices/);
+  expect(await failure(parts, {}, { classes: ['c'] })).toMatch(
+    /a has a share of the mixture, but none of its samples is selected/,
+  );
+  expect(await failure(parts, {}, { indices: [0] })).toMatch(/indices .* without weight, or remove indices/);
   const few = [{ dataset: a, name: 'a', where: 'width > 1' }, { dataset: b }];
-  expect(await failure(few, {}, { indices: [0] })).toMatch(/leave out the choice of samples of a/);
+  expect(await failure(few, {}, { indices: [0] })).toMatch(/remove the choice of samples of a/);
   expect(await failure(unweighed, { samplesPerEpoch: 9 }, { samplesPerEpoch: 8 })).toMatch(/opened with 9/);
   expect(await failure(parts, {}, { state: { version: 1 } })).toMatch(/StateError: .*single dataset/);
   expect(await failure(parts.slice(0, 2), {}, { state: whole[2]!.state })).toMatch(

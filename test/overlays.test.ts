@@ -393,11 +393,11 @@ test('what is wrong with an overlay is said, and names it', async () => {
   await addOverlay(shards, { name: 'one', excludeKeys: ['cat/cat_001'] });
   await addOverlay(shards, { name: 'two', parent: 'one', excludeKeys: ['cat/cat_002'] });
   await expect(addOverlay(shards, { name: 'one', excludeKeys: ['cat/cat_003'] })).rejects.toThrow(
-    /There is an overlay .*one\.jsonl already/,
+    /The overlay .*one\.jsonl already exists/,
   );
   await expect(addOverlay(shards, { name: '../one', excludeKeys: ['cat/cat_003'] })).rejects.toThrow(/cannot be named/);
   await expect(addOverlay(shards, { name: '_one', excludeKeys: ['cat/cat_003'] })).rejects.toThrow(
-    'An overlay cannot be named "_one": take a letter or a digit and up to 99 letters, digits, dots, dashes and underscores behind it, without .jsonl at the end.',
+    'An overlay cannot be named "_one": use up to 100 letters, digits, dots, dashes and underscores, starting with a letter or a digit and not ending with .jsonl.',
   );
   const archive = path.join(emptyFolder(), 'one.zip');
   copyFileSync('test/fixtures/zip/stored.zip', archive);
@@ -417,7 +417,7 @@ test('what is wrong with an overlay is said, and names it', async () => {
   await expect(addOverlay(shards, { name: 'x' })).rejects.toThrow(/would change nothing/);
   await expect(removeOverlay(shards, 'one')).rejects.toThrow(/The overlay "two" lies on "one": drop that one first/);
   await expect(openDataset(shards, { overlay: 'three' })).rejects.toThrow(OverlayError);
-  await expect(openDataset(shards, { overlay: 'one', split: 'val' })).rejects.toThrow(/There is no split "val"/);
+  await expect(openDataset(shards, { overlay: 'one', split: 'val' })).rejects.toThrow(/has no split "val"/);
   expect((await listOverlays(shards)).map(({ name, parent }) => [name, parent])).toEqual([
     ['one', null],
     ['two', 'one'],

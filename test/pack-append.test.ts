@@ -287,7 +287,7 @@ test('labels that say something else of packed images are counted and listed, an
     'the labels have 7 in the column "x", but the dataset has 2',
   ]);
   const said = (await shardtool('pack', images, output, '--append', '--labels', labels)).stdout;
-  expect(said).toContain('2 packed images have other labels now: the dataset has what was packed');
+  expect(said).toContain('2 packed images have different labels now: the dataset was not changed');
   expect(said).toContain(`"shardtool overlay add ${output} relabelled --labels ${labels}" applies classes and columns`);
 });
 

@@ -113,7 +113,7 @@ test('images with too short a side, and with too many pixels, are bad', async ()
   expect([code, stderr]).toEqual([1, expect.stringMatching(/has 1x1 pixels, but --min-size is 64\./)]);
 });
 
-test('the bytes of files that are packed leave out those of files that are bad, in a dry run too', async () => {
+test('the bytes of files that are packed do not include those of bad files, in a dry run too', async () => {
   const [good, small] = [readFileSync(path.join(FOLDER, 'gray-16bit.png')), jpeg(1)];
   const source = tree({ 'a/good.png': good, 'a/good.json': '{}', 'a/small.jpg': small, 'a/small.txt': 'three' });
   const options = { workers: 1, onBad: 'quarantine', maxBad: 1, minSize: 2 } as const;

@@ -195,7 +195,7 @@ test('the list has all bad images, also those of shards that were not begun when
   const output = newFolder();
   const options = { onBad: 'quarantine', shuffle: false, maxShardSamples: 1, workers: 1 } as const;
   await expect(pack(source, output, options)).rejects.toThrow(
-    '6 of 12 images are bad, more than 1 % (maxBad), and quarantine.jsonl lists all of them. To accept them, raise maxBad. The first: ',
+    '6 of 12 images are bad, more than maxBad allows (1 %). quarantine.jsonl lists all of them. To accept them, raise maxBad. The first: ',
   );
   const lines = readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8').trimEnd().split('\n');
   expect(lines.map((line) => JSON.parse(line).path)).toEqual(names.filter((_, i) => i % 2 === 0));

@@ -105,7 +105,7 @@ test('labels, and a second pack that finds all of it there', async () => {
   await expect(pack('s3://raw/set', fromBucket, { labels })).rejects.toThrow(/holds a dataset already/);
 });
 
-test('an append tells which objects are gone as it tells which files are, and none that its patterns leave out', async () => {
+test('an append tells which objects are gone as it tells which files are, and none that its patterns exclude', async () => {
   const folder = both();
   const [fromBucket, fromFolder] = [newFolder(), newFolder()];
   await pack('s3://raw/set', fromBucket);

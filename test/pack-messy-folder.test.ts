@@ -105,8 +105,8 @@ test('files at one key end the pack, or the later ones go to quarantine', async 
   const stopped = await pack(source, []);
   expect(stopped.code).toBe(1);
   expect(stopped.stderr).toBe(
-    'shardtool: cat/1.jpg and cat/1.png would both have the key "cat/1": rename one, or add its extension to --fields if it ' +
-      'belongs to the other, or skip the second and list it in quarantine.jsonl with --on-bad quarantine.\n',
+    'shardtool: cat/1.jpg and cat/1.png would both have the key "cat/1": rename one of them. If one belongs to the other, ' +
+      'add its extension to --fields. To skip the second and list it in quarantine.jsonl, set --on-bad quarantine.\n',
   );
   const { stdout, output } = await pack(source, ['--on-bad', 'quarantine', '--max-bad', '100%']);
   expect(stdout).toContain('3 samples of 2 classes');
@@ -286,7 +286,7 @@ test('adding to a dataset keeps its options, and tells of files that have change
   rmSync(path.join(source, 'cat/3.jpg'));
   const { stdout } = await pack(source, ['--append'], output);
   expect(stdout).toMatch(
-    /^Added 4 files \(\S+ k?B\), 3 samples of 1 class, in 2 shards to OUT \(\S+ kB\)\.\n {2}1 image has the same bytes as another and was skipped \(duplicates\.jsonl lists it\)\n {2}with the options that the dataset was made with: --dedupe --fields seg\.png --max-shard-samples 2\n {2}2 files have changed since, and 1 file is gone: the dataset has what was packed \(changed\.jsonl lists them; the first: cat\/\d\.jpg\)\n$/,
+    /^Added 4 files \(\S+ k?B\), 3 samples of 1 class, in 2 shards to OUT \(\S+ kB\)\.\n {2}1 image has the same bytes as another and was skipped \(duplicates\.jsonl lists it\)\n {2}with the options of the first pack: --dedupe --fields seg\.png --max-shard-samples 2\n {2}2 files have changed, and 1 file is missing: the dataset was not changed \(changed\.jsonl lists them; the first: cat\/\d\.jpg\)\n$/,
   );
   expect(
     listOf(output, 'changed.jsonl')
@@ -294,7 +294,7 @@ test('adding to a dataset keeps its options, and tells of files that have change
       .sort(),
   ).toEqual(['cat/1.jpg', 'cat/2.jpg', 'cat/3.jpg']);
   const again = await pack(source, ['--append'], output);
-  expect(again.stdout).toMatch(/\n {2}2 files have changed since, and 1 file is gone: /);
+  expect(again.stdout).toMatch(/\n {2}2 files have changed, and 1 file is missing: /);
   const sizes = await pack(source, ['--append', '--max-shard-samples', '9'], output);
   expect(sizes.stdout).not.toContain('--max-shard-samples 2');
 });
@@ -368,7 +368,7 @@ test('a folder without a packed image is named, since it is no class and ImageFo
   const source = tree({ 'a/1.jpg': jpeg(1), 'b/notes.txt': 'x', 'd/4.jpg': jpeg(4), 'shown/masks/1.png': PNG });
   mkdirSync(path.join(source, 'c'));
   const line =
-    '  2 folders have no image that is packed, and are no classes; the first: b (ImageFolder numbers such folders';
+    '  2 folders contain no packed image, so they are not classes; the first: b (ImageFolder numbers such folders';
   for (const flags of [[], ['--exclude', '**/none.jpg']]) expect((await pack(source, flags)).stdout).toContain(line);
   // Somebody has said what the classes are.
   const classes = path.join(tree({ 'classes.txt': 'a\nb\nc\nd\nshown\n' }), 'classes.txt');

@@ -81,7 +81,7 @@ test('keys that stand in two shards are counted and named', async () => {
   const { repeatedKeys, samples } = await statsOf(folder);
   expect([samples, repeatedKeys.count, repeatedKeys.examples.length]).toEqual([120, 60, 10]);
   const { stdout } = await shardtool('stats', folder);
-  expect(stdout).toMatch(/^60 samples with a key that came before: \w+\/\w+, /m);
+  expect(stdout).toMatch(/^60 samples with the key of an earlier sample: \w+\/\w+, /m);
 });
 
 test('stats prints tables and histograms, and JSON for programs', async () => {
@@ -95,7 +95,7 @@ test('stats prints tables and histograms, and JSON for programs', async () => {
   expect(stdout).toMatch(/^field jpg: in 60 samples, \d+ kB to \d+ kB, mean \d+ kB, median \d+ kB$/m);
   expect(stdout).toMatch(/^field cls: in 60 samples, 1 B each$/m);
   expect(stdout).toMatch(/^ {2}\d+ kB to \d+ kB +\d+ {2}#+$/m);
-  expect(stdout).toMatch(/^no key comes twice\n$/m);
+  expect(stdout).toMatch(/^no duplicate keys\n$/m);
   for (const line of stdout.split('\n')) expect(line).toBe(line.trimEnd());
   const json = await shardtool('stats', shards, '--json');
   expect(JSON.parse(json.stdout)).toEqual(JSON.parse(JSON.stringify(await statsOf(shards))));

@@ -69,7 +69,7 @@ test('a mask of another size, or none at all, is a bad sample that says so', asy
   await expect(looked(file, { masks: ['seg.png'], keys: ['b'] }, () => 0)).rejects.toThrow(/it has no field "seg.png"/);
   await expect(looked(file, { masks: ['other.png'] }, () => 0)).rejects.toThrow(/masks: no sample has "other.png"/);
   await expect(looked(file, { masks: ['seg.png'], collate: 'list' }, () => 0)).rejects.toThrow(
-    /option masks is for batches whose images are decoded and stacked: leave out masks, or collate 'list'/,
+    /option masks is for batches whose images are decoded and stacked: remove masks, or collate 'list'/,
   );
 });
 
@@ -309,7 +309,7 @@ async function loop(options: LoaderOptions, location: string): Promise<Batch[]> 
 test('mixing needs images alone, and says so', async () => {
   const mix = { name: 'mixup' } as const;
   await expect(looked(masked, { transform: plain, mix, masks: ['seg.png'] }, () => 0)).rejects.toThrow(
-    /leave out extraImages, masks and annotations, or mix/,
+    /remove extraImages, masks and annotations, or mix/,
   );
   await expect(looked(masked, { transform: plain, mix: { name: 'mixdown' } as never }, () => 0)).rejects.toThrow(
     /mixup.*cutmix/,

@@ -253,7 +253,7 @@ test.each<[LoaderOptions, RegExp]>([
   ],
   [
     { views: { a: [{ transform: middle }, { transform: stretched }] } },
-    /View 1 of views\.a is 40x32, and the views before it are 48x48/,
+    /View 1 of views\.a is 40x32, but the views before it are 48x48/,
   ],
   [{ views: { a: { transform: middle, cuont: 2 } } as never }, /views\.a has no "cuont"; did you mean "count"\?/],
   [{ views: { a: { transform: middle, count: 0 } } }, /views\.a has a count of 0: it must be a whole number/],

@@ -135,7 +135,7 @@ test('a zip without samples is shown as one, and of a damaged one the sentence s
   expect((await shardtool('ls', place)).stdout).toContain('1 zip shard, and no sample in it.\n');
   expect(await shardtool('preview', place, '--output', path.join(folder, 'a.png'))).toMatchObject({
     code: 2,
-    stderr: `shardtool: There is no sample in ${place}, so there is nothing to show.\n`,
+    stderr: `shardtool: ${place} contains no samples, so there is nothing to show.\n`,
   });
   const damaged = path.join(folder, 'damaged.zip');
   const bytes = readFileSync(path.join(fixtures, 'stored.zip'));
@@ -143,7 +143,7 @@ test('a zip without samples is shown as one, and of a damaged one the sentence s
   writeFileSync(damaged, bytes);
   const told = await shardtool('unpack', damaged, path.join(folder, 'out'));
   expect(told.stderr).toContain(
-    'Run "shardtool verify" to list every damaged sample. --exclude-keys leaves them out.\n',
+    'Run "shardtool verify" to list every damaged sample. To exclude such samples, use --exclude-keys.\n',
   );
   const found = (await shardtool('verify', damaged)).stdout.split('\t');
   const list = path.join(folder, 'bad.txt');
@@ -162,7 +162,7 @@ test('an index goes under its other name where a folder has the first, and a fol
   const nowhere = path.join(folder, 'nowhere');
   expect(await shardtool('cache', 'ls', nowhere)).toMatchObject({
     code: 2,
-    stderr: `shardtool: There is no folder ${nowhere}; name the folder of a cache.\n`,
+    stderr: `shardtool: No such folder: ${nowhere}. Give the folder of a cache.\n`,
   });
 });
 

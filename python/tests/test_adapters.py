@@ -177,8 +177,8 @@ def test_traps_of_accelerate_are_named(numbered, tmp_path):
     [seen] = run_program(HEAD + TRAPS, numbered, tmp_path)
     said = dict(map(tuple, seen))
     assert "rank=1 and world_size=2, but Accelerate's process is 0 of 1" in said["rank"]
-    assert "leave out epochs_per_loop" in said["epochs"]
-    assert "leave out output='numpy'" in said["output"]
+    assert "remove epochs_per_loop" in said["epochs"]
+    assert "remove output='numpy'" in said["output"]
     assert "is to continue behind 36: the loaded state is enough" in said["other skip"]
     assert "set_epoch(0) leaves the state that was loaded, which is in epoch 4" in said["set_epoch"]
     assert said["resumed"] is True and said["next"] is True
@@ -511,7 +511,7 @@ def test_the_loader_for_timm_trains_evaluates_mixes_and_resumes(numbered, tmp_pa
     assert of["evaluated True"] == of["evaluated False"] == of["mapped"]
     assert len(of["mixed"]) == 5 and any(2 in counts for counts in of["mixed"])
     assert [text.split(":")[0] for text in of["refused"]] == [
-        f"shardtool.timm.create_loader has no {name}"
+        f"shardtool.timm.create_loader does not support {name}"
         for name in ("num_aug_splits", "tf_preprocessing", "input_size_choices")
     ]
 

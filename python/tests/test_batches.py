@@ -122,7 +122,7 @@ def test_arrays_weigh_single_samples_and_order_them(small):
     assert sorted(keys_of(weights=weights, samples_per_epoch=4)) == sorted([keys[3], keys[70]] * 2)
     for given in (weights, weights.tolist()):
         assert options_for_reader({"weights": given}, slots_in_use=0)["weights"] == weights.tolist()
-    with pytest.raises(shardtool.OptionError, match="weights has 2 numbers and the dataset 200 samples"):
+    with pytest.raises(shardtool.OptionError, match="weights has 2 numbers, but the dataset has 200 samples"):
         keys_of(weights=[1, 1])
 
 
@@ -143,7 +143,7 @@ def test_an_int_is_a_class_number_and_a_str_a_name(tmp_path):
         classes_of(weights={"10": 1, 0: 2})
     with pytest.raises(TypeError, match="a class is a str"):
         classes_of(weights={1.5: 1})
-    with pytest.raises(TypeError, match="classes is a list"):
+    with pytest.raises(TypeError, match="classes must be a list"):
         classes_of(classes="10")
 
 

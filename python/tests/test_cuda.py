@@ -361,18 +361,18 @@ def test_simulated_slots_stay_registered_when_a_forked_copy_of_the_loader_is_dro
 @pytest.mark.skipif(torch.cuda.is_available(), reason="torch has CUDA here")
 @pytest.mark.parametrize("options", [{"device": "cuda"}, {"device": "cuda:3"}, {"pin_memory": True}])
 def test_without_cuda_the_options_say_what_is_missing(small, options):
-    with pytest.raises(shardtool.OptionError, match=r"needs CUDA, and torch .* has none here: install a torch"):
+    with pytest.raises(shardtool.OptionError, match=r"needs CUDA, but torch .* finds no CUDA device: install NVIDIA's driver"):
         shardtool.Loader(small, **options)
 
 
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"device": "gpu"}, 'device is "cpu", "cuda" or "cuda:N"'),
+        ({"device": "gpu"}, 'device must be "cpu", "cuda" or "cuda:N"'),
         ({"device": "cuda", "output": "numpy"}, "gives torch tensors"),
         ({"device": "cuda", "dtype": "float64"}, "dtype is uint8, float16, bfloat16 or float32"),
         ({"device": "cuda", "std": (1, 0, 1)}, "std is more than 0"),
-        ({"device": "cuda", "mean": (0, 0, 0), "dtype": "uint8"}, "leave out dtype='uint8'"),
+        ({"device": "cuda", "mean": (0, 0, 0), "dtype": "uint8"}, "remove dtype='uint8'"),
         ({"dtype": "float16"}, 'give device="cuda", or put them into the transform'),
         ({"pin_memory": True, "output": "numpy"}, "pin_memory is for torch tensors"),
     ],

@@ -84,7 +84,7 @@ def test_the_rank_is_that_of_a_process_group_once_there_is_one(run_script, small
     for number, rank in enumerate(ranks):
         assert rank["error"].startswith(
             f"torch.distributed says that this is rank {number} of 2, but RANK and WORLD_SIZE say that it is rank 0 "
-            "of 1: give rank and world_size as options"
+            "of 1: pass rank and world_size as options"
         )
 
 

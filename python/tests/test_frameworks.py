@@ -148,8 +148,8 @@ save(0)
 @needs("accelerate")
 def test_what_accelerate_would_split_wrongly_is_refused_by_name(numbered, tmp_path):
     [said] = run(REFUSED, numbered, tmp_path)
-    assert "leave out fields, use dispatch_batches=False" in said[0]
-    assert "leave out on_bad='skip'" in said[1]
+    assert "remove fields, use dispatch_batches=False" in said[0]
+    assert "remove on_bad='skip'" in said[1]
     assert "rank=1 and world_size=2, but Accelerate reads it as rank 0 of 1" in said[2]
 
 

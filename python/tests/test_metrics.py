@@ -188,7 +188,7 @@ def test_a_port_that_is_taken_is_an_error_of_the_option_and_a_warning_of_the_var
 
 @pytest.mark.parametrize("wrong", [9464, True, {}, {"port": "9464"}, {"port": 70000}, {"port": 1, "hots": "x"}])
 def test_an_invalid_option_is_refused(small, wrong):
-    with pytest.raises(shardtool.OptionError, match=r'metrics is \{"port": 9464\}'):
+    with pytest.raises(shardtool.OptionError, match=r'metrics must be \{"port": 9464\}'):
         loader_of(small, metrics=wrong)
 
 

@@ -16,10 +16,10 @@ def batch(location, **options):
 
 #: Errors without a look at the dataset: what is called, and the sentence.
 AT_ONCE = [
-    (lambda at: shardtool.Loader(None), "location is a path, a URL, or a list of them, not None (NoneType)."),
-    (lambda at: shardtool.Loader(b"shards"), "location is a path, a URL, or a list of them, not b'shards' (bytes)."),
-    (lambda at: shardtool.Loader({"a": 1}), "location is a path, a URL, or a list of them, not {'a': 1} (dict)."),
-    (lambda at: shardtool.Dataset([3]), "location is a path, a URL, or a list of them, not [3] (list)."),
+    (lambda at: shardtool.Loader(None), "location must be a path, a URL, or a list of them, not None (NoneType)."),
+    (lambda at: shardtool.Loader(b"shards"), "location must be a path, a URL, or a list of them, not b'shards' (bytes)."),
+    (lambda at: shardtool.Loader({"a": 1}), "location must be a path, a URL, or a list of them, not {'a': 1} (dict)."),
+    (lambda at: shardtool.Dataset([3]), "location must be a path, a URL, or a list of them, not [3] (list)."),
     (lambda at: shardtool.Loader(at, batchsize=4), "A loader has no option 'batchsize'; did you mean 'batch_size'?"),
     (
         lambda at: shardtool.Loader(at, num_workers=8),
@@ -27,30 +27,30 @@ AT_ONCE = [
     ),
     (
         lambda at: shardtool.Loader(at, collate_fn=list),
-        "A loader has no option 'collate_fn': collate=\"list\" gives the images of a batch one by one.",
+        "A loader has no option 'collate_fn': collate=\"list\" returns the images of a batch as a list.",
     ),
     (
         lambda at: shardtool.Loader(at, sampler=[1]),
-        "A loader has no option 'sampler': indices=array takes the indices of samples in the order in which they come.",
+        "A loader has no option 'sampler': indices=array sets which samples come, and in which order.",
     ),
     (
         lambda at: shardtool.Loader(at, transform=224),
-        "transform is a preset, a JSON file, a list of steps, or a pipeline of torchvision or timm, not 224.",
+        "transform must be a preset, a JSON file, a list of steps, or a pipeline of torchvision or timm, not 224.",
     ),
     (
         lambda at: shardtool.Loader(at, transform={"name": "resize", "size": 8}),
-        "transform is a preset, a JSON file, a list of steps, or a pipeline of torchvision or timm, "
+        "transform must be a preset, a JSON file, a list of steps, or a pipeline of torchvision or timm, "
         "not {'name': 'resize', 'size': 8}.",
     ),
-    (lambda at: shardtool.Loader(at, output="jax"), 'output is "torch", "numpy" or "dlpack", not \'jax\'.'),
-    (lambda at: shardtool.Loader(at, classes="cat"), "classes is a list: ['cat']."),
+    (lambda at: shardtool.Loader(at, output="jax"), 'output must be "torch", "numpy" or "dlpack", not \'jax\'.'),
+    (lambda at: shardtool.Loader(at, classes="cat"), "classes must be a list, such as ['cat']."),
     (
         lambda at: shardtool.Dataset(at, tranform="eval224"),
         "A dataset has no option 'tranform'; did you mean 'transform'?",
     ),
     (
         lambda at: shardtool.Dataset(at, batch_size=4),
-        "A dataset has no option 'batch_size': a Loader gives batches: shardtool.Loader(location, batch_size=...).",
+        "A dataset has no option 'batch_size': for batches, use shardtool.Loader(location, batch_size=...).",
     ),
     (
         lambda at: shardtool.Dataset(at, root="/data"),
@@ -58,7 +58,7 @@ AT_ONCE = [
     ),
     (
         lambda at: shardtool.Dataset(at)[1.5],
-        "A dataset is indexed by an index, a key, a slice or a list of indices.",
+        "A dataset can be indexed with an index, a key, a slice or a list of indices.",
     ),
     (
         lambda at: shardtool.Writer("w", size_limit="64mb"),
@@ -83,14 +83,14 @@ IN_USE = [
     (
         lambda at: batch(at, transform=None),
         r"The images differ in size\. Sample \".+\" of .+ is undamaged, "
-        r"but its size after the transform is \d+x\d+, and the batch has \d+x\d+\. Add a resize and a crop",
+        r"but its size after the transform is \d+x\d+, but the images of the batch have \d+x\d+\. Add a resize and a crop",
     ),
     (lambda at: batch(at, split="train"), r'The dataset has no splits.* Create them with "shardtool split"'),
     (lambda at: batch(at, overlay="x"), r'There is no overlay .*x\.jsonl\. "shardtool overlay ls" lists'),
     (lambda at: batch(at, classes=["catt"]), 'There is no class "catt".* the classes are'),
     (lambda at: batch(at, labels="agee"), 'labels: no sample has "agee": the fields are'),
-    (lambda at: batch(at, rank=1), "rank is given without world_size"),
-    (lambda at: batch(at, rank=2, world_size=2), "There is no rank 2 of 2"),
+    (lambda at: batch(at, rank=1), "rank is set without world_size"),
+    (lambda at: batch(at, rank=2, world_size=2), "Invalid rank 2 of 2"),
     (lambda at: batch("azure://a/b"), "azure://a/b is not a supported location"),
     (lambda at: batch("s3://"), "s3:// names no bucket or host: give the whole location, such as s3://NAME/PATH"),
     (lambda at: shardtool.Dataset(at)["cat/none"], "'cat/none' is not a key of the dataset"),
@@ -104,8 +104,8 @@ ADDED = [
         lambda writer: writer.add("a", "/data/cat.jpg"),
         r"An image is bytes, an array or a Pillow image, not a path: give Path\('/data/cat.jpg'\).read_bytes\(\)\.",
     ),
-    (lambda writer: writer.add("a", np.zeros((4, 4, 2))), r"An image is an array uint8 .* not float64 \[4, 4, 2\]"),
-    (lambda writer: writer.add(3, b"x"), r"The key of a sample is text, not 3 \(int\)\."),
+    (lambda writer: writer.add("a", np.zeros((4, 4, 2))), r"An image must be a uint8 array .* not float64 \[4, 4, 2\]"),
+    (lambda writer: writer.add(3, b"x"), r"The key of a sample must be a str, not 3 \(int\)\."),
     (lambda writer: writer.add("../a", np.zeros((4, 4, 3), np.uint8)), r'The sample "\.\./a" has an invalid key'),
     (
         lambda writer: writer.add("a", np.zeros((4, 4, 3), np.uint8), cls=3),

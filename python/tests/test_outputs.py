@@ -75,7 +75,7 @@ def test_images_and_labels_may_be_written_to(small):
 
 
 def test_other_outputs_are_refused(small):
-    with pytest.raises(ValueError, match='output is "torch", "numpy" or "dlpack"'):
+    with pytest.raises(ValueError, match='output must be "torch", "numpy" or "dlpack"'):
         shardtool.Loader(small, output="jax")
-    with pytest.raises(shardtool.OptionError, match="reuse is True or False"):
+    with pytest.raises(shardtool.OptionError, match="reuse must be True or False"):
         shardtool.Loader(small, reuse=2)

@@ -109,10 +109,10 @@ def test_processes_that_would_each_train_on_all_samples_are_noticed(small, accel
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"rank": 0, "world_size": 2}, "Accelerate's process is 1 of 2: leave both out"),
+        ({"rank": 0, "world_size": 2}, "Accelerate's process is 1 of 2: remove both"),
         ({"last_batch": "partial"}, "which they cannot gather"),
-        ({"epochs_per_loop": 2}, "leave out epochs_per_loop"),
-        ({"output": "numpy"}, "leave out output='numpy'"),
+        ({"epochs_per_loop": 2}, "remove epochs_per_loop"),
+        ({"output": "numpy"}, "remove output='numpy'"),
     ],
 )
 def test_options_that_do_not_go_with_accelerate_are_named(small, accelerator, options, reason):

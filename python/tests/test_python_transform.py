@@ -359,11 +359,11 @@ def test_a_local_function_cannot_be_spawned_and_the_error_says_what_to_do(small)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"function": 3}, "is a function that takes an image"),
+        ({"function": 3}, "must be a function that takes an image"),
         ({"function": lambda image, foo: image}, "parameter 'foo'"),
-        ({"python_workers": 0}, "python_workers is a whole number of at least 1"),
-        ({"python_timeout": 0}, "python_timeout is a number of seconds"),
-        ({"python_start_method": "clone"}, "python_start_method is one of"),
+        ({"python_workers": 0}, "python_workers must be a whole number of at least 1"),
+        ({"python_timeout": 0}, "python_timeout must be a number of seconds"),
+        ({"python_start_method": "clone"}, "python_start_method must be one of"),
         ({"mix": {"name": "mixup", "alpha": 1}}, "mix would be applied before"),
         ({"collate": "list"}, "decoded images of one size"),
         ({"function": None}, "need python_transform"),

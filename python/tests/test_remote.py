@@ -67,5 +67,5 @@ def test_a_location_gives_the_batches_of_the_folder_and_the_cache_answers_the_se
 def test_a_location_without_a_dataset_says_so(served):
     with pytest.raises(shardtool.ShardtoolError, match=r"has no dataset\.json"):
         epoch(served[1] + "/none")
-    with pytest.raises(TypeError, match="storage has no 'endpoint'"):
+    with pytest.raises(TypeError, match="storage has no option 'endpoint'"):
         epoch(served[1], storage={"endpoint": "x"})

@@ -57,7 +57,7 @@ def test_a_run_that_resumes_with_another_codec_is_warned(giver, small):
     other = {"turbojpeg": "sharp", "sharp": "turbojpeg"}[state["codec"]]
     with loader_of(small) as loader:
         loader.load_state_dict({**state, "codec": other})
-        with pytest.warns(UserWarning, match=f"saved where {other} decoded JPEGs, and here it is {state['codec']}"):
+        with pytest.warns(UserWarning, match=f"saved while {other} decoded JPEGs, but now {state['codec']} does"):
             next(iter(loader))
 
 

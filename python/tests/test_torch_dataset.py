@@ -222,7 +222,7 @@ def test_a_wrapper_that_would_split_it_twice_is_refused_by_name(small):
     dataset = shardtool.iterable_dataset(small, batch_size=16)
     with pytest.raises(shardtool.OptionError, match="about to split it once more: update accelerate"):
         next(iter(IterableDatasetShard(dataset, 1, 2, 0)))
-    with pytest.raises(shardtool.OptionError, match="collects 4 of them on each of 2 ranks: use batch_size=None or 1"):
+    with pytest.raises(shardtool.OptionError, match="combines 4 of them on each of 2 ranks: set its batch_size to None or 1"):
         IterableDatasetShard(dataset, 4, 2, 0).set_epoch(0)
     other = shardtool.iterable_dataset(small, rank=0, world_size=2)
     with pytest.raises(shardtool.OptionError, match="rank=0 and world_size=2, but Accelerate reads it as rank 1 of 2"):
@@ -255,7 +255,7 @@ def test_a_process_that_reads_for_all_gets_all_samples_and_sends_tensors(small):
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"with_keys": True, "fields": ["json"]}, "leave out with_keys, fields, use dispatch_batches=False"),
+        ({"with_keys": True, "fields": ["json"]}, "remove with_keys, fields, use dispatch_batches=False"),
         ({"on_bad": "skip"}, "on_bad='skip'"),
         ({"output": "numpy"}, "output='numpy'"),
     ],

@@ -125,7 +125,7 @@ def test_python_transform_is_refused(shards):
 
 
 def test_a_list_of_names_is_not_a_name(shards):
-    with pytest.raises(TypeError, match=r"draws is a list: \['randomCrop'\]"):
+    with pytest.raises(TypeError, match=r"draws must be a list, such as \['randomCrop'\]"):
         shardtool.Loader(shards, views=VIEWS, draws="randomCrop")
 
 

@@ -10,12 +10,15 @@ export interface ErrorContext {
 }
 
 /**
- * Of an error: the kinds of its class and of those that it extends. Every copy of the package in a process knows it by
- * this symbol.
+ * Key of a property of errors: the kinds of the error's class and of the classes that it extends. All copies of the
+ * package in a process share this symbol.
  */
 const KINDS = Symbol.for('shardtool.kinds');
 
-/** Of an error: its sentence, where that names options. A symbol, so that neither JSON nor a list of its fields has it. */
+/**
+ * Key of a property of errors whose message names options: the parts of the message. It is a symbol, so that JSON and
+ * lists of fields omit it.
+ */
 const SENTENCE = Symbol.for('shardtool.sentence');
 
 /**
@@ -25,11 +28,11 @@ const SENTENCE = Symbol.for('shardtool.sentence');
  */
 export class ShardtoolError extends Error implements ErrorContext {
   /**
-   * Name of the class, also in code that a bundler has minified: `name` of its errors. A subclass without one has that
+   * Name of the class, which its errors have as `name`. Minified code keeps it. A subclass without its own kind has that
    * of its base.
    */
   static readonly kind: string = 'ShardtoolError';
-  /** Stable, for programs: `ERR_SHARDTOOL_FILE_NOT_FOUND` of a FileNotFoundError. */
+  /** Stable code for programs. A FileNotFoundError has `ERR_SHARDTOOL_FILE_NOT_FOUND`. */
   readonly code: string;
   readonly shard?: string | undefined;
   readonly key?: string | undefined;
@@ -49,12 +52,17 @@ export class ShardtoolError extends Error implements ErrorContext {
 
   static override readonly [Symbol.hasInstance] = hasKind;
 
-  /** Of this error's class, then of each that it extends. */
+  /** Kind of this error's class, then of each class that it extends. */
   get [KINDS](): readonly string[] {
     const kinds = new Set<string>();
     let one = this.constructor as typeof ShardtoolError;
     for (; typeof one.kind === 'string'; one = Object.getPrototypeOf(one)) kinds.add(one.kind);
     return [...kinds];
+  }
+
+  /** Section of the documentation about errors of this class, within the repository. */
+  get help(): string {
+    return `docs/errors.md#${(this.constructor as typeof ShardtoolError).kind.toLowerCase()}`;
   }
 
   /** Names of the options that the message is about, as TypeScript spells them. */
@@ -63,12 +71,12 @@ export class ShardtoolError extends Error implements ErrorContext {
     return typeof said === 'string' ? [] : said.options;
   }
 
-  /** Everything but the stack; of `cause` the message. */
+  /** All fields, the message, the section of the documentation and the message of `cause`, without the stack. */
   toJSON(): Readonly<Record<string, unknown>> {
-    const { message, cause, options } = this;
+    const { message, cause, options, help } = this;
     const reason = cause === undefined ? {} : { cause: cause instanceof Error ? cause.message : String(cause) };
     const about = options.length === 0 ? {} : { options };
-    return { ...(this as Readonly<Record<string, unknown>>), message, ...about, ...reason };
+    return { ...(this as Readonly<Record<string, unknown>>), message, help, ...about, ...reason };
   }
 }
 
@@ -94,7 +102,7 @@ export function setSentence(error: Error, said: Sentence): void {
   error.message = said.toString();
 }
 
-/** What `instanceof` asks a class of errors: by its prototype, or by its kind where another copy of shardtool made the error. */
+/** Implements `instanceof` for errors: by prototype, or by kind if another copy of shardtool created the error. */
 function hasKind(this: { readonly kind: string }, value: unknown): boolean {
   if (Function.prototype[Symbol.hasInstance].call(this, value)) return true;
   if (!Object.hasOwn(this, 'kind') || typeof value !== 'object' || value === null) return false;
@@ -127,12 +135,12 @@ export class FileNotFoundError extends FileError {
   static override readonly kind: string = 'FileNotFoundError';
 }
 
-/** There is a file of that name already, and it was not to be replaced. */
+/** A file of that name already exists, and may not be replaced. */
 export class FileExistsError extends FileError {
   static override readonly kind: string = 'FileExistsError';
 }
 
-/** A file is another one than when it was opened, or than the dataset says. */
+/** A file changed after it was opened, or differs from the one that the dataset describes. */
 export class FileChangedError extends FileError {
   static override readonly kind: string = 'FileChangedError';
 }
@@ -150,12 +158,12 @@ export class RequestRejectedError extends FileError {
   }
 }
 
-/** The bytes of a shard are not what its layout says: a wrong checksum, an impossible length, a malformed record. */
+/** The bytes of a shard are not valid in its layout: a wrong checksum, an impossible length, a malformed record. */
 export class DamagedShardError extends ShardtoolError {
   static override readonly kind: string = 'DamagedShardError';
 }
 
-/** A shard ends before what it announces. */
+/** A shard is shorter than its own headers say. */
 export class TruncatedShardError extends DamagedShardError {
   static override readonly kind: string = 'TruncatedShardError';
 }
@@ -183,8 +191,8 @@ export class DuplicateKeyError extends ShardtoolError {
 }
 
 /**
- * An image cannot be decoded: it is damaged, of an unsupported kind, or larger than allowed. The codecs, which know
- * neither shard nor key, leave both out; `reason` is the sentence without them.
+ * An image cannot be decoded: it is damaged, of an unsupported kind, or larger than allowed. Errors of codecs have
+ * neither shard nor key, because codecs do not know them. `reason` is the message without shard and key.
  */
 export class SampleDecodeError extends ShardtoolError {
   static override readonly kind: string = 'SampleDecodeError';
@@ -238,7 +246,7 @@ export class VersionError extends ShardtoolError {
 /** Why an image's header cannot be used. */
 export type ImageTrouble = 'empty' | 'not-an-image' | 'cut' | 'no-size' | 'too-large' | 'unsupported';
 
-/** The header of an image says that it cannot be packed or decoded. */
+/** An image cannot be packed or decoded, because of its header. */
 export class ImageError extends ShardtoolError {
   static override readonly kind: string = 'ImageError';
 
@@ -250,12 +258,12 @@ export class ImageError extends ShardtoolError {
   }
 }
 
-/** A key is longer than the layout takes: LMDB's keys have 511 bytes at most. */
+/** A key is longer than the layout allows. Keys of LMDB have at most 511 bytes. */
 export class KeyLengthError extends ShardtoolError {
   static override readonly kind: string = 'KeyLengthError';
 }
 
-/** A sample is larger than is allowed, all its fields together. `bytes` is its size, `limit` what is allowed. */
+/** A sample is too large. `bytes` is the size of all its fields together, `limit` the largest size that is allowed. */
 export class SampleSizeError extends ShardtoolError {
   static override readonly kind: string = 'SampleSizeError';
 
@@ -269,7 +277,7 @@ export class SampleSizeError extends ShardtoolError {
   }
 }
 
-/** A shard is of a kind that shardtool does not read: an LMDB file with duplicate keys, or of another version or machine. */
+/** Shardtool cannot read this kind of shard, such as an LMDB file with duplicate keys or of another version or machine. */
 export class UnsupportedShardError extends ShardtoolError {
   static override readonly kind: string = 'UnsupportedShardError';
 }
@@ -295,17 +303,17 @@ export class WriteCheckError extends ShardtoolError {
   static override readonly kind: string = 'WriteCheckError';
 }
 
-/** A field is no array of NumPy, or not one that is read here. The message is a sentence without shard and key. */
+/** A field is not a NumPy array, or has an unsupported type. The message does not name shard and key. */
 export class NpyError extends ShardtoolError {
   static override readonly kind: string = 'NpyError';
 }
 
-/** A worker thread ended before its work was done, or could not start. `cause` has what it threw, if anything. */
+/** A worker thread ended before its work was done, or could not start. `cause` is the error that it threw, if any. */
 export class WorkerDiedError extends ShardtoolError {
   static override readonly kind: string = 'WorkerDiedError';
 }
 
-/** The labels file, or the list of files or classes, says something that does not fit. `line` counts from 1. */
+/** A file of labels, files or classes has an invalid line. `line` counts from 1. */
 export class LabelsError extends ShardtoolError {
   static override readonly kind: string = 'LabelsError';
 

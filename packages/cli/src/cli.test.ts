@@ -17,10 +17,7 @@ test.each([
   ['pakc a b', 'Unknown command "pakc"; did you mean "pack"? See "shardtool --help".'],
   ['help pakc', 'Unknown command "pakc"; did you mean "pack"? See "shardtool --help".'],
   ['overlay lst a', 'Unknown command "overlay lst"; did you mean "ls"? See "shardtool overlay --help".'],
-  [
-    '--overwrite a',
-    'A command has to come first, such as "shardtool pack", and not --overwrite. See "shardtool --help".',
-  ],
+  ['--overwrite a', 'Expected a command before --overwrite, such as "shardtool pack". See "shardtool --help".'],
   [
     'pack a',
     'Missing argument: <output>. Usage: shardtool pack <source> <output> [options]. See "shardtool pack --help".',
@@ -46,7 +43,7 @@ test.each([
   ['ls a --no-overlay', 'Unknown option --no-overlay; did you mean "--overlay"? See "shardtool ls --help".'],
   ['pack --quite a b', 'Unknown option --quite; did you mean "--quiet"? See "shardtool pack --help".'],
   ['convert a b --fromat tar', 'Unknown option --fromat; did you mean "--format"? See "shardtool convert --help".'],
-  ['-v', 'A command has to come first, such as "shardtool pack", and not -v. See "shardtool --help".'],
+  ['-v', 'Expected a command before -v, such as "shardtool pack". See "shardtool --help".'],
 ])('"shardtool %s" is rejected with a way on', async (line, sentence) => {
   expect(await refusal(...line.split(' ').filter(Boolean))).toBe(sentence);
 });
@@ -74,7 +71,7 @@ test.each([
   ['pack a b --format tar --format lmdb', '--format is given more than once.'],
   [
     'pack a b --max-shard-bytes lots',
-    '--max-shard-bytes takes a size such as 256MB, 64MiB or a number of bytes, and not "lots".',
+    '--max-shard-bytes takes a size such as 256MB, 64MiB or a number of bytes, not "lots".',
   ],
   ['pack a b --max-shard-bytes -5', '--max-shard-bytes takes a size'],
   ['pack a b --max-shard-bytes 0', '--max-shard-bytes takes a size'],
@@ -83,11 +80,8 @@ test.each([
   ['pack a b --seed 9007199254740992', '--seed takes a whole number of 0 or more, and not "9007199254740992".'],
   ['pack a b --resize 1.5', '--resize takes a whole number from 1 to 65,535, and not "1.5".'],
   ['pack a b --quality 101', '--quality takes a whole number from 1 to 100, and not "101".'],
-  [
-    'pack a b --max-bad 1.5',
-    '--max-bad takes a percentage such as 1%, or a number below 1 such as 0.01, and not "1.5".',
-  ],
-  ['pack a b --max-bad 1', '--max-bad takes a percentage such as 1%, or a number below 1 such as 0.01, and not "1".'],
+  ['pack a b --max-bad 1.5', '--max-bad takes a percentage such as 1%, or a number below 1 such as 0.01, not "1.5".'],
+  ['pack a b --max-bad 1', '--max-bad takes a percentage such as 1%, or a number below 1 such as 0.01, not "1".'],
   ['pack a b --max-bad -1%', '--max-bad takes a percentage'],
   ['pack a b --workers x', '--workers takes a whole number from 1 to 1,024.'],
   ['pack a b --workers 1 --workers 2', '--workers is given more than once.'],

@@ -84,9 +84,7 @@ async function refuse(words: readonly string[], family: NamedCommand | null): Pr
   const full = family === null ? '' : `${family.name} `;
   const see = `See "shardtool ${full}--help".`;
   if (word.startsWith('-')) {
-    throw new UsageError(
-      `A command has to come first, such as "shardtool ${full}${names[0]}", and not ${word}. ${see}`,
-    );
+    throw new UsageError(`Expected a command before ${word}, such as "shardtool ${full}${names[0]}". ${see}`);
   }
   throw new UsageError(`Unknown command "${full}${word}"${didYouMean(word, names) || '.'} ${see}`);
 }

@@ -30,7 +30,7 @@ export class Converter {
     this.#valueBytes = VALUE_BYTES[dtype];
     this.#affine = affine(normalization.mean, normalization.std);
     if (![...this.#affine.scale, ...this.#affine.bias].every(Number.isFinite)) {
-      throw new OptionError({}, 'mean / std and 1 / std must be numbers that float32 can hold: choose a larger std.');
+      throw new OptionError({}, 'mean / std and 1 / std must be within the range of float32: choose a larger std.');
     }
     const name = entryName(dtype, layout);
     if (name === null) this.#kernel = null;

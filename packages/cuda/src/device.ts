@@ -36,7 +36,7 @@ export class Device {
     if (devices === 0) {
       throw new NoCudaError(
         {},
-        sentence`The CUDA driver sees no device here: leave out the option ${optionName('device')}, or see CUDA_VISIBLE_DEVICES.`,
+        sentence`The CUDA driver found no device on this machine: remove the option ${optionName('device')}, or check CUDA_VISIBLE_DEVICES.`,
       );
     }
     if (ordinal >= devices) {

@@ -105,7 +105,7 @@ function start(driver: Driver): void {
     const why = (cause as Error).message.replace(/\.$/, '');
     throw new NoCudaError(
       {},
-      sentence`The CUDA driver does not start (${why}): see what nvidia-smi says, or leave out the option ${optionName('device')}.`,
+      sentence`The CUDA driver does not start (${why}): run nvidia-smi to check it, or remove the option ${optionName('device')}.`,
       { cause },
     );
   }
@@ -150,7 +150,7 @@ function textOf(
 function noDriver(why: string, cause: unknown): NoCudaError {
   return new NoCudaError(
     {},
-    sentence`There is no CUDA driver here (${why}): install NVIDIA's driver, name its library in SHARDTOOL_CUDA_DRIVER, or leave out the option ${optionName('device')}.`,
+    sentence`Found no CUDA driver (${why}): install NVIDIA's driver, set SHARDTOOL_CUDA_DRIVER to the path of its library, or remove the option ${optionName('device')}.`,
     { cause },
   );
 }

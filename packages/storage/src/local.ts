@@ -90,7 +90,7 @@ export class LocalStorage implements Storage {
     } catch (cause) {
       await written?.abandon();
       if (ifAbsent && (cause as NodeJS.ErrnoException).code === 'EEXIST') {
-        throw new FileExistsError({ path: file }, `${file} is there already.`, { cause });
+        throw new FileExistsError({ path: file }, `${file} already exists.`, { cause });
       }
       throw unusable(file, 'written', cause);
     }
@@ -141,7 +141,7 @@ function isMissing(cause: unknown): boolean {
 }
 
 function changed(file: string): FileChangedError {
-  return new FileChangedError({ path: file }, `${file} has changed since it was looked at: open it again.`);
+  return new FileChangedError({ path: file }, `${file} has changed since its size was read: open it again.`);
 }
 
 export function unusable(file: string, what: string, cause: unknown): FileError {

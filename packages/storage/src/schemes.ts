@@ -53,7 +53,7 @@ function checkOptions(options: StorageOptions): void {
       throw new OptionError({}, sentence`${option('storage')} has no option "${name}"${hint}`);
     }
     if (value !== undefined && typeof value !== type)
-      throw new OptionError({}, `"storage.${name}" is ${JSON.stringify(value)}; it is a ${type}.`);
+      throw new OptionError({}, `"storage.${name}" is ${JSON.stringify(value)}; it must be a ${type}.`);
   }
 }
 
@@ -112,6 +112,6 @@ function unknownScheme(location: string): OptionError {
   return new OptionError(
     { path: shownLocation(location) },
     `${shownLocation(location)} is not a supported location: give a path, or a URL that begins with ${known.map((name) => `${name}://`).join(', ')}. ` +
-      'Azure Blob Storage is not supported: mount it, or give https:// locations with a token behind "?".',
+      'Azure Blob Storage is not supported: mount it, or give https:// locations with a SAS token after "?".',
   );
 }

@@ -46,7 +46,7 @@ test('an Indexed Job of Kubernetes counts from 0, and outside of both there is n
 test('a process of a job that does not say how many there are is refused, since each would pack everything', () => {
   for (const env of [{ JOB_COMPLETION_INDEX: '3' }, { JOB_COMPLETION_INDEX: '3', JOB_COMPLETIONS: '' }]) {
     expect(() => found(env)).toThrow(
-      'JOB_COMPLETION_INDEX=3 says that this is one of several processes, and JOB_COMPLETIONS is not set',
+      'JOB_COMPLETION_INDEX=3 means that this is one of several processes, but JOB_COMPLETIONS is not set',
     );
   }
   expect(() => found({ SLURM_ARRAY_TASK_ID: '3' })).toThrow('SLURM_ARRAY_TASK_COUNT is not set');
@@ -90,7 +90,7 @@ test('part "auto" refuses two schedulers that define different parts, and ignore
   expect(autoPart({ ...array, RANK: '0', WORLD_SIZE: '1' }).part).toBe('3/4');
   expect(autoPart({ ...array, RANK: '2', WORLD_SIZE: '4' }).part).toBe('3/4');
   expect(() => autoPart({ ...array, PMI_RANK: '0', PMI_SIZE: '2' })).toThrow(
-    'this is part 3/4 by SLURM_ARRAY_TASK_ID and SLURM_ARRAY_TASK_COUNT, and part 1/2 by PMI_RANK and PMI_SIZE',
+    'but SLURM_ARRAY_TASK_ID and SLURM_ARRAY_TASK_COUNT define part 3/4, and PMI_RANK and PMI_SIZE define part 1/2',
   );
 });
 

@@ -23,7 +23,7 @@ export function parsePart(text: string): Part {
   if (number !== undefined && count !== undefined && number >= 1 && number <= count) return { number, count };
   throw new OptionError(
     {},
-    sentence`The option ${option('part')} is the number of a part and how many there are, from "1/16" to "16/16", or "auto", and not "${text}".`,
+    sentence`The option ${option('part')} must be a part and the number of parts, from "1/16" to "16/16", or "auto", not "${text}".`,
   );
 }
 
@@ -42,7 +42,7 @@ export function textOfPart<Other>(part: PartOption | Other, env: NodeJS.ProcessE
   if (typeof part !== 'object' || part === null || !('index' in part) || !('of' in part)) return part as string | Other;
   const { index, of } = part;
   if (Number.isInteger(index) && Number.isInteger(of) && index >= 0 && index < of) return `${index + 1}/${of}`;
-  const message = sentence`The option ${option('part')} is { index, of } with whole numbers and an index from 0 to of - 1, and not { index: ${String(index)}, of: ${String(of)} }.`;
+  const message = sentence`The option ${option('part')} must be { index, of } with whole numbers and an index from 0 to of - 1, not { index: ${String(index)}, of: ${String(of)} }.`;
   throw new OptionError({}, message);
 }
 
@@ -118,7 +118,7 @@ export function autoPart(env: NodeJS.ProcessEnv): PartOfEnvironment {
   }
   const other = several.find(({ part }) => part !== found.part);
   if (other !== undefined) {
-    const message = sentence`The option ${option('part')} is "auto", but this is part ${found.part} by ${found.variables}, and part ${other.part} by ${other.variables}; give the part, such as 3/16.`;
+    const message = sentence`The option ${option('part')} is "auto", but ${found.variables} define part ${found.part}, and ${other.variables} define part ${other.part}; give the part, such as 3/16.`;
     throw new OptionError({}, message);
   }
   return found;
@@ -132,7 +132,7 @@ function partOfVariables(
   if (value === '') return null;
   if (count === '') {
     // Without the number of parts, every process would pack everything.
-    const message = sentence`${indexName}=${value} says that this is one of several processes, and ${countName} is not set, so it is unknown how many there are; set it, or give the option ${option('part')}, as ${Number(value) + 1 || 1}/16, or 1/1 to pack everything here.`;
+    const message = sentence`${indexName}=${value} means that this is one of several processes, but ${countName} is not set, so their number is unknown; set it, or set the option ${option('part')}, for example to ${Number(value) + 1 || 1}/16, or to 1/1 to pack everything here.`;
     throw new OptionError({}, message);
   }
   const index = indexOf(Number(value), env);
@@ -141,7 +141,7 @@ function partOfVariables(
   }
   throw new OptionError(
     {},
-    sentence`${indexName}=${value} and ${countName}=${count} do not say which part this is; give the option ${option('part')}, as 3/16, or 1/1 for all.`,
+    sentence`${indexName}=${value} and ${countName}=${count} do not define a part; set the option ${option('part')}, for example to 3/16, or to 1/1 to pack everything here.`,
   );
 }
 

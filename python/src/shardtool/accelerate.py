@@ -153,7 +153,7 @@ class PreparedLoader:
         if self._loaded is not None and self._loader.state_dict()["epoch"] != epoch and not self._is_behind(epoch):
             warn(
                 f"set_epoch({epoch}) leaves the state that was loaded, which is in epoch {self._loaded['epoch']}: "
-                "begin to count epochs there, or leave out set_epoch to continue where the state was taken."
+                "begin to count epochs there, or remove set_epoch to continue where the state was taken."
             )
         self._state = None
         self._loader.set_epoch(epoch)
@@ -193,9 +193,9 @@ class PreparedLoader:
         if loaded is not None:
             if is_simple and loaded["position"] not in (position, 0):
                 raise OptionError(
-                    f"The state that was loaded is behind {loaded['position']} samples of epoch {loaded['epoch']}, but "
-                    f"skip_first_batches(..., {batches}) is to continue behind {position}: the loaded state is enough, "
-                    "so leave out skip_first_batches."
+                    f"The loaded state continues after {loaded['position']} samples of epoch {loaded['epoch']}, but "
+                    f"skip_first_batches(..., {batches}) would continue after {position}: remove skip_first_batches, "
+                    "because the loaded state is enough."
                 )
             if not is_simple or loaded["position"] == position:
                 return 0
@@ -241,33 +241,33 @@ def _options_of_process(accelerator: Any, options: Dict[str, Any]) -> Dict[str, 
         shared = [name for name in mesh.mesh_dim_names or () if name in _SAME_BATCH and mesh[name].size() > 1]
         if shared:
             raise OptionError(
-                f"The device mesh has {', '.join(shared)}, in which several processes take the same batch: give rank "
-                "and world_size of the data-parallel group."
+                f"The device mesh has {', '.join(shared)}, so several processes take the same batch: set rank and "
+                "world_size to those of the data-parallel group."
             )
     ranks = (accelerator.process_index, accelerator.num_processes)
     if given != (None, None) and mesh is None and given != ranks:
         raise OptionError(
             f"The loader was given rank={given[0]} and world_size={given[1]}, but Accelerate's process is {ranks[0]} "
-            f"of {ranks[1]}: leave both out."
+            f"of {ranks[1]}: remove both."
         )
     started = os.environ.get("WORLD_SIZE", "1")
     if given == (None, None) and ranks[1] == 1 and started not in ("", "1"):
         raise OptionError(
-            f"WORLD_SIZE says that {started} processes were started, but this Accelerator works alone, so each process "
-            "would train on all samples: start them with accelerate launch, or make Accelerator(cpu=True) on a machine "
-            "without a GPU."
+            f"WORLD_SIZE is {started}, but this Accelerator has a single process, so each process would train on all "
+            "samples: start the processes with accelerate launch, or on a machine without a GPU, use "
+            "Accelerator(cpu=True)."
         )
     if given == (None, None):
         options.update(rank=ranks[0], world_size=ranks[1])
     if options.get("epochs_per_loop") not in (None, 1):
-        raise OptionError("With Accelerate a loop is one epoch: leave out epochs_per_loop.")
+        raise OptionError("With Accelerate a loop is one epoch: remove epochs_per_loop.")
     if options.get("last_batch") == "partial" and options["world_size"] > 1:
         raise OptionError(
-            'last_batch="partial" gives the processes batches of different sizes, which they cannot gather: leave it '
-            'out (rows that only pad are not valid, and gather_for_metrics removes them), or use "drop".'
+            'With last_batch="partial", batches differ in size between processes, so they cannot be gathered: remove '
+            'it (gather_for_metrics removes the padded rows), or use "drop".'
         )
     if options.get("output", "torch") != "torch":
-        raise OptionError(f"Accelerate takes torch tensors: leave out output={options['output']!r}.")
+        raise OptionError(f"Accelerate takes torch tensors: remove output={options['output']!r}.")
     if getattr(accelerator, "split_batches", False) and options.get("batch_size") is not None:
         options["global_batch_size"] = options.pop("batch_size")
     return options

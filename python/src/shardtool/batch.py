@@ -146,7 +146,7 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
         """For each image what torchvision's detection models take: ``boxes`` (with ``box_format="xyxy"``), ``labels``,
         ``keypoints``, where they were asked for, and ``polygons``, for each object a list of arrays [p, 2]."""
         if self.offsets is None:
-            raise ValueError("The loader was not asked for annotations.")
+            raise ValueError("The batch has no annotations: set the option annotations of the loader.")
         ends = [int(end) for end in self.offsets]
         polygons = None if self.polygons is None else self.polygons.lists()
         named = {"boxes": self.boxes, "labels": self.box_labels, "keypoints": self.keypoints, "polygons": polygons}
@@ -159,7 +159,7 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
         objects.
         """
         if self.offsets is None:
-            raise ValueError("The loader was not asked for annotations.")
+            raise ValueError("The batch has no annotations: set the option annotations of the loader.")
         offsets = np.asarray(self.offsets)
         counts = np.diff(offsets)
         mask = np.arange(counts.max(initial=0)) < counts[:, None]
@@ -200,7 +200,7 @@ def arrays(output: str) -> Arrays:
         return Arrays(DLPackArray, shows_channels_first=False)
     if output == "torch":
         return Arrays(_tensor_of(_torch()), shows_channels_first=True)
-    raise ValueError(f'output is "torch", "numpy" or "dlpack", not {output!r}.')
+    raise ValueError(f'output must be "torch", "numpy" or "dlpack", not {output!r}.')
 
 
 def _tensor_of(torch: ModuleType) -> Callable[[NDArray[Any]], Any]:
@@ -222,7 +222,7 @@ def _torch() -> ModuleType:
         import torch
     except ImportError as error:
         raise ImportError(
-            'The loader gives torch tensors: install torch, or choose output="numpy" or "dlpack".'
+            'A loader returns torch tensors by default: install torch, or set output="numpy" or "dlpack".'
         ) from error
     return torch
 

@@ -36,14 +36,14 @@ class Cuda:
         if not torch.cuda.is_available():
             asked = "pin_memory=True" if device is None else f"device={device!r}"
             raise OptionError(
-                f"{asked} needs CUDA, and torch {torch.__version__} has none here: install a torch that is built for "
-                "CUDA and NVIDIA's driver, or leave it out."
+                f"{asked} needs CUDA, but torch {torch.__version__} finds no CUDA device: install NVIDIA's driver and a "
+                f"torch built for CUDA, or remove {asked}."
             )
         self._torch: Any = torch
         self._device = torch.device(device or "cuda")
         devices = torch.cuda.device_count()
         if self._device.index is not None and self._device.index >= devices:
-            raise OptionError(f"There is no device {device}: torch sees {devices}.")
+            raise OptionError(f"There is no device {device}: the number of devices that torch finds is {devices}.")
         self._stream: Any = None if device is None else self._torch.cuda.Stream(self._device)
 
     def register(self, address: int, length: int) -> Optional[str]:
@@ -145,15 +145,15 @@ class Values:
         self.is_normalized = mean is not None or std is not None
         self.dtype = dtype or ("float32" if self.is_normalized else None)
         if self.dtype is not None and self.dtype not in DTYPES:
-            raise OptionError(f"dtype is {', '.join(DTYPES[:-1])} or {DTYPES[-1]}, not {dtype!r}.")
+            raise OptionError(f"dtype must be {', '.join(DTYPES[:-1])} or {DTYPES[-1]}, not {dtype!r}.")
         if self.is_normalized and self.dtype == "uint8":
-            raise OptionError("mean and std make floats: leave out dtype='uint8', or mean and std.")
+            raise OptionError("mean and std produce floats: remove dtype='uint8', or mean and std.")
         channels = len(mean or std or (0.0, 0.0, 0.0))
         mean, std = list(mean or [0.0] * channels), list(std or [1.0] * channels)
         if len(mean) != len(std) or not all(math.isfinite(m) and s > 0 for m, s in zip(mean, std)):
             raise OptionError(
-                "mean and std are a number per channel each, such as three for RGB, of values from 0 to 1, and std is "
-                "more than 0."
+                "mean and std must have one number per channel, such as three for RGB, for values from 0 to 1, and std "
+                "must be greater than 0."
             )
         self._scale = [1 / (255 * deviation) for deviation in std]
         self._bias = [-value / deviation for value, deviation in zip(mean, std)]
@@ -162,11 +162,11 @@ class Values:
     def check(self, images: Any) -> None:
         """Raises OptionError if the reader already makes normalised floats."""
         if self.is_normalized and str(images.dtype) != "torch.uint8":
-            raise OptionError("The transform makes floats, and mean and std are for bytes: leave out one of them.")
+            raise OptionError("mean and std are for uint8 images, but the transform produces floats: remove mean and std, or normalize.")
         if self.is_normalized and images.shape[-3] != len(self._scale):
             raise OptionError(
-                f"mean and std have {len(self._scale)} numbers, and images {images.shape[-3]} channels: give one per "
-                "channel."
+                f"mean and std have {len(self._scale)} numbers, but images have {images.shape[-3]} channels: give one "
+                "number per channel."
             )
 
     def __call__(self, images: Any) -> Any:
@@ -205,7 +205,7 @@ class DeviceBatches(BatchesAhead["OnDevice"]):
     def _begin(self, batch: Batch, header: Dict[str, Any]) -> OnDevice:
         if isinstance(batch.images, list):
             raise OptionError(
-                "A device takes images of one size: leave out collate='list' and transform='raw', or device."
+                "The option device needs images of one size: remove collate='list' and transform='raw', or device."
             )
         for tensor in (batch.images, *(view for group in batch.views.values() for view in group)):
             self._values.check(tensor)

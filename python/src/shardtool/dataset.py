@@ -231,7 +231,7 @@ class Dataset(KnownAttributes, Generic[Image]):
         self._most_pixels = min(max_pixels or _MAX_PIXELS, _MAX_PIXELS)
         twice = [name for name in masks if name in fields]
         if twice:
-            raise OptionError(f"{twice[0]!r} is in fields and in masks: leave it out of one of them.")
+            raise OptionError(f"{twice[0]!r} is in fields and in masks: remove it from one of them.")
         self._masks = tuple(masks)
         self._has_more = len(fields) + len(masks) > 0
         self._draws = Draws()
@@ -298,7 +298,7 @@ class Dataset(KnownAttributes, Generic[Image]):
     def __contains__(self, key: object) -> bool:
         """Whether there is a sample of this key; raises TypeError for what is no str."""
         if not isinstance(key, str):
-            raise TypeError(f"A dataset is asked for keys, which are of type str, not for {key!r}.")
+            raise TypeError(f"A key must be a str, not {key!r}.")
         try:
             self._index_of(key)
         except KeyError:
@@ -394,14 +394,14 @@ class Dataset(KnownAttributes, Generic[Image]):
         else:
             places = np.asarray(which)
             if places.size > 0 and not (places.ndim == 1 and places.dtype.kind in "iu"):
-                raise TypeError("A dataset is indexed by an index, a key, a slice or a list of indices.")
+                raise TypeError("A dataset can be indexed with an index, a key, a slice or a list of indices.")
             part._indices = np.asarray([self._index_at(int(place)) for place in places], np.int64)
         return part
 
     def _index_at(self, place: int) -> int:
         indices = self._all() if self._indices is None else self._indices
         if not -len(indices) <= place < len(indices):
-            raise IndexError(f"There is no sample {place}: the dataset has {len(indices)}.")
+            raise IndexError(f"There is no sample {place}: the dataset has {len(indices)} samples.")
         return int(indices[place])
 
     def _index_of(self, key: str) -> int:
@@ -457,16 +457,16 @@ def _arrays(output: str) -> Arrays:
         try:
             _pillow_module()
         except ImportError as error:
-            raise ImportError('output="pil" gives images of Pillow: install Pillow, or choose "numpy".') from error
+            raise ImportError('output="pil" needs Pillow: install it, or use "numpy".') from error
         return arrays("numpy")
     if output not in ("torch", "numpy"):
-        raise OptionError(f'output is "torch", "numpy" or "pil", not {output!r}.')
+        raise OptionError(f'output must be "torch", "numpy" or "pil", not {output!r}.')
     return arrays(output)
 
 
 def _pillow(image: NDArray[Any]) -> Any:
     if image.dtype != np.uint8 or image.shape[-1] != 3:
-        raise OptionError('output="pil" is for images of bytes: leave toFloat and normalize out, or choose "numpy".')
+        raise OptionError('output="pil" is for uint8 images: remove toFloat and normalize, or use "numpy".')
     return _pillow_module().fromarray(image)
 
 

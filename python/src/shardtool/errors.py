@@ -1,4 +1,4 @@
-"""What can go wrong. Every error is one sentence that says what to do."""
+"""The errors that shardtool raises. The message of each says what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any, Mapping, Optional, Type
 
 
 class ShardtoolError(Exception):
-    """The base of all. ``shard``, ``key``, ``offset`` (bytes from the start of the shard) and ``path`` say where.
+    """The base class of all errors of shardtool.
 
-    ``kind`` is the reader's own name of the error.
+    ``shard``, ``key``, ``offset`` (bytes from the start of the shard) and ``path`` are the location, as far as it is
+    known. ``kind`` is the name of the error in docs/errors.md, which has more kinds than Python has classes.
     """
 
     def __init__(
@@ -31,13 +32,18 @@ class ShardtoolError(Exception):
         self.offset = offset
         self.path = path
 
+    @property
+    def help(self) -> str:
+        """The row of docs/errors.md about this kind of error, such as ``"docs/errors.md#optionerror"``."""
+        return f"docs/errors.md#{self.kind.lower()}"
+
 
 class OptionError(ShardtoolError, ValueError):
-    """An option or value that is not allowed."""
+    """An option or a value is not allowed."""
 
 
 class StateError(OptionError):
-    """A state that does not belong here."""
+    """A state does not belong to this dataset, order or selection."""
 
 
 class BadSampleError(ShardtoolError):
@@ -49,15 +55,15 @@ class FileError(ShardtoolError):
 
 
 class UnfinishedPackError(ShardtoolError):
-    """A folder without dataset.json: the pack was interrupted, or the folder is not a dataset."""
+    """A folder has no dataset.json: the pack was interrupted, or the folder is not a dataset."""
 
 
 class ReaderError(ShardtoolError, RuntimeError):
-    """The reader process could not start, ended, or sent something that is no answer."""
+    """The reader process could not start, ended, or sent an invalid response."""
 
 
 class StaleIteratorError(ShardtoolError, RuntimeError):
-    """A loop over a loader went on after another one had begun, or after the loader was closed."""
+    """A loop over a loader was continued after another loop had started, or after the loader was closed."""
 
 
 class PythonTransformError(ShardtoolError, RuntimeError):
@@ -91,7 +97,7 @@ def how_it_ended(code: Optional[int]) -> str:
     return f"was ended by {name}{hint}"
 
 
-#: Whose lines no warning points at: their users see only what they wrote themselves.
+#: Packages that warnings skip when they look for the line to blame, so that they name a line of the user.
 _PASSED_OVER = ("shardtool", "torch", "torchdata", "accelerate", "transformers", "lightning", "pytorch_lightning")
 
 

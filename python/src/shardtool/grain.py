@@ -30,7 +30,7 @@ class ShardSource:
 
     def __init__(self, location: Location, **options: Unpack[DatasetArguments]) -> None:
         if "output" in options:
-            raise TypeError("A ShardSource gives numpy arrays; leave output out.")
+            raise TypeError("A ShardSource always returns numpy arrays; remove output.")
         self.dataset: Dataset[Any] = Dataset(location, output="numpy", **options)
 
     def __len__(self) -> int:

@@ -36,13 +36,13 @@ class DataModule(_lightning.LightningDataModule):  # type: ignore[misc]
         super().__init__()
         if train is not None and not isinstance(train, ShardDataset):
             raise OptionError(
-                f"train is of shardtool.iterable_dataset(...), not {type(train).__name__}: give one dataset, or a "
-                "shardtool.Mixture of several locations."
+                f"train must be a shardtool.iterable_dataset(...), not a {type(train).__name__}. To train on several "
+                "locations, make it of a shardtool.Mixture."
             )
         for name, datasets in (("train", train), ("val", val), ("test", test), ("predict", predict)):
             for dataset in _each(datasets):
                 if isinstance(dataset, ShardDataset) and dataset._make.keywords.get("epochs_per_loop") not in (None, 1):
-                    raise OptionError(f"In Lightning a loop is one epoch: leave out epochs_per_loop of {name}.")
+                    raise OptionError(f"In Lightning a loop is one epoch: remove epochs_per_loop of {name}.")
         self._train, self._val, self._test, self._predict = train, val, test, predict
         #: What load_state_dict took, until a loop begins.
         self._saved: Mapping[str, Any] = {}
@@ -91,9 +91,9 @@ class DataModule(_lightning.LightningDataModule):  # type: ignore[misc]
         rows = int(self._train.loader.info()["global_batch_size"])
         if saved.get("globalBatch", rows) != rows:
             raise OptionError(
-                f"The checkpoint has batches of {saved['globalBatch']} rows over all devices, and this run has {rows}, "
-                "so Lightning's count of batches does not fit: make the dataset with "
-                f"global_batch_size={saved['globalBatch']} in place of batch_size."
+                f"The checkpoint has batches of {saved['globalBatch']} rows over all devices, but this run has {rows}, "
+                "so Lightning's batch count would be wrong: create the dataset with "
+                f"global_batch_size={saved['globalBatch']} instead of batch_size."
             )
         self._train.load_state_dict(saved)
         self._saved = state_dict

@@ -189,7 +189,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         **options: Unpack[LoaderOptions],
     ) -> None:
         if not isinstance(reuse, bool):
-            raise OptionError(f"reuse is True or False, not {reuse!r}.")
+            raise OptionError(f"reuse must be True or False, not {reuse!r}.")
         #: How images are converted on the device. None: they stay on the host.
         self._values: Optional[Values] = None
         if device != "cpu":
@@ -197,13 +197,13 @@ class Loader(KnownAttributes, Generic[Array, Images]):
             self._values = Values(dtype, mean, std)
         elif (dtype, mean, std) != (None, None, None):
             raise OptionError(
-                'dtype, mean and std say what a GPU does: give device="cuda", or put them into the transform.'
+                'dtype, mean and std are for a GPU: set device="cuda", or use the step normalize in the transform.'
             )
         self._cuda: Optional[Cuda] = None
         self._pinned: Optional[PinnedSlots] = None
         if device != "cpu" or pin_memory:
             if output != "torch":
-                raise OptionError('pin_memory is for torch tensors: leave it out, or choose output="torch".')
+                raise OptionError('pin_memory is for torch tensors: remove it, or choose output="torch".')
             self._cuda = Cuda(None if device == "cpu" else device)
             self._pinned = PinnedSlots(self._cuda)
         self._location = location.as_location() if isinstance(location, Mixture) else absolute(location)
@@ -279,9 +279,8 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         # For a DataLoader, which takes what can be asked for a sample by its number. Type checkers are not to know it.
         def __getitem__(self, place):
             raise TypeError(
-                "A Loader gives whole batches in its own order, and no sample by its number: loop over the Loader "
-                "itself, or give a DataLoader shardtool.Dataset(...), or shardtool.iterable_dataset(...) with "
-                "batch_size=None."
+                "A Loader yields whole batches and cannot be indexed: loop over the Loader itself. For a DataLoader, "
+                "use shardtool.Dataset(...), or shardtool.iterable_dataset(...) with batch_size=None."
             )
 
     @property
@@ -310,7 +309,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
             if "schedule" in self._options or "views" in self._options:
                 option = "views" if "views" in self._options else "schedule"
                 raise OptionError(
-                    f"The option {option} says how images are made in every epoch: leave out transform, or {option}."
+                    f"The option {option} sets the transform of every epoch: remove transform, or {option}."
                 )
             earlier = [entry for entry in self._transforms if entry["epoch"] < epoch]
             self._transforms = [*earlier, {"epoch": epoch, "transform": transform_for_reader(transform)}]
@@ -406,16 +405,16 @@ class Loader(KnownAttributes, Generic[Array, Images]):
 
     def __getstate__(self) -> None:
         raise TypeError(
-            "A loader cannot be sent to another process. Its reader has workers of its own: use num_workers=0, or send "
-            "shardtool.iterable_dataset(...), which has a loader in each process."
+            "A loader cannot be sent to another process: in a DataLoader, set num_workers=0, because the loader has its "
+            "own workers, or use shardtool.iterable_dataset(...), which makes a loader in each process."
         )
 
     def _check_process(self) -> None:
         if os.getpid() != self._owner:
             raise ForkedLoaderError(
-                f"This loader belongs to process {self._owner}, and this is {os.getpid()}, forked from it: make a "
-                "loader in the process that uses it (with a DataLoader around it: num_workers=0), or use "
-                "shardtool.iterable_dataset(...), which has a loader in each process."
+                f"This loader belongs to process {self._owner}, but process {os.getpid()}, forked from it, uses it: "
+                "create a loader in the process that uses it (in a DataLoader, set num_workers=0), or use "
+                "shardtool.iterable_dataset(...), which makes a loader in each process."
             )
 
     def _start(self, closes: Optional[int] = None) -> ReaderProcess:
@@ -440,7 +439,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
 
     def _check_closes(self, closes: int) -> None:
         if self._closes != closes:
-            raise StaleIteratorError("The loader was closed while it started: begin a new loop.")
+            raise StaleIteratorError("The loader was closed while it started: start a new loop.")
 
     def _start_as_rank(self, closes: Optional[int] = None) -> ReaderProcess:
         """The same, with the dataset open for the rank that the process has now. A loop of another rank ends."""
@@ -547,9 +546,9 @@ class Loader(KnownAttributes, Generic[Array, Images]):
 
 def _check_device(device: str, output: str) -> None:
     if not isinstance(device, str) or re.fullmatch(r"cuda(:\d+)?", device) is None:
-        raise OptionError(f'device is "cpu", "cuda" or "cuda:N", not {device!r}.')
+        raise OptionError(f'device must be "cpu", "cuda" or "cuda:N", not {device!r}.')
     if output != "torch":
-        raise OptionError(f'device={device!r} gives torch tensors: leave out output, or choose output="torch".')
+        raise OptionError(f'device={device!r} returns torch tensors: remove output, or set output="torch".')
 
 
 def _slots(options: Mapping[str, Any]) -> int:

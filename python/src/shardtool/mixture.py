@@ -126,7 +126,7 @@ class Mixture(KnownAttributes):
 
 def _part(part: Mapping[str, Any], number: int) -> Dict[str, Any]:
     if not isinstance(part, Mapping) or part.get("dataset") is None:
-        raise OptionError(f'Part {number} of the mixture is {part!r}: it is {{"dataset": "folder", "weight": 0.7}}.')
+        raise OptionError(f'Part {number} of the mixture is {part!r}: write {{"dataset": "folder", "weight": 0.7}}.')
     plain: Dict[str, Any] = {_NAMES.get(name, name): _plain(value) for name, value in part.items() if value is not None}
     plain["dataset"] = absolute(part["dataset"])
     if isinstance(part["dataset"], str):

@@ -36,8 +36,7 @@ class ShardBackend(_fileio.BaseStorageBackend):  # type: ignore[misc]
             return value.encode()
         if not isinstance(value, bytes):
             raise TypeError(
-                f"{filepath} is {type(value).__name__} in the shards and has no bytes of its own: read it "
-                "with shardtool.Dataset."
+                f"{filepath} is stored as a {type(value).__name__}, not as bytes: read it with shardtool.Dataset."
             )
         return value
 
@@ -72,7 +71,7 @@ class ShardBackend(_fileio.BaseStorageBackend):  # type: ignore[misc]
             if field in fields:
                 return fields[field]
         there = f"Sample {key} has the fields {', '.join(fields)}" if fields else f"There is no sample {key}"
-        raise FileNotFoundError(f"{path} is not in the shards. {there}; prefix= names what its paths begin with.")
+        raise FileNotFoundError(f"{path} is not in the shards. {there}. If all paths start with the same folder, set prefix= to that folder.")
 
 
 _fileio.register_backend("shards", ShardBackend, force=True)

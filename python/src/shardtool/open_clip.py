@@ -70,8 +70,8 @@ class ImagesAndTexts:
     def _text(self, value: Any) -> str:
         if value is None:
             raise OptionError(
-                f"A sample has no field {self._caption!r}: name the field with captions as caption=, or leave samples "
-                "without one out with keys= or where=."
+                f"A sample has no field {self._caption!r}: set caption= to the field with captions, or exclude samples "
+                "without captions with keys= or where=."
             )
         return value.decode() if isinstance(value, bytes) else str(value)
 

@@ -43,7 +43,7 @@ class PartWriter:
     ) -> None:
         for name in ("part", "job"):
             if name in options:
-                raise TypeError(f"PartWriter sets the option {name!r} itself; leave it out.")
+                raise TypeError(f"PartWriter sets the option {name!r} itself; remove it.")
         #: The folder or the bucket.
         self.output = place(output)
         self._overwrite = bool(overwrite)

@@ -29,7 +29,7 @@ class RowSamples:
         there = set(names)
         for name in (self._key, *self._fields, *self._columns):
             if name not in there:
-                raise OptionError(f"The table has no column {name!r}; it has {', '.join(sorted(there))}.")
+                raise OptionError(f"The table has no column {name!r}; its columns are {', '.join(sorted(there))}.")
         known = {self._key, self._image, self._label, *self._fields, *self._columns}
         lost = sorted(there - known)
         if lost:

@@ -141,7 +141,7 @@ def _list(text: Optional[str]) -> List[str]:
 def _pair(text: str) -> Tuple[str, str]:
     name, _, kind = text.partition(":")
     if not kind:
-        raise OptionError(f'The option "columns" has names and types, such as score:double, not {text!r}.')
+        raise OptionError(f'The option "columns" must have names and types, such as score:double, not {text!r}.')
     return name, kind
 
 
@@ -149,7 +149,7 @@ def _options(given: Mapping[str, str], known: Sequence[str]) -> Dict[str, str]:
     options = {name.lower(): value for name, value in given.items()}
     unknown = sorted(set(options) - set(known))
     if unknown:
-        raise OptionError(f'The format "shardtool" has no option {unknown[0]!r} here; there are {", ".join(known)}.')
+        raise OptionError(f'The format "shardtool" has no option {unknown[0]!r} here. The options are {", ".join(known)}.')
     if "path" not in options:
         raise OptionError('The format "shardtool" needs a path: .load("shards/") or .save("shards/").')
     return options

@@ -75,7 +75,7 @@ class ReaderShards(_reader.Reader):  # type: ignore[misc]
         if self.class_to_idx is not None:
             missing = [name for name in names if name not in self.class_to_idx]
             if missing:
-                raise OptionError(f"The class map has no class {missing[0]!r}: add it, or leave out class_map.")
+                raise OptionError(f"The class map has no class {missing[0]!r}: add it, or remove class_map.")
             self.targets = [int(self.class_to_idx[name]) for name in names]
         else:
             self.class_to_idx = self._samples.class_to_idx
@@ -137,10 +137,10 @@ def create_loader(
     """
     unknown = [name for name in arguments if name not in signature(_create_loader).parameters]
     if unknown:
-        raise TypeError(f"create_loader has no argument {unknown[0]!r}.")
+        raise TypeError(f"create_loader of timm has no argument {unknown[0]!r}.")
     refused = _refused(arguments)
     if refused:
-        raise OptionError(f"shardtool.timm.create_loader has no {', '.join(refused)}: leave it out.")
+        raise OptionError(f"shardtool.timm.create_loader does not support {', '.join(refused)}: remove it.")
     location, reader = _location_of(dataset)
     transform = _data.create_transform(
         input_size,
@@ -273,7 +273,7 @@ def _location_of(dataset: Any) -> Tuple[Any, Optional[ReaderShards]]:
     if isinstance(dataset, (str, Path, Mixture)) or (isinstance(dataset, list) and dataset):
         return dataset, None
     raise OptionError(
-        f"dataset is the location of shards, or a dataset of timm that reads shards/, not {type(dataset).__name__}."
+        f"dataset must be the location of shards, or a dataset of timm that reads shards/, not {type(dataset).__name__}."
     )
 
 

@@ -70,8 +70,8 @@ class WholeBatch(Generic[Array, Images]):
 def _collect(batches: Any, *, collate_fn_map: Any = None) -> Any:
     """In place of torch's sentence about types that it cannot collate."""
     raise OptionError(
-        "The dataset gives whole batches, and the DataLoader around it would collect them once more: use "
-        "DataLoader(dataset, batch_size=None), and batch_size=... for the dataset."
+        "The dataset already yields whole batches, but this DataLoader would batch them again: use "
+        "DataLoader(dataset, batch_size=None), and set batch_size=... for the dataset."
     )
 
 
@@ -166,13 +166,12 @@ class ShardDataset(KnownAttributes, IterableDataset[WholeBatch[Array, Images]], 
 
     def __iter__(self) -> Iterator[WholeBatch[Array, Images]]:
         if get_worker_info() is not None:  # type: ignore[no-untyped-call, unused-ignore]
-            raise OptionError("The loader has workers of its own: use num_workers=0 in the DataLoader around it.")
+            raise OptionError("The loader has its own workers: set num_workers=0 in the DataLoader around it.")
         is_resumed, self._is_resumed = self._is_resumed, False
         if is_resumed and skipping_caller(self) is not None:
             raise OptionError(
-                "A state was loaded into this dataset, which continues behind the batches of that state, and "
-                "skip_first_batches would drop as many once more: leave out one of the two. shardtool.accelerate does "
-                "both."
+                "This dataset already continues after the batches of its loaded state, and skip_first_batches would "
+                "skip as many again: remove one of the two. shardtool.accelerate handles both."
             )
         share = share_of_caller(self, is_loop=True)
         if share is not None and share.is_sent:
@@ -200,7 +199,7 @@ class ShardDataset(KnownAttributes, IterableDataset[WholeBatch[Array, Images]], 
             more.append(f"output={options.get('output')!r}")
         if more:
             raise OptionError(
-                f"Accelerate sends images and labels from one process to the others, and nothing else: leave out "
+                f"Accelerate sends only images and labels from one process to the others: remove "
                 f"{', '.join(more)}, use dispatch_batches=False, or give the DataLoader a collate_fn that makes "
                 "tensors."
             )

@@ -24,7 +24,7 @@ from .torch_dataset import ShardDataset
 _transformers: Any = import_module("transformers")
 _callbacks: Any = import_module("transformers.trainer_callback")
 
-#: Labels that losses of torch and metrics of transformers leave out.
+#: The label that the losses of torch and the metrics of transformers ignore.
 IGNORED_LABEL = -100
 
 
@@ -122,9 +122,9 @@ class ShardState(_callbacks.TrainerCallback, _callbacks.ExportableState):  # typ
         rows = self._loader.global_batch_size
         if saved.get("globalBatch", rows) != rows:
             raise OptionError(
-                f"The checkpoint has batches of {saved['globalBatch']} rows over all processes, and this training has "
-                f"{rows}, so Trainer's count of steps does not fit: choose per_device_train_batch_size so that it "
-                f"makes {saved['globalBatch']} with {args.world_size} processes."
+                f"The checkpoint has batches of {saved['globalBatch']} rows over all processes, but this training has "
+                f"{rows}, so Trainer's step count would be wrong: set per_device_train_batch_size so that "
+                f"{args.world_size} processes make {saved['globalBatch']} rows."
             )
         self._loader.load_state_dict(saved)
 
@@ -134,6 +134,6 @@ def _check_rows(options: Dict[str, Any], rows: int, ranks: int, phase: str) -> N
     for name, wanted in (("batch_size", rows), ("global_batch_size", rows * ranks)):
         if options.get(name) not in (None, wanted):
             raise OptionError(
-                f"The dataset was made with {name}={options[name]}, and Trainer has {rows} rows on each of {ranks} "
-                f"processes: leave out {name}, and set per_device_{phase}_batch_size."
+                f"The dataset was made with {name}={options[name]}, but Trainer has {rows} rows on each of {ranks} "
+                f"processes: remove {name}, and set per_device_{phase}_batch_size."
             )

@@ -118,8 +118,8 @@ def _let_through(shard: Any, is_loop: bool) -> Share:
         return told
     if is_loop:
         raise OptionError(
-            "The dataset is split by ranks already, and Accelerate is about to split it once more: update accelerate, "
-            "or do not give the DataLoader to it."
+            "The dataset is already split by ranks, and Accelerate would split it again: update accelerate, or do not "
+            "pass the DataLoader to it."
         )
     told = Share(rank=int(shard.process_index), world_size=int(shard.num_processes))
     elements = shard.batch_size
@@ -127,9 +127,9 @@ def _let_through(shard: Any, is_loop: bool) -> Share:
         elements = elements // told.world_size
     if elements not in (None, 1):
         raise OptionError(
-            f"The dataset gives whole batches, and the DataLoader around it collects {elements} of them on each of "
-            f"{told.world_size} ranks: use batch_size=None or 1 there (per_device_train_batch_size=1 and "
-            "per_device_eval_batch_size=1 of a Trainer), and batch_size=... for the dataset."
+            f"The dataset already yields whole batches, but the DataLoader around it combines {elements} of them on each "
+            f"of {told.world_size} ranks: set its batch_size to None or 1 (in a Trainer, per_device_train_batch_size=1 "
+            "and per_device_eval_batch_size=1), and set batch_size=... for the dataset."
         )
     shard.process_index, shard.num_processes, shard.batch_size, shard.split_batches = 0, 1, 1, False
     setattr(shard, _TOLD, told)
@@ -147,14 +147,14 @@ def options_of_share(share: Optional[Share], options: Dict[str, Any]) -> Dict[st
     if given != (None, None) and given != (share.rank, share.world_size):
         raise OptionError(
             f"The dataset was made with rank={given[0]} and world_size={given[1]}, but Accelerate reads it as rank "
-            f"{share.rank} of {share.world_size}: leave both out, or do not give the DataLoader to Accelerate."
+            f"{share.rank} of {share.world_size}: remove both, or do not pass the DataLoader to Accelerate."
         )
     chosen = {"rank": share.rank, "worldSize": share.world_size}
     rows = options.get("global_batch_size")
     if rows is not None and share.receivers > 1 and not share.cuts_batches:
         if rows % share.receivers != 0:
             raise OptionError(
-                f"global_batch_size is {rows}, which {share.receivers} processes cannot share evenly: take a multiple "
+                f"global_batch_size is {rows}, which {share.receivers} processes cannot share evenly: use a multiple "
                 f"of {share.receivers}."
             )
         chosen["globalBatchSize"] = rows // share.receivers

@@ -73,7 +73,7 @@ class Writer:
         **options: Unpack[WriterOptions],
     ) -> None:
         if image_format not in ("png", "jpg", "webp", "npy"):
-            raise OptionError(f'image_format is "png", "jpg", "webp" or "npy", not {image_format!r}.')
+            raise OptionError(f'image_format must be "png", "jpg", "webp" or "npy", not {image_format!r}.')
         given: Dict[str, Any] = {"classes": list(classes), "columns": dict(columns or {})}
         if storage is not None:
             given["storage"] = storage_for_reader(storage)
@@ -113,7 +113,7 @@ class Writer:
         are unaffected.
         """
         if not isinstance(key, str):
-            raise TypeError(f"The key of a sample is text, not {key!r} ({type(key).__name__}).")
+            raise TypeError(f"The key of a sample must be a str, not {key!r} ({type(key).__name__}).")
         given: List[Tuple[str, Any]] = []
         if image is not None:
             given.append(self._image(key, image))
@@ -171,7 +171,7 @@ class Writer:
 
     def _open(self) -> ReaderProcess:
         if self._process is None or self._process.is_closed:
-            raise StaleIteratorError("This writer is closed; make a new one.")
+            raise StaleIteratorError("This writer is closed; create a new one.")
         return self._process
 
     def _end(self) -> None:
@@ -211,19 +211,19 @@ def _field_of(key: str, image: bytes) -> str:
         return "npy"
     raise OptionError(
         f"The image of sample {key!r} is not a jpg, png, webp, gif, tif, avif or npy file: pass the bytes of such a "
-        "file, and other files as fields."
+        "file. Pass other files as fields."
     )
 
 
 def _rgb(image: Any) -> Any:
     if isinstance(image, (str, os.PathLike)):
         raise OptionError(
-            f"An image is bytes, an array or a Pillow image, not a path: give Path({os.fspath(image)!r}).read_bytes()."
+            f"An image must be bytes, an array or a Pillow image, not a path: pass Path({os.fspath(image)!r}).read_bytes()."
         )
     pixels = np.asarray(image)
     if pixels.dtype == np.uint8 and (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] == 3)):
         return pixels if pixels.ndim == 3 else np.repeat(pixels[:, :, None], 3, axis=2)
-    raise OptionError(f"An image is an array uint8 [h, w, 3] or [h, w], not {pixels.dtype} {list(pixels.shape)}.")
+    raise OptionError(f"An image must be a uint8 array [h, w, 3] or [h, w], not {pixels.dtype} {list(pixels.shape)}.")
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -249,7 +249,7 @@ def _column_value(value: Any) -> Any:
 def _column(key: str, name: Any) -> str:
     if isinstance(name, str):
         return name
-    raise TypeError(f'The sample "{key}" has a column called {name!r} ({type(name).__name__}); a name is text.')
+    raise TypeError(f'The sample "{key}" has a column called {name!r} ({type(name).__name__}); the name must be a str.')
 
 
 def _check_json(key: str, values: Sequence[Tuple[str, Any]]) -> None:
@@ -259,7 +259,7 @@ def _check_json(key: str, values: Sequence[Tuple[str, Any]]) -> None:
             json.dumps(value, allow_nan=False)
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f'The sample "{key}" has a value of "{name}" that JSON cannot hold ({error}).') from error
+            raise kind(f'The sample "{key}" has a value of "{name}" that cannot be written as JSON ({error}).') from error
 
 
 def _npy(array: Any) -> bytes:

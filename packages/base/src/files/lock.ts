@@ -259,6 +259,6 @@ export function warnOfWaiting(held: HeldLock): void {
   const until =
     held.state === 'running'
       ? 'until it is done'
-      : `until it writes to the lock again, or has been silent for ${silent} and is taken for dead`;
+      : `until it writes to the lock again, or until it has been silent for ${silent} and counts as ended`;
   warn('SHARDTOOL_WAITING', `Waiting for ${describeHolder(held)}, which holds ${held.path}, ${until}.`);
 }

@@ -45,7 +45,7 @@ export function checkCallOptions<Entries extends OptionTable>(
 export function checkLocation(call: string, location: unknown): asserts location is string {
   if (typeof location === 'string' && location !== '' && !location.includes('\0')) return;
   const given = typeof location === 'string' ? JSON.stringify(location) : `a value of type ${typeof location}`;
-  throw new OptionError({}, `${call} takes a path or a URL, and not ${given}.`);
+  throw new OptionError({}, `${call} takes a path or a URL, not ${given}.`);
 }
 
 /** Throws OptionError unless the options of a call are an object. */

@@ -37,7 +37,7 @@ export function checkGiven<Entries extends OptionTable>(
   own: OwnChecks = {},
 ): CheckedValues<Entries> {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    throw new OptionError({}, `${owner.name} takes options as an object, and not ${shown(given)}.`);
+    throw new OptionError({}, `${owner.name} takes options as an object, not ${shown(given)}.`);
   }
   const names = Object.keys(entries);
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(entries, name));
@@ -51,7 +51,7 @@ export function checkGiven<Entries extends OptionTable>(
     if (at === null) return [name, entry.kind === 'bytes' ? bytesOf(value) : value];
     const [place, wrong] = at === 'whole' ? [name, value] : [`${name}.${at}`, (value as readonly unknown[])[at]];
     const must = at === 'whole' ? allowed(entry) : allowedPart(entry);
-    throw new OptionError({}, sentence`${owner.wrong(place)}: it ${must}, and not ${shown(wrong)}.`);
+    throw new OptionError({}, sentence`${owner.wrong(place)}: it ${must}, not ${shown(wrong)}.`);
   });
   return Object.fromEntries(checked);
 }

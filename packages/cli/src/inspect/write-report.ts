@@ -17,14 +17,14 @@ const HEAD_BYTES = 1024;
 export async function checkReportPath(path: string): Promise<void> {
   const content = await readFile(path).catch((cause: NodeJS.ErrnoException) => {
     if (cause.code === 'ENOENT') return null;
-    throw new FileError({ path }, `${path} cannot be read: ${reasonOf(cause)}: name another file with --report.`, {
+    throw new FileError({ path }, `${path} cannot be read: ${reasonOf(cause)}: choose another file with --report.`, {
       cause,
     });
   });
   if (content === null || content.subarray(0, HEAD_BYTES).includes(REPORT_MARK)) return;
   throw new FileError(
     { path },
-    `${path} is no report of shardtool's, so it is not replaced: name another file with --report.`,
+    `${path} is not a report of shardtool, so it is not replaced: choose another file with --report.`,
   );
 }
 

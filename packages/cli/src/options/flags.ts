@@ -38,7 +38,7 @@ export function wholeNumber(
 
 /** The value that was given, for an error. Text in place of a number is lost by then. */
 function andNot(given: unknown): string {
-  return Number.isNaN(given) ? '' : `, and not "${given}"`;
+  return Number.isNaN(given) ? '' : `, not "${given}"`;
 }
 
 /** An option that takes a number of milliseconds, 0 or more. */
@@ -56,7 +56,7 @@ export function size(flag: string, describe: string): Flag<'string', number> {
   const coerce = (given: unknown): number => {
     const bytes = parseSize(String(once(flag, given)));
     if (bytes !== undefined && bytes > 0) return bytes;
-    throw new UsageError(`${flag} takes a size such as 256MB, 64MiB or a number of bytes, and not "${given}".`);
+    throw new UsageError(`${flag} takes a size such as 256MB, 64MiB or a number of bytes, not "${given}".`);
   };
   return { type: 'string', requiresArg: true, placeholder: 'SIZE', describe, coerce };
 }
@@ -68,7 +68,7 @@ export function duration(flag: string, describe: string): Flag<'string', number>
   const coerce = (given: unknown): number => {
     const match = /^(\d*\.?\d+)\s*([smhdw])$/.exec(String(once(flag, given)).trim());
     if (match !== null) return Math.round(Number(match[1]) * UNITS_MS[match[2]!]!);
-    throw new UsageError(`${flag} takes a time such as 30d, 12h, 15m or 90s, and not "${given}".`);
+    throw new UsageError(`${flag} takes a time such as 30d, 12h, 15m or 90s, not "${given}".`);
   };
   return { type: 'string', requiresArg: true, placeholder: 'TIME', describe, coerce };
 }
@@ -80,9 +80,7 @@ export function share(flag: string, describe: string): Flag<'string', number> {
     const isPercent = match?.[2] === '%';
     const value = match === null ? Number.NaN : Number(match[1]) / (isPercent ? 100 : 1);
     if (value >= 0 && (isPercent ? value <= 1 : value < 1)) return value;
-    throw new UsageError(
-      `${flag} takes a percentage such as 1%, or a number below 1 such as 0.01, and not "${given}".`,
-    );
+    throw new UsageError(`${flag} takes a percentage such as 1%, or a number below 1 such as 0.01, not "${given}".`);
   };
   return { type: 'string', requiresArg: true, placeholder: 'PERCENT', describe, coerce };
 }

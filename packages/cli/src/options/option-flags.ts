@@ -112,7 +112,7 @@ function words(flag: string, given: readonly string[], values: readonly string[]
   const wrong = asked.find((word) => !values.includes(word));
   if (wrong === undefined) return asked;
   const list = `${values.slice(0, -1).join(', ')} and ${values.at(-1)}`;
-  throw new UsageError(`${flag} takes ${list}, with commas between them, and not "${wrong}".`);
+  throw new UsageError(`${flag} takes ${list}, separated by commas, not "${wrong}".`);
 }
 
 function shownDefault(entry: OptionEntry): string | null {

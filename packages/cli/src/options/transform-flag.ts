@@ -34,7 +34,9 @@ export async function readAnnotationsFlag(given: string | undefined): Promise<An
   try {
     return { ...(JSON.parse(await readFile(given, 'utf8')) as AnnotationOptions), boxFormat: 'xyxy' };
   } catch (cause) {
-    throw new UsageError(`--annotations takes a JSON file, and ${given} is none (${(cause as Error).message}).`);
+    throw new UsageError(
+      `--annotations takes a JSON file, but ${given} cannot be read as JSON (${(cause as Error).message}).`,
+    );
   }
 }
 

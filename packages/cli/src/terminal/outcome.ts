@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { escapeControls, toMessage } from '@shardtool/base/text';
 import { isJsonLog, log, setLogFormat } from './log.js';
 
-/** The command line itself is not right: exit code 2. */
+/** The command line is invalid: exit code 2. */
 export class UsageError extends Error {}
 
 /** The work was stopped by a signal: exit code 128 and its number, as shells count it. */
@@ -22,8 +22,8 @@ export function foundFault(): void {
 }
 
 /**
- * Prints one sentence to standard error, with the stack if `verbose`, and sets the exit code: 2 where the command line is
- * to blame, or a place that it names is not there, 1 for everything else. `flags` are those of the command, in kebab case.
+ * Prints one sentence to standard error, with the stack if `verbose`, and sets the exit code: 2 if the command line is
+ * invalid or names a location that does not exist, otherwise 1. `flags` are the flags of the command, in kebab case.
  */
 export async function fail(thrown: unknown, words: readonly string[], flags: readonly string[]): Promise<void> {
   const verbose = isSwitchedOn('verbose', words);
@@ -34,7 +34,7 @@ export async function fail(thrown: unknown, words: readonly string[], flags: rea
   process.exitCode = isUsage ? 2 : error instanceof Interrupted ? error.exitCode : 1;
   let text = error instanceof Error ? messageIn(error, onCommandLine) : String(error);
   if ((error as Error).name === 'SampleChecksumError' && flags.includes('exclude-keys'))
-    text += ' --exclude-keys leaves them out.';
+    text += ' To exclude such samples, use --exclude-keys.';
   const isForeseen = isUsage || error instanceof ShardtoolError || error instanceof Interrupted;
   if (!isForeseen)
     text += ' This is a bug in shardtool: please report it, with the output of the same command and --verbose.';
@@ -67,8 +67,8 @@ function asksJsonLog(words: readonly string[]): boolean {
 
 /** An error for programs: its stable code, message and location. */
 function errorObject(error: unknown, message: string): object {
-  const { shard, key, offset, path: file, status } = error as Record<string, unknown>;
-  return { code: codeOf(error), message, exitCode: process.exitCode, shard, key, offset, path: file, status };
+  const { shard, key, offset, path: file, status, help } = error as Record<string, unknown>;
+  return { code: codeOf(error), message, exitCode: process.exitCode, help, shard, key, offset, path: file, status };
 }
 
 function codeOf(error: unknown): string {
@@ -89,13 +89,13 @@ function namesNothing(error: unknown, words: readonly string[]): boolean {
   return code === 'ENOENT' || NOTHING.includes(error.name);
 }
 
-/** Names of errors about a place without what the command asks for. Some come from a worker, without their class. */
+/** Names of errors about a location that has nothing for the command. Some come from a worker, without their class. */
 const NOTHING = ['FileNotFoundError', 'SourceError', 'UnfinishedPackError', 'NoImagesError'];
 
 const ESCAPE = '\u001b';
 const COLOUR = new RegExp(`(${ESCAPE}\\[\\d+m)`);
 
-/** The error with its stack and causes; of what steers a terminal there are the colours alone. */
+/** The error with its stack and causes. All terminal control codes except colours are escaped. */
 function withColours(error: unknown): string {
   const colors = process.stderr.isTTY === true && process.stderr.hasColors();
   const parts = inspect(error, { colors }).split(COLOUR);

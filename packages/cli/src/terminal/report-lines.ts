@@ -59,17 +59,17 @@ export function labelsWarning(
 export function folderLines({ emptyFolders }: Pick<PackReport, 'emptyFolders'>): string[] {
   const first = escapeControls(emptyFolders[0] ?? '');
   const numbers =
-    'ImageFolder numbers such folders, so later classes have other numbers there; --classes FILE fixes them';
+    'ImageFolder numbers such folders too, so its later class numbers differ; to use the same, set --classes FILE';
   return countLine(
     emptyFolders.length,
-    `folder has no image that is packed, and is no class: ${first} (${numbers})`,
-    `folders have no image that is packed, and are no classes; the first: ${first} (${numbers})`,
+    `folder contains no packed image, so it is not a class: ${first} (${numbers})`,
+    `folders contain no packed image, so they are not classes; the first: ${first} (${numbers})`,
   );
 }
 
 /** Samples that webdataset skips. */
 export function metaLine(samples: number): string[] {
-  const because = 'begins with a folder like __x__: rename that folder if webdataset is to read these tars';
+  const because = 'begins with a folder like __x__; to read these tars with webdataset, rename that folder';
   return countLine(
     samples,
     `sample is skipped by webdataset, because its key ${because}`,
@@ -85,15 +85,17 @@ export function changesLine({ changes }: Pick<PackReport, 'changes'>, overlay: s
   if (changes === undefined) return [];
   const { changed, gone, relabelled = 0, first, isApplied = false } = changes;
   const parts = [
-    ...(changed > 0 ? [`${countOf(changed, 'file has', 'files have')} changed since`] : []),
-    ...(gone > 0 ? [`${countOf(gone, 'file is', 'files are')} gone`] : []),
-    ...(relabelled > 0 ? [`${countOf(relabelled, 'packed image has', 'packed images have')} other labels now`] : []),
+    ...(changed > 0 ? [`${countOf(changed, 'file has', 'files have')} changed`] : []),
+    ...(gone > 0 ? [`${countOf(gone, 'file is', 'files are')} missing`] : []),
+    ...(relabelled > 0
+      ? [`${countOf(relabelled, 'packed image has', 'packed images have')} different labels now`]
+      : []),
   ];
-  const outcome = isApplied ? 'their samples were replaced or removed' : 'the dataset has what was packed';
+  const outcome = isApplied ? 'their samples were replaced or removed' : 'the dataset was not changed';
   return [
     `  ${parts.join(', and ')}: ${outcome} (changed.jsonl lists them; the first: ${escapeControls(first)})`,
     ...(relabelled > 0 && overlay !== null && !isApplied
-      ? [`  ${overlay} applies classes and columns to packed images`]
+      ? [`  To apply the new labels to packed images: ${overlay}`]
       : []),
   ];
 }
@@ -106,7 +108,7 @@ export function keptLine({ keptOptions = {} }: Pick<PackReport, 'keptOptions'>):
     if (value === false) return flag.replace('--', '--no-');
     return `${flag} ${escapeControls(Array.isArray(value) ? value.join(',') : String(value))}`;
   });
-  return flags.length === 0 ? [] : [`  with the options that the dataset was made with: ${flags.join(' ')}`];
+  return flags.length === 0 ? [] : [`  with the options of the first pack: ${flags.join(' ')}`];
 }
 
 /** Number of annotations that are in no sample, by reason. No line if there are none. */
@@ -119,7 +121,7 @@ export function annotationsLine(
   if (all === 0) return [];
   const reasons = counts.map(([reason, count]) => `${formatCount(count)} ${reason}`).join(', ');
   return [
-    `  ${countOf(all, 'annotation')} left out: ${reasons} (${listed('skipped.jsonl')} ${all === 1 ? 'it' : 'them'})`,
+    `  ${countOf(all, 'annotation')} skipped: ${reasons} (${listed('skipped.jsonl')} ${all === 1 ? 'it' : 'them'})`,
   ];
 }
 

@@ -93,7 +93,7 @@ async function refuseLongName(file: string, name: string, origin: Origin): Promi
     const bytes = Buffer.byteLength(name);
     const message =
       `${origin.shard}: a sample would be the file ${JSON.stringify(`${name.slice(0, SHOWN_CHARACTERS)}...`)}, whose name of ${bytes} bytes ` +
-      'is too long for this file system; leave it out with --exclude-keys, or write a tar ("unpack ... -").';
+      'is too long for this file system; exclude it with --exclude-keys, or write a tar ("unpack ... -").';
     throw new FileError({ ...origin, path: file }, message, { cause });
   }
 }

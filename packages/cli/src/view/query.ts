@@ -26,7 +26,7 @@ export async function whereRows(dataset: Dataset, text: string): Promise<WhereRo
 export function columnOf(table: SampleTable, name: string): TableColumn {
   const column = table.columns.get(name);
   if (column !== undefined) return column;
-  throw new OptionError({}, `There is no column "${name}": there are ${[...table.columns.keys()].join(', ')}.`);
+  throw new OptionError({}, `There is no column "${name}": the columns are ${[...table.columns.keys()].join(', ')}.`);
 }
 
 /** Returns the rows that match all filters, in rising order. */
@@ -53,7 +53,8 @@ type Fit = (row: number) => boolean;
 
 function inRange(table: SampleTable, name: string, [from, to]: readonly [number, number]): Fit {
   const column = columnOf(table, name);
-  if (column.kind !== 'number') throw new OptionError({}, `The column "${name}" has no numbers, and so no range.`);
+  if (column.kind !== 'number')
+    throw new OptionError({}, `The column "${name}" has no numbers, so it cannot be filtered by a range.`);
   const { values } = column;
   return (row) => values[row]! >= from && values[row]! < to;
 }
@@ -61,7 +62,7 @@ function inRange(table: SampleTable, name: string, [from, to]: readonly [number,
 function hasValue(table: SampleTable, name: string, wanted: readonly string[]): Fit {
   const column = columnOf(table, name);
   if (column.kind !== 'category')
-    throw new OptionError({}, `The column "${name}" is not filtered by its values: use where.`);
+    throw new OptionError({}, `The column "${name}" cannot be filtered by single values: use where.`);
   const isWanted = Uint8Array.from(column.names, (one) => (wanted.includes(one) ? 1 : 0));
   const { codes } = column;
   return (row) => isWanted[codes[row]!] === 1;

@@ -61,7 +61,7 @@ export function wholeNumber(parameters: URLSearchParams, name: string, missing?:
   if (given === null && missing !== undefined) return missing;
   const value = Number(given);
   if (given !== null && /^\d{1,15}$/.test(given)) return value;
-  throw new OptionError({}, `${name} takes a whole number from 0 on, and not "${given ?? ''}".`);
+  throw new OptionError({}, `${name} takes a whole number of 0 or more, not "${given ?? ''}".`);
 }
 
 function jsonOf(name: string, given: string): unknown {

@@ -53,7 +53,7 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   },
   'GET api/thumbnail': async ({ dataset, thumbnails }, { parameters, signal }) => {
     const size = wholeNumber(parameters, 'size');
-    if (!SIZES.includes(size)) throw new OptionError({}, `size takes ${SIZES.join(', ')}, and not ${size}.`);
+    if (!SIZES.includes(size)) throw new OptionError({}, `size takes ${SIZES.join(', ')}, not ${size}.`);
     return { picture: await thumbnails.get(sampleIndex(dataset, parameters), size, signal) };
   },
   'GET api/picture': async ({ dataset }, { parameters }) => {
@@ -91,7 +91,7 @@ function sampleIndex(dataset: Dataset, parameters: URLSearchParams): number {
 
 function checkIndex(dataset: Dataset, index: number): number {
   if (index < dataset.size) return index;
-  throw new SampleNotFoundError({}, `There is no sample ${index}: there are ${dataset.size}.`);
+  throw new SampleNotFoundError({}, `There is no sample ${index}: the dataset has ${dataset.size} samples.`);
 }
 
 async function infoOf({ dataset, table, overlay, marks }: Viewed): Promise<DatasetInfo> {

@@ -92,9 +92,13 @@ export async function startServer(dataset: Dataset, options: ViewOptions): Promi
 }
 
 function portError(port: number, cause: Error): FileError {
-  return new FileError({}, `Port ${port} of 127.0.0.1 cannot be used: ${reasonOf(cause)}; give another with --port.`, {
-    cause,
-  });
+  return new FileError(
+    {},
+    `Port ${port} of 127.0.0.1 cannot be used: ${reasonOf(cause)}; choose another port with --port.`,
+    {
+      cause,
+    },
+  );
 }
 
 async function answer(

@@ -68,7 +68,7 @@ const CELL_END = { ',': /,|\r?\n/g, '\t': /\t|\r?\n/g, ';': /;|\r?\n/g };
 function quotedCell(text: string, start: number, separator: Separator, line: number): Cell {
   let close = text.indexOf('"', start + 1);
   while (close !== -1 && text[close + 1] === '"') close = text.indexOf('"', close + 2);
-  if (close === -1) throw new CsvSyntaxError(line, 'a quote is opened and never closed');
+  if (close === -1) throw new CsvSyntaxError(line, 'a quote is not closed');
   const after = text.slice(close + 1, close + 3);
   if (after !== '' && after[0] !== separator && !/^\r?\n/.test(after)) {
     const name = { ',': 'comma', '\t': 'tab', ';': 'semicolon' }[separator];

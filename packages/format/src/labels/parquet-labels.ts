@@ -73,6 +73,6 @@ function noId(location: string, named: readonly string[], values: ReadonlyMap<st
   const [names, there] = [named.map((name) => `"${name}"`).join(' or '), [...values.keys()].join(', ')];
   return new LabelsError(
     { path: location },
-    `${location} has the columns ${there}, but none of the name ${names}; rename the column that identifies the images.`,
+    `${location} has the columns ${there}, but no column ${names}; rename the column that identifies the images.`,
   );
 }

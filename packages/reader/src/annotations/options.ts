@@ -83,7 +83,7 @@ export function checkAnnotations(options: AnnotationOptions, counted?: number): 
   if (boxes === undefined && keypoints === undefined && polygons === undefined) {
     throw new OptionError(
       {},
-      sentence`The loader's option ${optionName('annotations')} names ${labels === undefined ? 'no source' : 'only labels'}: add boxes, keypoints or polygons.`,
+      sentence`The loader's option ${optionName('annotations')} contains ${labels === undefined ? 'no field' : 'only labels'}: add boxes, keypoints or polygons.`,
     );
   }
   const isCounted = [boxes, labels, keypoints, polygons].every(

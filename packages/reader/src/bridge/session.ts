@@ -218,7 +218,7 @@ async function openPlace(location: RequestOf<'open'>['location'], seen: RequestO
   if (given !== undefined) {
     throw new OptionError(
       {},
-      `${given[0]} is of a single dataset: write it beside the "dataset" of the mixture that it is of.`,
+      `${given[0]} is for a single dataset: set it next to the "dataset" of the mixture that it is for.`,
     );
   }
   return openMixture(mixture as unknown as MixturePart[], options);

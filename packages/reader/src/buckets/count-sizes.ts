@@ -51,7 +51,7 @@ export async function countSizes(
   if (leastOf(selection) === 0)
     throw new OptionError(
       { path: dataset.location },
-      `${dataset.location} has no samples: there is nothing to make batches of.`,
+      `${dataset.location} has no samples, so there are no batches to make.`,
     );
   const of = new Uint8Array(dataset.size).fill(NO_SIZE);
   const tally = new Tally(sizes);
@@ -174,7 +174,7 @@ async function withoutSize(dataset: StoredDataset, shard: number, row: number): 
   const key = (await dataset.files.index(shard)).key[row]!;
   return new OptionError(
     { shard: name, key },
-    `${name}: the index knows no width and height of sample "${key}", so it fits into no aspect bucket: choose the samples that ` +
+    `${name}: the index has no width and height for sample "${key}", so it fits no aspect bucket: select only samples that ` +
       'have them (where: "width > 0"), or run "shardtool index" on the dataset.',
   );
 }
@@ -182,6 +182,6 @@ async function withoutSize(dataset: StoredDataset, shard: number, row: number): 
 function withoutSamples(empty: readonly Size[]): OptionError {
   return new OptionError(
     {},
-    sentence`${optionName('aspectBuckets')}: no sample is nearest to ${empty.map(nameOf).join(', ')} (width x height), so no batch would be of such a size: leave it out of the list.`,
+    sentence`${optionName('aspectBuckets')}: no sample is nearest to ${empty.map(nameOf).join(', ')} (width x height), so no batch would have this size: remove it from the list.`,
   );
 }

@@ -57,7 +57,7 @@ export function checkedSizes(list: readonly Size[]): Size[] {
     if (one.width * other.height !== other.width * one.height) continue;
     throw new OptionError(
       {},
-      sentence`${optionName('aspectBuckets')}: ${nameOf(one)} and ${nameOf(other)} have the same shape, so no sample is nearer to one of them: leave out one.`,
+      sentence`${optionName('aspectBuckets')}: ${nameOf(one)} and ${nameOf(other)} have the same aspect ratio, so no sample is nearer to one of them: remove one.`,
     );
   }
   return sizes;

@@ -38,7 +38,7 @@ export function formatOf({ channels = 3, pixelDtype = 'uint8', background }: For
   if (pixelDtype !== 'uint8' || (channels !== 1 && channels !== 3)) {
     throw new OptionError(
       {},
-      `background is for images of 8 bits with 1 or 3 channels, but these have ${channels} of ${pixelDtype}: remove background.`,
+      `background is for 8-bit images with 1 or 3 channels, but channels is ${channels} and pixelDtype is ${pixelDtype}: remove background.`,
     );
   }
   const values = typeof background === 'number' ? [background, background, background] : background;

@@ -62,7 +62,7 @@ export class SharpCodec implements ImageCodec {
     const { data, width, height, channels } = decoded;
     if (width !== this.#header.width || height !== this.#header.height) {
       const header = `${this.#header.width}x${this.#header.height}`;
-      throw new SampleDecodeError({}, `its header says ${header} pixels, but it has ${width}x${height}`);
+      throw new SampleDecodeError({}, `its header declares ${header} pixels, but it has ${width}x${height}`);
     }
     const stride = crop.width * channels;
     const offset = scratch.allocate(stride * crop.height);

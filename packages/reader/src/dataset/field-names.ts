@@ -55,7 +55,7 @@ function noSuchField(option: string, name: string, fields: readonly string[], co
     const part = name.slice(whole.length + 1);
     return new OptionError(
       {},
-      `labels: "${name}" would be a part of the field ${whole}, and labels are a whole field or a column. Write "${part}" and the ` +
+      `labels: "${name}" is a part of the field ${whole}, but labels must be a whole field or a column. Write "${part}" and the ` +
         `keys into a CSV file, add it with "shardtool overlay add --labels", and pass "${part}"; or use fields: ['${whole}'].`,
     );
   }

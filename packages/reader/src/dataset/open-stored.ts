@@ -51,7 +51,7 @@ export async function openStored(
   if (version !== undefined && typeof location !== 'string') {
     throw new OptionError(
       {},
-      sentence`The option ${option('version')} is for one dataset, and ${location.length} locations were given.`,
+      sentence`The option ${option('version')} is for one dataset, but ${location.length} locations were given: remove it.`,
     );
   }
   const meant = (await Promise.all([location].flat().map(meantLocations))).flat();

@@ -215,7 +215,7 @@ export class ShardReads implements ReadingCosts {
     if (got < target.length) {
       throw new ShardLengthError(
         { shard: name, path: shownLocation(path), offset: offset + got },
-        `${name} ends at byte ${offset + got}, but its index names bytes up to ${offset + target.length}: it was cut or ` +
+        `${name} ends at byte ${offset + got}, but its index refers to bytes up to ${offset + target.length}: it was truncated or ` +
           'replaced since it was packed. Run "shardtool verify" on the dataset.',
       );
     }

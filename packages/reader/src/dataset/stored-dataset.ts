@@ -182,7 +182,8 @@ export class StoredDataset implements AsyncDisposable {
 
   /** Returns the index of the sample with this key, or -1. */
   async indexOf(key: string): Promise<number> {
-    if (typeof key !== 'string') throw new OptionError({}, `A key is text, and not of type ${typeof key}.`);
+    if (typeof key !== 'string')
+      throw new OptionError({}, `A key must be a string, not a value of type ${typeof key}.`);
     return (await this.#keyTable()).numberOf(key);
   }
 

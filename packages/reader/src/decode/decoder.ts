@@ -378,7 +378,7 @@ function checkSize(plan: Size, expected: Size | undefined): void {
   if (expected === undefined || (plan.width === expected.width && plan.height === expected.height)) return;
   throw new OtherSize(
     {},
-    `its size after the transform is ${plan.width}x${plan.height}, and the batch has ${expected.width}x${expected.height}`,
+    `its size after the transform is ${plan.width}x${plan.height}, but the images of the batch have ${expected.width}x${expected.height}`,
   );
 }
 

@@ -34,13 +34,13 @@ export function decodeModeOf(asked: DecodeMode | undefined, state: unknown): Dec
   // States of versions without this option do not have the key.
   const { decode = 'scaled' } = (state ?? {}) as { decode?: DecodeMode };
   if (!['exact', 'scaled', 'fast'].includes(decode)) {
-    throw new StateError({}, `This is not a state that a loader gave (decode: ${JSON.stringify(decode)}).`);
+    throw new StateError({}, `This is not a state of a loader (decode: ${JSON.stringify(decode)}).`);
   }
   if (asked === undefined || asked === decode) return decode;
   throw new StateError(
     {},
-    `The state was saved with decode ${decode}, but decode is ${asked} now, which would be other pixels: leave decode as it ` +
-      'was, or start without a state.',
+    `The state was saved with decode ${decode}, but decode is ${asked} now, which would change the pixels: set decode to ${decode}, ` +
+      'or start without a state.',
   );
 }
 
@@ -51,8 +51,8 @@ export function checkFormatOf(format: PixelFormat, state: unknown): void {
   if (JSON.stringify(before) === JSON.stringify(format)) return;
   throw new StateError(
     {},
-    `The state was saved with ${textOf(before)}, but the options ask for ${textOf(format)}, which would be other pixels: leave the ` +
-      'channels, the dtype and the background of pixels as they were, or start without a state.',
+    `The state was saved with ${textOf(before)}, but the options now mean ${textOf(format)}, which would change the pixels: keep the ` +
+      'earlier channels, pixelDtype and background, or start without a state.',
   );
 }
 
@@ -72,7 +72,7 @@ export function warnOfOtherCodec(state: unknown, codec: CodecName | null, decode
   if (typeof before !== 'string' || codec === null || before === codec || decode === 'exact') return;
   warn(
     OTHER_CODEC,
-    `The state was saved where ${before} decoded JPEGs, and here it is ${codec}: with decode '${decode}', images that become much ` +
-      `smaller have other pixels from here on. Set SHARDTOOL_CODEC=${before}, or train with decode 'exact'.`,
+    `The state was saved while ${before} decoded JPEGs, but now ${codec} does: with decode '${decode}', images that become much ` +
+      `smaller have different pixels from here on. Set SHARDTOOL_CODEC=${before}, or train with decode 'exact'.`,
   );
 }

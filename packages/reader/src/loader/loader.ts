@@ -97,7 +97,10 @@ export class Loader<Content extends BatchContent = BatchContent>
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Batch<Content>, undefined> {
     if (this.#loop !== null) {
-      throw new OptionError({}, 'This loader is being iterated already: end that loop first, or make a second loader.');
+      throw new OptionError(
+        {},
+        'A loop over this loader is already running: end that loop first, or create a second loader.',
+      );
     }
     const startedAt = performance.now();
     const loop = new Loop(this.#options.signal);
@@ -157,7 +160,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       const option = views === undefined ? 'schedule' : 'views';
       throw new OptionError(
         {},
-        sentence`The option ${optionName(option)} says how images are made in every epoch: set no transform for an epoch, or remove ${optionName(option)}.`,
+        sentence`The option ${optionName(option)} sets the transform of every epoch: remove ${optionName(option)}, or set no transform for single epochs.`,
       );
     }
     for (const { epoch, transform } of given)
@@ -181,7 +184,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   async withWeights(state: unknown, weights: readonly number[]): Promise<LoaderState> {
     const { order, output } = await this.#prepare();
     if (order.withWeights !== undefined) return { ...order.withWeights(state, weights), ...decodingOf(output) };
-    throw new OptionError({}, 'This loader has a single dataset, so there is nothing to weigh: open a mixture.');
+    throw new OptionError({}, 'This loader has a single dataset, so there are no weights to change: open a mixture.');
   }
 
   /** {@link state}, after the batch that was taken last: it may still be on its way to the consumer. */
@@ -289,7 +292,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       const state = { ...order.stateAt(place), ...decodingOf(output) };
       return schedule.isAlways(this.#options.transform) ? state : { ...state, transform: schedule.at(place.epoch) };
     }
-    throw new OptionError({}, 'There is no state before the first batch: ask for one first, or await info().');
+    throw new OptionError({}, 'There is no state before the first batch: request a batch first, or await info().');
   }
 
   /** If indexes are remote, those of the first batch are fetched while the workers start. */

@@ -60,7 +60,7 @@ test.each([
   [{ workers: 5000 }, 'option workers is invalid: it is a whole number from 1 to 1,024, and not 5000.'],
   [{ keys: 'cat/1' }, 'option keys is invalid: it is a list of texts, and not "cat/1".'],
   [{ customSteps: { pixel: { module: 'x.mjs' } } }, 'option customSteps is invalid: it is { fields, pixels, batch }'],
-  ['train224', 'A loader takes options as an object, and not "train224".'],
+  ['train224', 'A loader takes options as an object, not "train224".'],
 ])('%j is told in a sentence', (options, sentence) => {
   expect(() => checkOptions(options as LoaderOptions)).toThrow(sentence);
 });

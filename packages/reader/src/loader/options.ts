@@ -274,7 +274,7 @@ export function checkOptions(options: LoaderOptions): CheckedOptions {
   if (checked.slotFile !== undefined && reuse === false) {
     throw new OptionError(
       {},
-      sentence`With ${optionName('slotFile')} the batches are in that file: set reuse to true or "manual".`,
+      sentence`With ${optionName('slotFile')}, batches are stored in that file, so their memory is reused: set reuse to true or "manual".`,
     );
   }
   return { ...checked, views, customSteps, reuse };

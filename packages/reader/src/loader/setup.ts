@@ -57,7 +57,7 @@ function refuseSplitGroups({ aspectBuckets, onBad }: CheckedOptions): void {
   if (aspectBuckets !== undefined) {
     throw new OptionError(
       {},
-      sentence`${optionName('aspectBuckets')} would separate the samples of a group: give indices without groups, or leave it out.`,
+      sentence`${optionName('aspectBuckets')} would separate the samples of a group: give indices without groups, or remove it.`,
     );
   }
   if (onBad === 'replace') {

@@ -30,7 +30,7 @@ export function joinClasses(lists: readonly OwnClasses[], how: ClassLists): Join
     if (nameless !== undefined && named !== undefined) {
       throw new OptionError(
         {},
-        sentence`${named.name} has names of classes and ${nameless.name} has none, so they cannot be joined by name: set ${optionName('classLists')} to 'apart' (or to 'offset', where the one without has no classes at all).`,
+        sentence`${named.name} has class names and ${nameless.name} has none, so their classes cannot be joined by name: set ${optionName('classLists')} to 'apart'. If ${nameless.name} has no classes at all, 'offset' works too.`,
       );
     }
     if (named === undefined) return { classes: [], classSamples: [], numbers: lists.map(() => null) };

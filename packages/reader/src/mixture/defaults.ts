@@ -17,7 +17,7 @@ export function defaultGroup(globalBatch: number, worldSize = 1): number {
   if (group !== undefined) return group;
   throw new OptionError(
     {},
-    `${worldSize} ranks cannot share batches of ${globalBatch} rows: take a multiple of ${worldSize}.`,
+    `${worldSize} ranks cannot share batches of ${globalBatch} rows evenly: use a multiple of ${worldSize}.`,
   );
 }
 

@@ -59,17 +59,17 @@ export function takeUpMixtureState(saved: unknown, context: MixtureStateContext)
   if (version === 1) {
     throw new StateError(
       {},
-      'The state belongs to a single dataset, and this is a mixture: open that dataset, or start without a state.',
+      'The state belongs to a single dataset, but this is a mixture: open that dataset, or start without a state.',
     );
   }
   if (typeof version === 'number' && version > MIXTURE_VERSION) {
     throw new StateError(
       {},
-      `The state is of version ${version} of the order, and this shardtool knows ${MIXTURE_VERSION}: update shardtool.`,
+      `The state is for version ${version} of the order, but this shardtool knows versions up to ${MIXTURE_VERSION}: update shardtool.`,
     );
   }
   const state = parseShape(schema, saved, ({ where, what }, cause) => {
-    return new StateError({}, `This is not a state that a loader gave (${where || 'it'} ${what}).`, { cause });
+    return new StateError({}, `This is not a state of a loader (${where || 'it'} ${what}).`, { cause });
   });
   checkSources(state, context);
   for (const name of ['seed', 'shuffle', 'group', 'window'] as const) {
@@ -77,7 +77,7 @@ export function takeUpMixtureState(saved: unknown, context: MixtureStateContext)
     if (chosen === undefined || chosen === state[name]) continue;
     throw new StateError(
       {},
-      sentence`The state was saved with ${optionName(name)} ${state[name]}, but ${optionName(name)} is ${chosen} now, which would be another order: leave ${optionName(name)} as it was, or start without a state.`,
+      sentence`The state was saved with ${optionName(name)} ${state[name]}, but ${optionName(name)} is ${chosen} now, which would change the order: use the earlier ${optionName(name)}, or start without a state.`,
     );
   }
   return state;
@@ -87,7 +87,7 @@ function checkSources(state: MixtureState, { sources, samples }: MixtureStateCon
   if (state.sources.length !== sources.length) {
     throw new StateError(
       {},
-      `The state belongs to a mixture of ${state.sources.length} datasets, and this one has ${sources.length}: open the ` +
+      `The state belongs to a mixture of ${state.sources.length} datasets, but this one has ${sources.length}: open the ` +
         'mixture with which it was saved, or start without a state.',
     );
   }
@@ -103,8 +103,8 @@ function checkSources(state: MixtureState, { sources, samples }: MixtureStateCon
     if (state.weights === null && saved.samples !== samples[i]) {
       throw new StateError(
         {},
-        `The state was saved with ${saved.samples} samples of ${name} in an epoch, and now it would have ${samples[i]}: leave ` +
-          "the weights and samplesPerEpoch as they were, or take the state through the loader's withWeights.",
+        `The state was saved with ${saved.samples} samples of ${name} in an epoch, but now it would be ${samples[i]}: keep ` +
+          "the earlier weights and samplesPerEpoch, or convert the state with the loader's withWeights.",
       );
     }
   }
@@ -115,6 +115,6 @@ export function checkWeights(weights: readonly number[], sources: number): void 
   if (weights.length === sources) return;
   throw new OptionError(
     {},
-    `There are ${weights.length} weights for the ${sources} datasets of the mixture: give one for each.`,
+    `There are ${weights.length} weights for the ${sources} datasets of the mixture: give one weight per dataset.`,
   );
 }

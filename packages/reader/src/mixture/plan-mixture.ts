@@ -72,7 +72,10 @@ function check(options: MixturePlanOptions): void {
   checkWhole('window', window, 1);
   checkBatches(options);
   if (samples.length !== sources.length || (base !== undefined && base.length !== sources.length)) {
-    throw new OptionError({}, `A mixture of ${sources.length} datasets needs as many numbers of samples.`);
+    throw new OptionError(
+      {},
+      `A mixture of ${sources.length} datasets needs ${sources.length} numbers of samples, one for each.`,
+    );
   }
   for (const count of [...samples, ...(base ?? [])]) checkWhole('samples', count, 0);
   const legal = legalMixtureWorldSizes(options);

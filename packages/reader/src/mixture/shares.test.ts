@@ -53,7 +53,11 @@ test.each([
   [[16, 7], { weights: [1, 1], end: 2 }, /end is 2: the datasets of this mixture are 0 to 1/],
   [[16, 7], { weights: [1, 1], end: 'last', epochSamples: 3 }, /end and samplesPerEpoch both/],
   [[16, 7], { perBatch: [3, 0] }, /perBatch has 0/],
-  [[12, 3], { perBatch: [8, 8] }, /perBatch takes 8 rows of dataset 1 for each batch, and that has 3 samples/],
+  [
+    [12, 3],
+    { perBatch: [8, 8] },
+    /perBatch takes 8 rows of dataset 1 for each batch, but that dataset has only 3 samples/,
+  ],
   [[3, 12], { perBatch: [8, 8], end: 0 }, /perBatch takes 8 rows of dataset 0/],
   [[12, 3], { perBatch: [8, 8], epochSamples: 15 }, /samplesPerEpoch is 15, and perBatch makes batches of 16 rows/],
   [[12, 3], { repeat: [0.01, 0.1] }, /repeat leaves no sample/],

@@ -35,19 +35,22 @@ export function epochCounts(
   if (counts.some((count) => count > 0)) return counts;
   const { perBatch, epochSamples } = policy;
   if (perBatch === undefined) {
-    throw new OptionError({}, 'repeat leaves no sample of any dataset in an epoch: give at least one dataset more.');
+    throw new OptionError(
+      {},
+      'repeat leaves no sample of any dataset in an epoch: set a larger number for at least one dataset.',
+    );
   }
   const rows = total(perBatch);
   if (epochSamples !== undefined) {
     throw new OptionError(
       {},
-      sentence`${optionName('samplesPerEpoch')} is ${epochSamples}, and ${optionName('perBatch')} makes batches of ${rows} rows: give at least ${rows}.`,
+      sentence`${optionName('samplesPerEpoch')} is ${epochSamples}, and ${optionName('perBatch')} makes batches of ${rows} rows: set it to at least ${rows}.`,
     );
   }
   const short = typeof policy.end === 'number' ? policy.end : sizes.findIndex((size, d) => size < perBatch[d]!);
   throw new OptionError(
     {},
-    sentence`${optionName('perBatch')} takes ${perBatch[short]} rows of dataset ${short} for each batch, and that has ${sizes[short]} samples: take fewer, or set end to 'last' or to a larger dataset.`,
+    sentence`${optionName('perBatch')} takes ${perBatch[short]} rows of dataset ${short} for each batch, but that dataset has only ${sizes[short]} samples: take fewer rows, or set end to 'last' or to a larger dataset.`,
   );
 }
 
@@ -111,28 +114,31 @@ function checkPolicy(sizes: readonly number[], policy: MixturePolicy): void {
   const empty = hasShares ? sizes.findIndex((size) => size < 1) : -1;
   if (sizes.length === 0) throw new OptionError({}, 'A mixture needs at least one dataset.');
   if (empty >= 0) {
-    throw new OptionError({}, `Dataset ${empty} of the mixture has no samples: leave it out, or select others of it.`);
+    throw new OptionError(
+      {},
+      `Dataset ${empty} of the mixture has no samples: remove it, or select other samples of it.`,
+    );
   }
   const ways = (['repeat', 'weights', 'perBatch'] as const).filter((way) => policy[way] !== undefined);
-  if (ways.length > 1) throw new OptionError({}, `A mixture has ${ways.join(' and ')}: give one of them.`);
+  if (ways.length > 1) throw new OptionError({}, `A mixture has ${ways.join(' and ')}: set only one of them.`);
   const [way] = ways;
   if (way !== undefined && policy[way]!.length !== sizes.length) {
     throw new OptionError(
       {},
-      `${way} has ${policy[way]!.length} entries for ${sizes.length} datasets: give one for each dataset.`,
+      `${way} has ${policy[way]!.length} entries for ${sizes.length} datasets: give one entry per dataset.`,
     );
   }
   const { end, epochSamples } = policy;
   if (end !== undefined && (way === undefined || way === 'repeat')) {
     throw new OptionError(
       {},
-      sentence`${optionName('end')} says where an epoch of weights or ${optionName('perBatch')} ends: give those too, or leave it.`,
+      sentence`${optionName('end')} sets where an epoch with weights or ${optionName('perBatch')} ends: set one of those too, or remove ${optionName('end')}.`,
     );
   }
   if (end !== undefined && epochSamples !== undefined) {
     throw new OptionError(
       {},
-      sentence`${optionName('end')} and ${optionName('samplesPerEpoch')} both say how long an epoch is: give one of the two.`,
+      sentence`${optionName('end')} and ${optionName('samplesPerEpoch')} both set the length of an epoch: set only one of them.`,
     );
   }
   if (typeof end === 'number' && !(Number.isInteger(end) && end >= 0 && end < sizes.length)) {
@@ -144,14 +150,14 @@ function checkPolicy(sizes: readonly number[], policy: MixturePolicy): void {
   if (epochSamples !== undefined && !(Number.isSafeInteger(epochSamples) && epochSamples >= 1)) {
     throw new OptionError(
       {},
-      sentence`${optionName('samplesPerEpoch')} is ${epochSamples}: it must be a whole number from 1 on.`,
+      sentence`${optionName('samplesPerEpoch')} is ${epochSamples}: it must be a whole number of at least 1.`,
     );
   }
   const wrong = policy.perBatch?.find((rows) => !(Number.isSafeInteger(rows) && rows >= 1));
   if (wrong !== undefined) {
     throw new OptionError(
       {},
-      sentence`${optionName('perBatch')} has ${wrong}: rows of a batch are whole numbers from 1 on.`,
+      sentence`${optionName('perBatch')} has ${wrong}: the numbers of rows must be whole numbers of at least 1.`,
     );
   }
 }

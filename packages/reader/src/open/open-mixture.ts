@@ -205,7 +205,7 @@ function policyOf(
     if (name === 'weight' && missing >= 0) {
       throw new OptionError(
         {},
-        `${datasets[missing]!.name} has no weight and others of the mixture have: give every dataset one, or none.`,
+        `${datasets[missing]!.name} has no weight, but other datasets of the mixture have one: give each dataset a weight, or none.`,
       );
     }
     return given.map((value) => value ?? 1);
@@ -215,7 +215,7 @@ function policyOf(
   if (named && number < 0) {
     throw new OptionError(
       {},
-      sentence`The mixture's option ${optionName('end')} is "${end}": it is 'first', 'last', or one of ${datasets.map(({ name }) => name).join(', ')}.`,
+      sentence`The mixture's option ${optionName('end')} is "${end}": it must be 'first', 'last', or one of ${datasets.map(({ name }) => name).join(', ')}.`,
     );
   }
   return { weights, repeat, perBatch, epochSamples, end: named ? number : (end as MixturePolicy['end']) };

@@ -78,7 +78,7 @@ function checkWhole(location: string, options: OpenOptions): void {
   if (given === undefined) return;
   throw new OptionError(
     { path: location },
-    `${given[0]} is of a single dataset, and ${location} is a mixture: write it beside the "dataset" that it is of.`,
+    `${given[0]} is for a single dataset, but ${location} is a mixture: set it next to the "dataset" that it is for.`,
   );
 }
 

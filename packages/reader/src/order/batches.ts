@@ -157,6 +157,6 @@ function checkWorldSize(worldSize: number, streams: number, globalBatch: number)
   throw new OptionError(
     {},
     `${worldSize} ranks cannot share ${streams} streams and batches of ${globalBatch} rows evenly: use ` +
-      `${legalWorldSizes(streams, globalBatch).join(', ')} ranks, or set other streams or another batch size.`,
+      `${legalWorldSizes(streams, globalBatch).join(', ')} ranks, or change streams or the batch size.`,
   );
 }

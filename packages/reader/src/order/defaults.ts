@@ -37,7 +37,7 @@ export function orderDefaults(options: OrderDefaultsOptions): { streams: number;
   if (options.blockSamples !== undefined && options.blockSamples !== blockSamples) {
     throw new OptionError(
       {},
-      sentence`${optionName('shuffleBufferSize')} is ${shuffleBufferSize}, which makes blocks of ${blockSamples} samples in ${streams} streams, but ${optionName('blockSamples')} is ${options.blockSamples}: give one of the two.`,
+      sentence`${optionName('shuffleBufferSize')} is ${shuffleBufferSize}, which makes blocks of ${blockSamples} samples in ${streams} streams, but ${optionName('blockSamples')} is ${options.blockSamples}: set only one of them.`,
     );
   }
   return { streams, blockSamples };

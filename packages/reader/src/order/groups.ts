@@ -24,7 +24,7 @@ export function planGroups(options: GroupOptions): EpochPlan {
     if (samples % groupSize === 0) return samples / groupSize;
     throw new OptionError(
       {},
-      sentence`${optionName(name)} is ${samples}, and indices has groups of ${groupSize} samples that stay together: take a multiple of ${groupSize}.`,
+      sentence`${optionName(name)} is ${samples}, but indices has groups of ${groupSize} samples that stay together: set a multiple of ${groupSize}.`,
     );
   };
   const plan = planEpoch({

@@ -43,7 +43,10 @@ export function epochSpan(passSamples: number, epoch: number, epochSamples?: num
   const pass = Number(start / BigInt(passSamples));
   const offset = Number(start % BigInt(passSamples));
   if (pass + (offset + epochSamples) / passSamples >= 2 ** 32) {
-    throw new OptionError({}, `Epoch ${epoch} of ${epochSamples} samples lies beyond pass 2^32: take a smaller one.`);
+    throw new OptionError(
+      {},
+      `Epoch ${epoch} of ${epochSamples} samples is beyond the 2^32 possible passes over the dataset: use a smaller epoch.`,
+    );
   }
   return { passSamples, samples: epochSamples, pass, offset };
 }

@@ -31,7 +31,7 @@ test('one rank of one needs no rank', () => {
 
 test('two sources that disagree are an error that names both with their values', () => {
   expect(() => ranksIn({ RANK: '1', WORLD_SIZE: '4' }, [0, 4])).toThrow(
-    'torch.distributed says that this is rank 0 of 4, but RANK and WORLD_SIZE say that it is rank 1 of 4: give rank and worldSize',
+    'torch.distributed says that this is rank 0 of 4, but RANK and WORLD_SIZE say that it is rank 1 of 4: pass rank and worldSize',
   );
   expect(() => ranksIn({ WORLD_SIZE: '4' }, [0, 2])).toThrow('but WORLD_SIZE says that it is one of 4 ranks');
   expect(() => ranksIn({ RANK: '1' }, [0, 2])).toThrow('but RANK says that it is rank 1');
@@ -51,8 +51,8 @@ test('a task of Slurm may start several ranks, and torchrun may number its nodes
 });
 
 test('half a pair is refused, except that Slurm sets one without the other outside of job steps', () => {
-  expect(() => resolveRanks({ rank: 1 }, { environment: {} })).toThrow('rank is given without worldSize');
-  expect(() => resolveRanks({ worldSize: 2 }, { environment: {} })).toThrow('worldSize is given without rank');
+  expect(() => resolveRanks({ rank: 1 }, { environment: {} })).toThrow('rank is set without worldSize');
+  expect(() => resolveRanks({ worldSize: 2 }, { environment: {} })).toThrow('worldSize is set without rank');
   expect(() => ranksIn({ RANK: '1' })).toThrow('RANK is set without WORLD_SIZE');
   expect(() => ranksIn({ WORLD_SIZE: '2', ...slurm })).toThrow('WORLD_SIZE is set without RANK');
   expect(ranksIn({ WORLD_SIZE: '2' }, [0, 2])).toMatchObject({ rank: 0, worldSize: 2 });
@@ -83,10 +83,10 @@ test('a batch script and an interactive shell of Slurm are alone, whatever srun 
 });
 
 test('a rank that does not exist is refused', () => {
-  expect(() => resolveRanks({ rank: 4, worldSize: 4 }, { environment: {} })).toThrow('There is no rank 4 of 4');
+  expect(() => resolveRanks({ rank: 4, worldSize: 4 }, { environment: {} })).toThrow('Invalid rank 4 of 4');
   expect(() => ranksIn({ RANK: '-1', WORLD_SIZE: '2' })).toThrow('RANK is "-1"');
   expect(() => ranksIn({ RANK: '0', WORLD_SIZE: 'two' })).toThrow('WORLD_SIZE is "two"');
-  expect(() => ranksIn({ RANK: '0', WORLD_SIZE: '0' })).toThrow('There is no rank 0 of 0');
+  expect(() => ranksIn({ RANK: '0', WORLD_SIZE: '0' })).toThrow('Invalid rank 0 of 0');
 });
 
 test('the batch size is given for a rank or for all', () => {

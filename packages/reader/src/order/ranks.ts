@@ -51,7 +51,7 @@ export function resolveRanks(
     const [given, missing] = rank === undefined ? ['worldSize', 'rank'] : ['rank', 'worldSize'];
     throw new OptionError(
       {},
-      sentence`${optionName(given)} is given without ${optionName(missing)}: give both, or neither.`,
+      sentence`${optionName(given)} is set without ${optionName(missing)}: set both, or neither.`,
     );
   }
   const claims: Claim[] = [];
@@ -79,7 +79,7 @@ function torchrunClaim({ RANK, WORLD_SIZE, LOCAL_RANK }: Environment): Claim | n
     worldSize: WORLD_SIZE ? wholeNumber('WORLD_SIZE', WORLD_SIZE) : null,
     source: RANK && WORLD_SIZE ? 'RANK and WORLD_SIZE' : set,
     gap: {
-      message: sentence`${set} is set without ${missing}: set both, or give rank and ${optionName('worldSize')} as options.`,
+      message: sentence`${set} is set without ${missing}: set both, or pass rank and ${optionName('worldSize')} as options.`,
       isFinal: true,
     },
   };
@@ -95,7 +95,7 @@ function lightningClaim(environment: Environment): Claim | null {
   if (!WORLD_SIZE) {
     // Lightning leaves LOCAL_RANK behind when a run ends.
     if (local === 0) return null;
-    const message = sentence`LOCAL_RANK is ${local}, but neither RANK nor WORLD_SIZE is set: set both, or give rank and ${optionName('worldSize')} as options.`;
+    const message = sentence`LOCAL_RANK is ${local}, but neither RANK nor WORLD_SIZE is set: set both, or pass rank and ${optionName('worldSize')} as options.`;
     return { rank: null, worldSize: null, source: 'LOCAL_RANK', gap: { message, isFinal: false } };
   }
   return {
@@ -103,7 +103,7 @@ function lightningClaim(environment: Environment): Claim | null {
     worldSize: wholeNumber('WORLD_SIZE', WORLD_SIZE),
     source: 'LOCAL_RANK and WORLD_SIZE',
     gap: {
-      message: sentence`${nodeName} is ${node}, and without RANK or LOCAL_WORLD_SIZE the ranks of the nodes before are not known: set RANK, give rank and ${optionName('worldSize')} as options, or start the loop after torch.distributed is initialised.`,
+      message: sentence`${nodeName} is ${node}, but without RANK or LOCAL_WORLD_SIZE the rank of this process is unknown: set RANK, pass rank and ${optionName('worldSize')} as options, or start the loop after torch.distributed is initialised.`,
       isFinal: true,
     },
   };
@@ -129,7 +129,7 @@ function slurmClaim(environment: Environment): Claim | null {
   }
   if (rank === 0) return null;
   // srun within salloc: task 0 takes itself for the shell, so the others must not start quietly.
-  const message = sentence`SLURM_JOB_NAME is "${SLURM_JOB_NAME}", which stands for a shell with one process, but SLURM_PROCID is ${rank}: give rank and ${optionName('worldSize')} as options, or set SLURM_JOB_NAME to another name.`;
+  const message = sentence`SLURM_JOB_NAME is "${SLURM_JOB_NAME}", the name of an interactive shell with one process, but SLURM_PROCID is ${rank}: pass rank and ${optionName('worldSize')} as options, or set SLURM_JOB_NAME to another name.`;
   return { rank: null, worldSize: null, source: 'SLURM_JOB_NAME', gap: { message, isFinal: false } };
 }
 
@@ -152,7 +152,7 @@ function isWithinTasks(chosen: Ranks, slurm: Claim, { TORCHELASTIC_RUN_ID }: Env
 function disagreement(chosen: Ranks, other: Claim): OptionError {
   return new OptionError(
     {},
-    sentence`${chosen.source} ${verb(chosen.source)} that this is ${said(chosen)}, but ${other.source} ${verb(other.source)} that it is ${said(other)}: give rank and ${optionName('worldSize')} as options, or remove what is wrong.`,
+    sentence`${chosen.source} ${verb(chosen.source)} that this is ${said(chosen)}, but ${other.source} ${verb(other.source)} that it is ${said(other)}: pass rank and ${optionName('worldSize')} as options, or fix the one that is wrong.`,
   );
 }
 
@@ -181,14 +181,14 @@ export function resolveBatchSize(
   if (globalBatchSize % worldSize !== 0) {
     throw new OptionError(
       {},
-      sentence`${optionName('globalBatchSize')} is ${globalBatchSize}, which ${worldSize} ranks cannot share evenly: take a multiple of ${worldSize}.`,
+      sentence`${optionName('globalBatchSize')} is ${globalBatchSize}, which ${worldSize} ranks cannot share evenly: set a multiple of ${worldSize}.`,
     );
   }
   const batchSize = globalBatchSize / worldSize;
   if (options.batchSize !== undefined && options.batchSize !== batchSize) {
     throw new OptionError(
       {},
-      sentence`${optionName('batchSize')} is ${options.batchSize}, but ${optionName('globalBatchSize')} ${globalBatchSize} gives each of ${worldSize} ranks ${batchSize} rows: give one of the two.`,
+      sentence`${optionName('batchSize')} is ${options.batchSize}, but ${optionName('globalBatchSize')} ${globalBatchSize} gives each of ${worldSize} ranks ${batchSize} rows: set only one of them.`,
     );
   }
   return { batchSize, globalBatch: globalBatchSize };
@@ -198,7 +198,7 @@ function wholeNumber(name: string, text: string): number {
   if (/^\d{1,9}$/.test(text.trim())) return Number(text);
   throw new OptionError(
     {},
-    sentence`${name} is "${text}": it must be a whole number, or rank and ${optionName('worldSize')} be given as options.`,
+    sentence`${name} is "${text}": set it to a whole number, or pass rank and ${optionName('worldSize')} as options.`,
   );
 }
 
@@ -209,6 +209,6 @@ function checkRanks(ranks: Ranks): Ranks {
   }
   throw new OptionError(
     {},
-    sentence`There is no rank ${rank} of ${worldSize} (from ${source}): ranks go from 0 to ${optionName('worldSize')} - 1.`,
+    sentence`Invalid rank ${rank} of ${worldSize} (from ${source}): ranks are 0 to ${optionName('worldSize')} - 1.`,
   );
 }

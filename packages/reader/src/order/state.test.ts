@@ -38,7 +38,7 @@ test('a state of another selection is refused', () => {
 
 test('a state of a newer version is refused, whatever else it holds', () => {
   expect(() => takeUpState({ version: 3, future: true }, here)).toThrow(
-    'version 3 of the order, and this shardtool knows 2',
+    'version 3 of the order, but this shardtool knows versions up to 2',
   );
 });
 

@@ -70,15 +70,15 @@ export function takeUpState(saved: unknown, context: StateContext): DatasetState
   if (state.dataset !== context.dataset) {
     throw new StateError(
       {},
-      `The state belongs to another dataset (identity ${state.dataset}, this one has ${context.dataset}): open the dataset ` +
+      `The state belongs to another dataset (its identity is ${state.dataset}, that of this dataset ${context.dataset}): open the dataset ` +
         'with which it was saved, or start without a state.',
     );
   }
   if (state.selection !== context.selection) {
     throw new StateError(
       {},
-      `The state belongs to another selection (${state.selection || 'all samples'}, this is ` +
-        `${context.selection || 'all samples'}): give the same classes, keys, where and weights, or start without a state.`,
+      `The state belongs to another selection (${state.selection || 'all samples'}, but this is ` +
+        `${context.selection || 'all samples'}): use the same classes, keys, where and weights, or start without a state.`,
     );
   }
   for (const [name, option] of Object.entries(OPTION_OF) as [keyof typeof OPTION_OF, string][]) {
@@ -86,7 +86,7 @@ export function takeUpState(saved: unknown, context: StateContext): DatasetState
     if (chosen === undefined || chosen === state[name]) continue;
     throw new StateError(
       {},
-      sentence`The state was saved with ${optionName(option)} ${state[name] ?? 'unset'}, but ${optionName(option)} is ${chosen} now, which would be another order: leave ${optionName(option)} as it was, or start without a state.`,
+      sentence`The state was saved with ${optionName(option)} ${state[name] ?? 'unset'}, but ${optionName(option)} is ${chosen} now, which would change the order: use the earlier ${optionName(option)}, or start without a state.`,
     );
   }
   return state;
@@ -98,16 +98,16 @@ export function parseState(saved: unknown): DatasetState {
   if (version === MIXTURE_VERSION) {
     throw new StateError(
       {},
-      'The state belongs to a mixture of datasets, and this is a single one: open the mixture, or start without a state.',
+      'The state belongs to a mixture, but this is a single dataset: open the mixture, or start without a state.',
     );
   }
   if (typeof version === 'number' && version > ORDER_VERSION) {
     throw new StateError(
       {},
-      `The state is of version ${version} of the order, and this shardtool knows ${MIXTURE_VERSION}: update shardtool.`,
+      `The state is for version ${version} of the order, but this shardtool knows versions up to ${MIXTURE_VERSION}: update shardtool.`,
     );
   }
   return parseShape(schema, saved, ({ where, what }, cause) => {
-    return new StateError({}, `This is not a state that a loader gave (${where || 'it'} ${what}).`, { cause });
+    return new StateError({}, `This is not a state of a loader (${where || 'it'} ${what}).`, { cause });
   });
 }

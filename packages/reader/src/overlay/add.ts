@@ -116,7 +116,7 @@ async function add(location: string, options: AddOverlayOptions): Promise<AddOve
     for (const entry of wanted.entriesOf(shown)) entries.push(entry);
   wanted.checkAllFound(location);
   if (entries.length === 0) {
-    throw new OptionError({}, `The overlay "${name}" would change nothing: say what it changes.`);
+    throw new OptionError({}, `The overlay "${name}" would change nothing: set at least one change.`);
   }
   const saved = await saveOn(base, { name, note, file }, entries);
   const { excluded, relabelled, set } = countEntries(entries);
@@ -249,7 +249,7 @@ class Wanted {
     if (missing !== undefined) {
       throw new OptionError(
         { key: missing },
-        `${this.#missingKeys.size} of the ${this.#excludeKeys.size} keys to exclude are not in ${location}, "${missing}" is the first.`,
+        `${this.#missingKeys.size} of the ${this.#excludeKeys.size} keys to exclude are not in ${location}. The first is "${missing}".`,
       );
     }
     const lost = this.#isFound.indexOf(0);
@@ -258,7 +258,7 @@ class Wanted {
     const count = this.#isFound.length - total(this.#isFound);
     throw new OptionError(
       { key: id[lost] },
-      `${count} of ${id.length} labels name a ${by} that is not in ${location}, "${id[lost]}" is the first.`,
+      `${count} of ${id.length} labels name a ${by} that is not in ${location}. The first is "${id[lost]}".`,
     );
   }
 }

@@ -130,7 +130,7 @@ export async function removeOverlay(
   if (above !== undefined) {
     throw new OverlayError(
       { path: overlayPath(location, name) },
-      `The overlay "${above.name}" lies on "${name}": drop that one first.`,
+      `The overlay "${above.name}" is based on "${name}": drop "${above.name}" first.`,
     );
   }
   signal?.throwIfAborted();

@@ -34,7 +34,7 @@ export async function readOverlays(location: string, overlay: string, storage?: 
       const shown = shownLocation(file);
       throw new OverlayError(
         { path: shown },
-        `${shown} has changed since the overlay "${above.name}" was made on it: restore it, or make "${above.name}" again.`,
+        `${shown} has changed since the overlay "${above.name}" was created on top of it: restore it, or create "${above.name}" again.`,
       );
     }
     chain.unshift(found);
@@ -50,7 +50,7 @@ async function readOverlay(file: string, storage: StorageOptions | undefined): P
     throw new OverlayError(
       { path: shown },
       shown.endsWith('/split.jsonl')
-        ? sentence`The dataset has no splits: there is no ${shown}. Create them with "shardtool split", or name another overlay with ${option('overlay')}.`
+        ? sentence`The dataset has no splits: ${shown} does not exist. Create it with "shardtool split", or choose another overlay with ${option('overlay')}.`
         : `There is no overlay ${shown}. "shardtool overlay ls" lists the overlays of a dataset.`,
       { cause },
     );

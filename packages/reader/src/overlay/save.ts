@@ -28,8 +28,8 @@ export function checkOverlayName(name: string): void {
   if (NAME.test(name) && !name.endsWith('.jsonl')) return;
   throw new OverlayError(
     {},
-    `An overlay cannot be named ${JSON.stringify(name)}: take a letter or a digit and up to 99 letters, digits, dots, dashes and ` +
-      'underscores behind it, without .jsonl at the end.',
+    `An overlay cannot be named ${JSON.stringify(name)}: use up to 100 letters, digits, dots, dashes and underscores, ` +
+      'starting with a letter or a digit and not ending with .jsonl.',
   );
 }
 

@@ -58,7 +58,7 @@ export async function splitDataset(location: string, options: SplitOptions): Pro
   checkLocation('splitDataset', location);
   checkCallOptions('splitDataset', OPTIONS, options, { shares: (value) => value instanceof Map });
   if (options.shares === undefined)
-    throw new OptionError({}, 'The shares of a split are a Map: new Map([["val", 0.1]]).');
+    throw new OptionError({}, 'The shares of a split must be a Map, such as new Map([["val", 0.1]]).');
   const { name = SPLIT_OVERLAY, parent, group, storage, signal } = options;
   checkOverlayName(name);
   checkShares(options);
@@ -70,7 +70,7 @@ export async function splitDataset(location: string, options: SplitOptions): Pro
   if (before !== null && (before.note !== note || before.parent?.hash !== chain.at(-1)?.hash)) {
     throw new OverlayError(
       { path: file },
-      `There is an overlay ${file} already, and it is not this split: take another name.`,
+      `The overlay ${file} already exists, and it is not this split: choose another name.`,
     );
   }
   if (before !== null && before.shards === counts.length) {
@@ -113,10 +113,7 @@ async function drawAll(base: OverlayBase, group: string | undefined): Promise<Sh
     draws.push({ hash, cls: cls!, isGone });
   }
   if (isKnown || base.counts.length === 0) return draws;
-  throw new OptionError(
-    {},
-    `No sample has a column "${group}": "shardtool ls --samples --json" shows those that there are.`,
-  );
+  throw new OptionError({}, `No sample has a column "${group}": "shardtool ls --samples --json" shows all columns.`);
 }
 
 interface NamedRule {
@@ -218,14 +215,14 @@ function checkShares({ shares, rest = 'train', byClass, group }: SplitOptions): 
     }
     sum += share;
   }
-  if (shares.size === 0) throw new OptionError({}, 'Say which part is split off: val 0.1, say.');
+  if (shares.size === 0) throw new OptionError({}, 'No split is given: set a share, such as 0.1 for val.');
   if (sum >= 1 || shares.has(rest)) {
-    throw new OptionError({}, `The shares leave nothing for the split "${rest}": together they must be below 1.`);
+    throw new OptionError({}, `The shares leave nothing for the split "${rest}": their sum must be below 1.`);
   }
   if (byClass === true && group !== undefined) {
     throw new OptionError(
       {},
-      'A split is by class or by group: groups stay whole, so shares cannot hold in each class too.',
+      'A split is either by class or by group: remove one of them. Because groups stay whole, the shares cannot hold within each class.',
     );
   }
 }

@@ -88,7 +88,7 @@ export async function subsetDataset(location: string, options: SubsetOptions): P
   if (lost !== undefined) {
     throw new OptionError(
       { key: lost },
-      `${missing.size} of the ${wanted!.size} keys are not in ${location}, "${lost}" is the first.`,
+      `${missing.size} of the ${wanted!.size} keys are not in ${location}. The first is "${lost}".`,
     );
   }
   if (samples === 0) throw new OptionError({}, 'No sample is in the subset: widen classes, keys, where or the share.');

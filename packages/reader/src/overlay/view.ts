@@ -118,7 +118,7 @@ function checkOverlay({ name, dataset, shards }: Overlay, parts: StoredParts): v
   if (shards <= parts.shards.length && parts.identityOfFirst(shards) === dataset) return;
   throw new OverlayError(
     { path: parts.location },
-    `The overlay "${name}" was made for other shards than those of ${parts.location}: make it again with "shardtool overlay add".`,
+    `The overlay "${name}" was created for other shards than those of ${parts.location}: create it again with "shardtool overlay add".`,
   );
 }
 
@@ -132,14 +132,14 @@ function splitOf(layers: Layers, name: string, parts: DatasetParts, overlay: Ove
         : overlay === undefined
           ? 'name the overlay that has it, or make one with "shardtool split"'
           : `the overlay "${overlay.name}" has none; "shardtool split" makes one`;
-    throw new OptionError({}, `There is no split "${name}" of ${parts.location}: ${remedy}.`);
+    throw new OptionError({}, `${parts.location} has no split "${name}": ${remedy}.`);
   }
   const missing = parts.shards.findIndex((file, shard) => file.samples > 0 && !split.rows.has(shard));
   if (missing < 0) return split;
   throw new OptionError(
     { shard: parts.shards[missing]!.name },
-    `${parts.location} has grown since the split "${name}" was made (${parts.shards[missing]!.name} is not in it): run ` +
-      'the same "shardtool split" again, which leaves all samples where they are.',
+    `${parts.location} has grown since the split "${name}" was created (${parts.shards[missing]!.name} is not in it): run ` +
+      'the same "shardtool split" again, which keeps every sample in its split.',
   );
 }
 
@@ -169,7 +169,7 @@ async function findKeys(parts: DatasetParts, keys: ReadonlySet<string>): Promise
   const [one] = missing;
   throw new OptionError(
     { key: one },
-    sentence`${optionName('excludeKeys')}: ${missing.size} of ${keys.size} keys are not in ${parts.location}, "${one}" is the first: take them off the list.`,
+    sentence`${optionName('excludeKeys')}: ${missing.size} of ${keys.size} keys are not in ${parts.location}: remove them from the list. The first is "${one}".`,
   );
 }
 

@@ -67,7 +67,7 @@ export interface MixtureReport {
  */
 export async function planMixtureOf(dataset: StoredDataset, options: MixturePlanOptions = {}): Promise<MixtureReport> {
   const mixture = mixtureOf(dataset);
-  if (mixture === null) throw new OptionError({}, `${dataset.location} is a single dataset: planDataset plans it.`);
+  if (mixture === null) throw new OptionError({}, `${dataset.location} is a single dataset: use planDataset.`);
   const { worldSize = 1, transform = 'train224', prefetchBatches = 4, ...others } = options;
   const settled = await settleMixture(dataset, mixture, checkOptions({ ...others, worldSize, rank: 0 }));
   const order = loaderOrder(dataset, settled);

@@ -154,14 +154,12 @@ test('a batch or an epoch that would cut a group is refused, and so are groups o
     blockSamples: 2,
   };
   expect(() => planGroups({ ...options, groupSize: 2, globalBatch: 3 })).toThrow(
-    'batchSize is 3, and indices has groups of 2 samples that stay together: take a multiple of 2.',
+    'batchSize is 3, but indices has groups of 2 samples that stay together: set a multiple of 2.',
   );
   expect(() => planGroups({ ...options, groupSize: 2, globalBatch: 2, epochSamples: 7 })).toThrow(
     'samplesPerEpoch is 7',
   );
-  expect(() => selectInOrder([[0, 1], [1]], [2])).toThrow(
-    'indices[1] has 1 samples and indices[0] has 2: give groups of',
-  );
+  expect(() => selectInOrder([[0, 1], [1]], [2])).toThrow('indices[1] has 1 samples, but indices[0] has 2: all groups');
   expect(() =>
     selectInOrder(
       [

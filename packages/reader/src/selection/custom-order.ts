@@ -26,9 +26,9 @@ export function selectInOrder(indices: Indices, counts: ArrayLike<number>): Cust
   const first = firstNumbers(counts);
   const samples = first[counts.length]!;
   const { order, groupSize } = flat(indices);
-  if (order.length === 0) throw new OptionError({}, 'indices names no sample: give at least one, or leave it out.');
+  if (order.length === 0) throw new OptionError({}, 'indices is empty: give at least one sample, or remove it.');
   if (order.length > MOST_POSITIONS) {
-    throw new OptionError({}, `indices has ${order.length} entries: ${MOST_POSITIONS} is the most.`);
+    throw new OptionError({}, `indices has ${order.length} entries, more than the limit of ${MOST_POSITIONS}.`);
   }
   const next = countTimes(order, samples, isGrouped(indices) ? groupSize : null);
   const rows = Array.from({ length: counts.length }, (_, k) => repeated(next.subarray(first[k]!, first[k + 1]!)));
@@ -59,7 +59,7 @@ function flat(indices: Indices): { readonly order: ArrayLike<number>; readonly g
   if (other >= 0) {
     throw new OptionError(
       {},
-      `indices[${other}] has ${indices[other]!.length} samples and indices[0] has ${groupSize}: give groups of one size.`,
+      `indices[${other}] has ${indices[other]!.length} samples, but indices[0] has ${groupSize}: all groups must have the same size.`,
     );
   }
   const order = new Float64Array(indices.length * groupSize);

@@ -71,7 +71,7 @@ test('text is the name of a class and a number its number, in classes and in wei
 test('what may be a name or a number is refused, and what is given twice', async () => {
   const numbered = { ...dataset, classNames: ['10', '2', '0'] };
   await expect(selectSamples({ weights: { 2: 5 } }, numbered)).rejects.toThrow(
-    'The weight of "2" may be that of the class of this name (number 1) or of class number 2 ("0"): give pairs',
+    'The weight of "2" is ambiguous: it could mean the class of this name (number 1) or class number 2 ("0"): give pairs',
   );
   await expect(selectSamples({ weights: { 1: 5 } }, dataset)).rejects.toThrow(
     'There is no class "1" (text is a name: the class number 1 is the number 1; as the key of a weight it stands in a Map',
@@ -95,7 +95,7 @@ test('keys are selected in the order on disk, whatever the order of the list', a
 
 test('a key that is not in the dataset is refused by name', async () => {
   await expect(selectSamples({ keys: ['s1', 's7', 's9'] }, dataset)).rejects.toThrow(
-    '2 of 3 are not in the dataset, "s7"',
+    '2 of 3 are not in the dataset: remove them from the list. The first is "s7"',
   );
 });
 
@@ -164,7 +164,7 @@ test('an array has the weight of each sample by its number, and of no more and n
     [1, 1, 1],
   ]);
   await expect(selectSamples({ weights: [1, 2] }, dataset)).rejects.toThrow(
-    'weights has 2 numbers and the dataset 7 samples: give one for each, in the order on disk.',
+    'weights has 2 numbers, but the dataset has 7 samples: give one number per sample, in the order on disk.',
   );
   await expect(selectSamples({ weights: [1, 1, 1, 1, 1, -1, 1] }, dataset)).rejects.toThrow(
     'The weight of sample number 5 is -1',

@@ -272,7 +272,7 @@ function checkMissing(missing: ReadonlySet<string>, keys: number): void {
   const [first] = missing;
   throw new OptionError(
     { key: first },
-    sentence`${optionName('keys')}: ${missing.size} of ${keys} are not in the dataset, "${first}" is the first: take them off the list.`,
+    sentence`${optionName('keys')}: ${missing.size} of ${keys} are not in the dataset: remove them from the list. The first is "${first}".`,
   );
 }
 

@@ -59,7 +59,7 @@ function checkLength(length: number, samples: number): void {
   if (length === samples) return;
   throw new OptionError(
     {},
-    `weights has ${length} numbers and the dataset ${samples} samples: give one for each, in the order on disk.`,
+    `weights has ${length} numbers, but the dataset has ${samples} samples: give one number per sample, in the order on disk.`,
   );
 }
 
@@ -76,14 +76,14 @@ function checkUnambiguous(name: string, classNames: readonly string[]): void {
   if (named < 0 || !isNumberOfClass(name, classNames) || Number(name) === named) return;
   throw new OptionError(
     {},
-    `The weight of ${JSON.stringify(name)} may be that of the class of this name (number ${named}) or of class number ` +
+    `The weight of ${JSON.stringify(name)} is ambiguous: it could mean the class of this name (number ${named}) or class number ` +
       `${name} (${JSON.stringify(classNames[Number(name)])}): give pairs, [['${name}', weight]] or [[${name}, weight]].`,
   );
 }
 
 function checkWeight(weight: number, of: string): number {
   if (Number.isFinite(weight) && weight >= 0) return weight;
-  throw new OptionError({}, `The weight of ${of} is ${weight}: it must be a number from 0 on.`);
+  throw new OptionError({}, `The weight of ${of} is ${weight}: it must be a number of 0 or more.`);
 }
 
 const WORDS = new Uint32Array(4);

@@ -60,7 +60,8 @@ class Parser {
   }
 
   #not(): Expression {
-    if (++this.#depth > MAX_DEPTH) throw new WhereError(this.#text, this.#token.at, 'too many brackets or "not"s');
+    if (++this.#depth > MAX_DEPTH)
+      throw new WhereError(this.#text, this.#token.at, 'too many nested brackets or "not"');
     try {
       if (this.#accept('not')) return { kind: 'not', part: this.#not() };
       if (!this.#accept('(')) return this.#test();

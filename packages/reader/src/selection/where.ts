@@ -108,7 +108,7 @@ function bindComparison(expression: Expression & { kind: 'compare' }, scope: Sco
   if (operator === '!=') return (row) => left.get(row) !== right.get(row);
   for (const operand of [expression.left, expression.right]) {
     const isOrdered = operand.kind === 'column' || (typeof operand.value !== 'boolean' && operand.value !== null);
-    if (!isOrdered) throw new WhereError(scope.text, operand.at, `${operand.value} can only be compared by = and !=`);
+    if (!isOrdered) throw new WhereError(scope.text, operand.at, `${operand.value} can only be compared with = and !=`);
   }
   const isOrdered = ORDERED[operator];
   return (row) => {

@@ -83,7 +83,7 @@ test.each([
     /Step 1 of item 1 of step 1 of the transform.*unknown; did you mean "resize"\?/,
   ],
   [[{ name: 'randomApply', transforms: [[invert, { name: 'randomPosterize' }]] }], /Step 2 of list 1 of step 1.*bits/],
-  [[{ name: 'randomApply', transforms: [{ name: 'toDtype', dtype: 'float32' }] }], /toDtype cannot be within step 1/],
+  [[{ name: 'randomApply', transforms: [{ name: 'toDtype', dtype: 'float32' }] }], /toDtype cannot be inside step 1/],
   [[{ name: 'randomChoice', transforms: [] }], /transforms must have at least one item/],
   [[{ name: 'randomChoice', transforms: [invert, equalize], p: [1] }], /p must have 2 weights/],
   [[{ name: 'randomChoice', transforms: [invert], p: [0] }], /p must have a weight above 0/],

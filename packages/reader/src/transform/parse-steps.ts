@@ -32,7 +32,7 @@ function nestedSteps(step: Step): Step[] {
 /** Checks a list of steps and fills in defaults. With `isWide`, values of pixels may be any numbers, one per channel. Throws {@link OptionError} that names the step and its parameters. */
 export function parseSteps(list: unknown, place = 'the transform', isWide = false): Step[] {
   if (!Array.isArray(list))
-    throw new OptionError({}, `A transform is a list of steps: ${Object.keys(STEPS).join(', ')}.`);
+    throw new OptionError({}, `A transform must be a list of steps. The steps are ${Object.keys(STEPS).join(', ')}.`);
   return list.map((given: unknown, index) => {
     const name = stepName(given);
     const where = `Step ${index + 1} of ${place}`;
@@ -61,7 +61,7 @@ function parseLists(items: readonly unknown[], place: string, isWide: boolean): 
     const steps = parseSteps(list, where, isWide);
     const last = steps.find((step) => entryOf(step).draw === undefined);
     if (last === undefined) return steps;
-    throw new OptionError({}, `The step ${last.name} cannot be within ${place}: move it to the end of the transform.`);
+    throw new OptionError({}, `The step ${last.name} cannot be inside ${place}: move it to the end of the transform.`);
   });
 }
 

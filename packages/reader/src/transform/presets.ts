@@ -160,7 +160,7 @@ function readSteps(file: string): readonly StepInput[] {
   } catch (cause) {
     throw new OptionError(
       {},
-      `The transform ${file} cannot be read as JSON (${(cause as Error).message}): it is a file with a list of steps, ` +
+      `The transform ${file} cannot be read as JSON (${(cause as Error).message}): it must be a file with a list of steps, ` +
         'such as "shardtool transforms NAME" prints.',
       { cause },
     );

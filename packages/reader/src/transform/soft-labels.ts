@@ -55,6 +55,6 @@ function checkClass(label: number, numClasses: number): void {
     {},
     label < 0
       ? sentence`A sample without a class has no soft label: give all samples a class, or remove numClasses from the option ${optionName('mix')}.`
-      : sentence`The label ${label} is not below numClasses ${numClasses} of the option ${optionName('mix')}: set numClasses to the number of classes.`,
+      : sentence`The label ${label} is too large for numClasses ${numClasses} of the option ${optionName('mix')}: set numClasses to the number of classes.`,
   );
 }

@@ -63,7 +63,8 @@ export function checkViews(input: ViewsInput, format: PixelFormat = RGB): Checke
       const { transform, count } = checkView(view, place);
       const compiled = compileSteps(transform, { place, shared, format });
       transforms.push(...new Array<CompiledTransform>(count).fill(compiled));
-      if (transforms.length > MAX_VIEWS) throw new OptionError({}, `views has more than ${MAX_VIEWS} views.`);
+      if (transforms.length > MAX_VIEWS)
+        throw new OptionError({}, `views has more than ${MAX_VIEWS} views: remove some of them.`);
     }
     if (transforms.length === first)
       throw new OptionError({}, `views.${name} is an empty list: add a view, or remove it.`);
@@ -92,7 +93,10 @@ function checkView(view: unknown, place: string): { readonly transform: Transfor
   }
   if (transform === undefined) throw new OptionError({}, `${place} has no transform: write { transform: [...] }.`);
   if (Number.isInteger(count) && count > 0) return { transform, count };
-  throw new OptionError({}, `${place} has a count of ${JSON.stringify(count)}: it must be a whole number from 1 on.`);
+  throw new OptionError(
+    {},
+    `${place} has a count of ${JSON.stringify(count)}: it must be a whole number of at least 1.`,
+  );
 }
 
 /** The group of these transforms, which must give the same kind of array. */
@@ -123,6 +127,6 @@ function groupOf(
 function differs(name: string, view: number, is: string, others: string): OptionError {
   return new OptionError(
     {},
-    `View ${view} of views.${name} is ${is}, and the views before it are ${others}: a group is one array. Make it a group of its own.`,
+    `View ${view} of views.${name} is ${is}, but the views before it are ${others}. A group is one array: move the view to another group.`,
   );
 }

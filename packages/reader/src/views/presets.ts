@@ -99,7 +99,7 @@ function readViews(file: string): ViewsInput {
   } catch (cause) {
     throw new OptionError(
       {},
-      `The views ${file} cannot be read as JSON (${(cause as Error).message}): it is a file with groups of views, such as ` +
+      `The views ${file} cannot be read as JSON (${(cause as Error).message}): it must be a file with groups of views, such as ` +
         '"shardtool transforms dinov2" prints.',
       { cause },
     );

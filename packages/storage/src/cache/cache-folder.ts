@@ -116,7 +116,7 @@ export class CacheFolder {
   /** Counts the pieces of a cache. Throws {@link OptionError} if the folder is not a cache. */
   static contents(folder: string): CacheContents {
     if (!existsSync(folder))
-      throw new OptionError({ path: folder }, `There is no folder ${folder}; name the folder of a cache.`);
+      throw new OptionError({ path: folder }, `No such folder: ${folder}. Give the folder of a cache.`);
     if (!existsSync(path.join(folder, MARK)) && readdirSync(folder).length > 0) throw notOurs(folder);
     const pieces = new PieceFiles(path.join(folder, PIECES));
     const names = pieces.names();
@@ -345,7 +345,7 @@ export class CacheFolder {
 function notOurs(folder: string): OptionError {
   return new OptionError(
     { path: folder },
-    `${folder} is not a cache of shardtool, and has other things in it: name an empty folder for the cache.`,
+    `${folder} is not a cache of shardtool, and it contains other files: give an empty folder for the cache.`,
   );
 }
 
@@ -357,7 +357,7 @@ function busy(folder: string): FileError {
 function unusable(folder: string, cause: unknown): FileError {
   return new FileError(
     { path: folder },
-    `${folder} cannot be used as a cache (${(cause as Error).message}): name another folder, or leave the cache out.`,
+    `${folder} cannot be used as a cache (${(cause as Error).message}): give another folder, or remove the option for the cache.`,
     { cause },
   );
 }

@@ -201,14 +201,14 @@ class HubStorage implements Storage {
 
   #strange(): FileError {
     const path = this.location;
-    return new FileError({ path }, `${path} cannot be read: what answers is not the hub; check HF_ENDPOINT.`);
+    return new FileError({ path }, `${path} cannot be read: the server is not a Hugging Face Hub; check HF_ENDPOINT.`);
   }
 
   #readOnly(name: string): FileError {
     const path = this.#shown(name);
     return new FileError(
       { path },
-      `${path} cannot be written: write to a folder, and give that to the hub's own tool.`,
+      `${path} cannot be written: write to a folder, and upload the folder with the tool of the Hub.`,
     );
   }
 

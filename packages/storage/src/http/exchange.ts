@@ -153,9 +153,13 @@ function refusedForGood(url: URL, cause: Error & { code?: string }): FileError |
   const path = shownLocation(url.href);
   const { code = '' } = cause;
   if (code === 'ENOTFOUND') {
-    return new FileError({ path }, `${path} cannot be reached: no host of this name is known; check the location.`, {
-      cause,
-    });
+    return new FileError(
+      { path },
+      `${path} cannot be reached: unknown host; check the location, and the endpoint if there is one.`,
+      {
+        cause,
+      },
+    );
   }
   if (!CERTIFICATE.test(code)) return null;
   const remedy = 'if your own authority has signed it, let AWS_CA_BUNDLE or NODE_EXTRA_CA_CERTS name its file';
@@ -165,5 +169,5 @@ function refusedForGood(url: URL, cause: Error & { code?: string }): FileError |
 
 function refusedRedirect(url: URL, why: string): FileError {
   const path = shownLocation(url.href);
-  return new FileError({ path }, `${path} cannot be read: ${why}; use the location that it leads to.`);
+  return new FileError({ path }, `${path} cannot be read: ${why}; use the target of the redirect as the location.`);
 }

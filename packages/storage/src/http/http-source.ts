@@ -245,7 +245,7 @@ class RemoteSource implements Source {
     const path = this.location;
     return new FileError(
       { path },
-      `${path} cannot be read in parts: its server ignores ranges. Use a server that has them, or copy it here first.`,
+      `${path} cannot be read in parts: its server ignores range requests. Use a server that supports them, or copy the file to this machine first.`,
     );
   }
 }

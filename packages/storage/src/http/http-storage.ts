@@ -59,7 +59,7 @@ class HttpStorage implements Storage {
     const path = this.location;
     throw new FileError(
       { path },
-      `${path} cannot be listed: plain HTTP has no lists. Name the shards, or a folder that "shardtool pack" wrote.`,
+      `${path} cannot be listed: HTTP has no listings. Name each shard, or give a folder that "shardtool pack" wrote.`,
     );
   }
 

@@ -82,7 +82,7 @@ export function expandBraces(location: string): string[] {
     const shown = shownLocation(location);
     throw new OptionError(
       {},
-      `${shown} stands for ${count} shards by its braces, and at most ${MOST_LOCATIONS} are taken; name a folder.`,
+      `The braces of ${shown} expand to ${count} shards, more than ${MOST_LOCATIONS}; give the folder of the shards instead.`,
     );
   }
   return expanded(location);

@@ -22,7 +22,7 @@ export function bucketPlace(location: string, options: StorageOptions, env: Node
   const scheme = schemeOf(location) as 's3' | 'gs';
   const [bucket = '', ...rest] = location.replace(/^[a-z0-9]+:\/\//i, '').split('/');
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(bucket)) {
-    throw new OptionError({ path: location }, `${location} names no bucket: it is ${scheme}://bucket/prefix.`);
+    throw new OptionError({ path: location }, `${location} does not name a bucket: write ${scheme}://bucket/prefix.`);
   }
   const prefix = rest.join('/').replace(/\/+$/, '');
   const given = options.endpointUrl ?? (scheme === 'gs' ? undefined : env.AWS_ENDPOINT_URL_S3 || env.AWS_ENDPOINT_URL);

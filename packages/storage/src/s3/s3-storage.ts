@@ -163,7 +163,7 @@ class S3Storage implements Storage {
     if (uploadId === undefined)
       throw new FileError(
         { path: this.#shown(key) },
-        `${this.#shown(key)} cannot be written: the server begins no upload in parts.`,
+        `${this.#shown(key)} cannot be written: the server did not start a multipart upload.`,
       );
     const partBytes = Math.max(PART_BYTES, Math.ceil(bytes / MOST_PARTS));
     const parts = range(Math.ceil(bytes / partBytes));
@@ -276,7 +276,7 @@ class S3Storage implements Storage {
   }
 
   #exists(key: string): FileExistsError {
-    return new FileExistsError({ path: this.#shown(key) }, `${this.#shown(key)} is there already.`);
+    return new FileExistsError({ path: this.#shown(key) }, `${this.#shown(key)} already exists.`);
   }
 }
 

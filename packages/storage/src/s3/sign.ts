@@ -111,7 +111,7 @@ export class Signing {
           : 'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE';
       throw new OptionError(
         { path: `${scheme}://${bucket}` },
-        sentence`No credentials were found for ${scheme}://${bucket}: set ${how}, or read without any where it is public, with ${option('unsigned')}.`,
+        sentence`Found no credentials for ${scheme}://${bucket}: set ${how}. If the bucket is public, set ${option('unsigned')}.`,
         { cause },
       );
     }

@@ -123,5 +123,5 @@ export function threadEnded(how: string): FileError {
 
 /** The error of a call that is made after the end of reading, or not answered by then. */
 export function readingHasEnded(): FileError {
-  return new FileError({}, 'Reading has ended: the dataset was closed.');
+  return new FileError({}, 'The dataset was closed while it was being read.');
 }

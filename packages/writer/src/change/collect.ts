@@ -65,7 +65,7 @@ const REMOVED_AT_ONCE = 16;
 export async function collectGarbage(location: string, options: CollectOptions): Promise<CollectReport> {
   return changing('collectGarbage', COLLECT_OPTIONS, location, options, async () => {
     if (options.keep === undefined && options.olderThan === undefined) {
-      const message = sentence`Say which versions are removed: all but the newest ${option('keep')}, or those replaced ${option('olderThan')} ago.`;
+      const message = sentence`Choose the versions to remove: with ${option('keep')}, all but the newest ones; with ${option('olderThan')}, the versions that were replaced that long ago.`;
       throw new OptionError({}, message);
     }
     const open = options.dryRun === true ? lookAtDataset : changeDataset;

@@ -49,7 +49,7 @@ export async function openDestination(output: string, options: StagingOptions): 
   const path = shownLocation(output);
   if (!isRemote(output)) {
     if (options.staging === undefined) return folderDestination(localPathOf(output)!);
-    const message = sentence`The option ${option('staging')} is for shards on their way to a bucket, and ${path} is a folder of this machine; leave it out.`;
+    const message = sentence`The option ${option('staging')} is for output in a bucket, but ${path} is a local folder; remove it.`;
     throw new OptionError({ path }, message);
   }
   if (!['s3', 'gs'].includes(schemeOf(output))) {

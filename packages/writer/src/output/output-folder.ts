@@ -132,7 +132,7 @@ export class OutputFolder {
 
   /** Throws {@link OutputNotEmptyError}, because there is a dataset; `mayGrow`: images could be added to it. */
   refuseDataset(mayGrow = false): never {
-    const hint = mayGrow ? sentence` To add images that are new since its pack: ${option('append')}.` : '';
+    const hint = mayGrow ? sentence` To add the images that are new since then, use ${option('append')}.` : '';
     throw notEmpty(this.path, this.#entries(), hint);
   }
 
@@ -409,11 +409,12 @@ export function refuseTaken(path: string): void {
 }
 
 function notEmpty(path: string, entries: readonly string[], hint: string | Sentence = ''): OutputNotEmptyError {
-  let remedy = sentence`pack to another folder, or replace what an earlier pack left with ${option('overwrite')}`;
+  let remedy = sentence`pack to another folder, or replace the output of the earlier pack with ${option('overwrite')}`;
   let what = `holds ${entries[0]}${entries.length > 1 ? ` and ${entries.length - 1} more` : ''}`;
   if (entries.includes(MANIFEST_FILE)) what = 'holds a dataset already';
   else if (entries.includes(PACK_NOTE_FILE)) what = 'holds a pack that did not end';
-  else remedy = sentence`pack to another folder, or empty it: ${option('overwrite')} removes only what a pack has made`;
+  else
+    remedy = sentence`pack to another folder, or empty this one: ${option('overwrite')} removes only files that a pack made`;
   return new OutputNotEmptyError({ path }, sentence`The output folder ${path} ${what}; ${remedy}.${hint}`);
 }
 

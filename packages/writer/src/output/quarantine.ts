@@ -25,7 +25,7 @@ export function checkBadShare(
   const limit = `${Number((maxBad * 100).toFixed(4))} %`;
   throw new TooManyBadError(
     { path: quarantined[0]!.path },
-    sentence`${formatBad(quarantined.length, samples)} bad, more than ${limit} (${optionName('maxBad')}), and quarantine.jsonl lists ${listed}. To accept them, raise ${optionName('maxBad')}. The first: ${quarantined[0]!.reason}`,
+    sentence`${formatBad(quarantined.length, samples)} bad, more than ${optionName('maxBad')} allows (${limit}). quarantine.jsonl lists ${listed}. To accept them, raise ${optionName('maxBad')}. The first: ${quarantined[0]!.reason}`,
   );
 }
 

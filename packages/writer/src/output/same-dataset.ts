@@ -42,7 +42,7 @@ export function checkShardsThere(output: string, { shards }: Pick<Manifest, 'sha
   const path = join(output, gone.file);
   throw new FileError(
     { path },
-    sentence`${path} is not what dataset.json says, or not there; run "shardtool verify ${output}", or pack again with ${option('overwrite')}.`,
+    sentence`${path} is missing or differs from dataset.json; run "shardtool verify ${output}", or pack again with ${option('overwrite')}.`,
   );
 }
 

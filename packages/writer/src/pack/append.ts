@@ -83,7 +83,7 @@ export function settleAppend(
 /** Comparing with the images of the dataset reads them from files. */
 function refuseDedupe(location: string, { dedupe }: CheckedOptions): void {
   if (!dedupe) return;
-  const message = sentence`The option ${option('dedupe')} compares new images with those of the dataset, which are in a bucket: append to ${location} without it.`;
+  const message = sentence`The option ${option('dedupe')} would have to read every image of the dataset from its bucket; append to ${location} without it.`;
   throw new OptionError({ path: location }, message);
 }
 

@@ -286,6 +286,6 @@ function refuseUnmet(files: SourceFiles, naming: Naming, met: ReadonlySet<string
 function collision(key: string, first: string, second: string): KeyCollisionError {
   return new KeyCollisionError(
     { key, paths: [first, second] },
-    sentence`${first} and ${second} would both have the key "${key}": rename one, or add its extension to ${option('fields')} if it belongs to the other, or skip the second and list it in quarantine.jsonl with ${option('onBad', 'quarantine')}.`,
+    sentence`${first} and ${second} would both have the key "${key}": rename one of them. If one belongs to the other, add its extension to ${option('fields')}. To skip the second and list it in quarantine.jsonl, set ${option('onBad', 'quarantine')}.`,
   );
 }

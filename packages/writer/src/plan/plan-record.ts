@@ -201,6 +201,6 @@ function readExactly(fd: number, offset: number, length: number, path: string): 
 function damaged(path: string, what = 'is damaged'): PlanRecordError {
   return new PlanRecordError(
     { path },
-    sentence`${path}, the plan of a pack that did not end, ${what}; start again with ${option('restart')}.`,
+    sentence`${path}, the plan of an unfinished pack, ${what}; start again with ${option('restart')}.`,
   );
 }

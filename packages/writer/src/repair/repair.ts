@@ -170,7 +170,7 @@ async function refuseImported(location: string): Promise<void> {
   await findShards(location);
   throw new OptionError(
     { path: location },
-    `${location} contains shards of other tools, which have no checksums for a repair; convert them first.`,
+    `${location} contains shards of other software, which have no checksums, so they cannot be repaired; convert them first.`,
   );
 }
 
@@ -193,7 +193,7 @@ async function repairLocked(
   if (report.samples === 0) {
     throw new OptionError(
       { path: location },
-      sentence`Nothing in ${location} can be repaired; pack again, or give the folder that it was packed from as ${option('source')}.`,
+      sentence`Nothing in ${location} can be repaired; pack again, or set ${option('source')} to the folder from which it was packed.`,
     );
   }
   if (faulty.size === 0 && isWhole) return report;
@@ -233,7 +233,7 @@ async function repairLocked(
 }
 
 function notRepaired(path: string, format: string): OptionError {
-  const message = sentence`${path} has shards of the format ${format}, which cannot be repaired; convert them again from their source, with ${option('overwrite')}.`;
+  const message = sentence`${path} has shards of the format ${format}, which cannot be repaired; run the same conversion again with ${option('overwrite')}.`;
   return new OptionError({ path }, message);
 }
 

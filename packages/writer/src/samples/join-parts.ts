@@ -64,7 +64,7 @@ export async function joinParts(
  */
 function checkOpenParts(output: string, notes: readonly PartNote[], numbers: readonly number[] | undefined): void {
   if (numbers === undefined) {
-    const message = sentence`The parts of ${output} were written by a job that knows how many there are, and only that job can commit them; run it again, and replace what is there with ${option('overwrite')}.`;
+    const message = sentence`The parts of ${output} were written by a job with a fixed number of parts, and only that job can commit them; run the job again with ${option('overwrite')}.`;
     throw new PartsMissingError({ path: output }, message);
   }
   const finished = new Set(notes.filter(({ isFinished }) => isFinished).map(({ part }) => part.number));
@@ -72,7 +72,7 @@ function checkOpenParts(output: string, notes: readonly PartNote[], numbers: rea
   if (missing.length > 0) throw notFinished(output, missing, notes, numbers.length);
   const extra = notes.find(({ part }) => !numbers.includes(part.number));
   if (extra === undefined) return;
-  const message = sentence`Part ${partText(extra.part)} of ${output} was started, but is not among the ${numbers.length} parts to commit; run the job again, and replace what is there with ${option('overwrite')}.`;
+  const message = sentence`Part ${partText(extra.part)} of ${output} was started, but is not among the ${numbers.length} parts to commit; run the job again with ${option('overwrite')}.`;
   throw new PartsMissingError({ path: output }, message);
 }
 

@@ -113,7 +113,7 @@ export class Writer implements AsyncDisposable {
     if (job !== undefined && this.#part === null) {
       throw new OptionError(
         { path: output },
-        sentence`The option ${option('job')} is for parts; give the option ${option('part')}, too.`,
+        sentence`The option ${option('job')} is for parts; also set ${option('part')}.`,
       );
     }
     checkOtherIndexes(this.#options.format, this.#options.index);
@@ -204,7 +204,7 @@ export class Writer implements AsyncDisposable {
 
   #checkOpen(): void {
     if (this.#isOver)
-      throw new OptionError({ path: this.output }, `The writer of ${this.output} is closed; make a new one.`);
+      throw new OptionError({ path: this.output }, `The writer of ${this.output} is closed; create a new one.`);
   }
 }
 
@@ -243,7 +243,7 @@ function checkNames(classes: readonly string[]): readonly string[] {
 /** Throws {@link OptionError} for an unknown type, and for a name that the index itself uses. */
 function checkTypes(columns: Readonly<Record<string, ColumnType>>): ReadonlyMap<string, ColumnType> {
   if (typeof columns !== 'object' || columns === null || Array.isArray(columns)) {
-    const message = sentence`The option ${option('columns')} must have names and types, such as { score: "double" }, not ${shownValue(columns)}.`;
+    const message = sentence`The option ${option('columns')} must map names to types, such as { score: "double" }, not ${shownValue(columns)}.`;
     throw new OptionError({}, message);
   }
   const types = new Map(Object.entries(columns));

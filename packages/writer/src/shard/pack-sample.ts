@@ -267,7 +267,7 @@ function layOut({ files, cls, texts }: PlannedSample, { root, naming, imageOnly 
   if (twin !== undefined) {
     throw new KeyCollisionError(
       { key, paths: [image.path, twin.path] },
-      `${twin.path} is the field "${twin.name}" of its image, which is also made from the annotations; exclude or rename it.`,
+      `${twin.path} would be the field "${twin.name}" of its image, but the annotations already fill that field; exclude or rename the file.`,
     );
   }
   return { key, image, fields: withClass<NewField>([image, ...sidecars, ...made], cls, imageOnly) };
@@ -292,7 +292,7 @@ function refuseTwin(fields: readonly NewField[], key: string, image: FileField, 
   const { path } = twin as FileField;
   throw new KeyCollisionError(
     { key, paths: [image.path, path] },
-    `${image.path} is the field "${name}" by its content, and ${path} is the same field by its name; rename or exclude one of them.`,
+    `${image.path} becomes the field "${name}" because of its content, and ${path} because of its name; rename or exclude one of them.`,
   );
 }
 

@@ -1,4 +1,4 @@
-"""What was given, as the reader has it: plain values under its names of options."""
+"""Converts options from Python to plain values under the names that the reader uses."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from enum import Enum
 from typing import Any, Dict, Iterable, List, Mapping
 
 from ..foreign_transforms import is_foreign, steps_from
-from ..options import OPTION_NAMES, camel
+from ..options import OPTION_NAMES, LoaderArguments, camel
 from .foreign_names import FOREIGN_NAMES, unknown_option
 
 
 def options_for_reader(options: Mapping[str, Any], slots_in_use: int = 0) -> Dict[str, Any]:
     """Options under the names of the reader. ``slots_in_use``: slots in addition to those of ``prefetch_batches``.
 
-    Raises TypeError for a name that is no option.
+    Raises TypeError for an unknown name.
     """
     given: Dict[str, Any] = {"fields": [], "prefetchBatches": 4}
     workers = _workers_of_this_rank()
@@ -24,7 +24,7 @@ def options_for_reader(options: Mapping[str, Any], slots_in_use: int = 0) -> Dic
         given["workers"] = workers
     for name, value in options.items():
         if name not in OPTION_NAMES:
-            raise unknown_option("A loader", name, OPTION_NAMES, FOREIGN_NAMES)
+            raise unknown_option("A loader", name, ("output", *LoaderArguments.__annotations__), FOREIGN_NAMES)
         if value is not None:
             given[OPTION_NAMES[name]] = _plain(name, value)
     if isinstance(given["prefetchBatches"], int):
@@ -41,7 +41,7 @@ def _plain(name: str, value: Any) -> Any:
     if name == "transform" and not isinstance(value, str):
         if not isinstance(value, (list, tuple)):
             raise TypeError(
-                "transform is a preset, a JSON file, a list of steps, or a pipeline of torchvision or timm, "
+                "transform must be a preset, a JSON file, a list of steps, or a pipeline of torchvision or timm, "
                 f"not {value!r}."
             )
         return [_step(step) for step in value]
@@ -66,7 +66,7 @@ def _plain(name: str, value: Any) -> Any:
         return "Infinity"
     if name in ("classes", "keys", "fields", "extra_images", "masks", "draws"):
         if isinstance(value, (str, bytes)):
-            raise TypeError(f"{name} is a list: [{value!r}].")
+            raise TypeError(f"{name} must be a list, such as [{value!r}].")
         return [_class(name, cls) for cls in value] if name == "classes" else list(value)
     return value
 
@@ -97,7 +97,7 @@ def _numbers(name: str, value: Any, dimensions: int, kinds: str) -> List[Any]:
 
     whole = "" if "f" in kinds else "whole "
     groups = ", or of groups of one size, [n, k]" if dimensions > 1 else ", of one dimension"
-    wrong = f"{name} is an array of {whole}numbers{groups}"
+    wrong = f"{name} must be an array of {whole}numbers{groups}"
     if isinstance(value, (str, bytes, Mapping)) or callable(value):
         raise TypeError(f"{wrong}, not {value!r}.")
     try:
@@ -105,7 +105,7 @@ def _numbers(name: str, value: Any, dimensions: int, kinds: str) -> List[Any]:
     except (TypeError, ValueError) as error:
         raise TypeError(f"{wrong}: {error}.") from None
     if not 1 <= array.ndim <= dimensions or (array.size > 0 and array.dtype.kind not in kinds):
-        raise TypeError(f"{wrong}, not one of {array.dtype} and shape {array.shape}.")
+        raise TypeError(f"{wrong}, not an array of {array.dtype} with the shape {array.shape}.")
     plain: List[Any] = array.tolist()
     return plain
 
@@ -120,7 +120,7 @@ def _class(option: str, cls: Any) -> str | int:
         return cls
     if isinstance(cls, numbers.Integral) and not isinstance(cls, bool):
         return int(cls)
-    raise TypeError(f"{option}: a class is a str (its name) or an int (its number), not {cls!r}.")
+    raise TypeError(f"{option}: a class must be a str (its name) or an int (its number), not {cls!r}.")
 
 
 def _step(step: Mapping[str, Any]) -> Any:
@@ -166,11 +166,11 @@ def seen_for_reader(
 
 
 def storage_for_reader(storage: Mapping[str, Any]) -> Dict[str, Any]:
-    """How remote locations are asked, as the reader has it. Raises TypeError for an unknown name."""
+    """The option ``storage`` under the names that the reader uses. Raises TypeError for an unknown name."""
     names = {name: camel(name) for name in ("endpoint_url", "region", "unsigned", "requester_pays")}
     for name in storage:
         if name not in names:
-            raise TypeError(f"storage has no {name!r}; there are {', '.join(names)}.")
+            raise unknown_option("storage", name, names, {"endpointUrl": 'Python spells it "endpoint_url"'})
     return {names[name]: value for name, value in storage.items() if value is not None}
 
 

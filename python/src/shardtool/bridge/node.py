@@ -33,7 +33,7 @@ def find_node() -> str:
         if program.exists():
             return str(program)
     if on_path is None:
-        raise ReaderError(f"The reader runs on Node, and there is none: {_HOW_TO_GET_NODE}")
+        raise ReaderError(f"The reader needs Node, but there is no node on PATH: {_HOW_TO_GET_NODE}")
     return on_path
 
 
@@ -60,7 +60,7 @@ def find_program(name: str) -> str:
     checkout = package.parents[2] / "packages" / folder / "lib" / file
     if checkout.exists():
         return str(checkout)
-    raise ReaderError(f"The {name} is missing ({bundled}): install shardtool again, or `npm run build` in a checkout.")
+    raise ReaderError(f"The {name} is missing ({bundled}): install shardtool again, or run `npm run build` in a checkout.")
 
 
 def why_not(node: str) -> str:

@@ -50,8 +50,7 @@ class ReaderProcess:
         reader was closed."""
         if sys.platform == "win32":
             raise ReaderError(
-                "The reader shares memory with Python in a way that Windows does not have: use WSL, or the "
-                "command line tool."
+                "Loaders, datasets and writers do not work on Windows: use WSL, or only the command line tool."
             )
         self._closed = closed
         self._node = find_node()

@@ -55,7 +55,7 @@ def _rand_augment(transform: Any, pipeline: Pipeline) -> None:
         ):
             _add_policy(config, first, 0.45, pipeline)
             return
-    raise Untranslatable("has operations of your own, which no name of timm stands for")
+    raise Untranslatable("has custom operations, which have no name in timm")
 
 
 def _auto_augment(transform: Any, pipeline: Pipeline) -> None:
@@ -65,7 +65,7 @@ def _auto_augment(transform: Any, pipeline: Pipeline) -> None:
         if _same_operations(_made("auto_augment_transform", config).policy, transform.policy):
             _add_policy(config, first, 0.45, pipeline)
             return
-    raise Untranslatable("has operations of your own, which no name of timm stands for")
+    raise Untranslatable("has custom operations, which have no name in timm")
 
 
 def _aug_mix(transform: Any, pipeline: Pipeline) -> None:
@@ -80,7 +80,7 @@ def _aug_mix(transform: Any, pipeline: Pipeline) -> None:
     config = "-".join(["augmix", *sections])
     made = _made("augment_and_mix_transform", config)
     if not _same_operations([made.ops], [transform.ops]):
-        raise Untranslatable("has operations of your own, which no name of timm stands for")
+        raise Untranslatable("has custom operations, which have no name in timm")
     _add_policy(config, first, 0.3, pipeline)
 
 

@@ -32,7 +32,7 @@ def translate(kind: str, transform: Any, pipeline: Pipeline, nested: Nested) -> 
     elif isinstance(getattr(known_steps, kind, None), type):
         _add_same(kind, transform, pipeline)
     else:
-        raise Untranslatable("has no counterpart in shardtool")
+        raise Untranslatable("has no equivalent in shardtool")
 
 
 def _add_same(kind: str, transform: Any, pipeline: Pipeline) -> None:
@@ -58,7 +58,7 @@ def _add_same(kind: str, transform: Any, pipeline: Pipeline) -> None:
         if pipeline.is_tensor and given.get("antialias") is not True and not is_nearest:
             step["antialias"] = False
     if pipeline.is_normalized and _may_fill(kind, step, pipeline):
-        raise Untranslatable("may add a border after Normalize, whose color would be another one: move it before")
+        raise Untranslatable("may add a border after Normalize, and the border would have a different color: move it before Normalize")
     pipeline.add(step, kind in _MOVES_PIXELS)
 
 
@@ -84,7 +84,7 @@ def _is_default(name: str, value: Any) -> bool:
 def _value(parameter: str, value: Any, pipeline: Pipeline) -> Any:
     if parameter == "fill":
         if isinstance(value, dict):
-            raise Untranslatable("has a fill for each type: give one fill, and mask_fill in a list of steps")
+            raise Untranslatable("has a fill for each type: use one fill, and set mask_fill in a list of steps")
         return pipeline.fill(value)
     if parameter == "threshold" and pipeline.is_float:
         return plain(value) * 255
@@ -156,7 +156,7 @@ def _elastic(transform: Any, pipeline: Pipeline) -> None:
         value = plain(getattr(transform, name))
         values = value if isinstance(value, list) else [value]
         if len(set(values)) > 1:
-            raise Untranslatable(f"has {name}={value!r}, and shardtool has one {name} for both directions")
+            raise Untranslatable(f"has {name}={value!r}, but shardtool has one {name} for both directions")
         step[name] = values[0]
     fill = getattr(transform, "fill", 0)
     if not _is_default("fill", fill):
@@ -166,7 +166,7 @@ def _elastic(transform: Any, pipeline: Pipeline) -> None:
 
 def _grayscale(transform: Any, pipeline: Pipeline) -> None:
     if transform.num_output_channels != 3:
-        raise Untranslatable("has num_output_channels=1, and batches have 3 channels: use num_output_channels=3")
+        raise Untranslatable("has num_output_channels=1, but batches have 3 channels: use num_output_channels=3")
     pipeline.add({"name": "Grayscale"}, moves_pixels_only=False)
 
 
@@ -174,7 +174,7 @@ def _rgb(transform: Any, pipeline: Pipeline) -> None:
     """Images are RGB."""
     mode = getattr(transform, "mode", "RGB")
     if mode != "RGB":
-        raise Untranslatable(f"converts to {mode}, and batches are RGB")
+        raise Untranslatable(f"converts to {mode}, but batches are RGB")
 
 
 def _nothing(transform: Any, pipeline: Pipeline) -> None:

@@ -56,9 +56,9 @@ class Pipeline:
             raise Untranslatable("comes after a RandomErasing of normalized values")
         if not moves_pixels_only:
             if self.is_normalized:
-                raise Untranslatable("comes after Normalize, and shardtool changes pixels before")
+                raise Untranslatable("comes after Normalize, but shardtool changes pixels before Normalize: move it before")
             if self.is_float and not self.is_scaled:
-                raise Untranslatable("comes after a conversion to floats from 0 to 255, which it would take for 0 to 1")
+                raise Untranslatable("comes after a conversion to floats from 0 to 255, but expects floats from 0 to 1")
         self.pixels.append(step)
 
     def covers(self, size: Any) -> bool:
@@ -93,7 +93,7 @@ class Pipeline:
         if len(mean) == 1:
             mean, std = mean * 3, std * 3
         if len(mean) != 3 or len(std) != 3:
-            raise Untranslatable(f"has {len(mean)} means, and images have 3 channels")
+            raise Untranslatable(f"has {len(mean)} means, but images have 3 channels")
         self.is_normalized = True
         self.values.append({"name": "normalize", "mean": mean, "std": std})
 
@@ -129,7 +129,7 @@ class Pipeline:
         scale = 255 if self.is_float and self.is_scaled else 1
         parts = [plain(part) * scale for part in _list(plain(fill))]
         if any(not 0 <= part <= 255 or not float(part).is_integer() for part in parts):
-            raise Untranslatable(f"has fill={fill!r}, which is no byte from 0 to 255")
+            raise Untranslatable(f"has fill={fill!r}, which is not a whole number from 0 to 255")
         if len(parts) not in (1, 3):
             raise Untranslatable(f"has fill={fill!r}: it takes one number or three")
         if self.is_normalized and any(parts):

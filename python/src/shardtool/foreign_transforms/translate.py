@@ -104,7 +104,7 @@ def _add(part: Any, pipeline: Pipeline) -> None:
         raise Untranslatable(
             "is a Python function"
             if is_function
-            else f"is not of {', '.join(_LIBRARIES[:-1])} or {_LIBRARIES[-1]}, or has code of its own"
+            else f"is not of {', '.join(_LIBRARIES[:-1])} or {_LIBRARIES[-1]}, or is a subclass with custom code"
         )
     if library == "torchvision" or not of_timm.translate(kind, part, pipeline):
         of_torchvision.translate(kind, part, pipeline, _nested)

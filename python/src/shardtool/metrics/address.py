@@ -27,7 +27,7 @@ def check_metrics(metrics: Any) -> None:
     host = metrics.get("host") if is_right else None
     if not is_right or not (host is None or (isinstance(host, str) and host)):
         raise OptionError(
-            f'metrics is {{"port": 9464}}, {{"port": 9464, "host": "0.0.0.0"}}, or False, not {metrics!r}.'
+            f'metrics must be {{"port": 9464}}, {{"port": 9464, "host": "0.0.0.0"}}, or False, not {metrics!r}.'
         )
 
 

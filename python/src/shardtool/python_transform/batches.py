@@ -43,7 +43,7 @@ class PythonOptions:
         reuse: bool,
     ) -> None:
         if not callable(function):
-            raise OptionError(f"python_transform is a function that takes an image, not {function!r}.")
+            raise OptionError(f"python_transform must be a function that takes an image, not {function!r}.")
         self.function = Function(function)
         self.workers = workers
         self.timeout = timeout
@@ -95,12 +95,12 @@ def check_python_options(
 ) -> None:
     """Raises OptionError for values that are not right, and for options that cannot be combined."""
     if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool) or workers < 1):
-        raise OptionError(f"python_workers is a whole number of at least 1, not {workers!r}.")
+        raise OptionError(f"python_workers must be a whole number of at least 1, not {workers!r}.")
     if timeout is not None and not (isinstance(timeout, (int, float)) and timeout > 0):
-        raise OptionError(f"python_timeout is a number of seconds greater than 0, not {timeout!r}.")
+        raise OptionError(f"python_timeout must be a number of seconds greater than 0, not {timeout!r}.")
     if start_method is not None and start_method not in multiprocessing.get_all_start_methods():
         methods = ", ".join(multiprocessing.get_all_start_methods())
-        raise OptionError(f"python_start_method is one of {methods}, not {start_method!r}.")
+        raise OptionError(f"python_start_method must be one of {methods}, not {start_method!r}.")
     if device != "cpu":
         raise OptionError(
             f"python_transform makes batches in the memory of the host: remove device={device!r}, and use "

@@ -108,8 +108,8 @@ def _parameters(function: Callable[..., Any], name: str) -> Tuple[str, ...]:
             wanted.append(parameter.name)
         elif parameter.default is parameter.empty:
             raise OptionError(
-                f"python_transform={name} has a parameter {parameter.name!r}, which is unknown: the first parameter is "
-                f"the image, and the names of others are {', '.join(PARAMETERS)}."
+                f"python_transform={name} has an unknown parameter {parameter.name!r}: the first parameter is the image, "
+                f"and the others can be {', '.join(PARAMETERS)}."
             )
     return tuple(wanted)
 

@@ -150,7 +150,7 @@ class Pool:
 
     def _check(self) -> None:
         if self._is_closed:
-            raise StaleIteratorError("The loader was closed while its workers were busy: begin a new loop.")
+            raise StaleIteratorError("The loader was closed while its workers were busy: start a new loop.")
 
     def close(self) -> None:
         """Ends the workers. A thread that waits for them raises :class:`StaleIteratorError`."""
@@ -226,8 +226,8 @@ class Pool:
         self._check_function()
         if multiprocessing.current_process().daemon:
             raise PythonTransformError(
-                "python_transform starts worker processes, and a daemon process may not start any: make the loader in "
-                "the main process, or start this process with daemon=False."
+                "python_transform starts worker processes, but a daemon process may not start processes: create the "
+                "loader in the main process, or start this process with daemon=False."
             )
         own, other = socket.socketpair()
         # In another thread, the kernel would end the worker when that thread ends.

@@ -25,7 +25,7 @@ export const catCommand = command({
     const sample = await dataset.get(key);
     const name = field ?? imageFields(Object.keys(sample.fields))[0];
     if (name === undefined) {
-      throw new UsageError(`Sample "${key}" has no image; name one of its fields: ${namesIn(sample)}.`);
+      throw new UsageError(`Sample "${key}" has no image; choose one of its fields: ${namesIn(sample)}.`);
     }
     const bytes = sample.fields[name];
     if (bytes === undefined) {

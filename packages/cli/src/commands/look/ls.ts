@@ -101,7 +101,7 @@ async function classesOf({ classes, classSamples, fields, format, location, mixt
   const { partReader } = await layoutOf(format);
   return partReader === undefined && !fields.includes('cls')
     ? 'no classes'
-    : `no names of classes (shardtool stats ${escapeControls(location)} counts them)`;
+    : `no class names (shardtool stats ${escapeControls(location)} counts the classes)`;
 }
 
 /** Splits that the place itself has. */

@@ -88,19 +88,23 @@ function checkStorage(given: {
 }): void {
   const { stepMs, bandwidth, cacheSize, machines, worldSize } = given;
   if (bandwidth !== undefined && stepMs === undefined) {
-    throw new UsageError('--bandwidth says whether steps wait, so --step-ms has to say how long one takes.');
+    throw new UsageError(
+      '--bandwidth predicts whether training steps wait for data, so it needs --step-ms, the duration of a step.',
+    );
   }
   if (bandwidth === undefined && (cacheSize !== undefined || machines > 1)) {
-    throw new UsageError('--cache-size and --machines count where --bandwidth says what storage gives.');
+    throw new UsageError('--cache-size and --machines need --bandwidth, the rate at which the storage delivers data.');
   }
   if (worldSize % machines !== 0) {
-    throw new UsageError(`${worldSize} ranks cannot be shared out evenly among ${machines} machines.`);
+    throw new UsageError(
+      `${worldSize} ranks cannot be divided evenly among ${machines} machines: change --world-size or --machines.`,
+    );
   }
 }
 
 function refuseForBuckets({ stepMs }: { readonly stepMs: number | undefined }): void {
   if (stepMs !== undefined)
-    throw new UsageError('--step-ms is for batches of one size: leave it out, or --aspect-buckets.');
+    throw new UsageError('--step-ms is for batches of one size: remove --step-ms or --aspect-buckets.');
 }
 
 function describeBuckets(report: BucketsReport): string {
@@ -132,7 +136,7 @@ function refuseForMixture(given: Readonly<Record<string, unknown>>): void {
   const [name] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
   if (name === undefined) return;
   const flag = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-  throw new UsageError(`--${flag} is for a single dataset, and this is a mixture: plan its datasets one by one.`);
+  throw new UsageError(`--${flag} is for a single dataset, but this is a mixture: plan each of its datasets instead.`);
 }
 
 function describeMixture(report: MixtureReport): string {

@@ -47,7 +47,7 @@ export const previewCommand = command({
   handler: async ({ dataset: location, transform, annotations, grid, output, json, ...given }) => {
     const { writePreview } = await import('../../preview/preview.js');
     await using dataset = await openGiven(location, given);
-    if (dataset.size === 0) throw new UsageError(`There is no sample in ${location}, so there is nothing to show.`);
+    if (dataset.size === 0) throw new UsageError(`${location} contains no samples, so there is nothing to show.`);
     const loader = { ...loaderOptions('preview', given), annotations: await readAnnotationsFlag(annotations) };
     const steps = await readTransform(transform, loader.aspectBuckets);
     const shown = await writePreview(dataset, {
@@ -81,16 +81,16 @@ function gridOf(given: unknown): Grid {
   const match = /^(\d{1,3})x(\d{1,3})$/.exec(String(given));
   const [columns, rows] = match === null ? [0, 0] : [Number(match[1]), Number(match[2])];
   if (columns > 0 && rows > 0) return { columns, rows };
-  throw new UsageError(`--grid takes columns x rows, such as 8x8, and not "${given}".`);
+  throw new UsageError(`--grid takes columns x rows, such as 8x8, not "${given}".`);
 }
 
 /** Returns the path of the picture. Throws {@link UsageError} for an unsupported extension, and if the folder does not exist. */
 function outputOf(given: unknown): string {
   const output = String(given);
   if (!EXTENSIONS.includes(path.extname(output).toLowerCase())) {
-    throw new UsageError(`--output takes a file that ends with ${EXTENSIONS.join(', ')}, and not "${output}".`);
+    throw new UsageError(`--output takes a file with the extension ${EXTENSIONS.join(', ')}, not "${output}".`);
   }
   const folder = path.dirname(output);
-  if (!existsSync(folder)) throw new UsageError(`The folder ${folder} of --output does not exist: make it first.`);
+  if (!existsSync(folder)) throw new UsageError(`The folder ${folder} of --output does not exist: create it first.`);
   return output;
 }

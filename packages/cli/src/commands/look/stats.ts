@@ -65,19 +65,19 @@ function describe(stats: DatasetStats, classes: number, location: string): strin
             ...histogram(stats[name], formatCount),
           ]),
           '',
-          turned === 0 ? 'no image is to be turned' : `${countOf(turned, 'image')} to be turned (EXIF orientation)`,
+          `${turned === 0 ? 'no image' : countOf(turned, 'image')} with an EXIF orientation that rotates or flips`,
         ]),
     repeatedKeys.count === 0
-      ? 'no key comes twice'
-      : `${countOf(repeatedKeys.count, 'sample')} with a key that came before: ${repeatedKeys.examples.map((key) => escapeControls(key)).join(', ')}`,
+      ? 'no duplicate keys'
+      : `${countOf(repeatedKeys.count, 'sample')} with the key of an earlier sample: ${repeatedKeys.examples.map((key) => escapeControls(key)).join(', ')}`,
   ];
 }
 
-/** Other software's shards say nothing of their images: their headers do. */
+/** Explains why sizes are unknown: shards of other software do not record them, only the image headers do. */
 function unknownSizes({ format, kinds }: DatasetStats, location: string): string {
-  if (kinds.length === 0) return 'nothing in it is an image file, so there are no widths and heights';
+  if (kinds.length === 0) return 'no field is an image file, so there are no widths and heights';
   const command = format === 'folder' ? 'pack' : 'index';
-  return `width, height and orientation are not known before "shardtool ${command} ${escapeControls(location)}" has read the headers of the images`;
+  return `width, height and orientation are unknown until "shardtool ${command} ${escapeControls(location)}" reads the image headers`;
 }
 
 function objectLines({ objects, images, without, classes, perImage, width, height, bad }: ObjectStats, most: number) {
@@ -97,7 +97,7 @@ function objectLines({ objects, images, without, classes, perImage, width, heigh
       `${countOf(objects, 'object')} on ${countOf(images, 'image')}, ${countOf(without, 'image')} without any`,
     ),
     ...(classes.length === 0 ? [] : [...bars(rows), ...more]),
-    ...section(`objects an image: ${summary(perImage, formatCount)}`),
+    ...section(`objects per image: ${summary(perImage, formatCount)}`),
     ...histogram(perImage, formatCount),
     ...section(`width of boxes: ${summary(width, formatCount)}`),
     ...histogram(width, formatCount),

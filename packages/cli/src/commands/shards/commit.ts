@@ -34,7 +34,8 @@ export const commitCommand = command({
       import('@shardtool/writer'),
       import('@shardtool/storage'),
     ]);
-    if (!isRemote(output) && !existsSync(output)) throw new UsageError(`${output} does not exist.`);
+    if (!isRemote(output) && !existsSync(output))
+      throw new UsageError(`No such folder: ${output}. Give the folder that the parts were written to.`);
     const report = await commitParts(output, { maxBad });
     if (json) await print(JSON.stringify(report));
     else if (!quiet) await print(describe(report, output));

@@ -63,11 +63,10 @@ export const indexCommand = command({
     if (quiet) return;
     const { shards, samples, kept, skippedEntries, skippedLinks, crops } = report;
     await print(`Indexed ${countOf(samples, 'sample')} in ${countOf(shards, 'shard')}.`);
-    if (kept > 0)
-      await print(`  ${countOf(kept, 'index', 'indexes')} stayed as ${kept === 1 ? 'it was' : 'they were'}`);
+    if (kept > 0) await print(`  ${countOf(kept, 'index', 'indexes')} ${kept === 1 ? 'is' : 'are'} up to date`);
     if (skippedLinks > 0) {
       await print(
-        `  ${countOf(skippedLinks, 'link')} in them belong to no sample: "shardtool convert --links follow" takes their files`,
+        `  ${countOf(skippedLinks, 'link')} in them belong to no sample: "shardtool convert --links follow" copies the files that they point to`,
       );
     }
     if (skippedEntries > 0) await print(`  ${countOf(skippedEntries, 'file')} in them belong to no sample`);
@@ -76,8 +75,8 @@ export const indexCommand = command({
     if (found === null) return;
     await print(`  columns: ${found.columns.map(({ name, type }) => `${escapeControls(name)} (${type})`).join(', ')}`);
     if (found.unreadable > 0)
-      await print(`  ${countOf(found.unreadable, 'field')} of JSON cannot be read: no value there`);
+      await print(`  ${countOf(found.unreadable, 'field')} of JSON cannot be read, so their columns have no value`);
     if (found.unlabelled > 0)
-      await print(`  ${countOf(found.unlabelled, 'sample')} stand in no labels file: no value there`);
+      await print(`  ${countOf(found.unlabelled, 'sample')} are in no labels file, so their columns have no value`);
   },
 });

@@ -86,7 +86,7 @@ export const packCommand = command({
     const remedy = dryRun ? '' : ` ${output} is not complete: repeat the command to resume.`;
     if (split !== undefined && options.splits) {
       throw new UsageError(
-        '--split divides one dataset by keys, and --splits packs the folders of a source: use only one of them.',
+        '--split divides one dataset by keys, but --splits packs the folders train, val and test: use only one of them.',
       );
     }
     if (split !== undefined && (dryRun || options.part !== undefined)) {
@@ -143,7 +143,7 @@ function timeLine(
 /** `val=0.1`. */
 function shareOf(given: string): [string, number] {
   const match = /^([A-Za-z0-9_-]+)=(0?\.\d+|\d+(?:\.\d+)?%)$/.exec(given);
-  if (match === null) throw new UsageError(`--split takes NAME=SHARE such as val=0.1 or val=10%, and not "${given}".`);
+  if (match === null) throw new UsageError(`--split takes NAME=SHARE such as val=0.1 or val=10%, not "${given}".`);
   const [, name, text] = match as unknown as [string, string, string];
   return [name, text.endsWith('%') ? Number(text.slice(0, -1)) / 100 : Number(text)];
 }

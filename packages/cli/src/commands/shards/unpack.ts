@@ -38,7 +38,8 @@ export const unpackCommand = command({
   ],
   handler: async ({ dataset: location, folder, fields, json, quiet, ...seen }) => {
     const isStream = folder === '-';
-    if (isStream && json) throw new UsageError('--json needs standard output, which takes the tar: give a folder.');
+    if (isStream && json)
+      throw new UsageError('--json writes to standard output, where the tar would go: unpack to a folder instead.');
     await using dataset = await openFilesGiven(location, seen);
     const unknown = fields?.find((field) => !dataset.fields.includes(field));
     if (unknown !== undefined) {

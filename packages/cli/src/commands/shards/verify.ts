@@ -84,8 +84,8 @@ export const verifyCommand = command({
     }
     if (sample === 0) throw new UsageError('--sample takes a share above 0, such as 4%.');
     if (fix) return repairAndReport(given);
-    if (source !== undefined) throw new UsageError('--source goes with --fix.');
-    if (maxSampleBytes !== undefined) throw new UsageError('--max-sample-bytes goes with --fix.');
+    if (source !== undefined) throw new UsageError('--source is for repairs: also set --fix.');
+    if (maxSampleBytes !== undefined) throw new UsageError('--max-sample-bytes is for repairs: also set --fix.');
     const { verify } = await import('@shardtool/writer');
     const view = json || quiet ? null : await ProgressView.open();
     const lines = new FirstLines(json || verbose);
@@ -186,8 +186,8 @@ function describeRepair(report: RepairReport): string {
     ),
     ...countLine(
       lostClasses.length,
-      `class has lost its name: ${lostClasses[0]}; write it into dataset.json, and leave out the line "crc32" there`,
-      `classes have lost their names: ${lostClasses.join(', ')}; write them into dataset.json, and leave out the line "crc32" there`,
+      `class has lost its name: ${lostClasses[0]}; write it into dataset.json, and remove the line "crc32" there`,
+      `classes have lost their names: ${lostClasses.join(', ')}; write them into dataset.json, and remove the line "crc32" there`,
     ),
     ...countLine(
       unprovenClasses.length,

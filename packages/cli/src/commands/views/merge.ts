@@ -40,7 +40,7 @@ export const mergeCommand = command({
   ],
   handler: async ({ datasets, output, classLists, copy, json }) => {
     if (!output.endsWith('.json'))
-      throw new UsageError(`--output takes a file that ends with .json, and not "${output}".`);
+      throw new UsageError(`--output takes a file with the extension .json, not "${output}".`);
     const folder = path.dirname(path.resolve(output));
     const placed = (place: string) =>
       /^[a-z0-9+.-]+:\/\//i.test(place) ? place : path.relative(folder, path.resolve(place));
@@ -59,7 +59,7 @@ export const mergeCommand = command({
     const repeated = await findDuplicateKeys(dataset);
     await writeAtomically(output, text, { ifAbsent: true }).catch((error) => {
       if (!(error instanceof FileExistsError)) throw error;
-      throw new UsageError(`${output} cannot be written: it is there already, and stays as it is.`);
+      throw new UsageError(`${output} already exists and is not replaced: choose another name, or remove the file.`);
     });
     await flushFolder(folder);
     const copied = copy === undefined ? [] : [await copyView(output, {}, copy)];

@@ -209,5 +209,5 @@ async function optionsOf(name: string, given: Given): Promise<AddOverlayOptions>
 function pairOf(given: string): [string, string] {
   const at = given.indexOf('=');
   if (at > 0 && at < given.length - 1) return [given.slice(0, at), given.slice(at + 1)];
-  throw new UsageError(`--rename takes OLD=NEW, and not "${given}".`);
+  throw new UsageError(`--rename takes OLD=NEW, not "${given}".`);
 }

@@ -95,7 +95,7 @@ async function readLabels(shard: Source, count: number): Promise<Uint8Array> {
   }
   throw new FileError(
     { path: images },
-    `${images} has no labels file next to it: ${names[0]} is missing; fetch it, too.`,
+    `${images} has no labels file next to it: ${names[0]} is missing; fetch that file too.`,
   );
 }
 

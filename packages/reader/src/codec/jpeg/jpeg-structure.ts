@@ -49,7 +49,10 @@ export function jpegStructure(bytes: Uint8Array): JpegStructure {
 /** Throws SampleDecodeError for a file that would take minutes to decode. */
 export function refuseBomb({ scans }: JpegStructure): void {
   if (scans > MAX_SCANS)
-    throw new SampleDecodeError({}, `it has ${scans} scans, more than ${MAX_SCANS}: a decompression bomb`);
+    throw new SampleDecodeError(
+      {},
+      `it has ${scans} scans, more than the limit of ${MAX_SCANS}, so it may be a decompression bomb`,
+    );
 }
 
 /** A stuffed zero, TEM, RST0 to RST7 and SOI have no length. */

@@ -50,7 +50,7 @@ function readChunks(bytes: Buffer): { width: number; height: number; bits: numbe
     at += length + 12;
   }
   if (head === null || parts.length === 0)
-    throw new SampleDecodeError({}, 'this PNG does not contain pixels; it is damaged');
+    throw new SampleDecodeError({}, 'this PNG contains no pixels; it is damaged');
   const [bits, colours, , , interlace] = head.subarray(8) as unknown as [number, number, number, number, number];
   if ((colours !== GRAY && colours !== PALETTE) || bits > 8) {
     throw new SampleDecodeError(

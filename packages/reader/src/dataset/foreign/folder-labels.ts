@@ -58,12 +58,12 @@ export async function readFolderLabels(
       if (sample === undefined)
         throw new LabelsError(
           { path: table.location, line: table.line[row] },
-          `${at} names ${file}, which is not there; take the row out, or fetch the file.`,
+          `${at} names ${file}, which does not exist; remove the row, or fetch the file.`,
         );
       if (seen[sample] === 1)
         throw new LabelsError(
           { path: table.location, line: table.line[row] },
-          `${at} names ${file} again; take one of the rows out.`,
+          `${at} names ${file} again; remove one of the rows.`,
         );
       seen[sample] = 1;
       classes[sample] = table.cls?.[row] || null;

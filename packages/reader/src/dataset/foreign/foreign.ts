@@ -32,7 +32,7 @@ export async function foreignParts(
   layout: LayoutName,
   columns?: ReadChoice,
 ): Promise<StoredParts> {
-  if (found.length === 0) throw new FileError({}, 'No shards were given: name a folder of shards, or tar files.');
+  if (found.length === 0) throw new FileError({}, 'No shards were given: give a folder of shards, or tar files.');
   const { partReader } = await layoutWith(layout, columns);
   if (partReader !== undefined) return partedParts(found, layout, partReader(), columns === undefined);
   const shards = await openAll(found, layout, columns);

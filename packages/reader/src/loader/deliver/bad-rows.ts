@@ -85,7 +85,7 @@ export function judgeRow(
     const { shard, key } = whereabouts(block, next, options);
     throw new BadSampleError(
       { shard, key },
-      sentence`${shard}: no sample of the block of "${key}" can take its row; it cannot be used itself: ${clauseOf(pending.reasons.get(row)!)}. ${remedyOf(block.items, dropped || isOfLoader(pending.reasons.get(row)!))}`,
+      sentence`${shard}: sample "${key}" cannot be used, and its block has no sample to replace it: ${clauseOf(pending.reasons.get(row)!)}. ${remedyOf(block.items, dropped || isOfLoader(pending.reasons.get(row)!))}`,
     );
   }
   pending.items[row] = next;
@@ -125,7 +125,7 @@ function standIn(pending: PendingBatch, row: number, options: BadRowOptions): tr
     const reason = pending.reasons.get(row)!;
     throw new BadSampleError(
       { shard, key },
-      sentence`${shard}: no sample of the batch of "${key}" can take its row; it cannot be used itself: ${clauseOf(reason)}. ${isOfLoader(reason) ? 'Choose' : `${VERIFY}, or choose`} larger batches.`,
+      sentence`${shard}: sample "${key}" cannot be used, and its batch has no sample to replace it: ${clauseOf(reason)}. ${isOfLoader(reason) ? 'Choose' : `${VERIFY}, or choose`} larger batches.`,
     );
   }
   pending.standIns.set(row, next);

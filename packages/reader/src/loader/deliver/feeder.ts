@@ -340,6 +340,6 @@ export class Feeder implements Demand {
 function allSlotsHeld(slots: number): OptionError {
   return new OptionError(
     {},
-    sentence`All ${slots} batch slots are held: call release() on batches that are used up, or raise ${optionName('prefetchBatches')}.`,
+    sentence`All ${slots} batch slots are in use: call release() on batches that you no longer need, or raise ${optionName('prefetchBatches')}.`,
   );
 }

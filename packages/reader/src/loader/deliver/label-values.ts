@@ -91,7 +91,7 @@ export function labelValues(
     if (numbers.length !== width) {
       throw new OptionError(
         {},
-        sentence`The field "${field}" of the option ${optionName('labels')} has ${width} numbers in one sample and ${numbers.length} in another: set classes if they are class numbers, or give all samples the same number.`,
+        sentence`The field "${field}" of the option ${optionName('labels')} has ${width} numbers in one sample and ${numbers.length} in another: if they are class numbers, set classes; otherwise all samples need equally many numbers.`,
       );
     }
     taken.set(numbers, row * width);

@@ -17,7 +17,7 @@ export function tellUnlabelled(batch: Batch, loader: object): void {
   if (told.has(loader) || !hasUnlabelled(batch)) return;
   told.add(loader);
   const row = batch.labels.findIndex((label, i) => label === -1 && batch.valid[i] !== 0);
-  const message = sentence`Sample "${batch.keys[row]}" has no class, so its label is -1. Where labels are trained on, pack with class folders or ${option('labels')}, or give the samples classes: shardtool relabel.`;
+  const message = sentence`Sample "${batch.keys[row]}" has no class, so its label is -1. To train on labels, pack with class folders or ${option('labels')}, or add classes with "shardtool relabel".`;
   warn(CODE, message);
 }
 

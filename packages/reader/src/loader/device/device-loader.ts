@@ -42,7 +42,10 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
 
   async *[Symbol.asyncIterator](): AsyncGenerator<DeviceBatch, undefined> {
     if (this.#loop !== null) {
-      throw new OptionError({}, 'This loader is being iterated already: end that loop first, or make a second loader.');
+      throw new OptionError(
+        {},
+        'A loop over this loader is already running: end that loop first, or create a second loader.',
+      );
     }
     const loop: { uploads: Uploads | null } = { uploads: null };
     this.#loop = loop;
@@ -169,7 +172,7 @@ async function openStage(plan: DevicePlan, packageName: string): Promise<DeviceS
   } catch (cause) {
     throw new NoDevicePackageError(
       {},
-      sentence`Batches go to a device by the package ${packageName}, which cannot be loaded (${(cause as Error).message}): install it, or leave out the option ${optionName('device')}.`,
+      sentence`The option ${optionName('device')} needs the package ${packageName}, which cannot be loaded (${(cause as Error).message}): install it, or remove the option ${optionName('device')}.`,
       { cause },
     );
   }

@@ -72,20 +72,20 @@ export function planDevice(options: DeviceLoaderOptions): PlannedDevice {
   if (rest.reuse === false) {
     throw new OptionError(
       {},
-      'The memory of a device is always used again: leave out reuse, or set it to true or "manual".',
+      'With a device, the memory of batches is always reused: remove reuse, or set it to true or "manual".',
     );
   }
   if (rest.views !== undefined) {
     throw new OptionError(
       {},
-      sentence`Views do not go to a device here: leave out the option ${optionName('device')}, or views. Python takes them to one.`,
+      sentence`In TypeScript, views cannot be copied to a device: remove the option ${optionName('device')}, or views. In Python they can.`,
     );
   }
   const format = formatOf(rest);
   if (!isRgb(format)) {
     throw new OptionError(
       {},
-      sentence`A device takes 8-bit RGB here, not ${format.channels} channels of ${format.dtype}: leave out the option ${optionName('device')}, or ${optionName('channels')} and ${optionName('pixelDtype')}. Python takes all formats to one.`,
+      sentence`The option ${optionName('device')} takes 8-bit RGB images, not ${format.channels} channels of ${format.dtype}: remove ${optionName('device')}, or ${optionName('channels')} and ${optionName('pixelDtype')}. Python supports all formats.`,
     );
   }
   const { transform, values } = splitTransform(rest.transform);
@@ -95,7 +95,7 @@ export function planDevice(options: DeviceLoaderOptions): PlannedDevice {
   if ((mean ?? std) !== undefined && values.normalization !== null) {
     throw new OptionError(
       {},
-      sentence`mean and std stand in the transform and in the option ${optionName('device')}: leave out one of them.`,
+      sentence`mean and std are set in the transform and in the option ${optionName('device')}: remove one of them.`,
     );
   }
   const [kind, ordinal = 0] = asked.name.split(':');
@@ -136,7 +136,7 @@ export function bytesOf(input: TransformInput, values: Values): TransformInput {
   if (JSON.stringify(split.values) === JSON.stringify(values)) return split.transform!;
   throw new OptionError(
     {},
-    'A device does the same with the bytes of all epochs: end all transforms with the same normalize, toDtype and layout.',
+    'A device converts the images of all epochs in the same way: end all transforms with the same normalize, toDtype and layout.',
   );
 }
 
@@ -150,7 +150,7 @@ function splitTransform(input: LoaderOptions['transform']): {
   if (dtype !== 'uint8' && erasing.length > 0) {
     throw new OptionError(
       {},
-      'randomErasing erases bytes on the way to a device: put it before normalize and toDtype.',
+      'With a device, randomErasing works on uint8 images: move it before normalize and toDtype.',
     );
   }
   const values = { dtype: dtype as DeviceDtype, layout, normalization: normalization as Values['normalization'] };
@@ -165,6 +165,6 @@ function isOfValues({ name }: StepInput): boolean {
 function needsPixels(what: string): OptionError {
   return new OptionError(
     {},
-    sentence`A device takes images of one size: leave out ${what}, or the option ${optionName('device')}.`,
+    sentence`A device takes images of one size: remove ${what}, or the option ${optionName('device')}.`,
   );
 }

@@ -131,6 +131,6 @@ function tooSmall({ limitBytes, unit }: ReadBufferOptions, limit: number, least:
       : sentence`choose fewer streams or a smaller ${optionName('shuffleBufferSize')}`;
   return new OptionError(
     {},
-    sentence`The samples that are in memory at once take ${least} bytes, and ${given} ${limit}: set ${optionName('readBufferBytes')} to at least ${least}, or ${remedy}.`,
+    sentence`The samples that are in memory at the same time take ${least} bytes, but ${given} ${limit}: set ${optionName('readBufferBytes')} to at least ${least}, or ${remedy}.`,
   );
 }

@@ -38,7 +38,7 @@ function failed(file: number, bytes: number, why: string, cause: unknown): FileE
   return new FileError(
     {},
     `The batch slots cannot take ${bytes} bytes of the memory of file descriptor ${file} (${why}): it must be open for ` +
-      'reading and writing, and there must be room.',
+      'reading and writing, and the machine needs enough free memory.',
     { cause },
   );
 }

@@ -80,7 +80,7 @@ export function movedPlan(plan: MemoryPlan, base: number): MemoryPlan {
   if (pages * WASM_PAGE_BYTES <= MEMORY_LIMIT_BYTES) return { ...plan, base, pages };
   throw new OptionError(
     {},
-    sentence`Batches of another size are held, and the next batches do not fit beside them into the 4 GiB that WebAssembly can address: release them first, or choose a smaller ${optionName('batchSize')} or fewer ${optionName('prefetchBatches')}.`,
+    sentence`Batches of another size are still in use, and together with the next batches they exceed the 4 GiB that WebAssembly can address: release them first, or choose a smaller ${optionName('batchSize')} or fewer ${optionName('prefetchBatches')}.`,
   );
 }
 

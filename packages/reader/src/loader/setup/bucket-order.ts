@@ -111,7 +111,7 @@ function bucketOrder(
 function refuseWeights(): never {
   throw new OptionError(
     {},
-    sentence`With ${optionName('aspectBuckets')} the weights of a mixture stay as they are within a run, since samples wait that came by the old ones: begin a run with the new weights, or leave out ${optionName('aspectBuckets')}.`,
+    sentence`With ${optionName('aspectBuckets')}, the weights of a mixture cannot change within a run, because samples chosen by the old weights are still waiting: start a new run with the new weights, or remove ${optionName('aspectBuckets')}.`,
   );
 }
 
@@ -143,16 +143,16 @@ function takeUpBuckets(
   if (buckets === undefined) {
     throw new StateError(
       {},
-      sentence`The state was saved without ${optionName('aspectBuckets')}, which is another order: leave out ${optionName('aspectBuckets')}, or start without a state.`,
+      sentence`The state was saved without ${optionName('aspectBuckets')}, which changes the order: remove ${optionName('aspectBuckets')}, or start without a state.`,
     );
   }
   const result = schema.safeParse(buckets);
   if (!result.success || (result.data.sizes === digest && result.data.waiting.length !== sizes))
-    throw new StateError({}, 'This is not a state that a loader gave (buckets).');
+    throw new StateError({}, 'This is not a state of a loader (buckets).');
   if (result.data.sizes !== digest) {
     throw new StateError(
       {},
-      sentence`The state was saved with other sizes of ${optionName('aspectBuckets')}, which would be other batches: leave ${optionName('aspectBuckets')} as they were, or start without a state.`,
+      sentence`The state was saved with other sizes of ${optionName('aspectBuckets')}, which would change the batches: use the earlier ${optionName('aspectBuckets')}, or start without a state.`,
     );
   }
   if (position === 0) return {};
@@ -164,6 +164,6 @@ export function refuseBucketState(state: unknown): void {
   if ((state as { buckets?: unknown } | null | undefined)?.buckets === undefined) return;
   throw new StateError(
     {},
-    sentence`The state was saved with ${optionName('aspectBuckets')}, which is another order: give the same ${optionName('aspectBuckets')}, or start without a state.`,
+    sentence`The state was saved with ${optionName('aspectBuckets')}, which changes the order: set the same ${optionName('aspectBuckets')}, or start without a state.`,
   );
 }

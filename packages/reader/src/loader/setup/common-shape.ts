@@ -31,7 +31,7 @@ export async function commonShape(
   throw new OptionError(
     {},
     `Images of ${name} come out as ${size.width}x${size.height} and those of ${other.name} as ` +
-      `${other.size.width}x${other.size.height}: add a step with a size (resize and centerCrop, say) to the transform, or ` +
+      `${other.size.width}x${other.size.height}: add a step with a size (such as resize and centerCrop) to the transform, or ` +
       "set collate to 'list'.",
   );
 }
@@ -47,7 +47,7 @@ async function firstShape(
   if (first === null) {
     throw new OptionError(
       {},
-      `${dataset.location} has no image of known size: add a step with a size (resize and centerCrop, say) to the ` +
+      `${dataset.location} has no image of known size: add a step with a size (such as resize and centerCrop) to the ` +
         "transform, or set collate to 'list'.",
     );
   }

@@ -150,7 +150,7 @@ async function select(
   if (empty !== undefined) {
     throw new OptionError(
       { path: empty.dataset.location },
-      `${empty.name} has no samples: leave it out of the mixture.`,
+      `${empty.name} has no samples: remove it from the mixture.`,
     );
   }
   const subsets = await selectOfParts(request, selectableOf(dataset, request), parts);
@@ -158,8 +158,8 @@ async function select(
   if (without < 0 || (weights ?? perBatch) === undefined) return subsets;
   throw new OptionError(
     {},
-    `No sample of ${datasets[without]!.name} is selected, which has a share of the mixture: widen classes, keys, where or weights, ` +
-      'or leave the dataset out of the mixture.',
+    `${datasets[without]!.name} has a share of the mixture, but none of its samples is selected: widen classes, keys, where or weights, ` +
+      'or remove the dataset from the mixture.',
   );
 }
 
@@ -201,7 +201,7 @@ function basesOf(saved: MixtureState | null, samples: readonly number[]): (epoch
       if (count >= 0) return count;
       throw new StateError(
         {},
-        `Epoch ${epoch} is before the place where other weights were taken (in epoch ${saved.epoch}): begin there.`,
+        `Epoch ${epoch} is before epoch ${saved.epoch}, in which the weights changed: start at epoch ${saved.epoch}.`,
       );
     });
 }

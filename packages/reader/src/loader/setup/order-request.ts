@@ -53,7 +53,7 @@ export function isAlone(mixture: MixtureSettings | null, { indices }: OrderReque
   const given = chosen === undefined ? optionName(NAMES_OF_SHARES[way!]) : `the choice of samples of ${chosen.name}`;
   throw new OptionError(
     {},
-    sentence`${optionName('indices')} says which samples of the mixture come, and when: where the mixture is opened, leave out ${given}; or leave out ${optionName('indices')}.`,
+    sentence`${optionName('indices')} already sets which samples of the mixture come and in which order: open the mixture without ${given}, or remove ${optionName('indices')}.`,
   );
 }
 
@@ -79,7 +79,7 @@ export function policyOf({ policy }: MixtureSettings, { samplesPerEpoch }: Order
     return { ...policy, epochSamples: samplesPerEpoch };
   throw new OptionError(
     {},
-    sentence`${optionName('samplesPerEpoch')} is ${samplesPerEpoch}, and the mixture was opened with ${epochSamples}: give one of the two.`,
+    sentence`${optionName('samplesPerEpoch')} is ${samplesPerEpoch}, but the mixture was opened with ${epochSamples}: set only one of them.`,
   );
 }
 
@@ -102,7 +102,7 @@ export function batchOf(
   if (resolved.globalBatch === rows) return resolved;
   throw new OptionError(
     {},
-    sentence`${optionName('perBatch')} makes batches of ${rows} rows over all ranks, and ${optionName('batchSize')} makes ${resolved.globalBatch}: leave out the batch size, or give another ${optionName('perBatch')}.`,
+    sentence`${optionName('perBatch')} makes batches of ${rows} rows over all ranks, but ${optionName('batchSize')} makes batches of ${resolved.globalBatch}: remove the batch size, or change ${optionName('perBatch')}.`,
   );
 }
 
@@ -113,7 +113,7 @@ export function groupOf(perBatch: readonly number[] | undefined, globalBatch: nu
   if (shared % worldSize !== 0) {
     throw new OptionError(
       {},
-      `${worldSize} ranks cannot share ${perBatch.join(' and ')} rows of each batch evenly: take multiples of ${worldSize}.`,
+      `${worldSize} ranks cannot share ${perBatch.join(' and ')} rows of each batch evenly: use multiples of ${worldSize}.`,
     );
   }
   return greatestCommonDivisor(shared, defaultGroup(globalBatch, worldSize)) % worldSize === 0
@@ -127,6 +127,6 @@ export function blockSamplesOf({ blockSamples, shuffleBufferSize }: OrderRequest
   if (blockSamples === undefined) return Math.max(1, Math.round(shuffleBufferSize / streams));
   throw new OptionError(
     {},
-    sentence`${optionName('shuffleBufferSize')} and ${optionName('blockSamples')} both say how long blocks are: give one of the two.`,
+    sentence`${optionName('shuffleBufferSize')} and ${optionName('blockSamples')} both set the size of blocks: set only one of them.`,
   );
 }

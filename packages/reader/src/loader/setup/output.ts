@@ -134,7 +134,7 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   if (labels !== null && mixes.length > 0)
     throw new OptionError(
       {},
-      sentence`The option ${optionName('mix')} mixes class numbers: leave out labels, or mix in your own code.`,
+      sentence`The option ${optionName('mix')} mixes class numbers: remove labels, or mix in your own code.`,
     );
   const named = options.fields ?? fieldsOf(dataset, extraFields);
   const fields = labels === null || named.includes(labels.field) ? named : [...named, labels.field];
@@ -232,10 +232,7 @@ function sourceNames(annotations: CheckedAnnotations): string[] {
 /** Returns the fields and columns with annotations, if images are decoded. */
 function annotated(annotations: CheckedAnnotations, output: BatchOutput, { fields }: StoredDataset): ExtraField[] {
   if (output.kind === 'raw') {
-    throw new OptionError(
-      {},
-      "What lies on images moves as they are decoded: leave out annotations, or transform 'raw'.",
-    );
+    throw new OptionError({}, "Annotations need decoded images: remove annotations, or transform 'raw'.");
   }
   const byName = new Map<string, ExtraField>();
   for (const source of annotationSources(annotations)) {
@@ -277,7 +274,7 @@ function needsPixels(option: string, { transform }: OutputRequest): OptionError 
   const other = transform === 'raw' ? "transform 'raw'" : "collate 'list'";
   return new OptionError(
     {},
-    sentence`The option ${optionName(option)} is for batches whose images are decoded and stacked: leave out ${optionName(option)}, or ${other}.`,
+    sentence`The option ${optionName(option)} is for batches whose images are decoded and stacked: remove ${optionName(option)}, or ${other}.`,
   );
 }
 
@@ -293,7 +290,7 @@ function checkMixable(mixes: Mixes, { dtype }: CompiledTransform, extraFields: r
   if (extraFields.some(({ kind }) => kind !== 'field')) {
     throw new OptionError(
       {},
-      sentence`${optionName('mix')} takes images and labels: leave out ${optionName('extraImages')}, masks and annotations, or mix.`,
+      sentence`${optionName('mix')} combines only images and labels: remove ${optionName('extraImages')}, masks and annotations, or mix.`,
     );
   }
   if ((dtype === 'uint16' || dtype === 'int16') && mixes.some(({ name }) => name !== 'cutmix')) {
@@ -320,7 +317,7 @@ function checkFieldsAlike({ mixture }: StoredDataset, fields: readonly string[])
     if (without === undefined) continue;
     throw new OptionError(
       {},
-      sentence`${without.name} has no field "${field}", which another dataset of the mixture has: name the fields that you want with the option ${optionName('fields')} (an empty list for none); samples that lack one have null there.`,
+      sentence`${without.name} has no field "${field}", which another dataset of the mixture has: set the option ${optionName('fields')} to the fields that you need (an empty list for none). Samples without one of them get null.`,
     );
   }
 }
@@ -383,7 +380,7 @@ function outputOfSchedule(options: OutputRequest, format: PixelFormat): Pick<Loa
   if (options.cover !== null) {
     throw new OptionError(
       {},
-      sentence`${optionName('aspectBuckets')} sets the sizes of images, and so would a transform for some epochs: remove one of them.`,
+      sentence`${optionName('aspectBuckets')} and a transform for some epochs both set the size of images: remove one of them.`,
     );
   }
   if (transforms.includes('raw')) {
@@ -398,7 +395,7 @@ function outputOfSchedule(options: OutputRequest, format: PixelFormat): Pick<Loa
   if (other !== undefined) {
     throw new OptionError(
       {},
-      `The transforms of all epochs must give one dtype and layout, but one gives ${first.dtype} ${first.layout} and another ${other.dtype} ` +
+      `The transforms of all epochs must produce one dtype and layout, but one produces ${first.dtype} ${first.layout} and another ${other.dtype} ` +
         `${other.layout}: end them with the same toDtype, normalize and layout.`,
     );
   }
@@ -409,7 +406,7 @@ function outputOfSchedule(options: OutputRequest, format: PixelFormat): Pick<Loa
     if (outputShape !== null) return outputShape;
     throw new OptionError(
       {},
-      'A transform that some epochs use must give all images one size: end it with a step with a size, such as centerCrop.',
+      'A transform for some epochs must give all images the same size: end it with a step that has a size, such as centerCrop.',
     );
   });
   const { channels } = format;

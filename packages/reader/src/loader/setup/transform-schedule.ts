@@ -28,7 +28,7 @@ export function checkSchedule(schedule: readonly ScheduledTransform[], format: P
     if (!Number.isInteger(epoch) || epoch <= before) {
       throw new OptionError(
         {},
-        `${place} has the epoch ${JSON.stringify(epoch)}: epochs are whole numbers that rise, from 0 on.`,
+        `${place} has the epoch ${JSON.stringify(epoch)}: epochs must be whole numbers in ascending order, from 0.`,
       );
     }
     checkScheduled(transform, place, format);
@@ -41,7 +41,7 @@ export function checkScheduled(transform: TransformInput | 'raw', place: string,
   if (transform === undefined)
     throw new OptionError({}, `${place} has no transform: write { epoch: 16, transform: [...] }.`);
   if (transform === 'raw')
-    throw new OptionError({}, `${place} is 'raw', and other epochs decode images: give it steps.`);
+    throw new OptionError({}, `${place} is 'raw', but other epochs decode images: use steps instead.`);
   compileSteps(transform, { place, shared: [], format });
 }
 
@@ -99,7 +99,7 @@ export class TransformSchedule {
     if (schedule === undefined) return first.with(epoch, saved);
     throw new StateError(
       {},
-      `The state was saved with another transform in epoch ${epoch} than the schedule has, which would be other pixels: give the same ` +
+      `The state was saved with another transform in epoch ${epoch} than the schedule has, which would change the pixels: use the same ` +
         'schedule, or start without a state.',
     );
   }

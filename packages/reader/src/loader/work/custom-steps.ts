@@ -122,7 +122,7 @@ export async function loadStep<Kind extends Step>(
   if (typeof run === 'function') return { run: run as Kind, options: step.options };
   throw new OptionError(
     { path: step.module },
-    `The step "${kind}" is to be "${name}" of ${step.module}, which exports no such function; it exports ` +
+    `The step "${kind}" should be the function "${name}" of ${step.module}, but that module exports only ` +
       `${Object.keys(exports).join(', ') || 'nothing'}.`,
   );
 }

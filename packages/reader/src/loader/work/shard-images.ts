@@ -37,7 +37,10 @@ export class ShardImages implements StoredImage {
     while (done < bytes) {
       const got = this.#readSome(target, at + done, bytes - done, position + done);
       if (got === 0) {
-        throw new SampleDecodeError({}, `its shard ends at byte ${position + done}: it was cut since it was packed`);
+        throw new SampleDecodeError(
+          {},
+          `its shard ends at byte ${position + done}: it was truncated after it was packed`,
+        );
       }
       done += got;
     }

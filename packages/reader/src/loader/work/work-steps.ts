@@ -108,7 +108,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
         const changed = await calling('fields', fields, (run) =>
           run(given, contextOf(job, FIRST_NUMBER.fieldsStep, fields.options)),
         );
-        if (changed === null) throw new DroppedSample('the step "fields" left it out');
+        if (changed === null) throw new DroppedSample('the step "fields" dropped it');
         encoded = changed.image ?? image;
         others = extraFields.map((one) => ({
           ...one,
@@ -129,7 +129,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
         }),
       );
       if (clock.isOn) clock.ms += performance.now() - begun;
-      if (kept === null) throw new DroppedSample('the step "pixels" left it out');
+      if (kept === null) throw new DroppedSample('the step "pixels" dropped it');
     },
     async wholeBatch(slot, rows, bucket) {
       const rowBytes = data.plan.rowBytes[bucket]!;

@@ -139,7 +139,10 @@ function questionOf({ method, url, headers, body }: HttpRequest, proxy: HttpProx
   // biome-ignore lint/suspicious/noControlCharactersInRegex: headers must not have control characters.
   if (lines.some((line) => /[\0-\x08\x0a-\x1f\x7f]|[^\0-\xff]/.test(line))) {
     const path = shownLocation(url.href);
-    throw new FileError({ path }, `${path} cannot be requested: a header has characters that are not allowed there.`);
+    throw new FileError(
+      { path },
+      `${path} cannot be requested: a header contains characters that are not allowed in headers.`,
+    );
   }
   return { method, head: `${lines.join('\r\n')}\r\n\r\n`, body };
 }

@@ -64,7 +64,7 @@ export function proxyUnauthorized(url: URL): FileError {
   const path = shownLocation(url.href);
   return new FileError(
     { path },
-    `${path} cannot be reached: the proxy asks for a user and a password; write them into HTTPS_PROXY or HTTP_PROXY.`,
+    `${path} cannot be reached: the proxy requires a user name and a password; add them to the URL in HTTPS_PROXY or HTTP_PROXY.`,
   );
 }
 

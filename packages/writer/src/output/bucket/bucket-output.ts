@@ -225,7 +225,7 @@ export class BucketOutput implements Destination {
       const path = `${this.location}/${name}`;
       throw new FileError(
         { path },
-        `${path} was written and has ${entry?.size ?? 'no'} bytes instead of ${size}; run the same command again, and make sure that nothing else writes there.`,
+        `${path} has ${entry?.size ?? 'no'} bytes, but ${size} bytes were written to it; make sure that nothing else writes there, and run the same command again.`,
       );
     }
     this.#there.set(name, { entry, shadow: name });
@@ -341,6 +341,6 @@ function anotherPlan(path: string): PlanChangedError {
 }
 
 function anotherDataset(path: string): OutputNotEmptyError {
-  const message = sentence`${path} has become another dataset while this one was made; write to another prefix, or replace it with ${option('overwrite')}.`;
+  const message = sentence`Another process wrote a dataset to ${path} in the meantime; write to another prefix, or replace that dataset with ${option('overwrite')}.`;
   return new OutputNotEmptyError({ path }, message);
 }

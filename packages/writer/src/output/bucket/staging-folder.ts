@@ -20,12 +20,12 @@ export function stagingFolder(location: string, part: string | undefined, stagin
     mkdirSync(folder, { mode: 0o700 });
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') {
-      const message = sentence`${folder}, for shards on their way to the bucket, cannot be made (${(cause as Error).message}); name another folder on this machine (${option('staging')}), or set TMPDIR.`;
+      const message = sentence`The staging folder ${folder} cannot be created (${(cause as Error).message}); set ${option('staging')} or TMPDIR to another local folder.`;
       throw new FileError({ path: folder }, message, { cause });
     }
     const found = lstatSync(folder);
     if (!found.isDirectory() || found.uid !== (process.getuid?.() ?? found.uid)) {
-      const message = sentence`${folder} is not a folder of this user; remove it, or name another place for shards on their way (${option('staging')}).`;
+      const message = sentence`The staging folder ${folder} does not belong to this user; remove it, or set ${option('staging')} to another folder.`;
       throw new FileError({ path: folder }, message);
     }
   }

@@ -191,7 +191,7 @@ function* shardPlans(
 
 /** The source is a folder that is not mounted, or one of new files alone, more often than a source that lost all files. */
 function refuseOtherSource(source: string): never {
-  const message = sentence`The source ${source} has no file of the dataset, so ${option('applyChanges')} would remove all its samples: check the path, or leave the option out to add files only.`;
+  const message = sentence`The source ${source} contains no file of the dataset, so ${option('applyChanges')} would remove all samples; check the path, or remove the option to only add files.`;
   throw new OptionError({ path: source }, message);
 }
 

@@ -90,7 +90,7 @@ async function tableOf({ labels, coco, yolo, classes, storage }: CheckedOptions,
   const [other] = Object.entries(others).find(([, given]) => given !== undefined) ?? [];
   if (other !== undefined) {
     const has = name === 'coco' ? "A file of COCO's annotations has" : "YOLO's label files have";
-    throw new OptionError({}, `${has} the classes and labels: remove ${other} or ${name}.`);
+    throw new OptionError({}, `${has} the classes and labels: remove either ${other} or ${name}.`);
   }
   return coco === undefined ? null : readCoco(coco, root, storage);
 }

@@ -196,6 +196,6 @@ export class InFlight {
 }
 
 function timedOut(path: string, timeoutMs: number): SourceTimeoutError {
-  const message = sentence`${path}: the file system has not answered for ${timeoutMs / 1000} s (${optionName('ioTimeout')}); check its mount, then pack again; finished shards are kept.`;
+  const message = sentence`${path}: the file system has not answered for ${timeoutMs / 1000} s (${optionName('ioTimeout')}); check its mount, and pack again. Finished shards are kept.`;
   return new SourceTimeoutError({ path }, message);
 }

@@ -114,7 +114,7 @@ export async function readYolo(
     const looked = shownLocation(labelPathOf(root + images[0]!));
     throw new LabelsError(
       { path: looked },
-      `None of the images below ${shownLocation(root)} has a label file. For ${images[0]} shardtool looked for ${looked}: put images in a ` +
+      `No image below ${shownLocation(root)} has a label file. For ${images[0]} shardtool looked for ${looked}: put images in a ` +
         'folder "images" and labels in a folder "labels" next to it, or both in one folder.',
     );
   }

@@ -128,7 +128,7 @@ export class StreamingReader implements BlockReader {
         return block;
       }
       if (this.#failure !== null && this.#failure.ordinal <= ordinal) throw this.#failure.error;
-      if (this.#closed) throw new ReadBufferError({}, 'Reading has ended: the loader was closed.');
+      if (this.#closed) throw new ReadBufferError({}, 'The loader was closed while it was reading.');
       await wakeSignal.wait();
     }
   }
@@ -317,6 +317,6 @@ export class StreamingReader implements BlockReader {
 function tooLarge(bytes: number): ReadBufferError {
   return new ReadBufferError(
     {},
-    sentence`A block of ${bytes} bytes is more than the ${SEGMENT_BYTES} that one place in the read buffers has: choose a smaller ${optionName('shuffleBufferSize')} or ${optionName('blockSamples')}.`,
+    sentence`A block of ${bytes} bytes is larger than a segment of the read buffers (${SEGMENT_BYTES} bytes): choose a smaller ${optionName('shuffleBufferSize')} or ${optionName('blockSamples')}.`,
   );
 }

@@ -141,7 +141,7 @@ export class EpochReaders {
     const { files, arena, all } = this.#options;
     // A whole dataset takes long to load, and the loop may end before that.
     const store = whileWanted(this.#options.store, () => {
-      if (demand.isOver) throw new ReadBufferError({}, 'Reading has ended: the loop is over.');
+      if (demand.isOver) throw new ReadBufferError({}, 'The loop ended while the loader was reading.');
     });
     const planned = await planLoad(selectedRows(files.samples, all), store);
     const shards = new Map<number, LoadedShard>();

@@ -109,7 +109,7 @@ export class ReadSingles implements SingleSamples {
   async #allocate(bytes: number): Promise<number> {
     const { arena, wakeSignal, demand, makeRoom } = this.#options;
     for (;;) {
-      if (this.#closed) throw new ReadBufferError({}, 'Reading has ended: the loader was closed.');
+      if (this.#closed) throw new ReadBufferError({}, 'The loader was closed while it was reading.');
       const place = arena.allocate(bytes);
       if (place >= 0) return place;
       if (makeRoom()) continue;
@@ -122,6 +122,6 @@ export class ReadSingles implements SingleSamples {
 function noRoom(bytes: number, capacity: number): ReadBufferError {
   return new ReadBufferError(
     {},
-    sentence`A sample of ${bytes} bytes that is read by itself finds no room beside those of its batch in ${capacity} bytes: raise ${optionName('holdBytes')}, or choose a smaller ${optionName('batchSize')}.`,
+    sentence`A sample of ${bytes} bytes and the other samples of its batch do not fit ${capacity} bytes: raise ${optionName('holdBytes')}, or choose a smaller ${optionName('batchSize')}.`,
   );
 }
