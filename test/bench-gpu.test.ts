@@ -16,7 +16,7 @@ function bench(driver: string, ...args: string[]) {
 test('without a driver bench:gpu measures nothing, says so in one sentence, and ends with status 2', () => {
   const { status, stdout, stderr } = bench('/nowhere/libcuda.so.1');
   expect([status, stdout]).toEqual([2, '']);
-  expect(stderr).toMatch(/^Nothing is measured: There is no CUDA driver here \(.*\): install .*\.\n$/);
+  expect(stderr).toMatch(/^Nothing is measured: Found no CUDA driver \(.*\): install .*\.\n$/);
 });
 
 const simulation = simulatedDriver();

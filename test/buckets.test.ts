@@ -338,7 +338,7 @@ test.each([
     }
     if (worldSize === 1) {
       await expect(loader.withWeights(seen[0]!.state, [1, 2])).rejects.toThrow(
-        'With aspectBuckets the weights of a mixture stay',
+        'With aspectBuckets, the weights of a mixture cannot change',
       );
     }
     return seen;
@@ -366,7 +366,7 @@ test('weights and epochs of a number of samples go with buckets', async () => {
 const refused: readonly (readonly [string, LoaderOptions, RegExp])[] = [
   ['an empty list', { aspectBuckets: [] }, /the list of sizes is empty/],
   ['a size without samples', { aspectBuckets: [...SIZES, [900, 10]] }, /no sample is nearest to 10x900/],
-  ['two sizes of one shape', { aspectBuckets: [...SIZES, [32, 32]] }, /16x16 and 32x32 have the same shape/],
+  ['two sizes of one shape', { aspectBuckets: [...SIZES, [32, 32]] }, /16x16 and 32x32 have the same aspect ratio/],
   [
     'a side of zero',
     { aspectBuckets: [[0, 8]] },

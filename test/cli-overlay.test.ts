@@ -101,7 +101,7 @@ test('a part, new labels and two datasets are named, and copied where that is as
     ),
   );
   expect((await shardtool('merge', shards, cats, '--output', both)).stderr).toContain(
-    'it is there already, and stays as it is',
+    'already exists and is not replaced',
   );
   expect((await shardtool('ls', both)).stdout).toContain('70 samples');
   const apart = path.join(folder, 'apart.json');
@@ -139,7 +139,7 @@ function shardsIn(folder: string): string {
 
 test.each([
   [['overlay', 'add', 'SHARDS'], 'Missing argument: <name>. Usage: shardtool overlay add <dataset> <name> [options].'],
-  [['overlay', 'add', 'SHARDS', 'x', '--rename', 'cat'], '--rename takes OLD=NEW, and not "cat".'],
+  [['overlay', 'add', 'SHARDS', 'x', '--rename', 'cat'], '--rename takes OLD=NEW, not "cat".'],
   [['overlay', 'add', 'SHARDS', 'x', '--exclude-keys', 'none.txt'], '--exclude-keys: none.txt cannot be read'],
   [['split', 'SHARDS'], 'Missing option: --val or --test. Give the share of a split, such as --val 0.1.'],
   [['split', 'SHARDS', '--val', '0.6', '--test', '0.4'], 'The shares leave nothing for the split "train"'],

@@ -130,7 +130,7 @@ test('what is not right is said in a sentence', async () => {
   const grid = await shardtool('preview', shards, '--grid', '0x3', '--output', output);
   expect(grid).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('--grid takes columns x rows, such as 8x8, and not "0x3"'),
+    stderr: expect.stringContaining('--grid takes columns x rows, such as 8x8, not "0x3"'),
   });
   const missing = await shardtool('preview', shards, '--transform', 'nowhere.json', '--output', output);
   expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('nowhere.json cannot be read') });
@@ -146,7 +146,7 @@ test('what is not right is said in a sentence', async () => {
     stderr: expect.stringMatching(/The folder .*none of --output does not exist/),
   });
   const kind = await shardtool('preview', shards, '--output', 'x.gif');
-  expect(kind).toMatchObject({ code: 2, stderr: expect.stringContaining('--output takes a file that ends with .png') });
+  expect(kind).toMatchObject({ code: 2, stderr: expect.stringContaining('--output takes a file with the extension .png') });
 });
 
 test('with aspect buckets preview draws a row of each size', async () => {
@@ -195,5 +195,5 @@ test('preview draws the boxes that lie on images, where the transform took them'
   const shapes = Array.from({ length: 6 }, (_, i) => shapesOf(i)).flat();
   expect(edges).toBe(shapes.reduce((sum, { bbox: [, , width, height] }) => sum + 2 * (width + height) - 4, 0));
   const missing = await shardtool(...common, '--annotations', 'nowhere.json');
-  expect(missing.stderr).toMatch(/--annotations takes a JSON file, and nowhere.json is none/);
+  expect(missing.stderr).toMatch(/--annotations takes a JSON file, but nowhere.json cannot be read as JSON/);
 });

@@ -32,7 +32,7 @@ test.each([
     expect(error).toBeInstanceOf(NoCudaError);
     const remedy =
       "install NVIDIA's driver, set SHARDTOOL_CUDA_DRIVER to the path of its library, or remove the option device\\.";
-    expect((error as Error).message).toMatch(new RegExp(`^There is no CUDA driver here \\(${why}.*\\): ${remedy}$`));
+    expect((error as Error).message).toMatch(new RegExp(`^Found no CUDA driver \\(${why}.*\\): ${remedy}$`));
     if (before === undefined) delete process.env.SHARDTOOL_CUDA_DRIVER;
     else process.env.SHARDTOOL_CUDA_DRIVER = before;
     let rows = 0;
@@ -52,7 +52,7 @@ test('options that no device can do are refused with the remedy', async () => {
     [{ channels: 1 }, /not 1 channels of uint8: remove device, or channels and pixelDtype/],
     [{ pixelDtype: 'uint16' }, /not 3 channels of uint16: remove device/],
     [{ transform: [...pixels, normalize], device: { name: 'cuda', mean: [0, 0, 0] } }, /remove one of them/],
-    [{ transform: [...pixels, normalize, { name: 'randomErasing' }] }, /put it before normalize and toDtype/],
+    [{ transform: [...pixels, normalize, { name: 'randomErasing' }] }, /move it before normalize and toDtype/],
   ];
   for (const [options, reason] of refused) expect(() => dataset.loader({ ...onDevice, ...options })).toThrow(reason);
 });
@@ -83,7 +83,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     expect(error).toBeInstanceOf(NoCudaError);
     expect((error as Error).message).toBe(
       'The CUDA driver does not start (cuInit failed with CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)): ' +
-        'see what nvidia-smi says, or remove the option device.',
+        'run nvidia-smi to check it, or remove the option device.',
     );
     expect(await failureOf()).toBeNull();
   });

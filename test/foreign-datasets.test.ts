@@ -294,7 +294,7 @@ test('links in a tar cost no other sample: they are skipped, and a warning says 
 });
 
 test('no tars, a missing tar, a folder of nothing and a compressed tar each have their sentence', async () => {
-  await expect(openDataset([])).rejects.toThrow('name a folder of shards, or tar files');
+  await expect(openDataset([])).rejects.toThrow('give a folder of shards, or tar files');
   await expect(openDataset(['nowhere.tar'])).rejects.toThrow('nowhere.tar cannot be opened');
   await expect(openDataset(emptyFolder())).rejects.toThrow('has no dataset.json');
   const gz = path.join(emptyFolder(), 'a.tar');

@@ -91,7 +91,7 @@ test('two loops over one loader at the same time are refused', async () => {
   const loader = dataset.loader({ batchSize: 16, transform: 'raw', workers: 1 });
   const first = loader[Symbol.asyncIterator]();
   await first.next();
-  await expect(loader[Symbol.asyncIterator]().next()).rejects.toThrow('is being iterated already');
+  await expect(loader[Symbol.asyncIterator]().next()).rejects.toThrow('A loop over this loader is already running');
   await first.return(undefined);
   await dataset.close();
 });
@@ -115,6 +115,6 @@ test('with reuse by hand all slots may be held, and asking for one more is an er
   for (const [i, batch] of held.entries()) {
     expect(Buffer.compare(batch.images as Uint8Array, pixels[i] as Uint8Array)).toBe(0);
   }
-  await expect(iterator.next()).rejects.toThrow('All 3 batch slots are held');
+  await expect(iterator.next()).rejects.toThrow('All 3 batch slots are in use');
   await dataset.close();
 });

@@ -220,7 +220,7 @@ test('encoded batches that are held stay as they are until they are released, al
   await next.next();
   await sleep(50);
   for (const { batch, seen } of held) expect(look(batch)).toEqual(seen);
-  await expect(next.next()).rejects.toThrow('All 3 batch slots are held');
+  await expect(next.next()).rejects.toThrow('All 3 batch slots are in use');
 });
 
 test('batches may be released in any order', async () => {

@@ -158,14 +158,14 @@ test('weights that are not whole, classes and short epochs go on as they were', 
 });
 
 test.each([
-  ['another dataset', { dataset: 'f00d' }, {}, /belongs to another dataset \(identity f00d/],
+  ['another dataset', { dataset: 'f00d' }, {}, /belongs to another dataset \(its identity is f00d/],
   ['another selection', { selection: 'abc' }, {}, /selection/],
   ['a newer version', { version: 3 }, {}, /is for version 3 of the order, but this shardtool knows versions up to 2/],
   ['another seed', {}, { seed: 12 }, /seed/],
   ['other streams', {}, { streams: 24 }, /saved with streams 12/],
   ['other weights', {}, { weights: { a: 2 } }, /selection/],
   ['another way of decoding', {}, { decode: 'exact' as const }, /saved with decode scaled, but decode is exact now/],
-  ['a way of decoding that there is not', { decode: 'slow' }, {}, /not a state that a loader gave \(decode: "slow"\)/],
+  ['a way of decoding that there is not', { decode: 'slow' }, {}, /not a state of a loader \(decode: "slow"\)/],
 ])('a state of %s is refused with the reason', async (_, change, options, reason) => {
   const state = { ...run.states[3], ...change };
   await expect(batchesOf(shards, { ...base, batchSize: 16, ...options, state })).rejects.toThrow(reason);
@@ -198,7 +198,7 @@ test('a run that resumes with another codec is warned, unless the codecs give th
 test('what is no state is refused', async () => {
   for (const state of [null, 'state', {}, { version: 1 }, { ...run.states[3], position: -1 }]) {
     await expect(batchesOf(shards, { ...base, batchSize: 16, state })).rejects.toThrow(
-      'not a state that a loader gave',
+      'not a state of a loader',
     );
   }
 });

@@ -130,7 +130,7 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'bench shards --transform steps/object.json',
     2,
-    "The loader's option --transform is invalid: it is a list of steps, a preset such as 'train224', a JSON file or 'raw', and not an object.",
+    "The loader's option --transform is invalid: it is a list of steps, a preset such as 'train224', a JSON file or 'raw', not an object.",
   ],
   [
     'bench shards --transform steps/negative.json',
@@ -283,18 +283,18 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'pack photos out --workers 0',
     2,
-    '--workers takes a whole number from 1 to 1,024, and not "0". See "shardtool pack --help".',
+    '--workers takes a whole number from 1 to 1,024, not "0". See "shardtool pack --help".',
   ],
   ['pack photos out --workers two', 2, '--workers takes a whole number from 1 to 1,024. See "shardtool pack --help".'],
   [
     'pack photos out --quality 101',
     2,
-    '--quality takes a whole number from 1 to 100, and not "101". See "shardtool pack --help".',
+    '--quality takes a whole number from 1 to 100, not "101". See "shardtool pack --help".',
   ],
   [
     'pack photos out --seed -1',
     2,
-    '--seed takes a whole number of 0 or more, and not "-1". See "shardtool pack --help".',
+    '--seed takes a whole number of 0 or more, not "-1". See "shardtool pack --help".',
   ],
   [
     'pack photos out --max-bad 1.5',
@@ -304,12 +304,12 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'pack photos out --split val',
     2,
-    '--split takes NAME=SHARE such as val=0.1 or val=10%, and not "val". See "shardtool pack --help".',
+    '--split takes NAME=SHARE such as val=0.1 or val=10%, not "val". See "shardtool pack --help".',
   ],
   [
     'pack photos out --split val=2',
     2,
-    '--split takes NAME=SHARE such as val=0.1 or val=10%, and not "val=2". See "shardtool pack --help".',
+    '--split takes NAME=SHARE such as val=0.1 or val=10%, not "val=2". See "shardtool pack --help".',
   ],
   [
     'pack photos out --part 5/4',
@@ -363,12 +363,12 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'preview shards --output x.gif',
     2,
-    '--output takes a file that ends with .png, .jpg, .jpeg, .webp, and not "x.gif". See "shardtool preview --help".',
+    '--output takes a file with the extension .png, .jpg, .jpeg, .webp, not "x.gif". See "shardtool preview --help".',
   ],
   [
     'preview shards --output g.png --grid 0x2',
     2,
-    '--grid takes columns x rows, such as 8x8, and not "0x2". See "shardtool preview --help".',
+    '--grid takes columns x rows, such as 8x8, not "0x2". See "shardtool preview --help".',
   ],
   [
     'cat shards',
@@ -384,17 +384,17 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'plan shards --batch-size 0',
     2,
-    '--batch-size takes a whole number of 1 or more, and not "0". See "shardtool plan --help".',
+    '--batch-size takes a whole number of 1 or more, not "0". See "shardtool plan --help".',
   ],
   [
     'plan shards --world-size 0',
     2,
-    '--world-size takes a whole number of 1 or more, and not "0". See "shardtool plan --help".',
+    '--world-size takes a whole number of 1 or more, not "0". See "shardtool plan --help".',
   ],
   [
     'plan shards --step-ms -1',
     2,
-    '--step-ms takes a number of milliseconds of 0 or more, and not "-1". See "shardtool plan --help".',
+    '--step-ms takes a number of milliseconds of 0 or more, not "-1". See "shardtool plan --help".',
   ],
   ['cache clear nowhere', 2, 'No such folder: nowhere. Give the folder of a cache.'],
   [
@@ -410,9 +410,9 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'view shards --port 99999',
     2,
-    '--port takes a whole number from 0 to 65,535, and not "99999". See "shardtool view --help".',
+    '--port takes a whole number from 0 to 65,535, not "99999". See "shardtool view --help".',
   ],
-  ['verify shards --fix --source nowhere', 2, 'The source nowhere does not exist.'],
+  ['verify shards --fix --source nowhere', 2, 'The source No such folder: nowhere.'],
   [
     'index nowhere',
     2,
@@ -432,7 +432,7 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'bench shards --aspect-buckets 512',
     2,
-    "The loader's option --aspect-buckets is invalid: it is { area, step, maxRatio, crop }, { sizes, crop } or a list of sizes, each [height, width], and not 512.",
+    "The loader's option --aspect-buckets is invalid: it is { area, step, maxRatio, crop }, { sizes, crop } or a list of sizes, each [height, width], not 512.",
   ],
   ['bench shards --decode-mode fast', 2, 'Unknown option --decode-mode. See "shardtool bench --help".'],
   [

@@ -196,7 +196,7 @@ test('a file names what is mixed, beside it or anywhere, and takes the place of 
   const rows: string[] = [];
   for await (const batch of loader) rows.push(...rowsOf(batch));
   expect(rows).toEqual(flat(whole));
-  await expect(openDataset(file, { split: 'train' })).rejects.toThrow('split is of a single dataset');
+  await expect(openDataset(file, { split: 'train' })).rejects.toThrow('split is for a single dataset');
   writeFileSync(file, '{ "mixture": [{ "dataset": "a", "wieght": 1 }] }');
   await expect(openDataset(file)).rejects.toThrow(/wieght/);
 });
@@ -232,7 +232,7 @@ test('ls and plan take a mixture in place of a folder', async () => {
   expect(datasets.reduce((sum, { streams }) => sum + streams, 0)).toBeLessThan(16);
   expect(await shardtool('plan', file, '--step-ms', '80')).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('plan its datasets one by one'),
+    stderr: expect.stringContaining('plan each of its datasets instead'),
   });
 });
 
@@ -264,8 +264,8 @@ test('what cannot be mixed is one sentence before the first batch', async () => 
     expect(await failure([first, { ...second, weight }])).toMatch(/^OptionError: .*weight/);
   }
   expect(await failure([])).toMatch(/^OptionError: .*at least one dataset/);
-  expect(await failure([first, { dataset: b }])).toMatch(/has no weight and others of the mixture have/);
-  expect(await failure(parts, { end: 'd' })).toMatch(/end is "d": it is 'first', 'last', or one of a, b, c/);
+  expect(await failure([first, { dataset: b }])).toMatch(/has no weight, but other datasets of the mixture have one/);
+  expect(await failure(parts, { end: 'd' })).toMatch(/end is "d": it must be 'first', 'last', or one of a, b, c/);
   expect(await failure(parts, { perBatch: [1, 2, 3] })).toMatch(/weights and perBatch/);
   const unweighed = [{ dataset: a }, { dataset: b }];
   expect(await failure(unweighed, { perBatch: [8, 800] }, { batchSize: undefined })).toMatch(

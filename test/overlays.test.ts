@@ -228,7 +228,7 @@ test('a split has its share of each class, no sample on both sides, and stays as
   }
   await pack(images, shards, { workers: 1, ...options, append: true });
   await expect(openDataset(shards, { overlay: 'split', split: 'val' })).rejects.toThrow(
-    /has grown since the split "val" was made .* run the same "shardtool split" again/,
+    /has grown since the split "val" was created .* run the same "shardtool split" again/,
   );
   const again = await splitDataset(shards, {
     shares: new Map([
@@ -253,7 +253,7 @@ test('a split has its share of each class, no sample on both sides, and stays as
     ).isNew,
   ).toBe(false);
   await expect(splitDataset(shards, { shares: new Map([['val', 0.3]]) })).rejects.toThrow(
-    /is not this split: take another name/,
+    /is not this split: choose another name/,
   );
 });
 
@@ -384,7 +384,7 @@ test('keys can be left out without an overlay, and one that is not there is an e
   await using dataset = await openDataset(shards, { excludeKeys: ['cat/cat_001'] });
   expect(dataset.classSamples[dataset.classes.indexOf('cat')]).toBe(9);
   await expect(openDataset(shards, { excludeKeys: ['cat/nobody'] })).rejects.toThrow(
-    /1 of 1 keys are not in .*"cat\/nobody" is the first/,
+    /1 of 1 keys are not in .*"cat\/nobody"/,
   );
 });
 
@@ -415,7 +415,7 @@ test('what is wrong with an overlay is said, and names it', async () => {
   );
   await expect(addOverlay(shards, { name: 'x', classes: ['cat'] })).rejects.toThrow(/lacks "astronaut"/);
   await expect(addOverlay(shards, { name: 'x' })).rejects.toThrow(/would change nothing/);
-  await expect(removeOverlay(shards, 'one')).rejects.toThrow(/The overlay "two" lies on "one": drop that one first/);
+  await expect(removeOverlay(shards, 'one')).rejects.toThrow(/The overlay "two" is based on "one": drop "two" first/);
   await expect(openDataset(shards, { overlay: 'three' })).rejects.toThrow(OverlayError);
   await expect(openDataset(shards, { overlay: 'one', split: 'val' })).rejects.toThrow(/has no split "val"/);
   expect((await listOverlays(shards)).map(({ name, parent }) => [name, parent])).toEqual([

@@ -74,7 +74,7 @@ test('a memory that the batches share with others is asked for by name', async (
   await using dataset = await openDataset(small);
   expect(() => dataset.loader({ slotFile: 3 })).toThrow('set reuse to true or "manual"');
   expect(() => dataset.loader({ reuse: 'later' as never })).toThrow('reuse is invalid: it is true, false or "manual"');
-  expect(() => dataset.loader({ device: 'cuda', reuse: false })).toThrow('memory of a device is always used again');
+  expect(() => dataset.loader({ device: 'cuda', reuse: false })).toThrow('the memory of batches is always reused');
 });
 
 test('samples that are kept have their own bytes, and with reuse those of later ones', async () => {

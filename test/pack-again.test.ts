@@ -40,7 +40,7 @@ test('other options, other files, a touched file, and a dataset that was changed
   const shard = path.join(output, '000000.tar');
   const bytes = readFileSync(shard);
   rmSync(shard);
-  await expect(pack(source, output, { workers: 1 })).rejects.toThrow('is not what dataset.json says');
+  await expect(pack(source, output, { workers: 1 })).rejects.toThrow('is missing or differs from dataset.json');
   bytes[bytes.indexOf(jpeg(1)) + 10]! ^= 1;
   writeFileSync(shard, bytes);
   expect(await repair(output, { workers: 1 })).toMatchObject({ takenOut: 1 });

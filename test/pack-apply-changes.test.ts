@@ -222,7 +222,7 @@ test('a source without any file of the dataset, and options that do not fit, are
   await pack(source.folder, output, { labels: source.labels, workers: 1 });
   const other = new Source();
   other.put('cat/2', 2, 2);
-  await expect(append(other, output, { applyChanges: true })).rejects.toThrow('has no file of the dataset');
+  await expect(append(other, output, { applyChanges: true })).rejects.toThrow('contains no file of the dataset');
   await expect(append(source, output, { applyChanges: true, dedupe: true })).rejects.toThrow(
     'cannot be combined with "dedupe"',
   );

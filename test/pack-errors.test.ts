@@ -53,7 +53,7 @@ async function refused(
 }
 
 test('a source that is missing or holds no image is an error, and no folder is made', async () => {
-  await refused('nowhere', {}, SourceError, 'nowhere does not exist');
+  await refused('nowhere', {}, SourceError, 'No such folder: nowhere');
   await refused('package.json', {}, SourceError, 'not a folder');
   await refused(tree({}), {}, NoImagesError, 'no file that can be packed');
   await refused(tree({ 'a.txt': '' }), {}, NoImagesError, 'no image among 1 file that can be packed');
@@ -101,7 +101,7 @@ test('options that do not fit, and classes that a fixed list lacks, are errors',
 
 test('a folder that holds something is left alone, whatever it is', async () => {
   const output = tree({ 'notes.txt': 'mine' });
-  await expect(pack(PHOTOS, output)).rejects.toThrow('holds notes.txt; pack to another folder, or empty it');
+  await expect(pack(PHOTOS, output)).rejects.toThrow('holds notes.txt; pack to another folder, or empty this one');
   await expect(pack(PHOTOS, output)).rejects.toBeInstanceOf(OutputNotEmptyError);
   expect(filesIn(output)).toEqual(['notes.txt']);
 
@@ -186,7 +186,7 @@ test('more bad images than allowed end the pack', async () => {
   const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': '', 'a/3.jpg': '' });
   const packing = pack(source, newFolder(), { onBad: 'quarantine', maxBad: 0.5 });
   await expect(packing).rejects.toBeInstanceOf(TooManyBadError);
-  await expect(packing).rejects.toThrow('2 of 3 images are bad, more than 50 % (maxBad)');
+  await expect(packing).rejects.toThrow('2 of 3 images are bad, more than maxBad allows (50 %)');
 });
 
 test('the list has all bad images, also those of shards that were not begun when there were too many', async () => {

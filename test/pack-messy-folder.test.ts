@@ -94,7 +94,7 @@ test('where too many files are bad, all of them are listed', async () => {
   const { code, stderr, output } = await pack(SRC, ['--on-bad', 'quarantine']);
   expect(code).toBe(1);
   expect(stderr).toMatch(
-    /^shardtool: 2 of 11 images are bad, more than 1 % \(--max-bad\), and quarantine\.jsonl lists all of them\. To accept them, raise --max-bad\. The first: /,
+    /^shardtool: 2 of 11 images are bad, more than --max-bad allows \(1 %\)\. quarantine\.jsonl lists all of them\. To accept them, raise --max-bad\. The first: /,
   );
   expect(listOf(output, 'quarantine.jsonl')).toHaveLength(2);
   expect((await pack(SRC, ['--on-bad', 'quarantine', '--max-bad', '100%'], output)).code).toBe(0);
@@ -386,7 +386,7 @@ test('a folder without a packed image is named, since it is no class and ImageFo
 test('samples that webdataset skips in a tar are counted, whatever wrote it', async () => {
   const source = tree({ '__x__/1.jpg': jpeg(1), 'a/__x__/2.jpg': jpeg(2), '__a/3.jpg': jpeg(3), '__y__.jpg': jpeg(4) });
   const line =
-    '  1 sample is skipped by webdataset, because its key begins with a folder like __x__: rename that folder';
+    '  1 sample is skipped by webdataset, because its key begins with a folder like __x__; to read these tars with webdataset, rename that folder';
   const { stdout, output } = await pack(source, []);
   expect(stdout).toContain(line);
   expect((await say(['convert', output, newFolder()])).stdout).toContain(line);

@@ -261,7 +261,7 @@ test('what shardtool did not write is never replaced, and what it wrote only whe
   await packTo();
   server.put('out/shards/../secret', 'theirs');
   expect((await failure(packTo({ seed: 1 }))).message).toBe(
-    'The output folder s3://out/shards holds a dataset already; pack to another folder, or replace what an earlier ' +
+    'The output folder s3://out/shards holds a dataset already; pack to another folder, or replace the output of the earlier ' +
       'pack left with "overwrite".',
   );
   server.put('out/shards/mine/notes.txt', 'mine');
@@ -285,7 +285,7 @@ test('a dataset.json that comes meanwhile stays', async () => {
   };
   expect(await failure(packTo())).toMatchObject({
     name: 'OutputNotEmptyError',
-    message: expect.stringContaining('s3://out/shards has become another dataset'),
+    message: expect.stringContaining('Another process wrote a dataset to s3://out/shards'),
   });
   expect(server.objects.get('out/shards/dataset.json')!.bytes.toString()).toBe('{}');
 });

@@ -228,7 +228,7 @@ test.each<[string, string, RegExp]>([
   ['data.yaml', 'nc: 3\nnames: [dog]', /"nc" is 3, but there are 1 names/],
   ['data.yaml', 'names: [dog]\nkpt_shape: [17]', /"kpt_shape" must be the number of keypoints/],
   ['names.txt', 'dog\n\ncat\n', /names.txt:2 has an empty name/],
-  ['names.txt', 'dog', /None of the images .* a.jpg shardtool looked for .*a.txt/],
+  ['names.txt', 'dog', /No image .* a.jpg shardtool looked for .*a.txt/],
 ])('%s as %j is refused with a sentence', async (name, text, message) => {
   const source = tree({ 'a.jpg': jpeg('a'), [name]: text });
   const packed = pack(source, newFolder(), { yolo: path.join(source, name), workers: 1 });

@@ -186,7 +186,7 @@ test('a file that is replaced while its dataset is open is an error, and read as
   await using before = await openDataset(place);
   cpSync(path.join(fixtures, 'others/two-columns.parquet'), `${place}.new`);
   renameSync(`${place}.new`, place);
-  await expect(contents(before)).rejects.toThrow('has changed since it was looked at: open it again');
+  await expect(contents(before)).rejects.toThrow('has changed since its size was read: open it again');
   await using after = await openDataset(place);
   expect(after.fields).toEqual(['jpg', 'mask.png', 'png']);
 });

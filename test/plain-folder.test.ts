@@ -170,5 +170,5 @@ test('metadata.jsonl and metadata.csv say classes and columns, in the folder or 
   await using val = await openDataset(folder, { split: 'validation' });
   expect([val.size, val.splits, [...(await val.files.index(0)).cls]]).toEqual([1, ['train', 'val'], [1]]);
   writeFileSync(path.join(folder, 'val/metadata.jsonl'), '{"file_name":"d.jpg"}\n');
-  await expect(openDataset(folder)).rejects.toThrow('metadata.jsonl:1 names d.jpg, which is not there');
+  await expect(openDataset(folder)).rejects.toThrow('metadata.jsonl:1 names d.jpg, which does not exist');
 });

@@ -116,7 +116,7 @@ test('a proxy gets the password of its URL, and no message shows it', async () =
   expect(proxy.asked[0]!.password).toBe('me:hidden word');
   const refused = await lsAt(location, { HTTP_PROXY: `http://me:wrong%20word@${proxy.url}` });
   expect(refused.code).not.toBe(0);
-  expect(refused.stderr).toMatch(/the proxy asks for a user and a password/);
+  expect(refused.stderr).toMatch(/the proxy requires a user name and a password/);
   expect(refused.stderr).not.toMatch(/wrong|hidden/);
   await proxy.stop();
 });
@@ -140,7 +140,7 @@ test('a custom authority is trusted if AWS_CA_BUNDLE names it, also through HTTP
     expect(proxy.asked[0]).toMatchObject({ method: 'CONNECT', target: new URL(remote).host, password: 'me:hidden' });
     expect(await shardtoolWith(through('me:hidden'), 'verify', remote)).toMatchObject({ code: 0 });
     const refused = await lsAt(remote, through('me:wrong'));
-    expect(refused.stderr).toMatch(/the proxy asks for a user and a password/);
+    expect(refused.stderr).toMatch(/the proxy requires a user name and a password/);
     expect(refused.stderr).not.toMatch(/wrong|hidden/);
     await proxy.stop();
   }

@@ -171,7 +171,7 @@ test.each<[LoaderOptions, RegExp]>([
         { epoch: 2, transform: large },
       ],
     },
-    /schedule\[1\] has the epoch 2: epochs are whole numbers that rise/,
+    /schedule\[1\] has the epoch 2: epochs must be whole numbers in ascending order/,
   ],
   [
     { schedule: [{ epoch: 2, transfrom: small }] as never },
@@ -181,19 +181,19 @@ test.each<[LoaderOptions, RegExp]>([
     { schedule: [{ epoch: 2, transform: [{ name: 'resise' }] }] as never },
     /Step 1 of schedule\[0\], .* did you mean "resize"/,
   ],
-  [{ schedule: [{ epoch: 2, transform: 'raw' }] as never }, /schedule\[0\] is 'raw', and other epochs decode images/],
+  [{ schedule: [{ epoch: 2, transform: 'raw' }] as never }, /schedule\[0\] is 'raw', but other epochs decode images/],
   [
     { transform: small, schedule: [{ epoch: 2, transform: [...large, { name: 'toDtype', dtype: 'float32' }] }] },
-    /must give one dtype and layout, but one gives uint8 nhwc and another float32/,
+    /must produce one dtype and layout, but one produces uint8 nhwc and another float32/,
   ],
   [
     { transform: small, schedule: [{ epoch: 2, transform: [{ name: 'resize', size: 9 }] }] },
-    /must give all images one size/,
+    /must give all images the same size/,
   ],
   [{ schedule, views: { a: { transform: small } } }, /The option schedule does not work with views/],
   [
     { schedule, aspectBuckets: [[16, 16]] },
-    /aspectBuckets sets the sizes of images, and so would a transform for some epochs/,
+    /aspectBuckets and a transform for some epochs both set the size of images/,
   ],
 ])('a schedule %j is refused by name', async (options, message) => {
   await expect(loop(options)).rejects.toThrow(message);
@@ -203,7 +203,7 @@ test('setEpoch refuses a transform beside a schedule, or in which a step is unkn
   await using dataset = await openDataset(shards);
   await using loader = dataset.loader({ ...base, transform: small, schedule });
   expect(() => loader.setEpoch(1, { transform: large })).toThrow(
-    /The option schedule says how images are made in every epoch/,
+    /The option schedule sets the transform of every epoch/,
   );
   await using other = dataset.loader({ ...base, transform: small });
   expect(() => other.setEpoch(1, { transform: [{ name: 'resise' }] as never })).toThrow(

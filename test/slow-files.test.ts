@@ -71,7 +71,7 @@ test('files that another process opens are read as others are, and errors have t
     await expect(threads.readFile(file)).rejects.toMatchObject(error);
   }
   await threads.close();
-  await expect(read(threads, names[0]!)).rejects.toThrow('the dataset was closed');
+  await expect(read(threads, names[0]!)).rejects.toThrow('The dataset was closed');
 });
 
 test.runIf(isLinux)(
@@ -136,7 +136,7 @@ test.runIf(isLinux)(
     execFileSync('mkfifo', [held]);
     const threads = new LocalThreads(OPTIONS);
     const reading = threads.readFile(held);
-    const failing = expect(reading).rejects.toThrow('the dataset was closed');
+    const failing = expect(reading).rejects.toThrow('The dataset was closed');
     await vi.waitUntil(() => openersOf(process.pid).length === 1, LONG);
     await threads.close();
     await failing;

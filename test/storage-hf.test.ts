@@ -148,6 +148,6 @@ test('what is not there, or no hub, is one sentence', async () => {
   process.env.HF_ENDPOINT = hub.cdn.url;
   fs.mkdirSync(path.join(root, 'api/datasets/no/hub/revision'), { recursive: true });
   fs.writeFileSync(path.join(root, 'api/datasets/no/hub/revision/main'), '<html>');
-  await expect(openDataset('hf://datasets/no/hub')).rejects.toThrow(/what answers is not the hub/);
+  await expect(openDataset('hf://datasets/no/hub')).rejects.toThrow(/the server is not a Hugging Face Hub/);
   process.env.HF_ENDPOINT = place;
 });

@@ -537,7 +537,7 @@ test('LMDB shards whose values are images stay such', async () => {
 });
 
 test('what cannot be repaired says so', async () => {
-  await expect(repair('test/fixtures/tar', { workers: 1 })).rejects.toThrow(/shards of other tools/);
+  await expect(repair('test/fixtures/tar', { workers: 1 })).rejects.toThrow(/shards of other software/);
   const unfinished = copyOf('tar');
   rmSync(path.join(unfinished, 'dataset.json'));
   await expect(repair(unfinished, { workers: 1 })).rejects.toMatchObject({ name: 'UnfinishedPackError' });
@@ -567,6 +567,6 @@ test('verify --fix prints what it did, and ends with 1 only where something is l
   expect(JSON.parse(json.stdout)).toMatchObject({ samples: 23, takenOut: 0, repairedShards: 0 });
   expect(await shardtool('verify', folder, '--source', source)).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('--source goes with --fix'),
+    stderr: expect.stringContaining('--source is for repairs: also set --fix'),
   });
 });

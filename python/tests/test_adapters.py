@@ -179,10 +179,10 @@ def test_traps_of_accelerate_are_named(numbered, tmp_path):
     assert "rank=1 and world_size=2, but Accelerate's process is 0 of 1" in said["rank"]
     assert "remove epochs_per_loop" in said["epochs"]
     assert "remove output='numpy'" in said["output"]
-    assert "is to continue behind 36: the loaded state is enough" in said["other skip"]
+    assert "would continue after 36: remove skip_first_batches" in said["other skip"]
     assert "set_epoch(0) leaves the state that was loaded, which is in epoch 4" in said["set_epoch"]
     assert said["resumed"] is True and said["next"] is True
-    assert "skip_first_batches would drop as many once more" in said["twice"]
+    assert "would skip as many again" in said["twice"]
 
 
 TRAINER = """
@@ -270,7 +270,7 @@ def test_the_trainer_accumulates_drops_the_last_batch_and_refuses_batches_of_oth
     assert global_batches(rest, "train") == batches[6:]
     [refused] = train(numbered, tmp_path / "refused", 1, **common, resume=checkpoint, rows=24)
     assert (
-        "choose per_device_train_batch_size so that it makes 12 with 1 processes" in dict(map(tuple, refused))["error"]
+        "set per_device_train_batch_size so that 1 processes make 12 rows" in dict(map(tuple, refused))["error"]
     )
 
 
@@ -432,7 +432,7 @@ def test_lightning_resumes_with_any_number_of_devices_and_validates_on_each_samp
         assert sorted(numbers_of(global_batches(rest, "val 1"))) == list(range(SAMPLES))
     if strategy == "ddp":
         [refused] = fit(numbered, tmp_path / "refused", 1, "auto", resume=resume, rows=24)
-        assert "make the dataset with global_batch_size=12 in place of batch_size" in refused[0][1]
+        assert "create the dataset with global_batch_size=12 instead of batch_size" in refused[0][1]
 
 
 TIMM = """

@@ -141,7 +141,7 @@ def test_an_int_is_a_class_number_and_a_str_a_name(tmp_path):
     assert classes_of(weights={**weights, "10": 1, 10: 2}, samples_per_epoch=6) == ["10"] * 2 + [names[10]] * 4
     with pytest.raises(shardtool.OptionError, match="given twice"):
         classes_of(weights={"10": 1, 0: 2})
-    with pytest.raises(TypeError, match="a class is a str"):
+    with pytest.raises(TypeError, match="a class must be a str"):
         classes_of(weights={1.5: 1})
     with pytest.raises(TypeError, match="classes must be a list"):
         classes_of(classes="10")

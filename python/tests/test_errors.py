@@ -25,7 +25,7 @@ def damaged(small, tmp_path):
 def test_a_name_that_is_no_option_is_refused_at_once(small):
     with pytest.raises(TypeError, match="no option 'batchsize'; did you mean 'batch_size'"):
         shardtool.Loader(small, batchsize=3)
-    with pytest.raises(TypeError, match="no option 'drop_last': last_batch=\"drop\" leaves out"):
+    with pytest.raises(TypeError, match="no option 'drop_last': last_batch=\"drop\" drops"):
         shardtool.Loader(small, drop_last=True)
     with pytest.raises(TypeError, match="no option 'epoch_size': samples_per_epoch=100_000 is the length"):
         shardtool.Loader(small, epoch_size=1000)

@@ -264,10 +264,10 @@ def after_normalize(*transforms):
 
 
 REFUSED = {
-    "other operations": (OtherOperations(), "code of its own"),
-    "another Compose": (Compose([v1.RandomInvert()]), "code of its own"),
-    "another Sequential": (Sequential(v1.RandomInvert()), "code of its own"),
-    "another forward": (with_forward_of_its_own(), "code of its own"),
+    "other operations": (OtherOperations(), "custom code"),
+    "another Compose": (Compose([v1.RandomInvert()]), "custom code"),
+    "another Sequential": (Sequential(v1.RandomInvert()), "custom code"),
+    "another forward": (with_forward_of_its_own(), "custom code"),
     "other policies": (with_other_policies(), "has other policies than 'imagenet'"),
     "a border after Normalize": (after_normalize(v1.Pad(2)), "may add a border after Normalize"),
     "a border of a crop after Normalize": (after_normalize(v1.RandomCrop(8, padding=2)), "may add a border"),

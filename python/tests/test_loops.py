@@ -62,7 +62,7 @@ def test_a_loop_ends_where_another_one_begins(loader):
     older = iter(loader)
     next(older)
     assert len(list(loader)) == 7
-    with pytest.raises(shardtool.StaleIteratorError, match="another loop has begun"):
+    with pytest.raises(shardtool.StaleIteratorError, match="another loop was started"):
         next(older)
     assert list(older) == []
 

@@ -85,7 +85,7 @@ IN_USE = [
         r"The images differ in size\. Sample \".+\" of .+ is undamaged, "
         r"but its size after the transform is \d+x\d+, but the images of the batch have \d+x\d+\. Add a resize and a crop",
     ),
-    (lambda at: batch(at, split="train"), r'The dataset has no splits.* Create them with "shardtool split"'),
+    (lambda at: batch(at, split="train"), r'The dataset has no splits.* Create it with "shardtool split"'),
     (lambda at: batch(at, overlay="x"), r'There is no overlay .*x\.jsonl\. "shardtool overlay ls" lists'),
     (lambda at: batch(at, classes=["catt"]), 'There is no class "catt".* the classes are'),
     (lambda at: batch(at, labels="agee"), 'labels: no sample has "agee": the fields are'),
@@ -102,7 +102,7 @@ ADDED = [
     (lambda writer: writer.add("a"), 'The sample "a" has no field; add at least an image'),
     (
         lambda writer: writer.add("a", "/data/cat.jpg"),
-        r"An image is bytes, an array or a Pillow image, not a path: give Path\('/data/cat.jpg'\).read_bytes\(\)\.",
+        r"An image must be bytes, an array or a Pillow image, not a path: pass Path\('/data/cat.jpg'\).read_bytes\(\)\.",
     ),
     (lambda writer: writer.add("a", np.zeros((4, 4, 2))), r"An image must be a uint8 array .* not float64 \[4, 4, 2\]"),
     (lambda writer: writer.add(3, b"x"), r"The key of a sample must be a str, not 3 \(int\)\."),

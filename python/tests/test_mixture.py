@@ -63,6 +63,6 @@ def test_what_cannot_be_mixed_is_an_option_error(small, photos):
     with shardtool.Loader(unweighted) as loader, pytest.raises(shardtool.OptionError, match="has no weight"):
         loader.info()
     alone = shardtool.Mixture([{"dataset": small}])
-    refused = pytest.raises(shardtool.OptionError, match="split is of a single")
+    refused = pytest.raises(shardtool.OptionError, match="split is for a single")
     with shardtool.Loader(alone, split="train") as loader, refused:
         loader.info()

@@ -48,7 +48,7 @@ def test_the_splits_of_an_overlay_are_the_dataset(changed):
 
 def test_keys_are_left_out_and_one_that_is_not_there_is_an_error(changed):
     assert set(classes_of(changed)) - set(classes_of(changed, exclude_keys=["a/0004"])) == {"a/0004"}
-    with pytest.raises(shardtool.OptionError, match='"a/nobody" is the first'):
+    with pytest.raises(shardtool.OptionError, match='"a/nobody"'):
         classes_of(changed, exclude_keys=["a/nobody"])
 
 

@@ -102,7 +102,7 @@ def test_processes_that_would_each_train_on_all_samples_are_noticed(small, accel
 
     accelerator.process_index, accelerator.num_processes = 0, 1
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(shardtool.OptionError, match="2 processes were started, but this Accelerator works alone"):
+    with pytest.raises(shardtool.OptionError, match="WORLD_SIZE is 2, but this Accelerator has a single process"):
         prepare(accelerator, small, **OPTIONS)
 
 
@@ -110,7 +110,7 @@ def test_processes_that_would_each_train_on_all_samples_are_noticed(small, accel
     ("options", "reason"),
     [
         ({"rank": 0, "world_size": 2}, "Accelerate's process is 1 of 2: remove both"),
-        ({"last_batch": "partial"}, "which they cannot gather"),
+        ({"last_batch": "partial"}, "cannot be gathered"),
         ({"epochs_per_loop": 2}, "remove epochs_per_loop"),
         ({"output": "numpy"}, "remove output='numpy'"),
     ],

@@ -124,7 +124,7 @@ def test_a_state_of_another_dataset_or_order_is_refused(small, photos, giver, ta
         with pytest.raises(shardtool.StateError, match="seed 5, but seed is 6"):
             next(iter(loader))
     taker.load_state_dict({"epoch": 3})
-    with pytest.raises(shardtool.StateError, match="not a state that a loader gave"):
+    with pytest.raises(shardtool.StateError, match="not a state of a loader"):
         len(taker)
 
 

@@ -34,7 +34,7 @@ def test_it_is_an_iterable_dataset_of_whole_batches(small):
 
 @pytest.mark.parametrize("how", [{}, {"shuffle": True}, {"batch_size": None}])
 def test_a_data_loader_around_a_loader_says_what_to_give_it_instead(small, how):
-    wanted = r"^A Loader gives whole batches .* shardtool.iterable_dataset\(...\) with batch_size=None"
+    wanted = r"^A Loader yields whole batches .* shardtool.iterable_dataset\(...\) with batch_size=None"
     with shardtool.Loader(small, batch_size=32) as loader, pytest.raises(TypeError, match=wanted):
         next(iter(DataLoader(loader, **how)))
 
@@ -220,7 +220,7 @@ def test_a_wrapper_that_takes_every_second_batch_gets_each_sample_once(small, el
 @pytest.mark.usefixtures("accelerate")
 def test_a_wrapper_that_would_split_it_twice_is_refused_by_name(small):
     dataset = shardtool.iterable_dataset(small, batch_size=16)
-    with pytest.raises(shardtool.OptionError, match="about to split it once more: update accelerate"):
+    with pytest.raises(shardtool.OptionError, match="would split it again: update accelerate"):
         next(iter(IterableDatasetShard(dataset, 1, 2, 0)))
     with pytest.raises(shardtool.OptionError, match="combines 4 of them on each of 2 ranks: set its batch_size to None or 1"):
         IterableDatasetShard(dataset, 4, 2, 0).set_epoch(0)

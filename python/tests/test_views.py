@@ -162,7 +162,7 @@ def test_a_schedule_and_its_state(shards):
         batches = [batch.images.clone() for batch in loader]
         assert all(torch.equal(*pair) for pair in zip(batches, expected))
         loop = iter(loader)
-        with pytest.raises(shardtool.OptionError, match="schedule says how images are made"):
+        with pytest.raises(shardtool.OptionError, match="schedule sets the transform of every epoch"):
             loader.set_epoch(1, transform=sized(24))
         del loop
     with shardtool.Loader(shards, **options) as loader:

@@ -23,7 +23,7 @@ test.runIf(hasPython)(
     mkdirSync(cwd);
     const env = { PATH: '/nowhere', SHARDTOOL_CUDA_DRIVER: '/nowhere/libcuda.so.1' };
     const { status, output } = run([archive], { cwd, env });
-    expect(output).toMatch(/^Nothing is measured: There is no CUDA driver here \(.*\): install .*\.$/);
+    expect(output).toMatch(/^Nothing is measured: Found no CUDA driver \(.*\): install .*\.$/);
     expect(status).toBe(2);
     expect(readdirSync(cwd)).toEqual(['results']);
   },

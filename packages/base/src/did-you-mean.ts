@@ -3,7 +3,7 @@ import { range } from './collections/range.js';
 /** A name with more than a third of its characters wrong is another name. */
 const WRONG_PART = 1 / 3;
 
-/** `; did you mean "caption"?`, where one of the names is nearly the given one; else ''. */
+/** Returns `; did you mean "caption"?` if one of the names is similar to the given one, otherwise an empty text. */
 export function didYouMean(given: string, names: Iterable<string>): string {
   let nearest: string | null = null;
   let least = Math.max(1, Math.floor(Math.min(given.length, 64) * WRONG_PART)) + 1;
@@ -16,12 +16,15 @@ export function didYouMean(given: string, names: Iterable<string>): string {
   return nearest === null ? '' : `; did you mean "${nearest}"?`;
 }
 
-/** `batch_size`, `batch-size` and `batchSize` are alike. */
+/** Makes `batch_size`, `batch-size` and `batchSize` equal. */
 function plain(name: string): string {
   return name.replace(/[-_ ]/g, '').toLowerCase();
 }
 
-/** How many characters must be inserted, left out, replaced or exchanged with the next one (optimal string alignment). */
+/**
+ * Number of characters that must be inserted, deleted, replaced or exchanged with the next one (optimal string
+ * alignment).
+ */
 function changes(a: string, b: string): number {
   let [before, last]: number[][] = [[], range(b.length + 1)];
   for (let i = 1; i <= a.length; i++) {

@@ -1,15 +1,15 @@
 /**
- * Characters that steer a terminal or end a line where they are meant to be part of a name: controls (ESC, BEL, TAB, newline,
- * and the C1 controls, of which terminals take U+009B for ESC [), marks of text direction, separators of lines, and halves
- * of characters, which are no text.
+ * Characters that control a terminal or end a line although they are part of a name: control characters (ESC, BEL, TAB,
+ * newline, and the C1 controls; terminals treat U+009B as ESC [), marks of text direction, line separators, and
+ * unpaired surrogates.
  */
 const STEERING = /[\p{Cc}\p{Cs}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 
 const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\t': '\\t', '\r': '\\r' };
 
 /**
- * The text with every character that steers a terminal written as JSON writes it (`\u001b`, `\n`), so that text in JSON stays
- * the same text. Characters of `kept` stay: what lays out lines and columns.
+ * Escapes every character that controls a terminal as JSON does (`\u001b`, `\n`), so that JSON stays equivalent.
+ * Characters in `kept`, such as line breaks for layout, are not escaped.
  */
 export function escapeControls(text: string, kept = ''): string {
   return text.replace(STEERING, (character) => {
@@ -18,7 +18,7 @@ export function escapeControls(text: string, kept = ''): string {
   });
 }
 
-/** 1234567 as `1,234,567`. Without toLocaleString, which loads for 5 ms. */
+/** Formats 1234567 as `1,234,567`. It avoids toLocaleString, which takes 5 ms to load. */
 export function formatCount(count: number): string {
   if (!Number.isInteger(count)) return count.toLocaleString('en-US');
   return String(count).replace(/\B(?=(?:\d{3})+$)/g, ',');
@@ -29,13 +29,16 @@ export function countOf(count: number, noun: string, plural = `${noun}s`): strin
   return `${formatCount(count)} ${count === 1 ? noun : plural}`;
 }
 
-/** Longer words of a sentence, or names in quotes, are cut in the middle. */
+/** Words and quoted names longer than this are shortened in the middle of a message. */
 const LONGEST_NAME = 320;
 const SHOWN_AT_AN_END = 100;
 
 const LONG_NAME = new RegExp(`"[^"]{${LONGEST_NAME},}"|[^\\s"]{${LONGEST_NAME},}`, 'g');
 
-/** A sentence for people: {@link escapeControls}, and with names of thousands of characters cut in the middle. */
+/**
+ * Makes a message safe to print: {@link escapeControls}, and names of thousands of characters are shortened in the
+ * middle.
+ */
 export function toMessage(text: string): string {
   return escapeControls(text).replace(LONG_NAME, (name) => {
     const left = name.length - 2 * SHOWN_AT_AN_END;

@@ -1,6 +1,6 @@
 /**
  * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011): random words as a
- * pure function of a counter and a key, so that any position of any sequence is reached at once.
+ * pure function of a counter and a key, so that any position of any sequence can be computed directly.
  */
 
 const WORDS = new Uint32Array(4);

@@ -22,6 +22,7 @@ test('an error lists the options that it is about, also as JSON', () => {
   expect(error.options).toEqual(['files', 'include']);
   expect(JSON.parse(JSON.stringify(error))).toEqual({
     name: 'OptionError',
+    help: 'docs/errors.md#optionerror',
     code: 'ERR_SHARDTOOL_OPTION',
     message: 'Remove "files" or "include"; "files" is enough.',
     options: ['files', 'include'],

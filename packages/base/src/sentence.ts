@@ -3,16 +3,16 @@ import { toMessage } from './escape-controls.js';
 /** An option that a sentence is about, by its name in TypeScript: `maxShardBytes`, or `annotations.maxBoxes` of an option with parts. */
 export interface OptionReference {
   readonly option: string;
-  /** False where the sentence reads well without quotation marks: `seed is -1`. */
+  /** False if the option is written without quotation marks: `seed is -1`. */
   readonly isQuoted: boolean;
-  /** A value that the sentence asks to set. */
+  /** A value to which the message tells the user to set the option. */
   readonly value?: string;
 }
 
-/** A part of a sentence. Plain data, which crosses threads. */
+/** A part of a sentence: plain data, which can be sent between threads. */
 export type SentencePart = string | OptionReference;
 
-/** How an interface writes the options of a sentence. */
+/** How an interface spells the options in a sentence. */
 export type Spelling = (reference: OptionReference) => string;
 
 /** For programs in TypeScript: `"maxShardBytes"`. */
@@ -78,7 +78,7 @@ function isReference(value: unknown): value is OptionReference {
   return value instanceof Reference;
 }
 
-/** Within a template without {@link sentence} it is spelled for TypeScript. */
+/** A value that is not a {@link Sentence} becomes text; a plain template spells options for TypeScript. */
 class Reference implements OptionReference {
   readonly option: string;
   readonly isQuoted: boolean;
@@ -100,7 +100,7 @@ export function option(name: string, value?: string): OptionReference {
   return new Reference(name, true, value);
 }
 
-/** A reference to an option that stands without quotation marks. */
+/** A reference to an option that is written without quotation marks. */
 export function optionName(name: string): OptionReference {
   return new Reference(name, false);
 }

@@ -36,7 +36,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'the file system did not respond in time',
 };
 
-/** Why something failed, without the codes and calls of the system: `no such file or folder`. */
+/** The reason of a failure, without error codes and names of system calls: `no such file or folder`. */
 export function reasonOf(error: unknown): string {
   const { code, syscall, message } = error as NodeJS.ErrnoException;
   if (typeof code !== 'string' || typeof syscall !== 'string') return message;
@@ -44,8 +44,8 @@ export function reasonOf(error: unknown): string {
 }
 
 /**
- * What the system refused while a file was read or written, as a {@link FileError} with the remedy; any other error as it
- * is.
+ * Converts an error of the system while reading or writing a file to a {@link FileError} with a remedy. Returns any
+ * other error unchanged.
  */
 export function asFileError(error: unknown): unknown {
   if (error instanceof ShardtoolError || !(error instanceof Error)) return error;
@@ -55,14 +55,14 @@ export function asFileError(error: unknown): unknown {
   return new FileError({ path }, `${place} cannot be used: ${reasonOf(error)}; ${remedyOf(error)}.`, { cause: error });
 }
 
-/** Whether a disk has lost what it had: it finds the file and cannot read it. */
+/** Whether a disk has lost data: it finds the file but cannot read it. */
 export function isLostOnDisk(error: unknown): boolean {
   return error instanceof FileError && (error.cause as NodeJS.ErrnoException | undefined)?.code === 'EIO';
 }
 
 /**
- * Whether data could not be read, which says nothing about the data: access is denied, the host is unknown, or the server does
- * not answer. A file that is missing, or that the disk has lost, is not one of these.
+ * Whether data could not be read for a reason that is not a fault of the data: access is denied, the host is unknown,
+ * or the server does not respond. A missing file, or one that the disk has lost, is a fault of the data.
  */
 export function isUnreadable(error: unknown): boolean {
   return error instanceof FileError && !(error instanceof FileNotFoundError) && !isLostOnDisk(error);
@@ -73,7 +73,7 @@ export function remedyOf(error: unknown): string {
   return REMEDIES[(error as NodeJS.ErrnoException).code ?? ''] ?? 'see whether it is there and may be used';
 }
 
-/** Does `work`; what the system refuses in it is thrown with a sentence: see {@link asFileError}. */
+/** Runs `work`. Errors of the system are thrown with a readable message: see {@link asFileError}. */
 export async function withMessages<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

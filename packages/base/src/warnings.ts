@@ -7,8 +7,8 @@ let sink: WarningSink | null = null;
 let spelled: Spelling = inTypeScript;
 
 /**
- * Warns the user once. A warning of the process, unless {@link redirectWarnings} was called. `code` is Node's, to tell
- * warnings apart.
+ * Warns the user once, with a process warning unless {@link redirectWarnings} was called. `code` is the warning code of
+ * Node, which distinguishes warnings.
  */
 export function warn(code: string, warning: string | Sentence): void {
   const message = typeof warning === 'string' ? warning : warning.spelled(spelled);
@@ -16,7 +16,7 @@ export function warn(code: string, warning: string | Sentence): void {
   else process.emitWarning(message, { type: 'ShardtoolWarning', code });
 }
 
-/** Redirects all warnings of this process: the process that serves Python has no terminal. */
+/** Redirects all warnings of this process, because the process that serves Python has no terminal. */
 export function redirectWarnings(to: WarningSink): void {
   sink = to;
 }

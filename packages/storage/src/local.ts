@@ -13,7 +13,7 @@ import {
 } from '@shardtool/base';
 import type { Content, Entry, Expected, PutOptions, Source, Storage } from './storage.js';
 
-/** Files of this machine. A name that is an absolute path is taken as it is. */
+/** Files of this machine. Names that are absolute paths are used unchanged. */
 export class LocalStorage implements Storage {
   readonly location: string;
   readonly costs = { gapBytes: 64 << 10, maxReadBytes: 4 << 20, parallel: 32 };

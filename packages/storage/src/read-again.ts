@@ -3,8 +3,8 @@ import { isRemote } from './location/location.js';
 type ErrorClass = abstract new (...args: never[]) => Error;
 
 /**
- * What `read` makes of a file. Of a remote file it is asked for once more if that throws one of these errors, which say that its
- * content is wrong: bytes can change on their way.
+ * Calls `read` with a file and returns its result. If the file is remote and `read` throws one of these errors about
+ * wrong content, the file is fetched and read once more, because bytes can change in transit.
  */
 export async function readAgainIf<T>(
   kinds: readonly ErrorClass[],

@@ -9,13 +9,13 @@ export interface Source {
   /** Version of the content. Undefined before the first answer of a server, and if the storage reports none. */
   readonly version?: string | undefined;
   /**
-   * Fills `target` with the bytes from `offset` and returns their number, which is less than `target.length` only at the end of the
-   * file. `target` may be in shared memory. Reads may run concurrently.
+   * Fills `target` with the bytes from `offset` and returns their number, which is less than `target.length` only at
+   * the end of the file. `target` may be in shared memory. Reads may run concurrently.
    */
   readAt(offset: number, target: Uint8Array, signal?: AbortSignal): Promise<number>;
   /**
-   * The same without a turn of the event loop, which costs ten times as much as a short read of a cached page. Only files on this
-   * machine have it. Use it for reads of a few KiB.
+   * Like `read`, but synchronous: a turn of the event loop costs ten times as much as a short read of a cached page.
+   * Only files on this machine have it. Use it for reads of a few KiB.
    */
   readNow?(offset: number, target: Uint8Array): number;
   /** Opens another file of the same folder with the same options. */
@@ -60,13 +60,13 @@ export type Content = Uint8Array | { readonly file: string };
 
 export interface PutOptions {
   /**
-   * Throws `FileExistsError` if there is a file of that name. It is looked for first, and the write has the same condition. A store
-   * that ignores the condition may replace a file that appears between the two.
+   * Throws `FileExistsError` if a file of that name exists. This is checked first, and the write has the same
+   * condition. A store that ignores the condition may replace a file that appears between the two.
    */
   readonly ifAbsent?: boolean;
   /**
-   * Throws `FileChangedError` unless the file has this version, as {@link Entry} says it. A server decides that with the write
-   * itself; of a local folder the caller holds a lock.
+   * Throws `FileChangedError` unless the file has this version, in the form of {@link Entry}. A server checks it
+   * together with the write. For a local folder, the caller must hold a lock.
    */
   readonly ifVersion?: string | undefined;
   readonly signal?: AbortSignal;
@@ -113,7 +113,7 @@ export interface Retry {
 export interface StorageOptions {
   /** S3: another server than Amazon's (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL). */
   readonly endpointUrl?: string | undefined;
-  /** S3: AWS_REGION, AWS_DEFAULT_REGION, else the bucket's own. */
+  /** S3: region. Default: AWS_REGION, AWS_DEFAULT_REGION, or the region that the bucket reports. */
   readonly region?: string | undefined;
   /** S3: requests carry no credentials, as public buckets allow (SHARDTOOL_UNSIGNED=1). */
   readonly unsigned?: boolean | undefined;

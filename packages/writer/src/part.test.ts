@@ -77,7 +77,7 @@ test.each([
     ['1', 'three'],
     ['0.5', '3'],
   ]) {
-    expect(() => autoPart({ [index]: at, [count]: of }), `${at} of ${of}`).toThrow('do not say which part this is');
+    expect(() => autoPart({ [index]: at, [count]: of }), `${at} of ${of}`).toThrow('do not define a part');
   }
 });
 

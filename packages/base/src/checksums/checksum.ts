@@ -2,12 +2,15 @@ import { crc32 as zlibCrc32 } from 'node:zlib';
 import { SampleChecksumError } from '../errors.js';
 import { NATIVE_CHECKSUMS } from './native-checksums.js';
 
-/** Two to three times as fast as Node's zlib from here on, in bytes; below, calling it costs more than it saves. */
+/**
+ * From this number of bytes on, native code is two to three times as fast as Node's zlib. For fewer bytes, the call
+ * costs more than it saves.
+ */
 const NATIVE_FROM = 1024;
 
 /**
- * crc32 as in zip, gzip and PNG (ISO 3309), an unsigned 32-bit number. A second argument is the crc32 of the bytes
- * before, so that a payload can be summed in pieces.
+ * crc32 as in zip, gzip and PNG (ISO 3309), as an unsigned 32-bit number. To sum a payload in pieces, pass the crc32 of
+ * the preceding bytes as the second argument.
  */
 export function crc32(bytes: Uint8Array | string, before = 0): number {
   return NATIVE_CHECKSUMS === null || bytes.length < NATIVE_FROM
@@ -20,12 +23,12 @@ export function crc32Hex(checksum: number): string {
   return checksum.toString(16).padStart(8, '0');
 }
 
-/** The end of a sentence about bytes whose crc32 is not the one in the index. */
+/** The end of an error message about bytes whose crc32 differs from the one in the index. */
 export function changedSincePacked(actual: number, expected: number): string {
   return `has changed since it was packed (checksum: crc32 ${crc32Hex(actual)}, the index says ${crc32Hex(expected)})`;
 }
 
-/** Compares one field of a sample with what the index says. Throws {@link SampleChecksumError}. */
+/** Compares the checksum of a field with the one in the index. Throws {@link SampleChecksumError} if they differ. */
 export function checkFieldCrc32(field: {
   readonly shard: string;
   readonly key: string;
@@ -36,7 +39,7 @@ export function checkFieldCrc32(field: {
   checkFieldSum({ ...field, actual: crc32(field.bytes) });
 }
 
-/** The same, if the crc32 is already known. */
+/** Like {@link checkField}, for a crc32 that is already known. */
 export function checkFieldSum(field: {
   readonly shard: string;
   readonly key: string;

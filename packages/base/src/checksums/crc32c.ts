@@ -1,22 +1,28 @@
 import { NATIVE_CHECKSUMS } from './native-checksums.js';
 
-/** Ten times as fast as tables on a long payload; below this number of bytes, calling it costs more than it saves. */
+/**
+ * From this number of bytes on, native code is faster than tables, up to ten times for long payloads. For fewer bytes,
+ * the call costs more than it saves.
+ */
 const NATIVE_FROM = 256;
 
 /** The Castagnoli polynomial, bits reversed (RFC 3720, appendix B.4). */
 const POLYNOMIAL = 0x82f63b78;
 
-/** Eight tables of 256 words: table k has the crc of a byte that k zeros follow. */
+/** Eight tables of 256 words: table k contains the crc of a byte followed by k zero bytes. */
 const TABLES = makeTables();
 
-/** crc32c of bytes, as TFRecord has it, an unsigned 32-bit number. */
+/** crc32c of bytes as used by TFRecord, an unsigned 32-bit number. */
 export function crc32c(bytes: Uint8Array): number {
   return NATIVE_CHECKSUMS === null || bytes.length < NATIVE_FROM
     ? crc32cByTables(bytes)
     : NATIVE_CHECKSUMS.crc32c(bytes);
 }
 
-/** The same with eight bytes at a time (Kounavis and Berry, "slicing by 8"), for small inputs and systems without native code. */
+/**
+ * Computes crc32c with eight bytes at a time (Kounavis and Berry, "slicing by 8"), for short inputs and for systems
+ * without native code.
+ */
 export function crc32cByTables(bytes: Uint8Array): number {
   let crc = ~0;
   let at = 0;
@@ -46,7 +52,10 @@ export function crc32cByTables(bytes: Uint8Array): number {
   return ~crc >>> 0;
 }
 
-/** As TFRecord stores it, so that the checksum of what holds checksums is a good one (tensorflow, core/lib/hash/crc32c.h). */
+/**
+ * Masks a crc32c as TFRecord stores it, so that data containing checksums gets a good checksum itself (tensorflow,
+ * core/lib/hash/crc32c.h).
+ */
 export function maskedCrc32c(bytes: Uint8Array): number {
   const crc = crc32c(bytes);
   return (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0;

@@ -3,11 +3,11 @@ type Places = Uint32Array | Float64Array;
 const FIRST_PLACES = 1 << 12;
 
 /**
- * A set of numbers that are found by the hash of the values they stand for: open addressing with linear probing, at most half full.
- * The values are stored elsewhere, so the caller compares them.
+ * A set of numbers that are found by the hash of the values they represent: open addressing with linear probing, at
+ * most half full. The values are stored elsewhere, so the caller compares them.
  */
 export class HashTable {
-  /** Entries; 0 is a free place. */
+  /** Entries; 0 marks a free position. */
   #places: Places;
   #taken = 0;
   readonly #hashOf: (entry: number) => number;
@@ -22,12 +22,12 @@ export class HashTable {
     this.#places = new Kind(2 ** Math.ceil(Math.log2(Math.max(2, expected * 2))));
   }
 
-  /** The entry of this hash for which `isIt` holds; 0: there is none. */
+  /** Returns the entry with this hash for which `isIt` is true, or 0. */
   find(hash: number, isIt: (entry: number) => boolean): number {
     return this.#places[this.#placeOf(hash, isIt)]!;
   }
 
-  /** Adds an entry, a number of at least 1, if none is found. Returns the entry that was found, or 0. */
+  /** Adds an entry, a number of at least 1, unless an equal one is found. Returns the entry that was found, or 0. */
   place(entry: number, hash: number, isIt: (entry: number) => boolean): number {
     const place = this.#placeOf(hash, isIt);
     const there = this.#places[place]!;
@@ -64,14 +64,17 @@ function lowBits(hash: number): number {
   return hash | 0;
 }
 
-/** FNV-1a over bytes, mixed once more, since a table takes the lowest bits. 32 bits. Splits go by it: it stays as it is. */
+/**
+ * FNV-1a over bytes, followed by a mixing step, because a table uses the lowest bits. 32 bits. Splits depend on it, so
+ * it must not change.
+ */
 export function hashOfBytes(bytes: Uint8Array, start: number, end: number): number {
   let hash = 0x811c9dc5;
   for (let i = start; i < end; i++) hash = Math.imul(hash ^ bytes[i]!, 0x01000193);
   return mixedBits(hash);
 }
 
-/** The last step of MurmurHash3: every bit depends on all. 32 bits, from 0 on. */
+/** The last step of MurmurHash3: every output bit depends on all input bits. An unsigned 32-bit number. */
 export function mixedBits(hash: number): number {
   let mixed = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);

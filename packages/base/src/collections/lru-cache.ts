@@ -1,6 +1,6 @@
 /**
- * Keeps the values that were used most recently: `limit` of them, or of that size all together if `sizeOf` is given, and at least the last
- * one. `drop` receives each value that makes room for another one.
+ * Keeps the most recently used values: at most `limit` of them, or values with a total size of `limit` if `sizeOf` is
+ * given, and always at least the last one. `drop` receives each value that is evicted.
  */
 export class LruCache<Key, Value> {
   readonly #values = new Map<Key, Value>();

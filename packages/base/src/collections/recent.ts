@@ -1,6 +1,6 @@
 /**
- * Keeps the values that were asked for most recently, at most `limit`. A value that is still being made is shared, and
- * one whose making failed is forgotten, so that the next caller tries again.
+ * Keeps the most recently requested values, at most `limit`. Callers share a value that is still being made. If making
+ * a value fails, it is forgotten, so that the next caller tries again.
  */
 export class Recent<Key, Value> {
   readonly #made = new Map<Key, Promise<Value>>();
@@ -14,7 +14,7 @@ export class Recent<Key, Value> {
     this.#drop = drop;
   }
 
-  /** From now on at least `limit` values are kept. */
+  /** Raises the limit to at least `limit`. */
   reserve(limit: number): void {
     this.#limit = Math.max(this.#limit, limit);
   }

@@ -15,14 +15,15 @@ export function partitionPoint(from: number, to: number, isBefore: (index: numbe
   return low;
 }
 
-/** The first index whose value is at least `value`, or `count`. Searches the first `count` values. */
+/** The first index whose value is at least `value`, or `count`. Searches only the first `count` values. */
 export function lowerBound(sorted: ArrayLike<number>, value: number, count = sorted.length): number {
   return partitionPoint(0, count, (index) => sorted[index]! < value);
 }
 
 /**
- * The last index whose value is at most `value`, or 0 if every value is greater. Searches the first `count` values. Of equal
- * values it finds the last, so parts without bytes and shards without samples are stepped over.
+ * The last index whose value is at most `value`, or 0 if every value is greater. Searches only the first `count`
+ * values. If several values are equal, it returns the last of them, so parts without bytes and shards without samples
+ * are skipped.
  */
 export function lastAtMost(sorted: ArrayLike<number>, value: number, count = sorted.length): number {
   return Math.max(0, partitionPoint(0, count, (index) => sorted[index]! <= value) - 1);

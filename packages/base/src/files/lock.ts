@@ -39,7 +39,7 @@ export interface HeldLock {
 
 /** A holder writes to its lock file this often, so that others see that it is alive. */
 const BEAT_MS = 10_000;
-/** A holder that has been silent for this long is taken for dead, if its machine cannot be asked or says that it is stopped. */
+/** A holder that has been silent for this long counts as dead, unless it is known to be running. */
 export const SILENT_MS = 120_000;
 
 /** A lock that this process holds. */
@@ -70,7 +70,8 @@ export class Lock {
       writeSync(this.#fd, this.#text, 0);
       fsyncSync(this.#fd);
     } catch {
-      // The file system is away. Another process may take the lock once this one has been silent for long enough.
+      // The file system is not reachable. Another process may take the lock once this one has been silent for long
+      // enough.
     }
   }
 }
@@ -78,7 +79,7 @@ export class Lock {
 /** Takes the lock at `path`, or returns its holder. If the holder is dead, the lock is taken over. */
 export function tryLock(path: string): Lock | HeldLock {
   for (;;) {
-    // An existing lock is looked at first, since that costs less than trying to make another one.
+    // Reading an existing lock costs less than trying to create another one.
     const held = holderOf(path);
     if (held !== null) return held;
     const { token, text } = newLockText();
@@ -107,7 +108,10 @@ export function newLockText(facts: object = {}): { readonly token: string; reado
   return { token, text: JSON.stringify({ pid: process.pid, host: hostname(), token, ...facts } satisfies LockHolder) };
 }
 
-/** Whether the lock at `path` still is the one with this token: one that was silent for long may have been taken over. */
+/**
+ * Whether the lock at `path` still has this token: another process may have taken over the lock of a process that was
+ * silent for too long.
+ */
 export function isHeldBy(path: string, token: string): boolean {
   return parseHolder(readLock(path)?.text ?? '').holder?.token === token;
 }
@@ -118,13 +122,13 @@ export function describeHolder({ holder, state }: HeldLock): string {
   return `process ${holder.pid} on ${holder.host}${state === 'stopped' ? ', which is stopped' : ''}`;
 }
 
-/** Waits this long between two looks at a lock. */
+/** Interval between two checks of a lock. */
 const FIRST_POLL_MS = 1;
 const LONGEST_POLL_MS = 20;
 
 /**
- * Does `work`, which must not wait for anything, while no other process does any under the same lock. Waits at most `mostMs`
- * for the lock and leaves the event loop free meanwhile. Undefined if another process held it all the time.
+ * Runs `work`, which must be synchronous, while no other process runs work under the same lock. Waits at most `mostMs`
+ * for the lock without blocking the event loop. Returns undefined if another process held the lock all the time.
  */
 export async function underLock<T>(
   path: string,
@@ -146,7 +150,7 @@ export async function underLock<T>(
   }
 }
 
-/** Whether the holder has ended, or has to be taken for dead. */
+/** Whether the holder has ended, or counts as dead. */
 export function isDead({ path, state, beatMs }: HeldLock): boolean {
   if (state === 'gone') return true;
   if (state === 'running') return false;
@@ -154,8 +158,8 @@ export function isDead({ path, state, beatMs }: HeldLock): boolean {
 }
 
 /**
- * The time by the clock that also set the times of the lock file: of a network file system it is the server's, and the
- * clock of this machine may differ.
+ * The current time by the clock that sets the times of the lock file. On a network file system that is the clock of the
+ * server, which may differ from the clock of this machine.
  */
 function fileSystemNow(path: string): number {
   const probe = temporaryName(path, newToken());
@@ -168,7 +172,7 @@ function fileSystemNow(path: string): number {
   }
 }
 
-/** Makes the lock file with its whole content, or not at all. Null if there is one already. */
+/** Creates the lock file with its whole content, or not at all. Returns null if a lock already exists. */
 function createLock(path: string, token: string, text: string): number | null {
   const temporary = temporaryName(path, token);
   try {
@@ -178,7 +182,8 @@ function createLock(path: string, token: string, text: string): number | null {
       return fd;
     } catch (error) {
       const { code = '' } = error as NodeJS.ErrnoException;
-      // An NFS server may repeat a request whose answer got lost, and then finds the name taken by this very file.
+      // An NFS server may repeat a request whose response was lost. It then finds that the name is taken, by this very
+      // file.
       if (code === 'EEXIST' && fstatSync(fd).nlink > 1) return fd;
       closeSync(fd);
       if (code === 'EEXIST') return null;
@@ -194,7 +199,10 @@ function createLock(path: string, token: string, text: string): number | null {
   }
 }
 
-/** Makes a file and leaves it open. Nothing is left if it cannot be written: a lock without a holder would keep everyone out. */
+/**
+ * Creates a file and leaves it open. If it cannot be written, it is removed, because a lock without a holder would
+ * block every process.
+ */
 function writeNew(path: string, text: string): number {
   const fd = openSync(path, 'wx');
   try {
@@ -207,7 +215,10 @@ function writeNew(path: string, text: string): number {
   }
 }
 
-/** Removes a lock that has this text. Of several processes that try, each removes the dead one or none, never a new one. */
+/**
+ * Removes a lock that has this text. If several processes try, each of them removes the dead lock or nothing, but never
+ * a new lock.
+ */
 function removeDead(path: string, text: string): void {
   const aside = temporaryName(path, newToken());
   try {
@@ -225,7 +236,7 @@ function removeDead(path: string, text: string): void {
   }
 }
 
-/** Null if there is no lock. Opening the file is what makes a network file system look for its time again. */
+/** Null if there is no lock. Opening the file makes a network file system fetch its current time. */
 function readLock(path: string): { readonly text: string; readonly beatMs: number } | null {
   try {
     const fd = openSync(path, 'r');
@@ -237,18 +248,21 @@ function readLock(path: string): { readonly text: string; readonly beatMs: numbe
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   }
-  // Earlier versions locked caches by links that lead nowhere.
+  // Earlier versions locked caches with dangling links.
   const link = lstatSync(path, { throwIfNoEntry: false });
   return link === undefined ? null : { text: '', beatMs: link.mtimeMs };
 }
 
-/** The holder is null for a text that names none, and of an earlier version's lock its process cannot be looked up. */
+/**
+ * The holder is null if the text does not name a holder. The process of a lock of an earlier version cannot be looked
+ * up.
+ */
 function parseHolder(text: string): Pick<HeldLock, 'holder' | 'state'> {
   try {
     const holder = JSON.parse(text) as LockHolder | null;
     if (typeof holder?.token === 'string') return { holder, state: stateOf(holder.token) };
   } catch {
-    // It is no lock of ours, or not written yet.
+    // The file is not a lock of shardtool, or is not completely written yet.
   }
   return { holder: null, state: 'unknown' };
 }

@@ -2,9 +2,9 @@ import { mkdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 
 /**
- * Makes a folder, and those above it; false where it was there. One after the other, since Node's own recursive way never
- * ends where the system says that a folder is not there although the one above it is, as in /proc. Throws the
- * system's own error.
+ * Creates a folder and its parents. Returns false if it existed. The folders are created one by one, because Node's
+ * recursive mode never ends if the system reports that a folder does not exist although its parent does, as in /proc.
+ * Throws the system's own error.
  */
 export function makeFolder(folder: string, mode?: number): boolean {
   const missing: string[] = [];
@@ -13,7 +13,7 @@ export function makeFolder(folder: string, mode?: number): boolean {
     try {
       mkdirSync(place, { mode });
     } catch (error) {
-      // Another process may have made it meanwhile.
+      // Another process may have created it in the meantime.
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || !statSync(place).isDirectory()) throw error;
     }
   }

@@ -9,7 +9,7 @@ import { hostname } from 'node:os';
  */
 const TOKEN = /^(\d+)-(\d+)-([0-9a-f]{8})-[0-9a-f]{8}$/;
 
-/** The same as part of a longer expression. */
+/** The same pattern as part of a longer expression. */
 export const TOKEN_PATTERN = '\\d+-\\d+-[0-9a-f]{8}-[0-9a-f]{8}';
 
 /** State of the process that made a token. `unknown`: it runs elsewhere, so that its state cannot be determined. */
@@ -32,7 +32,7 @@ export function stateOf(token: string): ProcessState {
   const status = statusOf(Number(pid));
   // Without start times, a process number that was given to another process cannot be recognized.
   if (status === null || started === '0') return 'unknown';
-  // The parent has not waited for a zombie yet, but it runs no more.
+  // A zombie no longer runs, although its parent has not waited for it yet.
   if (status.started !== Number(started) || 'ZXx'.includes(status.state)) return 'gone';
   return 'Tt'.includes(status.state) ? 'stopped' : 'running';
 }
@@ -48,15 +48,15 @@ function exists(pid: number): boolean {
 
 interface ProcessStatus {
   readonly state: string;
-  /** In clock ticks since boot. */
+  /** Start time of a process in clock ticks since boot. */
   readonly started: number;
 }
 
 let hasOwnProc: boolean | undefined;
 
-/** Fields 3 and 22 of proc_pid_stat(5). Null if the system does not say. */
+/** Fields 3 and 22 of proc_pid_stat(5). Null if the system does not provide them. */
 function statusOf(pid: number): ProcessStatus | null {
-  // A process in a new pid namespace may still see the /proc of the namespace above, with other numbers.
+  // A process in a new pid namespace may still see the /proc of the parent namespace, where process numbers differ.
   hasOwnProc ??= statOf('self')?.startsWith(`${process.pid} `) ?? false;
   const stat = hasOwnProc ? statOf(String(pid)) : null;
   if (stat === null) return null;

@@ -2,34 +2,42 @@ import { readdirSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { newToken, stateOf, TOKEN_PATTERN } from './process-identity.js';
 
-/** At the end of the name of every file that is not whole yet. */
+/** Extension of files that are not completely written yet. */
 const ENDING = '.part';
 
 /** `NAME.TOKEN.part`; earlier versions wrote `NAME.part`. */
 const TEMPORARY = new RegExp(`^(.+?)(?:\\.(${TOKEN_PATTERN}))?\\${ENDING}$`);
 
-/** A file of a process that cannot be asked is taken for abandoned if it was not written to for this long. */
+/**
+ * If the process that wrote a file cannot be looked up, the file counts as abandoned after this time without a write.
+ */
 const ABANDONED_MS = 60 * 60_000;
 
-/** The name under which a file is written until it is whole. No two writers have the same token, so none writes into the file of another. */
+/**
+ * Name of a file until it is completely written. No two writers have the same token, so a writer never writes into the
+ * file of another writer.
+ */
 export function temporaryName(file: string, token = newToken()): string {
   return `${file}.${token}${ENDING}`;
 }
 
-/** The name that a temporary file is to get, and the token of its writer (of an earlier version: null). Null for any other name. */
+/**
+ * Parses the name of a temporary file: the final name, and the token of the writer (null for earlier versions). Null if
+ * the name is not that of a temporary file.
+ */
 export function parseTemporaryName(name: string): { readonly final: string; readonly token: string | null } | null {
   const [, final, token = null] = TEMPORARY.exec(name) ?? [];
   return final === undefined ? null : { final, token };
 }
 
-/** Removes all temporary files of files with these names: the caller knows that no other process writes them now. */
+/** Removes all temporary files of files with these names. The caller must know that no other process writes them. */
 export function removeTemporaries(folder: string, finals: ReadonlySet<string>): void {
   for (const name of namesIn(folder)) {
     if (finals.has(parseTemporaryName(name)?.final ?? '')) rmSync(path.join(folder, name), { force: true });
   }
 }
 
-/** Removes temporary files of processes that have ended, of all files in the folder or only of those that `isMeant` chooses. */
+/** Removes temporary files of processes that have ended: all of them in the folder, or those that `isMeant` selects. */
 export function removeAbandoned(folder: string, isMeant: (final: string) => boolean = () => true): void {
   for (const name of namesIn(folder)) {
     const parsed = parseTemporaryName(name);

@@ -5,14 +5,17 @@ import { reasonOf, remedyOf } from '../system-error.js';
 import { temporaryName } from './temporary-files.js';
 
 export interface PlaceOptions {
-  /** The name must be free: rejects with EEXIST otherwise. By default the file replaces one of its name. */
+  /**
+   * Whether the name must be free: if it is not, the promise rejects with EEXIST. Default: false, which replaces an
+   * existing file.
+   */
   readonly ifAbsent?: boolean;
-  /** Whether the content is on the disk before the file gets its name. Default: true. */
+  /** Whether the content is flushed to the disk before the file gets its name. Default: true. */
   readonly flush?: boolean;
 }
 
 /**
- * A file that is written under a temporary name and gets its own when it is whole. Methods reject with the system's own
+ * A file that is written under a temporary name and renamed when it is complete. Methods reject with the system's own
  * errors. The caller then calls {@link AtomicFile.place} or {@link AtomicFile.abandon}.
  */
 export class AtomicFile {
@@ -27,13 +30,13 @@ export class AtomicFile {
     this.handle = handle;
   }
 
-  /** `token`: that of the lock under which the file is written, if there is one. */
+  /** `token`: the token of the lock under which the file is written, if there is one. */
   static async create(path: string, token?: string): Promise<AtomicFile> {
     const temporary = temporaryName(path, token);
     return new AtomicFile(path, temporary, await open(temporary, 'wx+'));
   }
 
-  /** Closes the file and gives it its name. Nothing is left of it if that fails. */
+  /** Closes the file and gives it its final name. If that fails, the file is removed. */
   async place({ ifAbsent = false, flush = true }: PlaceOptions = {}): Promise<void> {
     try {
       if (flush) await this.handle.sync();
@@ -54,7 +57,7 @@ export class AtomicFile {
     await rm(this.temporary, { force: true }).catch(() => undefined);
   }
 
-  /** Rejects if the temporary name leads to another file than the one that was written. */
+  /** Rejects if the temporary name now leads to another file than the one that was written. */
   async #checkSame(): Promise<void> {
     const [written, named] = await Promise.all([this.handle.stat(), stat(this.temporary)]);
     if (written.ino === named.ino && written.dev === named.dev && written.size === named.size) return;
@@ -69,8 +72,9 @@ export class AtomicFile {
 }
 
 /**
- * Writes a whole file: no one ever sees it half written, and of several processes that write the same file one wins. Rejects
- * with {@link FileError}, or with {@link FileExistsError} for a taken name under `ifAbsent`; nothing is left of the file then.
+ * Writes a whole file. Readers never see it half written, and if several processes write the same file, one of them
+ * wins. Rejects with {@link FileError}, or with {@link FileExistsError} if the name is taken and `ifAbsent` is set.
+ * After an error, no temporary file is left.
  */
 export async function writeAtomically(
   path: string,
@@ -100,8 +104,9 @@ export async function writeAtomically(
 export const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
 /**
- * Gives a whole file a second name, unless something has that name: a rename would replace it, a link does not. On a file
- * system without hard links the file is copied and the copy flushed. Rejects with the system's error, EEXIST if the name is taken.
+ * Gives a complete file a second name if that name is free. It uses a link, because a rename would replace an existing
+ * file. On a file system without hard links, the file is copied and the copy is flushed. Rejects with the system's
+ * error, which is EEXIST if the name is taken.
  */
 export async function nameOnce(file: string, name: string, hardLink = link): Promise<void> {
   try {
@@ -118,10 +123,10 @@ export async function nameOnce(file: string, name: string, hardLink = link): Pro
   }
 }
 
-/** Error codes of file systems that cannot flush a folder, or need not. */
+/** Error codes of file systems that cannot flush a folder, or do not need to. */
 const NOT_FLUSHED = new Set(['EINVAL', 'EISDIR', 'ENOTSUP', 'EPERM']);
 
-/** Flushes a folder, so that the names in it survive a power cut. Rejects with {@link FileError}. */
+/** Flushes a folder, so that the names in it survive a power failure. Rejects with {@link FileError}. */
 export async function flushFolder(path: string): Promise<void> {
   try {
     const handle = await open(path, 'r');

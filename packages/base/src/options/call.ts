@@ -28,8 +28,8 @@ const OWN_CHECKS: OwnChecks = {
 };
 
 /**
- * Checks the options of a call, `call` being its name: `openDataset`. `own` has a check for each entry of kind `own` beyond those
- * of {@link CALL_OPTIONS} and callbacks. Throws OptionError for an unknown name, and for a value that its option cannot have.
+ * Checks the options of a call. `call` is its name, such as `openDataset`. `own` has a check for each entry of kind
+ * `own` except those of {@link CALL_OPTIONS} and callbacks. Throws OptionError for an unknown name or an invalid value.
  */
 export function checkCallOptions<Entries extends OptionTable>(
   call: string,

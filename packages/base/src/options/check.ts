@@ -4,17 +4,17 @@ import { type Sentence, sentence } from '../sentence.js';
 import { parseSize } from '../size.js';
 import type { CheckedValues, OptionDefaults, OptionEntry, OptionTable } from './entry.js';
 
-/** How errors name what the options belong to. */
+/** How errors name the owner of the options. */
 export interface OptionOwner {
   /** `A loader`. */
   readonly name: string;
   /** `The loader's option batchSize is invalid`. */
   readonly wrong: (option: string) => Sentence;
-  /** Names that other software has for options, in small letters and without `_`: what to set instead. */
+  /** Names that other software uses for options, in lower case and without `_`, with the option to use instead. */
   readonly foreignNames?: Readonly<Record<string, string>>;
 }
 
-/** Says of the value of an entry of kind `own` whether it may be that. */
+/** Check of the value of an entry of kind `own`. */
 export type OwnChecks = Readonly<Record<string, (value: unknown) => boolean>>;
 
 /** Default values of options. */
@@ -26,9 +26,9 @@ export function defaultsOf<Entries extends OptionTable>(entries: Entries): Optio
 }
 
 /**
- * Holds options against their table, and fills in what is left out or undefined. `own` has a check for each entry of kind
- * `own`. Throws {@link OptionError} for a name that the table lacks, with the nearest one, and for a value that its option
- * cannot have.
+ * Checks options against their table, and fills in defaults for those that are omitted or undefined. `own` has a check
+ * for each entry of kind `own`. Throws {@link OptionError} for an invalid value or an unknown name, with the most
+ * similar known name.
  */
 export function checkGiven<Entries extends OptionTable>(
   owner: OptionOwner,
@@ -151,7 +151,7 @@ function faultIn(entry: OptionEntry, value: unknown, own: ((value: unknown) => b
   }
 }
 
-/** A size as a number of bytes; undefined for a text that is not a size. */
+/** Converts a size to a number of bytes. Returns undefined for a text that is not a size. */
 function bytesOf(value: unknown): unknown {
   return typeof value === 'string' ? parseSize(value) : value;
 }
@@ -169,7 +169,7 @@ function alternatives(values: readonly string[]): string {
   return quoted.length === 1 ? quoted[0]! : `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`;
 }
 
-/** A value in a message, in a few words. */
+/** A short form of a value for a message. */
 function shown(value: unknown): string {
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
   if (typeof value === 'object' && value !== null) return 'an object';

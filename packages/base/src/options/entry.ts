@@ -1,16 +1,16 @@
 /**
- * What a table of options says of each: the checks, the flags of the command line and the pages of docs are made of such
- * tables. They are plain data, so that the command line lists its flags without loading what does the work.
+ * Descriptions of options in tables. Checks, flags of the command line and pages of the docs are generated from these
+ * tables. They are plain data, so that the command line can list its flags without loading the code of the commands.
  */
 
 interface About {
   /** Description in one line. */
   readonly help: string;
-  /** The default as the help shows it; null: none. Without this key, the help shows `default`. */
+  /** Default as shown in help; null: none is shown. Without this property, help shows `default`. */
   readonly shown?: string | null;
   /** Heading under which help and docs list the option. */
   readonly group?: OptionGroup;
-  /** Placeholder of the value in help: `PX` gives `--resize <PX>`. Default: by kind. */
+  /** Placeholder of the value in help: `PX` gives `--resize <PX>`. By default it depends on the kind. */
   readonly placeholder?: string;
   /** Whether the short help (`-h`) lists the option. */
   readonly isCommon?: boolean;
@@ -52,12 +52,12 @@ export type OptionEntry = About &
         readonly isEndless?: boolean;
         readonly default?: number;
       }
-    /** More than 0, in a program also a part of one. `to` is included. */
+    /** A number greater than 0, in programs also a fraction. `to` is included. */
     | { readonly kind: 'seconds'; readonly to: number; readonly default: number }
-    /** From 0 to 1, also written as 1%. */
+    /** A number from 0 to 1, also written as 1%. */
     | { readonly kind: 'share'; readonly default: number }
     | { readonly kind: 'text'; readonly pattern?: RegExp; readonly must?: string; readonly default?: string }
-    /** On the command line separated by commas where `isJoined`. */
+    /** On the command line, values are separated by commas if `isJoined` is set. */
     | {
         readonly kind: 'texts';
         readonly pattern?: RegExp;
@@ -65,18 +65,21 @@ export type OptionEntry = About &
         readonly isJoined?: boolean;
         readonly default?: readonly string[];
       }
-    /** Names of classes, and their numbers. */
+    /** Class names or class numbers. */
     | { readonly kind: 'classes' }
-    /** A text file with one of them a line, or, in a program, a list; `least` is how many there have to be. */
+    /** A text file with one value per line, or, in programs, a list. `least` is the minimum number of values. */
     | { readonly kind: 'list'; readonly least?: number }
     | { readonly kind: 'path' }
-    /** A value that only programs can give. Its check is next to the table; here are its type in TypeScript, and a description. */
+    /**
+     * A value that only programs can pass. Its check is next to the table. These are its TypeScript type and a
+     * description.
+     */
     | { readonly kind: 'own'; readonly type: string; readonly must: string }
   );
 
 export type OptionTable = Readonly<Record<string, OptionEntry>>;
 
-/** The value of an option in a program. */
+/** The value of an option as a program passes it. */
 export type OptionValue<Entry extends OptionEntry> = Entry extends { kind: 'switch' }
   ? boolean
   : Entry extends { kind: 'choice'; values: readonly (infer Value)[] }

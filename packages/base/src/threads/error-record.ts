@@ -1,10 +1,10 @@
 import * as formatErrors from '../errors.js';
 import { Sentence, type SentencePart } from '../sentence.js';
 
-/** An error as it travels between threads: cloning would keep neither its class nor its fields. */
+/** An error as it is sent between threads. Cloning would lose its class and its fields. */
 export interface ErrorRecord {
   readonly name: string;
-  /** Names of the classes that its class extends, the nearest first: one that the other side knows. */
+  /** Names of the classes that its class extends, the nearest first. The receiver uses the first one that it knows. */
   readonly bases: readonly string[];
   readonly message: string;
   /** The parts of a message that names options. */
@@ -44,14 +44,14 @@ function basesOf(error: Error): string[] {
   return names;
 }
 
-/** Classes of errors by name, among whatever else a module exports. */
+/** Classes of errors by name, in an object that may also contain other exports of a module. */
 export type ErrorClasses = Readonly<Record<string, unknown>>;
 
 type ErrorClass = new (fields: object, message: string, options?: { cause?: unknown }) => Error;
 
 /**
- * Puts an error together again, with its class where that is one of this package's or of `more`, by name, or of the language;
- * with the nearest class that it extends if it is not one of these.
+ * Creates an error from a record. It gets its class if that is a class of this package, of `more` or of the language,
+ * found by name; otherwise the nearest class that it extends.
  */
 export function reviveError(record: ErrorRecord, more: ErrorClasses = {}): Error {
   const cause = record.cause && reviveError(record.cause, more);
@@ -63,7 +63,7 @@ export function reviveError(record: ErrorRecord, more: ErrorClasses = {}): Error
       ? new own(record.fields, record.message, { cause })
       : new (isErrorClass(known) ? (known as unknown as ErrorConstructor) : Error)(record.message, { cause });
   if (record.sentence !== undefined) formatErrors.setSentence(error, new Sentence(record.sentence));
-  // Some classes put the message together themselves.
+  // Some classes compose their message themselves.
   return Object.assign(error, record.fields, {
     message: record.message,
     ...(record.name !== error.name && { name: record.name }),

@@ -3,32 +3,32 @@ import { ShardtoolError, WorkerDiedError } from '../errors.js';
 import { type ErrorClasses, recordError, reviveError } from './error-record.js';
 
 /**
- * Workers have so long to end by themselves. To terminate one while koffi binds functions aborts the whole process
- * (N-API cannot throw any more), so it is the last resort, and only for a worker that has started.
+ * Time in which workers may end by themselves. Terminating a worker while koffi binds functions aborts the whole
+ * process (N-API cannot throw any more), so it is the last resort, and only for a worker that has started.
  */
 const PATIENCE_MS = 5000;
 
 /**
- * `node --input-type=module -e ...` is about the script of the main thread, and a worker that inherits it does not start.
- * All other flags are inherited: to name V8's (`--max-old-space-size`) here would be an error.
+ * `node --input-type=module -e ...` is about the script of the main thread, and a worker that inherits it does not
+ * start. All other flags are inherited. Naming V8's flags here (`--max-old-space-size`) would be an error.
  */
 const FLAGS = process.execArgv.some((flag) => flag.startsWith('--input-type')) ? { execArgv: [] } : {};
 
 export interface WorkerThreadOptions<Message> {
-  /** The built file that it runs. */
+  /** Path of the built script. */
   readonly script: URL;
   readonly workerData: unknown;
-  /** As messages name it: `Decode worker 3`. */
+  /** Name of the thread in messages: `Decode worker 3`. */
   readonly name: string;
   /**
-   * MiB of young objects that its JavaScript heap keeps at most. Where nothing outlives a sample collecting them costs next to
-   * nothing at any size; by default they would grow to 48 MiB in every worker.
+   * Limit for young objects in its JavaScript heap, in MiB. If no object outlives a sample, collecting them costs
+   * almost nothing at any size. By default they would grow to 48 MiB in every worker.
    */
   readonly youngGenerationMb: number;
-  /** Classes of errors that may end it, in addition to those of this package. */
+  /** Classes of errors with which it may end, in addition to those of this package. */
   readonly errors?: ErrorClasses;
   onMessage(message: Message): void;
-  /** It has ended, asked to or not. Once, with the error that ended it, or a {@link WorkerDiedError}. */
+  /** Called once when the thread has ended, with the error that ended it, or with a {@link WorkerDiedError}. */
   onEnd(reason: Error): void;
 }
 
@@ -52,7 +52,7 @@ export class WorkerThread<Message> {
     });
     this.#exit = new Promise((resolve) => this.#thread.once('exit', resolve));
     this.#thread.on('message', (message: Message) => options.onMessage(message));
-    // Node hands over the name and the fields of what was thrown, but not its class.
+    // Node passes on the name and the fields of the error, but not its class.
     this.#thread.on('error', (thrown) => {
       const cause = reviveError(recordError(thrown), errors);
       end(
@@ -70,7 +70,7 @@ export class WorkerThread<Message> {
     this.#thread.postMessage(message);
   }
 
-  /** Keeps the process alive, or does not. */
+  /** Sets whether the thread keeps the process alive. */
   ref(): void {
     this.#thread.ref();
   }
@@ -79,7 +79,7 @@ export class WorkerThread<Message> {
     this.#thread.unref();
   }
 
-  /** Waits for threads that were asked to end, and terminates those that do not end in time. */
+  /** Waits until the threads that were told to end have ended, and terminates those that do not end in time. */
   static async whenEnded(threads: readonly WorkerThread<never>[]): Promise<void> {
     const patience = setTimeout(() => {
       for (const thread of threads) void thread.#thread.terminate();

@@ -104,7 +104,7 @@ function* csvRows(location: string, text: string, named: readonly string[]): Gen
           fault(
             location,
             line,
-            `has the columns ${header.join(', ')}, but none of the name ${names}; rename the column that identifies the images`,
+            `has the columns ${header.join(', ')}, but no column ${names}; rename the column that identifies the images`,
           );
         }
         if (new Set(header).size < header.length) fault(location, line, 'names a column twice');

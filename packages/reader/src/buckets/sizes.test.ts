@@ -82,7 +82,7 @@ test('a list is put in order, and refused where two of its sizes have one shape'
   ];
   expect(checkedSizes([wide, tall])).toEqual([tall, wide]);
   expect(() => checkedSizes([wide, tall, { width: 320, height: 192 }])).toThrow(
-    '320x192 and 640x384 have the same shape',
+    '320x192 and 640x384 have the same aspect ratio',
   );
   expect(() => checkedSizes([])).toThrow('the list of sizes is empty');
 });

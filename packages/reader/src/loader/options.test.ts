@@ -56,9 +56,9 @@ test.each([
   [{ batchsize: 3 }, 'A loader has no option "batchsize"; did you mean "batchSize"?'],
   [{ epoch_size: 1000 }, 'A loader has no option "epoch_size": set samplesPerEpoch.'],
   [{ drop_last: true }, `A loader has no option "drop_last": set lastBatch: 'drop'.`],
-  [{ lastBatch: 'padd' }, 'option lastBatch is invalid: it is "pad", "drop" or "partial", and not "padd".'],
-  [{ workers: 5000 }, 'option workers is invalid: it is a whole number from 1 to 1,024, and not 5000.'],
-  [{ keys: 'cat/1' }, 'option keys is invalid: it is a list of texts, and not "cat/1".'],
+  [{ lastBatch: 'padd' }, 'option lastBatch is invalid: it is "pad", "drop" or "partial", not "padd".'],
+  [{ workers: 5000 }, 'option workers is invalid: it is a whole number from 1 to 1,024, not 5000.'],
+  [{ keys: 'cat/1' }, 'option keys is invalid: it is a list of texts, not "cat/1".'],
   [{ customSteps: { pixel: { module: 'x.mjs' } } }, 'option customSteps is invalid: it is { fields, pixels, batch }'],
   ['train224', 'A loader takes options as an object, not "train224".'],
 ])('%j is told in a sentence', (options, sentence) => {

@@ -61,7 +61,7 @@ test.each([
   [[3, 12], { perBatch: [8, 8], end: 0 }, /perBatch takes 8 rows of dataset 0/],
   [[12, 3], { perBatch: [8, 8], epochSamples: 15 }, /samplesPerEpoch is 15, and perBatch makes batches of 16 rows/],
   [[12, 3], { repeat: [0.01, 0.1] }, /repeat leaves no sample/],
-  [[16, 7], { end: 'last' }, /end says where an epoch of weights/],
+  [[16, 7], { end: 'last' }, /end sets where an epoch with weights/],
 ] as const)('sizes %j with %j are refused with a sentence', (sizes, policy, sentence) => {
   const count = () => epochCounts(sizes, policy);
   expect(count).toThrow(OptionError);

@@ -27,7 +27,7 @@ test('shuffleBufferSize stands for the blocks of all streams together', () => {
   expect(orderDefaults({ ...options, shuffleBufferSize: 19_200 })).toEqual({ streams: 192, blockSamples: 100 });
   expect(orderDefaults({ ...options, shuffleBufferSize: 50 })).toEqual({ streams: 192, blockSamples: 1 });
   expect(orderDefaults({ ...options, streams: 10, shuffleBufferSize: 50 })).toEqual({ streams: 10, blockSamples: 5 });
-  expect(() => orderDefaults({ ...options, blockSamples: 7, shuffleBufferSize: 50 })).toThrow('give one of the two');
+  expect(() => orderDefaults({ ...options, blockSamples: 7, shuffleBufferSize: 50 })).toThrow('set only one of them');
 });
 
 test('without shuffling a rank reads one stream', () => {

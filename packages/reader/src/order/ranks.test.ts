@@ -61,7 +61,7 @@ test('half a pair is refused, except that Slurm sets one without the other outsi
 
 test('Lightning numbers the processes of each node, so later nodes need to know how many a node has', () => {
   const second = { LOCAL_RANK: '1', NODE_RANK: '1', WORLD_SIZE: '4' };
-  expect(() => ranksIn(second)).toThrow('NODE_RANK is 1, and without RANK or LOCAL_WORLD_SIZE');
+  expect(() => ranksIn(second)).toThrow('NODE_RANK is 1, but without RANK or LOCAL_WORLD_SIZE');
   expect(ranksIn({ ...second, LOCAL_WORLD_SIZE: '2' })).toMatchObject({ rank: 3, worldSize: 4 });
   expect(ranksIn(second, [3, 4])).toMatchObject({ rank: 3, worldSize: 4 });
   expect(ranksIn({ LOCAL_RANK: '0', NODE_RANK: '0' }).source).toBe('default');
@@ -94,6 +94,6 @@ test('the batch size is given for a rank or for all', () => {
   expect(resolveBatchSize({ batchSize: 10 }, 4)).toEqual({ batchSize: 10, globalBatch: 40 });
   expect(resolveBatchSize({ globalBatchSize: 40 }, 4)).toEqual({ batchSize: 10, globalBatch: 40 });
   expect(resolveBatchSize({ batchSize: 10, globalBatchSize: 40 }, 4)).toEqual({ batchSize: 10, globalBatch: 40 });
-  expect(() => resolveBatchSize({ globalBatchSize: 42 }, 4)).toThrow('take a multiple of 4');
+  expect(() => resolveBatchSize({ globalBatchSize: 42 }, 4)).toThrow('set a multiple of 4');
   expect(() => resolveBatchSize({ batchSize: 11, globalBatchSize: 40 }, 4)).toThrow('gives each of 4 ranks 10 rows');
 });

@@ -26,7 +26,7 @@ test('a state comes back from JSON as it was, and is small', () => {
 
 test('a state of another dataset is refused', () => {
   expect(() => takeUpState(state, { ...here, dataset: 'f' })).toThrow(
-    'belongs to another dataset (identity 0123456789abcdef',
+    'belongs to another dataset (its identity is 0123456789abcdef',
   );
 });
 
@@ -54,6 +54,6 @@ test('what is no state is refused with what is wrong', () => {
     expect(() => parseState(value)).toThrow(StateError);
   }
   expect(() => parseState({ ...state, position: 1.5 })).toThrow(
-    'not a state that a loader gave (position must be a whole number, and is 1.5)',
+    'not a state of a loader (position must be a whole number, and is 1.5)',
   );
 });

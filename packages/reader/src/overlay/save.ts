@@ -76,7 +76,7 @@ async function saveRemote(file: string, bytes: Uint8Array, storage: StorageOptio
 }
 
 function nameTaken(file: string): OverlayError {
-  const message = `There is an overlay ${file} already: take another name, or drop that one with "shardtool overlay rm".`;
+  const message = `The overlay ${file} already exists: choose another name, or remove it with "shardtool overlay rm".`;
   return new OverlayError({ path: file }, message);
 }
 

@@ -180,7 +180,7 @@ test('another order has another identity, be it of the same samples', () => {
 });
 
 test('an order is refused that is empty or names what is no sample', () => {
-  expect(() => selectInOrder([], [2])).toThrow('indices names no sample');
+  expect(() => selectInOrder([], [2])).toThrow('indices is empty');
   expect(() => selectInOrder([0, 5], [2, 3])).toThrow(
     'indices[1] is 5, which is not the index of a sample: the dataset has the samples 0 to 4.',
   );

@@ -5,7 +5,7 @@ const CHUNK_BYTES = 4 << 20;
 const AHEAD = 4;
 const KEPT = 24;
 
-/** Bytes of one piece, and how many are fetched ahead and kept; those of {@link readAhead} else. */
+/** Size of a piece, number of pieces fetched ahead, and number of pieces kept. Defaults: those of {@link readAhead}. */
 export interface ReadAheadOptions {
   readonly chunkBytes?: number;
   readonly ahead?: number;
@@ -13,8 +13,9 @@ export interface ReadAheadOptions {
 }
 
 /**
- * A source for who goes through a file from front to back by short reads, coming back a little now and then: it is fetched
- * in long pieces, some ahead, and every byte once as long as the reader does not step back further than 64 MiB.
+ * A source for readers that go through a file from front to back with short reads, with small steps back. It fetches
+ * the file in long pieces, some of them ahead. Every byte is fetched once, as long as the reader does not step back
+ * further than 64 MiB.
  */
 export function readAhead(source: Source, options: ReadAheadOptions = {}): Source {
   const { chunkBytes = CHUNK_BYTES, ahead = AHEAD, kept = KEPT } = options;
@@ -28,7 +29,7 @@ export function readAhead(source: Source, options: ReadAheadOptions = {}): Sourc
     const offset = chunk * chunkBytes;
     const bytes = new Uint8Array(Math.min(chunkBytes, size - offset));
     const reading = source.readAt(offset, bytes).then((read) => bytes.subarray(0, read));
-    // The error is seen where the chunk is asked for; until then it must not count as unhandled.
+    // The error is reported when the chunk is read. Until then it must not count as unhandled.
     reading.catch(() => chunks.delete(chunk));
     chunks.set(chunk, reading);
     for (const old of chunks.keys()) {

@@ -17,7 +17,7 @@ export function openHub(location: string): Storage {
 const PLACED_MS = 10 * 60_000;
 const KEPT_PLACES = 4096;
 
-/** What the list of a folder has of each name: https://huggingface.co/docs/hub/api. */
+/** Facts that the listing of a folder has for each name: https://huggingface.co/docs/hub/api. */
 interface TreeItem {
   readonly type: string;
   readonly path: string;

@@ -33,7 +33,7 @@ export interface Answer {
 
 export interface ExchangeOptions {
   readonly counts: StorageCounts;
-  /** On a new connection, which is not used again. */
+  /** Whether to use a new connection, which is not reused afterwards. */
   readonly fresh?: boolean;
   readonly signal?: AbortSignal | undefined;
   readonly place?: Place;

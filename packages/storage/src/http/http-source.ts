@@ -36,7 +36,7 @@ interface Known {
 
 /** One try of a request. */
 interface Attempt {
-  /** On a new connection, which is not used again. */
+  /** Whether to use a new connection, which is not reused afterwards. */
   readonly fresh: boolean;
   /** The error for an answer that ignores the range. The first is tried again, because a proxy may have caused it. */
   rangeIgnored(): Error;

@@ -9,7 +9,7 @@ interface TransientOptions {
   readonly wasNeverReached?: boolean;
 }
 
-/** A failure that another try may not have. */
+/** A temporary failure: another try may succeed. */
 export class TransientError extends Error {
   /** Delay that the server asked for, in milliseconds. */
   readonly retryAfterMs: number | undefined;

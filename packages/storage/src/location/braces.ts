@@ -1,6 +1,6 @@
 /**
- * How many texts a pattern with braces stands for: `{a,b}-{1..3}` for 6. Counts and expands nothing, since thirty pairs of
- * braces stand for a thousand million texts; infinite where the number is beyond all bounds.
+ * Number of texts that a pattern with braces expands to: `{a,b}-{1..3}` expands to 6. It counts without expanding,
+ * because thirty pairs of braces expand to a thousand million texts. The result may be infinite.
  */
 export function countBraces(pattern: string): number {
   const open: Group[] = [];
@@ -28,15 +28,15 @@ export function countBraces(pattern: string): number {
 }
 
 interface Group {
-  /** Position of its brace. */
+  /** Position of the opening brace. */
   readonly at: number;
-  /** Of the choices that are complete, and of the one in hand. */
+  /** Counts of the complete choices, and of the current one. */
   sum: number;
   product: number;
   hasComma: boolean;
 }
 
-/** `1..100`, `a..z`, `1..100..5`; 1 for anything else. */
+/** Number of values of `1..100`, `a..z` or `1..100..5`; 1 for any other text. */
 function range(text: string): number {
   const [, from, to, step] = /^(-?\d+|[a-z])\.\.(-?\d+|[a-z])(?:\.\.(-?\d+))?$/i.exec(text) ?? [];
   if (from === undefined || to === undefined) return 1;

@@ -11,17 +11,17 @@ export interface Credentials {
   readonly expiration?: Date;
 }
 
-/** Returns credentials, and caches them while they are valid. Throws if there are none. */
+/** Returns credentials, and caches them while they are valid. Throws if none are found. */
 export type Provider = (options?: { forceRefresh?: boolean }) => Promise<Credentials>;
 
-/** An endpoint of this machine that does not take a connection, or says nothing, has so long. */
+/** Time limit in which a credentials endpoint of this machine must accept a connection. */
 const PATIENCE_MS = 1000;
-/** One that takes the connection is given up after this time, with all that it is asked once. */
+/** Time limit for all requests to an endpoint that accepts connections. */
 const ANSWER_MS = 5000;
 
 /**
- * Where credentials come from, in the order of the AWS tools: environment, profiles, web identity, and only where none of
- * them has any the endpoints of containers and instances.
+ * Sources of credentials, in the order of the AWS tools: environment, profiles, web identity, and then the endpoints of
+ * containers and instances.
  */
 export async function providerFor(scheme: 's3' | 'gs'): Promise<Provider> {
   const { env } = process;
@@ -30,15 +30,15 @@ export async function providerFor(scheme: 's3' | 'gs'): Promise<Provider> {
   if (scheme === 'gs' && accessKeyId && secretAccessKey) return async () => ({ accessKeyId, secretAccessKey });
   if (!hasHome()) env.HOME = '/';
   const { defaultProvider } = await import('@aws-sdk/credential-provider-node');
-  // Files of credentials are read again when others are looked for: they may have been replaced.
+  // Files with credentials are read again for each new look-up, because they may have been replaced.
   const provider = defaultProvider({ timeout: PATIENCE_MS, maxRetries: 0, ignoreCache: true }) as Provider;
   limitEndpoints();
   return (options) => lookUp.run(true, () => provider(options));
 }
 
 /**
- * Whether the user has a home folder. For one who is only a number, as a container may have, the library ends the look-up at
- * the profiles, before it asks the container's endpoint.
+ * Whether the user has a home folder. Without one, as for a user who is only a number in a container, the library ends
+ * the look-up at the profiles and never asks the container's endpoint.
  */
 function hasHome(): boolean {
   try {
@@ -48,14 +48,14 @@ function hasHome(): boolean {
   }
 }
 
-/** Is set in whatever a look-up of credentials begins. */
+/** Set in all asynchronous operations of a look-up of credentials. */
 const lookUp = new AsyncLocalStorage<boolean>();
 
 let isLimited = false;
 
 /**
- * Ends requests of look-ups that get no answer. The library waits for a container's endpoint without end, and the request
- * would keep the process alive. Endpoints speak plain http; sign-in services, which take longer, do not.
+ * Ends requests of look-ups that get no answer. The library waits indefinitely for a container's endpoint, and the
+ * request would keep the process alive. These endpoints use plain HTTP. Sign-in services, which take longer, do not.
  */
 function limitEndpoints(): void {
   if (isLimited) return;

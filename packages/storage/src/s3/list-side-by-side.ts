@@ -156,7 +156,10 @@ class PartsListing {
   }
 }
 
-/** Names to cut the list at behind `end`, ascending: folders of the first level that has enough of them, and those above. */
+/**
+ * Returns the names after `end` at which to cut the list, in ascending order: the folders of the first level that has
+ * enough of them, and their parent folders.
+ */
 async function cutsBehind(lists: Lists, end: string): Promise<string[]> {
   let found: string[] = [];
   let level = [''];

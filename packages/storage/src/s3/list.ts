@@ -13,8 +13,8 @@ export interface ListPage {
 const WHOLE_LIST = /<ListBucketResult[\s>].*<\/ListBucketResult>\s*$/s;
 
 /**
- * Reads the answer of ListObjectsV2 (Amazon S3 API Reference). Names are those behind `prefix`. Throws {@link TransientError} for
- * anything but a whole list: an answer without a length may have been cut.
+ * Parses the answer to ListObjectsV2 (Amazon S3 API Reference). Names are relative to `prefix`. Throws {@link
+ * TransientError} unless the list is complete, because an answer without a length may have been cut.
  */
 export function parseListPage(xml: string, prefix: string): ListPage {
   if (!WHOLE_LIST.test(xml)) throw new TransientError('the answer is not a whole list');
@@ -50,7 +50,7 @@ function decoded(name: string): string {
   }
 }
 
-/** As headers have it; some servers leave the quotes out in lists. */
+/** ETags in the form of headers. Some servers omit the quotation marks in lists. */
 function quoted(etag: string): string {
   return etag === '' || /^(W\/)?"/.test(etag) ? etag : `"${etag}"`;
 }

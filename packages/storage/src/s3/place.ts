@@ -41,7 +41,10 @@ export function bucketPlace(location: string, options: StorageOptions, env: Node
   };
 }
 
-/** The URL of a key; of the bucket itself without one. A region that the bucket named goes into Amazon's host. */
+/**
+ * The URL of a key, or of the bucket itself if no key is given. If the bucket reported its region, the host name of
+ * Amazon contains it.
+ */
 export function urlOf({ bucket, endpoint }: BucketPlace, region: string, key = ''): URL {
   const path = key.split('/').map(escaped).join('/');
   const isPathStyle = endpoint !== null || bucket.includes('.');
@@ -50,7 +53,7 @@ export function urlOf({ bucket, endpoint }: BucketPlace, region: string, key = '
   return new URL(`${base}${isPathStyle ? `/${bucket}` : ''}/${path}`);
 }
 
-/** RFC 3986: what a signature of version 4 is taken over. */
+/** Escapes characters as RFC 3986 defines, which is the form that a signature of version 4 covers. */
 export function escaped(text: string): string {
   return encodeURIComponent(text).replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 }

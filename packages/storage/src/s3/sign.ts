@@ -5,7 +5,7 @@ import type { HttpRequest } from '../http/exchange.js';
 import { type Credentials, type Provider, providerFor } from './credentials.js';
 import type { BucketPlace } from './place.js';
 
-/** The hash that the signer asks for, by Node's own. */
+/** Implements the hash that the signer requires with Node's own. */
 class Sha256 {
   readonly #secret: Uint8Array | string | undefined;
   #hash;
@@ -28,11 +28,11 @@ class Sha256 {
   }
 }
 
-/** Signs requests with credentials that are looked for when the first is signed, and renewed before they expire. */
+/** Signs requests. Credentials are looked up for the first request, and renewed before they expire. */
 export class Signing {
   readonly #place: BucketPlace;
   #provider: Promise<Provider> | null = null;
-  /** The server's clock against this machine's, in milliseconds. */
+  /** Difference between the clock of the server and that of this machine, in milliseconds. */
   #skewMs = 0;
 
   constructor(place: BucketPlace) {
@@ -81,7 +81,7 @@ export class Signing {
     return { ...request, headers: signed.headers };
   }
 
-  /** The server says what time it is. */
+  /** The answer contains the current time of the server. */
   correctClock(date: string | undefined): void {
     const serverMs = Date.parse(date ?? '');
     if (!Number.isNaN(serverMs)) this.#skewMs = serverMs - Date.now();
@@ -94,7 +94,7 @@ export class Signing {
     const isOther = ({ accessKeyId, sessionToken }: Credentials): boolean =>
       !headers.authorization?.includes(`Credential=${accessKeyId}/`) ||
       headers['x-amz-security-token'] !== sessionToken;
-    // Of many requests that are refused at once, the first brings the new ones for all.
+    // If many requests are refused at once, the first one renews the credentials for all of them.
     const now = await provider();
     return isOther(now) || isOther(await provider({ forceRefresh: true }).catch(() => now));
   }

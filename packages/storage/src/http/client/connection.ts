@@ -5,11 +5,13 @@ import { HEAD_BYTES, HEAD_END, type Head, parseHead } from './head.js';
 import { BrokenError, type Reception } from './reception.js';
 import { openSocket, type Receiver, type SocketOptions } from './socket.js';
 
-/** A server that does not answer, or stops sending or taking bytes, for this time is asked again. */
+/** If a server does not answer, or stops sending or receiving, for this time, the request is sent again. */
 const SILENCE_MS = 10_000;
 /** An idle connection is closed after this time, or 1 s before the server will close it. */
 const IDLE_MS = 15_000;
-/** A body is written in pieces of this size. Each that the system takes shows that the server still reads. */
+/**
+ * Size of the pieces in which a body is written. Each piece that the system accepts shows that the server still reads.
+ */
 const PIECE_BYTES = 64 << 10;
 
 /** A request in the form in which it is written to a connection. */
@@ -24,7 +26,7 @@ interface ConnectionOptions extends Omit<SocketOptions, 'receiver'> {
   onEnd(): void;
 }
 
-/** A question whose answer has not come yet. */
+/** A request whose answer has not come yet. */
 interface Asked {
   readonly method: string;
   readonly reception: Reception;

@@ -175,7 +175,7 @@ test('a request with a line break in a header is not sent', async () => {
   const server = await serve((socket) => socket.write(counted('hello')));
   const request = { method: 'GET', url: server.url, headers: { a: 'b\r\nc: d' } } as const;
   const asked = askHost(request, new Reception(counts), { fresh: false, signal: undefined });
-  await expect(asked).rejects.toThrow('a header has characters that are not allowed');
+  await expect(asked).rejects.toThrow('a header contains characters that are not allowed');
   expect(server.connections).toBe(0);
 });
 
@@ -238,7 +238,7 @@ test('a signal ends a request whose body is being sent', async () => {
 
 test('a proxy that makes no tunnel is an error, which is tried again only if that may help', async () => {
   for (const [status, name, message] of [
-    [407, 'FileError', 'the proxy asks for a user and a password'],
+    [407, 'FileError', 'the proxy requires a user name and a password'],
     [403, 'FileError', 'the proxy refuses to connect to its host (403)'],
     [502, 'Error', 'the proxy answers 502'],
   ] as const) {

@@ -9,7 +9,7 @@ import { BrokenError, type Reception } from './reception.js';
 const CONNECTIONS = 256;
 
 interface AskOptions {
-  /** On a new connection, which is not used again. */
+  /** Whether to use a new connection, which is not reused afterwards. */
   readonly fresh: boolean;
   readonly signal: AbortSignal | undefined;
 }

@@ -105,7 +105,7 @@ test('errors in a labels file name the line', async () => {
     await expect(labels(text)).rejects.toThrow(expect.objectContaining({ line }));
     await expect(labels(text)).rejects.toThrow(LabelsError);
   };
-  await fault('file,class\na.jpg,cat\n', 1, 'none of the name "path"');
+  await fault('file,class\na.jpg,cat\n', 1, 'no column "path"');
   await fault('path,class\na.jpg\n', 2, '1 for 2 columns');
   await fault('path,class\na.jpg,"cat\n', 2, 'quote');
   await fault('path,class\n,cat\n', 2, 'no path');
