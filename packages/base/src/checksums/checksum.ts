@@ -39,7 +39,7 @@ export function checkFieldCrc32(field: {
   checkFieldSum({ ...field, actual: crc32(field.bytes) });
 }
 
-/** Like {@link checkField}, for a crc32 that is already known. */
+/** Like {@link checkFieldCrc32}, for a crc32 that is already known. */
 export function checkFieldSum(field: {
   readonly shard: string;
   readonly key: string;

@@ -4,11 +4,14 @@ import { inPython, kindsOf, messageIn, ShardtoolError } from '@shardtool/base';
 export interface Answer {
   readonly header: object;
   readonly parts?: readonly Uint8Array[];
-  /** To be called when the answer is written. */
+  /** Called when the answer was written. */
   readonly written?: () => void;
 }
 
-/** What the other side makes an error of: the message spells options as Python does. Of one that shardtool did not foresee it gets the stack. */
+/**
+ * The fields from which the other side creates an error. The message spells options as Python does. If shardtool did
+ * not foresee the error, its stack is included.
+ */
 export function errorHeader(error: unknown): object {
   if (error instanceof ShardtoolError) {
     const { name, shard, key, offset, path } = error;

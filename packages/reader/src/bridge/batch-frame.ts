@@ -9,27 +9,28 @@ import type { Dtype } from '../transform/values.js';
 export interface FramedBatch {
   readonly header: object;
   /**
-   * int32 labels [n], uint8 valid [n], float64 numbers [n], of a mixture int32 source [n]; with buckets int32 [n, 2] three times,
-   * of the crops; then the images that lie in no slot; then the other labels of a mix, int32 [n], and its weights, float64 [n]; then what was drawn for views, float32; then what lies on the images; then
-   * the seeds of rows, uint32 [n, 2]; then the values of the option labels, float32; then the fields' bytes.
+   * The parts of the frame: int32 labels [n], uint8 valid [n], float64 numbers [n]; for a mixture int32 source [n];
+   * with buckets three times int32 [n, 2], for the crops; then images that are not in a slot; the other labels of a
+   * mix, int32 [n], and its weights, float64 [n]; the draws of views, float32; the annotations; the seeds of rows,
+   * uint32 [n, 2]; the values of the option labels, float32; the bytes of fields.
    */
   readonly parts: readonly Uint8Array[];
 }
 
-/** What a batch does not say of itself: how its pixels lie, what its fields hold, and whether its keys are asked for. */
+/** Facts that are not part of a batch: its layout, the types of its fields, and whether keys are requested. */
 export interface Shown {
   readonly withKeys: boolean;
-  /** Whether the seeds of rows are asked for. */
+  /** Whether the seeds of rows are requested. */
   readonly withRowSeeds?: boolean;
   /** Default: 3. */
   readonly channels?: number;
   readonly dtype: Dtype;
   readonly layout: 'nhwc' | 'nchw';
-  /** Which fields hold numbers, and come as an array. */
+  /** Fields whose values are numbers, and are sent as an array. */
   readonly numberTypes?: NumberTypes;
 }
 
-/** A batch as a message. Of decoded images only the place in the slot file is told. */
+/** Converts a batch to a message. For decoded images, the message has only their offset in the slot file. */
 export function frameBatch(batch: Batch, number: number, state: LoaderState | null, shown: Shown): FramedBatch {
   const { epoch, index, size, images, shape, list, encoded, labels, crop, mix, valid, indices, datasetIndex } = batch;
   const parts = [bytesOf(labels), valid, bytesOf(indices)];
@@ -75,7 +76,7 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
   return { header, parts };
 }
 
-/** Where the views of each group are in the slot file, and the lengths of what was drawn for them. */
+/** Offsets of the views of each group in the slot file, and lengths of their draws. */
 function frameViews(
   { views }: Batch,
   parts: Uint8Array[],
@@ -91,7 +92,7 @@ function frameViews(
   });
 }
 
-/** How many numbers each part has that follows, in this order; null without annotations. */
+/** Number of values in each part that follows, in this order; null without annotations. */
 function frameObjects(batch: Batch, parts: Uint8Array[]): object | null {
   const { offsets, boxes, boxLabels, boxRows, keypoints, polygons } = batch;
   if (offsets === null) return null;
@@ -116,9 +117,9 @@ function placesOf(arrays: Readonly<Record<string, PixelValues>>): object {
 }
 
 /**
- * A field's values. Those of a `type` go behind the header, as float64 [n] with NaN for a sample that has none. Of the others,
- * those that are bytes go behind the header; `bytes` has their rows and lengths, and what arrays they are the bytes of. JSON has
- * no infinite numbers: `infinite` has their rows and signs.
+ * Values of a field. If the field has a `type`, they follow the header as float64 [n], with NaN for samples without a
+ * value. Otherwise, values that are bytes follow the header; `bytes` has their rows, their lengths and the arrays that
+ * they belong to. JSON has no infinite numbers, so `infinite` has their rows and signs.
  */
 function frameField(values: readonly (FieldValue | null)[], type: NumberType | null, parts: Uint8Array[]): object {
   if (type !== null) {

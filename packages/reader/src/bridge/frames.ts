@@ -1,14 +1,15 @@
 /**
- * What goes over the pipes between two processes: frames. A frame is its length in bytes without these four (uint32, little
- * endian), the length of its header (uint32), the header (JSON in UTF-8), and what the header announces as plain bytes.
+ * Frames: the messages on the pipes between two processes. A frame consists of its length without these four bytes
+ * (uint32, little endian), the length of its header (uint32), the header (JSON in UTF-8), and bytes that the header
+ * announces.
  */
 import { jsonText, parseJson } from '@shardtool/format';
 
 const LENGTH_BYTES = 4;
-/** Longer ones are not frames: the other side writes something else. */
+/** A longer frame is an error: the other side is not writing frames. */
 const LONGEST_REQUEST_BYTES = 2 ** 30;
 
-/** One frame, in one piece. The parts are copied. */
+/** Encodes one frame as one buffer. The parts are copied. */
 export function encodeFrame(header: unknown, parts: readonly Uint8Array[] = []): Buffer {
   const text = Buffer.from(headerText(header));
   const lengths = Buffer.alloc(2 * LENGTH_BYTES);
@@ -22,24 +23,25 @@ function headerText(header: unknown): string {
   try {
     return JSON.stringify(header);
   } catch (error) {
-    // Bigints, of which Python has no other integers. Few frames have any, and this takes longer.
+    // Converts bigints to numbers, because all integers of Python are of one type. Few frames contain bigints, and this
+    // takes longer.
     if (!(error instanceof TypeError)) throw error;
     return jsonText(header);
   }
 }
 
-/** A frame that has come. */
+/** A frame that was received. */
 export interface ReceivedFrame {
   readonly header: unknown;
-  /** What follows the header; its own. */
+  /** The bytes after the header, in memory of their own. */
   readonly rest: Uint8Array;
 }
 
-/** Puts frames together from pieces of any length. */
+/** Combines pieces of any length to frames. */
 export class FrameDecoder {
   #rest: Buffer = Buffer.alloc(0);
 
-  /** The frames that this piece completes. Throws where it is no frame. */
+  /** Returns the frames that this piece completes. Throws if the bytes are not a frame. */
   push(piece: Uint8Array): ReceivedFrame[] {
     this.#rest = Buffer.concat([this.#rest, piece]);
     const frames: ReceivedFrame[] = [];

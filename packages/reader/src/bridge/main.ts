@@ -1,6 +1,4 @@
-/**
- * The reader as a child process of Python. Decoded images lie in a file without a name that both processes have mapped.
- */
+/** The reader as a child process of Python. Decoded images are in an anonymous file that both processes have mapped. */
 import { parseRequest, type Request } from './requests.js';
 import { serve } from './serve.js';
 import { Session } from './session.js';

@@ -6,9 +6,10 @@ const PR_SET_PDEATHSIG = 1;
 const LOOK_EVERY_MS = 1000;
 
 /**
- * Ends this process when its parent `pid` is gone. The end of standard input tells so, too, but not where another process
- * has inherited the pipe. `kill` has the kernel (of Linux) do it at once, even if this process hangs: but it does so when
- * the parent's *thread* ends that started this process, so it is for the parent's main thread alone.
+ * Ends this process when its parent `pid` has ended. The end of standard input shows this too, unless another process
+ * has inherited the pipe. With `kill`, the Linux kernel ends this process immediately, even if it hangs. The kernel
+ * does that when the *thread* of the parent that started this process ends, so use it only if that is the main thread
+ * of the parent.
  */
 export async function endWithParent({ pid, kill }: { readonly pid: number; readonly kill: boolean }): Promise<void> {
   if (kill && process.platform === 'linux') {
@@ -17,7 +18,7 @@ export async function endWithParent({ pid, kill }: { readonly pid: number; reado
       .func('prctl', 'int', ['int', 'unsigned long', 'unsigned long']);
     prctl(PR_SET_PDEATHSIG, constants.signals.SIGKILL, 0);
   }
-  // The parent may have gone before the kernel was asked.
+  // The parent may have ended before the kernel was asked.
   const look = (): void => {
     if (process.ppid !== pid) process.exit(0);
   };

@@ -5,7 +5,7 @@ import type { Sample } from '../dataset/samples.js';
 import type { Batch } from '../loader/deliver/batch.js';
 import type { DecodedSample } from '../open/sample-decoder.js';
 
-/** Single samples as one message can tell of them: a batch whose images come as a list, or stay encoded. */
+/** Converts single samples to one message: a batch whose images are a list, or stay encoded. */
 export function batchOfDecoded(samples: readonly DecodedSample[]): Batch {
   const isRaw = samples.some(({ encoded }) => encoded !== null);
   return {
@@ -16,7 +16,10 @@ export function batchOfDecoded(samples: readonly DecodedSample[]): Batch {
   };
 }
 
-/** The same of samples as they are stored: of each all fields, the image too, and all label columns, as values. */
+/**
+ * Like {@link batchOfDecoded} for samples as they are stored, with all fields (the image too) and all label columns as
+ * values.
+ */
 export function batchOfStored(samples: readonly Sample[]): Batch {
   const values = samples.map(({ fields, columns }) => {
     const all = nameTable<FieldValue | null>();
@@ -27,7 +30,7 @@ export function batchOfStored(samples: readonly Sample[]): Batch {
   return { ...facts(samples), list: [], fields: fieldTable(values) };
 }
 
-/** A sample's masks by name, as arrays of its image's size. */
+/** The masks of a sample by name, as arrays of the size of its image. */
 function maskArrays({ masks, image }: DecodedSample): Record<string, NpyArray> {
   if (image === null) return {};
   const { height, width } = image;

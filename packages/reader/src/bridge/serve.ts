@@ -7,16 +7,16 @@ import { endWithParent } from './parent.js';
 
 /** Handlers for requests of the parent process, which are answered one after the other. */
 export interface Answering<Request extends { readonly request: number }> {
-  /** Throws where it is no request. */
+  /** Throws if the value is not a request. */
   parse(header: unknown, rest: Uint8Array): Request;
-  /** Null where the request has no answer. What goes wrong is the answer, too. */
+  /** Returns null if the request has no answer. Errors are answers, too. */
   answer(request: Request): Promise<Answer | null>;
 }
 
 /**
- * Serves the process that started this one: requests come over standard input, answers go to standard output. Ends when the
- * input does, or when the parent is gone. `who` is what this process is, for messages; `open` gets the descriptor of the slot
- * file, which both processes have mapped.
+ * Serves the process that started this one: requests come over standard input, answers go to standard output. Ends at
+ * the end of standard input, or when the parent has ended. `who` names this process in messages; `open` gets the
+ * descriptor of the slot file, which both processes have mapped.
  *
  *   node PROGRAM --parent PID --slot-file DESCRIPTOR [--kill-with-parent]
  */
@@ -24,7 +24,7 @@ export async function serve<Request extends { readonly request: number }>(
   who: string,
   open: (slotFile: number) => Answering<Request>,
 ): Promise<void> {
-  /** Does what reads what came from outside: anything else than the Python package speaks another language. */
+  /** Runs code that reads input from the other side. If it fails, the other side is not the Python package. */
   const understood = <T>(read: () => T): T => {
     try {
       return read();
@@ -45,7 +45,7 @@ export async function serve<Request extends { readonly request: number }>(
     }),
   );
   await endWithParent({ pid: Number(values.parent), kill: values['kill-with-parent'] });
-  // Ctrl-C in a terminal goes to both processes, and the parent may want to go on.
+  // Ctrl-C in a terminal goes to both processes, and the parent may want to continue.
   process.on('SIGINT', () => {});
   process.stdout.on('error', () => process.exit(0));
   const warnings: string[] = [];

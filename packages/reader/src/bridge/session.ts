@@ -17,7 +17,7 @@ import { frameBatch, type Shown } from './batch-frame.js';
 import type { Request, RequestOf } from './requests.js';
 import { batchOfDecoded, batchOfStored } from './samples-batch.js';
 
-/** One dataset, one loader and at most one iteration for the process at the other end. */
+/** One dataset, one loader and at most one iteration for the process at the other end of the pipe. */
 export class Session {
   readonly #slotFile: number;
   #dataset: Dataset | null = null;
@@ -25,7 +25,7 @@ export class Session {
   #samples: SampleDecoder | null = null;
   #shown: Shown = { withKeys: false, dtype: 'uint8', layout: 'nhwc' };
   #batches: AsyncIterator<Batch> | null = null;
-  /** Batches that the other side has, by number. */
+  /** Batches that the other side uses, by number. */
   readonly #held = new Map<number, Batch>();
   readonly #slots = new FreeSlots();
   #given = 0;
@@ -34,7 +34,7 @@ export class Session {
     this.#slotFile = slotFile;
   }
 
-  /** Null where the request has no answer. What goes wrong is the answer, too. */
+  /** Returns null if the request has no answer. Errors are answers, too. */
   async answer(request: Request): Promise<Answer | null> {
     try {
       return await this.#do(request);
@@ -140,7 +140,9 @@ export class Session {
     return value;
   }
 
-  /** Gives all other batches back, also those that an interrupted request of the other side has lost. */
+  /**
+   * Releases all other batches, including those whose answer was lost because the other side interrupted the request.
+   */
   #keep(numbers: readonly number[]): void {
     this.#release([...this.#held.keys()].filter((number) => !numbers.includes(number)));
   }
@@ -152,7 +154,7 @@ export class Session {
     }
   }
 
-  /** An iteration that ends early takes the engine along. Batches that the other side still has keep their slots. */
+  /** An iteration that ends early closes the engine. Batches that the other side still uses keep their slots. */
   async #end(): Promise<void> {
     const batches = this.#batches;
     if (batches === null) return;
@@ -187,7 +189,7 @@ function opened({ classes, size, fields, identity, shards }: Dataset): Answer {
   };
 }
 
-/** Of each shard. */
+/** Number of samples of each shard. */
 async function labelsOf(dataset: Dataset): Promise<Uint8Array[]> {
   const labels: Uint8Array[] = [];
   for (const shard of dataset.shards) {
@@ -197,12 +199,12 @@ async function labelsOf(dataset: Dataset): Promise<Uint8Array[]> {
   return labels;
 }
 
-/** The fields that are asked for. */
+/** The requested fields. */
 function namesIn({ fields }: { readonly [name: string]: unknown }): readonly string[] {
   return Array.isArray(fields) ? fields : [];
 }
 
-/** How the pixels of a transform lie. */
+/** Dtype and layout of the pixels of a transform. */
 function shownOf(options: { readonly [name: string]: unknown }): Pick<Shown, 'channels' | 'dtype' | 'layout'> {
   const { transform } = options;
   const format = formatOf(options as FormatOptions);

@@ -1,9 +1,9 @@
 import { OptionError, optionName, sentence } from '@shardtool/base';
 
 /**
- * How the class lists of several datasets are combined: `name` puts classes of the same name together; `offset` numbers those
- * of each dataset behind those of the ones before it; `apart` leaves every number as it is in its own dataset, which
- * `batch.source` names.
+ * How the class lists of several datasets are combined. `name`: classes of the same name become one. `offset`: the
+ * classes of each dataset are numbered after those of the datasets before it. `apart`: class numbers do not change, and
+ * `batch.source` distinguishes the datasets.
  */
 export type ClassLists = 'name' | 'offset' | 'apart';
 
@@ -11,7 +11,7 @@ export interface JoinedClasses {
   readonly classes: readonly string[];
   /** Samples of each class, over all datasets. */
   readonly classSamples: readonly number[];
-  /** By dataset, and by class number in it: the number among `classes`. Null: numbers stay as they are. */
+  /** For each dataset, the new number of each class. Null: numbers do not change. */
   readonly numbers: readonly (Int32Array | null)[];
 }
 
@@ -21,7 +21,9 @@ interface OwnClasses {
   readonly classSamples: readonly number[];
 }
 
-/** Joins the class lists. Throws {@link OptionError} where datasets with and without class names are to be joined by name. */
+/**
+ * Joins the class lists. Throws {@link OptionError} if datasets with and without class names would be joined by name.
+ */
 export function joinClasses(lists: readonly OwnClasses[], how: ClassLists): JoinedClasses {
   if (how === 'apart') return { classes: [], classSamples: [], numbers: lists.map(() => null) };
   if (how === 'name') {

@@ -5,8 +5,9 @@ import { greatestCommonDivisor, STREAMS } from '../order/defaults.js';
 const GROUPS_PER_BATCH = 16;
 
 /**
- * Samples of a source that follow each other: the largest divisor of the streams and the global batch up to a sixteenth
- * of the batch, or the least above that the ranks divide. Throws {@link OptionError} where there is none.
+ * Number of consecutive samples of a source: the largest divisor of the streams and the global batch that is at most a
+ * sixteenth of the batch, or the smallest larger one that the ranks divide. Throws {@link OptionError} if there is
+ * none.
  */
 export function defaultGroup(globalBatch: number, worldSize = 1): number {
   const streams = (STREAMS / greatestCommonDivisor(STREAMS, worldSize)) * worldSize;
@@ -22,8 +23,9 @@ export function defaultGroup(globalBatch: number, worldSize = 1): number {
 }
 
 /**
- * Streams of a source with `samples` of the epoch's `all`: its share of `streams`, by default those that one dataset has, rounded up
- * to a multiple of the group. So all sources together hold what one dataset does, and a group each beyond it.
+ * Number of streams of a source that has `samples` of the `all` samples of an epoch: its share of `streams` (by default
+ * those of one dataset), rounded up to a multiple of the group. So all sources together buffer as much as one dataset,
+ * plus at most one group each.
  */
 export function defaultSourceStreams(samples: number, all: number, group: number, streams = STREAMS): number {
   return group * Math.max(1, Math.ceil((streams * samples) / all / group));

@@ -2,12 +2,12 @@ import { philox, shuffle } from '@shardtool/base';
 import { rememberLast } from '../order/remember-last.js';
 import { turnsBefore } from './turns.js';
 
-/* In the stream's place of the Philox counter, above every stream: see order/words.ts. */
+/* Value for the stream in the Philox counter, larger than the number of any stream: see order/words.ts. */
 /** The seeds of the sources. */
 const SEEDS_STREAM = 0xfffffffb;
 /** The turns within a window. */
 const TURNS_STREAM = 0xfffffffc;
-/** In the block's place: the samples behind the last turn. */
+/** Value for the block in the Philox counter: the samples after the last turn. */
 const TAIL_BLOCK = 0xffffffff;
 
 /** The values that determine the order of an epoch of a mixture, in addition to the orders of its sources. */
@@ -18,36 +18,40 @@ export interface MixtureOrderOptions {
   readonly seed: number;
   /** Below 2^32. */
   readonly epoch: number;
-  /** Samples of a source that follow each other: a turn. */
+  /** Number of consecutive samples of a source, which are a turn. */
   readonly group: number;
-  /** Turns that are shuffled together. */
+  /** Number of turns that are shuffled together. */
   readonly window: number;
 }
 
-/** Which source has each position of an epoch. A source's samples of the epoch are numbered from 0, as they come. */
+/**
+ * The source of each position of an epoch. The samples of a source in the epoch are numbered from 0, in the order in
+ * which they come.
+ */
 export interface MixtureOrder {
   /** Samples of the epoch, over all sources. */
   readonly samples: number;
-  /** The position behind the last turn: from here on samples come one by one. */
+  /** The position after the last turn. From here on, samples come one by one. */
   readonly tail: number;
-  /** The source of a turn. Cheap where turns are asked for one after the other. */
+  /** The source of a turn. Fast if turns are requested in sequence. */
   sourceOfTurn(turn: number): number;
-  /** The source at a position, and the number of its sample. */
+  /** The source at a position, and the number of its sample within the source. */
   at(position: number): { readonly source: number; readonly index: number };
-  /** How many samples of each source stand before a position. */
+  /** Number of samples of each source before a position. */
   before(position: number): number[];
 }
 
 /** A few turns or samples of several sources in shuffled order. */
 interface Arrangement {
   readonly source: Uint32Array;
-  /** By place: how many of the same source stand before it here. */
+  /** For each position: the number of earlier positions here with the same source. */
   readonly earlier: Uint32Array;
 }
 
 /**
- * The order of one epoch of a mixture, version 2 of the order: turns of `group` samples, lined up by `turnsBefore`, each
- * window of them shuffled; then, one by one, the samples that fill no turn. A change that moves any sample is version 3.
+ * The order of one epoch of a mixture, version 2 of the order. Turns of `group` samples are lined up by `turnsBefore`,
+ * and each window of them is shuffled. Then the samples that do not fill a turn come one by one. A change that moves
+ * any sample must be version 3.
  */
 export function mixtureOrder({ samples, seed, epoch, group, window }: MixtureOrderOptions): MixtureOrder {
   const turns = samples.map((count) => Math.floor(count / group));
@@ -109,8 +113,9 @@ export function mixtureOrder({ samples, seed, epoch, group, window }: MixtureOrd
 const WORDS = new Uint32Array(4);
 
 /**
- * The seed of a source's own order and of its samples' random numbers. The first source has the seed of the mixture, so
- * that a mixture of one dataset is that dataset; the others differ, so that a dataset listed twice is not the same twice.
+ * The seed for the order of a source and for the random numbers of its samples. The first source has the seed of the
+ * mixture, so that a mixture of one dataset has the order of that dataset. The others have different seeds, so that a
+ * dataset that is listed twice does not come in the same order twice.
  */
 export function sourceSeed(seed: number, source: number): number {
   if (source === 0) return seed;

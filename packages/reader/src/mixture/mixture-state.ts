@@ -11,7 +11,7 @@ const schema = z.object({
   version: z.literal(MIXTURE_VERSION),
   seed: whole,
   epoch: whole,
-  /** Samples of a dataset that follow each other, and how many such groups are shuffled together. */
+  /** Number of consecutive samples of a dataset, and number of such groups that are shuffled together. */
   group: positive,
   window: positive,
   shuffle: z.boolean(),
@@ -19,7 +19,7 @@ const schema = z.object({
   lastBatch: z.enum(['pad', 'drop', 'partial']),
   /** Samples of the epoch that were delivered, over all ranks. */
   position: whole,
-  /** Weights that took the place of the mixture's own on the way; null: they did not. */
+  /** Weights that replaced those of the mixture during the run; null: none did. */
   weights: z.array(z.number().positive()).nullable(),
   sources: z.array(
     z.object({
@@ -37,15 +37,15 @@ const schema = z.object({
 });
 
 /**
- * Where a run over a mixture is, exact to the sample: plain JSON of about 150 bytes a dataset, the same on all ranks. It may
- * be taken up by other numbers of ranks and batch sizes.
+ * The position of a run over a mixture, exact to the sample: plain JSON of about 150 bytes per dataset, the same on all
+ * ranks. A run with another number of ranks or another batch size can resume from it.
  */
 export type MixtureState = Readonly<z.output<typeof schema>>;
 
 /** The loader that resumes from a state. Optional values that are given must be equal to those of the state. */
 export interface MixtureStateContext {
   readonly sources: readonly { readonly name: string; readonly dataset: string; readonly selection: string }[];
-  /** Samples of each dataset in an epoch, as the mixture's weights say. */
+  /** Samples of each dataset in an epoch, according to the weights of the mixture. */
   readonly samples: readonly number[];
   readonly seed?: number | undefined;
   readonly shuffle?: boolean | undefined;
@@ -53,7 +53,7 @@ export interface MixtureStateContext {
   readonly window?: number | undefined;
 }
 
-/** Checks what was saved as a state of a mixture. Throws {@link StateError}. */
+/** Checks a saved state of a mixture. Throws {@link StateError}. */
 export function takeUpMixtureState(saved: unknown, context: MixtureStateContext): MixtureState {
   const { version } = (saved ?? {}) as { version?: unknown };
   if (version === 1) {
@@ -110,7 +110,7 @@ function checkSources(state: MixtureState, { sources, samples }: MixtureStateCon
   }
 }
 
-/** Throws {@link OptionError} for a list of weights that does not fit. */
+/** Throws {@link OptionError} for an invalid list of weights. */
 export function checkWeights(weights: readonly number[], sources: number): void {
   if (weights.length === sources) return;
   throw new OptionError(

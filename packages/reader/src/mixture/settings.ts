@@ -4,19 +4,22 @@ import type { MixturePolicy } from './shares.js';
 
 /** One dataset of a mixture. */
 export interface MixedDataset<Of extends StoredDataset = StoredDataset> {
-  /** As messages name it. */
+  /** Name in messages. */
   readonly name: string;
   readonly dataset: Of;
-  /** Which of its samples take part. */
+  /** Selection of its samples. */
   readonly selection: SelectionRequest;
 }
 
 /** How datasets are mixed. */
 export interface MixtureSettings<Of extends StoredDataset = StoredDataset> {
   readonly datasets: readonly MixedDataset<Of>[];
-  /** How many samples of each an epoch has. */
+  /** Number of samples of each dataset in an epoch. */
   readonly policy: MixturePolicy;
-  /** Samples of a dataset that follow each other, and how many such groups are shuffled together; undefined: by the batch. */
+  /**
+   * Number of consecutive samples of a dataset, and number of such groups that are shuffled together. Undefined: they
+   * depend on the batch.
+   */
   readonly group: number | undefined;
   readonly window: number | undefined;
 }

@@ -1,29 +1,32 @@
 import { OptionError, optionName, sentence, total } from '@shardtool/base';
 
-/** At which source an epoch ends: the one whose samples end first or last under the weights, or the one of this number. */
+/**
+ * The source at which an epoch ends: the one whose samples are used up first or last, or the source with this number.
+ */
 export type MixtureEnd = 'first' | 'last' | number;
 
 /**
- * How many samples of each source an epoch has. At most one of `repeat`, `weights` and `perBatch`, each with an entry a
- * source; without any, every sample of all sources comes once.
+ * Number of samples of each source in an epoch. At most one of `repeat`, `weights` and `perBatch` may be set, with an
+ * entry for each source. Without any of them, every sample of all sources comes once.
  */
 export interface MixturePolicy {
-  /** How often each source comes in an epoch: 2, 0.5. */
+  /** Number of passes over each source in an epoch: 2, 0.5. */
   readonly repeat?: readonly number[] | undefined;
-  /** Shares of the epoch, taken exactly as they are written in decimal: 0.7 and 0.3 are 7 and 3. */
+  /** Shares of the epoch, exact as written in decimal: 0.7 and 0.3 are 7 and 3. */
   readonly weights?: readonly number[] | undefined;
   /** Rows of each source in every global batch. */
   readonly perBatch?: readonly number[] | undefined;
-  /** With `weights` or `perBatch`. Default `first`. */
+  /** For `weights` or `perBatch`. Default: `first`. */
   readonly end?: MixtureEnd | undefined;
-  /** Samples of an epoch, instead of `end`. */
+  /** Number of samples of an epoch, instead of `end`. */
   readonly epochSamples?: number | undefined;
 }
 
 /**
- * Samples of each source in one epoch: the numbers that decide the order of a mixture. `sizes` are the samples of the
- * sources, and `sums` what the weights of their samples add up to: without other shares, these are the sources' shares. Throws
- * {@link OptionError} for an empty source, a share that is not above 0, or options that contradict.
+ * Number of samples of each source in one epoch, which determines the order of a mixture. `sizes` are the numbers of
+ * samples of the sources. `sums` are the sums of the weights of their samples, which are the shares of the sources if
+ * no others are set. Throws {@link OptionError} for an empty source, a share that is not above 0, or contradicting
+ * options.
  */
 export function epochCounts(
   sizes: readonly number[],
@@ -76,7 +79,10 @@ function countsOf(sizes: readonly number[], policy: MixturePolicy, sums: readonl
   return sizes.map((size, d) => (d === last ? size : roundHalfUp(BigInt(sizes[last]!) * shares[d]!, shares[last]!)));
 }
 
-/** Decimal numbers as the smallest whole numbers in the same proportion, exactly. Throws {@link OptionError} unless above 0. */
+/**
+ * Converts decimal numbers to the smallest whole numbers in the same proportion, exactly. Throws {@link OptionError}
+ * unless they are above 0.
+ */
 export function wholeShares(shares: readonly number[]): bigint[] {
   const parts = shares.map((share) => {
     const match = /^(\d*)\.?(\d*)(?:e([+-]?\d+))?$/.exec(String(share));
@@ -92,7 +98,7 @@ export function wholeShares(shares: readonly number[]): bigint[] {
   return whole.map((share) => share / divisor);
 }
 
-/** The same of shares of which some may be 0. */
+/** Like {@link wholeShares} for shares that may be 0. */
 function someShares(shares: readonly number[]): bigint[] {
   const whole = wholeShares(shares.filter((share) => share > 0));
   return shares.map((share) => (share > 0 ? whole.shift()! : 0n));

@@ -1,8 +1,9 @@
 import { total } from '@shardtool/base';
 /**
- * How many of the first `n` turns each source has. The turns are lined up as seats are by Sainte-Laguë: turn j of a source
- * with c turns stands at (2j + 1) / c, and of equal places the lower source comes first. So at each point of the line
- * every source has its share, to less than a turn or so; and any `n` is reached without the turns before it.
+ * Number of turns of each source among the first `n` turns. Turns are lined up like seats in the Sainte-Laguë method:
+ * turn j of a source with c turns has the position (2j + 1) / c, and of equal positions the lower source comes first.
+ * So at each point every source has had its share, within about one turn, and the result for any `n` can be computed
+ * directly.
  */
 export function turnsBefore(turns: readonly number[], n: number): number[] {
   const all = total(turns);
@@ -25,20 +26,20 @@ export function turnsBefore(turns: readonly number[], n: number): number[] {
   return taken;
 }
 
-/** Whether turn j of source d stands before turn i of source e. */
+/** Whether turn j of source d comes before turn i of source e. */
 function stands(turns: readonly number[], d: number, j: number, e: number, i: number): boolean {
   const x = product(2 * j + 1, turns[e]!);
   const y = product(2 * i + 1, turns[d]!);
   return x === y ? d < e : x < y;
 }
 
-/** Exact: big integers where the product of two numbers is beyond 2^53. Numbers and big integers compare by value. */
+/** Exact comparison: big integers are used if a product exceeds 2^53. Numbers and big integers compare by value. */
 function product(a: number, b: number): number | bigint {
   const rounded = a * b;
   return rounded <= Number.MAX_SAFE_INTEGER ? rounded : BigInt(a) * BigInt(b);
 }
 
-/** n * c / all, to the nearest whole number. */
+/** Computes n * c / all, rounded to the nearest whole number. */
 function nearestShare(n: number, c: number, all: number): number {
   const rounded = 2 * n * c + all;
   if (rounded <= Number.MAX_SAFE_INTEGER) return Math.floor(rounded / (2 * all));

@@ -11,14 +11,14 @@ import type { PlanReport } from '../order/report/report.js';
 import type { DatasetPlanOptions } from '../plans/plan-dataset.js';
 import type { InspectOptions } from './inspect.js';
 
-/** Where batches go; undefined leaves them in the memory of the host. */
+/** The device for batches. Undefined: batches stay in the memory of the host. */
 type Device = DeviceLoaderOptions['device'] | undefined;
 
-/** A dataset that is looked at and trained on. Closing it ends its loaders with an error. */
+/** A dataset that can be inspected and trained on. When it is closed, its loaders end with an error. */
 export class Dataset extends StoredDataset {
   /**
-   * Shuffled, decoded batches; with the option `device`, in the memory of a GPU. Throws OptionError for options that are not
-   * allowed.
+   * Returns a loader of shuffled, decoded batches; with the option `device`, in the memory of a GPU. Throws OptionError
+   * for invalid options.
    */
   loader(options: DeviceLoaderOptions): DeviceLoader;
   loader(): Loader<ContentOf<object>>;

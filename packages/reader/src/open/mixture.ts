@@ -3,9 +3,9 @@ import type { MixtureSettings } from '../mixture/settings.js';
 import { Dataset } from './dataset.js';
 
 /**
- * Several datasets as one: its shards are those of all, one dataset behind the other, and its loaders mix their samples.
- * Every other look at it (samples, statistics) goes through them one by one. Numbers of samples count through all of
- * them; those of a loader's batches count within `batch.datasetIndex`.
+ * Several datasets as one. Its shards are the shards of all datasets in sequence, and its loaders mix their samples.
+ * Everything else (samples, statistics) treats them one by one. Sample indices count through all datasets; in the
+ * batches of a loader, they count within the dataset that `batch.datasetIndex` names.
  */
 export class Mixture extends Dataset {
   override readonly mixture: MixtureSettings<Dataset>;

@@ -7,13 +7,13 @@ import { type DatasetParts, StoredDataset } from '../dataset/stored-dataset.js';
 import { readOverlays, SPLIT_OVERLAY } from '../overlay/find.js';
 import { viewOf } from '../overlay/view.js';
 
-/** Options that select and change what is shown of a dataset. The shards stay as they are. */
+/** Options that select and change what a dataset contains. The shards do not change. */
 export interface OpenOptions {
   /** An overlay of `shardtool overlay`: its name, or the path of its file. */
   readonly overlay?: string | undefined;
   /**
-   * Only the samples of a split: one that the place itself has, by the names of its files or folders, where no overlay is
-   * named; else one that the overlay has, of the overlay `split` unless another is named.
+   * The samples of a split only. Without an overlay, it is a split of the location itself, found by the names of its
+   * files or folders. Otherwise it is a split of the overlay, by default of the overlay `split`.
    */
   readonly split?: string | undefined;
   /**
@@ -79,7 +79,7 @@ export async function openFiles(location: string, options: OpenOptions = {}): Pr
   );
 }
 
-/** A single dataset with all options that change what is shown of it. */
+/** A single dataset with all options that change its content. */
 export async function findParts(location: string | readonly string[], given: OpenOptions): Promise<DatasetParts> {
   const options = checkOpenOptions(given);
   const { storage, maxSampleBytes, excludeKeys, layout, features, version } = options;

@@ -20,16 +20,16 @@ import type { MixturePolicy } from '../mixture/shares.js';
 import { Dataset } from './dataset.js';
 import { Mixture } from './mixture.js';
 
-/** One dataset of a mixture: the dataset itself, or where it is, how much of it comes, and what of it. */
+/** One dataset of a mixture: the dataset or its location, its share, and a selection of its samples. */
 export interface MixturePart {
   readonly dataset: string | readonly string[] | Dataset;
-  /** As messages and `end` name it. Default: where it is. */
+  /** Name in messages and in `end`. Default: the location. */
   readonly name?: string | undefined;
-  /** Its share of the samples, exactly as it is written in decimal. Every part has one, or none has. */
+  /** Share of the samples, exact as written in decimal. Either all parts have a weight, or none. */
   readonly weight?: number | undefined;
   /** How often its samples come in an epoch; instead of weights. Default 1. */
   readonly repeat?: number | undefined;
-  /** As {@link OpenOptions}. */
+  /** Like {@link OpenOptions}. */
   readonly overlay?: string | undefined;
   readonly split?: string | undefined;
   /** An earlier version of the dataset, as for `openDataset`. */
@@ -47,8 +47,8 @@ export interface MixturePart {
 
 export interface MixtureOptions {
   /**
-   * With weights or `perBatch`, where an epoch ends: with the dataset whose samples are used up first (default) or
-   * last, or with this one, by name or number.
+   * Where an epoch ends if `weights` or `perBatch` are set: with the dataset whose samples are used up first (default)
+   * or last, or with this dataset, by name or number.
    */
   readonly end?: 'first' | 'last' | number | string | undefined;
   /** Samples of an epoch, instead of `end`; also an option of a loader. */
@@ -101,8 +101,8 @@ const settings = z.strictObject({
 const file = settings.extend({ mixture: z.array(part), epochSamples: whole.optional() });
 
 /**
- * Makes one dataset of several. `open` opens those that are named by their place. Throws {@link OptionError} for parts and
- * options that are not allowed; where `open` throws, what was opened before is closed.
+ * Makes one dataset of several. `open` opens those that are given by location. Throws {@link OptionError} for invalid
+ * parts and options. If `open` throws, the datasets that were opened before are closed.
  */
 export async function mixDatasets(
   parts: readonly MixturePart[],
@@ -249,14 +249,14 @@ function mixtureOf(
   return new Mixture(parts, { datasets, policy, group, window }, owned);
 }
 
-/** Undefined where one of them is. */
+/** Returns undefined if one of the values is undefined. */
 function mostOf(counts: readonly (number | undefined)[]): number | undefined {
   return counts.reduce((most, count) =>
     most === undefined || count === undefined ? undefined : Math.max(most, count),
   );
 }
 
-/** The shard with other class numbers. */
+/** The shard with changed class numbers. */
 function renumbered(shard: ShardFile, name: string, numbers: Int32Array | null): ShardFile {
   if (numbers === null) return { ...shard, name };
   const change = <Part extends Partial<Pick<ShardIndex, 'cls'>>>(index: Part): Part =>

@@ -13,11 +13,13 @@ import { checkOpenOptions, findParts, isMixtureFile, type OpenOptions } from './
 import type { MixtureOptions, MixturePart } from './open-mixture.js';
 
 /**
- * Opens a dataset: a folder that `pack` wrote; a folder of shards of other software, or one of them; or a list of such
- * shards, also by braces (`train-{000..146}.tar`). A location is a path or begins with http://, https://, s3://, gs:// or hf://. Of what `pack`
- * wrote only the manifest is read; foreign shards are walked once, unless `shardtool index` has kept their indexes. Throws {@link FileError}, UnfinishedPackError where a pack did not end, ManifestError for a
- * dataset.json that has changed, DamagedShardError or UnsupportedShardError for a shard that is walked, VersionError for what a newer
- * version wrote, and OverlayError or OptionError where an overlay, a split or a key does not belong to it.
+ * Opens a dataset: a folder that `pack` wrote, a folder of shards of other software or one such shard, or a list of
+ * such shards, also with braces (`train-{000..146}.tar`). A location is a path or a URL that starts with http://,
+ * https://, s3://, gs:// or hf://. For a packed dataset, only the manifest is read. Shards of other software are read
+ * once to find their samples, unless `shardtool index` has stored their indexes. Throws {@link FileError},
+ * UnfinishedPackError if a pack did not finish, ManifestError for a damaged dataset.json, DamagedShardError or
+ * UnsupportedShardError for a shard of other software, VersionError for a file that a newer version wrote, and
+ * OverlayError or OptionError for an overlay, a split or a key that does not belong to the dataset.
  */
 export async function openDataset(location: string | readonly string[], options: OpenOptions = {}): Promise<Dataset> {
   for (const one of Array.isArray(location) ? location : [location]) checkLocation('openDataset', one);
@@ -40,9 +42,9 @@ async function open(location: string | readonly string[], given: OpenOptions): P
 }
 
 /**
- * Opens several datasets as one, whose loaders mix their samples: by weights, by how often each comes, by a fixed number of
- * rows in each batch, or, without any of these, every sample of all once. Throws OptionError for parts and options that are not
- * allowed, and for each dataset the errors of {@link openDataset}.
+ * Opens several datasets as one. Its loaders mix their samples: by weights, by a number of passes, by a fixed number of
+ * rows in each batch, or, without any of these, every sample of all datasets once. Throws OptionError for invalid parts
+ * and options, and the errors of {@link openDataset} for each dataset.
  */
 export async function openMixture(parts: readonly MixturePart[], options: MixtureOptions = {}): Promise<Mixture> {
   const { mixDatasets } = await import('./open-mixture.js');
@@ -57,7 +59,7 @@ export async function openMixture(parts: readonly MixturePart[], options: Mixtur
 
 const CHECKED_LATER = { kind: 'own', type: 'unknown', must: '', help: '' } as const;
 
-/** Names of the options of a mixture; {@link MixtureOptions} describes them, and their values are checked together. */
+/** Names of the options of a mixture. {@link MixtureOptions} describes them, and their values are checked together. */
 const MIXTURE_OPTIONS = {
   end: CHECKED_LATER,
   samplesPerEpoch: CHECKED_LATER,
@@ -72,7 +74,7 @@ const VALUES_LATER: OwnChecks = Object.fromEntries(
   ['end', 'samplesPerEpoch', 'perBatch', 'classLists', 'group', 'window'].map((name) => [name, () => true]),
 );
 
-/** Options for what is shown of a dataset belong to the dataset. */
+/** Options that change the content of a dataset belong to that dataset. */
 function checkWhole(location: string, options: OpenOptions): void {
   const given = Object.entries(options).find(([, value]) => value !== undefined);
   if (given === undefined) return;

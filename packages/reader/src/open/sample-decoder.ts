@@ -30,15 +30,20 @@ export type SampleDecoderOptions = Pick<LoaderOptions, keyof typeof OPTIONS>;
 
 /** How one sample is decoded. */
 export interface DecodeRequest {
-  /** With the sample's index and the seed, the origin of its random numbers, as in a loader. Default: 0. */
+  /**
+   * Together with the index of the sample and the seed, it determines the random numbers, as in a loader. Default: 0.
+   */
   readonly epoch?: number | undefined;
-  /** How often the sample came before in the epoch: it draws other random numbers each time. Default: 0. */
+  /**
+   * Number of earlier occurrences of the sample in the epoch. Each occurrence draws different random numbers. Default:
+   * 0.
+   */
   readonly occurrence?: number | undefined;
-  /** Objects on the image as it is stored: some steps depend on them. */
+  /** Objects on the stored image. Some steps depend on them. */
   readonly objects?: GivenAnnotations | null | undefined;
-  /** Fields that are masks of the image, in place of those of the decoder. */
+  /** Fields that are masks of the image, instead of those of the decoder. */
   readonly masks?: readonly string[] | undefined;
-  /** Returns the image as it is stored, as with `transform: 'raw'`. Default: false. */
+  /** Whether to return the stored image, as with `transform: 'raw'`. Default: false. */
   readonly encoded?: boolean | undefined;
 }
 
@@ -51,7 +56,7 @@ export interface DecodedSample {
   readonly label: number;
   /** Pixels in the transform's dtype and layout; null with `transform: 'raw'`. */
   readonly image: DecodedImage | null;
-  /** The image as it is stored, with `transform: 'raw'`; else null. */
+  /** The stored image with `transform: 'raw'`, otherwise null. */
   readonly encoded: Uint8Array | null;
   /** Values of the requested masks, uint8 [height, width], transformed like the image. Masks that the sample lacks are omitted. */
   readonly masks: Readonly<Record<string, Uint8Array>>;
@@ -62,13 +67,13 @@ export interface DecodedSample {
 }
 
 /**
- * Decodes single samples of a dataset in any order, for evaluation, custom samplers and viewers. It works on the calling
- * thread, one call after the other. To read all samples, a loader is many times as fast.
+ * Decodes single samples of a dataset in any order, for evaluation, custom samplers and viewers. It works synchronously
+ * on the calling thread. To read all samples, a loader is many times as fast.
  */
 export class SampleDecoder {
   readonly #dataset: StoredDataset;
   readonly #options: Omit<CheckedValues<typeof OPTIONS>, 'transform'>;
-  /** Null where images stay encoded. */
+  /** Null if images stay encoded. */
   readonly #decoder: Decoder | null;
 
   private constructor(dataset: StoredDataset, options: CheckedValues<typeof OPTIONS>, decoder: Decoder | null) {
@@ -77,7 +82,7 @@ export class SampleDecoder {
     this.#decoder = decoder;
   }
 
-  /** Opens the codecs. Rejects with OptionError for options that are not right, and fields that no sample has. */
+  /** Opens the codecs. Rejects with OptionError for invalid options, and for fields that no sample has. */
   static async open(dataset: StoredDataset, given: SampleDecoderOptions = {}): Promise<SampleDecoder> {
     const options = checkGiven(OWNER, OPTIONS, given, {
       transform: (value) => typeof value === 'string' || Array.isArray(value),
@@ -91,8 +96,8 @@ export class SampleDecoder {
   }
 
   /**
-   * Decodes a sample, by its index or key. Rejects with {@link SampleNotFoundError}, with {@link BadSampleError} where it cannot be
-   * decoded, and with SampleChecksumError where its bytes have changed.
+   * Decodes a sample, by its index or key. Rejects with {@link SampleNotFoundError}, with {@link BadSampleError} if it
+   * cannot be decoded, and with SampleChecksumError if its bytes have changed.
    */
   async get(keyOrIndex: string | number, request: DecodeRequest = {}): Promise<DecodedSample> {
     const { masks = this.#options.masks ?? [], encoded = false } = request;
@@ -177,7 +182,7 @@ function decoderOf(
 ): Promise<Decoder> {
   const scratch = { offset: 0, bytes: scratchBytesFor({ transform }, maxPixels) };
   const pages = Math.ceil(scratch.bytes / PAGE_BYTES);
-  // Address space alone: the system gives memory for what is touched.
+  // Only address space: the system allocates memory when it is first used.
   const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
   const seeds = [seed];
   return createDecoder({ memory, scratch, transform, seeds, maxPixels, applyExifOrientation, decode });

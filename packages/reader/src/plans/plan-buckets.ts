@@ -7,7 +7,7 @@ import { setUpBuckets } from '../loader/setup/bucket-order.js';
 import { setUpOrder } from '../loader/setup/order.js';
 import type { LastBatch } from '../order/batches.js';
 
-/** What {@link planAspectBuckets} takes; like the loader's options of the same names. */
+/** Options of {@link planAspectBuckets}, which mean the same as for a loader. */
 export type BucketsPlanOptions = Pick<
   LoaderOptions,
   | 'worldSize'
@@ -28,29 +28,29 @@ export type BucketsPlanOptions = Pick<
 
 /** Estimates for an epoch of batches of several sizes. Sizes of images are in pixels, sizes of memory in bytes. */
 export interface BucketsReport {
-  /** Of an epoch, over all ranks. */
+  /** For an epoch, over all ranks. */
   readonly samples: number;
   readonly worldSize: number;
   readonly batchSize: number;
   /** Batches of each rank. */
   readonly batches: number;
   readonly lastBatch: LastBatch;
-  /** The narrowest first. */
+  /** Sizes, the narrowest first. */
   readonly sizes: readonly {
     readonly width: number;
     readonly height: number;
     readonly samples: number;
-    /** Parts, 0 to 1: of the samples; and of an image's pixels that are cropped away, on average. */
+    /** Share of the samples, and mean share of an image's pixels that is cropped away, from 0 to 1. */
     readonly share: number;
     readonly croppedAway: number;
   }[];
-  /** Sizes that too few samples are nearest to. */
+  /** Sizes to which too few samples are nearest. */
   readonly leftOut: readonly { readonly width: number; readonly height: number; readonly samples: number }[];
-  /** Samples that wait for their batch on one rank; at most on any. */
+  /** Largest number of samples that wait for their batch on one rank. */
   readonly waiting: { readonly mean: number; readonly most: number; readonly mostBytes: number };
-  /** Part of the rows that come from another rank's streams, 0 to 1. */
+  /** Share of the rows that come from the streams of another rank, 0 to 1. */
   readonly handedOver: number;
-  /** Rows of the last batches, over all ranks, that no sample is left for; with `drop`, samples that are left out. */
+  /** Rows of the last batches, over all ranks, for which no sample is left; with `drop`, samples that are dropped. */
   readonly unfilled: number;
 }
 

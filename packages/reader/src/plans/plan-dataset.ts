@@ -13,7 +13,7 @@ import { compileTransform, type TransformInput } from '../transform/transform.js
 /** Number of shards whose labels are read at a time. */
 const INDEXES_AT_ONCE = 8;
 
-/** What {@link planDataset} takes; what a loader takes, too, is like its option. */
+/** Options of {@link planDataset}. Those that a loader also has mean the same. */
 export interface DatasetPlanOptions
   extends SelectionRequest,
     Pick<
@@ -38,9 +38,9 @@ export interface DatasetPlanOptions
   readonly stepMs?: number | undefined;
   /** Bytes per second that a machine reads from the storage. With `stepMs`, the plan predicts whether training will wait. */
   readonly bandwidth?: number | undefined;
-  /** Bytes of the cache on each machine. Default 0: there is none. */
+  /** Bytes of the cache on each machine. Default: 0, no cache. */
   readonly cacheSize?: number | undefined;
-  /** Machines among which the ranks are shared out evenly. Default 1. */
+  /** Number of machines, among which the ranks are divided evenly. Default: 1. */
   readonly machines?: number | undefined;
 }
 
@@ -87,7 +87,7 @@ async function plan(dataset: StoredDataset, options: DatasetPlanOptions): Promis
   });
 }
 
-/** The class of each selected sample by its number in the order; undefined where the dataset has no classes. */
+/** The class of each selected sample, by its number in the order. Undefined if the dataset has no classes. */
 async function classesInOrder(dataset: StoredDataset, selection: Selection): Promise<ShuffleQualityOptions['classes']> {
   if (dataset.classSamples.length === 0) return undefined;
   const samples = total(selection.counts);

@@ -8,7 +8,7 @@ import type { LastBatch } from '../order/batches.js';
 import type { Unit } from '../order/units.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
 
-/** What {@link planMixtureOf} takes; like the loader's options of the same names. */
+/** Options of {@link planMixtureOf}, which mean the same as for a loader. */
 export interface MixturePlanOptions
   extends Pick<
     LoaderOptions,
@@ -33,7 +33,7 @@ export interface MixturePlanOptions
 
 /** Estimates for an epoch of a mixture for one rank, before anything is read. Sizes are in bytes. */
 export interface MixtureReport {
-  /** Of an epoch, over all ranks. */
+  /** For an epoch, over all ranks. */
   readonly samples: number;
   readonly worldSize: number;
   readonly globalBatch: number;
@@ -41,23 +41,23 @@ export interface MixtureReport {
   /** Batches of each rank. */
   readonly batches: number;
   readonly lastBatch: LastBatch;
-  /** Samples of a dataset that follow each other, and how many such groups are shuffled together. */
+  /** Number of consecutive samples of a dataset, and number of such groups that are shuffled together. */
   readonly group: number;
   readonly window: number;
   readonly datasets: readonly {
     readonly name: string;
-    /** Samples that take part, and how many of them come in an epoch, which may be several passes. */
+    /** Number of selected samples, and number of samples in an epoch, which may be several passes. */
     readonly size: number;
     readonly samples: number;
     readonly passes: number;
-    /** Of the epoch, 0 to 1; and rows of a batch of all ranks, on average. */
+    /** Share of the epoch, 0 to 1, and mean number of rows in a batch of all ranks. */
     readonly share: number;
     readonly rowsPerBatch: number;
     readonly streams: number;
     readonly blockSamples: number;
     readonly unit: Unit;
   }[];
-  /** Of one rank. */
+  /** For one rank. */
   readonly memory: { readonly readBytes: number; readonly slotBytes: number; readonly totalBytes: number };
 }
 

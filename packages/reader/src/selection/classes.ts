@@ -1,9 +1,9 @@
 import { OptionError } from '@shardtool/base';
 
-/** A class: text is its name, a number its number, whatever its name looks like. */
+/** A class: a string is its name, a number its class number, even if a name looks like a number. */
 export type ClassChoice = string | number;
 
-/** The number of a class. Throws {@link OptionError} where there is no such class. */
+/** The number of a class. Throws {@link OptionError} if there is no such class. */
 export function classNumber(wanted: ClassChoice, classNames: readonly string[]): number {
   const number = typeof wanted === 'string' ? classNames.indexOf(wanted) : wanted;
   const isKnown =
@@ -21,7 +21,7 @@ function noSuchClass(wanted: ClassChoice, classNames: readonly string[]): Option
   return new OptionError({}, `There is no class ${JSON.stringify(wanted)}${hint}: ${classList(classNames)}.`);
 }
 
-/** Whether this text would be the number of a class, were it a number. */
+/** Whether the text, converted to a number, is a class number. */
 export function isNumberOfClass(text: string, classNames: readonly string[]): boolean {
   return /^(0|[1-9]\d{0,8})$/.test(text) && (classNames.length === 0 || Number(text) < classNames.length);
 }

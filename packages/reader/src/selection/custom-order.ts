@@ -3,12 +3,15 @@ import { OptionError, total } from '@shardtool/base';
 import { firstNumbers } from '../order/units.js';
 import type { Selection, Subset } from './selection.js';
 
-/** The samples that an order of the caller's own names, each as often as it does. */
+/** The samples that a custom order lists, as often as it lists them. */
 export interface CustomOrder {
   readonly subset: Subset;
-  /** By position of a pass: the number of its sample among the selected ones, where one that comes more often has several. */
+  /**
+   * For each position of a pass: the number of its sample among the selected ones. A sample that is listed several
+   * times has several numbers.
+   */
   readonly positions: Uint32Array;
-  /** Samples that stay together on one rank and in one batch; 1 if each goes for itself. */
+  /** Number of samples that stay together on one rank and in one batch; 1 without groups. */
   readonly groupSize: number;
 }
 
@@ -18,9 +21,9 @@ export type Indices = ArrayLike<number> | readonly ArrayLike<number>[];
 const MOST_POSITIONS = 2 ** 32 - 1;
 
 /**
- * What the option `indices` selects: indices of samples in the order on disk, from 0 on, as often as each is to come. `counts`:
- * samples of each shard. Throws {@link OptionError} for an empty order, for groups of several sizes, and for a value that is not the index of a
- * sample.
+ * Selects the samples of the option `indices`: indices of samples in the order on disk, from 0, each as often as it
+ * should come. `counts`: samples of each shard. Throws {@link OptionError} for an empty order, for groups of several
+ * sizes, and for values that are not sample indices.
  */
 export function selectInOrder(indices: Indices, counts: ArrayLike<number>): CustomOrder {
   const first = firstNumbers(counts);
@@ -51,7 +54,7 @@ export function isGrouped(indices: Indices): indices is readonly ArrayLike<numbe
   return Array.isArray(indices) && typeof indices[0] === 'object';
 }
 
-/** The samples of all groups in a row. */
+/** The samples of all groups in sequence. */
 function flat(indices: Indices): { readonly order: ArrayLike<number>; readonly groupSize: number } {
   if (!isGrouped(indices)) return { order: indices, groupSize: 1 };
   const groupSize = indices[0]!.length;
@@ -69,7 +72,7 @@ function flat(indices: Indices): { readonly order: ArrayLike<number>; readonly g
   return { order, groupSize: Math.max(1, groupSize) };
 }
 
-/** `groupSize`: how the error counts; null without groups. */
+/** `groupSize`: number of samples per group for the position in the error; null without groups. */
 function countTimes(order: ArrayLike<number>, samples: number, groupSize: number | null): Uint32Array {
   const times = new Uint32Array(samples);
   for (let at = 0; at < order.length; at++) {
@@ -84,7 +87,7 @@ function countTimes(order: ArrayLike<number>, samples: number, groupSize: number
   return times;
 }
 
-/** The rows of a shard, rising, each as often as it comes. */
+/** The rows of a shard, ascending, each as often as it comes. */
 function repeated(times: Uint32Array): Uint32Array {
   const rows = new Uint32Array(total(times));
   for (let row = 0, at = 0; row < times.length; row++) {

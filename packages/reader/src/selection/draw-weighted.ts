@@ -1,24 +1,27 @@
 import { indexArray, shuffle } from '@shardtool/base';
 import { type Randomness, WEIGHTED_STREAM, word } from '../order/words.js';
 
-/** How often samples come by their weights: `whole` times in every pass, and once more in a pass that draws them. */
+/**
+ * Number of occurrences of samples by their weights: `whole` times in every pass, and once more in a pass that draws
+ * them.
+ */
 export interface WeightedTimes {
   readonly whole: Uint32Array;
-  /** Which samples are drawn for once more, and their probabilities, which add up to about `extra`. */
+  /** Samples that may be drawn once more, and their probabilities, whose sum is about `extra`. */
   readonly drawn: Uint32Array;
   readonly probability: Float64Array;
-  /** Samples that are drawn in each pass. */
+  /** Number of samples that are drawn in each pass. */
   readonly extra: number;
 }
 
 /** If a sample's share differs by less than this from a whole number, the sample occurs exactly that often. */
 const TOLERANCE = 1e-9;
-/** Numbers of the stream that the draws take: the order in which samples are looked at, and where the first one is. */
+/** Numbers within the stream of the draws: the order in which samples are visited, and the random start. */
 const [SHUFFLE_BLOCK, START_BLOCK] = [0, 1];
 
 /**
- * Shares out a pass of `samples` samples by weights, of which at least one is more than 0: a sample comes `weight * samples / sum`
- * times, or one of the two whole numbers next to that.
+ * Divides a pass of `samples` samples by weights, of which at least one is greater than 0. A sample comes `weight *
+ * samples / sum` times, rounded up or down.
  */
 export function weightedTimes(weights: Float64Array, samples: number): WeightedTimes {
   let sum = 0;

@@ -4,9 +4,9 @@ import type { Selection } from './selection.js';
 
 /** The samples of one pass over a dataset, by their numbers in the pass. */
 export interface PassSamples {
-  /** Among the shards of all datasets of a mixture, the number of the dataset's first. */
+  /** Number of the dataset's first shard among the shards of all datasets of a mixture. */
   readonly firstShard: number;
-  /** By shard of the dataset, the number of its first sample in the pass. */
+  /** For each shard of the dataset, the number of its first sample in the pass. */
   readonly first: Float64Array;
   /** True if these are all samples of the dataset, each once. */
   readonly isWhole: boolean;
@@ -14,7 +14,7 @@ export interface PassSamples {
   rows(shard: number): Uint32Array | null;
 }
 
-/** Finds the samples of a pass over a dataset, which has the number `source` in a mixture and else 0. */
+/** Finds the samples of a pass over a dataset. `source` is its number in a mixture, otherwise 0. */
 export type SamplesOf = (source: number, pass: number) => PassSamples;
 
 export function passSamples({ counts, rows }: Selection, firstShard: number): PassSamples {
@@ -35,7 +35,7 @@ export function shardRow(
   return { shard: firstShard + own, row: selected[at]!, occurrence: occurrenceOf(selected, at) };
 }
 
-/** Returns the number of equal rows before this row: weights repeat a row in place. `rows` rise. */
+/** Returns the number of equal rows before this row: weights repeat rows in place. `rows` is ascending. */
 export function occurrenceOf(rows: Uint32Array, at: number): number {
   const row = rows[at]!;
   if (at === 0 || rows[at - 1] !== row) return 0;

@@ -8,9 +8,9 @@ import { drawWeighted, weightedTimes } from './draw-weighted.js';
 import { drawTimes, type Weights, weigher } from './weights.js';
 import { compileWhere } from './where.js';
 
-/** Which samples take part: those that fit all that is given. The shards stay as they are. */
+/** Selects samples: those that match all options that are set. The shards do not change. */
 export interface SelectionRequest {
-  /** By name or number. */
+  /** Class names or class numbers. */
   readonly classes?: readonly (string | number)[] | undefined;
   readonly keys?: Iterable<string> | undefined;
   /** An expression over the columns of the index: `width >= 256 and class in ("cat", "dog")`. */
@@ -30,48 +30,48 @@ export interface SelectableDataset {
 export interface Selection {
   /** Number of selected samples of each shard. Repeated samples count each time. */
   readonly counts: ArrayLike<number>;
-  /** Selected rows of the shard's index, rising. A repeated row is listed each time. Null: all rows. */
+  /** Selected rows of the shard's index, ascending. A repeated row is listed each time. Null: all rows. */
   rows(shard: number): Uint32Array | null;
 }
 
-/** A checked request: what it selects in each pass. */
+/** A checked request. It selects the samples of each pass. */
 export interface Subset {
-  /** '' where everything is selected; else a hash of what is, with the weights. Part of a loader's state. */
+  /** '' if everything is selected; otherwise a hash of the selection and the weights. Part of a loader's state. */
   readonly identity: string;
   /** Every sample that can come in any pass, each at least once. */
   readonly all: Selection;
-  /** What the weights of its samples add up to; without weights the number of samples. */
+  /** Sum of the weights of its samples; without weights, the number of samples. */
   readonly weight: number;
-  /** The selection of one pass; `epoch` is its number. The same object while the same is asked for. */
+  /** The selection of pass `epoch`. The last result is cached. */
   draw(randomness: Randomness): Selection;
 }
 
 /** The run that samples are selected for. */
 export interface SelectedRun {
-  /** Samples of an epoch, which weights share out. Default: as many as have a weight above 0. */
+  /** Number of samples of an epoch, which weights divide. Default: the number of samples with a weight above 0. */
   readonly epochSamples?: number | null | undefined;
-  /** {@link Subset.identity} in the state of a run that continues. */
+  /** {@link Subset.identity} in the state of a run that resumes. */
   readonly identity?: string | undefined;
 }
 
-/** Indexes that are read at once. */
+/** Number of indexes that are read at once. */
 const READ_AT_ONCE = 8;
 
-/** The selected rows of a shard (null: all of them), and their weights (null: each comes once). */
+/** The selected rows of a shard (null: all rows), and their weights (null: each row comes once). */
 interface ShardSubset {
   readonly rows: Uint32Array | null;
   readonly weights: Float64Array | null;
 }
 
-/** The datasets of a mixture, in their order, each with a choice of its own. */
+/** The datasets of a mixture, in their order, each with its own selection. */
 export interface SelectedPart {
   readonly request: SelectionRequest;
   readonly dataset: SelectableDataset;
 }
 
 /**
- * Finds what a request selects; without one, no index is read. Throws {@link OptionError} for an unknown class, a key
- * that is not in the dataset, a wrong expression, an invalid weight, and a selection without samples.
+ * Finds the samples that a request selects. Without a request, no index is read. Throws {@link OptionError} for an
+ * unknown class, a key that is not in the dataset, an invalid expression or weight, and a selection without samples.
  */
 export async function selectSamples(
   request: SelectionRequest,
@@ -83,8 +83,9 @@ export async function selectSamples(
 }
 
 /**
- * The same of several datasets at once: `dataset` is all of them, one behind the other, as `request` sees them. Of each part comes
- * what fits both requests, which may be nothing; of all parts together it is at least one sample.
+ * Like {@link selectSamples} for several datasets: `dataset` is all of them in sequence, as `request` sees them. A sample is
+ * selected if it matches both the request of its part and `request`. A part may have no selected sample, but all parts
+ * together must have one.
  */
 export async function selectOfParts(
   request: SelectionRequest,
@@ -123,7 +124,7 @@ function checkSome(subsets: readonly ShardSubset[], counts: ArrayLike<number>): 
   throw new OptionError({}, 'No sample is selected: widen classes, keys, where or weights.');
 }
 
-/** The rows that both have; weights are those of the second. Null: all. */
+/** The rows that are in both; weights are those of the second. Null: all rows. */
 function within(
   own: readonly ShardSubset[] | null,
   chosen: readonly ShardSubset[] | null,
@@ -201,7 +202,7 @@ function weightedSubset(
   };
 }
 
-/** Weights share out the samples of a pass, by default as many as can come. */
+/** Weights divide the samples of a pass. By default a pass has as many samples as can be selected. */
 function timesOf(subsets: readonly ShardSubset[], epochSamples: number | undefined): Times {
   const parts = subsets.map(({ weights }) => weights ?? new Float64Array());
   const first = firstNumbers(parts.map(({ length }) => length));
@@ -216,7 +217,10 @@ function timesOf(subsets: readonly ShardSubset[], epochSamples: number | undefin
   };
 }
 
-/** In runs that an earlier version began, a weight is the number of times that a sample comes in a pass, whatever others have. */
+/**
+ * In runs that an earlier version started, a weight is the number of occurrences of a sample in a pass, independent of
+ * other weights.
+ */
 function timesOfEarlier(subsets: readonly ShardSubset[], counts: ArrayLike<number>): Times {
   const first = firstNumbers(counts);
   return {
@@ -292,7 +296,7 @@ function repeatedRows({ rows, weights }: ShardSubset, times: Uint32Array): Uint3
   return drawn;
 }
 
-/** The rows that are drawn in some pass. */
+/** The rows that may be drawn in a pass. */
 function possibleRows({ rows, weights }: ShardSubset): Uint32Array | null {
   if (weights === null) return rows;
   const all = rows ?? Uint32Array.from(weights, (_, row) => row);

@@ -2,19 +2,19 @@ import { OptionError, philox } from '@shardtool/base';
 import { type Randomness, WEIGHTS_STREAM } from '../order/words.js';
 import { type ClassChoice, classNumber, isNumberOfClass } from './classes.js';
 
-/** A sample as a weight function sees it. */
+/** A sample as a weight function receives it. */
 export interface WeighedSample {
-  /** Its number in the dataset, in the order on disk. */
+  /** Index in the dataset, in the order on disk. */
   readonly number: number;
   readonly key: string;
-  /** -1 if there is none. */
+  /** Class number; -1 if the sample has no class. */
   readonly cls: number;
 }
 
 /**
- * How often a sample comes, compared with the others: by class (1 if not given), by an array with a number for each sample, or by a
- * function. An epoch has as many samples as have a weight above 0, or `samplesPerEpoch`.
- * The keys of a plain object are names; in a Map or a list of pairs text is a name, and a number is a class number.
+ * Relative frequency of samples: by class (1 if not given), as an array with a number for each sample, or as a
+ * function. An epoch has as many samples as have a weight above 0, or `samplesPerEpoch`. The keys of a plain object are
+ * class names. In a Map or a list of pairs, a string is a class name and a number a class number.
  */
 export type Weights = ClassWeights | ArrayLike<number> | WeightFunction;
 
@@ -26,8 +26,8 @@ type ClassWeights =
 type WeightFunction = (sample: WeighedSample) => number;
 
 /**
- * A function that gives each sample its weight. Throws {@link OptionError} for what is no weight, no class, and for an array of
- * another length than the dataset's `samples`.
+ * Returns a function that gives each sample its weight. Throws {@link OptionError} for an invalid weight, an unknown
+ * class, and an array with another length than the number of `samples`.
  */
 export function weigher(
   weights: Weights,
@@ -89,9 +89,10 @@ function checkWeight(weight: number, of: string): number {
 const WORDS = new Uint32Array(4);
 
 /**
- * How often each of consecutive samples comes in one epoch of a run that an earlier version began: floor(w) times, and once more where u < frac(w). u is word i
- * mod 4, over 2^32, of Philox4x32-10 for the counter (i / 4, number / 2^32, WEIGHTS_STREAM, epoch) under the key `seed`,
- * where i is the sample's number in the dataset mod 2^32. So a sample's draw depends on (seed, epoch, number) alone.
+ * Number of occurrences of each of consecutive samples in one epoch of a run that an earlier version started: floor(w)
+ * times, and once more if u < frac(w). u is word i mod 4, over 2^32, of Philox4x32-10 for the counter (i / 4, number /
+ * 2^32, WEIGHTS_STREAM, epoch) under the key `seed`, where i is the sample's number in the dataset mod 2^32. So a
+ * sample's draw depends only on (seed, epoch, number).
  */
 export function drawTimes(
   weights: Float64Array,

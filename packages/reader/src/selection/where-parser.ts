@@ -2,7 +2,7 @@ import { type Literal, type Token, tokenize, WhereError } from './where-tokens.j
 
 export type Comparison = '=' | '!=' | '<' | '<=' | '>' | '>=';
 
-/** `at` is the place in the text, for messages. */
+/** `at` is the position in the text, for messages. */
 export type Operand =
   | { readonly kind: 'column'; readonly name: string; readonly at: number }
   | { readonly kind: 'literal'; readonly value: Literal; readonly at: number };

@@ -1,6 +1,6 @@
 import { OptionError, optionName, sentence } from '@shardtool/base';
 
-/** A `where` expression is not right. `column` counts from 1. */
+/** A `where` expression is invalid. `column` counts from 1. */
 export class WhereError extends OptionError {
   static override readonly kind: string = 'WhereError';
 
@@ -15,7 +15,7 @@ export class WhereError extends OptionError {
     this.#place = [text, at, message];
   }
 
-  /** The same error of an expression that was given as another option. */
+  /** The same error for an expression that was given as another option. */
   ofOption(option: string): WhereError {
     return new WhereError(...this.#place, option);
   }
@@ -43,8 +43,9 @@ const CONSTANTS = new Map<string, Literal>([
 ]);
 
 /**
- * Cuts an expression into tokens; the last one is `end`. Strings stand in single or double quotes, column names that are
- * no plain words in backticks; the quote itself is written twice. Words of the language are recognised in any case.
+ * Splits an expression into tokens; the last one is `end`. Strings have single or double quotes. Column names that are
+ * not plain words have backticks. To include the quote character itself, write it twice. Keywords are recognised in
+ * upper and lower case.
  */
 export function tokenize(text: string): Token[] {
   const tokens: Token[] = [];

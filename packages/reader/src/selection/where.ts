@@ -11,10 +11,10 @@ export type RowPredicate = (row: number) => boolean;
 export type Where = (index: ShardIndex) => RowPredicate;
 
 /**
- * An expression over the columns of an index: key, source, bytes, width, height, orientation, cls, class (the name), and
- * those that came with the labels. Nothing is evaluated as code. A value that is missing is null: it equals null alone,
- * and is neither smaller nor larger than anything. Throws {@link WhereError} here where the text is not right, and when
- * it is bound where a column is unknown or has values of another type.
+ * An expression over the columns of an index: key, source, bytes, width, height, orientation, cls, class (the name),
+ * and label columns. Nothing is evaluated as code. A missing value is null: it equals only null, and is neither smaller
+ * nor larger than any value. Throws {@link WhereError} for an invalid expression; binding it throws for an unknown
+ * column, or a column with values of another type.
  */
 export function compileWhere(text: string, classNames: readonly string[]): Where {
   const expression = parseWhere(text);
@@ -155,12 +155,12 @@ function columnHint(name: string, { index }: Scope): string {
   return ` (${near}${near === '' ? '' : ' '}there are ${names.join(', ')}; text stands in quotes)`;
 }
 
-/** Whether no image of a shard has been read, so that the index does not know their sizes. */
+/** Whether the index of a shard has no image sizes, because its images have not been read. */
 export function isUnread({ samples, orientation, width }: ShardIndex): boolean {
   return samples > 0 && orientation.every((one) => one === 0) && width.every((one) => one === 0);
 }
 
-/** A column that the headers of images fill. */
+/** A column whose values come from the headers of images. */
 function sizeColumn(name: 'width' | 'height' | 'orientation', { index, text }: Scope): Bound {
   if (isUnread(index)) {
     const what = `the ${name} of these images is not known, because their headers have not been read. Run "shardtool index", which stores it (pack a plain folder first)`;
@@ -190,7 +190,7 @@ function columnOf(name: string, scope: Scope): Bound | undefined {
   return { type: typeOf(sample), get: (row) => values[row] ?? null };
 }
 
-/** Values of two types are never equal: that is taken for a slip of the pen, not for an empty selection. */
+/** Values of two types are never equal, so such a comparison is an error, not an empty selection. */
 function checkTypes(left: ValueType, right: ValueType, blamed: Operand, scope: Scope): void {
   if (left === right || left === 'null' || right === 'null') return;
   const what = blamed.kind === 'column' ? `column "${blamed.name}"` : JSON.stringify(blamed.value);
