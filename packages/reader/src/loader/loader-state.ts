@@ -7,7 +7,7 @@ import type { DecodeMode } from '../transform/plan.js';
 import type { TransformInput } from '../transform/transform.js';
 import type { BucketState } from './setup/bucket-order.js';
 
-/** Which sample comes next, of a dataset or of a mixture. */
+/** The next sample of a dataset or of a mixture. */
 export type OrderState = (DatasetState | MixtureState) & { readonly buckets?: BucketState };
 
 /**
@@ -64,8 +64,8 @@ function textOf({ channels, dtype, background }: PixelFormat): string {
 const OTHER_CODEC = 'SHARDTOOL_OTHER_CODEC';
 
 /**
- * Warns if a run resumes with another codec than the one that its state names. Both decode whole JPEGs to the same pixels, but only
- * TurboJPEG decodes them at a fraction of their size.
+ * Warns if a run resumes with another codec than its state names. Both decode whole JPEGs to the same pixels, but only
+ * TurboJPEG can decode them at a fraction of their size.
  */
 export function warnOfOtherCodec(state: unknown, codec: CodecName | null, decode: DecodeMode): void {
   const before = (state as { codec?: unknown } | undefined)?.codec;

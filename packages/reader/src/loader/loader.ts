@@ -29,7 +29,7 @@ export class LoaderClosedError extends ShardtoolError {
   static override readonly kind: string = 'LoaderClosedError';
 }
 
-/** {@link Running} from the moment it is asked for. */
+/** {@link Running}, or its promise while it starts. */
 interface Starting {
   readonly running: Promise<Running>;
   /** Aborts if the workers are no longer needed. Workers that are still starting then end. */
@@ -59,7 +59,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   #loop: Loop | null = null;
   readonly #progress: Progress;
   readonly #history: ReadHistory;
-  /** The schedule of the options and the state, without transforms of {@link setEpoch}. */
+  /** Statistics of the earlier loops. */
   readonly #schedule: TransformSchedule;
   #given: readonly ScheduledTransform[] = [];
   #storageBefore = NOTHING_COUNTED;
@@ -67,13 +67,13 @@ export class Loader<Content extends BatchContent = BatchContent>
   readonly #waits = new WaitLog();
   #consumerWaits = this.#waits;
   #statistics = new Statistics(this.#waits);
-  /** Of the loops before this one. */
+  /** Statistics of the earlier loops. */
   #before = { bad: 0, dropped: 0 };
   #iteration: Iteration | null = null;
   readonly #service = new MetricsService();
   #warningsBefore = 0;
   #splicedBefore = 0;
-  /** Of the engine that was closed last. */
+  /** Statistics of the engine that was closed last. */
   #measured: Measured = { warnings: 0, spliced: 0, readBufferPeakBytes: 0 };
 
   /**
@@ -127,7 +127,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     } finally {
       await loop.end();
       this.#statistics.ended();
-      // If the loader was closed meanwhile, a later loop may have begun.
+      // If the loader was closed in the meantime, a later loop may have started.
       if (this.#loop === loop) {
         this.#loop = null;
         if (!isWhole) await this.close();
@@ -187,7 +187,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     throw new OptionError({}, 'This loader has a single dataset, so there are no weights to change: open a mixture.');
   }
 
-  /** {@link state}, after the batch that was taken last: it may still be on its way to the consumer. */
+  /** {@link state} after the batch that was taken last, which may not have reached the consumer yet. */
   takenState(): LoaderState {
     return this.#stateAt(this.#progress.taken);
   }
@@ -219,7 +219,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     return flatMetrics(this.totals(), this.#consumerWaits.report(performance.now()).window, prefix);
   }
 
-  /** What {@link metrics} and Prometheus are computed from. */
+  /** Values from which {@link metrics} and Prometheus metrics are computed. */
   totals(): LoaderTotals {
     const { batches, samples, consumerMs, waits } = this.#consumerWaits.all;
     const { bad, dropped } = this.#statistics.counts;
@@ -238,7 +238,10 @@ export class Loader<Content extends BatchContent = BatchContent>
     };
   }
 
-  /** Batches are taken ahead for a consumer, whose waits are in `log`. Returns the waits of the code that takes them, so far. */
+  /**
+   * Announces that batches are taken ahead for a consumer, whose waits are in `log`. Returns the waits so far of the
+   * code that takes them.
+   */
   reportConsumer(log: WaitLog): () => WaitTimes {
     this.#consumerWaits = log;
     return () => ({ ...this.#waits.all.waits });
@@ -250,12 +253,12 @@ export class Loader<Content extends BatchContent = BatchContent>
   }
 
   /**
-   * Ends the workers and gives the memory back; batches that are held stay as they are. A loop that is under way ends
-   * with a {@link LoaderClosedError}. The loader may be iterated again.
+   * Ends the workers and frees the memory. Batches that are held stay valid. A running loop ends with a {@link
+   * LoaderClosedError}. The loader may be iterated again.
    */
   async close(): Promise<void> {
     const loop = this.#loop;
-    // From now on a next loop has workers of its own.
+    // From now on, the next loop starts new workers.
     const starting = this.#letGo();
     this.#loop = null;
     loop?.stop(closedError());
@@ -309,7 +312,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       this.#starting = starting;
       starting.running.then(
         (running) => {
-          // The engine of a loop that was stopped meanwhile may be there later than that of the next one.
+          // The engine of a loop that was stopped may start later than that of the next loop.
           if (this.#starting === starting) this.#running = running;
         },
         () => {},

@@ -29,7 +29,7 @@ export class Loop {
     this.#iteration?.stop(reason);
   }
 
-  /** Returns the result of `make`. Throws if the loop was stopped before, or is stopped meanwhile. */
+  /** Returns the result of `make`. Throws if the loop has been stopped, or is stopped during the call. */
   orStopped<Made>(make: () => Promise<Made>): Promise<Made> {
     if (this.#stop !== null) return this.#stopped.promise;
     return Promise.race([make(), this.#stopped.promise]);
@@ -47,7 +47,7 @@ export class Loop {
     }
   }
 
-  /** Nothing is to stop it any more; resolves when nothing of it is under way. */
+  /** From now on, the loop cannot be stopped any more. Resolves when all of its work has ended. */
   async end(): Promise<void> {
     this.#signal?.removeEventListener('abort', this.#onAbort);
     await this.#iteration?.end();

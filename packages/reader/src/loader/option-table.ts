@@ -9,7 +9,9 @@ export type LoaderOption = OptionEntry & {
   readonly commands?: readonly ReadingCommand[];
   /** Name of the flag, if it is not the name of the option in kebab case. */
   readonly flag?: string;
-  /** False if Python does it in another way. A text is the type in Python, if it differs from that of the kind. */
+  /**
+   * False if Python has another interface for it. A text is the type in Python, if it differs from that of the kind.
+   */
   readonly python?: string | false;
 };
 

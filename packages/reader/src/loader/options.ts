@@ -28,13 +28,15 @@ export interface LoaderOptions {
    */
   readonly transform?: TransformInput | 'raw' | undefined;
   /**
-   * Other transforms for later epochs: `[{ epoch: 16, transform }, { epoch: 32, transform }]`. Epochs before the first entry use
-   * `transform`. The batches of an epoch have the size that its transform gives. All must give one dtype and layout.
+   * Other transforms for later epochs: `[{ epoch: 16, transform }, { epoch: 32, transform }]`. Epochs before the first
+   * entry use `transform`. The batches of an epoch have the size that its transform sets. All transforms must produce
+   * the same dtype and layout.
    */
   readonly schedule?: readonly ScheduledTransform[] | undefined;
   /**
-   * Several views of each image from one decode, in named groups, instead of one `transform`: `{ global: { count: 2, transform },
-   * local: { count: 8, transform } }`. Also the name of views such as `dinov2`, or a JSON file of them. They come as `batch.views`.
+   * Several views of each image from one decode, in named groups, instead of one `transform`: `{ global: { count: 2,
+   * transform }, local: { count: 8, transform } }`. The value may also be the name of views such as `dinov2`, or a JSON
+   * file. The result is `batch.views`.
    */
   readonly views?: ViewsInput | ViewPresetName | ViewsFile | undefined;
   /** With `views`: names of steps whose random values are in `batch.views` as well, such as `['randomResizedCrop']`. */
@@ -52,7 +54,10 @@ export interface LoaderOptions {
   readonly shuffle?: boolean | undefined;
   /** Forces the unit of the shuffle; by default it follows from the sizes. */
   readonly shuffleUnit?: 'sample' | 'shard' | 'chunk' | undefined;
-  /** Streams that are read at once over all ranks. Default: the least common multiple of 192 and `worldSize`. */
+  /**
+   * Number of streams that are read concurrently, over all ranks. Default: the least common multiple of 192 and
+   * `worldSize`.
+   */
   readonly streams?: number | undefined;
   /** Samples in the shuffle buffers of all streams together. Default: as many as make blocks of about 2 MiB. */
   readonly shuffleBufferSize?: number | undefined;
@@ -94,18 +99,18 @@ export interface LoaderOptions {
   readonly prefetchBatches?: number | undefined;
   /** Whether the crc32 of each image, mask and field that is delivered is checked. Default `first-epoch`. */
   readonly checksum?: 'first-epoch' | 'always' | 'never' | undefined;
-  /** `stack` (default): one array of images of one size. `list`: an array for each image. */
+  /** `stack` (default): one array of images of one size. `list`: one array per image. */
   readonly collate?: 'stack' | 'list' | undefined;
   /** The field that is the image. Default: the sample's first field of an image kind. */
   readonly image?: string | undefined;
   /**
-   * Further fields that are images of the same size: they are cropped, turned and coloured as the image is, and come as
-   * `batch.extraImages`.
+   * Further fields that are images of the same size. They are cropped, rotated and coloured like the image, and
+   * delivered as `batch.extraImages`.
    */
   readonly extraImages?: readonly string[] | undefined;
   /**
-   * Fields that are masks of the image's size (gray or palette PNG, uint8 npy): they share its crop, flips and rotation, keep
-   * their values, and come as `batch.masks`.
+   * Fields that are masks of the image's size (gray or palette PNG, uint8 npy). They are cropped, flipped and rotated
+   * like the image, keep their values, and are delivered as `batch.masks`.
    */
   readonly masks?: readonly string[] | undefined;
   /**
@@ -114,8 +119,9 @@ export interface LoaderOptions {
    */
   readonly annotations?: AnnotationOptions | undefined;
   /**
-   * Your own code, which runs in the workers: on the fields of a sample before they are decoded, on its finished pixels, on
-   * the whole batch. A step that returns null for a sample leaves it out: the next one of its block takes its row.
+   * Custom code that runs in the workers: on the fields of a sample before they are decoded, on its finished pixels, or
+   * on the whole batch. If a step returns null for a sample, the sample is dropped, and the next sample of its block
+   * takes its row.
    */
   readonly customSteps?: CustomSteps | undefined;
   /**
@@ -124,18 +130,18 @@ export interface LoaderOptions {
    */
   readonly mix?: MixInput | readonly MixInput[] | undefined;
   /**
-   * Labels from a field or column instead of class numbers: numbers for regression, or with `classes` lists of class numbers. They come
-   * as `batch.labelValues`.
+   * Labels from a field or column instead of class numbers: numbers for regression, or, with `classes`, lists of class
+   * numbers. The result is `batch.labelValues`.
    */
   readonly labels?: string | LabelsInput | undefined;
   /**
-   * Fields, and columns that came with the labels, that come along as arrays of values. Default: all fields that are neither
-   * image nor class, and no columns.
+   * Fields and label columns that are delivered as arrays of values. Default: all fields that are neither image nor
+   * class, and no columns.
    */
   readonly fields?: readonly string[] | undefined;
   /**
-   * `random` takes one of several captions: of a field that holds a JSON list of texts, or lines, each epoch draws one. Default: all
-   * come, as they are stored.
+   * `random` chooses one of several captions per epoch, if a field contains a JSON list of texts, or lines of text.
+   * Default: fields are delivered unchanged.
    */
   readonly captionSampling?: 'random' | undefined;
   /** Default `raise`. `skip` marks the row not valid, `replace` takes the next good sample of the same block. */
@@ -147,9 +153,14 @@ export interface LoaderOptions {
    * TIFFs that have as many. Default 3. Part of a state.
    */
   readonly channels?: number | undefined;
-  /** Type of decoded values, before `toDtype` and `normalize`. Values are as they are stored. Default `uint8`. Part of a state. */
+  /**
+   * Type of decoded values, before `toDtype` and `normalize`. Values are not scaled. Default: `uint8`. Part of a state.
+   */
   readonly pixelDtype?: 'uint8' | 'uint16' | 'int16' | 'float32' | undefined;
-  /** Colour behind transparent pixels, 0 to 255 or [red, green, blue]. Default: alpha is dropped, as Pillow's `convert('RGB')` does. */
+  /**
+   * Background colour for transparent pixels, 0 to 255 or [red, green, blue]. Default: alpha is dropped, as by Pillow's
+   * `convert('RGB')`.
+   */
   readonly background?: number | readonly number[] | undefined;
   /**
    * How large JPEGs are decoded. `exact`: in full size, so that resized pixels are equal to Pillow's. `scaled`
@@ -170,9 +181,9 @@ export interface LoaderOptions {
    */
   readonly cropIndex?: boolean | undefined;
   /**
-   * Batches of several sizes, each of one: an image goes to the size that is nearest to its shape, is resized to cover it, and
-   * cropped to it. A rule (`{ area: 1024 * 1024, step: 64, maxRatio: 2 }`) or a list of [height, width]. The transform then has
-   * no step with a size of its own.
+   * Batches of several sizes. All images of a batch have one size. An image gets the size whose aspect ratio is
+   * nearest; it is resized to cover this size, and cropped. A rule (`{ area: 1024 * 1024, step: 64, maxRatio: 2 }`) or
+   * a list of [height, width]. The transform must not set a size.
    */
   readonly aspectBuckets?: BucketsInput | undefined;
   /**
@@ -200,8 +211,8 @@ export interface LoaderOptions {
    */
   readonly metrics?: MetricsOptions | false | undefined;
   /**
-   * false (default): batches are your own, for which each is copied once. true: no copy; the images of a batch are overwritten when
-   * the next one is requested. `manual`: no copy; they are overwritten after `batch.release()`.
+   * false (default): batches are yours to keep, and each is copied once. true: no copy; the images of a batch are
+   * overwritten when the next one is requested. `manual`: no copy; they are overwritten after `batch.release()`.
    */
   readonly reuse?: boolean | 'manual' | undefined;
   /**
@@ -210,7 +221,7 @@ export interface LoaderOptions {
    * grows as needed.
    */
   readonly slotFile?: number | undefined;
-  /** Resumes where {@link Loader.state} was taken. `epochsPerLoop` counts from that epoch. */
+  /** Resumes from a state that {@link Loader.state} returned. `epochsPerLoop` counts from its epoch. */
   readonly state?: unknown;
   /** Ends the iteration with the signal's reason. */
   readonly signal?: AbortSignal | undefined;

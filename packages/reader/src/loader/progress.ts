@@ -2,10 +2,7 @@
 export interface Place {
   readonly epoch: number;
   readonly position: number;
-  /**
-   * If each batch has one of several sizes: the number of delivered batches, and for each size the number of samples
-   * that wait.
-   */
+  /** For batches of several sizes: the number of delivered batches, and for each size the number of waiting samples. */
   readonly buckets?: { readonly step: number; readonly waiting: readonly number[] };
 }
 
@@ -27,7 +24,7 @@ export class Progress {
   #isOver = false;
   /** The epoch that was named for the next loop. */
   #asked: number | null = null;
-  /** After the batch that was made last, and after the one that the consumer got last. */
+  /** Positions after the batch that was made last, and after the one that the consumer received last. */
   #taken: Place | null = null;
   #delivered: Place | null = null;
 
@@ -36,7 +33,7 @@ export class Progress {
     this.#isAhead = isAhead;
   }
 
-  /** Sets where the run begins, once. `isOver`: after the last batch of its epoch. */
+  /** Sets the position at which the run starts, once. `isOver`: it is after the last batch of its epoch. */
   begin(place: Place, isOver: boolean): void {
     if (this.#next !== null) return;
     this.#next = place;
@@ -58,7 +55,7 @@ export class Progress {
     return startAfter(this.#next);
   }
 
-  /** Returns where the loop that begins now starts. Null if nothing is left of the requested epoch. */
+  /** Returns the start of the loop that begins now. Null if nothing is left of the requested epoch. */
   startLoop(): Place | null {
     const place = this.next!;
     const isEmpty = this.#isOver && place === this.#next;
@@ -74,7 +71,7 @@ export class Progress {
     if (!this.#isAhead) this.deliver(place);
   }
 
-  /** The consumer has the batch after which the run is there: whatever ends the loop, the next one begins an epoch. */
+  /** The consumer has the last batch of the epoch, so whatever ends the loop, the next loop starts the next epoch. */
   deliver(place: Place): void {
     this.#delivered = place;
     this.#next = startAfter(place);
@@ -86,13 +83,16 @@ export class Progress {
     return this.#taken;
   }
 
-  /** Position after the batch that the consumer got last, or where the next loop begins. Null before {@link begin}. */
+  /**
+   * Position after the batch that the consumer received last, or at which the next loop starts. Null before {@link
+   * begin}.
+   */
   get now(): Place | null {
     return this.#delivered ?? this.next;
   }
 }
 
-/** Returns where a run begins: at the position of its state, unless another epoch is requested. */
+/** Returns the position at which a run starts: that of its state, unless another epoch is requested. */
 export function beginOf(epoch: number | undefined, saved: Pick<Place, 'epoch' | 'position'> | null): Place {
   if (saved === null || (epoch !== undefined && epoch !== saved.epoch)) return { epoch: epoch ?? 0, position: 0 };
   return { epoch: saved.epoch, position: saved.position };

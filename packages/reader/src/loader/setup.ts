@@ -25,14 +25,14 @@ export interface LoaderSetup {
   readonly store: ShardStore;
   /** Whether crop indexes are looked for. */
   readonly cropIndex: 'used' | 'far' | 'unused';
-  /** The cache before the shards, if there is one. */
+  /** The cache in front of the shards, if there is one. */
   readonly cached: CachedBytes | null;
   readonly memory: LoaderMemory;
   /** Which epoch has which transform. */
   readonly schedule: TransformSchedule;
 }
 
-/** With buckets a person sees, and cares, which way images stand. */
+/** With buckets, the orientation of images decides about their bucket. */
 function turnsImages({ applyExifOrientation, aspectBuckets }: CheckedOptions): boolean {
   return applyExifOrientation ?? aspectBuckets !== undefined;
 }
@@ -52,7 +52,10 @@ async function bucketsOf(
   return null;
 }
 
-/** Throws for options that would put a sample into another batch than the rest of its group, or another sample into its place. */
+/**
+ * Throws for options that would move a sample to another batch than the rest of its group, or replace it by another
+ * sample.
+ */
 function refuseSplitGroups({ aspectBuckets, onBad }: CheckedOptions): void {
   if (aspectBuckets !== undefined) {
     throw new OptionError(
@@ -86,7 +89,7 @@ export async function setUp(
   await files.measure();
   const { cache, cacheSize } = options;
   const cached = cache === undefined ? null : cachedBytes(dataset, order, await CacheFolder.open(cache, cacheSize));
-  // A crop index adds bytes to fetch, and if reads are slow, there usually is time to decode.
+  // Fetching a crop index costs bytes, and if reads are slow, there usually is enough time to decode without it.
   const cropIndex = !output.usesCropIndex ? 'unused' : files.isSlow && options.cropIndex !== true ? 'far' : 'used';
   const withCrops: ShardStore = cached === null ? files.store : { ...files.store, bytes: cached };
   const store = cropIndex === 'used' ? withCrops : withoutCrops(withCrops);
@@ -122,7 +125,7 @@ function outputRequest(
     decode,
     applyExifOrientation: turnsImages(options),
     cover: buckets && { sizes: buckets.sized.sizes, crop: buckets.crop },
-    // Not that of the option: an entry for epoch 0 replaces it.
+    // The transform of epoch 0, not that of the option: an entry for epoch 0 replaces the option.
     transform: schedule.transforms[0],
     transforms: schedule.transforms,
   };

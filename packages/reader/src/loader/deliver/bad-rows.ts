@@ -34,7 +34,7 @@ export class BadSampleError extends ShardtoolError {
   static override readonly kind: string = 'BadSampleError';
 }
 
-/** A reason that may be a sentence of its own, as it stands within another one: without its full stop. */
+/** A reason as part of another sentence: without its full stop, if it has one. */
 export function clauseOf(reason: string | Sentence): string | Sentence {
   if (typeof reason === 'string') return reason.replace(/\.$/, '');
   const last = reason.parts.at(-1);
@@ -61,7 +61,7 @@ export function judgeRow(
   const { onBad } = options;
   const block = pending.blocks[row]!;
   const item = pending.items[row]!;
-  // Skipping such samples would select samples by size, which the user has not asked for.
+  // Skipping such samples would silently select samples by size.
   if (isOtherSize) throw otherSize(reason, whereabouts(block, item, options));
   if (dropped) pending.dropped.add(row);
   else if (onBad === 'raise') {
@@ -115,7 +115,7 @@ export function adviceOn(reason: string | Sentence): string {
   return isOfLoader(reason) ? '' : ` ${VERIFY}.`;
 }
 
-/** In a batch of one size the next good sample of the batch takes the row: it is of that size. */
+/** In a batch of one size, the next good sample of the batch takes the row, because it has the right size. */
 function standIn(pending: PendingBatch, row: number, options: BadRowOptions): true {
   pending.own ??= { blocks: [...pending.blocks], items: pending.items.slice() };
   const { blocks, items } = pending.own;

@@ -15,10 +15,12 @@ type Behind<Step, Before> = Step extends { readonly name: 'toDtype'; readonly dt
       : Before
     : Before;
 
-/** Dtypes that the step toDtype gives. */
+/** Dtypes that the step toDtype can produce. */
 type Asked = 'uint8' | 'float32' | 'float16';
 
-/** Type of the values after a list of steps, or what steps can give if they are not known one by one. */
+/**
+ * Type of the values after a list of steps, or of all that steps can produce if the list is not known to the compiler.
+ */
 type LastOf<Steps, Before = 'uint8'> = Steps extends readonly [infer First, ...infer Rest]
   ? LastOf<Rest, Behind<First, Before>>
   : Steps extends readonly []

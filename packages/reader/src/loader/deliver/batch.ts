@@ -12,9 +12,9 @@ export interface ImageArray {
 }
 
 /**
- * How a batch was mixed. Each row is `weight` of its own image and label, and 1 - weight of the image and label of
- * another row. With mixup and cutmix the other row is the one before, and for the first row the last one. With
- * timmMixup it is row n - 1 - i.
+ * How a batch was mixed. Each row is `weight` times its own image and label, plus 1 - weight times the image and label
+ * of another row. With mixup and cutmix, the other row is the previous one; for the first row it is the last one. With
+ * timmMixup, it is row n - 1 - i.
  */
 export interface BatchMix {
   readonly name: 'mixup' | 'cutmix' | 'timmMixup';
@@ -29,7 +29,7 @@ export interface BatchMix {
   readonly labelSmoothing: number;
 }
 
-/** Pixels, as their dtype says. float16, which JavaScript has no array for, comes as bytes, two a value. */
+/** Pixels in an array of their dtype. float16, for which JavaScript has no array, is stored as bytes, two per value. */
 export type PixelValues = Uint8Array | Uint16Array | Int16Array | Float32Array;
 
 /** The views of one group. */
@@ -90,19 +90,19 @@ export interface Batch<Content extends BatchContent = BatchContent> extends Obje
   readonly encoded: Content['encoded'];
   /** Class numbers, int32 [n]; -1 if a sample has no class. */
   readonly labels: Int32Array;
-  /** With the option `labels`: its numbers, float32 of the shape [n] or [n, k]; else null. */
+  /** Numbers of the option `labels`, float32 of the shape [n] or [n, k]; null without it. */
   readonly labelValues: LabelValues | null;
-  /** With the option `aspectBuckets`: which part of its image each row shows; else null. */
+  /** The part of its image that each row shows, with the option `aspectBuckets`; otherwise null. */
   readonly crop: BatchCrop | null;
-  /** How the images were mixed, with the option `mix`; else null. */
+  /** How the images were mixed, with the option `mix`; otherwise null. */
   readonly mix: BatchMix | null;
-  /** With `numClasses` of the option `mix`: the share of each class, float32 [n, numClasses]; else null. */
+  /** The share of each class, float32 [n, numClasses], with `numClasses` of the option `mix`; otherwise null. */
   readonly softLabels: Float32Array | null;
-  /** 0 marks a row that does not count: a repeated one of a padded last batch, or a bad sample that was skipped. */
+  /** 0 marks a row that does not count: a repeated row of a padded last batch, or a bad sample that was skipped. */
   readonly valid: Uint8Array;
   /** Index of each sample in its dataset. */
   readonly indices: Float64Array;
-  /** Of a mixture: which dataset of its list each sample is from, int32 [n]; else null. */
+  /** The dataset of each sample, as an index in the list of a mixture, int32 [n]; null for a single dataset. */
   readonly datasetIndex: Int32Array | null;
   readonly keys: readonly string[];
   /**

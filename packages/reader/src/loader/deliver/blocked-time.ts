@@ -17,7 +17,7 @@ export class BlockedTime {
     this.#cause = null;
   }
 
-  /** So far, with what is under way. */
+  /** Total so far, including the current period. */
   now(): { readonly storage: number; readonly order: number } {
     const underWay = this.#cause === null ? 0 : performance.now() - this.#since;
     return {

@@ -12,7 +12,7 @@ import type { TextChoice } from './text-choice.js';
 export interface DeliveryOptions {
   readonly engine: Engine;
   readonly badRows: BadRowOptions;
-  /** Null: texts come as they are. */
+  /** Null: texts are delivered unchanged. */
   readonly captionSampling: TextChoice | null;
   /** Source of labels that are not class numbers. */
   readonly labels: LabelSource | null;
@@ -35,7 +35,7 @@ export class Delivery {
     this.#underWay.set(pending.slot, pending);
   }
 
-  /** The batch is complete: messages of its slot are about another one from now on. */
+  /** The batch is complete, so later messages about its slot are about another batch. */
   forget(pending: PendingBatch): void {
     this.#underWay.delete(pending.slot);
   }
@@ -49,7 +49,7 @@ export class Delivery {
     pending.decodedAt = performance.now();
     for (let row = 0; row < pending.rows; row++) this.#readFields(pending, row);
     while (pending.bad.length > 0) {
-      // A row may have more than one trouble: its image and a field.
+      // Several things in a row may be bad: its image and a field.
       const bad = new Map(pending.bad.map((trouble) => [trouble.row, trouble]));
       pending.bad = [];
       const rows = [...bad.keys()].sort((a, b) => a - b);
@@ -59,8 +59,8 @@ export class Delivery {
         rows.filter((row) => !bad.get(row)!.dropped),
       );
       const again = rows.filter((row) => fetched.has(row) || judgeRow(pending, bad.get(row)!, this.#options.badRows));
-      // Of the first blocks, only the samples of the first batches may have been read. A replacement may need another
-      // sample.
+      // Of the first blocks, possibly only the samples of the first batches have been read. A replacement may need
+      // another sample.
       for (const row of again) await pending.blocks[row]!.whole;
       pending.againMs += performance.now() - begun;
       this.#decodeAgain(pending, again, feeder);
@@ -71,7 +71,7 @@ export class Delivery {
     countBadRows(pending, this.#options.badRows);
   }
 
-  /** A row whose sample has no image never becomes a job: it is bad at once. */
+  /** A row whose sample has no image never becomes a job, because it is already known to be bad. */
   reject(pending: PendingBatch, row: number, reason: string): void {
     const { slots } = this.#options.engine.control;
     pending.bad.push({ row, reason });
@@ -80,7 +80,7 @@ export class Delivery {
     slots.finish(pending.slot);
   }
 
-  /** Rows whose bytes were wrong and have come once more, each at most once: they may have changed on the way. */
+  /** Rows whose bytes were wrong and were fetched once more, at most once each: they may have changed in transit. */
   async #fetchAgain(pending: PendingBatch, rows: readonly number[]): Promise<ReadonlySet<number>> {
     const { arena } = this.#options.engine;
     const fetched = new Set<number>();
@@ -117,7 +117,7 @@ export class Delivery {
     const { slots } = control;
     if (whole && slots.state(pending.slot) === 'ready') {
       slots.open(pending.slot, pending.rows, true);
-      // As if a worker had reported trouble: the whole is left to this thread, which first reads the fields again.
+      // Handles the row as if a worker had reported a fault: this thread first reads all fields again.
       slots.countPosted(pending.slot);
       pending.messages = 1;
       for (let row = 0; row < pending.rows; row++) {
@@ -155,7 +155,7 @@ export class Delivery {
       await slots.whenLeft(pending.slot, 'filling');
     }
     await this.#whenHeard(pending, feeder);
-    // A batch without messages is being processed as a whole, and must not be changed meanwhile.
+    // A batch without messages is being processed as a whole, and must not be changed during that time.
     if (this.#options.whole && pending.messages === 0) await this.#whenWhole(pending, feeder);
   }
 

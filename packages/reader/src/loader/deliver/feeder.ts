@@ -27,7 +27,7 @@ export interface FedEpoch {
   /** The same reader, if batches are made of waiting samples. */
   readonly batchReader: BatchReader | null;
   readonly checksum: boolean;
-  /** The index of its transform. */
+  /** Index of the transform of the epoch. */
   readonly transform: number;
 }
 
@@ -44,7 +44,7 @@ export interface FeederOptions {
   readonly facts: BatchFacts;
   /** Batches are worked on as a whole when their rows are there. */
   readonly whole: boolean;
-  /** Names of the fields that come with the batches. */
+  /** Names of the fields that are delivered with the batches. */
   readonly fields: readonly string[];
   readonly origin: SampleOrigin;
   /** The consumer may look at the read buffers while it waits for a batch. */
@@ -68,12 +68,12 @@ const NOTIFY_EVERY = 16;
  */
 export class Feeder implements Demand {
   readonly #options: FeederOptions;
-  /** Since when, and for how long, no row could be given out. */
+  /** Time since which no row could be assigned, and the total of earlier such times. */
   readonly blocked = new BlockedTime();
   readonly #pending: PendingBatch[] = [];
   readonly #job = emptyJob();
   #reader: BlockReader | null = null;
-  /** The batch whose rows are being given out, and the last one that the consumer asked for. */
+  /** The batch whose rows are being assigned, and the last one that the consumer requested. */
   #filling: PendingBatch | null = null;
   #awaited: PendingBatch | null = null;
   #needsSlot = false;
@@ -120,7 +120,7 @@ export class Feeder implements Demand {
     if (this.#stop !== null) throw this.#stop.reason;
   }
 
-  /** Batches that are ready, and were not yet asked for. */
+  /** Batches that are ready, but were not requested yet. */
   get ready(): number {
     const { slots } = this.#options.control;
     return this.#pending.filter((pending) => pending.isIssued && slots.state(pending.slot) === 'ready').length;
@@ -143,7 +143,7 @@ export class Feeder implements Demand {
     return false;
   }
 
-  /** All rows of the batch are done with: the memory of its used-up blocks is free. */
+  /** All rows of the batch are finished, so the memory of its used blocks is free. */
   retire(pending: PendingBatch): void {
     for (const block of pending.finished) block.reader.release(block);
     pending.finished.length = 0;
@@ -157,7 +157,7 @@ export class Feeder implements Demand {
     this.#wake();
   }
 
-  /** Stops feeding and reading; resolves when nothing of it is under way. */
+  /** Stops feeding and reading; resolves when all work has ended. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#options.wakeSignal.notify();
@@ -304,7 +304,7 @@ export class Feeder implements Demand {
     const { freeSlots, wakeSignal } = this.#options;
     if (freeSlots.isEmpty) {
       this.#needsSlot = true;
-      // If the consumer waits and holds all slots, it has to be told.
+      // If the consumer waits although it holds all slots, it gets an error, because it would wait forever.
       wakeSignal.notify();
       while (freeSlots.isEmpty && !this.#closed) await wakeSignal.wait();
       this.#needsSlot = false;

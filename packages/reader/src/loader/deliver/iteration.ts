@@ -29,7 +29,7 @@ export interface IterationOptions {
   onDelivered(pending: PendingBatch): void;
 }
 
-/** One walk through the epochs: batches are made ahead and handed out one by one. */
+/** One iteration over the epochs: batches are prepared ahead and delivered one by one. */
 export class Iteration {
   readonly #options: IterationOptions;
   readonly #delivery: Delivery;
@@ -102,7 +102,7 @@ export class Iteration {
     }
   }
 
-  /** Batches that are ready, and were not yet asked for. */
+  /** Batches that are ready, but were not requested yet. */
   get ready(): number {
     return this.#feeder.ready;
   }
@@ -112,7 +112,7 @@ export class Iteration {
     this.#feeder.stop(reason);
   }
 
-  /** Ends feeding and reading. Jobs that were given out may still be under way. */
+  /** Ends feeding and reading. Jobs that were already assigned may still be running. */
   async end(): Promise<void> {
     if (this.#options.reuse === true) this.#current?.release();
     await this.#feeder.close();

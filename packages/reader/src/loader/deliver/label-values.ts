@@ -13,7 +13,7 @@ export interface LabelsInput {
 /** The checked option `labels`. */
 export interface LabelSource {
   readonly field: string;
-  /** Null: the numbers are taken as they are. */
+  /** Null: the numbers are used unchanged. */
   readonly classes: number | null;
 }
 
@@ -41,7 +41,7 @@ export function checkLabels(input: string | LabelsInput): LabelSource {
   );
 }
 
-/** Returns the labels of one row, or the end of a sentence that says what is wrong with its value. */
+/** Returns the labels of one row, or the end of an error message about its value. */
 export function labelsOfRow(value: FieldValue | null, { classes }: LabelSource): readonly number[] | string {
   const numbers = numbersOf(value);
   if (numbers === null)
@@ -51,7 +51,7 @@ export function labelsOfRow(value: FieldValue | null, { classes }: LabelSource):
   return wrong === undefined ? numbers : `has the class number ${wrong}, and there are ${classes} classes`;
 }
 
-/** The numbers of a value. Null if it is something else. */
+/** The numbers of a value. Null if it is not a number or a list of numbers. */
 function numbersOf(value: FieldValue | null): readonly number[] | null {
   if (typeof value === 'number' || typeof value === 'bigint') return [Number(value)];
   if (Array.isArray(value)) return value.every((item) => typeof item === 'number') ? value : null;
@@ -64,7 +64,8 @@ function numbersOf(value: FieldValue | null): readonly number[] | null {
 }
 
 /**
- * The labels of a batch: [n] if each row has one number, else [n, k]; with classes [n, classes] of 0 and 1. Rows that do not count are
+ * The labels of a batch: [n] if each row has one number, otherwise [n, k]; with `classes`, zeros and ones of the shape
+ * [n, classes]. Rows that do not count are 0. Throws {@link OptionError} if rows have different lengths.
  * 0. Throws {@link OptionError} if rows have different lengths.
  */
 export function labelValues(

@@ -12,7 +12,7 @@ export interface Trouble {
   readonly reason: string | Sentence;
   /** A custom step dropped it. */
   readonly dropped?: boolean;
-  /** It comes out of the transform in another size than the batch has. */
+  /** The transform gave it another size than the batch has. */
   readonly isOtherSize?: boolean;
   /** Location of an error that a custom step threw. */
   readonly stack?: string;
@@ -34,33 +34,33 @@ export class PendingBatch {
   readonly items: Int32Array;
   readonly labels: Int32Array;
   readonly numbers: Float64Array;
-  /** Of a mixture: the dataset of each row. */
+  /** For a mixture, the dataset of each row. */
   readonly sources: Int32Array;
   readonly valid: Uint8Array;
   readonly list: ImageArray[] = [];
-  /** Values of other fields, by name, of the rows that are complete. */
+  /** Values of other fields of the complete rows, by name. */
   readonly fields: Record<string, (FieldValue | null)[]>;
   /** Blocks whose last row is in this batch. */
   readonly finished: Block[] = [];
-  /** Frees the memory of samples that waited for this batch. Null if there is none. */
+  /** Frees the memory of samples that waited for this batch. Null if there are none. */
   letGo: (() => void) | null = null;
   /** Troubles that were reported and not yet dealt with. */
   bad: Trouble[] = [];
   /** Reasons why samples could not be used, by row, for rows that were handled. */
   readonly reasons = new Map<number, string | Sentence>();
-  /** By row, the item whose bytes were wrong and were fetched once more. */
+  /** For each row, the item whose bytes were wrong and were fetched once more. */
   readonly fetchedAgain = new Map<number, number>();
   /** Blocks and items as they were planned, from when a row of a batch of one size was given another sample of the batch. */
   own: { readonly blocks: readonly Block[]; readonly items: Int32Array } | null = null;
-  /** By row, the row whose sample stands in for its own. */
+  /** For each row, the row whose sample replaces its own. */
   readonly standIns = new Map<number, number>();
   /** Rows whose own sample was dropped by a custom step. */
   readonly dropped = new Set<number>();
   /** Messages of workers for this batch that have arrived. */
   messages = 0;
-  /** Rows that were given out, from the first on. */
+  /** Number of rows that were assigned, starting with the first. */
   given = 0;
-  /** When its last row was given out; Infinity before. */
+  /** Time at which its last row was assigned; Infinity before that. */
   issuedAt = Number.POSITIVE_INFINITY;
   /** How long the feeder had been blocked by then. */
   blockedAtIssue = { storage: 0, order: 0 };
@@ -90,7 +90,7 @@ export class PendingBatch {
     this.fields = nameTable(fields.map((name) => [name, new Array<FieldValue | null>(rows).fill(null)]));
   }
 
-  /** Number of its size: of its bucket, or of the transform of its epoch. */
+  /** Index of its size: that of its bucket, or of the transform of its epoch. */
   get bucket(): number {
     return this.planned.bucket?.bucket ?? this.#transform;
   }

@@ -49,7 +49,7 @@ export function readFields(
   if (typeof wrong === 'string') pending.bad.push({ row, reason: `its field "${labels.field}" ${wrong}` });
 }
 
-/** Returns the value, or the end of a sentence that says what is wrong with it. */
+/** Returns the value, or the end of an error message about it. */
 function read(
   name: string,
   stored: Uint8Array,

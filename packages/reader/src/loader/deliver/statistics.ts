@@ -26,14 +26,14 @@ export interface LoaderReport {
   readonly bound: 'io' | 'decode' | 'consumer';
   /** Images that were decoded although something in them was odd. */
   readonly warnings: number;
-  /** Number of images of which only the data of the crop was decoded, with the crop index. */
+  /** Number of images of which the crop index allowed to decode only the data of the crop. */
   readonly spliced: number;
   readonly bad: number;
-  /** Samples that the steps of {@link LoaderOptions.steps} left out. */
+  /** Number of samples that the steps of {@link LoaderOptions.steps} dropped. */
   readonly dropped: number;
   /** The first bad samples, at most {@link KEPT_BAD_SAMPLES}. */
   readonly badSamples: readonly BadSample[];
-  /** Most bytes of encoded samples that were in memory at once. */
+  /** Largest number of bytes of encoded samples that were in memory at the same time. */
   readonly readBufferPeakBytes: number;
   /** Null if all shards are local and there is no cache. */
   readonly storage: StorageReport | null;
@@ -49,9 +49,9 @@ export interface StorageReport {
   /** Requests that were made again, since they failed or were late. */
   readonly retries: number;
   readonly hedges: number;
-  /** Samples that were fetched once more, since their crc32 was wrong. */
+  /** Number of samples that were fetched once more because their crc32 was wrong. */
   readonly samplesAgain: number;
-  /** Of the time that the consumer waited for batches, the share in which these had not been read yet. */
+  /** Share of the consumer's waiting time in which the batches had not been read yet. */
   readonly waitShare: number;
   /** Rate, in bytes per second, at which no step would have waited for data, for samples of mean size. */
   readonly neededBytesPerSecond: number;
@@ -122,7 +122,7 @@ export class Statistics {
     this.#askedAt = null;
   }
 
-  /** A batch is there. `work`: what the workers did since the batch before. */
+  /** Called when a batch is ready. `work`: time of the workers since the previous batch. */
   delivered(pending: PendingBatch, asked: Asked, work: WorkTimes): void {
     const { rows, epoch, issuedAt: readAt, blockedAtIssue } = pending;
     const { at: askedAt, consumerMs, blocked } = asked;
@@ -177,7 +177,7 @@ export class Statistics {
     };
   }
 
-  /** Of the iteration so far. */
+  /** Statistics of the iteration so far. */
   get counts(): Pick<LoaderReport, 'samples' | 'bad' | 'dropped'> {
     return { samples: this.#samples, bad: this.#bad, dropped: this.#dropped };
   }

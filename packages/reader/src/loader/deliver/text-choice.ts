@@ -9,9 +9,7 @@ interface Sample {
   readonly occurrence: number;
 }
 
-/**
- * Chooses one of several texts of a field by the sample's random numbers. Each field in turn uses one random number.
- */
+/** Chooses one of several texts of a field with the random numbers of the sample. Each field uses one random number. */
 export class TextChoice {
   readonly #randoms: readonly SampleRandom[];
 
@@ -20,7 +18,7 @@ export class TextChoice {
     this.#randoms = seeds.map((seed) => new SampleRandom(seed));
   }
 
-  /** Chooses for the fields of a sample, one after the other. */
+  /** Chooses a text for each of the fields of a sample, in order. */
   of({ source, pass, number, occurrence }: Sample): (value: FieldValue) => FieldValue {
     const random = this.#randoms[source]!.start(pass, number, occurrence, FIRST_NUMBER.captionSampling);
     return (value) => {

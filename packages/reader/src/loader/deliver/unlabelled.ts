@@ -12,7 +12,7 @@ export function hasUnlabelled({ labels, valid, boxLabels }: Pick<Batch, 'labels'
 /** Code of the warning in Node. */
 const CODE = 'SHARDTOOL_NO_CLASS';
 
-/** Warns once for each `loader` that it gives labels of -1. */
+/** Warns once for each `loader` that delivers labels of -1. */
 export function tellUnlabelled(batch: Batch, loader: object): void {
   if (told.has(loader) || !hasUnlabelled(batch)) return;
   told.add(loader);

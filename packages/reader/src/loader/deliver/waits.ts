@@ -11,7 +11,7 @@ export type WaitCause = (typeof WAIT_CAUSES)[number];
 /** Milliseconds by cause. */
 export type WaitTimes = Readonly<Record<WaitCause, number>>;
 
-/** What the consumer did in a period: it waited for batches, or worked. Times in milliseconds. */
+/** Activity of the consumer in a period: it waited for batches, or worked. Times in milliseconds. */
 export interface WaitReport {
   readonly batches: number;
   readonly samples: number;
@@ -26,7 +26,7 @@ export interface WaitReport {
   readonly cause: WaitCause | null;
 }
 
-/** The waits of a loader. All of its loops count. */
+/** The waits of a loader, over all of its loops. */
 export interface WaitReports {
   /** The epoch of the last batch, and the epoch before it. Null before the first batch. */
   readonly epoch: (WaitReport & { readonly epoch: number }) | null;
@@ -40,7 +40,7 @@ export interface Waited {
   readonly epoch: number;
   readonly rows: number;
   readonly at: number;
-  /** The consumer worked so long before it asked for this batch. */
+  /** Time for which the consumer worked before it requested this batch. */
   readonly consumerMs: number;
   readonly waits: WaitTimes;
 }
@@ -151,30 +151,30 @@ export function splitByTaker(waitedMs: number, taker: WaitTimes): WaitTimes {
   return waits;
 }
 
-/** Waits between two moments of one log. */
+/** Waits between two points in time of one log. */
 export function waitsBetween(before: WaitTimes, after: WaitTimes): WaitTimes {
   return Object.fromEntries(WAIT_CAUSES.map((cause) => [cause, after[cause] - before[cause]])) as WaitTimes;
 }
 
-/** The moments of one batch, in milliseconds on one clock. */
+/** The times of one batch, in milliseconds on one clock. */
 export interface BatchMoments {
   readonly asked: number;
-  /** All of its rows were given to workers. */
+  /** Time at which all of its rows were assigned to workers. */
   readonly issued: number;
   /** Workers were done with all rows. */
   readonly decoded: number;
   readonly delivered: number;
-  /** So long its rows could not be given out after `asked`, since a read or the order was waited for. */
+  /** Time after `asked` for which its rows could not be assigned, because of a read or the order. */
   readonly storageMs: number;
   readonly orderMs: number;
-  /** Its rows were fetched once more, or the rest of their blocks came, after `decoded`. */
+  /** Its rows were fetched once more, or the rest of their blocks arrived, after `decoded`. */
   readonly againMs: number;
   /** The share of the transform in the time of the workers. */
   readonly transformShare: number;
   readonly startMs: number;
 }
 
-/** Splits the wait for a batch, from `asked` to `delivered`, by its causes. They add up to it, and to `startMs`. */
+/** Splits the wait for a batch, from `asked` to `delivered`, by cause. The parts add up to the wait plus `startMs`. */
 export function splitWait(moments: BatchMoments): WaitTimes {
   const { asked, delivered, transformShare, startMs } = moments;
   const within = (at: number): number => Math.min(Math.max(at, asked), delivered);

@@ -15,15 +15,15 @@ export interface DeviceArray {
   readonly devicePointer: bigint;
   readonly dtype: DeviceDtype | 'int32';
   readonly shape: readonly number[];
-  /** In values: from one index of each dimension to the next. */
+  /** Distance between neighbours along each dimension, in values. */
   readonly strides: readonly number[];
 }
 
-/** A point in the work of the copy stream: that a batch is in its place, converted. */
+/** An event in the work of the copy stream: a batch has been copied and converted. */
 export interface ReadyEvent {
   /** The CUevent. */
   readonly handle: bigint;
-  /** Work that is given to `stream` from now on begins when the batch is ready. Does not wait. */
+  /** Makes work that is later given to `stream` wait until the batch is ready. Returns immediately. */
   wait(stream: StreamHandle): void;
   /** True if it is ready. Throws CudaError if the copy or the kernel failed. */
   isDone(): boolean;
@@ -73,13 +73,13 @@ export interface DeviceBatch extends Pick<Batch, HostPart>, DeviceArray {
   readonly masks: Readonly<Record<string, DeviceArray>>;
   /** With the option `annotations`; null without. */
   readonly objects: DeviceObjects | null;
-  /** The loader's own stream waits for it already; any other stream is to wait. */
+  /** The loader's own stream already waits for it. Any other stream must wait. */
   readonly ready: ReadyEvent;
   /** Position of the run after this batch, for the option `state`. */
   readonly state: LoaderState;
   /**
-   * The memory may be used again as soon as the work is done that `stream` (default: the loader's) has been given so far.
-   * Nothing that is given to a stream later may touch it.
+   * Allows the memory to be reused when the work is done that `stream` (default: the loader's) has been given so far.
+   * Work that is given to a stream later must not use the memory.
    */
   release(stream?: StreamHandle): void;
 }
@@ -104,7 +104,7 @@ export interface DeviceReport {
   readonly name: string;
   /** `8.0`. */
   readonly computeCapability: string;
-  /** Device memory that was taken, and page-locked host memory. */
+  /** Bytes of allocated device memory, and of page-locked host memory. */
   readonly deviceBytes: number;
   readonly pinnedBytes: number;
   /** Whether the batch slots themselves are page-locked, or each row is copied once more. Null before the first batch. */
@@ -120,17 +120,17 @@ export interface HostBatches extends AsyncIterable<Batch> {
    * last.
    */
   readonly slotMemory: Uint8Array | null;
-  /** After the batch that was taken last. */
+  /** State after the batch that was taken last. */
   state(): LoaderState;
 }
 
-/** One walk through batches on their way to a device. */
+/** One iteration over batches on their way to a device. */
 export interface Uploads {
   /** The next batch; null after the last. */
   next(): Promise<DeviceBatch | null>;
   /** Ends the iteration. Pending and later requests for a batch reject with this error. */
   stop(reason: Error): void;
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when all work has ended. */
   end(): Promise<void>;
 }
 
@@ -138,6 +138,6 @@ export interface Uploads {
 export interface DeviceStage {
   upload(batches: HostBatches): Uploads;
   report(): DeviceReport;
-  /** Gives everything back, after the work that was given to streams before each batch was released. */
+  /** Frees everything, after the work that was given to streams before each batch was released. */
   close(): Promise<void>;
 }

@@ -81,7 +81,7 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
     }
   }
 
-  /** As {@link Loader.setEpoch}. */
+  /** Like {@link Loader.setEpoch}. */
   setEpoch(epoch: number, { transform }: { readonly transform?: TransformInput | undefined } = {}): void {
     this.#loader.setEpoch(epoch, { transform: transform && bytesOf(transform, this.#values) });
   }
@@ -96,27 +96,27 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
     return this.#loader.info();
   }
 
-  /** As {@link Loader.metrics}: of batches on the device. */
+  /** Like {@link Loader.metrics}, for batches on the device. */
   metrics(options: { readonly prefix?: string } = {}): Record<string, number> {
     return this.#loader.metrics(options);
   }
 
-  /** As {@link Loader.metricsUrl}. */
+  /** Like {@link Loader.metricsUrl}. */
   get metricsUrl(): string | null {
     return this.#loader.metricsUrl;
   }
 
   /**
-   * Of the host's side, to which the copies are the consumer, except `wait`, which is of the consumer of this loader; and of the
-   * device, null before it is used.
+   * Reports of the host, for which the copies are the consumer, and of the device (null before it is used). `wait` is
+   * about the consumer of this loader.
    */
   report(): LoaderReport & { readonly device: DeviceReport | null } {
     return { ...this.#loader.report(), device: this.#stage?.report() ?? null };
   }
 
   /**
-   * Ends the workers and gives all memory back, that of batches in use too, when the work is done that was given to streams
-   * before they were released. The loader may be iterated again.
+   * Ends the workers and frees all memory, including that of batches in use, when the work is done that was given to
+   * streams before they were released. The loader may be iterated again.
    */
   async close(): Promise<void> {
     const loop = this.#loop;
@@ -154,7 +154,7 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
   }
 }
 
-/** The loader as a stage takes it: with the state after each batch that it takes. */
+/** The loader as a source for a device stage, with the state after each batch that the stage takes. */
 function hostBatches(loader: Loader): HostBatches {
   return {
     [Symbol.asyncIterator]: () => loader[Symbol.asyncIterator](),

@@ -6,7 +6,7 @@ import { compileTransform, type StepInput, type TransformInput } from '../../tra
 import type { LoaderOptions } from '../options.js';
 import type { Channels, DeviceDtype, DeviceLayout, DevicePlan, StreamHandle } from './device-batch.js';
 
-/** The device of the batches, and the form of their values. */
+/** The device of the batches, and the conversion of their values. */
 export interface DeviceOptions {
   /** `cuda` or `cuda:N`. */
   readonly name: string;
@@ -16,7 +16,7 @@ export interface DeviceOptions {
   /** For values from 0 to 1, per channel. Default: the values of the transform's `normalize`. */
   readonly mean?: Channels;
   readonly std?: Channels;
-  /** Batches that have memory on the device, the one in use included. Default 3. */
+  /** Number of batches with memory on the device, including the one in use. Default: 3. */
   readonly slots?: number;
   /**
    * The CUstream that uses the batches. It waits until a batch is ready, and the batch is released after the work that
@@ -130,7 +130,10 @@ export interface Values {
   readonly normalization: DevicePlan['normalization'] | null;
 }
 
-/** The steps that make bytes, of a transform that other epochs use. Throws OptionError if the device would do something else with them. */
+/**
+ * The steps that produce bytes, for a transform of other epochs. Throws OptionError if the device would need another
+ * conversion.
+ */
 export function bytesOf(input: TransformInput, values: Values): TransformInput {
   const split = splitTransform(input);
   if (JSON.stringify(split.values) === JSON.stringify(values)) return split.transform!;
@@ -140,7 +143,7 @@ export function bytesOf(input: TransformInput, values: Values): TransformInput {
   );
 }
 
-/** Splits the transform into steps that make bytes and steps for values. */
+/** Splits the transform into steps that produce bytes and steps for values. */
 function splitTransform(input: LoaderOptions['transform']): {
   transform: TransformInput | undefined;
   values: Values;

@@ -1,6 +1,6 @@
 /**
- * Metrics in Prometheus' text format (https://prometheus.io/docs/instrumenting/exposition_formats/), with the names that its
- * conventions ask for: base units, and `_total` for counters.
+ * Metrics in Prometheus' text format (https://prometheus.io/docs/instrumenting/exposition_formats/), with names that
+ * follow its conventions: base units, and `_total` for counters.
  */
 import type { LoaderTotals } from './totals.js';
 

@@ -5,14 +5,14 @@ import { OptionError, warn } from '@shardtool/base';
 import type { MetricsAddress } from './address.js';
 import { EXPOSITION_TYPE, exposition, type LabelledTotals } from './exposition.js';
 
-/** A loader, as the server asks it. */
+/** A loader as seen by the server. */
 export type MetricsSource = () => LabelledTotals;
 
 /** A loader's part in a server. */
 export interface Served {
   /** `http://127.0.0.1:9464/metrics`. */
   readonly url: string;
-  /** Serves the loader no more. */
+  /** Stops serving the loader. */
   close(): Promise<void>;
 }
 
@@ -21,7 +21,7 @@ interface Shared {
   readonly sources: Set<MetricsSource>;
 }
 
-/** By host and port, as they were asked for. */
+/** Servers by host and port, as they were requested. */
 const SERVERS = new Map<string, Shared>();
 
 /**
@@ -79,7 +79,7 @@ function listen({ host, port }: MetricsAddress, sources: ReadonlySet<MetricsSour
     });
     server.once('error', reject);
     server.listen(port, host, () => {
-      // A program ends when its own work is done.
+      // The server does not keep the program running.
       server.unref();
       resolve(server);
     });

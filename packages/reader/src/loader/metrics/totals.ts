@@ -1,6 +1,6 @@
 import { sumOf, type WaitReport, type WaitTimes } from '../deliver/waits.js';
 
-/** What a loader has counted since it was made. Counts never fall, except `epoch`, `readyBatches` and `waitingMs`. */
+/** Counts of a loader since it was created. Counts never decrease, except `epoch`, `readyBatches` and `waitingMs`. */
 export interface LoaderTotals {
   readonly batches: number;
   readonly samples: number;
@@ -8,7 +8,7 @@ export interface LoaderTotals {
   readonly consumerMs: number;
   readonly bad: number;
   readonly dropped: number;
-  /** Of storage; 0 if all data is on this machine. */
+  /** Counts of storage; 0 if all data is on this machine. */
   readonly requests: number;
   readonly fetchedBytes: number;
   readonly retries: number;
@@ -16,9 +16,9 @@ export interface LoaderTotals {
   readonly cacheHitBytes: number;
   /** Epoch of the last batch. -1 before the first batch. */
   readonly epoch: number;
-  /** Batches that are ready, and were not yet asked for. */
+  /** Number of batches that are ready, but were not requested yet. */
   readonly readyBatches: number;
-  /** How long the consumer has been waiting for the batch that it asked for last; 0 if that is there. */
+  /** Time for which the consumer has been waiting for the batch that it requested last; 0 if that batch has arrived. */
   readonly waitingMs: number;
 }
 

@@ -1,11 +1,11 @@
 import { ShardtoolError } from '@shardtool/base';
 
-/** The read buffers are full, and nothing that is still to come will free them. */
+/** The read buffers are full, and no other work will free space in them. */
 export class ReadBufferError extends ShardtoolError {
   static override readonly kind: string = 'ReadBufferError';
 }
 
-/** Shared memory comes in segments of this size, since one buffer cannot grow without end. */
+/** Shared memory is allocated in segments of this size, because the size of a single buffer is limited. */
 export const SEGMENT_BYTES = 2 ** 30;
 /** Blocks begin at multiples of a cache line. */
 const ALIGNMENT = 64;
@@ -29,7 +29,7 @@ export class Arena {
   #peak = 0;
 
   /**
-   * `capacity` is in bytes, of which whole cache lines are used. Memory is reserved here, and taken when it is first
+   * `capacity` is in bytes; only whole cache lines are used. Memory is reserved here, and allocated when it is first
    * written. Offsets continue after `segmentsBefore` segments of other arenas, so that one list of segments can contain
    * those of all arenas.
    */

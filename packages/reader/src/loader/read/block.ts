@@ -8,7 +8,7 @@ import { placeWithin, type Stretch } from './readers/stretches.js';
 
 /** The interface by which batches request blocks. */
 export interface BlockReader {
-  /** Returns the block, at once if this item of it is in memory. Calls have to be in rising order of first use. */
+  /** Returns the block, synchronously if this item of it is in memory. Calls must be in the order of first use. */
   get(ordinal: number, item: number): Block | Promise<Block>;
   /**
    * Reads the bytes of an item again into the same place, bypassing every cache. Returns false if they would only come
@@ -25,7 +25,7 @@ export interface BlockReader {
 export interface LoadedShard {
   readonly index: LoadedIndex;
   readonly stretches: readonly Stretch[];
-  /** The same for its crop index. Null if there is none, or if it is not used. */
+  /** The same for its crop index. Null if it has none, or if it is not used. */
   readonly crops: { readonly columns: CropColumns; readonly stretches: readonly Stretch[] } | null;
 }
 
@@ -57,7 +57,7 @@ export interface Block {
   readonly whole?: Promise<void>;
 }
 
-/** The place in the arena of a byte of one of the block's shards, which the block holds. */
+/** The offset in the arena of a byte of one of the shards of the block. */
 export function placeOf(block: Block, stretches: readonly Stretch[], offset: number): number {
   return block.place + placeWithin(stretches, offset);
 }
@@ -65,7 +65,7 @@ export function placeOf(block: Block, stretches: readonly Stretch[], offset: num
 /** The sample that each item of a block is, in the order in which items are consumed. */
 export type BlockItems = Pick<Block, 'shard' | 'row' | 'occurrence'>;
 
-/** A block of `reader` that has no memory of its own. */
+/** A block of `reader` without its own memory. */
 export function blockWithoutMemory(
   reader: BlockReader,
   planned: PlannedBlock,

@@ -42,9 +42,9 @@ export class CachedBytes implements ShardBytes {
   readonly #turns = new Turns(CONCURRENT_PIECES);
   /** Pieces that this process is fetching, until they are settled. */
   readonly #fetching = new Map<string, Fetching>();
-  /** By shard; see {@link fileMark}. */
+  /** Version marks by shard; see {@link fileMark}. */
   readonly #marks = new Map<number, string>();
-  /** Version of files that have none. No other process, and no later run, finds their pieces. */
+  /** Version of files without a version. No other process, and no later run, finds their pieces. */
   readonly #run = randomUUID();
 
   constructor(options: CachedBytesOptions) {

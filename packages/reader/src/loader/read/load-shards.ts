@@ -46,7 +46,7 @@ export async function planLoad(parts: Iterable<ShardRows>, store: PlannedStore):
   return { shards, bytes };
 }
 
-/** A sample has to fit one segment, however large the memory limit is. */
+/** A sample must fit one segment, however large the memory limit is. */
 function largerThanSegment({ key, bytes }: LoadedIndex, row: number): SampleSizeError {
   const [name, size, limit] = [key[row]!, bytes[row]!, SEGMENT_BYTES];
   const message = sentence`Sample "${name}" has ${size} bytes, but a loader takes at most ${limit}. Exclude it with ${optionName('excludeKeys')}.`;

@@ -14,9 +14,9 @@ const STRETCH_BYTES = 8 << 20;
  */
 const SOME_DAY = 14_000_000_000;
 
-/** The shards of one dataset, as a cache keeps them: a mixture has several. */
+/** The shards of one dataset in a cache. A mixture has several. */
 export interface CutDataset {
-  /** Among the shards of all datasets, the number of its first. */
+  /** Number of its first shard among the shards of all datasets. */
   readonly firstShard: number;
   readonly unit: Unit;
   readonly blockSamples: number;
@@ -40,7 +40,7 @@ export interface Piece {
   readonly to: number;
 }
 
-/** A shard as it is cut. */
+/** A shard that is divided into pieces. */
 export interface CutShard {
   readonly shard: number;
   /** Identifies the file and its contents: see {@link fileMark}. */
@@ -48,7 +48,7 @@ export interface CutShard {
   readonly index: LoadedIndex;
 }
 
-/** Of the way in which pieces are named and read: pieces of another one are not found. */
+/** Version of the format and the names of pieces. Pieces of another version are not found. */
 const PIECE_VERSION = 2;
 
 /**
@@ -85,7 +85,7 @@ export function piecesOf(
     }
     return pieces;
   }
-  // A view of a file, such as one of decompressed pages, is longer or shorter than the file.
+  // A view of a file, such as one of decompressed pages, may be longer or shorter than the file.
   const size = endOf(index);
   for (let k = Math.floor(offset / STRETCH_BYTES); k * STRETCH_BYTES < Math.min(size, offset + bytes); k++) {
     const start = k * STRETCH_BYTES;
@@ -128,14 +128,14 @@ export function keyOf({ shard, from, to }: Piece, source: CutDataset, pass: numb
   return positionOf(key);
 }
 
-/** Of a piece so much has to be wanted at once that fetching all of it costs nothing more. */
+/** If at least this share of a piece is needed at once, fetching the whole piece costs nothing more. */
 const WHOLE_SHARE = 0.9;
 
 /**
- * Returns how much later than this piece another piece has to be needed to be evicted for it, in samples of all
- * datasets. It is 0 if the whole piece is needed now. If only a part is needed now, the rest is fetched for later,
- * which is only worth it in place of what is needed an epoch later. Otherwise a cache in which each piece is used once
- * per epoch would fetch pieces again and again without saving more.
+ * Returns how much later than this piece another piece must be needed to be evicted for it, in samples of all datasets.
+ * It is 0 if the whole piece is needed now. If only a part is needed now, the rest is fetched for later. That is only
+ * worthwhile if it replaces a piece that is needed at least an epoch later. Otherwise a cache in which each piece is
+ * used once per epoch would fetch pieces again and again without saving more.
  */
 export function marginOf({ bytes }: Piece, source: CutDataset, pass: number | null, wanted: number): number {
   const { readers, passesAnEpoch, positionOf } = source;

@@ -12,11 +12,11 @@ import { STRETCH_BYTES } from './readers/stretches.js';
 
 /** Memory for encoded samples, in bytes. */
 export interface ReadBufferPlan {
-  /** Blocks in memory at once. */
+  /** Number of blocks in memory at the same time. */
   readonly buffers: number;
   /** Memory of `buffers` blocks of samples of mean size, or of all samples if they are kept in memory. */
   readonly expectedBytes: number;
-  /** No more than this is taken. */
+  /** Limit of the memory. */
   readonly limitBytes: number;
   /** Address space for them. */
   readonly reservedBytes: number;
@@ -26,15 +26,15 @@ export interface ReadBufferOptions {
   readonly dataset: StoredDataset;
   readonly store: PlannedStore;
   readonly unit: Unit;
-  /** Of the epoch in which the run begins. */
+  /** Order of the epoch in which the run starts. */
   readonly selection: Selection;
   readonly upcoming: Iterable<EpochPlan>;
   readonly samplesOf: SamplesOf;
   /** Every sample that can come in any epoch. */
   readonly all: Selection;
-  /** Blocks in memory at once, and samples in them. */
+  /** Number of blocks in memory at the same time, and number of samples in them. */
   readonly held: { readonly buffers: number; readonly samples: number };
-  /** By default half of the machine's memory. */
+  /** Default: half of the machine's memory. */
   readonly limitBytes: number | undefined;
 }
 

@@ -11,7 +11,7 @@ export interface BatchFactsBuffers {
   readonly facts: SharedArrayBuffer;
   /** How much of itself each row of a mixed batch keeps. */
   readonly weights: SharedArrayBuffer;
-  /** The part of its image that each row shows. Empty if that is not requested. */
+  /** The part of the image that each row shows. Empty if it is not requested. */
   readonly shown: SharedArrayBuffer;
   /** 1 marks a row without an image, because its sample is bad and was skipped. */
   readonly blank: SharedArrayBuffer;
@@ -43,9 +43,9 @@ const FACT_NUMBERS = FACT_BYTES / 8;
 /** Numbers per row: height and width of the image and of the resized image, and where the row begins in the latter. */
 const SHOWN_NUMBERS = 6;
 
-/** Which part of its image each row shows: pairs of pixels, int32 [n, 2]. */
+/** The part of the image that each row shows: pairs of pixels, int32 [n, 2]. */
 export interface BatchCrop {
-  /** [height, width] of the image, as it is shown. */
+  /** [height, width] of the image, after rotation by its orientation. */
   readonly originalSize: Int32Array;
   /** [height, width] to which it was resized. */
   readonly resizedSize: Int32Array;
@@ -91,7 +91,7 @@ export class BatchFacts {
     return this.#labels.subarray(slot * this.#rows, slot * this.#rows + rows);
   }
 
-  /** The label of a row that is to be decoded. */
+  /** The label of a row before it is decoded. */
   setLabel(slot: number, row: number, label: number): void {
     this.#labels[slot * this.#rows + row] = label;
     this.#blank[slot * this.#rows + row] = 0;
@@ -149,7 +149,7 @@ export class BatchFacts {
     return { originalSize: of(0), resizedSize: of(2), topLeft: of(4) };
   }
 
-  /** Of a batch that has been worked on as a whole: a copy. Null if it was not mixed. */
+  /** How a batch was mixed, as a copy, after the batch was processed as a whole. Null if it was not mixed. */
   mix(slot: number, rows: number): MixFact | null {
     const index = this.#facts[slot * FACT_NUMBERS + places.mix]! - 1;
     if (index < 0) return null;

@@ -1,4 +1,4 @@
-/** Of one row, on average, in a full slot. */
+/** Mean number of bytes per row in a full slot. */
 const MOST_ROW_BYTES = 256 * 1024;
 const LEAST_SLOT_BYTES = 2 ** 24;
 const FIRST_BYTES = 2 ** 16;
@@ -9,7 +9,7 @@ export class ColumnTexts {
   /** Offset of the next text of each slot. Only the main thread writes. */
   readonly #used: number[];
 
-  /** Over fresh memory for `slots` slots of `rows` rows, or over that of another thread. */
+  /** Uses new memory for `slots` slots of `rows` rows, or the memory of another thread. */
   constructor(size: { readonly slots: number; readonly rows: number }, buffers?: readonly SharedArrayBuffer[]) {
     // Address space, which takes no memory until it is written.
     const maxByteLength = Math.max(LEAST_SLOT_BYTES, size.rows * MOST_ROW_BYTES);
@@ -23,7 +23,7 @@ export class ColumnTexts {
     if (slot < this.#used.length) this.#used[slot] = 0;
   }
 
-  /** Returns where the text is in its slot, or null if there is no room for it. */
+  /** Returns the position of the text in its slot, or null if it does not fit. */
   put(slot: number, text: string): { readonly offset: number; readonly bytes: number } | null {
     const buffer = this.buffers[slot]!;
     const encoded = Buffer.from(text);

@@ -16,11 +16,11 @@ export const CONTROL_WORD = {
   head: 1,
   /** Raised whenever a sleeping worker should look again. */
   wake: 2,
-  /** 1 when the workers are to end. */
+  /** 1 tells the workers to end. */
   stop: 3,
   /** Decoder warnings (images that were decoded although something in them was odd), over all workers. */
   warnings: 4,
-  /** Number of images of which only a crop's own data was decoded, over all workers. */
+  /** Number of images of which only the data of a crop was decoded, over all workers. */
   spliced: 5,
   /** Images of more than 8 bits a channel, whose pixels have the upper 8, over all workers. */
   narrowed: 6,
@@ -52,7 +52,7 @@ export class Control {
   readonly slots: SlotStates;
   readonly #words: Int32Array;
   readonly #jobs: JobRecords;
-  /** What {@link takeWork} saw last. */
+  /** Values that {@link takeWork} read last. */
   #decodeTime = 0;
   #transformTime = 0;
 
@@ -101,7 +101,7 @@ export class Control {
     return Atomics.load(this.#words, NARROWED);
   }
 
-  /** What {@link countWork} was given since the last call. */
+  /** Sums of the arguments of {@link countWork} since the last call. */
   takeWork(): { decode: number; transform: number } {
     const decode = Atomics.load(this.#words, DECODE_TIME);
     const transform = Atomics.load(this.#words, TRANSFORM_TIME);
@@ -111,7 +111,7 @@ export class Control {
     return work;
   }
 
-  /** Workers end after the job in hand. */
+  /** Workers end after their current job. */
   stop(): void {
     Atomics.store(this.#words, STOP, 1);
     this.notify();

@@ -9,17 +9,17 @@ import { UNCHECKED } from './job.js';
 export interface ExtraField {
   readonly field: string;
   readonly kind: 'image' | 'mask' | 'field' | 'annotation' | 'columns';
-  /** Of the kind `columns`: their names, or that of one that holds JSON. */
+  /** For the kind `columns`: names of the columns, or the name of the column that contains JSON. */
   readonly columns?: readonly string[] | string | undefined;
 }
 
-/** Where the bytes of one extra field of a row are in the arena. Those of columns are in {@link ColumnTexts}. */
+/** Position of the bytes of one extra field of a row in the arena. Texts of columns are in {@link ColumnTexts}. */
 export interface Part {
   readonly offset: number;
   readonly bytes: number;
   /** Expected crc32 of the payload, or UNCHECKED. */
   readonly crc32: number;
-  /** They are a msgpack value that stands for the field's text. */
+  /** Whether they are a msgpack value that represents the text of the field. */
   readonly msgpack: boolean;
 }
 

@@ -3,13 +3,13 @@ type FieldKind = 'float64' | 'int32' | 'uint32';
 
 /** Offsets of the fields of a record. */
 export interface RecordLayout<Name extends string> {
-  /** By field: its place in the first record, counted in numbers of its own kind. */
+  /** For each field: its position in the first record, in units of its number type. */
   readonly places: Readonly<Record<Name, number>>;
-  /** From one record to the next, in bytes: a multiple of 8. */
+  /** Length of a record in bytes, a multiple of 8. */
   readonly bytes: number;
 }
 
-/** Lays out the fields of a record one after the other: longer ones first, otherwise in the order of the table. */
+/** Lays out the fields of a record: wider fields first, otherwise in the order of the table. */
 export function layOut<Name extends string>(fields: Readonly<Record<Name, FieldKind>>): RecordLayout<Name> {
   const names = Object.keys(fields) as Name[];
   const long = names.filter((name) => fields[name] === 'float64');

@@ -33,7 +33,7 @@ export class FreeSlots {
 
   /**
    * Starts an engine. All of its slots are free, except those of batches that are still held. `onFreed` is called for
-   * each that is released.
+   * each slot that is released.
    */
   begin({ slots, slotBytes, base }: Layout, onFreed: () => void): void {
     this.#layout = { slots, slotBytes, base };
@@ -64,7 +64,7 @@ export class FreeSlots {
     this.#onFreed();
   }
 
-  /** Whether it is one of the present slots. All others are outside of them. */
+  /** Whether it is one of the current slots. Slots of earlier engines are not. */
   #isHere({ layout }: HeldSlot): boolean {
     const { slots, slotBytes, base } = this.#layout;
     return layout.slots === slots && layout.slotBytes === slotBytes && layout.base === base;

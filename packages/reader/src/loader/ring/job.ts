@@ -7,9 +7,9 @@ export interface Job {
   /** Place of the encoded image in the shard or in the arena, and its length in bytes. */
   offset: number;
   bytes: number;
-  /** The dataset of a mixture that the sample is from; else 0. */
+  /** Number of the sample's dataset in a mixture; otherwise 0. */
   source: number;
-  /** The sample's number in that dataset: with seed and epoch the origin of its random numbers. */
+  /** Index of the sample in its dataset. Together with seed and epoch, it determines the random numbers. */
   number: number;
   epoch: number;
   /** Higher than 0 if the same sample is repeated in an epoch. */
@@ -17,7 +17,7 @@ export interface Job {
   slot: number;
   /** The row of the slot, or {@link WHOLE_BATCH}. */
   row: number;
-  /** EXIF orientation 1 to 8, or 0 if the worker has to read it. */
+  /** EXIF orientation 1 to 8, or 0 if the worker must read it. */
   orientation: number;
   /** Expected crc32 of the encoded image, or {@link UNCHECKED}. */
   crc32: number;
@@ -101,7 +101,7 @@ export function jobMemory(jobs: number): SharedArrayBuffer {
   return new SharedArrayBuffer(jobs * JOB_BYTES);
 }
 
-/** The places of a ring of jobs, which are written and read one by one. */
+/** The entries of a ring of jobs. */
 export class JobRecords {
   readonly length: number;
   readonly #longs: Float64Array;

@@ -3,7 +3,10 @@ import { constants } from 'node:os';
 import { FileError, nativeCalls } from '@shardtool/base';
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
 
-/** WebAssembly memory begins and ends at multiples of its page, which is a multiple of every machine's. */
+/**
+ * WebAssembly memory begins and ends at multiples of its page size, which is a multiple of the page size of every
+ * machine.
+ */
 const WASM_PAGE_BYTES = 65_536;
 /** mmap(2): PROT_READ | PROT_WRITE and MAP_SHARED | MAP_FIXED, the same numbers on Linux and macOS. */
 const READ_WRITE = 1 | 2;

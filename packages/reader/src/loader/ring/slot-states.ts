@@ -14,7 +14,7 @@
  */
 export type SlotState = 'filling' | 'whole' | 'ready';
 
-/** Words of one slot (Int32), one entry a word. */
+/** Words of one slot (Int32). */
 const WORD = {
   /** Rows that are finished, and rows of the batch. */
   finished: 0,

@@ -3,20 +3,20 @@ import { OptionError, optionName, sentence } from '@shardtool/base';
 /** WebAssembly memory ends here: addresses are 32 bits wide. */
 const MEMORY_LIMIT_BYTES = 2 ** 32;
 export const WASM_PAGE_BYTES = 65_536;
-/** Between regions, so that a write past one's end would not be silent in the tests. */
+/** Gap between regions, so that tests detect writes beyond the end of a region. */
 const GUARD_BYTES = 64;
 /** A worker with less than this cannot decode an ordinary photo. */
 const SMALLEST_SCRATCH_BYTES = 16 * 2 ** 20;
 
-/** Bytes of one finished row: of the image, and of each of more images and masks. */
+/** Bytes of one finished row: of the image, of each extra image, and of each mask. */
 export interface RowBytes {
   readonly image: number;
   readonly extraFields: readonly number[];
 }
 
 /**
- * The one memory that WebAssembly kernels write: the batch slots, then a scratch region for each worker. All of it is
- * address space; pages are taken when they are first written.
+ * The memory that the WebAssembly kernels write: the batch slots, then a scratch region for each worker. All of it is
+ * address space. Pages are allocated when they are first written.
  */
 export interface MemoryPlan {
   /** Address of the first slot: 0, unless batches of other slots are in the way. */
@@ -24,7 +24,7 @@ export interface MemoryPlan {
   readonly slots: number;
   /** Bytes of a full batch of the largest size: images, and extra fields after them. */
   readonly slotBytes: number;
-  /** By the number of a batch's size, how long its rows are. */
+  /** Length of a row for each batch size. */
   readonly rowBytes: readonly RowBytes[];
   /** Offsets in a slot of the rows of each extra image and mask. */
   readonly extraFields: readonly number[];
@@ -40,7 +40,7 @@ export interface MemoryPlan {
 export function planMemory(options: {
   readonly slots: number;
   readonly rows: number;
-  /** By the number of a batch's size. */
+  /** Length of a row for each batch size. */
   readonly rowBytes: readonly RowBytes[];
   readonly workers: number;
   readonly scratchBytes: number;

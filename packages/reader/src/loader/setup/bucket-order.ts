@@ -19,14 +19,14 @@ const schema = z.object({
   sizes: z.string(),
   /** Batches of the epoch that were delivered. */
   step: whole,
-  /** By size, samples before the position that wait for their batch. */
+  /** For each size, samples before the position that wait for their batch. */
   waiting: z.array(whole),
 });
 
 /** The part of a state about buckets. */
 export type BucketState = Readonly<z.output<typeof schema>>;
 
-/** The order of a loader whose batches are of one size each. */
+/** The order of a loader with batches of several sizes. */
 export interface LoaderBuckets {
   readonly order: LoaderOrder;
   readonly sized: SizedSamples;
@@ -37,14 +37,15 @@ export interface LoaderBuckets {
 /** Number of positions, over all ranks, that are processed at a time. */
 const STRETCH = 1024;
 
-/** Finds the size of every sample, or has it from when it was counted, and makes batches of one size out of an order. */
+/** Finds the size of every sample, or uses cached sizes, and makes batches of one size from an order. */
 export async function setUpBuckets(
   dataset: StoredDataset,
   base: LoaderOrder,
   buckets: Buckets,
   { turns, lastBatch, state }: { turns: boolean } & Pick<CheckedOptions, 'lastBatch' | 'state'>,
 ): Promise<LoaderBuckets> {
-  // The identity of files without checksums stays the same when one is replaced by another of its length.
+  // For files without checksums, the identity does not change when a file is replaced by another one of the same
+  // length.
   const versions = dataset.shards.flatMap(({ crc32, version }) =>
     crc32 === undefined && version !== undefined ? version : [],
   );
@@ -122,7 +123,7 @@ function digestOf(sizes: readonly Size[]): string {
     .slice(0, 16);
 }
 
-/** The number of a sample's size, by its number in a pass. */
+/** Returns the index of a sample's size, by its number in a pass. */
 function sizeFinder({ files }: StoredDataset, { samplesOf }: LoaderOrder, of: Uint8Array) {
   return (source: number, pass: number, number: number): number => {
     const samples = samplesOf(source, pass);

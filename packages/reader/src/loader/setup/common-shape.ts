@@ -5,7 +5,7 @@ import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import { planSample } from '../../transform/plan.js';
 import type { CompiledTransform } from '../../transform/transform.js';
 
-/** The draw does not matter: without a step that names its size, no step changes the size at random. */
+/** Any draw will do: without a step that sets a size, no step changes the size at random. */
 const MIDDLE = { next: () => 0.5 };
 
 /**
@@ -69,12 +69,12 @@ async function sizeInIndex(dataset: StoredDataset): Promise<StoredSize | null> {
   return { width: index.width[row]!, height: index.height[row]!, orientation: index.orientation[row]! };
 }
 
-/** Number of samples in which a size is looked for. More damaged samples in a row are a damaged dataset. */
+/** Number of samples in which a size is searched. More damaged samples in a row mean that the dataset is damaged. */
 const MOST_LOOKED_AT = 32;
 
 /**
- * Indexes lack the sizes of arrays that are not uint8 of three channels, and of further images. A damaged sample tells no
- * size: whether it ends the loop or is skipped is decided when its batch is made.
+ * Indexes have no sizes of arrays that are not uint8 with three channels, and of extra images. A damaged sample has no
+ * size either: it is reported or skipped when its batch is made.
  */
 async function sizeInSample(
   dataset: StoredDataset,

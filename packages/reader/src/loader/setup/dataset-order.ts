@@ -16,7 +16,10 @@ import type { PlanPart, SettledOrder } from './order.js';
 import { choiceOf, type OrderRequest } from './order-request.js';
 import type { OrderSource } from './order-sources.js';
 
-/** Selects the samples of a dataset, and settles their order. Reads indexes only where something is selected. Throws OptionError. */
+/**
+ * Selects the samples of a dataset, and determines their order. Reads indexes only if there is a selection. Throws
+ * OptionError.
+ */
 export async function settleDataset(opened: StoredDataset, options: OrderRequest): Promise<SettledOrder> {
   const { rank, worldSize } = resolveRanks(options);
   const { batchSize, globalBatch } = resolveBatchSize(options, worldSize);

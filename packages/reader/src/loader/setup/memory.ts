@@ -14,7 +14,7 @@ export interface LoaderMemory {
   readonly slots: MemoryPlan;
   /** Encoded samples. */
   readonly readBuffers: ReadBufferPlan;
-  /** For samples that are held, or read, by themselves. */
+  /** Memory for samples that wait, or that are read individually. */
   readonly heldBytes: number;
 }
 
@@ -23,7 +23,7 @@ type MemoryRequest = Pick<
   'prefetchBatches' | 'workers' | 'maxPixels' | 'readBufferBytes' | 'aspectBuckets' | 'holdBytes'
 >;
 
-/** Lays out the memory. Throws OptionError if it does not suffice. */
+/** Divides the memory. Throws OptionError if it is not enough. */
 export async function setUpMemory(
   dataset: StoredDataset,
   store: PlannedStore,
@@ -40,7 +40,7 @@ export async function setUpMemory(
     workers: options.workers ?? availableParallelism(),
     scratchBytes: output.decoder === null ? 0 : scratchBytesFor(output.decoder, options.maxPixels),
   });
-  // Single samples are of any rank's streams.
+  // Single samples can come from the streams of any rank.
   const indexes = 2 * (streams / worldSize) + 16 + (options.aspectBuckets === undefined ? 0 : streams);
   dataset.files.keepIndexes(Math.min(dataset.shards.length, order.isScattered ? SCATTERED_INDEXES : indexes));
   const begin = order.isOver ? { epoch: order.begin.epoch + 1, position: 0 } : order.begin;
@@ -58,13 +58,16 @@ export async function setUpMemory(
   return { slots, readBuffers, heldBytes: heldBytesOf(dataset, order, options) };
 }
 
-/** Each block of a scattered order has samples of any shard: with more shards than these, indexes are read again and again. */
+/**
+ * Each block of a scattered order has samples of many shards. With more shards than this, indexes would be read again
+ * and again.
+ */
 const SCATTERED_INDEXES = 256;
-/** Over the mean, for samples that are larger: address space, which takes no memory until it is written. */
+/** Reserve above the mean, for larger samples: address space, which takes no memory until it is written. */
 const SPARE = 2;
 const SPARE_BYTES = 64 * 2 ** 20;
 
-/** Returns the bytes of samples that may wait, and of rows in progress that were read one by one. */
+/** Returns the bytes of samples that may wait, and of rows in progress that were read individually. */
 function heldBytesOf(dataset: StoredDataset, order: LoaderOrder, options: MemoryRequest): number {
   if (options.aspectBuckets === undefined || order.unit === 'sample') return 0;
   const rows = options.prefetchBatches * order.batchSize;

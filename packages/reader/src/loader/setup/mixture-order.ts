@@ -18,7 +18,7 @@ import type { SettledOrder } from './order.js';
 import { batchOf, blockSamplesOf, choiceOf, groupOf, type OrderRequest, policyOf } from './order-request.js';
 import type { OrderSource } from './order-sources.js';
 
-/** A settled mixture. Its states are those of a mixture. */
+/** The order of a mixture, with all values determined. Its states are states of a mixture. */
 interface SettledMixture extends SettledOrder {
   stateAt(...at: Parameters<SettledOrder['stateAt']>): MixtureState;
 }
@@ -192,7 +192,7 @@ function weighed(
   };
 }
 
-/** How many samples of each dataset came before an epoch; undefined: epoch times its samples. */
+/** Number of samples of each dataset before an epoch. Undefined: epoch times its samples. */
 function basesOf(saved: MixtureState | null, samples: readonly number[]): (epoch: number) => number[] | undefined {
   if (saved === null || saved.sources.every(({ base }) => base === null)) return () => undefined;
   return (epoch) =>

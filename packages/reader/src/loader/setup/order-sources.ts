@@ -25,13 +25,13 @@ export interface OrderSource {
   readonly samples: number;
 }
 
-/** Which sample a row of a shard is. */
+/** The sample of a row of a shard. */
 export interface SampleOrigin {
-  /** By shard: the number in its dataset of its first sample. */
+  /** For each shard, the index of its first sample within its dataset. */
   readonly firstSample: Float64Array;
   /** Dataset of each shard in a mixture; null for a single dataset. */
   readonly sourceOfShard: Int32Array | null;
-  /** By dataset: with epoch and number the origin of a sample's random numbers. */
+  /** For each dataset, the seed that, with epoch and index, determines the random numbers of a sample. */
   readonly seeds: readonly number[];
 }
 
@@ -53,9 +53,9 @@ export function originOf(
   };
 }
 
-/** The passes over one dataset, without end. */
+/** The endless sequence of passes over one dataset. */
 export interface SourcePasses extends Pick<OrderSource, 'firstShard' | 'unit' | 'blockSamples'> {
-  /** Of its own shards. */
+  /** Number of a shard among the shards of its own dataset. */
   selection(pass: number): Selection;
   orderOf(pass: number): EpochOrder;
   readonly passesAnEpoch: number;
@@ -71,7 +71,7 @@ export function passesOf(source: OrderSource, all: number): SourcePasses {
     selection: (pass) => subset.draw({ seed, epoch: pass }),
     orderOf: (pass) => epochOrder({ ...source, counts: subset.draw({ seed, epoch: pass }).counts, epoch: pass }),
     passesAnEpoch: source.passSamples === 0 ? 0 : samples / source.passSamples,
-    // Its samples are spread evenly over those of all datasets.
+    // The samples of a dataset are spread evenly over those of all datasets.
     positionOf: (count) => (samples === 0 ? Number.POSITIVE_INFINITY : (count * all) / samples),
   };
 }
@@ -79,7 +79,7 @@ export function passesOf(source: OrderSource, all: number): SourcePasses {
 /** Number of passes per dataset whose samples are kept. At the end of a pass, samples of two or three are used. */
 const KEPT_PASSES = 4;
 
-/** Returns a function that finds the samples of a pass. It keeps those that were requested last. */
+/** Returns a function that finds the samples of a pass. It caches the passes that were requested last. */
 export function samplesOfSources(sources: readonly OrderSource[]): SamplesOf {
   const kept = sources.map(() => new Map<number, PassSamples>());
   const made = new WeakMap<Selection, PassSamples>();
@@ -97,7 +97,7 @@ export function samplesOfSources(sources: readonly OrderSource[]): SamplesOf {
   };
 }
 
-/** Returns the selection of all datasets, one after the other. */
+/** Returns the selections of all datasets in sequence. */
 export function unionOf(sources: readonly OrderSource[], of: (source: OrderSource) => Selection): Selection {
   const parts = sources.map((source) => of(source));
   if (parts.length === 1) return parts[0]!;

@@ -36,16 +36,18 @@ export interface SettledOrder {
   /** Rows of a batch of this rank. */
   readonly batchSize: number;
   readonly seed: number;
-  /** Where the run begins. */
+  /** Position at which the run starts. */
   readonly begin: Place;
   readonly sources: readonly OrderSource[];
-  /** Whether an epoch is every sample once. */
+  /** Whether an epoch contains every sample once. */
   readonly isOnce: boolean;
-  /** Samples of a custom order that stay together on one rank and in one batch, in a row; 1: there are no groups. */
+  /**
+   * Number of consecutive samples of a custom order that stay together on one rank and in one batch; 1 without groups.
+   */
   readonly groupSize: number;
   part(place: Place, as: PlanPart): EpochPlan;
   stateAt(place: Place, lastBatch: EpochPlan['lastBatch']): OrderState;
-  /** Returns the state with other weights of the datasets from there on. Only a mixture has this function. */
+  /** Returns the state with other weights from its position on. Only a mixture has this function. */
   withWeights?(state: unknown, weights: readonly number[]): OrderState;
 }
 
@@ -54,9 +56,9 @@ export interface LoaderOrder extends Omit<SettledOrder, 'stateAt' | 'sources'> {
   readonly origin: SampleOrigin;
   /** Identities of each dataset and of its selection. They determine the samples. */
   readonly identities: readonly string[];
-  /** Whether the run begins behind the last batch of that epoch. */
+  /** Whether the run starts after the last batch of that epoch. */
   readonly isOver: boolean;
-  /** Of all ranks. */
+  /** Number of samples of all ranks. */
   readonly streams: number;
   readonly blockSamples: number;
   readonly unit: Unit;
@@ -68,18 +70,18 @@ export interface LoaderOrder extends Omit<SettledOrder, 'stateAt' | 'sources'> {
   readonly passes: readonly SourcePasses[];
   readonly isScattered: boolean;
   plan(place: Place): EpochPlan;
-  /** The epochs from a place on, without end. */
+  /** The epochs from a position on, without end. */
   upcoming(place: Place): Iterable<EpochPlan>;
   /**
    * Number of blocks that this rank holds if `prefetchBatches` batches are made ahead, and number of samples in them.
    */
   held(prefetchBatches: number): { readonly buffers: number; readonly samples: number };
-  /** Whether an epoch that begins at a place goes through every sample. */
+  /** Whether an epoch that starts at a position contains every sample. */
   readsAll(place: Place): boolean;
   stateAt(place: Place): OrderState;
 }
 
-/** Settles the order of a dataset, or of a mixture of several. Throws OptionError. */
+/** Determines the order of a dataset, or of a mixture. Throws OptionError. */
 export async function setUpOrder(dataset: StoredDataset, options: OrderRequest): Promise<LoaderOrder> {
   const mixture = mixtureOf(dataset);
   const settled = isAlone(mixture, options)
@@ -88,7 +90,7 @@ export async function setUpOrder(dataset: StoredDataset, options: OrderRequest):
   return loaderOrder(dataset, settled);
 }
 
-/** Makes the order of a loader from settled values, of a dataset or of a mixture. */
+/** Makes the order of a loader from determined values, for a dataset or a mixture. */
 export function loaderOrder(dataset: StoredDataset, settled: SettledOrder): LoaderOrder {
   const { sources, rank, worldSize, globalBatch, batchSize, seed, begin, groupSize, part } = settled;
   const all = total(sources.map(({ samples }) => samples));

@@ -43,35 +43,32 @@ export interface LoaderOutput {
   readonly codec: CodecChoice | null;
   /** How large photos are decoded. */
   readonly decode: DecodeMode;
-  /** The field that is the image; undefined: the sample's first of an image kind. */
+  /** The field that is the image. Undefined: the first field of an image kind. */
   readonly image: string | undefined;
   /** Fields that are delivered with each image. */
   readonly extraFields: readonly ExtraField[];
   /** Sources of annotations. Null if they are not requested. */
   readonly annotations: CheckedAnnotations | null;
-  /** Names of the fields that come as values. */
+  /** Names of the fields that are delivered as values. */
   readonly fields: readonly string[];
-  /** Of several texts in a field one is drawn. */
+  /** Whether one of several texts in a field is chosen at random. */
   readonly drawsTexts: boolean;
-  /** A person's own code, its paths whole. */
+  /** Custom steps, with absolute paths. */
   readonly steps: CustomSteps;
   readonly mixes: Mixes;
   /** Source of labels that are not class numbers. */
   readonly labels: LabelSource | null;
   /** True if batches are processed as a whole: by a custom step, or to mix them. */
   readonly whole: boolean;
-  /** Bytes of finished rows, by the number of a batch's size. A row's annotations follow the extra fields. */
+  /** Bytes of finished rows for each batch size. The annotations of a row follow the extra fields. */
   readonly rowBytes: readonly RowBytes[];
-  /**
-   * Rows are made of uncompressed images and of nothing else: then workers can read just the crops, without any bytes in
-   * between.
-   */
+  /** Whether rows consist only of uncompressed images. Workers can then read the crops directly. */
   readonly isUncompressedOnly: boolean;
   /** True if crop indexes can be used. */
   readonly usesCropIndex: boolean;
 }
 
-/** Images are resized to cover one of these sizes, and cropped to it, before the steps of the transform. */
+/** Sizes that images are resized to cover, and cropped to, before the steps of the transform. */
 export interface Cover {
   readonly sizes: readonly Size[];
   readonly crop: BucketCrop;
@@ -105,7 +102,7 @@ type OutputRequest = {
   | 'cropIndex'
 >;
 
-/** Determines what batches are made of. Throws OptionError. */
+/** Determines the content of batches. Throws OptionError. */
 export async function setUpOutput(dataset: StoredDataset, options: OutputRequest): Promise<LoaderOutput> {
   refuseDrawsAlone(options);
   if (options.views !== undefined) refuseBesideViews(options);
@@ -151,7 +148,7 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   return {
     batch,
     format,
-    // If a worker cannot open the same codec, it ends with an error, because pixels of other codecs differ by some
+    // If a worker cannot open the same codec, it ends with an error, because the pixels of other codecs differ by some
     // levels.
     decoder: codec && { ...decoder!, codec: codec.name },
     codec,
@@ -174,7 +171,7 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   };
 }
 
-/** Throws for options that change single images, which views do not have. */
+/** Throws for options that change single images, because views have none. */
 function refuseBesideViews(options: OutputRequest): void {
   const { transform, collate, mix, customSteps, extraImages, masks, annotations, cover } = options;
   const refused = {
@@ -204,7 +201,7 @@ function refuseDrawsAlone({ draws, views }: OutputRequest): void {
   );
 }
 
-/** Returns further images and masks, if the batch has room for them. */
+/** Returns extra images and masks, if the batch has room for them. */
 function extraFieldsOf(options: OutputRequest, output: BatchOutput): ExtraField[] {
   const { extraImages, masks } = options;
   const extraFields: ExtraField[] = [
@@ -278,7 +275,7 @@ function needsPixels(option: string, { transform }: OutputRequest): OptionError 
   );
 }
 
-/** The steps that there are, with whole paths. */
+/** The custom steps, with absolute paths. */
 function stepsOf(steps: OutputRequest['customSteps']): CustomSteps {
   const resolved = Object.entries(steps).flatMap(([name, step]) =>
     step === undefined ? [] : [[name, resolveStep(step as CustomStep)] as const],
@@ -304,7 +301,7 @@ function checkMixable(mixes: Mixes, { dtype }: CompiledTransform, extraFields: r
   }
 }
 
-/** The fields that come as values, unless others are asked for. */
+/** The fields that are delivered as values by default. */
 function fieldsOf(dataset: StoredDataset, extraFields: readonly ExtraField[]): string[] {
   const pixels = new Set([...imageFields(dataset.fields), ...extraFields.map(({ field }) => field), 'cls']);
   return dataset.fields.filter((field) => !pixels.has(field));
@@ -374,7 +371,7 @@ async function outputOf(
   };
 }
 
-/** By the index of a transform, its images. */
+/** The images of each transform, by its index. */
 function outputOfSchedule(options: OutputRequest, format: PixelFormat): Pick<LoaderOutput, 'batch' | 'decoder'> {
   const { transforms, collate, maxPixels, applyExifOrientation, decode } = options;
   if (options.cover !== null) {
@@ -455,7 +452,7 @@ function rowBytesOfViews(views: ViewLayout, extraFields: readonly ExtraField[]):
   return { image, extraFields: [...extraFields.map(() => 0), ...extraParts] };
 }
 
-/** Row sizes by the number of a batch's size. Encoded images, and images in a list, are stored elsewhere. */
+/** Row sizes for each batch size. Encoded images, and images in a list, are stored elsewhere. */
 function rowBytesOf(output: BatchOutput, extraFields: readonly ExtraField[], transforms: number): RowBytes[] {
   if (output.kind !== 'pixels')
     return new Array<RowBytes>(transforms).fill({ image: 0, extraFields: extraFields.map(() => 0) });

@@ -45,11 +45,11 @@ export function checkScheduled(transform: TransformInput | 'raw', place: string,
   compileSteps(transform, { place, shared: [], format });
 }
 
-/** Which epoch uses which transform. A schedule does not change: {@link with} makes another one. */
+/** The transform of each epoch. A schedule is immutable: {@link with} makes another one. */
 export class TransformSchedule {
   /** The different transforms. */
   readonly transforms: readonly (TransformInput | 'raw' | undefined)[];
-  /** By rising epoch, from 0 on: the index of the transform that is used from there on. */
+  /** In ascending order of epochs, from 0: the index of the transform that is used from there on. */
   readonly #meanings: string;
   readonly #format: PixelFormat;
   readonly #entries: readonly { readonly epoch: number; readonly index: number }[];
@@ -104,7 +104,7 @@ export class TransformSchedule {
     );
   }
 
-  /** The same schedule up to an epoch, and this transform from there on. */
+  /** The same schedule up to an epoch, and this transform from that epoch on. */
   with(epoch: number, transform: TransformInput): TransformSchedule {
     const before = this.#entries.filter((entry) => entry.epoch < epoch);
     const entries = before.map(({ epoch: from, index }) => ({ epoch: from, transform: this.transforms[index] }));
@@ -116,7 +116,7 @@ export class TransformSchedule {
     return JSON.stringify(this.#entries) === JSON.stringify(other.#entries) && this.hasTransformsOf(other);
   }
 
-  /** Whether the indices of transforms mean the same in both. */
+  /** Whether the indices of transforms have the same meaning in both. */
   hasTransformsOf(other: TransformSchedule): boolean {
     return this.#meanings === other.#meanings;
   }
@@ -136,12 +136,12 @@ export class TransformSchedule {
   }
 }
 
-/** The same text for transforms that do the same, however they are written. */
+/** Text that is equal for equivalent transforms, however they are written. */
 function meaningOf(transform: TransformInput | 'raw' | undefined, format: PixelFormat): string {
   return transform === 'raw' ? transform : JSON.stringify(compileTransform(transform ?? [], format));
 }
 
-/** Whether no later entry is for the same epoch: a schedule may replace the transform of epoch 0. */
+/** Whether no later entry is for the same epoch. An entry for epoch 0 may replace the transform. */
 function isLast({ epoch }: { readonly epoch: number }, i: number, all: readonly { readonly epoch: number }[]): boolean {
   return all[i + 1]?.epoch !== epoch;
 }

@@ -27,7 +27,7 @@ export interface CustomSteps {
 /** The context that every custom step receives. */
 export interface StepContext {
   readonly epoch: number;
-  /** Index of the sample in the dataset. For a batch: that of its first sample. */
+  /** Index of the sample in the dataset. For a batch, index of its first sample. */
   readonly number: number;
   /** The sample's next random number, at least 0 and less than 1. It does not depend on the worker, and the transform does not use it. */
   random(): number;

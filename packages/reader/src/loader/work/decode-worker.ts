@@ -44,7 +44,7 @@ export interface DecodeWorkerData {
   readonly rows: number;
   readonly extraFields: readonly ExtraField[];
   readonly annotations: CheckedAnnotations | null;
-  /** The views that each image is made into; null: its transform makes one image. */
+  /** The views that are made of each image; null: the transform makes one image. */
   readonly views: ViewLayout | null;
   /** Memory of a {@link PartTable}. */
   readonly parts: SharedArrayBuffer;
@@ -65,7 +65,7 @@ export interface BadRow {
   readonly kind: 'bad';
   readonly slot: number;
   readonly row: number;
-  /** As text, or as the parts of a sentence that names options. */
+  /** A text, or the parts of a sentence that names options. */
   readonly reason: string | readonly SentencePart[];
   readonly dropped?: boolean;
   readonly isOtherSize?: boolean;

@@ -4,7 +4,10 @@ import { WorkerThread } from '@shardtool/base';
 /** MiB: nothing outlives a sample. */
 const YOUNG_GENERATION_MB = 4;
 
-/** If one worker fails to start, the others have this much time to start. It usually takes a fraction of that; see `WorkerThread.whenEnded`. */
+/**
+ * If one worker fails to start, the others have this much time to start. Usually they need a fraction of it; see
+ * `WorkerThread.whenEnded`.
+ */
 const START_PATIENCE_MS = 5000;
 
 /**
@@ -62,7 +65,7 @@ export class DecodeWorkers<Message> {
     for (const worker of this.#workers) worker.unref();
   }
 
-  /** Asks the workers to end with `stop`, and terminates those that do not end in time. */
+  /** Tells the workers to end with `stop`, and terminates those that do not end in time. */
   async close(stop: () => void): Promise<void> {
     this.#closing = true;
     stop();

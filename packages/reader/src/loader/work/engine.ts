@@ -35,7 +35,7 @@ export interface EngineOptions {
   readonly mixes: Mixes;
   /** The files of the shards, if workers may read images directly. Otherwise empty. */
   readonly shardPaths: readonly string[];
-  /** The file whose memory the slots are to be, if any. */
+  /** The file that provides the memory of the slots, if there is one. */
   readonly slotFile: number | undefined;
   readonly freeSlots: FreeSlots;
 }

@@ -45,7 +45,7 @@ interface StepImage {
   readonly given: GivenAnnotations | null;
 }
 
-/** The work of one worker besides decoding. */
+/** The work of a worker besides decoding. */
 export interface WorkSteps {
   /** Whether there are steps on samples. If so, call {@link row} instead of the decoder's `decode`. */
   readonly hasRowSteps: boolean;

@@ -14,7 +14,7 @@ export class WorkTime {
   #rows = 0;
   #begun = 0;
 
-  /** `clock`: of the decoder; null without one. */
+  /** `clock`: the clock of the decoder, or null. */
   constructor(control: Control, clock: PassClock | null) {
     this.#control = control;
     this.#clock = clock;

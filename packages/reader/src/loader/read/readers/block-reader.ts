@@ -14,7 +14,7 @@ interface PlannedLoad {
   readonly parts: Promise<LoadedShards>;
 }
 
-/** What a reader knows about the batches that its blocks are for. */
+/** Facts that a reader knows about the batches that use its blocks. */
 export interface Demand {
   /** True if the consumer waits for the batch that needs the block, so that no memory will be freed before. */
   isUrgent(): boolean;
@@ -33,7 +33,7 @@ export interface StreamingOptions {
   readonly wakeSignal: WakeSignal;
   /** Number of blocks in memory, unless a batch waits for one more. */
   readonly buffers: number;
-  /** Blocks that are being read at once; without it, as many as are worth it. */
+  /** Number of blocks that are read concurrently. Without it, the number grows as long as that increases the rate. */
   readonly readConcurrency: number | undefined;
   readonly opening: Opening;
   readonly demand: Demand;
@@ -173,7 +173,7 @@ export class StreamingReader implements BlockReader {
       const next = blocks.next();
       if (next.done) break;
       const parts = planLoad(blockRows(next.value, samplesOf), store);
-      // Its turn comes, and with it the error.
+      // The error is reported when the block is needed.
       parts.catch(() => {});
       this.#planned.push({ block: next.value, parts });
     }
@@ -195,7 +195,7 @@ export class StreamingReader implements BlockReader {
     return this.#reading < most && (this.#live < buffers || this.#wanted >= ordinal);
   }
 
-  /** Reads the rest of the blocks of which the first batches have what they need, in their order. */
+  /** Reads the rest of the blocks of which the first batches already have what they need, in their order. */
   #readRest(): void {
     for (const read of this.#rest.splice(0)) void read();
   }

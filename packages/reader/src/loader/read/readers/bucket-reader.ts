@@ -5,9 +5,9 @@ import type { Arena } from '../arena.js';
 import { type Block, type BlockReader, placeOf } from '../block.js';
 import { blockOfOne, onlyRow, type SampleRow, type SingleSamples } from './single-samples.js';
 
-/** A reader of batches that are made of samples that wait. */
+/** A reader for batches that are made of waiting samples. */
 export interface BatchReader extends BlockReader {
-  /** Reads on up to this batch; then its blocks and items may be asked for. */
+  /** Reads ahead up to this batch. After that, its blocks and items may be requested. */
   walk(planned: PlannedBatch): Promise<void>;
   /** Call this when all rows of the batch were requested from `blocks`. Returns a function that frees their memory. */
   done(planned: PlannedBatch, blocks: readonly Block[]): () => void;
@@ -57,7 +57,7 @@ export class BucketReader implements BatchReader {
   /** Copies of samples that wait, the oldest first. */
   readonly #copies = new Map<Block, { readonly of: Walked; readonly item: number }>();
   #heldBytes = 0;
-  /** Singles of the batch that is being asked for. */
+  /** Single samples of the current batch. */
   #asked: (Block | Promise<Block>)[] = [];
 
   constructor(options: BucketReaderOptions) {
@@ -68,7 +68,7 @@ export class BucketReader implements BatchReader {
   async walk({ block: ordinals, item: items, bucket }: PlannedBatch): Promise<void> {
     const { walked, singles } = bucket!;
     const { samplesOf } = this.#options;
-    // They come while this rank's own blocks are read.
+    // They are read while the blocks of this rank are read.
     this.#asked = singles.map(({ source, pass, number }) =>
       this.#read({ pass, ...shardRow(samplesOf(source, pass), number) }),
     );
@@ -114,7 +114,7 @@ export class BucketReader implements BatchReader {
     };
   }
 
-  /** Frees a sample that was copied, or read by itself. */
+  /** Frees a sample that was copied, or that was read individually. */
   release({ place, bytes }: Block): void {
     if (bytes === 0) return;
     this.#options.memory!.held.free(place, bytes);
@@ -231,7 +231,7 @@ export class BucketReader implements BatchReader {
   }
 }
 
-/** A block of one sample that stands for its item of the block that it came in. */
+/** A block of one sample that replaces an item of its original block. */
 function asItemOf({ shard, row, occurrence, items }: Block, one: Block): Block {
   return { ...one, shard, row, occurrence, items };
 }

@@ -19,10 +19,10 @@ import { UnreadReader, wholeShard } from './unread-reader.js';
 
 export interface EpochReadersOptions {
   readonly files: ShardFiles;
-  /** The same, as it is to be read. */
+  /** The order for the reader. */
   readonly store: ShardStore;
   readonly arena: Arena;
-  /** Memory of single samples, and how much of it may be used by waiting samples. */
+  /** Memory for single samples, and the part of it that waiting samples may use. */
   readonly held: Arena;
   readonly holdBytes: number;
   readonly wakeSignal: WakeSignal;
@@ -31,7 +31,7 @@ export interface EpochReadersOptions {
   /** Every sample that can come in any epoch. */
   readonly all: Selection;
   readonly samplesOf: SamplesOf;
-  /** Of the same dataset; it outlives these readers. */
+  /** Reader of the same dataset, which outlives these readers. */
   readonly history: ReadHistory;
   /** Epochs in which the crc32 of delivered data is checked. */
   readonly checksum: 'first-epoch' | 'always' | 'never';
@@ -39,7 +39,7 @@ export interface EpochReadersOptions {
   readonly canStayInShards: boolean;
 }
 
-/** How the blocks of an epoch come. */
+/** How the blocks of an epoch are read. */
 export interface EpochReading {
   readonly reader: BlockReader;
   /** The same reader, if batches are made of waiting samples. */
@@ -136,7 +136,7 @@ export class EpochReaders {
     return isRemote ? openingOf(plan) : { ...openingOf(plan), first: 0 };
   }
 
-  /** Each stretch gets a place of its own, since no place is longer than a segment. */
+  /** Each stretch gets its own memory, because an allocation cannot be larger than a segment. */
   async #loadResidents(demand: Demand): Promise<LoadedShards['shards']> {
     const { files, arena, all } = this.#options;
     // A whole dataset takes long to load, and the loop may end before that.

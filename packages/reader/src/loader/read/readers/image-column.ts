@@ -2,7 +2,7 @@ import { type FieldColumns, imageColumn, type LoadedIndex } from '@shardtool/for
 
 const kept = new WeakMap<LoadedIndex, Map<string, FieldColumns>>();
 
-/** {@link imageColumn}, made once for each index and field: it is asked for with every row. */
+/** {@link imageColumn}, cached for each index and field, because every row requests it. */
 export function keptImageColumn(index: LoadedIndex, image: string | undefined): FieldColumns {
   const name = image ?? '';
   let columns = kept.get(index);

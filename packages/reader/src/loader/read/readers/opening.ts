@@ -2,7 +2,7 @@ import type { ShardStore } from '../../../dataset/shard-store.js';
 import type { EpochPlan } from '../../../order/batches.js';
 import type { SamplesOf } from '../../../selection/pass-samples.js';
 
-/** What the first batches of an epoch need. On slow storage, it is read before whole blocks. */
+/** Data that the first batches of an epoch need. On slow storage, it is read before whole blocks. */
 export interface Opening {
   /** Needed items, by the ordinal of their block. */
   readonly items: ReadonlyMap<number, readonly number[]>;

@@ -1,10 +1,13 @@
 import { storageReadBytes } from '../storage-reads.js';
 
-/** So much may come from storage in an epoch that counts as cached: a part of the dataset, and whatever else the process reads. */
+/**
+ * An epoch counts as cached if at most this many bytes came from storage: a part of the dataset, and everything else
+ * that the process reads.
+ */
 const MOST_FROM_STORAGE = 1 / 64;
 const OTHER_STORAGE_BYTES = 2 ** 24;
 
-/** Predicts reads of coming epochs from those so far. */
+/** Predicts the reads of later epochs from those so far. */
 export class ReadHistory {
   readonly #datasetBytes: number;
   /** An epoch was read from its first sample to its last; and whether the one under way is. */

@@ -20,7 +20,7 @@ export interface SingleSamples {
   read(sample: SampleRow, reader: BlockReader): Block | Promise<Block>;
 }
 
-/** A block of one sample, whose memory begins at `place`. */
+/** A block of one sample, whose memory starts at `place`. */
 export function blockOfOne(
   { pass, shard, row, occurrence }: SampleRow,
   reader: BlockReader,
@@ -30,7 +30,7 @@ export function blockOfOne(
   return { ...columns, ...held, reader, ordinal: -1, pass, items: 1, left: 1 };
 }
 
-/** Samples of shards that are in memory, or that workers read themselves: nothing is to be read. */
+/** Samples of shards that are in memory, or that workers read themselves, so that nothing has to be read. */
 export function singlesOf(
   loaded: (shard: number) => LoadedShard | Promise<LoadedShard>,
   inShards: boolean,
@@ -45,7 +45,7 @@ export function singlesOf(
   };
 }
 
-/** Returns the stretches of one row of a shard, one after the other. */
+/** Returns the stretches of one row of a shard in order. */
 export function onlyRow(
   { index, crops }: LoadedShard,
   row: number,
@@ -67,7 +67,7 @@ export interface ReadSinglesOptions {
   makeRoom(): boolean;
 }
 
-/** Reads single samples from their shards, each with a read of its own. */
+/** Reads single samples from their shards, each with a separate read. */
 export class ReadSingles implements SingleSamples {
   readonly #options: ReadSinglesOptions;
   readonly #underWay = new Set<Promise<unknown>>();

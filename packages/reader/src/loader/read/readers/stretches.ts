@@ -21,7 +21,7 @@ export interface StretchRead {
 const KEPT_GAP_BYTES = 4096;
 /** Longer ones are cut between samples, since no place in memory is longer than a segment of it. */
 export const STRETCH_BYTES = 16 * 2 ** 20;
-/** On this machine: stretches closer than this are read at once, since a gap costs less than a second read. */
+/** On local disks, stretches closer than this are read together, because a gap costs less than a second read. */
 const NEAR = { gapBytes: 64 * 1024 };
 /** If reading gaps is worthwhile, longer reads are as well: up to this number of gaps. */
 const LONGEST_GAPS = 4;
@@ -119,7 +119,7 @@ function belongTogether(
   { gapBytes }: Pick<ReadCosts, 'gapBytes'>,
 ): boolean {
   const most = Math.max(GAPPED_READ_BYTES, LONGEST_GAPS * gapBytes);
-  // Each of two long ones is worth a read of its own, which needs no copy.
+  // Two long stretches are read separately, which needs no copy.
   const isShort = Math.min(before.bytes, next.bytes) < gapBytes;
   return isShort && next.offset - endOf(before) <= gapBytes && endOf(next) - offset <= most;
 }
