@@ -269,9 +269,7 @@ def test_the_trainer_accumulates_drops_the_last_batch_and_refuses_batches_of_oth
     rest = train(numbered, tmp_path / "rest", 1, **common, resume=checkpoint)
     assert global_batches(rest, "train") == batches[6:]
     [refused] = train(numbered, tmp_path / "refused", 1, **common, resume=checkpoint, rows=24)
-    assert (
-        "set per_device_train_batch_size so that 1 processes make 12 rows" in dict(map(tuple, refused))["error"]
-    )
+    assert "set per_device_train_batch_size so that 1 processes make 12 rows" in dict(map(tuple, refused))["error"]
 
 
 @needs("transformers", "accelerate")

@@ -361,7 +361,9 @@ def test_simulated_slots_stay_registered_when_a_forked_copy_of_the_loader_is_dro
 @pytest.mark.skipif(torch.cuda.is_available(), reason="torch has CUDA here")
 @pytest.mark.parametrize("options", [{"device": "cuda"}, {"device": "cuda:3"}, {"pin_memory": True}])
 def test_without_cuda_the_options_say_what_is_missing(small, options):
-    with pytest.raises(shardtool.OptionError, match=r"needs CUDA, but torch .* finds no CUDA device: install NVIDIA's driver"):
+    with pytest.raises(
+        shardtool.OptionError, match=r"needs CUDA, but torch .* finds no CUDA device: install NVIDIA's driver"
+    ):
         shardtool.Loader(small, **options)
 
 

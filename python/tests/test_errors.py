@@ -58,7 +58,8 @@ def test_a_value_that_is_not_right_is_named_in_python_s_spelling(small):
     with pytest.raises(TypeError, match="weights must be an array of numbers"):
         shardtool.Loader(small, weights=lambda sample: 1)
     with pytest.raises(
-        TypeError, match=r"indices must be an array of whole numbers, or of groups of one size, .* not an array of float64"
+        TypeError,
+        match=r"indices must be an array of whole numbers, or of groups of one size, .* not an array of float64",
     ):
         shardtool.Loader(small, indices=[1.5])
     with pytest.raises(shardtool.OptionError, match=r"indices\[1\] is 9000, which is not the index of a sample"):

@@ -17,7 +17,10 @@ def batch(location, **options):
 #: Errors without a look at the dataset: what is called, and the sentence.
 AT_ONCE = [
     (lambda at: shardtool.Loader(None), "location must be a path, a URL, or a list of them, not None (NoneType)."),
-    (lambda at: shardtool.Loader(b"shards"), "location must be a path, a URL, or a list of them, not b'shards' (bytes)."),
+    (
+        lambda at: shardtool.Loader(b"shards"),
+        "location must be a path, a URL, or a list of them, not b'shards' (bytes).",
+    ),
     (lambda at: shardtool.Loader({"a": 1}), "location must be a path, a URL, or a list of them, not {'a': 1} (dict)."),
     (lambda at: shardtool.Dataset([3]), "location must be a path, a URL, or a list of them, not [3] (list)."),
     (lambda at: shardtool.Loader(at, batchsize=4), "A loader has no option 'batchsize'; did you mean 'batch_size'?"),
@@ -83,7 +86,8 @@ IN_USE = [
     (
         lambda at: batch(at, transform=None),
         r"The images differ in size\. Sample \".+\" of .+ is undamaged, "
-        r"but its size after the transform is \d+x\d+, but the images of the batch have \d+x\d+\. Add a resize and a crop",
+        r"but its size after the transform is \d+x\d+, but the images of the batch have \d+x\d+\. Add "
+        r"a resize and a crop",
     ),
     (lambda at: batch(at, split="train"), r'The dataset has no splits.* Create it with "shardtool split"'),
     (lambda at: batch(at, overlay="x"), r'There is no overlay .*x\.jsonl\. "shardtool overlay ls" lists'),
@@ -102,7 +106,8 @@ ADDED = [
     (lambda writer: writer.add("a"), 'The sample "a" has no field; add at least an image'),
     (
         lambda writer: writer.add("a", "/data/cat.jpg"),
-        r"An image must be bytes, an array or a Pillow image, not a path: pass Path\('/data/cat.jpg'\).read_bytes\(\)\.",
+        r"An image must be bytes, an array or a Pillow image, not a path: pass "
+        r"Path\('/data/cat.jpg'\).read_bytes\(\)\.",
     ),
     (lambda writer: writer.add("a", np.zeros((4, 4, 2))), r"An image must be a uint8 array .* not float64 \[4, 4, 2\]"),
     (lambda writer: writer.add(3, b"x"), r"The key of a sample must be a str, not 3 \(int\)\."),

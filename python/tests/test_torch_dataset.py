@@ -222,7 +222,9 @@ def test_a_wrapper_that_would_split_it_twice_is_refused_by_name(small):
     dataset = shardtool.iterable_dataset(small, batch_size=16)
     with pytest.raises(shardtool.OptionError, match="would split it again: update accelerate"):
         next(iter(IterableDatasetShard(dataset, 1, 2, 0)))
-    with pytest.raises(shardtool.OptionError, match="combines 4 of them on each of 2 ranks: set its batch_size to None or 1"):
+    with pytest.raises(
+        shardtool.OptionError, match="combines 4 of them on each of 2 ranks: set its batch_size to None or 1"
+    ):
         IterableDatasetShard(dataset, 4, 2, 0).set_epoch(0)
     other = shardtool.iterable_dataset(small, rank=0, world_size=2)
     with pytest.raises(shardtool.OptionError, match="rank=0 and world_size=2, but Accelerate reads it as rank 1 of 2"):

@@ -18,7 +18,9 @@ class KnownAttributes:
         kind = type(self)
         is_users = kind.__module__.partition(".")[0] != "shardtool"
         if not (name.startswith("_") or is_users or _can_be_set(kind, name)):
-            raise AttributeError(f"A shardtool.{kind.__name__} has no attribute {name!r} that can be set: {self._hint(name)}.")
+            raise AttributeError(
+                f"A shardtool.{kind.__name__} has no attribute {name!r} that can be set: {self._hint(name)}."
+            )
         super().__setattr__(name, value)
 
     def _hint(self, name: str) -> str:

@@ -36,7 +36,8 @@ class Cuda:
         if not torch.cuda.is_available():
             asked = "pin_memory=True" if device is None else f"device={device!r}"
             raise OptionError(
-                f"{asked} needs CUDA, but torch {torch.__version__} finds no CUDA device: install NVIDIA's driver and a "
+                f"{asked} needs CUDA, but torch {torch.__version__} finds no CUDA device: install "
+                "NVIDIA's driver and a "
                 f"torch built for CUDA, or remove {asked}."
             )
         self._torch: Any = torch
@@ -162,7 +163,10 @@ class Values:
     def check(self, images: Any) -> None:
         """Raises OptionError if the reader already makes normalised floats."""
         if self.is_normalized and str(images.dtype) != "torch.uint8":
-            raise OptionError("mean and std are for uint8 images, but the transform produces floats: remove mean and std, or normalize.")
+            raise OptionError(
+                "mean and std are for uint8 images, but the transform produces floats: remove mean "
+                "and std, or normalize."
+            )
         if self.is_normalized and images.shape[-3] != len(self._scale):
             raise OptionError(
                 f"mean and std have {len(self._scale)} numbers, but images have {images.shape[-3]} channels: give one "

@@ -90,26 +90,27 @@ class Sample(Tuple[Any, ...], Generic[Image]):
 class Dataset(KnownAttributes, Generic[Image]):
     """The samples of ``location`` by index: ``len(dataset)``, ``dataset[7]``, ``dataset[-1]``, ``dataset["cat/1"]``.
 
-    A sample is ``(image, label)`` with the attributes ``key``, ``index``, ``fields`` and ``masks``; a slice or a list
-    of indices is a dataset again, which shares the reader. It is a map-style dataset for torch's DataLoader, with any
-    number of workers and any way of starting them: each process that uses it has a reader of its own, which starts when
-    it first asks for a sample and ends with it. For training :class:`shardtool.Loader` is many times as fast.
+    A sample is ``(image, label)`` with the attributes ``key``, ``index``, ``fields`` and ``masks``. A slice or a list
+    of indices returns a dataset, which shares the reader. A dataset is a map-style dataset for torch's DataLoader, with
+    any number of workers and any way of starting them. Each process that uses it has its own reader, which starts with
+    the first request and ends with the process. For training, :class:`shardtool.Loader` is many times as fast.
 
-    ``transform``: a preset or a list of steps, which the reader applies, ``"raw"`` for images as they are stored, or a
-    function, which gets the image at its own size as ``output`` has it. ``target_transform``: a function of the class
-    number. Both may be set later. ``output``: ``"torch"`` gives uint8 [3, h, w] (or float32, where the transform says
-    so), ``"numpy"`` [h, w, 3], ``"pil"`` images of Pillow, all copies.
+    ``transform`` is a preset or a list of steps, which the reader applies, or ``"raw"`` for stored images. It may also
+    be a function, which gets the image at its original size, in the type that ``output`` sets. ``target_transform`` is
+    a function of the class number. Both may be set later. ``output="torch"`` returns uint8 [3, h, w], or float32 if the
+    transform makes floats, ``"numpy"`` [h, w, 3], ``"pil"`` images of Pillow. All are copies.
 
-    ``fields`` and columns come as ``sample.fields``, ``masks`` (fields that are masks of the image) as
-    ``sample.masks``. A sample then is ``(image, label, more)``, where ``more`` has both by name, so a DataLoader makes
-    batches of them: ``for images, labels, more in loader``. :meth:`raw` gives everything that is stored.
+    ``fields`` and columns are returned as ``sample.fields``, and ``masks`` (fields that are masks of the image) as
+    ``sample.masks``. With either of them, a sample is ``(image, label, more)``, where ``more`` has both by name, so a
+    DataLoader collates them: ``for images, labels, more in loader``. :meth:`raw` returns everything that is stored.
 
-    What a transform draws is another thing each time that a sample is asked for. The numbers come from torch's
-    generator if the program has imported torch, so after ``torch.manual_seed`` they come again, in the workers of a
-    DataLoader too; another ``seed`` makes others of the same. :meth:`set_epoch` has the samples of a loader.
+    Random transforms draw differently each time that a sample is requested. The random numbers come from torch's
+    generator if the program has imported torch. So after ``torch.manual_seed`` a run draws the same again, also in the
+    workers of a DataLoader. Another ``seed`` changes the numbers. After :meth:`set_epoch`, samples equal those of a
+    loader.
 
     ``overlay``, ``split``, ``version``, ``layout``, ``features``, ``exclude_keys``, ``max_sample_bytes`` and
-    ``storage`` are those of the loader.
+    ``storage`` mean the same as for a :class:`shardtool.Loader`.
     """
 
     _MADE_WITH = ("output", *(name for name in DatasetArguments.__annotations__ if name != "target_transform"))
@@ -119,9 +120,9 @@ class Dataset(KnownAttributes, Generic[Image]):
             "targets": "labels has the class numbers of all samples",
             "samples": "dataset[i] is a sample, and labels has the class numbers of all",
             "imgs": "dataset[i] is a sample, and labels has the class numbers of all",
-            "root": "location is given when it is made",
-            "loader": "output= says what images are",
-            "transforms": "there are transform and target_transform",
+            "root": "the location is the first argument",
+            "loader": "output= sets the type of images",
+            "transforms": "use transform and target_transform",
         }
     )
 
@@ -296,7 +297,7 @@ class Dataset(KnownAttributes, Generic[Image]):
         return self._samples([self._index_at(place) for place in places])
 
     def __contains__(self, key: object) -> bool:
-        """Whether there is a sample of this key; raises TypeError for what is no str."""
+        """Whether there is a sample with this key. Raises TypeError if the key is not a str."""
         if not isinstance(key, str):
             raise TypeError(f"A key must be a str, not {key!r}.")
         try:
@@ -331,7 +332,7 @@ class Dataset(KnownAttributes, Generic[Image]):
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """Class numbers of all samples, [n], without reading one of them: for samplers."""
+        """Class numbers of all samples, [n], for samplers. No sample is read."""
         labels = self._reader.labels()
         return labels if self._indices is None else labels[self._indices]
 

@@ -51,35 +51,41 @@ if TYPE_CHECKING:
 
 
 class Loader(KnownAttributes, Generic[Array, Images]):
-    """Batches of ``location``: a folder that ``shardtool pack`` wrote, a folder of WebDataset tars, or a list of tars;
-    or several of them as a :class:`shardtool.Mixture`, or as a file ``{"mixture": [...]}``.
+    """Shuffled, decoded batches of a dataset.
 
-    A loop goes through one epoch (or ``epochs_per_loop`` of them) and gives a :class:`Batch` at a time; the next loop
-    continues with the next epoch. A batch is yours: its images are in memory that is shared with the reader, a child
-    process, which fills it again only when nothing in Python refers to it. A loop that uses one batch after the other
+    ``location`` is a folder that ``shardtool pack`` wrote, a folder of WebDataset tars, a list of tars, or a URL such
+    as ``s3://bucket/shards``, ``gs://...``, ``https://...`` or ``hf://datasets/user/name@revision``. For several
+    datasets, it is a :class:`shardtool.Mixture`, or a file ``{"mixture": [...]}``.
+
+    A loop goes through one epoch (or ``epochs_per_loop`` of them) and yields a :class:`Batch` at a time. The next loop
+    continues with the next epoch. The images of a batch are in memory that is shared with the reader, a child process.
+    The reader reuses this memory only when nothing in Python refers to it. A loop that uses one batch after the other
     copies nothing. If you keep ``prefetch_batches`` batches or more, the following ones are copied.
 
-    ``reuse=True`` overwrites the images of a batch when the next one is requested, whatever refers to them; that needs
-    the memory of one batch less. Frameworks that request batches ahead (Accelerate, JAX) need the default.
+    ``reuse=True`` overwrites the images of a batch when the next one is requested, even if something refers to them.
+    That saves the memory of one batch. Frameworks that request batches ahead (Accelerate, JAX) need the default.
 
-    ``output``: ``"torch"`` gives images as uint8 [n, 3, h, w] in channels_last (or float32, where the transform says
-    so) and labels as int64; ``"numpy"`` and ``"dlpack"`` give images as they lie in memory, [n, h, w, 3] for uint8.
-    ``with_keys`` adds the samples' keys to the tuple. ``**options``: :class:`shardtool.LoaderOptions`.
+    ``output="torch"`` returns images as uint8 [n, 3, h, w] in channels_last, or float32 if the transform makes floats,
+    and labels as int64. ``"numpy"`` and ``"dlpack"`` return images in their memory layout, [n, h, w, 3] for uint8.
+    ``with_keys`` adds the keys of the samples to the tuple. ``**options``: see :class:`shardtool.LoaderOptions`.
 
-    ``device="cuda"`` (or ``"cuda:1"``) gives tensors on that GPU, ready on the current stream and one's own: bytes are
-    copied two batches ahead, and made ``dtype`` ("float16", "bfloat16", "float32") there, normalised by ``mean`` and
-    ``std`` (a number per channel each, of values from 0 to 1). ``pin_memory=True`` alone gives page-locked CPU tensors.
+    ``device="cuda"`` (or ``"cuda:1"``) returns tensors on that GPU, ready on the current stream. Bytes are copied two
+    batches ahead, on a separate stream. They are converted there to ``dtype`` ("float16", "bfloat16", "float32") and
+    normalised with ``mean`` and ``std`` (one number per channel, for values from 0 to 1). ``pin_memory=True`` alone
+    returns page-locked CPU tensors.
 
-    ``overlay`` names an overlay of the dataset (other classes and columns, splits, samples left out) or its file, and
-    ``split`` a split: one that its files are of by their names, or one of the overlay; ``exclude_keys`` leaves samples
-    out by key. ``shardtool overlay`` and ``split`` make them. ``version`` opens an earlier version of the dataset, as
-    ``shardtool log`` lists them (its identity, or at least 6 digits of it). ``layout`` says what a place is taken for
-    that could be several things, as ``"parquet"``; ``features`` which features of TFRecord, or datasets of HDF5, are
-    what, where their names are not the usual ones: ``{"image": "pixels", "label": "kind", "key": "name"}``.
-    A sample of more than ``max_sample_bytes`` (default 1 GiB) is an error.
-    A location may be ``s3://bucket/shards``, ``gs://...``, ``https://...`` or ``hf://datasets/user/name@revision``
-    (HF_TOKEN, HF_ENDPOINT); ``storage`` says how it is asked
-    (``endpoint_url``, ``region``, ``unsigned``, ``requester_pays``), and what is left out comes from the environment.
+    These arguments choose what is opened:
+
+    - ``overlay``: the name or file of an overlay, which changes classes and columns, adds splits or excludes samples.
+    - ``split``: a split of the location, found by the names of its files, or a split of the overlay.
+    - ``exclude_keys``: keys of samples to exclude.
+    - ``version``: an earlier version of the dataset, by its identity in ``shardtool log`` or at least 6 digits of it.
+    - ``layout``: the format of a location that could have several, such as ``"parquet"``.
+    - ``features``: features of TFRecord or datasets of HDF5 with unusual names, such as
+      ``{"image": "pixels", "label": "kind", "key": "name"}``.
+    - ``max_sample_bytes``: a larger sample is an error. Default: 1 GiB.
+    - ``storage``: settings of remote storage, ``endpoint_url``, ``region``, ``unsigned`` and ``requester_pays``.
+      Default: environment variables, see docs/remote.md.
 
     ``python_transform`` is any function, or a pipeline of albumentations or torchvision. After ``transform``,
     ``python_workers`` processes call it with each image; see docs/python-transform.md. A sample that takes longer than
@@ -89,14 +95,12 @@ class Loader(KnownAttributes, Generic[Array, Images]):
     ``metrics={"port": 9464}`` serves metrics for Prometheus on this machine while the loader is open, as
     ``SHARDTOOL_METRICS=:9464`` does for all loaders; see docs/metrics.md.
 
-    The child starts when something is first asked of it. It belongs to the process that made the loader: in a forked
-    one every use raises :class:`ForkedLoaderError`.
+    The reader starts with the first request. It belongs to the process that made the loader: in a forked process, every
+    use raises :class:`ForkedLoaderError`.
     """
 
     _MADE_WITH = ("output", *LoaderArguments.__annotations__)
-    _INSTEAD = MappingProxyType(
-        {"sampler": "indices= says in which order samples come", "dataset": "make another Loader"}
-    )
+    _INSTEAD = MappingProxyType({"sampler": "indices= sets the order of samples", "dataset": "make another Loader"})
 
     if not TYPE_CHECKING:
         # ``Loader[torch.Tensor]`` in an annotation: Python has had defaults for type variables only since 3.13.
@@ -405,7 +409,8 @@ class Loader(KnownAttributes, Generic[Array, Images]):
 
     def __getstate__(self) -> None:
         raise TypeError(
-            "A loader cannot be sent to another process: in a DataLoader, set num_workers=0, because the loader has its "
+            "A loader cannot be sent to another process: in a DataLoader, set num_workers=0, because "
+            "the loader has its "
             "own workers, or use shardtool.iterable_dataset(...), which makes a loader in each process."
         )
 

@@ -22,7 +22,9 @@ def absolute(location: Location) -> Union[str, List[str]]:
     if isinstance(location, (str, os.PathLike)):
         return place(location)
     if not _is_list(location):
-        raise TypeError(f"location must be a path, a URL, or a list of them, not {location!r} ({type(location).__name__}).")
+        raise TypeError(
+            f"location must be a path, a URL, or a list of them, not {location!r} ({type(location).__name__})."
+        )
     return [place(file) for file in location]
 
 

@@ -48,7 +48,9 @@ class LoaderIterator(Generic[Array, Images]):
         closes = loader._closes
         is_over = self._batches_ahead is not None and self._batches_ahead.is_over
         if loader._loops != self._number or (self._reader is not None and self._reader.is_closed and not is_over):
-            raise StaleIteratorError("This loop has ended, because the loader was closed or another loop was started: start a new loop.")
+            raise StaleIteratorError(
+                "This loop has ended, because the loader was closed or another loop was started: start a new loop."
+            )
         with loader._waits.waiting(self._number) as wait:
             if self._reader is None:
                 loader._serve_metrics()

@@ -21,18 +21,19 @@ if TYPE_CHECKING:
 
 
 class Mixture(KnownAttributes):
-    """What :class:`shardtool.Loader` takes in place of a folder to mix datasets.
+    """Several datasets, which a :class:`shardtool.Loader` mixes. It takes the place of the location of a loader.
 
     ``parts``: a mapping for each dataset, such as ``{"dataset": "a/", "weight": 0.7}``, in the order of
-    ``batch.dataset_index``. A part may have ``name``, ``weight`` (all parts or none; shares are exact as they are
+    ``batch.dataset_index``. A part may have ``name``, ``weight`` (either all parts or none; shares are exact as
     written) or ``repeat`` (2, 0.5), ``overlay``, ``split``, ``version``, ``layout``, ``exclude_keys``,
-    ``max_sample_bytes``, ``classes``, ``keys`` and ``where``. Without weights every sample comes once an epoch.
+    ``max_sample_bytes``, ``classes``, ``keys`` and ``where``. Without weights, every sample comes once per epoch.
 
-    ``end``: where an epoch of weights ends, with the dataset that is used up ``"first"`` (default) or ``"last"``, or
-    with the one of this name or number; ``samples_per_epoch`` says it in samples. A loader's ``classes``, ``keys``,
-    ``where``, ``weights`` and ``indices`` are about the samples of all datasets. ``per_batch``: rows of each dataset
-    in every batch of all ranks, instead of weights. ``class_lists``: classes of the same name are one (``"name"``),
-    follow each other (``"offset"``) or keep their numbers (``"apart"``).
+    ``end``: where an epoch with weights ends: with the dataset that is used up ``"first"`` (default) or ``"last"``, or
+    with the dataset of this name or number. ``samples_per_epoch`` sets the length of an epoch instead. ``per_batch``:
+    rows of each dataset in every batch of all ranks, instead of weights. ``class_lists``: classes of the same name are
+    one class (``"name"``), the classes of datasets are numbered in sequence (``"offset"``), or keep their numbers
+    (``"apart"``). ``classes``, ``keys``, ``where``, ``weights`` and ``indices`` of a loader apply to the samples of all
+    datasets.
     """
 
     _MADE_WITH = ("parts", "end", "samples_per_epoch", "per_batch", "class_lists", "group", "window")

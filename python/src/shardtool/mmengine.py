@@ -71,7 +71,10 @@ class ShardBackend(_fileio.BaseStorageBackend):  # type: ignore[misc]
             if field in fields:
                 return fields[field]
         there = f"Sample {key} has the fields {', '.join(fields)}" if fields else f"There is no sample {key}"
-        raise FileNotFoundError(f"{path} is not in the shards. {there}. If all paths start with the same folder, set prefix= to that folder.")
+        raise FileNotFoundError(
+            f"{path} is not in the shards. {there}. If all paths start with the same folder, set "
+            "prefix= to that folder."
+        )
 
 
 _fileio.register_backend("shards", ShardBackend, force=True)

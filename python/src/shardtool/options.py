@@ -1,4 +1,4 @@
-"""What :class:`shardtool.Loader` takes, beyond what concerns Python alone.
+"""Options of :class:`shardtool.Loader`, except those that only Python has.
 
 The options are those of the reader (packages/reader/src/loader/options.ts), which checks them and has the defaults.
 """
@@ -36,97 +36,99 @@ class _CommonOptions(TypedDict, total=False):
     batch_size: int | None
     #: Rows of a batch over all ranks, instead of ``batch_size``.
     global_batch_size: int | None
-    #: Default 0. With the epoch it decides the order and every random number.
+    #: Seed of the order and of all random numbers, together with the epoch. Default: 0.
     seed: int | None
     #: The first epoch. Default 0.
     epoch: int | None
-    #: Epochs that one loop goes through; after ``load_state_dict`` the resumed epoch, or what is left of it, is the
-    #: first. Default 1; ``math.inf`` is allowed.
+    #: Number of epochs in one loop. After ``load_state_dict``, the rest of the resumed epoch is the first. Default: 1;
+    #: ``math.inf`` is allowed.
     epochs_per_loop: float | None
-    #: Default true. False: the order on disk.
+    #: Whether to shuffle. False: the order on disk. Default: True.
     shuffle: bool | None
     #: Forces the unit of the shuffle; by default it follows from the sizes.
     shuffle_unit: Literal["sample", "shard", "chunk"] | None
-    #: Streams that are read at once over all ranks. Default: the least common multiple of 192 and ``world_size``.
+    #: Number of streams that are read concurrently, over all ranks. Default: the least common multiple of 192 and
+    #: ``world_size``.
     streams: int | None
     #: Samples in the shuffle buffers of all streams together. Default: as many as make blocks of about 2 MiB.
     shuffle_buffer_size: int | None
     #: Samples in a block of a stream, instead of ``shuffle_buffer_size``.
     block_samples: int | None
-    #: Default: those of torch.distributed if it is initialised when a loop begins, RANK and WORLD_SIZE (torchrun),
-    #: LOCAL_RANK and WORLD_SIZE (Lightning), SLURM_PROCID and SLURM_NTASKS (srun), or else 0 of 1. If two of these
-    #: disagree, that is an error.
+    #: Rank of this process, and number of ranks. Default: those of torch.distributed if it is initialised when a loop
+    #: begins, RANK and WORLD_SIZE (torchrun), LOCAL_RANK and WORLD_SIZE (Lightning), SLURM_PROCID and SLURM_NTASKS
+    #: (srun), otherwise 0 of 1. If two of these disagree, that is an error.
     rank: int | None
     world_size: int | None
     #: How an incomplete last batch is handled. Default: ``partial``. With more than one rank: ``pad``.
     last_batch: Literal["pad", "drop", "partial"] | None
-    #: Batches of several sizes, each of one: an image goes to the size nearest to its shape, is resized to cover it
-    #: and cropped. ``batch.crop`` says which part a row shows. The transform then has no step with a size of its own.
+    #: Batches of several sizes. All images of a batch have one size. An image gets the size whose aspect ratio is
+    #: nearest; it is resized to cover this size, and cropped. ``batch.crop`` is the part of the image that a row shows.
+    #: The transform must not set a size.
     aspect_buckets: Buckets | None
-    #: With ``aspect_buckets``: most bytes of encoded samples that wait for their batch longer than the block that they
-    #: came in. Default 256 MiB.
+    #: With ``aspect_buckets``: memory limit for encoded samples that wait for their batch after their block was freed.
+    #: Default: 256 MiB.
     hold_bytes: int | str | None
-    #: An epoch is exactly this many samples of the endless sequence of passes; with ``weights``, this many are shared
-    #: out.
+    #: Number of samples of an epoch, taken from the endless sequence of passes. With ``weights``, they are divided by
+    #: weight.
     samples_per_epoch: int | None
     #: Only these classes: a str is a name, an int a class number.
     classes: Sequence[str | int] | None
     #: Only these keys.
     keys: Sequence[str] | None
-    #: Only samples for which this holds, over the columns of the index: ``width >= 256 and cls in (3, 7)``.
+    #: Only samples that match this expression over the columns of the index: ``width >= 256 and cls in (3, 7)``.
     where: str | None
-    #: How often a sample comes, compared with others: by class (a str is its name, an int its number; default 1), or
-    #: an array with a number for each sample, as ``WeightedRandomSampler`` takes it. An epoch has as many samples as
-    #: have a weight above 0, or ``samples_per_epoch``: if that is the sum of whole weights, each comes as often as its
-    #: weight says.
+    #: Relative frequency of samples: by class (a str is its name, an int its number; default 1), or as an array with
+    #: one number per sample, as for ``WeightedRandomSampler``. An epoch has as many samples as have a weight above 0,
+    #: or ``samples_per_epoch``. If that is the sum of whole weights, each sample comes exactly as often as its weight.
     weights: Mapping[str | int, float] | ArrayLike | None
-    #: A custom order: indices of samples, as :class:`shardtool.Dataset` counts them, in the order in which they
-    #: come in every epoch, over all ranks. One may come more than once. Groups, an array [n, k], stay together: each
-    #: goes to one rank and into one batch, its samples in a row.
+    #: A custom order for every epoch, over all ranks: indices of samples, as in :class:`shardtool.Dataset`. An index
+    #: may be repeated. Groups, an array [n, k], stay together: each goes to one rank and into one batch, in consecutive
+    #: rows.
     indices: ArrayLike | None
     #: Decode workers. Default: the number of cores, divided by LOCAL_WORLD_SIZE.
     workers: int | None
-    #: Batches that are made ahead, the one in use included. Default 4.
+    #: Number of batches that are prepared ahead, including the one in use. Default: 4.
     prefetch_batches: int | None
-    #: Whether crc32 of each image, mask and field that is delivered is checked. Default ``first-epoch``.
+    #: When to check the crc32 of delivered images, masks and fields. Default: ``first-epoch``.
     checksum: Literal["first-epoch", "always", "never"] | None
     #: The field that is the image. Default: the sample's first field of an image kind.
     image: str | None
-    #: Further fields that are images of the same size, transformed as the image is: ``batch.extra_images``.
+    #: Further fields that are images of the same size, transformed like the image: ``batch.extra_images``.
     extra_images: Sequence[str] | None
-    #: Fields that are masks of the image's size: they share its crop, flips and rotation, as ``batch.masks``.
+    #: Fields that are masks of the image's size, which are cropped, flipped and rotated like it: ``batch.masks``.
     masks: Sequence[str] | None
-    #: Boxes, keypoints and polygons that move with the image: ``batch.boxes`` and the like, ``batch.targets()``.
+    #: Boxes, keypoints and polygons that move with the image: ``batch.boxes``, ``batch.targets()`` and others.
     annotations: Mapping[str, Any] | None
     #: Transforms that replace ``transform`` from an epoch on: ``[{"epoch": 16, "transform": [...]}, ...]``. All must
-    #: give one dtype and layout.
+    #: produce the same dtype and layout.
     schedule: Sequence[Mapping[str, Any]] | None
     #: Several views of each image from one decode, in named groups, instead of ``transform``: ``{"global": {"count": 2,
-    #: "transform": [...]}, "local": {"count": 8, "transform": [...]}}``. Also the name of views such as ``dinov2``,
-    #: or a JSON file of them. They come as ``batch.views``.
+    #: "transform": [...]}, "local": {"count": 8, "transform": [...]}}``. The value may also be the name of views such
+    #: as ``dinov2``, or a JSON file. The result is ``batch.views``.
     views: Mapping[str, Any] | str | None
-    #: With ``views``: names of steps, such as ``randomResizedCrop``, whose random draws come as ``batch.draws``.
+    #: With ``views``: names of steps whose random draws are recorded in ``batch.draws``, such as ``randomResizedCrop``.
     draws: Sequence[str] | None
-    #: Own code in JavaScript that runs in the workers, by where it runs: ``{"pixels": {"module": "steps.mjs"}}``.
+    #: Custom steps in JavaScript that run in the workers: ``{"pixels": {"module": "steps.mjs"}}``.
     custom_steps: Mapping[str, Mapping[str, Any]] | None
     #: Mixes each image with another one of its batch: ``{"name": "mixup", "alpha": 0.2}``, ``{"name": "timm_mixup",
-    #: "mixup_alpha": 0.8, "cutmix_alpha": 1.0, "num_classes": 1000}``, or a list. ``batch.mix`` says how.
+    #: "mixup_alpha": 0.8, "cutmix_alpha": 1.0, "num_classes": 1000}``, or a list. ``batch.mix`` describes the result.
     mix: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
     #: Labels from a field or column instead of class numbers, float32: numbers for regression, ``"age"``, or lists of
     #: class numbers as 0 and 1, ``{"field": "tags", "classes": 80}``.
     labels: str | Mapping[str, Any] | None
-    #: Fields, and columns that came with the labels, that come along as ``batch.fields``. Default: none.
+    #: Fields and label columns that are delivered as ``batch.fields``. Default: none.
     fields: Sequence[str] | None
-    #: ``random`` takes one of several captions (a JSON list, or lines), another one each epoch.
+    #: ``random`` chooses one of several captions (a JSON list, or lines of text) per epoch.
     caption_sampling: Literal["random"] | None
-    #: Default ``raise``. ``skip`` marks the row not valid, ``replace`` takes the next good sample of the same block.
+    #: How to handle a bad sample. ``skip`` marks its row as invalid, ``replace`` takes the next good sample of the same
+    #: block. Default: ``raise``.
     on_bad: Literal["raise", "skip", "replace"] | None
-    #: Images of more pixels are bad samples. Default 178,956,970, as in Pillow.
+    #: Largest number of pixels of an image; larger images are bad samples. Default: 178,956,970, as in Pillow.
     max_pixels: int | None
     #: Channels of decoded images: 1 is luma (JPEGs decode no colour at all), 3 RGB, 4 RGB and alpha; any other number
     #: for arrays and TIFFs that have as many. Default 3. Part of a state.
     channels: int | None
-    #: Type of decoded values, before ``toDtype`` and ``normalize``: values are as they are stored. Default ``uint8``.
+    #: Type of decoded values, before ``toDtype`` and ``normalize``. Values are not scaled. Default: ``uint8``.
     #: Part of a state.
     pixel_dtype: Literal["uint8", "uint16", "int16", "float32"] | None
     #: Colour behind transparent pixels, 0 to 255 or [red, green, blue]. Default: alpha is dropped, as Pillow's
@@ -200,7 +202,7 @@ class _PythonOptions(Seen, total=False):
 
 
 class LoaderArguments(LoaderOptions, _PythonOptions, total=False):
-    """All that :class:`shardtool.Loader` takes by name, but for ``output``."""
+    """All keyword arguments of :class:`shardtool.Loader` except ``output``."""
 
 
 class ListArguments(_CommonOptions, _Transformed, _PythonOptions, total=False):
@@ -216,7 +218,7 @@ class RawArguments(_CommonOptions, _Collated, _PythonOptions, total=False):
 
 
 class DatasetArguments(Seen, total=False):
-    """All that :class:`shardtool.Dataset` takes by name, but for ``transform`` and ``output``."""
+    """All keyword arguments of :class:`shardtool.Dataset` except ``transform`` and ``output``."""
 
     target_transform: Callable[[int], Any] | None
     fields: Sequence[str]
@@ -232,31 +234,31 @@ class DatasetArguments(Seen, total=False):
 
 
 def camel(name: str) -> str:
-    """The reader's way of writing a name."""
+    """Converts a name to camelCase, as the reader spells it."""
     return re.sub(r"_(\w)", lambda letter: letter.group(1).upper(), name)
 
 
-#: The reader's name of each option, by Python's.
+#: Names of options in Python, and in the reader.
 OPTION_NAMES: Dict[str, str] = {name: camel(name) for name in LoaderOptions.__annotations__}
 
 
 class WriterOptions(TypedDict, total=False):
     """Options of :class:`shardtool.Writer` in addition to its named parameters. ``None`` means the default."""
 
-    #: Kind of shards. Default ``tar``.
+    #: Format of the shards. Default: ``tar``.
     format: Literal["tar", "lmdb", "msgpack"] | None
-    #: What LMDB has under a key: all fields (default), or the image alone.
+    #: Content of LMDB values: all fields (default), or only the image.
     lmdb_values: Literal["sample", "image"] | None
     #: Indexes for other loaders of tars.
     index: Sequence[Literal["wids", "dali", "crops"]] | None
     #: Maximum size of a shard, measured as a tar: a number of bytes, or a str such as ``"64MiB"``. Default: 256 MiB.
     max_shard_bytes: int | str | None
     max_shard_samples: int | None
-    #: A larger sample is an error. Default 1 GiB.
+    #: Maximum size of a sample; a larger sample is an error. Default: 1 GiB.
     max_sample_bytes: int | str | None
-    #: In front of the numbers: ``train`` gives ``train-000000.tar``.
+    #: Prefix of the shard names: ``train`` gives ``train-000000.tar``.
     name: str | None
-    #: Removes what an earlier pack or writer left in the folder, and nothing else; with ``part``, what that part wrote.
+    #: Whether to remove the output of an earlier pack or writer in the folder; with ``part``, the output of that part.
     overwrite: bool | None
     #: The part of one dataset that this writer writes: ``"2/4"`` for the second of four, or ``"auto"``: the
     #: part that the environment variables of the job scheduler define. See :class:`shardtool.Writer`.
@@ -266,5 +268,5 @@ class WriterOptions(TypedDict, total=False):
     job: str | None
 
 
-#: The writer's name of each option, by Python's.
+#: Names of options in Python, and in the writer.
 WRITER_OPTION_NAMES: Dict[str, str] = {name: camel(name) for name in WriterOptions.__annotations__}

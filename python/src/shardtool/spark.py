@@ -149,7 +149,9 @@ def _options(given: Mapping[str, str], known: Sequence[str]) -> Dict[str, str]:
     options = {name.lower(): value for name, value in given.items()}
     unknown = sorted(set(options) - set(known))
     if unknown:
-        raise OptionError(f'The format "shardtool" has no option {unknown[0]!r} here. The options are {", ".join(known)}.')
+        raise OptionError(
+            f'The format "shardtool" has no option {unknown[0]!r} here. The options are {", ".join(known)}.'
+        )
     if "path" not in options:
         raise OptionError('The format "shardtool" needs a path: .load("shards/") or .save("shards/").')
     return options

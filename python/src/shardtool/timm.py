@@ -273,7 +273,8 @@ def _location_of(dataset: Any) -> Tuple[Any, Optional[ReaderShards]]:
     if isinstance(dataset, (str, Path, Mixture)) or (isinstance(dataset, list) and dataset):
         return dataset, None
     raise OptionError(
-        f"dataset must be the location of shards, or a dataset of timm that reads shards/, not {type(dataset).__name__}."
+        f"dataset must be the location of shards, or a dataset of timm that reads shards/, not "
+        f"{type(dataset).__name__}."
     )
 
 

@@ -127,7 +127,8 @@ def _let_through(shard: Any, is_loop: bool) -> Share:
         elements = elements // told.world_size
     if elements not in (None, 1):
         raise OptionError(
-            f"The dataset already yields whole batches, but the DataLoader around it combines {elements} of them on each "
+            f"The dataset already yields whole batches, but the DataLoader around it combines "
+            f"{elements} of them on each "
             f"of {told.world_size} ranks: set its batch_size to None or 1 (in a Trainer, per_device_train_batch_size=1 "
             "and per_device_eval_batch_size=1), and set batch_size=... for the dataset."
         )

@@ -218,7 +218,8 @@ def _field_of(key: str, image: bytes) -> str:
 def _rgb(image: Any) -> Any:
     if isinstance(image, (str, os.PathLike)):
         raise OptionError(
-            f"An image must be bytes, an array or a Pillow image, not a path: pass Path({os.fspath(image)!r}).read_bytes()."
+            f"An image must be bytes, an array or a Pillow image, not a path: pass "
+            f"Path({os.fspath(image)!r}).read_bytes()."
         )
     pixels = np.asarray(image)
     if pixels.dtype == np.uint8 and (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] == 3)):
@@ -259,7 +260,9 @@ def _check_json(key: str, values: Sequence[Tuple[str, Any]]) -> None:
             json.dumps(value, allow_nan=False)
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f'The sample "{key}" has a value of "{name}" that cannot be written as JSON ({error}).') from error
+            raise kind(
+                f'The sample "{key}" has a value of "{name}" that cannot be written as JSON ({error}).'
+            ) from error
 
 
 def _npy(array: Any) -> bytes:

@@ -18,7 +18,9 @@ _FOR_THE_READER = 2
 
 
 def no_slot(offset: int, dtype: str, shape: Tuple[int, ...]) -> NDArray[Any]:
-    raise ReaderError("The reader sent images in shared memory instead of as bytes. This is a bug in shardtool: please report it.")
+    raise ReaderError(
+        "The reader sent images in shared memory instead of as bytes. This is a bug in shardtool: please report it."
+    )
 
 
 class HeldSlots:

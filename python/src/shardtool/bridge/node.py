@@ -60,7 +60,9 @@ def find_program(name: str) -> str:
     checkout = package.parents[2] / "packages" / folder / "lib" / file
     if checkout.exists():
         return str(checkout)
-    raise ReaderError(f"The {name} is missing ({bundled}): install shardtool again, or run `npm run build` in a checkout.")
+    raise ReaderError(
+        f"The {name} is missing ({bundled}): install shardtool again, or run `npm run build` in a checkout."
+    )
 
 
 def why_not(node: str) -> str:

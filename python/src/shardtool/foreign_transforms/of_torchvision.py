@@ -58,7 +58,9 @@ def _add_same(kind: str, transform: Any, pipeline: Pipeline) -> None:
         if pipeline.is_tensor and given.get("antialias") is not True and not is_nearest:
             step["antialias"] = False
     if pipeline.is_normalized and _may_fill(kind, step, pipeline):
-        raise Untranslatable("may add a border after Normalize, and the border would have a different color: move it before Normalize")
+        raise Untranslatable(
+            "may add a border after Normalize, and the border would have a different color: move it before Normalize"
+        )
     pipeline.add(step, kind in _MOVES_PIXELS)
 
 

@@ -56,7 +56,9 @@ class Pipeline:
             raise Untranslatable("comes after a RandomErasing of normalized values")
         if not moves_pixels_only:
             if self.is_normalized:
-                raise Untranslatable("comes after Normalize, but shardtool changes pixels before Normalize: move it before")
+                raise Untranslatable(
+                    "comes after Normalize, but shardtool changes pixels before Normalize: move it before"
+                )
             if self.is_float and not self.is_scaled:
                 raise Untranslatable("comes after a conversion to floats from 0 to 255, but expects floats from 0 to 1")
         self.pixels.append(step)

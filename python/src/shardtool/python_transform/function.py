@@ -108,7 +108,8 @@ def _parameters(function: Callable[..., Any], name: str) -> Tuple[str, ...]:
             wanted.append(parameter.name)
         elif parameter.default is parameter.empty:
             raise OptionError(
-                f"python_transform={name} has an unknown parameter {parameter.name!r}: the first parameter is the image, "
+                f"python_transform={name} has an unknown parameter {parameter.name!r}: the first "
+                "parameter is the image, "
                 f"and the others can be {', '.join(PARAMETERS)}."
             )
     return tuple(wanted)
