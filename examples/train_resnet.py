@@ -2,7 +2,7 @@
 
     npx shardtool pack examples/photos shards
     python examples/train_resnet.py                             # three epochs
-    python examples/train_resnet.py --stop-after 5              # as if the machine went away
+    python examples/train_resnet.py --stop-after 5              # as if the process was killed
     python examples/train_resnet.py --resume                    # the same losses as without the stop
 
 train_resnet_dataloader.py is the same with ImageFolder and torch's DataLoader: `diff` shows what changes.
@@ -23,8 +23,8 @@ parser.add_argument("--epochs", type=int, default=3)
 parser.add_argument("--batch-size", type=int, default=10)
 parser.add_argument("--size", type=int, default=224, help="height and width of the crops")
 parser.add_argument("--checkpoint", default="checkpoint.pt")
-parser.add_argument("--resume", action="store_true", help="go on from the checkpoint")
-parser.add_argument("--stop-after", type=int, help="end after so many batches")
+parser.add_argument("--resume", action="store_true", help="resume from the checkpoint")
+parser.add_argument("--stop-after", type=int, help="stop after this number of batches")
 arguments = parser.parse_args()
 
 train = [
