@@ -371,9 +371,9 @@ def test_without_cuda_the_options_say_what_is_missing(small, options):
     ("options", "reason"),
     [
         ({"device": "gpu"}, 'device must be "cpu", "cuda" or "cuda:N"'),
-        ({"device": "cuda", "output": "numpy"}, "gives torch tensors"),
-        ({"device": "cuda", "dtype": "float64"}, "dtype is uint8, float16, bfloat16 or float32"),
-        ({"device": "cuda", "std": (1, 0, 1)}, "std is more than 0"),
+        ({"device": "cuda", "output": "numpy"}, "returns torch tensors"),
+        ({"device": "cuda", "dtype": "float64"}, "dtype must be uint8, float16, bfloat16 or float32"),
+        ({"device": "cuda", "std": (1, 0, 1)}, "std must be greater than 0"),
         ({"device": "cuda", "mean": (0, 0, 0), "dtype": "uint8"}, "remove dtype='uint8'"),
         ({"dtype": "float16"}, 'set device="cuda", or use the step normalize in the transform'),
         ({"pin_memory": True, "output": "numpy"}, "pin_memory is for torch tensors"),

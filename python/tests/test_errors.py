@@ -36,7 +36,7 @@ def test_a_name_that_is_no_option_is_refused_at_once(small):
 def test_names_of_other_loaders_lead_to_options_that_there_are():
     for name, hint in FOREIGN_NAMES.items():
         assert name not in OPTION_NAMES
-        known = {*OPTION_NAMES, "device"}
+        known = {*OPTION_NAMES, "device", "storage"}
         assert name == "persistent_workers" or any(re.search(rf"\b{option}\b", hint) for option in known), name
 
 
