@@ -65,7 +65,7 @@ test.each([
   [['ls', 'scripts'], 'scripts has no dataset.json'],
   [['verify', 'nowhere'], 'nowhere cannot be opened'],
   [['index', 'nowhere.tar'], 'nowhere.tar cannot be opened'],
-  [['pack', 'nowhere', 'x'], 'The source No such folder: nowhere'],
+  [['pack', 'nowhere', 'x'], 'The source nowhere does not exist'],
   [['commit', 'nowhere'], 'No such folder: nowhere'],
   [['overlay', 'ls', 'nowhere'], 'nowhere cannot be opened'],
   [['frobnicate'], 'Unknown command "frobnicate". See "shardtool --help".'],

@@ -412,7 +412,7 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
     2,
     '--port takes a whole number from 0 to 65,535, not "99999". See "shardtool view --help".',
   ],
-  ['verify shards --fix --source nowhere', 2, 'The source No such folder: nowhere.'],
+  ['verify shards --fix --source nowhere', 2, 'The source nowhere does not exist.'],
   [
     'index nowhere',
     2,

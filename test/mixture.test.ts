@@ -278,7 +278,7 @@ test('what cannot be mixed is one sentence before the first batch', async () => 
   );
   expect(await failure(parts, {}, { indices: [0] })).toMatch(/indices .* without weight, or remove indices/);
   const few = [{ dataset: a, name: 'a', where: 'width > 1' }, { dataset: b }];
-  expect(await failure(few, {}, { indices: [0] })).toMatch(/remove the choice of samples of a/);
+  expect(await failure(few, {}, { indices: [0] })).toMatch(/without the choice of samples of a/);
   expect(await failure(unweighed, { samplesPerEpoch: 9 }, { samplesPerEpoch: 8 })).toMatch(/opened with 9/);
   expect(await failure(parts, {}, { state: { version: 1 } })).toMatch(/StateError: .*single dataset/);
   expect(await failure(parts.slice(0, 2), {}, { state: whole[2]!.state })).toMatch(

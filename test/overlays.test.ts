@@ -425,7 +425,7 @@ test('what is wrong with an overlay is said, and names it', async () => {
 
   const other = await packedSmall({ samples: 9, classes: 2 });
   await expect(openDataset(other, { overlay: path.join(shards, 'overlays/one.jsonl') })).rejects.toThrow(
-    /made for other shards/,
+    /created for other shards/,
   );
 
   const file = path.join(shards, 'overlays/one.jsonl');

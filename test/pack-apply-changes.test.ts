@@ -241,7 +241,7 @@ test('the command says that samples were replaced, and a replaced shard keeps it
   source.age(['cat/0']);
   const flags = ['--labels', source.labels, '--append', '--apply-changes'];
   const { stdout, stderr } = await shardtool('pack', source.folder, output, ...flags);
-  expect(stdout + stderr).toContain('1 file has changed since: their samples were replaced or removed');
+  expect(stdout + stderr).toContain('1 file has changed: their samples were replaced or removed');
   const { file } = (await readManifest(output)).shards[0]!;
   expect(file).toMatch(/^000000-v/);
   expect(statSync(path.join(output, file)).mtimeMs).toBe(2_000_000);

@@ -53,7 +53,7 @@ async function refused(
 }
 
 test('a source that is missing or holds no image is an error, and no folder is made', async () => {
-  await refused('nowhere', {}, SourceError, 'No such folder: nowhere');
+  await refused('nowhere', {}, SourceError, 'nowhere does not exist');
   await refused('package.json', {}, SourceError, 'not a folder');
   await refused(tree({}), {}, NoImagesError, 'no file that can be packed');
   await refused(tree({ 'a.txt': '' }), {}, NoImagesError, 'no image among 1 file that can be packed');

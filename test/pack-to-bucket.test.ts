@@ -262,7 +262,7 @@ test('what shardtool did not write is never replaced, and what it wrote only whe
   server.put('out/shards/../secret', 'theirs');
   expect((await failure(packTo({ seed: 1 }))).message).toBe(
     'The output folder s3://out/shards holds a dataset already; pack to another folder, or replace the output of the earlier ' +
-      'pack left with "overwrite".',
+      'pack with "overwrite".',
   );
   server.put('out/shards/mine/notes.txt', 'mine');
   await packTo({ seed: 1, overwrite: true, maxShardSamples: 30 });

@@ -237,13 +237,13 @@ test.each<[string, string, RegExp]>([
 });
 
 test.each<[PackOptions, RegExp]>([
-  [{ classes: ['a'] }, /remove classes or yolo/],
-  [{ coco: 'annotations.json' }, /remove yolo or coco/],
+  [{ classes: ['a'] }, /remove either classes or yolo/],
+  [{ coco: 'annotations.json' }, /remove either yolo or coco/],
   [
     { coco: 'annotations.json', splits: true, yolo: undefined },
     /"coco" applies to one dataset, but "splits" makes several/,
   ],
-  [{ labels: 'labels.csv' }, /remove labels or yolo/],
+  [{ labels: 'labels.csv' }, /remove either labels or yolo/],
 ])('label files beside %j are refused', async (options, message) => {
   const packed = pack(tree(FILES), newFolder(), { yolo: 'data.yaml', workers: 1, ...options });
   await expect(packed).rejects.toThrow(message);

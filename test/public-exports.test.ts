@@ -88,13 +88,15 @@ type Kind = new (where: object, message: string, cause?: Error) => ShardtoolErro
 
 const CONTEXT = { path: 'a.tar', key: 'a', paths: ['a', 'b'], status: 403, trouble: 'cut', call: 'cuInit', result: 1 };
 
-test('every error has its class as name, a code of its own, and becomes JSON', () => {
+test('every error has its class as name, a code and a section of the docs, and becomes JSON', () => {
+  const page = readFileSync('docs/errors.md', 'utf8');
   const all = exported.get('cli')! as Readonly<Record<string, Kind>>;
   const errors = errorClasses().map(({ name }) => [name, new all[name]!(CONTEXT, 'why', new Error('cause'))] as const);
   for (const [name, error] of errors) {
     expect(error.name).toBe(name);
     expect(error.code).toMatch(/^ERR_SHARDTOOL(_[A-Z0-9]+)*$/);
     expect(JSON.parse(JSON.stringify(error))).toMatchObject({ name, code: error.code, message: error.message });
+    expect(page).toContain(`<a id="${error.help.replace('docs/errors.md#', '')}"></a>`);
   }
   expect(new Set(errors.map(([, { code }]) => code)).size).toBe(errors.length);
   expect(new all.FileNotFoundError!({}, 'why').code).toBe('ERR_SHARDTOOL_FILE_NOT_FOUND');

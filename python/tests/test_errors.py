@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,13 @@ def test_names_of_other_loaders_lead_to_options_that_there_are():
         assert name not in OPTION_NAMES
         known = {*OPTION_NAMES, "device", "storage"}
         assert name == "persistent_workers" or any(re.search(rf"\b{option}\b", hint) for option in known), name
+
+
+def test_every_error_names_its_row_in_the_docs():
+    page = (Path(__file__).parents[2] / "docs" / "errors.md").read_text()
+    classes = [kind for kind in vars(shardtool.errors).values() if isinstance(kind, type)]
+    for kind in (kind for kind in classes if issubclass(kind, shardtool.ShardtoolError)):
+        assert f'<a id="{kind("why").help.partition("#")[2]}"></a>' in page, kind
 
 
 @pytest.mark.usefixtures("lent_readers")

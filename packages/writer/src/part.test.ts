@@ -32,7 +32,7 @@ test('the array of a Slurm job may begin anywhere and have steps', () => {
   expect(array(15, 16, 0)).toBe('16/16');
   expect(array(1, 16, 1)).toBe('1/16');
   expect(array(14, 4, 10, 2)).toBe('3/4');
-  expect(() => array(7, 3, 1)).toThrow('give the option "part"');
+  expect(() => array(7, 3, 1)).toThrow('set the option "part"');
 });
 
 test('an Indexed Job of Kubernetes counts from 0, and outside of both there is no part', () => {
@@ -68,7 +68,7 @@ test.each([
   expect(partsOf(3)).toEqual(['1/3', '2/3', '3/3']);
   expect(partsOf(1)).toEqual(['1/1']);
   expect(autoPart({ [index]: '1', [count]: '3' }).variables).toBe(variables);
-  expect(() => autoPart({ [index]: '1' })).toThrow(`and ${count} is not set`);
+  expect(() => autoPart({ [index]: '1' })).toThrow(`but ${count} is not set`);
   for (const [at, of] of [
     ['3', '3'],
     ['-1', '3'],

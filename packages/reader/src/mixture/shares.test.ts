@@ -49,7 +49,7 @@ test.each([
   [[16, 7], { weights: [1, -1] }, /is -1/],
   [[16, 7], { weights: [1, Number.NaN] }, /is NaN/],
   [[16, 7], { weights: [1] }, /weights has 1 entries for 2 datasets/],
-  [[16, 7], { weights: [1, 1], repeat: [1, 1] }, /repeat and weights: give one/],
+  [[16, 7], { weights: [1, 1], repeat: [1, 1] }, /repeat and weights: set only one/],
   [[16, 7], { weights: [1, 1], end: 2 }, /end is 2: the datasets of this mixture are 0 to 1/],
   [[16, 7], { weights: [1, 1], end: 'last', epochSamples: 3 }, /end and samplesPerEpoch both/],
   [[16, 7], { perBatch: [3, 0] }, /perBatch has 0/],

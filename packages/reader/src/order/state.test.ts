@@ -32,7 +32,7 @@ test('a state of another dataset is refused', () => {
 
 test('a state of another selection is refused', () => {
   expect(() => takeUpState(state, { ...here, selection: 'abc' })).toThrow(
-    'another selection (all samples, this is abc)',
+    'another selection (all samples, but this is abc)',
   );
 });
 
