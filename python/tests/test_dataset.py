@@ -230,7 +230,7 @@ def test_an_attribute_that_would_be_ignored_is_refused_with_a_hint(photos):
             made.batch_size = 3
         with pytest.raises(AttributeError, match="no attribute 'transform' to set"):
             made.transform = "train224"
-    with pytest.raises(AttributeError, match="indices= says in which order"):
+    with pytest.raises(AttributeError, match="indices= sets the order"):
         loader.sampler = None
     with pytest.raises(AttributeError, match=r"samples_per_epoch=\.\.\."):
         shardtool.Mixture([{"dataset": photos}]).samples_per_epoch = 3
