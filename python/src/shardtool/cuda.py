@@ -44,7 +44,7 @@ class Cuda:
         self._device = torch.device(device or "cuda")
         devices = torch.cuda.device_count()
         if self._device.index is not None and self._device.index >= devices:
-            raise OptionError(f"There is no device {device}: the number of devices that torch finds is {devices}.")
+            raise OptionError(f"There is no device {device}: torch finds {devices} CUDA device(s).")
         self._stream: Any = None if device is None else self._torch.cuda.Stream(self._device)
 
     def register(self, address: int, length: int) -> Optional[str]:

@@ -27,7 +27,7 @@ class Draws:
 
     def __init__(self) -> None:
         self._epoch: Optional[int] = None
-        #: By number: how often a sample came in this epoch.
+        #: For each index, the number of times that the sample came in this epoch.
         self._times: Optional[NDArray[np.uint32]] = None
 
     def __getstate__(self) -> Any:

@@ -21,7 +21,7 @@ interface Named extends Shown {
   readonly note: string;
 }
 
-/** All samples that the page of a report shows, in the order in which it does. */
+/** All samples that the page of a report shows, in the order of the page. */
 export function shownIn(report: InspectReport): Shown[] {
   return sectionsOf(report).flatMap(({ rows }) => rows.flat());
 }

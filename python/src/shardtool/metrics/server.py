@@ -128,7 +128,7 @@ def serve(address: MetricsAddress, loader: Loader[Any, Any]) -> Optional[Metrics
 
 
 def leave(address: MetricsAddress, loader: Loader[Any, Any]) -> None:
-    """Serves the loader no more. The server ends with its last loader."""
+    """Stops serving the loader. The server ends with its last loader."""
     with _CHANGING:
         server = _SERVERS.get(address)
         if server is None:

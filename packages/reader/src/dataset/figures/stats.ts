@@ -188,7 +188,7 @@ class Totals {
   }
 
   /**
-   * A sample with several images counts by the first of their names, as everywhere. An array that is not an image has
+   * If a sample has several images, only the first one by name counts, as everywhere. An array that is not an image has
    * no width.
    */
   #addKinds(fields: IndexColumns['fields'], width: Int32Array, samples: number): void {

@@ -31,7 +31,7 @@ export interface CutDataset {
 /** A part of a shard that is kept as a file. */
 export interface Piece {
   readonly name: string;
-  /** Among the shards of all datasets. */
+  /** Number of the shard among the shards of all datasets. */
   readonly shard: number;
   readonly offset: number;
   readonly bytes: number;

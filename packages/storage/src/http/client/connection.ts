@@ -175,7 +175,7 @@ export class Connection implements Receiver {
     const framing = this.#framing!;
     let at = 0;
     while (at < bytes.length) {
-      if (framing.isWhole) throw new TransientError('more bytes came than the answer has');
+      if (framing.isWhole) throw new TransientError('the server sent more bytes than announced');
       const run = Math.min(framing.run, bytes.length - at);
       if (run > 0) {
         this.#asked!.reception.take(bytes.subarray(at, at + run));

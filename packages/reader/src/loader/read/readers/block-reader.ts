@@ -234,7 +234,7 @@ export class StreamingReader implements BlockReader {
         const partial: Block = { ...block, whole: whole.promise };
         this.#blocks.set(ordinal, partial);
         this.#rest.push(() => this.#complete(partial, samples, whole.resolve));
-        // All of them are there: the rest may come, too.
+        // All of them have arrived, so the rest may be read, too.
         this.#opened++;
         if (this.#opened === this.#options.opening.items.size || this.#failure !== null) this.#readRest();
       }
