@@ -103,7 +103,7 @@ test('a connection is reused only if the server allows it and nothing is left on
     expect([answer, server.connections]).toEqual([answer, connections]);
   }
   const server = await serve((socket) => socket.write(`${counted('hello')}x`));
-  await expect(ask(server.url, { room: 5 })).rejects.toThrow('more bytes came than the answer has');
+  await expect(ask(server.url, { room: 5 })).rejects.toThrow('the server sent more bytes than announced');
 });
 
 test('an answer that is not HTTP, ends early or is too long is an error that says so', async () => {
