@@ -146,7 +146,10 @@ test('what is not right is said in a sentence', async () => {
     stderr: expect.stringMatching(/The folder .*none of --output does not exist/),
   });
   const kind = await shardtool('preview', shards, '--output', 'x.gif');
-  expect(kind).toMatchObject({ code: 2, stderr: expect.stringContaining('--output takes a file with the extension .png') });
+  expect(kind).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--output takes a file with the extension .png'),
+  });
 });
 
 test('with aspect buckets preview draws a row of each size', async () => {

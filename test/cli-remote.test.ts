@@ -94,7 +94,9 @@ test('plan says before a run whether it is going to wait for storage', async () 
   expect(stdout).toMatch(
     /storage: each of 1 machine with 1.0 GB\/s and a cache of 10 MB: the first epoch fetches 2\.\d MB, needs \d+ MB\/s and does not wait; a later one fetches 0 B/,
   );
-  expect((await shardtool('plan', shards, '--bandwidth', '1GB')).stderr).toMatch(/needs --step-ms, the duration of a step/);
+  expect((await shardtool('plan', shards, '--bandwidth', '1GB')).stderr).toMatch(
+    /needs --step-ms, the duration of a step/,
+  );
   expect((await plan('--cache-size', '1GB')).stderr).toMatch(/need --bandwidth/);
 });
 

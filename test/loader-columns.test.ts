@@ -122,5 +122,7 @@ test('lists of class numbers become 0 and 1 for each class, and lists of numbers
   const taken = async () => {
     for await (const batch of dataset.loader({ ...base, batchSize: 3, labels: 'json' })) batch.labelValues;
   };
-  await expect(taken()).rejects.toThrow(/has 2 numbers in one sample and 0 in another: if they are class numbers, set classes/);
+  await expect(taken()).rejects.toThrow(
+    /has 2 numbers in one sample and 0 in another: if they are class numbers, set classes/,
+  );
 });

@@ -103,7 +103,9 @@ test('what would separate a group is refused by name', async () => {
   await expect(batchesOf(shards, { ...options, onBad: 'replace' })).rejects.toThrow("onBad 'replace' would put");
   const sizes = { transform: [], aspectBuckets: [[8, 8]] } as const;
   await expect(batchesOf(shards, { ...options, ...sizes })).rejects.toThrow('aspectBuckets would separate');
-  await expect(batchesOf(shards, { ...options, indices: [[1, 2], [3]] })).rejects.toThrow('all groups must have the same size');
+  await expect(batchesOf(shards, { ...options, indices: [[1, 2], [3]] })).rejects.toThrow(
+    'all groups must have the same size',
+  );
 });
 
 test('a run in an order goes on with another number of ranks', async () => {

@@ -197,9 +197,7 @@ test('a run that resumes with another codec is warned, unless the codecs give th
 
 test('what is no state is refused', async () => {
   for (const state of [null, 'state', {}, { version: 1 }, { ...run.states[3], position: -1 }]) {
-    await expect(batchesOf(shards, { ...base, batchSize: 16, state })).rejects.toThrow(
-      'not a state of a loader',
-    );
+    await expect(batchesOf(shards, { ...base, batchSize: 16, state })).rejects.toThrow('not a state of a loader');
   }
 });
 

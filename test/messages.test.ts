@@ -291,11 +291,7 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
     2,
     '--quality takes a whole number from 1 to 100, not "101". See "shardtool pack --help".',
   ],
-  [
-    'pack photos out --seed -1',
-    2,
-    '--seed takes a whole number of 0 or more, not "-1". See "shardtool pack --help".',
-  ],
+  ['pack photos out --seed -1', 2, '--seed takes a whole number of 0 or more, not "-1". See "shardtool pack --help".'],
   [
     'pack photos out --max-bad 1.5',
     2,

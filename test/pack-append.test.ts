@@ -288,7 +288,9 @@ test('labels that say something else of packed images are counted and listed, an
   ]);
   const said = (await shardtool('pack', images, output, '--append', '--labels', labels)).stdout;
   expect(said).toContain('2 packed images have different labels now: the dataset was not changed');
-  expect(said).toContain(`To apply the new labels to packed images: "shardtool overlay add ${output} relabelled --labels ${labels}"`);
+  expect(said).toContain(
+    `To apply the new labels to packed images: "shardtool overlay add ${output} relabelled --labels ${labels}"`,
+  );
 });
 
 test('objects of packed images that annotations describe in another way are counted', async () => {

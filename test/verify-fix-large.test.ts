@@ -87,5 +87,8 @@ test('an image that has to be decoded is refused above the limit, and nothing is
   });
   expect(digestsOf(folder)).toEqual(before);
   const without = await shardtool('verify', folder, '--max-sample-bytes', '1000');
-  expect(without).toMatchObject({ code: 2, stderr: expect.stringContaining('--max-sample-bytes is for repairs: also set --fix.') });
+  expect(without).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--max-sample-bytes is for repairs: also set --fix.'),
+  });
 });

@@ -40,7 +40,7 @@ def test_the_source_gives_each_sample_with_its_own_pixels_and_label(shards):
             assert np.array_equal(sample["image"], expected.image)
     with pytest.raises(IndexError):
         source[40]
-    with pytest.raises(TypeError, match="leave output out"):
+    with pytest.raises(TypeError, match="remove output"):
         ShardSource(shards, output="torch")
 
 
