@@ -263,6 +263,6 @@ test('a part that its job has finished is kept, and a part of another job is ref
   await expect(write(output, 2)).rejects.toThrow(PlanChangedError);
   await commitParts(output, { parts: [1] });
   expect(await keysOf(output)).toEqual(['p1/0']);
-  expect(() => new Writer(newFolder(), { job: 'a' })).toThrow('give the option "part"');
+  expect(() => new Writer(newFolder(), { job: 'a' })).toThrow('also set "part"');
   await expect(pack(await smallImages({ samples: 1 }), newFolder(), { part: '1/*' })).rejects.toThrow('not "1/*"');
 });
