@@ -39,6 +39,8 @@ async function measureAll(dataset, names) {
   );
   const some = keyOf(Math.floor(samples * 0.6));
   const keys = path.join(side, 'keys.txt');
+  const scores = path.join(side, 'scores.csv');
+  writeFileSync(scores, `path,score\n${keyOf(1)}.JPEG,0.5\n`);
   writeFileSync(keys, `${[0.1, 0.5, 0.9].map((at) => keyOf(Math.floor(samples * at))).join('\n')}\n`);
   const open = `const { openDataset } = await import('@shardtool/reader'); const d = await openDataset(${JSON.stringify(dataset)}); await d.close();`;
   const tasks = {
@@ -61,7 +63,10 @@ async function measureAll(dataset, names) {
     // No object is new, so that only the planning is measured.
     append: {
       before: () => manifestFile(path.join(side, 'inventory.csv'), samples),
-      cli: ['pack', 's3://bench-bucket', dataset, '--append', '--manifest', path.join(side, 'inventory.csv')],
+      cli: [
+        ...['pack', 's3://bench-bucket', dataset, '--append', '--labels', scores],
+        ...['--manifest', path.join(side, 'inventory.csv')],
+      ],
     },
     erase: { cli: ['erase', dataset, '--keys', keys] },
   };
