@@ -29,6 +29,7 @@ export const PARTS = {
     'docs/buckets.md',
     'docs/recipes.md',
     'docs/pixel-formats.md',
+    'docs/image-kinds.md',
     'docs/views.md',
     'docs/schedules.md',
     'docs/python-transform.md',

@@ -28,7 +28,7 @@ const EXPECTED = {
   'odd-size-317x239.jpg': { whole: 'good', read: 'pixels' },
   'one-pixel.jpg': { whole: 'good', read: 'pixels' },
   'palette.png': { whole: 'good', read: 'pixels' },
-  'picture.bmp': { whole: 'refused', read: 'refused' },
+  'bitmap.bmp': { whole: 'good', read: 'pixels' },
   'picture.tif': { whole: 'good', read: 'pixels' },
   'png-named.jpg': { whole: 'good', read: 'pixels' },
   'progressive.jpg': { whole: 'good', read: 'pixels' },
@@ -50,7 +50,7 @@ const pillow = (
 )['odd-images'];
 
 const workbench = await Workbench.open();
-const { choice, other } = workbench.codecs;
+const { choice, other, own } = workbench.codecs;
 const checker = await createChecker({ maxPixels: MAX_PIXELS });
 afterAll(() => checker.close());
 const bad = { name: 'SampleDecodeError' };
@@ -116,8 +116,10 @@ function warningsOf(name: keyof typeof EXPECTED | string): number {
 
 async function expectPixels(name: string, bytes: Uint8Array): Promise<void> {
   const picture = await workbench.decode(bytes);
-  other.header(bytes);
-  const exact = await workbench.decodeWith(other, bytes, wholeOf(picture), 1);
+  // sharp does not read BMP.
+  const codec = name.endsWith('.bmp') ? own : other;
+  codec.header(bytes);
+  const exact = await workbench.decodeWith(codec, bytes, wholeOf(picture), 1);
   expect(difference(picture.pixels, exact.pixels).largest).toBe(0);
   // Pillow refuses a file without an end marker.
   if (name === 'no-end-marker.jpg') return;

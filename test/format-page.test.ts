@@ -103,6 +103,8 @@ test('an image keeps an extension that belongs to its kind, and its field has th
     TIFF: 'codec/cmyk.tif',
     WebP: 'codec/lossless.webp',
     AVIF: 'codec/rgb.avif',
+    BMP: 'pillow/24.bmp',
+    'PPM, PGM, PBM': 'pillow/raw.ppm',
   })) {
     bytes[kind] = readFileSync(`test/fixtures/${file}`);
   }

@@ -242,7 +242,7 @@ test('what keeps its metadata is packed as it is and counted', async () => {
     sha256(readFileSync(path.join(source, first!.source))),
   );
   const { stdout } = await shardtool('pack', source, newFolder(), '--strip-metadata');
-  expect(stdout).toContain('2 images keep their metadata, since they are TIFF or AVIF, or are damaged');
+  expect(stdout).toContain('2 images keep their metadata, since they are TIFF, AVIF, BMP or PPM, or are damaged');
 });
 
 /** Image files of which a part may be missing and bytes anywhere may have other values. */

@@ -19,7 +19,6 @@ const REASONS: Readonly<Record<string, string>> = {
   '4.3 billion pixels, limit 178 million': 'claims 65500x65500 pixels, more than the limit of 178',
   'no width': 'no width',
   'empty file': 'empty file',
-  'BMP is not supported; the message says how to convert': 'BMP is not supported; convert it first',
   'not an image': 'is not an image',
   'header cut': 'has a truncated header',
 };

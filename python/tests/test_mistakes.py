@@ -118,7 +118,7 @@ ADDED = [
     ),
     (
         lambda writer: writer.add("a", b"not an image"),
-        "The image of sample 'a' is not a jpg, png, webp, gif, tif, avif or npy file",
+        "The image of sample 'a' is not a jpg, png, webp, gif, tif, avif, bmp, ppm or npy file",
     ),
 ]
 

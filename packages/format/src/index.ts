@@ -58,6 +58,7 @@ export {
   type VersionRecord,
   versionFile,
 } from './dataset/versions.js';
+export { type BmpLayout, bmpLayout } from './image/bmp.js';
 export { firstGifFrame, type GifFrame } from './image/gif.js';
 export {
   fieldOfKind,
@@ -68,6 +69,7 @@ export {
   isImageField,
   kindOfField,
 } from './image/kinds.js';
+export { afterSpace, digitOf, isSpace, type PnmLayout, pnmLayout } from './image/pnm.js';
 export { type ImageHeader, MAX_PIXELS, type Precision, probeImage } from './image/probe.js';
 export { stripMetadata } from './image/strip-metadata.js';
 export { type TiffCoding, tiffCoding } from './image/tiff.js';
@@ -81,7 +83,8 @@ export {
 export { parseCsv } from './labels/csv.js';
 export { type LabelTable, readLabelTable } from './labels/label-table.js';
 export { readParquetLabels, readParquetRows } from './labels/parquet-labels.js';
-export { codecOfSource } from './layouts/bytes/compressed.js';
+export { decompressedByCommand } from './layouts/bytes/by-command.js';
+export { codecOfSource, compressionOf } from './layouts/bytes/compressed.js';
 export { PieceSource, type Pieces } from './layouts/bytes/piece-source.js';
 export { planRuns } from './layouts/bytes/read-runs.js';
 export { decompressed, fetched, plainName, type WholeCodec } from './layouts/bytes/unpacked.js';

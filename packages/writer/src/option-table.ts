@@ -292,7 +292,7 @@ export const PACK_OPTIONS = {
     kind: 'switch',
     default: false,
     isRecorded: true,
-    help: 'Remove Exif, XMP, IPTC and comments; pixels and orientation stay. TIFF, AVIF and damaged images are not changed',
+    help: 'Remove Exif, XMP, IPTC and comments; pixels and orientation stay. TIFF, AVIF, BMP, PPM and damaged images are not changed',
   },
   dedupe: {
     group: 'Images',
@@ -427,6 +427,13 @@ export const CONVERT_OPTIONS = {
     help: 'CSV or JSON Lines for shards without classes: path or key, class, and further columns',
   },
   classes: PACK_OPTIONS.classes,
+  classColumn: {
+    group: 'Input',
+    placeholder: 'COLUMN',
+    kind: 'text',
+    isRecorded: false,
+    help: 'Make the values of this label column the classes, such as a text column of Parquet',
+  },
   // Without a default: names are split as WebDataset does, unless extensions are given.
   fields: {
     kind: 'texts',

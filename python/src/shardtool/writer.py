@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -33,6 +34,7 @@ _KINDS = (
     (b"GIF8", "gif"),
     (b"II*\0", "tif"),
     (b"MM\0*", "tif"),
+    (b"BM", "bmp"),
 )
 _PILLOW_NAMES = {"jpg": "JPEG", "png": "PNG", "webp": "WEBP"}
 
@@ -207,11 +209,13 @@ def _field_of(key: str, image: bytes) -> str:
         return "webp"
     if image[4:12] in (b"ftypavif", b"ftypavis"):
         return "avif"
+    if re.match(rb"P[1-6]\s+[0-9#]", image):
+        return "ppm"
     if image.startswith(b"\x93NUMPY"):
         return "npy"
     raise OptionError(
-        f"The image of sample {key!r} is not a jpg, png, webp, gif, tif, avif or npy file: pass the bytes of such a "
-        "file. Pass other files as fields."
+        f"The image of sample {key!r} is not a jpg, png, webp, gif, tif, avif, bmp, ppm or npy file: pass the bytes of "
+        "such a file. Pass other files as fields."
     )
 
 

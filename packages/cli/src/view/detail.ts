@@ -3,7 +3,7 @@ import { type FieldColumns, headerOf, imageFields, imageKindOf, type LoadedIndex
 import type { AnnotationOptions, Dataset, Sample } from '@shardtool/reader';
 import { exifLines } from './exif.js';
 import { drawn, objectsOf } from './objects.js';
-import { imageOf, masksOf } from './pictures.js';
+import { imageOf, isReadBySharp, masksOf } from './pictures.js';
 import type { DrawnObject, FieldDetail, Mark, SampleDetail } from './protocol.js';
 
 /** Maximum number of characters of a text, and of columns, that are shown. */
@@ -99,7 +99,7 @@ async function exifOf(sample: Sample): Promise<SampleDetail['exif']> {
   const names = Object.values(sample.fields).some((bytes) => imageKindOf(bytes) !== undefined);
   if (!names) return [];
   const { bytes } = imageOf(sample);
-  return imageKindOf(bytes) === undefined ? [] : exifLines(bytes);
+  return isReadBySharp(bytes) ? exifLines(bytes) : [];
 }
 
 /** Returns the values that `shardtool inspect` measured of a sample. */

@@ -1,5 +1,5 @@
 import { SampleDecodeError } from '@shardtool/base';
-import { imageFields, imageKindOf, MAX_PIXELS, probeImage, stripMetadata } from '@shardtool/format';
+import { type ImageKind, imageFields, imageKindOf, MAX_PIXELS, probeImage, stripMetadata } from '@shardtool/format';
 import { codecReason, type Dataset, readMask, type Sample, SampleDecoder } from '@shardtool/reader';
 import sharp, { type Sharp } from 'sharp';
 import { maskTile } from '../preview/tiles.js';
@@ -20,6 +20,14 @@ const TYPES = {
   avif: 'image/avif',
 } as const;
 
+/** Kinds that sharp does not read. */
+const NOT_BY_SHARP: ReadonlySet<ImageKind | undefined> = new Set<ImageKind | undefined>([undefined, 'bmp', 'pnm']);
+
+/** Whether sharp can read an image. It cannot read arrays, for example. */
+export function isReadBySharp(image: Uint8Array): boolean {
+  return !NOT_BY_SHARP.has(imageKindOf(image));
+}
+
 /** Returns the name and bytes of a sample's image. Throws {@link SampleDecodeError} if the sample has no image. */
 export function imageOf({ fields }: Pick<Sample, 'fields'>): { readonly name: string; readonly bytes: Uint8Array } {
   const [name] = imageFields(Object.keys(fields));
@@ -34,11 +42,11 @@ export function imageOf({ fields }: Pick<Sample, 'fields'>): { readonly name: st
  */
 export async function opened(dataset: Dataset, sample: Sample, { isTurned = true } = {}): Promise<Sharp> {
   const { bytes } = imageOf(sample);
-  if (imageKindOf(bytes) !== undefined) {
+  if (isReadBySharp(bytes)) {
     const options = { limitInputPixels: MAX_PIXELS, failOn: 'none', pages: 1 } as const;
     return isTurned ? sharp(withExifOrientation(bytes), options).autoOrient() : sharp(bytes, options);
   }
-  // An uncompressed image.
+  // An array, or an image that only the loader's codecs decode.
   const decoder = await SampleDecoder.open(dataset, { maxPixels: MAX_PIXELS });
   try {
     const { image } = await decoder.get(sample.index);

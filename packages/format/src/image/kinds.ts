@@ -1,8 +1,11 @@
 import { heifBrand, readAvifHeader } from './avif.js';
+import { isBmp, readBmpHeader } from './bmp.js';
 import { readGifHeader } from './gif.js';
 import { fourCC, type HeaderReader, u16be, u32be } from './header.js';
 import { readJpegHeader } from './jpeg.js';
 import { readPngHeader } from './png.js';
+import { isPnm, readPnmHeader } from './pnm.js';
+import { REFUSED } from './refused.js';
 import { stripGif } from './strip/gif.js';
 import { stripJpeg } from './strip/jpeg.js';
 import { stripPng } from './strip/png.js';
@@ -10,7 +13,7 @@ import { stripWebp } from './strip/webp.js';
 import { readTiffHeader } from './tiff.js';
 import { readWebpHeader } from './webp.js';
 
-/** The properties of one kind of image. Decoding belongs to the codecs: sharp decodes all of these. */
+/** The properties of one kind of image. Decoding belongs to the codecs. */
 interface ImageKindEntry {
   /** Extensions and field names of such images. The first one is the canonical field name. */
   readonly names: readonly string[];
@@ -66,6 +69,16 @@ const KINDS = {
     begins: (bytes: Uint8Array) => heifBrand(bytes) === 'avif',
     readHeader: readAvifHeader,
   },
+  bmp: {
+    names: ['bmp', 'dib'],
+    begins: isBmp,
+    readHeader: readBmpHeader,
+  },
+  pnm: {
+    names: ['ppm', 'pgm', 'pbm', 'pnm'],
+    begins: isPnm,
+    readHeader: readPnmHeader,
+  },
 };
 
 export type ImageKind = keyof typeof KINDS;
@@ -97,9 +110,7 @@ export function stripOf(kind: ImageKind, bytes: Uint8Array, exif: Uint8Array | n
 }
 
 /** Extensions of images that are rejected with an error that names the kind, instead of being skipped. */
-const REFUSED_EXTENSIONS: ReadonlySet<string> = new Set(
-  'bmp dib heic heif hif ico j2k jp2 jxl pbm pgm pnm ppm psd qoi'.split(' '),
-);
+const REFUSED_EXTENSIONS: ReadonlySet<string> = new Set(REFUSED.flatMap(({ names }) => names));
 
 /** `jpg` for a JPEG, `tif` for a TIFF: the canonical field name. */
 export function fieldOfKind(kind: ImageKind): string {
@@ -117,13 +128,20 @@ export function isImageField(field: string): boolean {
 }
 
 /**
- * The fields of a sample that may be its image, in the order in which they are tried: those of an image kind, or else
- * `npy`, an uncompressed image.
+ * The fields of a sample that may be its image, in the order in which they are tried: those of an image kind, BMP and
+ * PNM last, or else `npy`, an uncompressed image.
  */
 export function imageFields(fields: Iterable<string>): string[] {
   const names = [...fields];
-  const images = names.filter(isImageField).sort();
+  const images = names.filter(isImageField).sort((a, b) => Number(isLate(a)) - Number(isLate(b)) || (a < b ? -1 : 1));
   return images.length > 0 ? images : names.filter((name) => name === 'npy');
+}
+
+/** Earlier builds did not decode these kinds, so another image of the same sample comes first. */
+const LATE_KINDS: ReadonlySet<ImageKind | undefined> = new Set<ImageKind>(['bmp', 'pnm']);
+
+function isLate(field: string): boolean {
+  return LATE_KINDS.has(kindOfField(field));
 }
 
 /** Whether a file with this extension (lower case, without the dot) is an image, supported or not. */

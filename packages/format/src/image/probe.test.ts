@@ -48,7 +48,7 @@ test('every odd image is packed or refused as the column "pack" of EXPECTED.md s
     'odd-size-317x239.jpg': 'jpeg 317x239',
     'one-pixel.jpg': 'jpeg 1x1',
     'palette.png': 'png 320x240',
-    'picture.bmp': 'out: unsupported',
+    'bitmap.bmp': 'bmp 80x60',
     'picture.tif': 'tiff 80x60',
     'png-named.jpg': 'png 320x240',
     'progressive.jpg': 'jpeg 320x240',
@@ -71,7 +71,7 @@ test('images that Pillow wrote give their size and orientation, or their kind is
     'plain.avif': 'avif 40x30',
     'plain.ico': 'out: unsupported',
     'plain.jp2': 'out: unsupported',
-    'plain.ppm': 'out: unsupported',
+    'plain.ppm': 'pnm 4x3',
     'plain.webp': 'webp 40x30',
     'turned-6.avif': 'avif 30x40',
     'turned-6.png': 'png 40x30 turned 6',
@@ -81,9 +81,13 @@ test('images that Pillow wrote give their size and orientation, or their kind is
 });
 
 test('a kind that is not supported is named, with how to convert', () => {
-  expect(() => probeImage(read(oddImages, 'picture.bmp'), 'a/picture.bmp')).toThrow(
-    'a/picture.bmp is of kind BMP: BMP is not supported; convert it first, for example with "magick a/picture.bmp a/picture.png".',
+  expect(() => probeImage(read(headers, 'plain.ico'), 'a/plain.ico')).toThrow(
+    'a/plain.ico is of kind ICO: ICO is not supported; convert it first, for example with "magick "a/plain.ico[0]" a/plain.png".',
   );
+  expect(() => probeImage(read(headers, 'big.tif'), 'big.tif')).toThrow('"tiffcp big.tif big-classic.tif"');
+  const bmp = read(oddImages, 'bitmap.bmp');
+  bmp.writeUInt32LE(5, 30);
+  expect(() => probeImage(bmp, 'a.bmp')).toThrow('is of kind BMP with JPEG or PNG inside');
   const heic = Buffer.from('....ftypheic....mif1heic', 'latin1');
   heic.writeUInt32BE(heic.length, 0);
   expect(() => probeImage(heic)).toThrow('HEIC is not supported');
@@ -163,7 +167,7 @@ test('bytes in shared memory are read where they are', () => {
 });
 
 const samples = [
-  ...['one-pixel.jpg', 'exif-rotated-6.jpg', 'gray-16bit.png', 'picture.tif', 'lossy.webp'].map((name) =>
+  ...['one-pixel.jpg', 'exif-rotated-6.jpg', 'gray-16bit.png', 'picture.tif', 'lossy.webp', 'bitmap.bmp'].map((name) =>
     read(oddImages, name),
   ),
   ...headerNames.map((name) => read(headers, name)),
@@ -172,7 +176,9 @@ const samples = [
 test('an image cut anywhere gives the same header or an error of ours', () => {
   fc.assert(
     fc.property(fc.constantFrom(...samples), fc.nat({ max: 1000 }), (bytes, length) => {
-      expect(verdict(bytes.subarray(0, length), 'cut')).toMatch(/^(jpeg|png|gif|webp|tiff|avif) \d+x\d+|^out: /);
+      expect(verdict(bytes.subarray(0, length), 'cut')).toMatch(
+        /^(jpeg|png|gif|webp|tiff|avif|bmp|pnm) \d+x\d+|^out: /,
+      );
     }),
     { numRuns: 400 * TIMES },
   );
@@ -209,6 +215,8 @@ test('whatever follows a signature takes no more time than its length', () => {
     'RIFF\0\0\0\0WEBPVP8X',
     'II*\0\x08\0\0\0\xff\xff',
     '\0\0\0\x10ftypavifavifavif',
+    'P3 1',
+    'P6 #',
   ];
   for (const signature of signatures) {
     for (const fill of [0, 1, 0xff]) {
@@ -224,13 +232,13 @@ test('whatever follows a signature takes no more time than its length', () => {
 test('each kind has one field, and foreign names of it are known', () => {
   expect(fieldOfKind('jpeg')).toBe('jpg');
   expect(fieldOfKind('tiff')).toBe('tif');
-  for (const field of ['jpg', 'jpeg', 'png', 'webp', 'gif', 'tif', 'tiff', 'avif']) {
+  for (const field of ['jpg', 'jpeg', 'png', 'webp', 'gif', 'tif', 'tiff', 'avif', 'bmp', 'ppm', 'pgm']) {
     expect(isImageField(field)).toBe(true);
     expect(isImageExtension(field)).toBe(true);
   }
   expect(kindOfField('jpeg')).toBe('jpeg');
   expect(kindOfField('cls')).toBeUndefined();
-  for (const field of ['cls', 'json', 'bmp', 'seg.png', '']) expect(isImageField(field)).toBe(false);
-  expect(isImageExtension('bmp')).toBe(true);
+  for (const field of ['cls', 'json', 'heic', 'seg.png', '']) expect(isImageField(field)).toBe(false);
+  expect(isImageExtension('heic')).toBe(true);
   expect(isImageExtension('txt')).toBe(false);
 });

@@ -30,9 +30,11 @@ export function probeImage(bytes: Uint8Array, path?: string, maxPixels = MAX_PIX
 function unknown(bytes: Uint8Array, path: string | undefined): ImageError {
   if (bytes.length === 0) return refuse(path, 'empty', 'is an empty file; restore it or remove it');
   const kind = refusedKind(bytes);
-  if (kind === undefined) return refuse(path, 'not-an-image', 'is not an image (JPEG, PNG, GIF, WebP, TIFF or AVIF)');
-  const example = path && `, for example with "magick ${path} ${path.replace(/\.[^./]*$/, '')}.png"`;
-  return refuse(path, 'unsupported', `is of kind ${kind}: ${kind} is not supported; convert it first${example ?? ''}`);
+  if (kind === undefined)
+    return refuse(path, 'not-an-image', 'is not an image (JPEG, PNG, GIF, WebP, TIFF, AVIF, BMP, PPM, PGM or PBM)');
+  const { name } = kind;
+  const example = path && `, for example with "${kind.command(path, path.replace(/\.[^./]*$/, ''))}"`;
+  return refuse(path, 'unsupported', `is of kind ${name}: ${name} is not supported; convert it first${example ?? ''}`);
 }
 
 function tooLarge({ width, height }: ImageHeader, path: string | undefined, maxPixels: number): ImageError {

@@ -1,5 +1,5 @@
 import type { CodecName } from './codec.js';
-import { GifCodec } from './gif.js';
+import { OwnCodec } from './own-codec.js';
 import { type CodecChoice, openCodecs, openImage } from './select.js';
 import { SharpCodec } from './sharp.js';
 
@@ -12,8 +12,8 @@ export interface Checker {
    */
   check(bytes: Uint8Array): CheckResult | Promise<CheckResult>;
   /**
-   * The RGB pixels of an image that sharp decodes with wrong colours or in another size: a GIF, or a TIFF with YCbCr colours. Null for
-   * any other image. Rejects with the errors of {@link check}.
+   * The RGB pixels of an image that sharp does not decode, or with wrong colours or in another size: a GIF, BMP, PPM, PGM or PBM, or a
+   * TIFF with YCbCr colours. Null for any other image. Rejects with the errors of {@link check}.
    */
   misreadPixels(bytes: Uint8Array): Promise<RawPixels | null>;
   close(): void;
@@ -45,7 +45,7 @@ export async function createChecker(options: {
     async misreadPixels(bytes) {
       const { codec, header } = openImage(codecs, bytes, options.maxPixels);
       const { width, height } = header;
-      if (codec instanceof GifCodec) return { data: codec.pixels(bytes, { x: 0, y: 0, width, height }), width, height };
+      if (codec instanceof OwnCodec) return { data: codec.pixels(bytes, header), width, height };
       return codec instanceof SharpCodec && codec === codecs.other ? codec.misreadPixels(bytes) : null;
     },
     close() {

@@ -45,7 +45,7 @@ export type Reduction = 1 | 2 | 4 | 8;
  * error.
  */
 export interface ImageCodec {
-  readonly name: CodecName | 'gif' | 'npy';
+  readonly name: CodecName | 'own' | 'npy';
   header(bytes: Uint8Array): ImageHeader;
   /**
    * Decodes `crop` into scratch memory. With a reduction r, `crop` refers to the image of ceil(width / r) x ceil(height / r)

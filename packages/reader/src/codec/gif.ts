@@ -1,8 +1,6 @@
 import { SampleDecodeError } from '@shardtool/base';
-import { firstGifFrame, type GifFrame, probeImage } from '@shardtool/format';
-import type { ImageCodec, ImageHeader, Pixels, Rect, Reduction } from './codec.js';
-import { asDecodeError } from './decode-error.js';
-import type { Scratch } from './scratch.js';
+import { firstGifFrame, type GifFrame } from '@shardtool/format';
+import type { OwnDecoder } from './own-codec.js';
 
 /** LZW codes have at most 12 bits. GIF89a specification, appendix F. */
 const MAX_CODES = 4096;
@@ -19,30 +17,8 @@ const PASSES = [
  * Decodes the first frame of a GIF to the pixels of Pillow's `convert('RGB')`. Transparent pixels, and pixels outside the frame,
  * get the colour that the palette has for the transparent index. libvips would make them black.
  */
-export class GifCodec implements ImageCodec {
-  readonly name = 'gif';
-  #header: ImageHeader = { width: 0, height: 0, reducible: false };
-
-  header(bytes: Uint8Array): ImageHeader {
-    try {
-      // The caller checks the limit on pixels.
-      const { width, height } = probeImage(bytes, 'it', Number.POSITIVE_INFINITY);
-      this.#header = { width, height, reducible: false };
-      return this.#header;
-    } catch (error) {
-      throw asDecodeError(error as Error);
-    }
-  }
-
-  decodeRegion(bytes: Uint8Array, crop: Rect, _reduction: Reduction, scratch: Scratch): Pixels {
-    const stride = crop.width * 3;
-    const offset = scratch.allocate(stride * crop.height);
-    scratch.memory.set(this.pixels(bytes, crop), offset);
-    return { offset, stride, warnings: 0 };
-  }
-
-  /** The RGB pixels of a part of the image, in a new array. */
-  pixels(bytes: Uint8Array, crop: Rect): Uint8Array {
+export const gifDecoder: OwnDecoder = {
+  pixels(bytes, crop) {
     const frame = frameOf(bytes);
     const indices = decodeFrame(bytes, frame);
     const rowAt = storedRows(frame);
@@ -60,13 +36,12 @@ export class GifCodec implements ImageCodec {
       }
     }
     return pixels;
-  }
+  },
 
-  /** The opacity of each pixel of a part of the image: 0 or 255. */
-  alpha(bytes: Uint8Array, crop: Rect): Uint8Array {
+  alpha(bytes, crop) {
     const frame = frameOf(bytes);
+    if (frame.transparent < 0) return null;
     const alpha = new Uint8Array(crop.width * crop.height).fill(255);
-    if (frame.transparent < 0) return alpha;
     const indices = decodeFrame(bytes, frame);
     const rowAt = storedRows(frame);
     for (let y = 0, to = 0; y < crop.height; y++) {
@@ -78,15 +53,12 @@ export class GifCodec implements ImageCodec {
       }
     }
     return alpha;
-  }
+  },
 
-  check(bytes: Uint8Array): number {
+  check(bytes) {
     decodeFrame(bytes, frameOf(bytes));
-    return 0;
-  }
-
-  close(): void {}
-}
+  },
+};
 
 function frameOf(bytes: Uint8Array): GifFrame {
   const frame = bytes.length < 13 ? null : firstGifFrame(bytes);

@@ -1,10 +1,10 @@
 import { OptionError, optionName, SampleDecodeError, sentence } from '@shardtool/base';
 import { imageKindOf, isNpy } from '@shardtool/format';
 import type { CodecName, ImageCodec, ImageHeader } from './codec.js';
-import { GifCodec } from './gif.js';
 import { TurboJpegCodec } from './jpeg/turbojpeg.js';
 import { loadTurboJpeg } from './jpeg/turbojpeg-library.js';
 import { NpyCodec } from './npy.js';
+import { OwnCodec, ownDecoder } from './own-codec.js';
 import { isRgb, type PixelFormat, RGB } from './pixel-format.js';
 import { SharpCodec } from './sharp.js';
 import { WideCodec, WideNpyCodec } from './wide/wide.js';
@@ -21,7 +21,8 @@ export interface OpenCodecs {
   readonly jpeg: ImageCodec;
   /** Codec for uncompressed images. */
   readonly npy: NpyCodec | WideNpyCodec;
-  readonly gif: ImageCodec;
+  /** Codec for the kinds that are decoded without a library, such as GIF. */
+  readonly own: ImageCodec;
   /** Codec for all other formats. */
   readonly other: ImageCodec;
 }
@@ -66,13 +67,13 @@ export async function chooseCodec(format: PixelFormat = RGB): Promise<CodecChoic
 
 /** Reads the header with the codec for this image format. Throws {@link SampleDecodeError}, also if there are too many pixels. */
 export function openImage(
-  { jpeg, npy, gif, other }: OpenCodecs,
+  { jpeg, npy, own, other }: OpenCodecs,
   bytes: Uint8Array,
   maxPixels: number,
 ): { readonly codec: ImageCodec; readonly header: ImageHeader } {
   if (bytes.length === 0) throw new SampleDecodeError({}, 'it is empty');
   const isJpeg = bytes[0] === 0xff && bytes[1] === 0xd8;
-  const codec = isJpeg ? jpeg : isNpy(bytes) ? npy : imageKindOf(bytes) === 'gif' ? gif : other;
+  const codec = isJpeg ? jpeg : isNpy(bytes) ? npy : ownDecoder(imageKindOf(bytes)) ? own : other;
   const header = codec.header(bytes);
   checkPixels(header, maxPixels);
   return { codec, header };
@@ -94,11 +95,11 @@ function namesFor({ channels, dtype }: PixelFormat, forced: CodecName | undefine
 }
 
 /** The codecs of a format, except that for JPEGs. */
-function codecsOf(format: PixelFormat, maxPixels: number): Pick<OpenCodecs, 'npy' | 'gif' | 'other'> {
+function codecsOf(format: PixelFormat, maxPixels: number): Pick<OpenCodecs, 'npy' | 'own' | 'other'> {
   if (isRgb(format) && format.background === null)
-    return { npy: new NpyCodec(), gif: new GifCodec(), other: new SharpCodec(maxPixels) };
+    return { npy: new NpyCodec(), own: new OwnCodec(), other: new SharpCodec(maxPixels) };
   const wide = new WideCodec(format, maxPixels);
-  return { npy: isRgb(format) ? new NpyCodec() : new WideNpyCodec(format), gif: wide, other: wide };
+  return { npy: isRgb(format) ? new NpyCodec() : new WideNpyCodec(format), own: wide, other: wide };
 }
 
 function open(name: CodecName, sharp: ImageCodec, { channels }: PixelFormat): { codec: ImageCodec; source: string } {

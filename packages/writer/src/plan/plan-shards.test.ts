@@ -81,8 +81,8 @@ test('files with the same key are an error that names both', () => {
 });
 
 test('an image of a rejected kind is a separate sample and collides with nothing', () => {
-  expect(planned(['a.bmp', 'a.heic', 'a.jpg', 'a.json'])).toEqual([[['a.bmp'], ['a.heic'], ['a.jpg', 'a.json']]]);
-  expect(planned(['a.1.bmp', 'a_1.jpg'])).toEqual([[['a.1.bmp'], ['a_1.jpg']]]);
+  expect(planned(['a.jxl', 'a.heic', 'a.jpg', 'a.json'])).toEqual([[['a.heic'], ['a.jpg', 'a.json'], ['a.jxl']]]);
+  expect(planned(['a.1.jxl', 'a_1.jpg'])).toEqual([[['a.1.jxl'], ['a_1.jpg']]]);
 });
 
 test('keys that are equal in different folders do not collide', () => {

@@ -28,6 +28,8 @@ const SAME_KIND: Readonly<Record<ImageKind, ImageFormat>> = {
   gif: 'png',
   tiff: 'png',
   avif: 'png',
+  bmp: 'png',
+  pnm: 'png',
 };
 
 /**

@@ -230,8 +230,8 @@ function describe(
     ...countLine(warnings, 'image was decoded with warnings', 'images were decoded with warnings'),
     ...countLine(
       metadataKept,
-      'image keeps its metadata, since it is a TIFF or AVIF, or is damaged; --image-format encodes it again',
-      'images keep their metadata, since they are TIFF or AVIF, or are damaged; --image-format encodes them again',
+      'image keeps its metadata, since it is a TIFF, AVIF, BMP or PPM, or is damaged; --image-format encodes it again',
+      'images keep their metadata, since they are TIFF, AVIF, BMP or PPM, or are damaged; --image-format encodes them again',
     ),
     ...countLine(
       report.narrowed,

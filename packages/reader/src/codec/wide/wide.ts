@@ -10,8 +10,9 @@ import { SOURCE_SLACK_BYTES } from '../../kernels/resize.js';
 import type { ImageCodec, ImageHeader, Pixels, Rect, Reduction } from '../codec.js';
 import { asDecodeError } from '../decode-error.js';
 import { fromRgb, luma } from '../from-rgb.js';
-import { GifCodec } from '../gif.js';
+import { type OwnDecoder, ownDecoder } from '../own-codec.js';
 import type { PixelDtype, PixelFormat } from '../pixel-format.js';
+import { readPnmValues } from '../pnm.js';
 import type { Scratch } from '../scratch.js';
 import { loadSharp, SharpCodec } from '../sharp.js';
 import { readTiffValues, type StoredValues, type TiffLayout, tiffLayout } from './tiff-values.js';
@@ -24,9 +25,10 @@ export class WideCodec implements ImageCodec {
   readonly #format: PixelFormat;
   readonly #maxPixels: number;
   readonly #rgb: SharpCodec;
-  readonly #gif = new GifCodec();
   #kind: ImageKind = 'png';
   #header: ImageHeader = { width: 0, height: 0, reducible: false };
+  /** The stored values are integers of more than 8 bits. */
+  #isDeep = false;
   #tiff: TiffLayout | null = null;
 
   constructor(format: PixelFormat, maxPixels: number) {
@@ -40,7 +42,8 @@ export class WideCodec implements ImageCodec {
       const { kind, width, height, precision } = probeImage(bytes, 'it', this.#maxPixels);
       this.#kind = kind;
       this.#tiff = kind === 'tiff' ? tiffLayout(bytes) : null;
-      const isNarrowed = precision === 'narrowed' && this.#format.dtype === 'uint8';
+      this.#isDeep = precision === 'narrowed';
+      const isNarrowed = this.#isDeep && this.#format.dtype === 'uint8';
       this.#header = { width, height, reducible: false, isNarrowed };
       if (precision === 'refused' && this.#tiff === null)
         throw new SampleDecodeError(
@@ -65,8 +68,13 @@ export class WideCodec implements ImageCodec {
       readTiffValues(bytes, tiff);
       return 0;
     }
+    const own = ownDecoder(this.#kind);
+    if (own !== undefined) {
+      own.check(bytes);
+      return 0;
+    }
     this.#rgb.header(bytes);
-    return this.#kind === 'gif' ? this.#gif.check(bytes) : this.#rgb.check(bytes);
+    return this.#rgb.check(bytes);
   }
 
   close(): void {}
@@ -77,6 +85,10 @@ export class WideCodec implements ImageCodec {
     const tiff = this.#tiff;
     const isByteTiff = tiff !== null && tiff.bits === 8 && tiff.isColour && dtype === 'uint8';
     if (tiff !== null && !isByteTiff) return readTiffValues(bytes, tiff);
+    const own = ownDecoder(this.#kind);
+    if (own !== undefined) {
+      return this.#kind === 'pnm' && this.#isDeep && dtype !== 'uint8' ? readPnmValues(bytes) : this.#own(bytes, own);
+    }
     const sharp = await loadSharp();
     const options = { failOn: 'error', ignoreIcc: true, limitInputPixels: this.#maxPixels } as const;
     let metadata: Metadata;
@@ -90,7 +102,7 @@ export class WideCodec implements ImageCodec {
         const values = new Uint16Array(Uint8Array.from(data).buffer);
         return { width, height, channels: info.channels, dtype: 'uint16', values, isColour: true };
       }
-      if (channels === 4 && metadata.hasAlpha && this.#kind !== 'gif') {
+      if (channels === 4 && metadata.hasAlpha) {
         const image = sharp(bytes, options).toColourspace('srgb').ensureAlpha().raw({ depth: 'uchar' });
         const { data, info } = await image.toBuffer({ resolveWithObject: true });
         return { width, height, channels: info.channels, dtype: 'uint8', values: data, isColour: true };
@@ -101,18 +113,21 @@ export class WideCodec implements ImageCodec {
     return this.#bytes(bytes, crop, scratch);
   }
 
-  /** The pixels of the crop, from the codecs for 8-bit RGB. */
-  async #bytes(bytes: Uint8Array, crop: Rect, scratch: Scratch): Promise<Pixels | StoredValues> {
-    const { channels, dtype, background } = this.#format;
+  /** All pixels of an image that is decoded without a library. */
+  #own(bytes: Uint8Array, decoder: OwnDecoder): StoredValues {
+    const { channels, background } = this.#format;
     const { width, height } = this.#header;
-    if (this.#kind === 'gif') {
-      const all = { x: 0, y: 0, width, height };
-      const isClear = channels === 4 || background !== null;
-      const rgb = this.#gif.pixels(bytes, all);
-      const alpha = isClear ? this.#gif.alpha(bytes, all) : null;
-      const values = alpha === null ? rgb : withAlpha(rgb, alpha, background);
-      return { width, height, channels: values.length / (width * height), dtype: 'uint8', values, isColour: true };
-    }
+    const all = { x: 0, y: 0, width, height };
+    const isClear = channels === 4 || background !== null;
+    const rgb = decoder.pixels(bytes, all);
+    const alpha = isClear ? decoder.alpha(bytes, all) : null;
+    const values = alpha === null ? rgb : withAlpha(rgb, alpha, background);
+    return { width, height, channels: values.length / (width * height), dtype: 'uint8', values, isColour: true };
+  }
+
+  /** The pixels of the crop, from sharp's codec for 8-bit RGB. */
+  async #bytes(bytes: Uint8Array, crop: Rect, scratch: Scratch): Promise<Pixels> {
+    const { channels, dtype } = this.#format;
     this.#rgb.header(bytes);
     const mark = scratch.mark();
     const pixels = await this.#rgb.decodeRegion(bytes, crop, 1, scratch);
@@ -146,9 +161,14 @@ function withAlpha(rgb: Uint8Array, alpha: Uint8Array, background: PixelFormat['
   const channels = background === null ? 4 : 3;
   const values = new Uint8Array(alpha.length * channels);
   for (let i = 0; i < alpha.length; i++) {
-    const isBehind = background !== null && alpha[i] === 0;
-    for (let c = 0; c < 3; c++) values[i * channels + c] = isBehind ? background[c]! : rgb[3 * i + c]!;
-    if (channels === 4) values[i * 4 + 3] = alpha[i]!;
+    const opacity = alpha[i]!;
+    for (let c = 0; c < 3; c++) {
+      const colour = rgb[3 * i + c]!;
+      const shown =
+        background === null ? colour : Math.round((colour * opacity + background[c]! * (255 - opacity)) / 255);
+      values[i * channels + c] = shown;
+    }
+    if (channels === 4) values[i * 4 + 3] = opacity;
   }
   return values;
 }
