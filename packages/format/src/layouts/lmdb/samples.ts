@@ -2,27 +2,30 @@ import { isUtf8 } from 'node:buffer';
 import { EntryNameError, UnsupportedShardError } from '@shardtool/base';
 import { fieldOfKind, imageKindOf, SIGNATURE_BYTES } from '../../image/kinds.js';
 import { decodeHead } from '../../msgpack/object.js';
-import { getVarint } from '../../parquet/varint.js';
-import { whyUnsafe } from '../../sample/sample-name.js';
+import { packedName, whyUnsafe } from '../../sample/sample-name.js';
 import type { Source } from '../../source.js';
 import { FileWindow } from '../bytes/file-window.js';
-import type { FieldPosition, SamplePosition } from '../layout.js';
+import type { FieldPosition, OnSkipped, SamplePosition } from '../layout.js';
 import { SampleWalk } from '../msgpack/walk.js';
 import { BATCH, inBatches } from '../walk-file.js';
+import { datumHead, datumImage, ocr, ocrText, TensorpackReader } from './foreign.js';
 import { PAGE_HEADER_BYTES } from './page.js';
 import { LmdbDatabase, type LmdbEntry } from './read.js';
 
 /**
  * Yields the samples of an LMDB shard in the order of their keys. The first entry determines how all of them are
- * stored: as a msgpack map of the fields, or as an image alone. Samples before damage are yielded before the error is
- * thrown.
+ * stored: as a msgpack map of the fields, as an image alone, or as other software stores them. Samples before damage are
+ * yielded before the error is thrown.
  */
-export function samples(source: Source): AsyncGenerator<readonly SamplePosition[]> {
+export function samples(source: Source, onSkipped?: OnSkipped): AsyncGenerator<readonly SamplePosition[]> {
   return inBatches(BATCH, async function* (found) {
     const database = await LmdbDatabase.open(source);
-    const reader = new ValueReader(source, database);
+    const reader = new ValueReader(source, database, onSkipped);
     for await (const entries of database.scan()) {
-      for (const entry of entries) found.push(await reader.position(entry));
+      for (const entry of entries) {
+        const position = await reader.position(entry);
+        if (position !== null) found.push(position);
+      }
       yield;
     }
   });
@@ -33,32 +36,73 @@ class ValueReader {
   readonly #source: Source;
   readonly #database: LmdbDatabase;
   readonly #file: FileWindow;
-  #areMaps: boolean | null = null;
+  readonly #onSkipped: OnSkipped | undefined;
+  #form: ValueForm | null = null;
 
-  constructor(source: Source, database: LmdbDatabase) {
+  constructor(source: Source, database: LmdbDatabase, onSkipped?: OnSkipped) {
     this.#source = source;
     this.#database = database;
+    this.#onSkipped = onSkipped;
     this.#file = new FileWindow(source);
   }
 
-  async position(entry: LmdbEntry): Promise<SamplePosition> {
-    const key = keyText(entry, this.#source.location);
-    const head = await this.#head(entry);
-    const isFirst = this.#areMaps === null;
-    this.#areMaps ??= isSampleMap(head);
-    if (this.#areMaps) return this.#walk(key, entry);
+  /** The sample of an entry; null for an entry that describes others. */
+  async position(entry: LmdbEntry): Promise<SamplePosition | null> {
+    const shard = this.#source.location;
+    const key = keyText(entry, shard);
     const { offset, bytes } = entry;
-    const image = imageOf(head, offset, bytes);
-    // All values of a foreign database have one form. A later value that looks different is an image of an unknown kind.
-    const foreign = isFirst && image.name === UNKNOWN ? whyForeign(head, bytes) : null;
-    if (foreign !== null) {
-      const shard = this.#source.location;
-      throw new UnsupportedShardError(
-        { shard, key, offset },
-        `${shard}: the value of the key ${JSON.stringify(key)} ${foreign}.`,
-      );
+    const head = await this.#head(entry);
+    // All values of a database have one form. A later value that looks different is an image of an unknown kind.
+    this.#form ??= await this.#formOf(key, head, bytes, offset);
+    switch (this.#form) {
+      case 'map':
+        return this.#walk(key, entry);
+      case 'image':
+        return { key, offset, bytes, fields: [imageOf(head, offset, bytes)] };
+      case 'ocr':
+        return this.#recognised(key, head, entry);
+      case 'datum': {
+        const { cls, ...image } = await datumImage(this.#file, shard, { key, offset, bytes }, Buffer.from(head));
+        // convert_imageset makes keys of the paths of the files, as packing does without their extension.
+        const name = packedName(key)?.key ?? key;
+        return { key: name, offset, bytes, fields: [await this.#imageAt(image)], cls };
+      }
+      default:
+        return TensorpackReader.isNote(key) ? null : this.#form.position(key, offset, bytes);
     }
-    return { key, offset, bytes, fields: [image] };
+  }
+
+  async #formOf(key: string, head: Buffer, bytes: number, offset: number): Promise<ValueForm> {
+    const shard = this.#source.location;
+    if (isSampleMap(head)) return 'map';
+    const isNumbered = ocr.isImage(key) && (await this.#database.find(ocr.count)) !== undefined;
+    if (isNumbered) return 'ocr';
+    if (imageKindOf(head) !== undefined) return 'image';
+    if (datumHead(head, bytes) !== null) return 'datum';
+    if (TensorpackReader.isBegin(head)) return new TensorpackReader(this.#file, shard);
+    if (!isPickle(head, bytes)) return 'image';
+    throw new UnsupportedShardError(
+      { shard, key, offset },
+      `${shard}: the value of the key ${JSON.stringify(key)} is a pickled Python object, and reading it would mean running its content. Read the database in Python, and write the samples with shardtool.Writer.`,
+    );
+  }
+
+  /** An image of a dataset for text recognition, with its text in the label column `text`. */
+  async #recognised(key: string, head: Buffer, { offset, bytes }: LmdbEntry): Promise<SamplePosition | null> {
+    if (!ocr.isImage(key)) {
+      const isKnown = ocr.isLabel(key) || key === ocr.count;
+      if (!isKnown) this.#onSkipped?.(key, offset);
+      return null;
+    }
+    const field = imageOf(head, offset, bytes);
+    const label = await this.#database.find(ocr.labelOf(key));
+    const text = label === undefined ? null : ocrText(this.#source.location, key, await this.#database.value(label));
+    return { key, offset, bytes, fields: [field], labels: new Map([['text', text]]) };
+  }
+
+  async #imageAt({ offset, bytes }: { readonly offset: number; readonly bytes: number }): Promise<FieldPosition> {
+    const peek = Math.min(bytes, SIGNATURE_BYTES);
+    return imageOf((await this.#file.at(offset, peek)).subarray(0, peek), offset, bytes);
   }
 
   /** The first bytes of the value. If it is on overflow pages, this also checks their header. */
@@ -81,24 +125,15 @@ class ValueReader {
   }
 }
 
+/** How the values of a database are stored. */
+type ValueForm = 'map' | 'image' | 'ocr' | 'datum' | TensorpackReader;
+
 const UNKNOWN = 'bin';
 
 /** The field of a value that is an image alone and begins with `head`; `bin` if its kind is unknown. */
 export function imageOf(head: Buffer, offset: number, bytes: number): FieldPosition {
   const kind = imageKindOf(head);
   return { name: kind === undefined ? UNKNOWN : fieldOfKind(kind), offset, bytes };
-}
-
-/**
- * Identifies records of other software by their first bytes `head`, with a remedy, to continue "the value ..."; null if
- * they are unknown.
- */
-function whyForeign(head: Buffer, bytes: number): string | null {
-  if (isPickle(head, bytes))
-    return 'is a pickled Python object, and reading it would mean running its content. Read the database in Python, and write the samples with shardtool.Writer';
-  if (isDatum(head, bytes))
-    return "is a Datum, a record of Caffe's, which is not read: read the database in Python, and write the images with shardtool.Writer";
-  return null;
 }
 
 /** Opcodes of Python's pickle: PROTO, FRAME, EMPTY_TUPLE, MARK, EMPTY_LIST, GLOBAL, EMPTY_DICT and STOP. */
@@ -119,34 +154,6 @@ function isPickle(head: Buffer, bytes: number): boolean {
     return head[2] === FRAME && head.readBigUInt64LE(3) <= BigInt(bytes - FRAME_BYTES) && head.readBigUInt64LE(3) > 0n;
   const isWhole = head.length === bytes;
   return (protocol === 2 || protocol === 3) && FIRST_OPCODES.has(head[2]!) && (!isWhole || head.at(-1) === STOP);
-}
-
-/** Tags of a Datum (caffe.proto): channels, height and width, which are numbers, and data. Then follow label and a flag. */
-const DATUM_NUMBERS = [0x08, 0x10, 0x18];
-const DATUM_DATA = 0x22;
-const DATUM_REST_BYTES = 16;
-
-/** Whether a value is a Caffe Datum, with pixels or an encoded image. */
-function isDatum(head: Buffer, bytes: number): boolean {
-  const reader = { bytes: head, at: 0 };
-  try {
-    let numbers = 0;
-    for (const tag of DATUM_NUMBERS) {
-      if (head[reader.at] !== tag) continue;
-      reader.at++;
-      numbers++;
-      getVarint(reader);
-    }
-    if (head[reader.at++] !== DATUM_DATA) return false;
-    const length = getVarint(reader);
-    const rest = bytes - reader.at - length;
-    // A Datum without a size is an encoded image.
-    const isSaid = numbers === DATUM_NUMBERS.length || imageKindOf(head.subarray(reader.at)) !== undefined;
-    return isSaid && length > 0 && rest >= 0 && rest <= DATUM_REST_BYTES;
-  } catch {
-    // A truncated number is not a Datum.
-    return false;
-  }
 }
 
 /**

@@ -45,7 +45,8 @@ async function labelsOf({
   if (record !== null) return new Map();
   if (indexPath !== null) return (await readShardIndex(indexPath, { parts: ['columns'] }, storage)).columns;
   const layout = await layoutWith(format, reading);
-  if (!layout.isOpenedByWalk) return new Map();
+  // Tars and msgpack have only fields. LMDB has the texts of OCR datasets.
+  if (!layout.isOpenedByWalk && layout.name !== 'lmdb') return new Map();
   const source = await openToConvert(format, path, reading, storage);
   try {
     return (await walkShardIndex(layout, source)).columns;
