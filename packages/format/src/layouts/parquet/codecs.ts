@@ -1,4 +1,5 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { decompressLz4 } from '../../parquet/lz4.js';
 import { decompressSnappy } from '../../parquet/snappy.js';
 import { decompressZstd, loadZstd } from '../bytes/zstd.js';
 
@@ -7,12 +8,13 @@ export type Decompress = (stored: Uint8Array, length: number) => Uint8Array;
 
 const ZSTD = 'ZSTD';
 
-/** Page codecs by their names in a footer (Apache Parquet format, Compression.md). LZ4 and LZO are not supported. */
+/** Page codecs by their names in a footer (Apache Parquet format, Compression.md). The deprecated LZ4 and LZO are not supported. */
 const CODECS: Readonly<Record<string, Decompress>> = {
   UNCOMPRESSED: (stored) => stored,
   SNAPPY: decompressSnappy,
   GZIP: (stored, length) => gunzipSync(stored, { maxOutputLength: Math.max(1, length) }),
   BROTLI: (stored, length) => brotliDecompressSync(stored, { maxOutputLength: Math.max(1, length) }),
+  LZ4_RAW: decompressLz4,
   [ZSTD]: decompressZstd,
 };
 

@@ -77,7 +77,7 @@ export function isDamage(error: unknown): error is DamagedShardError {
 async function readHeaders(window: FileWindow, shard: string, chunk: Chunk, pages: Page[]): Promise<void> {
   const { codec } = chunk;
   if (!CODEC_NAMES.includes(codec)) {
-    const message = `${shard}: its pages are compressed with ${codec}, which shardtool does not read; write it again with snappy, zstd or no compression.`;
+    const message = `${shard}: its pages are compressed with ${codec}, which shardtool does not read; write it again with snappy, zstd, lz4 or no compression.`;
     throw new UnsupportedShardError({ shard }, message);
   }
   const end = chunk.offset + chunk.bytes;
