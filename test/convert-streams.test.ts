@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { copyFileSync, createReadStream, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Readable } from 'node:stream';
@@ -320,10 +321,69 @@ test('a compressed tar cannot be trained on, and one of another compression is n
   await expect(openDataset(ZSTD)).rejects.toThrow(
     'it is compressed with zstd, so its samples cannot be read individually. Convert it with "shardtool convert"',
   );
-  const file = path.join(emptyFolder(), 'a.tar.xz');
-  writeFileSync(file, Buffer.from('fd377a585a000001', 'hex'));
+  const file = path.join(emptyFolder(), 'a.tar.lz4');
+  writeFileSync(file, Buffer.from('04224d1864400001', 'hex'));
   const sentence =
-    'it is compressed with xz, which shardtool does not read. Decompress it with "xz -d", or convert it in a pipe';
+    'it is compressed with lz4, which shardtool does not read. Decompress it with "lz4 -d", or convert it in a pipe';
   await expect(convert(file, newFolder())).rejects.toThrow(sentence);
   await expect(convert(createReadStream(file), newFolder())).rejects.toThrow(sentence);
+});
+
+/** The commands that compress, where they are installed, with the extension of their files. */
+const COMMANDS = [
+  ['xz', 'xz'],
+  ['bzip2', 'bz2'],
+].filter(([command]) => spawnSync(command!, ['--version']).error === undefined) as [string, string][];
+
+test.skipIf(COMMANDS.length === 0)(
+  'a tar of xz and bzip2 gives the shards of the plain tar, from a file and from a stream',
+  async () => {
+    const plain = await tarOf(files);
+    const expected = newFolder();
+    await convert(Readable.from([plain]), expected);
+    for (const [command, extension] of COMMANDS) {
+      const file = path.join(emptyFolder(), `a.tar.${extension}`);
+      writeFileSync(file, spawnSync(command, ['-c'], { input: plain }).stdout);
+      for (const source of [file, createReadStream(file, { highWaterMark: 100 })]) {
+        const output = newFolder();
+        await convert(source, output);
+        // pack.json names the source.
+        for (const folder of [output, expected]) rmSync(path.join(folder, 'pack.json'), { force: true });
+        expect(digestsOf(output), command).toEqual(digestsOf(expected));
+      }
+      await expect(openDataset(file)).rejects.toThrow(
+        `it is compressed with ${command}, so its samples cannot be read`,
+      );
+    }
+  },
+);
+
+test.skipIf(COMMANDS.length === 0)('xz and bzip2 that are damaged or cut are refused, with no dataset', async () => {
+  const plain = await tarOf(files);
+  for (const [command, extension] of COMMANDS) {
+    const whole = spawnSync(command, ['-c'], { input: plain }).stdout;
+    const damaged = Buffer.from(whole).fill(0xff, 60, 90);
+    for (const bytes of [whole.subarray(0, whole.length - 20), damaged]) {
+      const file = path.join(emptyFolder(), `a.tar.${extension}`);
+      writeFileSync(file, bytes);
+      const output = newFolder();
+      await expect(convert(file, output), command).rejects.toThrow(`a.tar.${extension}: this cannot be read as a tar`);
+      await expect(convert(createReadStream(file), output)).rejects.toThrow('this cannot be read as a tar');
+      expect(existsSync(path.join(output, 'dataset.json'))).toBe(false);
+    }
+  }
+});
+
+test('without the command that decompresses it, a file is refused with what to install', async () => {
+  const file = path.join(emptyFolder(), 'a.tar.xz');
+  writeFileSync(file, Buffer.from('fd377a585a000001000000', 'hex'));
+  const { PATH } = process.env;
+  process.env.PATH = emptyFolder();
+  try {
+    await expect(convert(file, newFolder())).rejects.toThrow(
+      'a.tar.xz: it is compressed with xz, and the command xz, which decompresses it, is not installed: install it (Debian: apt install xz-utils)',
+    );
+  } finally {
+    process.env.PATH = PATH;
+  }
 });

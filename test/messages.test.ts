@@ -14,7 +14,7 @@ function layFiles(): void {
   const files: Readonly<Record<string, string | Buffer>> = {
     'texts/a.txt': 'x',
     'labels/missing.csv': 'path,class\nnothere.jpg,cat\n',
-    'labels/columns.csv': 'filename,category\na,b\n',
+    'labels/columns.csv': 'file,category\na,b\n',
     'labels/short.csv': 'path,class\ncat/cat_000.jpg\n',
     'labels/empty.csv': '',
     'bad/a/x.jpg': 'not an image',
@@ -28,7 +28,7 @@ function layFiles(): void {
     'steps/object.json': '{"name": "resize"}',
     'steps/negative.json': '[{"name": "resize", "size": -3}]',
     'not.zip': 'PK',
-    'a.tar.xz': Buffer.from('fd377a585a000000', 'hex'),
+    'a.tar.lz4': Buffer.from('04224d1864400000', 'hex'),
     'keys.txt': 'nokey\n',
     'mix.json': '{"mixture": [{"dataset": "nowhere"}]}',
     'classes.txt': 'cat\n',
@@ -167,7 +167,7 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'pack photos out --labels labels/columns.csv',
     1,
-    'labels/columns.csv:1 has the columns filename, category, but no column "path" or "file_name"; rename the column that identifies the images.',
+    'labels/columns.csv:1 has the columns file, category, but no column "path" or "file_name" or "filename" or "image" or "image_id" or "id"; rename the column that identifies the images.',
   ],
   [
     'pack photos out --labels labels/short.csv',
@@ -179,12 +179,12 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'pack bad out',
     1,
-    'bad/a/x.jpg is not an image (JPEG, PNG, GIF, WebP, TIFF or AVIF). Or skip such files and list them in quarantine.jsonl with --on-bad quarantine.',
+    'bad/a/x.jpg is not an image (JPEG, PNG, GIF, WebP, TIFF, AVIF, BMP, PPM, PGM or PBM). Or skip such files and list them in quarantine.jsonl with --on-bad quarantine.',
   ],
   [
     'pack bad out --on-bad quarantine',
     1,
-    '1 of 2 images is bad, more than --max-bad allows (1 %). quarantine.jsonl lists all of them. To accept them, raise --max-bad. The first: bad/a/x.jpg is not an image (JPEG, PNG, GIF, WebP, TIFF or AVIF).',
+    '1 of 2 images is bad, more than --max-bad allows (1 %). quarantine.jsonl lists all of them. To accept them, raise --max-bad. The first: bad/a/x.jpg is not an image (JPEG, PNG, GIF, WebP, TIFF, AVIF, BMP, PPM, PGM or PBM).',
   ],
   [
     'bench shards --split val',
@@ -236,9 +236,9 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
     'not.zip: it does not end like a zip, so it is not one, or was truncated at byte 2; fetch or write it again.',
   ],
   [
-    'convert a.tar.xz out',
+    'convert a.tar.lz4 out',
     1,
-    'a.tar.xz: it is compressed with xz, which shardtool does not read. Decompress it with "xz -d", or convert it in a pipe ("xz -d -c FILE | shardtool convert - OUTPUT").',
+    'a.tar.lz4: it is compressed with lz4, which shardtool does not read. Decompress it with "lz4 -d", or convert it in a pipe ("lz4 -d -c FILE | shardtool convert - OUTPUT").',
   ],
   [
     'overlay add shards x --exclude-keys keys.txt',

@@ -15,9 +15,9 @@ export interface Compression {
 const COMPRESSIONS: readonly (readonly [begins: readonly string[], compression: Compression])[] = [
   [['\x1f\x8b\x08'], { name: 'gzip', command: 'gunzip', codec: 'gz' }],
   [['\x28\xb5\x2f\xfd'], { name: 'zstd', command: 'zstd -d', codec: 'zstd' }],
-  [['\xfd7zXZ\0'], { name: 'xz', command: 'xz -d' }],
+  [['\xfd7zXZ\0'], { name: 'xz', command: 'xz -d', codec: 'xz' }],
   // The block size in hundreds of kB, and the digits of pi.
-  [Array.from('123456789', (size) => `BZh${size}1AY&SY`), { name: 'bzip2', command: 'bzip2 -d' }],
+  [Array.from('123456789', (size) => `BZh${size}1AY&SY`), { name: 'bzip2', command: 'bzip2 -d', codec: 'bz2' }],
   [['\x04\x22\x4d\x18', '\x02\x21\x4c\x18'], { name: 'lz4', command: 'lz4 -d' }],
   [['LZIP\x01'], { name: 'lzip', command: 'lzip -d' }],
   [['\x1f\x9d'], { name: 'compress', command: 'uncompress' }],

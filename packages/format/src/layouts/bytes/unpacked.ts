@@ -15,6 +15,7 @@ import {
 import { decompressSnappy } from '../../parquet/snappy.js';
 import { getVarint } from '../../parquet/varint.js';
 import type { Source } from '../../source.js';
+import { decompressedByCommand } from './by-command.js';
 import { becameShorter } from './file-window.js';
 import { decompressZstdPieces, loadZstd } from './zstd.js';
 
@@ -29,12 +30,14 @@ const WHOLE_CODECS = {
   br: (source: Source) => through(source, createBrotliDecompress()),
   zstd: unzstd,
   snappy: unsnappy,
+  xz: (source: Source) => decompressedByCommand('xz', pieces(source), source.location),
+  bz2: (source: Source) => decompressedByCommand('bz2', pieces(source), source.location),
 } satisfies Readonly<Record<string, (source: Source) => AsyncIterable<Uint8Array>>>;
 
 export type WholeCodec = keyof typeof WHOLE_CODECS;
 
 /** The extensions of {@link unpacked}, with the level that mosaicml-streaming may append: `.zstd:7`. */
-const ENDING = /\.(gz|br|zstd|snappy|bz2)(?::\d+)?$/;
+const ENDING = /\.(gz|br|zstd|snappy|bz2|xz)(?::\d+)?$/;
 
 /** The name of a file without its compression extension. */
 export function plainName(name: string): string {

@@ -1,0 +1,76 @@
+import { spawn } from 'node:child_process';
+import { pipeline } from 'node:stream/promises';
+import { UnsupportedShardError } from '@shardtool/base';
+
+/** Commands that decompress standard input to standard output, by codec, with the Debian package that has them. */
+const COMMANDS = {
+  xz: { command: 'xz', from: 'xz-utils' },
+  bz2: { command: 'bzip2', from: 'bzip2' },
+} as const;
+
+/** How much of what the command writes to standard error is kept. */
+const MOST_MESSAGE = 400;
+
+/**
+ * Decompresses `pieces` with the command `xz` or `bzip2` of this machine, piece by piece. Throws
+ * {@link UnsupportedShardError} if it is not installed, and Error with the command's message if the input is damaged or
+ * truncated. `name` is the name of the input, for messages.
+ */
+export async function* decompressedByCommand(
+  codec: keyof typeof COMMANDS,
+  pieces: AsyncIterable<Uint8Array>,
+  name: string,
+): AsyncGenerator<Uint8Array> {
+  const { command, from } = COMMANDS[codec];
+  const child = spawn(command, ['-d', '-c'], { stdio: ['pipe', 'pipe', 'pipe'] });
+  let message = '';
+  child.stderr.on('data', (text: Buffer) => {
+    message = `${message}${text}`.slice(0, MOST_MESSAGE);
+  });
+  const ended = new Promise<number | NodeJS.ErrnoException>((resolve) => {
+    child.once('error', resolve);
+    child.once('close', (status) => resolve(status ?? -1));
+  });
+  // A command that fails closes its input, and then its status says why. An error of `pieces` counts more.
+  let failure: unknown = null;
+  const fed = pipeline(
+    observed(pieces, (error) => {
+      failure = error;
+    }),
+    child.stdin,
+  ).catch(() => undefined);
+  try {
+    yield* child.stdout as AsyncIterable<Buffer>;
+    await fed;
+    if (failure !== null) throw failure;
+    const status = await ended;
+    if (status === 0) return;
+    if (typeof status === 'number') throw new Error(firstLine(message) ?? `${command} ended with ${status}`);
+    if (status.code !== 'ENOENT') throw status;
+    const remedy = `install it (Debian: apt install ${from}), or decompress the file on another machine`;
+    throw new UnsupportedShardError(
+      { shard: name },
+      `${name}: it is compressed with ${codec}, and the command ${command}, which decompresses it, is not installed: ${remedy}.`,
+    );
+  } finally {
+    // If the caller stops early, the command is still at work.
+    child.kill();
+  }
+}
+
+/** What is wrong; advice follows in further lines. */
+function firstLine(message: string): string | undefined {
+  return message.match(/\S.*/)?.[0].replace(/[;.]?\s*$/, '');
+}
+
+async function* observed(
+  pieces: AsyncIterable<Uint8Array>,
+  onError: (error: unknown) => void,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* pieces;
+  } catch (error) {
+    onError(error);
+    throw error;
+  }
+}
