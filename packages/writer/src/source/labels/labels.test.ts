@@ -34,6 +34,25 @@ test('a CSV has paths, classes and columns, with quotes, commas and a byte order
   );
 });
 
+test.each([
+  ['filename,label\nb.jpg,dog\na.jpg,cat\n'],
+  ['label,image\ndog,b.jpg\ncat,a.jpg\n'],
+  ['id,label\nb,dog\na,cat\n'],
+  ['image_id,label\nb,dog\na,cat\n'],
+])('the columns of other software are known: %j', async (text) => {
+  const table = await labels(text);
+  expect(table.cls).toEqual(['dog', 'cat']);
+  expect([...rowsOfFiles(files(['a.jpg', 'a.json', 'b.jpg']), table)]).toEqual([1, -1, 0]);
+});
+
+test('a name without an extension that fits two images, or none, is an error with its line', async () => {
+  const table = await labels('id,label\nb,dog\na,cat\n');
+  expect(() => rowsOfFiles(files(['a.jpg', 'a.png', 'b.jpg']), table)).toThrow(
+    'labels.csv:3 names a, which may be a.jpg or a.png; add the extension',
+  );
+  expect(() => rowsOfFiles(files(['a.jpg', 'b.txt']), table)).toThrow('labels.csv:2 names b, which is not among');
+});
+
 test('JSON Lines keep their types; missing values are null, and nested values become JSON', async () => {
   const table = await labels(
     '{"path":"a.jpg","class":3,"id":"007","ok":true}\n\n{"path":"b.jpg","box":[1,2],"n":4}\n',

@@ -7,14 +7,26 @@ import {
   type Sentence,
   sentence,
 } from '@shardtool/base';
-import { type ColumnValue, type LabelTable, labelOfColumn, readLabelTable, readParquetLabels } from '@shardtool/format';
+import {
+  type ColumnValue,
+  isImageExtension,
+  type LabelTable,
+  labelOfColumn,
+  readLabelTable,
+  readParquetLabels,
+} from '@shardtool/format';
 import { type StorageOptions, shownLocation } from '@shardtool/storage';
 import type { SourceFiles } from '../source-files.js';
 import { pathBelow, readTextFile } from './list.js';
 
 /** Path column of a `metadata.csv` or `metadata.jsonl`, as on the Hugging Face Hub. */
 export const FILE_NAME = 'file_name';
-/** Class column of these files, if there is no column `class`. */
+/**
+ * Names of the path column, the most certain first: those of shardtool, the Hub, TensorFlow's CSV files and Kaggle. The
+ * files of competitions have identifiers without an extension.
+ */
+const PATH_NAMES = ['path', FILE_NAME, 'filename', 'image', 'image_id', 'id'] as const;
+/** Class column of files of other software, if there is no column `class`. */
 const LABEL = 'label';
 
 /** Contents of a labels file, one row per image. */
@@ -23,6 +35,8 @@ export interface Labels {
   readonly location: string;
   /** Paths relative to the source. */
   readonly path: readonly string[];
+  /** The paths have no extension, and each means the image of that name. Absent: false. */
+  readonly areStems?: boolean;
   /** Line of each row, from 1. */
   readonly line: Uint32Array;
   /** Class of each row, '' for none; null if the file has no column "class". */
@@ -38,10 +52,11 @@ export interface Labels {
  * or absolute and below it. Throws {@link LabelsError} with the line.
  */
 export async function readLabels(location: string, source: string, storage?: StorageOptions): Promise<Labels> {
-  const { id, line, cls, columns } = await tableOf(location, ['path', FILE_NAME], storage);
+  const { by, id, line, cls, columns } = await tableOf(location, PATH_NAMES, storage);
   const shown = shownLocation(location);
   const path = id.map((named, row) => pathBelow(source, named, `${shown}:${line[row]}`));
-  return { location: shown, path, line, cls, columns };
+  const areStems = by !== 'path' && !path.some((name) => isImageExtension(extensionOf(name)));
+  return { location: shown, path, areStems, line, cls, columns };
 }
 
 /** Labels by key, or by path if the file has no column "key": {@link readLabels} for packed samples. */
@@ -62,7 +77,7 @@ export interface ReadLabelsOptions {
  * the line.
  */
 export async function readPackedLabels(location: string, { storage }: ReadLabelsOptions = {}): Promise<PackedLabels> {
-  const named = ['key', 'path', FILE_NAME] as const;
+  const named = ['key', 'path', FILE_NAME, 'filename', 'image'] as const;
   const isParquet = location.endsWith('.parquet');
   const { by, ...table } = isParquet
     ? await readParquetLabels(location, named, storage)
@@ -86,7 +101,7 @@ async function tableOf<Name extends string>(
   storage: StorageOptions | undefined,
 ): Promise<LabelTable<Name>> {
   const table = readLabelTable(shownLocation(location), await readTextFile(location, storage), named);
-  if (table.by !== FILE_NAME) return table;
+  if (table.by === 'path' || table.by === 'key') return table;
   const columns = new Map([...table.columns].map(([name, values]) => [labelOfColumn(name), values]));
   const labels = columns.get(LABEL);
   const isClass = table.cls === null && labels?.every((value) => value === null || isClassLabel(value));
@@ -105,15 +120,16 @@ function isClassLabel(value: ColumnValue): boolean {
  */
 export function rowsOfFiles(files: SourceFiles, labels: Labels, onMissing?: (row: number) => void): Int32Array {
   const rowOfFile = new Int32Array(files.count).fill(-1);
-  const byPath = Uint32Array.from(labels.path, (_, row) => row);
-  const compare = codePointOrderOf(labels.path);
-  byPath.sort((a, b) => compare(labels.path[a]!, labels.path[b]!) || a - b);
+  const paths = labels.areStems === true ? pathsOfStems(files, labels) : labels.path;
+  const byPath = Uint32Array.from(paths, (_, row) => row);
+  const compare = codePointOrderOf(paths);
+  byPath.sort((a, b) => compare(paths[a]!, paths[b]!) || a - b);
   const reader = files.reader();
   let file = 0;
   for (let i = 0; i < byPath.length; i++) {
     const row = byPath[i]!;
-    const path = labels.path[row]!;
-    if (i > 0 && labels.path[byPath[i - 1]!] === path) {
+    const path = paths[row]!;
+    if (i > 0 && paths[byPath[i - 1]!] === path) {
       fault(
         labels,
         row,
@@ -132,6 +148,33 @@ export function rowsOfFiles(files: SourceFiles, labels: Labels, onMissing?: (row
     }
   }
   return rowOfFile;
+}
+
+/** The path of the image that each row means: the row's own path, if there is no such image. Throws {@link LabelsError} if there are two. */
+function pathsOfStems(files: SourceFiles, labels: Labels): readonly string[] {
+  const images = new Map<string, string | null>(labels.path.map((stem) => [stem, null]));
+  const reader = files.reader();
+  for (let file = 0; file < files.count; file++) {
+    const path = reader.path(file);
+    const extension = extensionOf(path);
+    if (!isImageExtension(extension)) continue;
+    const stem = path.slice(0, path.length - extension.length - 1);
+    const other = images.get(stem);
+    if (other === undefined) continue;
+    if (other !== null) {
+      const row = labels.path.indexOf(stem);
+      fault(labels, row, `names ${stem}, which may be ${other} or ${path}; add the extension`);
+    }
+    images.set(stem, path);
+  }
+  return labels.path.map((stem) => images.get(stem) ?? stem);
+}
+
+/** The extension of a path in lower case, without the dot; empty if it has none. */
+function extensionOf(path: string): string {
+  const name = path.slice(path.lastIndexOf('/') + 1);
+  const dot = name.lastIndexOf('.');
+  return dot <= 0 ? '' : name.slice(dot + 1).toLowerCase();
 }
 
 /** Location of a row, for messages. */
