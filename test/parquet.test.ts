@@ -202,10 +202,32 @@ test('a second column of bytes is a field of its own, and rows may lack either',
   expect(found).toEqual(expected.map(({ sha256: image, label }, i) => [label, i === 3 ? null : image, masks[i]]));
 });
 
+test('a column of text becomes the classes of a conversion, if it is named', async () => {
+  const file = path.join(fixtures, 'others/string-labels.parquet');
+  const output = path.join(emptyFolder(), 'shards');
+  await convert(file, output, { classColumn: 'label' });
+  await using dataset = await openDataset(output);
+  expect(dataset.classes).toEqual(['cat', 'dog', 'newt']);
+  const found: number[] = [];
+  for await (const { label: cls } of dataset.samples()) found.push(cls);
+  const numbers = [2, 0, 1];
+  expect(found).toEqual(expected.map(({ label }, i) => (i === 5 ? -1 : numbers[label])));
+  const fixed = path.join(emptyFolder(), 'shards');
+  await convert(file, fixed, { classColumn: 'label', classes: ['dog', 'newt', 'cat', 'owl'] });
+  await using other = await openDataset(fixed);
+  expect((await other.get(0)).label).toBe([1, 2, 0][expected[0]!.label]);
+  const { code, stderr } = await shardtool('convert', file, path.join(emptyFolder(), 'x'), '--class-column', 'lable');
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringContaining(
+      'No shard has the column "lable" (--class-column); did you mean "label"?; the label columns are ',
+    ),
+  ]);
+});
+
 test('what cannot be read is refused by a sentence', async () => {
   const refused = (name: string) => openDataset(path.join(fixtures, 'others', name));
   await expect(refused('lists.parquet')).rejects.toThrow('its column "images" holds bytes in lists or deeper');
-  await expect(refused('lz4.parquet')).rejects.toThrow('compressed with LZ4_RAW, which shardtool does not read');
   await expect(refused('paths.parquet')).rejects.toThrow('no row of its row group 0 contains an image');
   await expect(refused('no-images.parquet')).rejects.toThrow('none of its columns holds bytes');
   const file = path.join(emptyFolder(), 'a.parquet');

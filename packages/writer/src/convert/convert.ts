@@ -89,6 +89,7 @@ async function convertTo(
     features,
     excludeKeys,
     classes,
+    classColumn,
     labels,
     where,
     fields,
@@ -100,7 +101,7 @@ async function convertTo(
   const { format } = checked;
   if (!isTableLayout(format)) await layoutOfChoice({ format, lmdbValues: checked.lmdbValues });
   checkOtherIndexes(checked.format, checked.index);
-  const recast = { classes, labels, where, storage: checked.storage };
+  const recast = { classes, classColumn, labels, where, storage: checked.storage };
   const naming = fields === undefined ? null : new Naming({ fields: fields.map((field) => field.toLowerCase()) });
   const found = await openInput(
     source,

@@ -83,7 +83,7 @@ export async function recastInput(
   options: RecastOptions,
 ): Promise<Recasted<DatasetShards | ViewedShards>> {
   const isOurs = input.manifest !== null || 'view' in input || input.classes.length > 0;
-  const given = (['labels', 'classes'] as const).find((name) => options[name] !== undefined);
+  const given = (['labels', 'classes', 'classColumn'] as const).find((name) => options[name] !== undefined);
   if (isOurs && given !== undefined) {
     const message = sentence`The option ${option(given)} is for shards without recorded classes; change the classes of this dataset with "shardtool relabel", then convert.`;
     throw new OptionError({}, message);

@@ -1,4 +1,4 @@
-import { OptionError, option, sentence } from '@shardtool/base';
+import { didYouMean, OptionError, option, sentence } from '@shardtool/base';
 import {
   type ColumnType,
   columnTypeOf,
@@ -22,6 +22,8 @@ import { readLines } from '../../source/labels/list.js';
 export interface RecastOptions {
   /** Class names in the order of their numbers, or a text file with one name per line. */
   readonly classes?: string | readonly string[] | undefined;
+  /** Label column whose values become the classes. */
+  readonly classColumn?: string | undefined;
   /** CSV or JSON Lines as for packing, with the column `path` or `key`. Samples without a row are skipped. */
   readonly labels?: string | undefined;
   /** Only samples that match this condition: see `where` of a loader. */
@@ -34,8 +36,10 @@ export interface RecastOptions {
 export interface Recast {
   /** Class names in the order of their numbers. */
   readonly classes: readonly string[];
-  /** Where the class of a sample comes from: its folder, the labels, or its own field. */
-  readonly from: 'folder' | 'labels' | 'field';
+  /** Where the class of a sample comes from: its folder, the labels, a label column, or its own field. */
+  readonly from: 'folder' | 'labels' | 'column' | 'field';
+  /** The label column, if {@link from} is `column`. */
+  readonly column?: string | undefined;
   readonly labels: string | null;
   readonly where: string | null;
   readonly storage?: StorageOptions | undefined;
@@ -55,17 +59,23 @@ export async function settleRecast(
   columns: Manifest['columns'],
   options: RecastOptions,
 ): Promise<SettledRecast | null> {
-  const { labels, where, storage } = options;
+  const { labels, where, storage, classColumn } = options;
   const fixed = await fixedClasses(options);
   // Another conversion of this process may have read an earlier file.
   read = null;
   const table = labels === undefined ? null : await tableOf(labels, storage);
-  const { folders, hasField } = await lookAt(shards);
   const fromLabels = table !== null && table.cls !== null;
+  if (classColumn !== undefined && fromLabels) {
+    const message = sentence`The classes are in the labels file ${labels!}; remove ${option('classColumn')}, or the column "class" of that file.`;
+    throw new OptionError({ path: labels }, message);
+  }
+  const values = classColumn === undefined ? null : await valuesOf(shards, classColumn);
+  const { folders, hasField } = values === null ? await lookAt(shards) : { folders: new Set<string>(), hasField: true };
   const isByFolder = !fromLabels && !hasField && folders.size > 0;
-  if (!isByFolder && table === null && fixed === null && where === undefined) return null;
-  const found = fromLabels ? table.cls!.filter((name) => name !== '') : isByFolder ? [...folders] : [];
-  const classes = fixed ?? orderClasses([...new Set(found)], fromLabels);
+  if (!isByFolder && values === null && table === null && fixed === null && where === undefined) return null;
+  const isByText = fromLabels || values !== null;
+  const names = fromLabels ? table.cls!.filter((name) => name !== '') : (values ?? (isByFolder ? folders : []));
+  const classes = fixed ?? orderClasses([...new Set<string>(names)], isByText);
   const added = [...(table?.columns ?? [])].map(([name, values]) => ({
     name,
     type: columnTypeOf(name, values) as ColumnType,
@@ -73,13 +83,50 @@ export async function settleRecast(
   return {
     recast: {
       classes,
-      from: fromLabels ? 'labels' : isByFolder ? 'folder' : 'field',
+      from: fromLabels ? 'labels' : isByFolder ? 'folder' : values !== null ? 'column' : 'field',
+      column: classColumn,
       labels: labels ?? null,
       where: where ?? null,
       storage,
     },
     columns: [...columns.filter(({ name }) => !added.some((column) => column.name === name)), ...added],
   };
+}
+
+/** Returns the different values of a label column, as text. Throws {@link OptionError} if no shard has the column. */
+async function valuesOf(shards: readonly DatasetShard[], column: string): Promise<Set<string>> {
+  const found = new Set<string>();
+  const others = new Set<string>();
+  let isThere = false;
+  for (const shard of shards) {
+    const { columns } = await columnsOf(shard);
+    const values = columns.get(column);
+    isThere ||= values !== undefined;
+    for (const name of columns.keys()) others.add(name);
+    for (const value of values ?? []) if (value !== null) found.add(String(value));
+  }
+  if (isThere) return found;
+  const there = others.size === 0 ? 'there are no label columns' : `the label columns are ${[...others].join(', ')}`;
+  throw new OptionError(
+    {},
+    sentence`No shard has the column ${JSON.stringify(column)} (${option('classColumn')})${didYouMean(column, others)}; ${there}.`,
+  );
+}
+
+async function columnsOf({
+  format,
+  path,
+  storage,
+  indexPath,
+  reading,
+}: DatasetShard): Promise<Pick<ShardIndex, 'columns'>> {
+  if (indexPath !== null) return await readShardIndex(indexPath, { parts: ['columns'] }, storage);
+  const source = await openToConvert(format, path, reading, storage);
+  try {
+    return await walkShardIndex(await layoutWith(format, reading), source);
+  } finally {
+    await source.close();
+  }
 }
 
 /** Returns the classes in the order given by the user; null if none was given. */
@@ -156,7 +203,7 @@ export async function recastIndex(
   index: ShardIndex,
   recast: Recast,
 ): Promise<{ index: ShardIndex; taken: Uint8Array; skipped: { samples: number; files: number } }> {
-  const { classes, from, labels, where, storage } = recast;
+  const { classes, from, column, labels, where, storage } = recast;
   const key = index.key.map((name) => (name.startsWith('./') ? name.slice(2) : name));
   const taken = new Uint8Array(index.samples).fill(1);
   const isImaged = from === 'folder' ? imaged(index) : null;
@@ -181,9 +228,16 @@ export async function recastIndex(
   }
   if (from !== 'field') {
     const numbers = new Map(classes.map((name, number) => [name, number]));
+    const values = column === undefined ? undefined : index.columns.get(column);
+    const nameOf = (row: number): string | undefined => {
+      if (from === 'folder') return folderClass(key[row]!);
+      if (from === 'labels') return table!.cls![rows![row]!] || undefined;
+      const value = values?.[row] ?? null;
+      return value === null ? undefined : String(value);
+    };
     for (let i = 0; i < cls.length; i++) {
       if (taken[i] === 0) continue;
-      const name = from === 'folder' ? folderClass(key[i]!) : table!.cls![rows![i]!] || undefined;
+      const name = nameOf(i);
       cls[i] = name === undefined ? -1 : (numbers.get(name) ?? refuseClass(key[i]!, name));
     }
   }
