@@ -16,8 +16,8 @@ import {
 import { imageKindOf, scanEntries } from '@shardtool/format';
 import { expect, test } from 'vitest';
 import { decodeHead, headBytes } from '#format/msgpack/object';
-import { openCodecs, openImage } from '#reader/codec/select';
 import { Scratch } from '#reader/codec/scratch';
+import { openCodecs, openImage } from '#reader/codec/select';
 import { pythonWith, runPython } from '../python.js';
 
 const KEPT = path.resolve('node_modules/.cache/corpora');

@@ -4,10 +4,10 @@ import { imageKindOf } from '../../image/kinds.js';
 import { decodeHead, headBytes, type ObjectHead } from '../../msgpack/object.js';
 import { type Cursor, getVarint } from '../../parquet/varint.js';
 import type { ColumnValue } from '../../sample/label-column.js';
-import { labelValue } from '../columns/column-names.js';
 import type { FileWindow } from '../bytes/file-window.js';
-import type { SamplePosition } from '../layout.js';
+import { labelValue } from '../columns/column-names.js';
 import { ColumnReader, damaged, type StoredValue, unsupported, type ValueColumn } from '../columns/value-columns.js';
+import type { SamplePosition } from '../layout.js';
 
 /** The values of samples in databases of other software, which are read without their library. */
 
