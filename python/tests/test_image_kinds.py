@@ -40,5 +40,5 @@ def test_a_writer_takes_bmp_and_ppm(tmp_path):
     with shardtool.Writer(tmp_path / "out") as writer:
         writer.add("a", (FIXTURES / "24.bmp").read_bytes())
         writer.add("b", (FIXTURES / "raw.ppm").read_bytes())
-    dataset = shardtool.Dataset(tmp_path / "out")
+    dataset = shardtool.Dataset(tmp_path / "out", output="numpy")
     assert [sample.image.shape for sample in dataset] == [(11, 17, 3)] * 2
