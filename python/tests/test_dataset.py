@@ -91,7 +91,7 @@ def test_in_asks_whether_there_is_a_key(dataset):
     key = dataset[3].key
     assert key in dataset and key in dataset[2:5]
     assert key not in dataset[4:] and "cat/none" not in dataset
-    with pytest.raises(TypeError, match="asked for keys"):
+    with pytest.raises(TypeError, match="A key must be a str"):
         _ = 3 in dataset
 
 
