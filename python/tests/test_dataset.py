@@ -217,7 +217,7 @@ def test_an_attribute_that_would_be_ignored_is_refused_with_a_hint(photos):
         "targets": "labels has the class numbers",
         "anything": "only target_transform and transform can be set",
     }.items():
-        with pytest.raises(AttributeError, match=f"A shardtool.Dataset has no attribute '{name}' to set: .*{hint}"):
+        with pytest.raises(AttributeError, match=f"A shardtool.Dataset has no attribute '{name}' that can be set: .*{hint}"):
             setattr(dataset, name, 3)
     with pytest.raises(AttributeError, match="has no attribute 'targets': labels has the class numbers"):
         _ = dataset.targets
@@ -225,7 +225,7 @@ def test_an_attribute_that_would_be_ignored_is_refused_with_a_hint(photos):
     loader = shardtool.Loader(photos)
     for made in (loader, shardtool.iterable_dataset(photos)):
         with pytest.raises(
-            AttributeError, match=r"no attribute 'batch_size' to set: give batch_size=\.\.\. when you make"
+            AttributeError, match=r"no attribute 'batch_size' that can be set: give batch_size=\.\.\. when you make"
         ):
             made.batch_size = 3
         with pytest.raises(AttributeError, match="no attribute 'transform' to set"):
