@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, promises, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import fs, { cpSync, mkdirSync, promises, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import path from 'node:path';
 import { convert, pack, repair } from '@shardtool/writer';
@@ -12,16 +12,15 @@ const events: string[] = [];
 let undo = (): void => undefined;
 
 /** Notes down each flush of a file or folder, and each rename. Only on Linux a file descriptor says what it belongs to. */
-beforeAll(async () => {
-  const handle = await promises.open('/');
-  const prototype = Object.getPrototypeOf(handle) as promises.FileHandle;
-  await handle.close();
-  const { sync } = prototype;
+beforeAll(() => {
+  const { fsync } = fs;
   const { rename, link } = promises;
-  prototype.sync = async function (this: promises.FileHandle) {
-    await sync.call(this);
-    events.push(`flush ${readlinkSync(`/proc/self/fd/${this.fd}`)}`);
-  };
+  const noted = (fd: number, done: (error: NodeJS.ErrnoException | null) => void) =>
+    fsync(fd, (error) => {
+      events.push(`flush ${readlinkSync(`/proc/self/fd/${fd}`)}`);
+      done(error);
+    });
+  Object.assign(fs, { fsync: noted });
   const noting =
     (give: typeof rename) => async (from: Parameters<typeof rename>[0], to: Parameters<typeof rename>[1]) => {
       events.push(`name ${to}`);
@@ -30,7 +29,7 @@ beforeAll(async () => {
   Object.assign(promises, { rename: noting(rename), link: noting(link) });
   syncBuiltinESMExports();
   undo = () => {
-    prototype.sync = sync;
+    Object.assign(fs, { fsync });
     Object.assign(promises, { rename, link });
     syncBuiltinESMExports();
   };

@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { copyFile, type FileHandle, link, open, rename, rm, stat } from 'node:fs/promises';
 import { FileError, FileExistsError } from '../errors.js';
 import { reasonOf, remedyOf } from '../system-error.js';
+import { flushFile } from './flush.js';
 import { temporaryName } from './temporary-files.js';
 
 export interface PlaceOptions {
@@ -39,7 +40,7 @@ export class AtomicFile {
   /** Closes the file and gives it its final name. If that fails, the file is removed. */
   async place({ ifAbsent = false, flush = true }: PlaceOptions = {}): Promise<void> {
     try {
-      if (flush) await this.handle.sync();
+      if (flush) await flushFile(this.handle);
       await this.#checkSame();
       await this.#close();
       if (ifAbsent) await nameOnce(this.temporary, this.path);
@@ -116,7 +117,7 @@ export async function nameOnce(file: string, name: string, hardLink = link): Pro
     await copyFile(file, name, constants.COPYFILE_EXCL);
     const copy = await open(name, 'r+');
     try {
-      await copy.sync();
+      await flushFile(copy);
     } finally {
       await copy.close();
     }
@@ -131,7 +132,7 @@ export async function flushFolder(path: string): Promise<void> {
   try {
     const handle = await open(path, 'r');
     try {
-      await handle.sync();
+      await flushFile(handle);
     } finally {
       await handle.close();
     }

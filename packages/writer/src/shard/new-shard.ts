@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { AtomicFile, makeFolder } from '@shardtool/base';
+import { AtomicFile, flushData, makeFolder } from '@shardtool/base';
 import {
   type ColumnType,
   checkWidsNames,
@@ -91,7 +91,7 @@ export async function createShard(
     const writer = layout.createWriter(handle.fd, file, target.maxSampleBytes, capacity);
     const columns = await fill(writer, rows);
     const { bytes, crc32, ...places } = writer.finish();
-    const flushed = handle.datasync();
+    const flushed = flushData(handle);
     // An earlier failure takes precedence.
     flushed.catch(() => undefined);
     const index = { ...rows.toIndex(places), columns, columnTypes };

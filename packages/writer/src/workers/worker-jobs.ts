@@ -6,9 +6,15 @@ import { type Answer, END, FREE } from './worker-pool.js';
 /** Passes every message to `take` until the main thread ends the worker. */
 export function takeMessages<Message>(take: (message: Message) => void): void {
   parentPort!.on('message', (message: Message | typeof END) => {
-    if (message === END) parentPort!.close();
+    if (message === END) endThread();
     else take(message);
   });
+}
+
+/** Ends the thread when it has nothing left to do. In Deno, whose ports cannot be closed, at once: all is answered then. */
+function endThread(): void {
+  if (typeof parentPort!.close === 'function') parentPort!.close();
+  else process.exit();
 }
 
 /** Settles when all jobs received so far are answered. */
