@@ -1,5 +1,6 @@
 /**
- * Formatting and lint, types of what `tsc -b` leaves out, unused exports, and the language of texts: side by side, in one thread each.
+ * Formatting and lint, types of what `tsc -b` leaves out, unused exports, the language of texts, and options in messages: side by
+ * side, in one thread each.
  * A compiler's own threads would check much of it twice: 8 seconds of processor time instead of 5.
  */
 import { spawn } from 'node:child_process';
@@ -14,6 +15,7 @@ const CHECKS = [
   ['tsc', '-p', 'test/tsconfig.page.json', '--singleThreaded'],
   ['tsc', '-p', 'packages/cli/page', '--singleThreaded'],
   ['node', 'scripts/check-language.mjs'],
+  ['node', 'scripts/check-sentences.mjs'],
 ];
 
 /** What a check prints, shown whole when it has ended; whether it found nothing. */

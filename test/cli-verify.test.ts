@@ -124,7 +124,7 @@ test('verify --check decode names the samples without an image of a dataset of i
     const { code, stdout } = await shardtool('verify', shards, '--check', 'decode');
     expect([code, stdout.split('\n').slice(0, -2)]).toEqual([
       1,
-      ['photos.tar\td\tit has no image, which loaders require; exclude it with --exclude-keys'],
+      ['photos.tar\td\tit has no image, which loaders require; exclude it by its key'],
     ]);
   }
 });

@@ -22,9 +22,16 @@ export const inTypeScript: Spelling = ({ option, isQuoted, value }) => withValue
 export const inPython: Spelling = ({ option, isQuoted, value }) =>
   withValue(lowered(option, '_'), isQuoted, value, '=');
 
+/** Flags of options whose names they do not follow. */
+const FLAGS: Readonly<Record<string, string>> = {
+  'features.image': 'image-feature',
+  'features.label': 'label-feature',
+  'features.key': 'key-feature',
+};
+
 /** For the command line: `--max-shard-bytes`. */
 export const onCommandLine: Spelling = ({ option, value }) =>
-  `--${lowered(option, '-')}${value === undefined ? '' : ` ${value}`}`;
+  `--${FLAGS[option] ?? lowered(option, '-')}${value === undefined ? '' : ` ${value}`}`;
 
 function withValue(name: string, isQuoted: boolean, value: string | undefined, between: string): string {
   if (value !== undefined) return `${name}${between}"${value}"`;

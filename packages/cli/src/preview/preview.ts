@@ -1,7 +1,7 @@
 /** Makes a picture of the first samples of an epoch: every image with its objects, its masks next to it and its class below. */
 import path from 'node:path';
-import { totalOf, writeAtomically } from '@shardtool/base';
-import type { Batch, Dataset, LoaderOptions, TransformInput } from '@shardtool/reader';
+import { onCommandLine, totalOf, writeAtomically } from '@shardtool/base';
+import { type Batch, type Dataset, type LoaderOptions, spelledBadSample, type TransformInput } from '@shardtool/reader';
 import sharp, { type FormatEnum } from 'sharp';
 import { Canvas } from './canvas.js';
 import { LABEL_HEIGHT, Labels } from './labels.js';
@@ -108,7 +108,10 @@ export async function writePreview(dataset: Dataset, options: PreviewOptions): P
   for (const { cells, size } of shown) drawn.push(await draw(cells, size, grid, hasFonts ? labels : null));
   if (drawn.length > 0) await write(stacked(drawn), output);
   const cells = shown.flatMap((strip) => strip.cells);
-  const bad = loader.report().badSamples.map(({ key, reason }) => ({ key, reason }));
+  const bad = loader.report().badSamples.map((sample) => {
+    const { key, reason } = spelledBadSample(sample, onCommandLine);
+    return { key, reason };
+  });
   const classes = hasFonts ? null : cells.map(({ label }) => label);
   return { images: cells.length, sizes: shown.map(({ size }) => size), bad, classes };
 }

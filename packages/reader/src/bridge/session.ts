@@ -1,7 +1,8 @@
-import { OptionError } from '@shardtool/base';
+import { inPython, OptionError } from '@shardtool/base';
 import { type FormatOptions, formatOf } from '../codec/pixel-format.js';
 import { numberTypesOf } from '../dataset/field-names.js';
 import type { Batch } from '../loader/deliver/batch.js';
+import { type LoaderReport, spelledBadSample } from '../loader/deliver/statistics.js';
 import { Loader } from '../loader/loader.js';
 import { Progress } from '../loader/progress.js';
 import { FreeSlots } from '../loader/ring/free-slots.js';
@@ -75,7 +76,7 @@ export class Session {
       case 'withWeights':
         return { header: { kind: 'state', state: await this.#opened.withWeights(request.state, request.weights) } };
       case 'report':
-        return { header: { kind: 'report', report: this.#opened.report() } };
+        return { header: { kind: 'report', report: inPythonsWords(this.#opened.report()) } };
     }
   }
 
@@ -224,4 +225,9 @@ async function openPlace(location: RequestOf<'open'>['location'], seen: RequestO
     );
   }
   return openMixture(mixture as unknown as MixturePart[], options);
+}
+
+/** The report with options in the reasons of bad samples as Python spells them. */
+function inPythonsWords(report: LoaderReport): LoaderReport {
+  return { ...report, badSamples: report.badSamples.map((sample) => spelledBadSample(sample, inPython)) };
 }

@@ -1,4 +1,4 @@
-import { optionName, SampleDecodeError, sentence } from '@shardtool/base';
+import { option, optionName, SampleDecodeError, sentence } from '@shardtool/base';
 import type { KernelMemory } from '../kernels/kernel-memory.js';
 
 /** A worker's part of the shared WebAssembly memory, in bytes. */
@@ -49,7 +49,7 @@ export class Scratch {
     if (used > this.#region.bytes) {
       throw new SampleDecodeError(
         {},
-        sentence`it needs ${megabytes(used)} of decode memory, but a worker has ${megabytes(this.#region.bytes)}; use fewer workers or ${optionName('prefetchBatches')}, or pack with --resize`,
+        sentence`it needs ${megabytes(used)} of decode memory, but a worker has ${megabytes(this.#region.bytes)}; use fewer workers or ${optionName('prefetchBatches')}, or pack with ${option('resize')}`,
       );
     }
     this.#used = used;

@@ -57,7 +57,7 @@ export function checkImages(payloads: readonly ExpectedPayload[], faults: ShardF
   if (withImage.size === 0) return;
   for (const key of new Set(payloads.map((payload) => payload.key))) {
     if (!withImage.has(key))
-      faults.addUndecodable('it has no image, which loaders require; exclude it with --exclude-keys', key);
+      faults.addUndecodable('it has no image, which loaders require; exclude it by its key', key);
   }
 }
 

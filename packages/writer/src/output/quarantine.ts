@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { countOf, optionName, sentence, writeAtomically } from '@shardtool/base';
+import { countOf, optionName, type Sentence, sentence, writeAtomically } from '@shardtool/base';
 import { TooManyBadError } from '../errors.js';
 import type { QuarantinedFile } from '../shard/shard-job.js';
 
@@ -19,7 +19,7 @@ export function checkBadShare(
   quarantined: readonly QuarantinedFile[],
   samples: number,
   maxBad: number,
-  listed = 'all of them',
+  listed: string | Sentence = 'all of them',
 ): void {
   if (!isTooManyBad(quarantined.length, samples, maxBad)) return;
   const limit = `${Number((maxBad * 100).toFixed(4))} %`;

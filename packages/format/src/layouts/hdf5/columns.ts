@@ -1,4 +1,4 @@
-import { UnsupportedShardError } from '@shardtool/base';
+import { option, type Sentence, sentence, UnsupportedShardError } from '@shardtool/base';
 import { CLASS_NAMES, IMAGE_NAMES } from '../columns/column-names.js';
 import type { ChosenColumns } from '../layout.js';
 import type { HdfDataset } from './file.js';
@@ -75,7 +75,7 @@ function imageAmong(shard: string, datasets: readonly HdfDataset[]): HdfDataset 
   if (taken !== null && other === undefined) return taken;
   throw unsupported(
     shard,
-    `several of its datasets hold images (${listed(images)}), but only one can be read: choose it by its path, with --image-feature`,
+    sentence`several of its datasets hold images (${listed(images)}), but only one can be read: choose it by its path, with ${option('features.image')}`,
   );
 }
 
@@ -115,6 +115,6 @@ function listed(datasets: readonly HdfDataset[]): string {
   return `${some.join(', ')}${datasets.length > some.length ? ` and ${datasets.length - some.length} more` : ''}`;
 }
 
-function unsupported(shard: string, what: string): UnsupportedShardError {
-  return new UnsupportedShardError({ shard }, `${shard}: ${what}.`);
+function unsupported(shard: string, what: string | Sentence): UnsupportedShardError {
+  return new UnsupportedShardError({ shard }, sentence`${shard}: ${what}.`);
 }

@@ -170,7 +170,7 @@ export function countBadRows(pending: PendingBatch, options: BadRowOptions): voi
     const block = pending.own?.blocks[row] ?? pending.blocks[row]!;
     const { shard, key } = whereabouts(block, pending.planned.item[row]!, options);
     const replaced = onBad === 'replace' ? { replacement: keyOf(pending.blocks[row]!, pending.items[row]!) } : {};
-    statistics.countBad({ shard, key, reason: String(reason), ...replaced });
+    statistics.countBad({ shard, key, reason, ...replaced });
   }
 }
 

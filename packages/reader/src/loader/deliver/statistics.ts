@@ -1,3 +1,4 @@
+import { Sentence, type Spelling } from '@shardtool/base';
 import type { PendingBatch } from './pending-batch.js';
 import { splitWait, type WaitLog, type WaitReports } from './waits.js';
 
@@ -8,6 +9,15 @@ export interface BadSample {
   readonly reason: string;
   /** Key of the sample that took its row, with `onBad: 'replace'`. */
   readonly replacement?: string;
+}
+
+/** The reasons of bad samples that name options, which each interface spells in its own way. */
+const SENTENCES = new WeakMap<BadSample, Sentence>();
+
+/** A bad sample of a report with its reason as an interface spells options. */
+export function spelledBadSample(sample: BadSample, spelling: Spelling): BadSample {
+  const said = SENTENCES.get(sample);
+  return said === undefined ? sample : { ...sample, reason: said.spelled(spelling) };
 }
 
 /** Where the time of an iteration was spent, and what went wrong. Times are in milliseconds. */
@@ -149,9 +159,12 @@ export class Statistics {
     this.#deliveredAt = now;
   }
 
-  countBad(sample: BadSample): void {
+  countBad({ reason, ...whose }: Omit<BadSample, 'reason'> & { readonly reason: string | Sentence }): void {
     this.#bad++;
-    if (this.#badSamples.length < KEPT_BAD_SAMPLES) this.#badSamples.push(sample);
+    if (this.#badSamples.length >= KEPT_BAD_SAMPLES) return;
+    const sample = { ...whose, reason: String(reason) };
+    if (reason instanceof Sentence) SENTENCES.set(sample, reason);
+    this.#badSamples.push(sample);
   }
 
   countDropped(): void {

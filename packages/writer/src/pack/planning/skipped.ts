@@ -105,7 +105,7 @@ export async function checkPlannedBad(
 ): Promise<void> {
   if (quarantined.length === 0 || options.dryRun) return;
   try {
-    const listed = 'them; no image was opened yet, and "--dry-run --check header" also finds bad images';
+    const listed = sentence`them; no image was opened yet, and ${option('dryRun')} with ${option('check', 'header')} also finds bad images`;
     checkBadShare(quarantined, samples + quarantined.length, options.maxBad, listed);
   } catch (error) {
     await listBeforePack(output, options.format, quarantined, []);

@@ -1,0 +1,88 @@
+/**
+ * Names of options in messages. A template without the tag `sentence`, and a sum of texts, spell an option for
+ * TypeScript, also on the command line and in Python. A flag such as `--overwrite` is one of the command line alone: what is
+ * below the package of the commands names the option.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseAst } from 'rolldown/parseAst';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const REFERENCES = new Set(['option', 'optionName']);
+/** A flag, unless it is one of Node. */
+const FLAG = /(?:^|[\s"'`(])--(?!input-type)[a-z][a-z-]+/;
+
+const isReference = (node) => node.type === 'CallExpression' && REFERENCES.has(node.callee.name);
+const isSentence = (node) => node.type === 'TaggedTemplateExpression' && node.tag.name === 'sentence';
+
+/** Calls `visit` with each node and those around it, the nearest first. */
+function walk(node, visit, around = []) {
+  if (node === null || typeof node !== 'object') return;
+  if (Array.isArray(node)) {
+    for (const one of node) walk(one, visit, around);
+    return;
+  }
+  if (typeof node.type !== 'string') return;
+  visit(node, around);
+  for (const value of Object.values(node)) walk(value, visit, [node, ...around]);
+}
+
+/** What turns a reference into text: the nearest template or sum around it. Null if a sentence has it, or nothing. */
+function spelledBy(around) {
+  for (const [i, outer] of around.entries()) {
+    if (outer.type === 'CallExpression' || outer.type === 'ArrowFunctionExpression') return null;
+    if (outer.type === 'TemplateLiteral') return isSentence(around[i + 1] ?? {}) ? null : outer;
+    if (outer.type === 'BinaryExpression' && outer.operator === '+') return outer;
+  }
+  return null;
+}
+
+/** A command to type, such as `"shardtool verify shards --fix"`. Its flags are those of the command line everywhere. */
+const COMMAND = /["'`]?\b(shardtool|tar|npx|node) [^"'`]*["'`]?/g;
+
+/** The text of a node in which a flag would be shown to a person, without commands. */
+function textOf(node) {
+  const isText = node.type === 'Literal' && typeof node.value === 'string';
+  const text = isText ? node.value : (node.quasis ?? []).map(({ value }) => value.cooked).join('VALUE');
+  return text.replaceAll(COMMAND, '');
+}
+
+/** Descriptions in tables of options are those of the command line. */
+const isHelp = (around) => around.some(({ type, key }) => type === 'Property' && key?.name === 'help');
+
+/** Faults of a source file, as `line: what`. */
+export function faultsOf(source, { hasFlags = false } = {}) {
+  const faults = [];
+  const add = (node, what) => faults.push(`${source.slice(0, node.start).split('\n').length}: ${what}`);
+  walk(parseAst(source, { lang: 'ts' }), (node, around) => {
+    if ((isReference(node) || isSentence(node)) && spelledBy(around) !== null)
+      add(node, 'an option in a text without the tag "sentence" is spelled for TypeScript only');
+    if (!hasFlags && FLAG.test(textOf(node)) && !isHelp(around))
+      add(node, `"${FLAG.exec(textOf(node))[0].trim()}" is a flag: name the option, as \${option('name')}`);
+  });
+  return faults;
+}
+
+function sources(folder) {
+  return readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter(
+      (name) =>
+        name.endsWith('.ts') &&
+        !name.includes('kernels/assembly') &&
+        !name.endsWith('.test.ts') &&
+        !name.endsWith('.d.ts'),
+    )
+    .map((name) => path.join(folder, name));
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const packages = readdirSync(path.join(root, 'packages'));
+  for (const file of packages.flatMap((name) => sources(`packages/${name}/src`))) {
+    const hasFlags = file.startsWith('packages/cli/');
+    for (const fault of faultsOf(readFileSync(path.join(root, file), 'utf8'), { hasFlags })) {
+      console.log(`${file}:${fault}`);
+      process.exitCode = 1;
+    }
+  }
+}
