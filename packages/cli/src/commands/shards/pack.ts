@@ -1,5 +1,5 @@
 import { escapeControls } from '@shardtool/base/text';
-import type { PackOptions, PackProgress, PackReport } from '@shardtool/writer';
+import type { PackOptions, PackProgress, PackReport, PairedFolder } from '@shardtool/writer';
 import { OUTPUT_OPTIONS, PACK_OPTIONS } from '@shardtool/writer/option-table';
 import { command } from '../../command.js';
 import { OUTPUT_ARGUMENT } from '../../options/arguments.js';
@@ -149,9 +149,19 @@ function shareOf(given: string): [string, number] {
 }
 
 /** The options by name, without what yargs adds. */
-function optionsOf(given: PackOptions): PackOptions {
+function optionsOf({ pair, ...given }: Flags): PackOptions {
   const names = Object.keys({ ...OUTPUT_OPTIONS, ...PACK_OPTIONS });
-  return Object.fromEntries(Object.entries(given).filter(([name]) => names.includes(name)));
+  const options = Object.fromEntries(Object.entries(given).filter(([name]) => names.includes(name)));
+  return pair === undefined ? options : { ...options, pair: pair.map(pairedFolder) };
+}
+
+type Flags = Omit<PackOptions, 'pair'> & { readonly pair?: readonly string[] | undefined };
+
+/** Reads `masks=seg.png`. */
+function pairedFolder(text: string): PairedFolder {
+  const [folder, field] = text.split('=');
+  if (PACK_OPTIONS.pair.pattern.test(text)) return { folder: folder!, field: field! };
+  throw new UsageError(`--pair ${PACK_OPTIONS.pair.must}, and not "${text}".`);
 }
 
 function describe(
