@@ -63,7 +63,7 @@ async function compareRates() {
     const turns = round % 2 === 0 ? ['inspect', 'loader'] : ['loader', 'inspect'];
     for (const turn of turns) {
       const figures = await timed(
-        turn === 'inspect' ? () => inspect(shards, { workers, again: true }) : () => epoch(shards),
+        turn === 'inspect' ? () => inspect(shards, { workers, overwrite: true }) : () => epoch(shards),
       );
       if (round >= 0) found[turn].push({ rate: count / figures.seconds, cpu: (1e6 * figures.cpu) / count });
     }

@@ -1,16 +1,21 @@
-import { cpSync, readdirSync, statSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { OptionError, ShardtoolError } from '@shardtool/base';
 import {
   addOverlay,
   checkOverlays,
+  countAnnotations,
   type Dataset,
+  findDuplicateKeys,
+  getStats,
   inspect,
   listOverlays,
   openDataset,
   openMixture,
   overlayHistory,
+  planAspectBuckets,
   planDataset,
+  planMixture,
   readOverlay,
   removeOverlay,
   splitDataset,
@@ -19,6 +24,7 @@ import {
 import {
   collectGarbage,
   commitParts,
+  compactDataset,
   convert,
   eraseSamples,
   indexShards,
@@ -60,7 +66,30 @@ const TAKING_OPTIONS: readonly (readonly [string, (options: object, dataset: Dat
   ['collectGarbage', (options) => collectGarbage(copy(), { keep: 1, ...options })],
   ['convert', (options) => convert(shards, emptyFolder(), { format: 'msgpack', ...options })],
   ['pack', (options) => pack('examples/photos', emptyFolder(), options)],
+  ['compactDataset', (options) => compactDataset(copy(), options)],
+  ['getStats', (options, dataset) => getStats(dataset, options)],
+  ['findDuplicateKeys', (options, dataset) => findDuplicateKeys(dataset, options)],
+  ['countAnnotations', (options, dataset) => countAnnotations(dataset, { boxes: { field: 'json' } }, options)],
+  ['planAspectBuckets', (options, dataset) => planAspectBuckets(dataset, { aspectBuckets: [[8, 8]], ...options })],
+  ['planMixture', (options) => planMixture(mixture, options)],
+  ['Dataset.stats', (options, dataset) => dataset.stats(options)],
+  ['Dataset.inspect', (options, dataset) => dataset.inspect(options)],
+  ['Dataset.verify', (options, dataset) => dataset.verify(options)],
+  ['Writer', (options) => written(options)],
 ];
+
+const photo = readFileSync('examples/photos/cat/cat_001.jpg');
+const mixture = await openMixture([{ dataset: shards }]);
+
+async function written(options: object): Promise<unknown> {
+  const writer = new Writer(emptyFolder(), options);
+  try {
+    await writer.add({ key: 'a', jpg: photo });
+    return await writer.close();
+  } finally {
+    await writer.abandon();
+  }
+}
 
 /** The files of a folder, with their sizes: what a call that is refused or aborted leaves as it is. */
 function filesOf(folder: string): string[] {
@@ -174,6 +203,14 @@ const CALLS: readonly (readonly [string, (...junk: readonly never[]) => unknown]
   ['convert', (a, b) => convert(a, emptyFolder(), b)],
   ['pack', (a, b) => pack(a, emptyFolder(), b)],
   ['Writer', (a, b) => new Writer(a, b)],
+  ['compactDataset', compactDataset],
+  ['listOverlays', listOverlays],
+  ['subsetDataset', subsetDataset],
+  ['getStats', getStats],
+  ['findDuplicateKeys', findDuplicateKeys],
+  ['countAnnotations', countAnnotations],
+  ['planAspectBuckets', planAspectBuckets],
+  ['planMixture', planMixture],
 ];
 
 /** What a call throws, or rejects with; what it gives is closed, or its first value requested. */
@@ -217,4 +254,79 @@ test.each(['get', 'samples', 'loader', 'indexOf'] as const)(
 test('planDataset answers junk with an error of shardtool', async () => {
   await using dataset = await openDataset(shards);
   expect(await unforeseen((options) => planDataset(dataset, options), {})).toEqual([]);
+});
+
+test.each([
+  ['getStats', getStats],
+  ['findDuplicateKeys', findDuplicateKeys],
+  ['planAspectBuckets', planAspectBuckets],
+  ['planMixture', planMixture],
+  [
+    'countAnnotations',
+    (dataset: never, options: never) => countAnnotations(dataset, { boxes: { field: 'json' } }, options),
+  ],
+])('%s answers junk options with an error of shardtool', async (_, call) => {
+  await using dataset = await openDataset(shards);
+  expect(await unforeseen((options) => call(dataset as never, options as never), {})).toEqual([]);
+});
+
+test('a call that takes an open dataset and gets its location says so', async () => {
+  const error = await failureOf(() => getStats(shards as never));
+  expect((error as Error).message).toBe(
+    'getStats takes an open dataset, and not its location: open it with openDataset first.',
+  );
+});
+
+/** Calls that take a location. Mixtures have storage options in each part. */
+const WITH_LOCATION = TAKING_OPTIONS.filter(
+  ([name]) =>
+    !['openMixture', 'get', 'samples', 'plan', 'getStats', 'findDuplicateKeys', 'countAnnotations'].includes(name) &&
+    !['planAspectBuckets', 'planMixture', 'Dataset.stats'].includes(name),
+);
+
+test.each(WITH_LOCATION)('%s takes options of the storage, and refuses those that do not exist', async (_, call) => {
+  await using dataset = await openDataset(shards);
+  const error = await failureOf(() => call({ storage: { endpointURL: 'x' } }, dataset));
+  expect(error).toBeInstanceOf(OptionError);
+  expect((error as Error).message).toMatch(/storage.*no option "endpointURL".*did you mean "endpointUrl"\?/);
+  const wrong = await failureOf(() => call({ storage: { region: 5 } }, dataset));
+  expect(wrong).toBeInstanceOf(OptionError);
+  expect((wrong as OptionError).options).toEqual(['storage.region']);
+});
+
+test('an aborted writer gives its folder free, also if it waits for samples', async () => {
+  const folder = emptyFolder();
+  const controller = new AbortController();
+  const writer = new Writer(folder, { signal: controller.signal });
+  await writer.add({ key: 'a', jpg: photo });
+  const reason = new Error('no longer wanted');
+  controller.abort(reason);
+  expect(await failureOf(() => writer.add({ key: 'b', jpg: photo }))).toBe(reason);
+  expect(await failureOf(() => writer.close())).toBe(reason);
+  await writer.abandon();
+  expect(existsSync(path.join(folder, 'pack.lock'))).toBe(false);
+  const other = new Writer(folder, { overwrite: true });
+  await other.add({ key: 'a', jpg: photo });
+  expect(await other.close()).toMatchObject({ samples: 1 });
+});
+
+test('progress of statistics counts indexes, and an error of the callback ends the call', async () => {
+  await using dataset = await openDataset(shards);
+  const seen: unknown[] = [];
+  await dataset.stats({ keysAtOnce: 10, onProgress: (progress) => seen.push(progress) });
+  expect(seen).toEqual([
+    { indexes: 1, totalIndexes: 2 },
+    { indexes: 2, totalIndexes: 2 },
+  ]);
+  const failure = new Error('of the callback');
+  const onProgress = () => {
+    throw failure;
+  };
+  expect(await failureOf(() => findDuplicateKeys(dataset, { onProgress }))).toBe(failure);
+});
+
+test('a dataset verifies itself as the function does', async () => {
+  await using dataset = await openDataset(shards);
+  expect(await dataset.verify()).toEqual(await verify(shards));
+  expect((await failureOf(() => mixture.verify())) as Error).toBeInstanceOf(OptionError);
 });

@@ -9,7 +9,7 @@ import { jpeg, newFolder, PNG, samplesOf, tree } from './pack-workbench.js';
 
 async function statsOf(location: string, keysAtOnce?: number) {
   await using dataset = await openDataset(location);
-  return getStats(dataset, keysAtOnce);
+  return getStats(dataset, { keysAtOnce });
 }
 
 const formats = ['tar', 'msgpack', 'lmdb'] as const;

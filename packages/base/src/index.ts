@@ -14,6 +14,7 @@ export { deferred } from './concurrency/deferred.js';
 export { inLanes } from './concurrency/in-lanes.js';
 export { inTurn } from './concurrency/in-turn.js';
 export { ReadsInFlight } from './concurrency/reads-in-flight.js';
+export { watchedCall } from './concurrency/watched-call.js';
 export { WatchedCallbacks } from './concurrency/watched-callbacks.js';
 export { didYouMean } from './did-you-mean.js';
 export {
@@ -52,6 +53,7 @@ export {
   WriteCheckError,
 } from './errors.js';
 export { countOf, escapeControls, formatCount, toMessage } from './escape-controls.js';
+export { flushData } from './files/flush.js';
 export {
   describeHolder,
   type HeldLock,
@@ -89,6 +91,7 @@ export type {
   OptionTable,
   OptionValue,
 } from './options/entry.js';
+export { checkStorageOptions } from './options/storage.js';
 export { philox, shuffle } from './philox.js';
 export {
   inPython,

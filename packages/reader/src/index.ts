@@ -1,6 +1,6 @@
 export { ShardtoolError, WorkerDiedError } from '@shardtool/base';
 export { columnsText } from './annotations/columns-text.js';
-export { countAnnotations, type ObjectStats } from './annotations/count.js';
+export { type CountOptions, countAnnotations, type ObjectStats, type SampleProgress } from './annotations/count.js';
 export {
   type AnnotationOptions,
   type AnnotationSource,
@@ -19,7 +19,13 @@ export type { CodecChoice } from './codec/select.js';
 export { fieldBytes } from './dataset/field-bytes.js';
 export type { FieldValue, JsonValue } from './dataset/field-values.js';
 export type { Bin, DistributionSummary } from './dataset/figures/distribution.js';
-export { type DatasetStats, findDuplicateKeys, getStats } from './dataset/figures/stats.js';
+export {
+  type DatasetStats,
+  findDuplicateKeys,
+  getStats,
+  type IndexProgress,
+  type StatsOptions,
+} from './dataset/figures/stats.js';
 export type { RepeatedKeys } from './dataset/keys/repeated-keys.js';
 export type { Sample, SamplesOptions } from './dataset/samples.js';
 export { DatasetClosedError, ShardLengthError } from './dataset/shard-reads.js';
@@ -37,7 +43,12 @@ export { BadSampleError, CustomStepError } from './loader/deliver/bad-rows.js';
 export type { Batch, BatchContent, BatchMix, ImageArray, PixelValues, ViewArrays } from './loader/deliver/batch.js';
 export type { ContentBy, ContentOf, ContentOfViews } from './loader/deliver/batch-content.js';
 export type { LabelsInput, LabelValues } from './loader/deliver/label-values.js';
-export type { BadSample, LoaderReport, StorageReport } from './loader/deliver/statistics.js';
+export {
+  type BadSample,
+  type LoaderReport,
+  type StorageReport,
+  spelledBadSample,
+} from './loader/deliver/statistics.js';
 export type { WaitCause, WaitReport, WaitReports, WaitTimes } from './loader/deliver/waits.js';
 export type {
   Channels,
@@ -78,6 +89,7 @@ export type {
 export type { ClassLists } from './mixture/class-lists.js';
 export { Dataset } from './open/dataset.js';
 export { type InspectOptions, inspect } from './open/inspect.js';
+export type { InspectProgress } from './open/measure-dataset.js';
 export type { Mixture } from './open/mixture.js';
 export { type OpenOptions, openDataset, openMixture } from './open/open.js';
 export type { MixtureOptions, MixturePart } from './open/open-mixture.js';
@@ -87,6 +99,14 @@ export {
   SampleDecoder,
   type SampleDecoderOptions,
 } from './open/sample-decoder.js';
+export {
+  type Fault,
+  provideVerify,
+  type VerifyOptions,
+  type VerifyProgress,
+  type VerifyRecordReport,
+  type VerifyReport,
+} from './open/verification.js';
 export type { PlanReport, StorageEpoch, StorageNeeds } from './order/report/report.js';
 export { StateError } from './order/state.js';
 export {
@@ -112,7 +132,7 @@ export { type SubsetOptions, type SubsetReport, subsetDataset } from './overlay/
 export { shardWithout } from './overlay/view.js';
 export { type BucketsPlanOptions, type BucketsReport, planAspectBuckets } from './plans/plan-buckets.js';
 export { type DatasetPlanOptions, planDataset } from './plans/plan-dataset.js';
-export { type MixturePlanOptions, type MixtureReport, planMixtureOf } from './plans/plan-mixture.js';
+export { type MixturePlanOptions, type MixtureReport, planMixture } from './plans/plan-mixture.js';
 export type { Indices } from './selection/custom-order.js';
 export { selectableOf } from './selection/selectable.js';
 export type { Weights } from './selection/weights.js';

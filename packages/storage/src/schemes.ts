@@ -1,4 +1,4 @@
-import { didYouMean, LruCache, OptionError, option, sentence } from '@shardtool/base';
+import { checkStorageOptions, LruCache, OptionError } from '@shardtool/base';
 import { isRemote, joinLocation, localPathOf, schemeOf, shownLocation, splitLocation } from './location/location.js';
 import type { Entry, Expected, Source, Storage, StorageOptions } from './storage.js';
 
@@ -22,7 +22,7 @@ const opened = new LruCache<string, Promise<Storage>>(256);
 
 /** Opens a storage by its path or URL, without a request. Throws {@link OptionError} for an unknown scheme. */
 export async function openStorage(location: string, options: StorageOptions = {}): Promise<Storage> {
-  checkOptions(options);
+  checkStorageOptions(options);
   const scheme = SCHEMES[schemeOf(location)];
   if (scheme === undefined) throw unknownScheme(location);
   if (!isRemote(location)) return (await scheme())(location, options);
@@ -34,27 +34,6 @@ export async function openStorage(location: string, options: StorageOptions = {}
     opened.set(key, storage);
   }
   return storage;
-}
-
-const OPTION_TYPES: Readonly<Record<keyof StorageOptions, 'string' | 'boolean'>> = {
-  endpointUrl: 'string',
-  region: 'string',
-  unsigned: 'boolean',
-  requesterPays: 'boolean',
-};
-
-/** Throws {@link OptionError} for an unknown option or an invalid value. */
-function checkOptions(options: StorageOptions): void {
-  for (const [name, value] of Object.entries(options)) {
-    const type = (OPTION_TYPES as Readonly<Record<string, string>>)[name];
-    const names = Object.keys(OPTION_TYPES);
-    if (type === undefined) {
-      const hint = didYouMean(name, names) || `; there are ${names.join(', ')}.`;
-      throw new OptionError({}, sentence`${option('storage')} has no option "${name}"${hint}`);
-    }
-    if (value !== undefined && typeof value !== type)
-      throw new OptionError({}, `"storage.${name}" is ${JSON.stringify(value)}; it must be a ${type}.`);
-  }
 }
 
 /** Opens a file by its path or URL. Throws {@link FileError} with the path if it is missing, unreadable or not a regular file. */

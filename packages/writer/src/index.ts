@@ -1,10 +1,16 @@
+export type {
+  Fault,
+  VerifyOptions,
+  VerifyProgress,
+  VerifyRecordReport,
+  VerifyReport,
+} from '@shardtool/reader';
 export { type CollectOptions, type CollectReport, collectGarbage } from './change/collect.js';
 export { type CompactOptions, type CompactReport, compactDataset } from './change/compact.js';
 export type { ChangeOptions } from './change/dataset-change.js';
 export { type EraseOptions, type EraseReport, eraseSamples } from './change/erase.js';
 export { type RestoreReport, restoreVersion } from './change/restore.js';
 export { type DatasetVersion, type LogOptions, listVersions } from './change/version-log.js';
-export type { Fault } from './check/faults.js';
 export { type ConvertOptions, convert } from './convert/convert.js';
 export type { ConvertReport } from './convert/report.js';
 export {
@@ -36,6 +42,8 @@ export {
   PACK_DEFAULTS,
   type PackOptions,
   type PackProgress,
+  type PackSource,
+  type PairedFolder,
 } from './options.js';
 export type { PartialField } from './output/commit.js';
 export type { QuarantinedSample } from './output/quarantine.js';
@@ -49,10 +57,4 @@ export type { NewSample, NewValue } from './samples/new-sample.js';
 export { Writer, type WriterOptions, type WriterReport } from './samples/writer.js';
 export type { CropIndexCounts } from './shard/crop-index.js';
 export { type PackedLabels, readPackedLabels } from './source/labels/labels.js';
-export {
-  type VerifyOptions,
-  type VerifyProgress,
-  type VerifyRecordReport,
-  type VerifyReport,
-  verify,
-} from './verify/verify.js';
+export { verify } from './verify/verify.js';

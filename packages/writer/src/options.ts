@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import {
   type CheckedValues,
   checkGiven,
+  checkStorageOptions,
   defaultsOf,
   OptionError,
   type OptionTable,
@@ -58,6 +59,18 @@ export interface OutputOptions {
   signal?: AbortSignal | undefined;
   /** How remote locations are asked. What is omitted comes from the environment. */
   storage?: StorageOptions | undefined;
+}
+
+/**
+ * What is packed: a folder or a remote location such as `s3://bucket/photos`, as text or as `folder`. With `list`, only
+ * these files of it, as the option `files` does: their paths, or a text file with one path per line.
+ */
+export type PackSource = string | { readonly folder: string; readonly list?: string | readonly string[] | undefined };
+
+/** A folder, by its name alone, whose files become a field of images elsewhere. */
+export interface PairedFolder {
+  readonly folder: string;
+  readonly field: string;
 }
 
 /** Options of a pack. All are optional; {@link PACK_DEFAULTS} has the defaults. */
@@ -119,10 +132,10 @@ export interface PackOptions extends OutputOptions {
    */
   fields?: readonly string[] | undefined;
   /**
-   * Folders whose files belong to images elsewhere. With `masks=seg.png`, masks/cat/1.png becomes the field seg.png of
-   * images/cat/1.jpg (images can be any folder next to masks) or of cat/1.jpg.
+   * Folders whose files belong to images elsewhere. With `{ folder: 'masks', field: 'seg.png' }`, masks/cat/1.png becomes
+   * the field seg.png of images/cat/1.jpg (images can be any folder next to masks) or of cat/1.jpg.
    */
-  pair?: readonly string[] | undefined;
+  pair?: readonly PairedFolder[] | undefined;
   /** Glob patterns below the source. Only matching files are packed. */
   include?: readonly string[] | undefined;
   /** Glob patterns below the source. Matching files are not packed. */
@@ -235,7 +248,7 @@ const PROGRAM_OPTIONS = {
 const OWN_CHECKS: OwnChecks = {
   onProgress: (value) => typeof value === 'function',
   signal: (value) => value instanceof AbortSignal,
-  storage: (value) => typeof value === 'object' && value !== null,
+  storage: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
 };
 const OUTPUT_TABLE = { ...OUTPUT_OPTIONS, ...PROGRAM_OPTIONS };
 const PACK_TABLE = { ...OUTPUT_TABLE, ...PACK_OPTIONS };
@@ -253,10 +266,13 @@ export type CheckedOutputOptions = Omit<CheckedValues<typeof OUTPUT_OPTIONS>, 'w
 export type CheckedOptions = CheckedOutputOptions &
   Omit<CheckedValues<typeof PACK_OPTIONS>, 'part'> & { readonly part: Part | null };
 
+/** {@link PackOptions} in which `pair` is text, such as `masks=seg.png`. */
+export type GivenOptions = Omit<PackOptions, 'pair'> & { readonly pair?: readonly string[] | undefined };
+
 type CheckedPackValues = CheckedOutputOptions & CheckedValues<typeof PACK_OPTIONS>;
 
 /** Checks the options and fills in the defaults. Throws {@link OptionError}, which names the first invalid option. */
-export function checkOptions(options: PackOptions): CheckedOptions {
+export function checkOptions(options: GivenOptions): CheckedOptions {
   const { fields, part, ...others } = complete<CheckedPackValues>('A pack', PACK_TABLE, withPart(options));
   const checked = { ...others, fields: fields.map((field) => field.toLowerCase()), part: partOf(part) };
   new Naming(checked);
@@ -319,12 +335,27 @@ type ConvertedOptions = Omit<OutputOptions, 'format'> & {
   readonly sortBy?: string | undefined;
 };
 
-/** Options of a writer of samples after checking. */
+/** A writer works on the thread of its caller, who knows how many samples were added. */
+const { workers: _workers, onProgress: _onProgress, ...WRITER_TABLE } = { ...OUTPUT_TABLE, ...WRITER_OPTIONS };
+
+/** Options of a writer of samples after checking. Those that only programs have are checked by the writer. */
 export function checkWriterOptions(
   options: OutputOptions & { readonly part?: PartOption | undefined },
 ): CheckedWriterOptions {
-  return complete<CheckedWriterOptions>('A writer', { ...OUTPUT_TABLE, ...WRITER_OPTIONS }, withPart(options));
+  const {
+    classes: _,
+    columns: __,
+    ...checked
+  } = complete<CheckedWriterOptions & Record<'classes' | 'columns', unknown>>(
+    'A writer',
+    { ...WRITER_TABLE, classes: OF_WRITER, columns: OF_WRITER },
+    withPart(options),
+    { classes: () => true, columns: () => true },
+  );
+  return checked;
 }
+
+const OF_WRITER = { kind: 'own', type: 'unknown', must: '', help: '' } as const;
 
 /** The options with `part` as text. */
 function withPart<Options extends { readonly part?: PartOption | undefined }>(options: Options): Options {
@@ -338,9 +369,11 @@ function complete<Checked extends Pick<CheckedOutputOptions, 'workers' | 'isWork
   name: string,
   entries: OptionTable,
   options: Pick<OutputOptions, 'workers'>,
+  own: OwnChecks = {},
 ): Checked {
   const owner = { name, wrong: (given: string) => sentence`The option ${option(given)} does not fit` };
-  const checked = checkGiven(owner, entries, options, OWN_CHECKS);
+  const checked = checkGiven(owner, entries, options, { ...OWN_CHECKS, ...own });
+  checkStorageOptions((checked as Pick<OutputOptions, 'storage'>).storage);
   const given = Object.entries(options).flatMap(([option, value]) => (value === undefined ? [] : [option]));
   const { workers } = options;
   const filledIn = { workers: workers ?? availableParallelism(), isWorkersDefault: workers === undefined, given };

@@ -2,6 +2,7 @@ import { OptionError } from '../errors.js';
 import { optionName, sentence } from '../sentence.js';
 import { checkGiven, type OwnChecks } from './check.js';
 import type { CheckedValues, OptionTable } from './entry.js';
+import { checkStorageOptions } from './storage.js';
 
 /** Options that calls share. The table of a call lists those that it supports. */
 export const CALL_OPTIONS = {
@@ -38,7 +39,9 @@ export function checkCallOptions<Entries extends OptionTable>(
   own: OwnChecks = {},
 ): CheckedValues<Entries> {
   const owner = { name: call, wrong: (name: string) => sentence`The option ${optionName(name)} of ${call} is invalid` };
-  return checkGiven(owner, entries, options, { ...OWN_CHECKS, ...own });
+  const checked = checkGiven(owner, entries, options, { ...OWN_CHECKS, ...own });
+  if ('storage' in entries) checkStorageOptions((checked as { readonly storage?: unknown }).storage);
+  return checked;
 }
 
 /** Throws OptionError unless `location`, the first argument of a call, is text. */

@@ -170,7 +170,7 @@ function alternatives(values: readonly string[]): string {
 }
 
 /** A short form of a value for a message. */
-function shown(value: unknown): string {
+export function shown(value: unknown): string {
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
   if (typeof value === 'object' && value !== null) return 'an object';
   if (typeof value === 'function') return 'a function';

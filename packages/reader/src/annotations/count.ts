@@ -1,5 +1,6 @@
-import { SampleDecodeError } from '@shardtool/base';
+import { CALL_OPTIONS, checkCallOptions, type OptionTable, SampleDecodeError, watchedCall } from '@shardtool/base';
 import { type LoadedIndex, nameTable } from '@shardtool/format';
+import { checkDataset } from '../dataset/check-dataset.js';
 import { fieldBytes } from '../dataset/field-bytes.js';
 import { checkFieldsAndColumns } from '../dataset/field-names.js';
 import { Distribution, type DistributionSummary } from '../dataset/figures/distribution.js';
@@ -31,12 +32,51 @@ export interface ObjectStats {
 /** Number of samples whose fields are read at a time. */
 const SAMPLES_AT_ONCE = 64;
 
-/** Counts the objects of all images. Reads only the fields with annotations. Throws {@link OptionError}. */
-export async function countAnnotations(dataset: StoredDataset, options: AnnotationOptions): Promise<ObjectStats> {
-  const annotations = checkAnnotations({ ...options, maxBoxes: 100_000, maxPoints: 10_000_000 });
+/** How {@link countAnnotations} runs. */
+export interface CountOptions {
+  /** Called from time to time. */
+  readonly onProgress?: ((progress: SampleProgress) => void) | undefined;
+  /** Ends the call with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Progress of a call that reads samples. */
+export interface SampleProgress {
+  readonly samples: number;
+  readonly totalSamples: number;
+}
+
+const OPTIONS = {
+  onProgress: CALL_OPTIONS.onProgress,
+  signal: CALL_OPTIONS.signal,
+} as const satisfies OptionTable;
+
+/**
+ * Counts the objects of all images. `source` says where a sample has them, like the loader's option `annotations`. Reads
+ * only the fields with annotations. Throws {@link OptionError}, and the errors of reading shards and indexes.
+ */
+export async function countAnnotations(
+  dataset: StoredDataset,
+  source: AnnotationOptions,
+  options: CountOptions = {},
+): Promise<ObjectStats> {
+  checkDataset('countAnnotations', dataset);
+  const annotations = checkAnnotations(source);
+  checkCallOptions('countAnnotations', OPTIONS, options);
+  // More objects than a loader would allow are counted, too.
+  const all = { ...annotations, maxBoxes: 100_000, maxPoints: 10_000_000 };
+  return watchedCall<SampleProgress, ObjectStats>(options, (report) => count(dataset, all, report));
+}
+
+async function count(
+  dataset: StoredDataset,
+  annotations: CheckedAnnotations,
+  report: (progress: SampleProgress) => void,
+): Promise<ObjectStats> {
   const names = annotationSources(annotations).flatMap(({ field, columns }) => columns ?? [field!]);
   await checkFieldsAndColumns('annotations', names, dataset);
   const tally = new Tally();
+  let samples = 0;
   for (const shard of dataset.shards.keys()) {
     const index = await dataset.files.index(shard);
     for (let from = 0; from < index.samples; from += SAMPLES_AT_ONCE) {
@@ -46,6 +86,8 @@ export async function countAnnotations(dataset: StoredDataset, options: Annotati
         if (typeof found === 'string') tally.addBad(index.key[rows[i]!]!, found);
         else tally.add(found, shownSize(index, rows[i]!));
       });
+      samples += rows.length;
+      report({ samples, totalSamples: dataset.size });
     }
   }
   return tally.summary(dataset.classes);

@@ -1,5 +1,5 @@
-import { checkObject } from '@shardtool/base';
-import type { DatasetStats } from '../dataset/figures/stats.js';
+import { checkObject, OptionError } from '@shardtool/base';
+import type { DatasetStats, StatsOptions } from '../dataset/figures/stats.js';
 import { StoredDataset } from '../dataset/stored-dataset.js';
 import type { InspectReport } from '../inspect/report.js';
 import type { ContentOf, OnlyOptions } from '../loader/deliver/batch-content.js';
@@ -10,6 +10,7 @@ import type { LoaderOptions } from '../loader/options.js';
 import type { PlanReport } from '../order/report/report.js';
 import type { DatasetPlanOptions } from '../plans/plan-dataset.js';
 import type { InspectOptions } from './inspect.js';
+import { type VerifyOptions, type VerifyReport, verifyAt } from './verification.js';
 
 /** The device for batches. Undefined: batches stay in the memory of the host. */
 type Device = DeviceLoaderOptions['device'] | undefined;
@@ -33,12 +34,12 @@ export class Dataset extends StoredDataset {
   }
 
   /** Sums up the dataset from its indexes: classes, fields, sizes. See `getStats`. */
-  async stats(): Promise<DatasetStats> {
+  async stats(options: StatsOptions = {}): Promise<DatasetStats> {
     const { getStats } = await import('../dataset/figures/stats.js');
-    return getStats(this);
+    return getStats(this, options);
   }
 
-  /** Predicts what an epoch costs each rank, and the shuffle quality. Reads only indexes. See `planDataset`. */
+  /** Predicts what an epoch costs each rank, and the shuffle quality. Reads only indexes. See `planDataset`, and `planMixture` for a mixture. */
   async plan(options: DatasetPlanOptions = {}): Promise<PlanReport> {
     const { planDataset } = await import('../plans/plan-dataset.js');
     return planDataset(this, options);
@@ -50,6 +51,26 @@ export class Dataset extends StoredDataset {
    */
   async inspect(options: InspectOptions = {}): Promise<InspectReport> {
     const { inspect } = await import('./inspect.js');
-    return inspect(this.location, { storage: this.shards[0]?.storage, ...options });
+    return inspect(this.#storedAt('inspect'), this.#withStorage(options));
+  }
+
+  /**
+   * Compares all bytes of the stored dataset with their checksums, and checks its overlays. See the function `verify`.
+   * Throws OptionError for a mixture.
+   */
+  async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
+    return verifyAt(this.#storedAt('verify'), this.#withStorage(options));
+  }
+
+  /** Location of the shards, for calls that read it again. */
+  #storedAt(call: string): string {
+    if (this.mixture === null) return this.location;
+    throw new OptionError({}, `${this.location} is a mixture: call ${call} on each of its datasets.`);
+  }
+
+  /** The options with those of the storage that the dataset was opened with. */
+  #withStorage<Options extends InspectOptions | VerifyOptions>(options: Options): Options {
+    checkObject('A call of a dataset', options);
+    return options.storage === undefined ? { ...options, storage: this.shards[0]?.storage } : options;
   }
 }

@@ -1,19 +1,17 @@
 import {
-  abortable,
   CALL_OPTIONS,
   checkCallOptions,
   checkLocation,
   OptionError,
   type OptionTable,
-  WatchedCallbacks,
-  withMessages,
+  watchedCall,
 } from '@shardtool/base';
 import type { StorageOptions } from '@shardtool/storage';
 import { findCopies } from '../inspect/copies.js';
 import { type InspectReport, reportOf } from '../inspect/report.js';
 import type { Dataset } from './dataset.js';
 import { keepGroups } from './keep-groups.js';
-import { type MeasureOptions, measureDataset } from './measure-dataset.js';
+import { type InspectProgress, type MeasureOptions, measureDataset } from './measure-dataset.js';
 import { openDataset } from './open.js';
 
 export interface InspectOptions extends MeasureOptions {
@@ -44,10 +42,9 @@ const OPTIONS = {
 export async function inspect(location: string, options: InspectOptions = {}): Promise<InspectReport> {
   checkLocation('inspect', location);
   checkCallOptions('inspect', OPTIONS, options);
-  const { signal } = options;
-  const callbacks = new WatchedCallbacks();
-  const given = { ...options, onProgress: callbacks.wrap(options.onProgress ?? (() => undefined)) };
-  return abortable(signal, () => callbacks.watch(() => withMessages(() => inspectDataset(location, given)), signal));
+  return watchedCall<InspectProgress, InspectReport>(options, (onProgress) =>
+    inspectDataset(location, { ...options, onProgress }),
+  );
 }
 
 async function inspectDataset(location: string, options: InspectOptions): Promise<InspectReport> {

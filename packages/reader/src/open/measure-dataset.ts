@@ -17,8 +17,14 @@ export interface MeasureOptions {
   readonly workers?: number | undefined;
   /** Measure again even if stored results exist. Default: false. */
   readonly overwrite?: boolean | undefined;
-  /** Called from time to time with the number of images measured so far and the number to measure. */
-  readonly onProgress?: ((done: number, total: number) => void) | undefined;
+  /** Called from time to time. */
+  readonly onProgress?: ((progress: InspectProgress) => void) | undefined;
+}
+
+/** Number of images that were measured, and of those that this call measures. */
+export interface InspectProgress {
+  readonly images: number;
+  readonly totalImages: number;
 }
 
 /** The measures of a dataset, and how many of them were already stored. */
@@ -125,7 +131,7 @@ async function* measureShards(
         if (--opened(shard).left === 0) whole.push(shard);
       }
       done += batch.size;
-      onProgress?.(done, part.size);
+      onProgress?.({ images: done, totalImages: part.size });
       for (const shard of whole) {
         const { measured } = open.get(shard)!;
         nameReasons(open.get(shard)!, shards[shard]!.name, loader.report().badSamples);

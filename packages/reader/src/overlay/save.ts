@@ -25,10 +25,10 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
 /** Throws {@link OverlayError} if a name is not a valid file name on all systems. */
 export function checkOverlayName(name: string): void {
-  if (NAME.test(name) && !name.endsWith('.jsonl')) return;
+  if (typeof name === 'string' && NAME.test(name) && !name.endsWith('.jsonl')) return;
   throw new OverlayError(
     {},
-    `An overlay cannot be named ${JSON.stringify(name)}: use up to 100 letters, digits, dots, dashes and underscores, ` +
+    `An overlay cannot be named ${typeof name === 'string' ? JSON.stringify(name) : typeof name}: use up to 100 letters, digits, dots, dashes and underscores, ` +
       'starting with a letter or a digit and not ending with .jsonl.',
   );
 }

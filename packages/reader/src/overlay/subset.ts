@@ -5,6 +5,7 @@ import { classNamesOf, noClass } from './add.js';
 import { type OverlayPlaceOptions, openBase, type ShownShard, saveOn, shownShards } from './base.js';
 import { keyHash } from './key-hash.js';
 import { rowBits } from './layers.js';
+import { checkOverlayName } from './save.js';
 
 /** Conditions of a subset. A sample has to match all of them. */
 export interface SubsetOptions extends OverlayPlaceOptions {
@@ -55,6 +56,7 @@ export async function subsetDataset(location: string, options: SubsetOptions): P
   if (!(share > 0 && share <= 1)) {
     throw new OptionError({}, `The share of a subset is ${share}: it must be above 0 and at most 1.`);
   }
+  checkOverlayName(name);
   const base = await openBase(location, parent, { storage, signal });
   const names = classNamesOf(base.below);
   const classes = options.classes && new Set(options.classes.map((cls) => numberOf(cls, names)));

@@ -1,11 +1,13 @@
-import { total, totalOf } from '@shardtool/base';
+import { OptionError, option, sentence, total, totalOf, watchedCall } from '@shardtool/base';
 import type { BucketBatch } from '../buckets/batches.js';
 import { checkBuckets } from '../buckets/options.js';
+import { checkDataset } from '../dataset/check-dataset.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { checkOptions, type LoaderOptions } from '../loader/options.js';
 import { setUpBuckets } from '../loader/setup/bucket-order.js';
 import { setUpOrder } from '../loader/setup/order.js';
 import type { LastBatch } from '../order/batches.js';
+import { checkPlanOptions } from './plan-options.js';
 
 /** Options of {@link planAspectBuckets}, which mean the same as for a loader. */
 export type BucketsPlanOptions = Pick<
@@ -16,13 +18,17 @@ export type BucketsPlanOptions = Pick<
   | 'lastBatch'
   | 'seed'
   | 'epoch'
+  | 'classes'
+  | 'keys'
   | 'where'
+  | 'samplesPerEpoch'
   | 'streams'
   | 'blockSamples'
   | 'shuffleBufferSize'
   | 'shuffleUnit'
   | 'shuffle'
   | 'applyExifOrientation'
+  | 'signal'
 > &
   Required<Pick<LoaderOptions, 'aspectBuckets'>>;
 
@@ -59,11 +65,27 @@ const FOLLOWED = 2 ** 22;
 
 /** Estimates the cost of batches of several sizes. Reads widths and heights from the indexes, and no shard. Throws OptionError. */
 export async function planAspectBuckets(dataset: StoredDataset, options: BucketsPlanOptions): Promise<BucketsReport> {
+  checkDataset('planAspectBuckets', dataset);
+  checkPlanOptions('planAspectBuckets', options);
+  if (options.aspectBuckets === undefined) {
+    throw new OptionError(
+      {},
+      sentence`planAspectBuckets needs the option ${option('aspectBuckets')}: the sizes to plan.`,
+    );
+  }
+  return watchedCall(options, () => plan(dataset, options));
+}
+
+async function plan(dataset: StoredDataset, options: BucketsPlanOptions): Promise<BucketsReport> {
   const { worldSize = 1 } = options;
   const checked = checkOptions({ ...options, worldSize, rank: 0 });
   const base = await setUpOrder(dataset, checked);
   const turns = checked.applyExifOrientation ?? true;
-  const { order, sized, plan } = await setUpBuckets(dataset, base, checkBuckets(options.aspectBuckets), {
+  const {
+    order,
+    sized,
+    plan: batchesFrom,
+  } = await setUpBuckets(dataset, base, checkBuckets(options.aspectBuckets), {
     ...checked,
     turns,
   });
@@ -71,7 +93,7 @@ export async function planAspectBuckets(dataset: StoredDataset, options: Buckets
   const { samples, batches, lastBatch } = order.plan(place);
   const all = total(sized.perSize);
   const { globalBatch } = order;
-  const followed = follow(plan(place).every(), worldSize);
+  const followed = follow(batchesFrom(place).every(), worldSize);
   const left = totalOf(sized.perSize, (count) => count % globalBatch);
   const missing = totalOf(sized.perSize, (count) => (globalBatch - (count % globalBatch)) % globalBatch);
   return {

@@ -1,7 +1,9 @@
-import { abortable, checkObject, inTurn, total } from '@shardtool/base';
+import { inTurn, OptionError, total, watchedCall } from '@shardtool/base';
+import { checkDataset } from '../dataset/check-dataset.js';
 import { sampleBytesOf } from '../dataset/shard-file.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { checkOptions, type LoaderOptions } from '../loader/options.js';
+import { mixtureOf } from '../mixture/settings.js';
 import { orderDefaults } from '../order/defaults.js';
 import { resolveBatchSize } from '../order/ranks.js';
 import { type PlanReport, planReport } from '../order/report/report.js';
@@ -9,6 +11,7 @@ import type { ShuffleQualityOptions } from '../order/report/shuffle-quality.js';
 import { selectableOf } from '../selection/selectable.js';
 import { type Selection, type SelectionRequest, selectSamples } from '../selection/selection.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
+import { checkPlanOptions } from './plan-options.js';
 
 /** Number of shards whose labels are read at a time. */
 const INDEXES_AT_ONCE = 8;
@@ -36,24 +39,45 @@ export interface DatasetPlanOptions
   readonly transform?: TransformInput | undefined;
   /** Duration of a training step, in milliseconds. */
   readonly stepMs?: number | undefined;
-  /** Bytes per second that a machine reads from the storage. With `stepMs`, the plan predicts whether training will wait. */
-  readonly bandwidth?: number | undefined;
-  /** Bytes of the cache on each machine. Default: 0, no cache. */
-  readonly cacheSize?: number | undefined;
+  /**
+   * Number of bytes per second that a machine reads from the storage, or a text such as `200MB`. With `stepMs`, the plan
+   * predicts whether training will wait.
+   */
+  readonly bandwidth?: number | string | undefined;
+  /** Size of the cache on each machine, in bytes or as a text such as `500GB`. Default: 0, no cache. */
+  readonly cacheSize?: number | string | undefined;
   /** Number of machines, among which the ranks are divided evenly. Default: 1. */
   readonly machines?: number | undefined;
 }
 
-/** Estimates the cost of an epoch for each rank, and the shuffle quality. Reads the indexes and no shard. */
+/**
+ * Estimates the cost of an epoch for each rank, and the shuffle quality. Reads the indexes and no shard. Throws
+ * OptionError, also for a mixture.
+ */
 export async function planDataset(dataset: StoredDataset, options: DatasetPlanOptions = {}): Promise<PlanReport> {
-  checkObject('planDataset', options);
-  const { stepMs, bandwidth, cacheSize, machines, ...ofLoader } = options;
+  checkDataset('planDataset', dataset);
+  const { bandwidth, cacheSize } = checkPlanOptions('planDataset', options);
+  const { stepMs, bandwidth: _, cacheSize: __, machines, ...ofLoader } = options;
   checkOptions(ofLoader as LoaderOptions);
-  return abortable(options.signal, () => plan(dataset, options));
+  if (mixtureOf(dataset) !== null) {
+    throw new OptionError({}, `${dataset.location} is a mixture: planMixture plans it.`);
+  }
+  return watchedCall(options, () => plan(dataset, ofLoader, { stepMs, bandwidth, cacheSize, machines }));
 }
 
-async function plan(dataset: StoredDataset, options: DatasetPlanOptions): Promise<PlanReport> {
-  const { stepMs, bandwidth, cacheSize, machines } = options;
+/** What the plan compares the epoch with, in milliseconds and bytes. */
+interface Setting {
+  readonly stepMs: number | undefined;
+  readonly bandwidth: number | undefined;
+  readonly cacheSize: number | undefined;
+  readonly machines: number | undefined;
+}
+
+async function plan(
+  dataset: StoredDataset,
+  options: Omit<DatasetPlanOptions, keyof Setting>,
+  setting: Setting,
+): Promise<PlanReport> {
   const { worldSize = 1, transform = 'train224', shuffle = true, seed = 0, epoch = 0 } = options;
   const { globalBatch } = resolveBatchSize(options, worldSize);
   const { classes, keys, where, weights } = options;
@@ -80,10 +104,7 @@ async function plan(dataset: StoredDataset, options: DatasetPlanOptions): Promis
     prefetchBatches: options.prefetchBatches ?? 4,
     rowBytes: shape.width * shape.height * 3,
     classes: await classesInOrder(dataset, selection),
-    stepMs,
-    bandwidth,
-    cacheSize,
-    machines,
+    ...setting,
   });
 }
 

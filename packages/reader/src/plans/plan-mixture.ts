@@ -1,14 +1,16 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, watchedCall } from '@shardtool/base';
+import { checkDataset } from '../dataset/check-dataset.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { checkOptions, type LoaderOptions } from '../loader/options.js';
 import { settleMixture } from '../loader/setup/mixture-order.js';
 import { loaderOrder } from '../loader/setup/order.js';
-import { mixtureOf } from '../mixture/settings.js';
+import { type MixtureSettings, mixtureOf } from '../mixture/settings.js';
 import type { LastBatch } from '../order/batches.js';
 import type { Unit } from '../order/units.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
+import { checkPlanOptions } from './plan-options.js';
 
-/** Options of {@link planMixtureOf}, which mean the same as for a loader. */
+/** Options of {@link planMixture}, which mean the same as for a loader. */
 export interface MixturePlanOptions
   extends Pick<
     LoaderOptions,
@@ -17,6 +19,8 @@ export interface MixturePlanOptions
     | 'globalBatchSize'
     | 'lastBatch'
     | 'prefetchBatches'
+    | 'seed'
+    | 'epoch'
     | 'blockSamples'
     | 'shuffleBufferSize'
     | 'shuffle'
@@ -27,6 +31,7 @@ export interface MixturePlanOptions
     | 'keys'
     | 'where'
     | 'weights'
+    | 'signal'
   > {
   readonly transform?: TransformInput | undefined;
 }
@@ -65,14 +70,25 @@ export interface MixtureReport {
  * Estimates the cost of an epoch of a mixture for each rank. Reads indexes only if samples are selected. Throws {@link
  * OptionError}.
  */
-export async function planMixtureOf(dataset: StoredDataset, options: MixturePlanOptions = {}): Promise<MixtureReport> {
+export async function planMixture(dataset: StoredDataset, options: MixturePlanOptions = {}): Promise<MixtureReport> {
+  checkDataset('planMixture', dataset);
+  checkPlanOptions('planMixture', options);
   const mixture = mixtureOf(dataset);
   if (mixture === null) throw new OptionError({}, `${dataset.location} is a single dataset: use planDataset.`);
+  return watchedCall(options, () => plan(dataset, mixture, options));
+}
+
+async function plan(
+  dataset: StoredDataset,
+  mixture: MixtureSettings,
+  options: MixturePlanOptions,
+): Promise<MixtureReport> {
   const { worldSize = 1, transform = 'train224', prefetchBatches = 4, ...others } = options;
   const settled = await settleMixture(dataset, mixture, checkOptions({ ...others, worldSize, rank: 0 }));
   const order = loaderOrder(dataset, settled);
-  const plan = order.plan({ epoch: 0, position: 0 });
-  const { group, window } = settled.stateAt({ epoch: 0, position: 0 }, plan.lastBatch);
+  const place = { epoch: options.epoch ?? 0, position: 0 };
+  const plan = order.plan(place);
+  const { group, window } = settled.stateAt(place, plan.lastBatch);
   const shape = compileTransform(transform).outputShape ?? { width: 224, height: 224 };
   const slotBytes = prefetchBatches * order.batchSize * shape.width * shape.height * 3;
   const held = order.held(prefetchBatches).samples;

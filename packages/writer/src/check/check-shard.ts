@@ -12,13 +12,13 @@ import {
   type ShardLayout,
   type Source,
 } from '@shardtool/format';
-import type { Checker } from '@shardtool/reader';
+import type { Checker, Fault } from '@shardtool/reader';
 import { isRemote, type StorageOptions } from '@shardtool/storage';
 import { checkCrops } from './check-crops.js';
 import { checkImages, checkPayloads, type ExpectedPayload } from './check-payloads.js';
 import { longestSpan, type ShardTotals, totalsOf } from './check-totals.js';
 import { comparePositions } from './compare-positions.js';
-import { type Fault, reasonOf, ShardFaults } from './faults.js';
+import { reasonOf, ShardFaults } from './faults.js';
 import { FrontToBack } from './front-to-back.js';
 
 /** A shard to check: its location and what is known about it. */

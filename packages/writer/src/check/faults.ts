@@ -1,12 +1,5 @@
 import { isUnreadable, ShardtoolError } from '@shardtool/base';
-
-/** A difference from what was packed. Without a key it concerns the shard or its index as a whole. */
-export interface Fault {
-  readonly shard: string;
-  readonly key?: string;
-  /** One sentence, or several separated by semicolons. */
-  readonly reason: string;
-}
+import type { Fault } from '@shardtool/reader';
 
 /**
  * Returns the message of an error about the data of a dataset. Other errors are thrown again: bugs, and data that could

@@ -27,6 +27,7 @@ import {
   sidecarPaths,
   writtenLayoutOf,
 } from '@shardtool/format';
+import type { VerifyProgress } from '@shardtool/reader';
 import { isRemote, requireLocal, type StorageOptions } from '@shardtool/storage';
 import { type HeldOutput, lockFolder } from '../folder-lock.js';
 import type { OtherIndex } from '../options.js';
@@ -37,14 +38,7 @@ import { type DatasetShard, packedShards } from '../shard/dataset-shards.js';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { md5OfFile, OTHER_INDEXES } from '../shard/other-indexes.js';
 import { checkSource } from '../source/folder/scan.js';
-import {
-  checkWorkers,
-  isDoneHere,
-  poolSize,
-  type VerifyAnswer,
-  type VerifyProgress,
-  verifyIn,
-} from '../verify/verify.js';
+import { checkWorkers, isDoneHere, poolSize, type VerifyAnswer, verifyIn } from '../verify/verify.js';
 import { inlineWorker, type PoolWorker, WorkerPool } from '../workers/worker-pool.js';
 import { exchangeShard, keepReplaced } from './exchange.js';
 import { checkBucket } from './packed-bucket.js';

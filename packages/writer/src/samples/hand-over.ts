@@ -15,6 +15,7 @@ export class HandOver<T> implements AsyncIterator<T, undefined> {
   #wake: (() => void) | null = null;
   #isClosed = false;
   #failure: { readonly error: unknown } | null = null;
+  #stopped: { readonly error: unknown } | null = null;
 
   /** Resolves when the item is processed; rejects with the error passed to {@link refuse} or {@link fail}. */
   give(item: T): Promise<void> {
@@ -34,12 +35,13 @@ export class HandOver<T> implements AsyncIterator<T, undefined> {
   async next(): Promise<IteratorResult<T, undefined>> {
     this.#taken?.done();
     this.#taken = null;
-    while (this.#waiting.length === 0 && !this.#isClosed) {
+    while (this.#waiting.length === 0 && !this.#isClosed && this.#stopped === null) {
       await new Promise<void>((wake) => {
         this.#wake = wake;
       });
       this.#wake = null;
     }
+    if (this.#stopped !== null) throw this.#stopped.error;
     this.#taken = this.#waiting.shift() ?? null;
     return this.#taken === null ? { done: true, value: undefined } : { done: false, value: this.#taken.item };
   }
@@ -55,5 +57,12 @@ export class HandOver<T> implements AsyncIterator<T, undefined> {
     this.#failure = { error };
     this.refuse(error);
     for (const { failed } of this.#waiting.splice(0)) failed(error);
+  }
+
+  /** Like {@link fail}, and the consumer gets the error, too: at once if it waits for an item, otherwise with the next one. */
+  stop(error: unknown): void {
+    this.fail(error);
+    this.#stopped = { error };
+    this.#wake?.();
   }
 }

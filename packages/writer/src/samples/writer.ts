@@ -96,6 +96,7 @@ export class Writer implements AsyncDisposable {
   /** Starts with the first sample. */
   #work: Promise<Written | null> | null = null;
   #isOver = false;
+  readonly #stop = () => this.#samples.stop(this.#options.signal?.reason);
 
   /**
    * Nothing is written before the first sample. Throws OptionError, and OutputNotEmptyError if something that must not
@@ -104,9 +105,9 @@ export class Writer implements AsyncDisposable {
   constructor(output: string, options: WriterOptions = {}) {
     checkLocation('A writer', output);
     checkObject('A writer', options);
-    const { classes = [], columns = {}, ...given } = options;
+    const { classes = [], columns = {} } = options;
     this.output = output;
-    const { part, job, ...checked } = checkWriterOptions(given);
+    const { part, job, ...checked } = checkWriterOptions(options);
     this.#options = checked;
     this.#part = writerPartOf(part);
     this.#job = job;
@@ -119,6 +120,7 @@ export class Writer implements AsyncDisposable {
     checkOtherIndexes(this.#options.format, this.#options.index);
     checkOutput(output, this.#part, this.#options.overwrite);
     this.#rules = { classes: checkNames(classes), columns: checkTypes(columns), maxPixels: MAX_PIXELS };
+    checked.signal?.addEventListener('abort', this.#stop, { once: true });
   }
 
   /**
@@ -126,7 +128,8 @@ export class Writer implements AsyncDisposable {
    * they are written. If a sample is invalid, `add` rejects and other samples are unaffected: OptionError for its names
    * and values, {@link BadFileError} for an invalid image, EntryNameError, KeyLengthError or SampleSizeError for
    * samples that the format does not support, {@link DuplicateKeyError}. If nothing can be written, it rejects with
-   * OutputNotEmptyError, OutputLockedError, {@link DiskFullError} or FileError.
+   * OutputNotEmptyError, OutputLockedError, {@link DiskFullError} or FileError; if the option `signal` aborted, with its
+   * reason.
    */
   async add(sample: NewSample): Promise<void> {
     return withMessages(async () => {
@@ -145,8 +148,7 @@ export class Writer implements AsyncDisposable {
   async close(): Promise<WriterReport> {
     return withMessages(async () => {
       this.#checkOpen();
-      this.#isOver = true;
-      this.#samples.close();
+      this.#end();
       const written = this.#work === null && this.#part === null ? null : await this.#begin();
       if (written === null) {
         throw new NoImagesError(
@@ -156,8 +158,10 @@ export class Writer implements AsyncDisposable {
       }
       const { shards, place } = written;
       try {
+        this.#options.signal?.throwIfAborted();
         return await namingPlace(place.destination, () => this.#finish(place, shards));
       } finally {
+        this.#options.signal?.removeEventListener('abort', this.#stop);
         await release(place);
       }
     });
@@ -169,8 +173,8 @@ export class Writer implements AsyncDisposable {
    */
   async abandon(): Promise<void> {
     if (this.#isOver) return;
-    this.#isOver = true;
-    this.#samples.close();
+    this.#end();
+    this.#options.signal?.removeEventListener('abort', this.#stop);
     const written = await this.#work?.catch(() => null);
     if (written) await release(written.place);
   }
@@ -205,6 +209,13 @@ export class Writer implements AsyncDisposable {
   #checkOpen(): void {
     if (this.#isOver)
       throw new OptionError({ path: this.output }, `The writer of ${this.output} is closed; create a new one.`);
+    this.#options.signal?.throwIfAborted();
+  }
+
+  /** No more samples are added. */
+  #end(): void {
+    this.#isOver = true;
+    this.#samples.close();
   }
 }
 

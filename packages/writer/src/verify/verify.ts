@@ -12,40 +12,15 @@ import {
   withMessages,
 } from '@shardtool/base';
 import { hasChecksum, MANIFEST_FILE, MAX_PIXELS, type Manifest, OVERLAYS_FOLDER } from '@shardtool/format';
+import { provideVerify, type VerifyOptions, type VerifyReport } from '@shardtool/reader';
 import { isRemote, joinLocation, readWhole, type StorageOptions, shownLocation } from '@shardtool/storage';
 import type { ShardToVerify, ShardVerdict } from '../check/check-shard.js';
 import { DatasetTotals } from '../check/check-totals.js';
-import type { Fault } from '../check/faults.js';
 import { type DatasetShard, findDatasetShards, withRemoteCrops } from '../shard/dataset-shards.js';
 import { isSmallWork } from '../workers/small-work.js';
 import { inlineWorker, WorkerPool } from '../workers/worker-pool.js';
 import { dueShards, VerifyRecord } from './verify-record.js';
 import type { VerifyWorkerData } from './verify-worker.js';
-
-export interface VerifyOptions {
-  /** `checksums` compares all bytes with their checksums; `decode` also decodes every image completely. Default: `checksums`. */
-  readonly check?: 'checksums' | 'decode';
-  /**
-   * Verifies only shards whose last check of this level, without faults, is at least this number of milliseconds ago.
-   * The file `verified.jsonl` of the dataset lists the checks. Default: all shards, or with `sample` 0.
-   */
-  readonly since?: number | undefined;
-  /**
-   * Verifies at most this share of the dataset's bytes, above 0 and at most 1, and at least one shard: those whose check is
-   * the longest ago. Results are kept in `verified.jsonl`, so repeated calls verify the whole dataset. Default: 1.
-   */
-  readonly sample?: number | undefined;
-  /** Number of worker threads. Default: the number of cores. If there is little work, no threads are started. */
-  readonly workers?: number;
-  /** Options for requests to remote storage. Omitted options come from the environment. */
-  readonly storage?: StorageOptions | undefined;
-  /** Called for each fault, in the order of the shards. */
-  readonly onFault?: ((fault: Fault) => void) | undefined;
-  /** Called after each shard. */
-  readonly onProgress?: ((done: VerifyProgress) => void) | undefined;
-  /** Ends the call with the signal's reason. */
-  readonly signal?: AbortSignal | undefined;
-}
 
 const callback = { kind: 'own', type: 'function', must: 'is a function', help: 'Called with each' } as const;
 const OPTIONS = {
@@ -58,41 +33,6 @@ const OPTIONS = {
   onProgress: CALL_OPTIONS.onProgress,
   signal: CALL_OPTIONS.signal,
 } as const satisfies OptionTable;
-
-/** Progress, in the order of the shards. */
-export interface VerifyProgress {
-  readonly shards: number;
-  readonly totalShards: number;
-}
-
-export interface VerifyReport {
-  readonly shards: number;
-  readonly samples: number;
-  readonly bytes: number;
-  /** Number of damaged samples, plus faults of shards and indexes as a whole. */
-  readonly faults: number;
-  readonly damagedSamples: number;
-  /** Number of images that were decoded with warnings. */
-  readonly warnings: number;
-  /** Number of files in shards of other tools that belong to no sample, except links. */
-  readonly skippedEntries: number;
-  /** True if every sample had a checksum. Shards of other tools without indexes have none, but zips store their own. */
-  readonly checksums: boolean;
-  /** What the record of checks says after the call; null without `since` and `sample`. */
-  readonly record: VerifyRecordReport | null;
-}
-
-/** The checks of a dataset that are on record. */
-export interface VerifyRecordReport {
-  /** Number of shards that remain to be verified, by `since`. With `sample` only: those that were never found whole. */
-  readonly dueShards: number;
-  /** The longest time since a shard was found whole, as the time in ISO 8601; null if some shards never were. */
-  readonly oldest: string | null;
-  /** The file with the record; null if it could not be saved anywhere. */
-  readonly file: string | null;
-  /** Why the record could not be saved next to the shards; null if it could. */
-  readonly fault: string | null;
-}
 
 /**
  * Checks a dataset and its overlays. The output of `pack` is checked against its manifest and indexes. Tars of other
@@ -111,6 +51,8 @@ export async function verify(location: string, options: VerifyOptions = {}): Pro
   const given = { ...options, onFault: callbacks.wrap(options.onFault), onProgress };
   return abortable(signal, () => callbacks.watch(() => withMessages(() => verifyDataset(location, given)), signal));
 }
+
+provideVerify(verify);
 
 async function verifyDataset(location: string, options: VerifyOptions): Promise<VerifyReport> {
   checkWorkers(options.workers);

@@ -62,7 +62,7 @@ export const inspectCommand = command({
       limit,
       overwrite,
       workers,
-      ...(view !== null && { onProgress: (done, total) => show(view, done, total) }),
+      ...(view !== null && { onProgress: ({ images, totalImages }) => show(view, images, totalImages) }),
     }).finally(() => view?.hide());
     if (page !== undefined)
       await (await import('../../inspect/write-report.js')).writeReport(report, page, dataset, against);

@@ -55,7 +55,7 @@ export const planCommand = command({
     ...given
   }) => {
     checkStorage({ stepMs, bandwidth, cacheSize, machines, worldSize: given.worldSize });
-    const { planDataset, planAspectBuckets, planMixtureOf } = await import('@shardtool/reader');
+    const { planDataset, planAspectBuckets, planMixture } = await import('@shardtool/reader');
     const { aspectBuckets: buckets, ...asked } = loaderOptions('plan', given);
     const options = { ...asked, transform: await readTransform(named, buckets) };
     await using dataset = await openGiven(location, given);
@@ -67,7 +67,7 @@ export const planCommand = command({
     }
     if (dataset.mixture !== null) {
       refuseForMixture({ stepMs, bandwidth, cacheSize });
-      const mixed = await planMixtureOf(dataset, options);
+      const mixed = await planMixture(dataset, options);
       await print(json ? JSON.stringify(mixed) : describeMixture(mixed));
       return;
     }

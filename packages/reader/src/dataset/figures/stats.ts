@@ -1,4 +1,4 @@
-import { inTurn } from '@shardtool/base';
+import { CALL_OPTIONS, checkCallOptions, inTurn, type OptionTable, watchedCall } from '@shardtool/base';
 import {
   type ImageKind,
   type IndexPart,
@@ -7,6 +7,7 @@ import {
   type LayoutName,
   type PartOfIndex,
 } from '@shardtool/format';
+import { checkDataset } from '../check-dataset.js';
 import { KeyRepetitions, type RepeatedKeys } from '../keys/repeated-keys.js';
 import type { ShardFile } from '../shard-file.js';
 import type { StoredDataset } from '../stored-dataset.js';
@@ -41,17 +42,71 @@ export interface DatasetStats {
   readonly repeatedKeys: RepeatedKeys;
 }
 
-/** Number of keys that are compared at a time. Each takes 8 bytes of memory. */
-const KEYS_AT_ONCE = 120_000_000;
+/** Options of {@link getStats} and {@link findDuplicateKeys}. */
+export interface StatsOptions {
+  /**
+   * Number of keys that are compared at a time. It bounds the memory: each takes 8 bytes. If a dataset has more samples,
+   * its keys are read several times. Default: 120,000,000.
+   */
+  readonly keysAtOnce?: number | undefined;
+  /** Called after each index that was read. */
+  readonly onProgress?: ((progress: IndexProgress) => void) | undefined;
+  /** Ends the call with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Progress of a call that reads indexes. An index that is read several times counts as often. */
+export interface IndexProgress {
+  readonly indexes: number;
+  readonly totalIndexes: number;
+}
+
+const OPTIONS = {
+  keysAtOnce: { kind: 'whole', from: 1, default: 120_000_000, help: 'Keys that are compared at a time' },
+  onProgress: CALL_OPTIONS.onProgress,
+  signal: CALL_OPTIONS.signal,
+} as const satisfies OptionTable;
+
 const INDEXES_AT_ONCE = 8;
 
 /**
- * Computes statistics of a dataset from its indexes alone, one after the other. `keysAtOnce` bounds the memory: if a
- * dataset has more samples, its keys are read several times. Throws FileError, ShardIndexError and VersionError of an
- * index.
+ * Computes statistics of a dataset from its indexes alone, one after the other. Throws OptionError, and FileError,
+ * ShardIndexError and VersionError of an index.
  */
-export async function getStats(dataset: StoredDataset, keysAtOnce = KEYS_AT_ONCE): Promise<DatasetStats> {
+export async function getStats(dataset: StoredDataset, options: StatsOptions = {}): Promise<DatasetStats> {
+  return readingKeys('getStats', dataset, options, (parts, count) => statsOf(dataset, parts, count));
+}
+
+/**
+ * Finds keys that occur more than once in a dataset or a mixture. Reads the keys of all indexes. Throws OptionError, and
+ * FileError, ShardIndexError and VersionError of an index.
+ */
+export async function findDuplicateKeys(dataset: StoredDataset, options: StatsOptions = {}): Promise<RepeatedKeys> {
+  return readingKeys('findDuplicateKeys', dataset, options, async (parts, count) => {
+    const keys = new KeyRepetitions(dataset.size, parts);
+    await addOtherParts(dataset, keys, { parts, first: 0 }, count);
+    return keys.found;
+  });
+}
+
+/** Checks the arguments of a call, and runs it with the number of times that the keys are read. */
+async function readingKeys<Result>(
+  call: string,
+  dataset: StoredDataset,
+  options: StatsOptions,
+  work: (parts: number, count: () => void) => Promise<Result>,
+): Promise<Result> {
+  checkDataset(call, dataset);
+  const { keysAtOnce } = checkCallOptions(call, OPTIONS, options);
   const parts = Math.max(1, Math.ceil(dataset.size / keysAtOnce));
+  const totalIndexes = parts * dataset.shards.length;
+  return watchedCall<IndexProgress, Result>(options, (report) => {
+    let indexes = 0;
+    return work(parts, () => report({ indexes: Math.min(++indexes, totalIndexes), totalIndexes }));
+  });
+}
+
+async function statsOf(dataset: StoredDataset, parts: number, count: () => void): Promise<DatasetStats> {
   const keys = new KeyRepetitions(dataset.size, parts);
   const totals = new Totals();
   const shardSamples = new Distribution();
@@ -69,9 +124,10 @@ export async function getStats(dataset: StoredDataset, keysAtOnce = KEYS_AT_ONCE
     shardBytes.add(shard.bytes);
     for (const key of index.key) keys.add(key);
     totals.add(index);
+    count();
   }
   keys.end();
-  await addOtherParts(dataset, keys, parts, 1);
+  await addOtherParts(dataset, keys, { parts, first: 1 }, count);
   const { format, size: samples, bytes, shards } = dataset;
   return {
     format,
@@ -85,30 +141,26 @@ export async function getStats(dataset: StoredDataset, keysAtOnce = KEYS_AT_ONCE
   };
 }
 
-/** Finds keys that occur more than once in a dataset or a mixture. Reads the keys of all indexes. */
-export async function findDuplicateKeys(dataset: StoredDataset, keysAtOnce = KEYS_AT_ONCE): Promise<RepeatedKeys> {
-  const parts = Math.max(1, Math.ceil(dataset.size / keysAtOnce));
-  const keys = new KeyRepetitions(dataset.size, parts);
-  await addOtherParts(dataset, keys, parts, 0);
-  return keys.found;
-}
-
-/** Adds the keys of the parts from `first` on, and examples of repeated keys. */
+/** Adds the keys of the parts from `first` on, and examples of repeated keys. `count` is called after each index. */
 async function addOtherParts(
   dataset: StoredDataset,
   keys: KeyRepetitions,
-  parts: number,
-  first: number,
+  { parts, first }: { readonly parts: number; readonly first: number },
+  count: () => void,
 ): Promise<void> {
   for (let part = first; part < parts; part++) {
     keys.begin(part);
-    for await (const { index } of indexesInTurn(dataset, ['key'])) for (const key of index.key) keys.add(key);
+    for await (const { index } of indexesInTurn(dataset, ['key'])) {
+      for (const key of index.key) keys.add(key);
+      count();
+    }
     keys.end();
   }
   if (!keys.lacksExamples) return;
   for await (const { index } of indexesInTurn(dataset, ['key'])) {
     for (const key of index.key) keys.addExample(key);
     if (!keys.lacksExamples) return;
+    count();
   }
 }
 
