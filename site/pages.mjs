@@ -10,6 +10,7 @@ export const PARTS = {
     'docs/tutorial-scale.md',
     'python/README.md',
     'docs/train-node.md',
+    'docs/bundlers.md',
     'docs/troubleshooting.md',
   ],
   'How to': [

@@ -4,8 +4,8 @@
  * {@link refusalOf}.
  */
 
-import { readFileSync } from 'node:fs';
 import type { KernelMemory } from './kernel-memory.js';
+import { readKernel } from './read-kernel.js';
 
 /** Number of bytes after a file that may be read. They must be inside the memory, and do not influence the result. */
 export const CROP_SOURCE_SLACK_BYTES = 512;
@@ -80,7 +80,7 @@ export class CropIndexKernel {
 
   /** `state` is the address of {@link CROP_STATE_BYTES} zero bytes. */
   constructor(memory: KernelMemory, state: number) {
-    compiled ??= new WebAssembly.Module(readFileSync(new URL('./crop-index.wasm', import.meta.url)));
+    compiled ??= new WebAssembly.Module(readKernel(new URL('./crop-index.wasm', import.meta.url)));
     this.#kernel = new WebAssembly.Instance(compiled, { env: { memory } }).exports as KernelExports;
     this.#state = state;
     this.#words = new Int32Array(memory.buffer, state, 8);

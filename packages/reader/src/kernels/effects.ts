@@ -9,9 +9,9 @@
  * test/transform-torchvision.test.ts checks four of them.
  */
 
-import { readFileSync } from 'node:fs';
 import { gaussianWeights } from './gaussian.js';
 import type { KernelMemory } from './kernel-memory.js';
+import { readKernel } from './read-kernel.js';
 import { type Normalization, roundUp } from './resize.js';
 
 /** Number of bytes after a picture that kernels may access. */
@@ -104,7 +104,7 @@ export class EffectKernels {
   readonly #kernels: KernelExports;
 
   constructor(memory: KernelMemory) {
-    compiled ??= new WebAssembly.Module(readFileSync(new URL('./effects.wasm', import.meta.url)));
+    compiled ??= new WebAssembly.Module(readKernel(new URL('./effects.wasm', import.meta.url)));
     this.#kernels = new WebAssembly.Instance(compiled, { env: { memory } }).exports as KernelExports;
     this.#memory = new Uint8Array(memory.buffer);
   }

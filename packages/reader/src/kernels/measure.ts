@@ -2,8 +2,7 @@
  * Measures a picture for `inspect`, in a separate WebAssembly.Memory: the wrapper around assembly/measure.ts. All values are
  * bit for bit those of plain loops.
  */
-
-import { readFileSync } from 'node:fs';
+import { readKernel } from './read-kernel.js';
 
 /** Number of cells along each side of the picture that is hashed. */
 const CELLS = 32;
@@ -67,7 +66,7 @@ export class MeasureKernels {
     const pages = Math.ceil(end / PAGE_BYTES);
     // The kernels import shared memory, although no other thread uses this one.
     const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
-    compiled ??= new WebAssembly.Module(readFileSync(new URL('./measure.wasm', import.meta.url)));
+    compiled ??= new WebAssembly.Module(readKernel(new URL('./measure.wasm', import.meta.url)));
     this.#kernels = new WebAssembly.Instance(compiled, { env: { memory } }).exports as KernelExports;
     this.#pixels = new Uint8Array(memory.buffer, pixels, side * side * 3);
     this.#counts = new Uint32Array(memory.buffer, counts, COUNTS * 256);

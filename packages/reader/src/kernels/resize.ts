@@ -2,8 +2,8 @@
  * Resizes pixels in a shared WebAssembly.Memory: the wrapper around assembly/resize/kernel.ts, which explains the algorithm.
  */
 
-import { readFileSync } from 'node:fs';
 import type { KernelMemory } from './kernel-memory.js';
+import { readKernel } from './read-kernel.js';
 import { columnTable, DecodeBufferError, maxTaps, padded, rowTable, type Table, TableCache } from './tables.js';
 import type { Axis } from './taps.js';
 
@@ -109,7 +109,7 @@ type KernelExports = Record<'resizeInterleaved' | 'resizePlanar' | 'resizeNormal
 let compiled: WebAssembly.Module | undefined;
 
 function instantiate(memory: KernelMemory): KernelExports {
-  compiled ??= new WebAssembly.Module(readFileSync(new URL('./resize.wasm', import.meta.url)));
+  compiled ??= new WebAssembly.Module(readKernel(new URL('./resize.wasm', import.meta.url)));
   return new WebAssembly.Instance(compiled, { env: { memory } }).exports as KernelExports;
 }
 

@@ -134,6 +134,7 @@ export class Writer implements AsyncDisposable {
   async add(sample: NewSample): Promise<void> {
     return withMessages(async () => {
       this.#checkOpen();
+      this.#options.signal?.throwIfAborted();
       const { key, fields, columns } = encodeSample(sample, this.#rules);
       void this.#begin();
       await this.#samples.give({ key, fields: fields.map(({ name, bytes }) => fieldOf(name, bytes)), columns });
@@ -149,6 +150,9 @@ export class Writer implements AsyncDisposable {
     return withMessages(async () => {
       this.#checkOpen();
       this.#end();
+      const { signal } = this.#options;
+      if (this.#work === null) signal?.throwIfAborted();
+      // After an abort, this waits until the folder is free, and rejects.
       const written = this.#work === null && this.#part === null ? null : await this.#begin();
       if (written === null) {
         throw new NoImagesError(
@@ -158,10 +162,10 @@ export class Writer implements AsyncDisposable {
       }
       const { shards, place } = written;
       try {
-        this.#options.signal?.throwIfAborted();
+        signal?.throwIfAborted();
         return await namingPlace(place.destination, () => this.#finish(place, shards));
       } finally {
-        this.#options.signal?.removeEventListener('abort', this.#stop);
+        signal?.removeEventListener('abort', this.#stop);
         await release(place);
       }
     });
@@ -209,7 +213,6 @@ export class Writer implements AsyncDisposable {
   #checkOpen(): void {
     if (this.#isOver)
       throw new OptionError({ path: this.output }, `The writer of ${this.output} is closed; create a new one.`);
-    this.#options.signal?.throwIfAborted();
   }
 
   /** No more samples are added. */
