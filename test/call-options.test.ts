@@ -18,6 +18,7 @@ import {
   planMixture,
   readOverlay,
   removeOverlay,
+  SampleDecoder,
   splitDataset,
   subsetDataset,
 } from '@shardtool/reader';
@@ -75,11 +76,21 @@ const TAKING_OPTIONS: readonly (readonly [string, (options: object, dataset: Dat
   ['Dataset.stats', (options, dataset) => dataset.stats(options)],
   ['Dataset.inspect', (options, dataset) => dataset.inspect(options)],
   ['Dataset.verify', (options, dataset) => dataset.verify(options)],
+  ['SampleDecoder.get', decoded],
   ['Writer', (options) => written(options)],
 ];
 
 const photo = readFileSync('examples/photos/cat/cat_001.jpg');
 const mixture = await openMixture([{ dataset: shards }]);
+
+async function decoded(options: object, dataset: Dataset): Promise<unknown> {
+  const decoder = await SampleDecoder.open(dataset);
+  try {
+    return await decoder.get(0, options);
+  } finally {
+    decoder.close();
+  }
+}
 
 async function written(options: object): Promise<unknown> {
   const writer = new Writer(emptyFolder(), options);
@@ -203,6 +214,7 @@ const CALLS: readonly (readonly [string, (...junk: readonly never[]) => unknown]
   ['convert', (a, b) => convert(a, emptyFolder(), b)],
   ['pack', (a, b) => pack(a, emptyFolder(), b)],
   ['Writer', (a, b) => new Writer(a, b)],
+  ['SampleDecoder.open', SampleDecoder.open],
   ['compactDataset', compactDataset],
   ['listOverlays', listOverlays],
   ['subsetDataset', subsetDataset],
@@ -281,7 +293,7 @@ test('a call that takes an open dataset and gets its location says so', async ()
 const WITH_LOCATION = TAKING_OPTIONS.filter(
   ([name]) =>
     !['openMixture', 'get', 'samples', 'plan', 'getStats', 'findDuplicateKeys', 'countAnnotations'].includes(name) &&
-    !['planAspectBuckets', 'planMixture', 'Dataset.stats'].includes(name),
+    !['planAspectBuckets', 'planMixture', 'Dataset.stats', 'SampleDecoder.get'].includes(name),
 );
 
 test.each(WITH_LOCATION)('%s takes options of the storage, and refuses those that do not exist', async (_, call) => {

@@ -1,6 +1,17 @@
-import { type CheckedValues, checkGiven, optionName, SampleDecodeError, sentence, sentenceOf } from '@shardtool/base';
+import {
+  CALL_OPTIONS,
+  type CheckedValues,
+  checkCallOptions,
+  checkGiven,
+  type OptionTable,
+  optionName,
+  SampleDecodeError,
+  sentence,
+  sentenceOf,
+} from '@shardtool/base';
 import { headerOf, imageFields, nameTable } from '@shardtool/format';
 import { formatOf, isBackground } from '../codec/pixel-format.js';
+import { checkDataset } from '../dataset/check-dataset.js';
 import { checkFields, checkFieldsAndColumns } from '../dataset/field-names.js';
 import { type FieldValue, fieldValue } from '../dataset/field-values.js';
 import type { Sample } from '../dataset/samples.js';
@@ -45,7 +56,19 @@ export interface DecodeRequest {
   readonly masks?: readonly string[] | undefined;
   /** Whether to return the stored image, as with `transform: 'raw'`. Default: false. */
   readonly encoded?: boolean | undefined;
+  /** Ends the call with the signal's reason, while the sample is read. */
+  readonly signal?: AbortSignal | undefined;
 }
+
+const REQUEST = {
+  epoch: { kind: 'whole', from: 0, default: 0, help: 'Epoch of the random numbers' },
+  occurrence: { kind: 'whole', from: 0, default: 0, help: 'How often the sample came before' },
+  objects: { kind: 'own', type: 'GivenAnnotations', must: 'is an object, or null', help: 'Objects on the image' },
+  masks: { kind: 'texts', help: 'Fields that are masks' },
+  encoded: { kind: 'switch', default: false, help: 'Whether the image is returned as it is stored' },
+  signal: CALL_OPTIONS.signal,
+} as const satisfies OptionTable;
+const REQUEST_CHECKS = { objects: (value: unknown) => typeof value === 'object' };
 
 /** One sample, decoded. */
 export interface DecodedSample {
@@ -84,6 +107,7 @@ export class SampleDecoder {
 
   /** Opens the codecs. Rejects with OptionError for invalid options, and for fields that no sample has. */
   static async open(dataset: StoredDataset, given: SampleDecoderOptions = {}): Promise<SampleDecoder> {
+    checkDataset('SampleDecoder.open', dataset);
     const options = checkGiven(OWNER, OPTIONS, given, {
       transform: (value) => typeof value === 'string' || Array.isArray(value),
       background: isBackground,
@@ -100,9 +124,10 @@ export class SampleDecoder {
    * cannot be decoded, and with SampleChecksumError if its bytes have changed.
    */
   async get(keyOrIndex: string | number, request: DecodeRequest = {}): Promise<DecodedSample> {
-    const { masks = this.#options.masks ?? [], encoded = false } = request;
+    checkCallOptions('get', REQUEST, request, REQUEST_CHECKS);
+    const { masks = this.#options.masks ?? [], encoded = false, signal } = request;
     const decoder = encoded ? null : this.#decoder;
-    const sample = await this.#dataset.get(keyOrIndex);
+    const sample = await this.#dataset.get(keyOrIndex, { signal });
     try {
       const bytes = this.#imageOf(sample);
       const { index, key, label } = sample;
