@@ -3,9 +3,9 @@
  * assembly/exact-resize/kernel.ts.
  */
 
-import { readFileSync } from 'node:fs';
 import { exactTaps } from './exact-taps.js';
 import type { KernelMemory } from './kernel-memory.js';
+import { readKernel } from './read-kernel.js';
 import type { Axis } from './taps.js';
 
 /** Rows of bytes in memory: the address of the first one, and the number of bytes from one row to the next. */
@@ -80,7 +80,7 @@ export class ExactResizeKernel {
   #tableWords = 0;
 
   constructor(memory: KernelMemory) {
-    compiled ??= new WebAssembly.Module(readFileSync(new URL('./exact-resize.wasm', import.meta.url)));
+    compiled ??= new WebAssembly.Module(readKernel(new URL('./exact-resize.wasm', import.meta.url)));
     this.#kernel = new WebAssembly.Instance(compiled, { env: { memory } }).exports as KernelExports;
     this.#words = new Int32Array(memory.buffer);
   }
