@@ -11,7 +11,7 @@ import { parseAst } from 'rolldown/parseAst';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const REFERENCES = new Set(['option', 'optionName']);
 /** A flag, unless it is one of Node. */
-const FLAG = /(?:^|[\s"'`(])--(?!input-type)[a-z][a-z-]+/;
+const FLAG = /(?:^|[\s"'`(])--(?!input-type)[a-z]+(?:-[a-z]+)*(?![a-z-])/;
 
 const isReference = (node) => node.type === 'CallExpression' && REFERENCES.has(node.callee.name);
 const isSentence = (node) => node.type === 'TaggedTemplateExpression' && node.tag.name === 'sentence';
@@ -51,6 +51,9 @@ function textOf(node) {
 /** Descriptions in tables of options are those of the command line. */
 const isHelp = (around) => around.some(({ type, key }) => type === 'Property' && key?.name === 'help');
 
+/** In a list, a flag is an argument of a program that is started. */
+const isArgument = ([parent]) => parent?.type === 'ArrayExpression';
+
 /** Faults of a source file, as `line: what`. */
 export function faultsOf(source, { hasFlags = false } = {}) {
   const faults = [];
@@ -58,7 +61,7 @@ export function faultsOf(source, { hasFlags = false } = {}) {
   walk(parseAst(source, { lang: 'ts' }), (node, around) => {
     if ((isReference(node) || isSentence(node)) && spelledBy(around) !== null)
       add(node, 'an option in a text without the tag "sentence" is spelled for TypeScript only');
-    if (!hasFlags && FLAG.test(textOf(node)) && !isHelp(around))
+    if (!hasFlags && FLAG.test(textOf(node)) && !isHelp(around) && !isArgument(around))
       add(node, `"${FLAG.exec(textOf(node))[0].trim()}" is a flag: name the option, as \${option('name')}`);
   });
   return faults;
