@@ -2,7 +2,7 @@ import type { OptionEntry, OptionTable, OptionValue } from '@shardtool/base';
 import { MAX_PIXELS, OUTPUT_LAYOUTS, WRITTEN_LAYOUTS } from '@shardtool/format';
 import { expect, expectTypeOf, test } from 'vitest';
 import { CONVERT_OPTIONS, OUTPUT_OPTIONS, PACK_OPTIONS } from './option-table.js';
-import { checkOptions, type OutputOptions, PACK_DEFAULTS, type PackOptions } from './options.js';
+import { checkOptions, type GivenOptions, type OutputOptions, PACK_DEFAULTS, type PackOptions } from './options.js';
 import { OTHER_INDEXES } from './shard/other-indexes.js';
 
 type Values<Entries extends OptionTable> = {
@@ -19,7 +19,7 @@ test('the option types have exactly the names and values of the table', () => {
   expectTypeOf<keyof OfTable<OutputOptions>>().toEqualTypeOf<keyof typeof OUTPUT_OPTIONS>();
   expectTypeOf<keyof OfTable<PackOptions>>().toEqualTypeOf<keyof (typeof OUTPUT_OPTIONS & typeof PACK_OPTIONS)>();
   expectTypeOf<Values<typeof OUTPUT_OPTIONS>>().toExtend<OfTable<OutputOptions>>();
-  expectTypeOf<Values<typeof OUTPUT_OPTIONS & typeof PACK_OPTIONS>>().toExtend<OfTable<PackOptions>>();
+  expectTypeOf<Values<typeof OUTPUT_OPTIONS & typeof PACK_OPTIONS>>().toExtend<OfTable<GivenOptions>>();
   expect(Object.keys(ALL)).toContain('seed');
 });
 
