@@ -56,7 +56,7 @@ test.each([
   ['no list', source, { pair: 'masks=seg.png' }, 'The option "pair" is a list, such as [{ folder: "masks"'],
   ['two lists', { folder: source, list: [] }, { files: ['a.jpg'] }, 'the option "files" is another one'],
   ['an unknown name', { folder: source, files: [] }, {}, 'has "folder" and "list", and not "files"'],
-  ['a source without a folder', { list: [] }, {}, 'pack takes a path or a URL, and not a value of type object'],
+  ['a source without a folder', { list: [] }, {}, 'pack takes a path or a URL, not a value of type object'],
   ['a folder that is no text', { folder: 5 }, {}, 'The source of a pack takes a path or a URL'],
 ])('pack refuses %s', async (_, given, options, message) => {
   const error = await pack(given as never, emptyFolder(), options as never).catch((reason: unknown) => reason);

@@ -23,7 +23,7 @@ export function checkStorageOptions(options: unknown): void {
     }
     const type = STORAGE_OPTION_TYPES[name as keyof typeof STORAGE_OPTION_TYPES];
     if (value === undefined || typeof value === type) continue;
-    const message = sentence`The option ${optionName(`storage.${name}`)} is ${MUST[type]}, and not ${shown(value)}.`;
+    const message = sentence`The option ${optionName(`storage.${name}`)} is ${MUST[type]}, not ${shown(value)}.`;
     throw new OptionError({}, message);
   }
 }
