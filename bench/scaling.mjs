@@ -33,7 +33,7 @@ mkdirSync(values.work, { recursive: true });
 async function cheapDataset(count) {
   const folder = path.join(values.work, `scaling-cheap-${count}`);
   if (existsSync(path.join(folder, 'dataset.json'))) return folder;
-  const header = "{'descr': '|u1', 'fortran_order': False, 'shape': (32, 32, 3), }".padEnd(117) + '\n';
+  const header = "{'descr': '|u1', 'fortran_order': False, 'shape': (32, 32, 3), }".padEnd(117).concat('\n');
   const npy = Buffer.concat([Buffer.from('\x93NUMPY\x01\x00v\x00', 'latin1'), Buffer.from(header), Buffer.alloc(3072)]);
   const writer = new Writer(folder, { overwrite: true });
   for (let i = 0; i < count; i++) {

@@ -39,7 +39,7 @@ function spelledBy(around) {
 }
 
 /** A command to type, such as `"shardtool verify shards --fix"`. Its flags are those of the command line everywhere. */
-const COMMAND = /["'`]?\b(shardtool|tar|npx|node) [^"'`]*["'`]?/g;
+const COMMAND = /["'`]?\b(shardtool|tar|npx|node|convert_imageset) [^"'`]*["'`]?/g;
 
 /** The text of a node in which a flag would be shown to a person, without commands. */
 function textOf(node) {
