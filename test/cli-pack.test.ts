@@ -115,7 +115,7 @@ test('a bad file ends the pack, or goes to quarantine up to --max-bad', async ()
 
   const tooMany = await shardtool('pack', source, newFolder(), '--on-bad', 'quarantine');
   expect(tooMany.code).toBe(1);
-  expect(tooMany.stderr).toContain('1 of 3 images is bad, more than 1 % (--max-bad)');
+  expect(tooMany.stderr).toContain('1 of 3 images is bad, more than --max-bad allows (1 %)');
 
   const output = newFolder();
   const { code, stdout } = await shardtool('pack', source, output, '--on-bad', 'quarantine', '--max-bad', '34%');

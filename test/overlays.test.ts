@@ -217,8 +217,9 @@ test('a split has its share of each class, no sample on both sides, and stays as
   expect((await loaderOfVal.info()).blockSamples, 'images of like sizes: the block of the whole dataset').toBe(
     blockSamples,
   );
-  const { memory, reads } = await planDataset(val, settings);
-  const planned = await planDataset(whole, settings);
+  const { transform, batchSize } = settings;
+  const { memory, reads } = await planDataset(val, { transform, batchSize });
+  const planned = await planDataset(whole, { transform, batchSize });
   expect(memory.readBytes).toBeLessThan(planned.memory.readBytes / 3);
   expect(reads.largestBytes).toBeLessThan(planned.reads.largestBytes);
 

@@ -174,7 +174,7 @@ test('labels beside annotations are refused', async () => {
     workers: 1,
   });
   await expect(packed).rejects.toThrow(OptionError);
-  await expect(packed).rejects.toThrow(/remove classes or coco/);
+  await expect(packed).rejects.toThrow(/remove either classes or coco/);
 });
 
 test('an image of COCO without a file is listed with the file of annotations, which has no lines', async () => {

@@ -203,7 +203,7 @@ test('bad images of all parts together count for --max-bad, where the set is com
   for (const part of ['1/4', '2/4', '3/4']) await pack(source, output, { ...options, part });
   await expect(pack(source, output, { ...options, part: '4/4' })).rejects.toBeInstanceOf(TooManyBadError);
   expect(existsSync(path.join(output, 'dataset.json'))).toBe(false);
-  await expect(commitParts(output)).rejects.toThrow('3 of 5 images are bad, more than 1 % (maxBad)');
+  await expect(commitParts(output)).rejects.toThrow('3 of 5 images are bad, more than maxBad allows (1 %)');
   expect(await commitParts(output, { maxBad: 0.7 })).toMatchObject({ samples: 2, quarantined: 3, wasCommitted: false });
   const lines = readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8').trimEnd().split('\n');
   expect(lines.map((line) => JSON.parse(line).path)).toEqual(['a/1.jpg', ...bad]);

@@ -116,6 +116,7 @@ const COMMANDS: readonly ((input: string, output: string) => string[])[] = [
   (input, output) => ['pack', input, output, '--workers', '1', '--on-bad', 'quarantine', '--resize', '8'],
   (input) => ['index', input, '--columns', 'json.one', '--labels', path.join(input, 'labels.csv')],
   (input) => ['bench', input, '--transform', 'eval224', '--workers', '1', '--batch-size', '2'],
+  (input) => ['tune', input, '--cpu-budget', '1', '--batch-size', '2', '--seconds', '1'],
   (input) => ['overlay', 'add', input, 'clean', '--exclude-where', 'width > 2'],
   (input) => ['overlay', 'add', input, 'more', '--labels', path.join(input, 'labels.csv')],
   (input) => ['overlay', 'ls', input],

@@ -115,7 +115,7 @@ test.each([
     /the column "score" the type "float"; the types are "string", "int", "double", "bool"/,
   ],
   ['a column of the index', { columns: { width: 'int' } }, /"width" has the name of a column of the index/],
-  ['a list of columns', { columns: ['score'] }, /"columns" must have names and types, .* not a list/],
+  ['a list of columns', { columns: ['score'] }, /"columns" must map names to types, .* not a list/],
   ['a class that is no name', { classes: [1, 2] }, /"classes" must be a list of names, .* not a list/],
 ])('%s is refused when the writer is made', (_, options, sentence) => {
   expect(() => new Writer(newFolder(), options as unknown as WriterOptions)).toThrow(sentence);

@@ -154,11 +154,13 @@ function packedParts(
   };
 }
 
-function packedShard(shard: FoundShard, { format, columns }: Manifest, isExpanded: boolean): ShardFile {
+function packedShard(shard: FoundShard, { format, fields, columns }: Manifest, isExpanded: boolean): ShardFile {
   const { name, path, record, storage } = shard;
+  // What is inside a field is known once the shard is indexed again, and is not null until then.
+  const labels = columns.filter(({ name }) => !fields.some((field) => name.startsWith(`${field.name}.`)));
   const loadParts = async <P extends IndexPart>(parts: readonly P[]): Promise<PartOfIndex<P>> => {
     const index = await readShardIndex(await packedSidecarPath('index', path, storage), { parts }, storage);
-    return withColumnsOf(index as PartOfIndex<IndexPart>, columns) as PartOfIndex<P>;
+    return withColumnsOf(index as PartOfIndex<IndexPart>, labels) as PartOfIndex<P>;
   };
   return {
     name,
@@ -168,7 +170,7 @@ function packedShard(shard: FoundShard, { format, columns }: Manifest, isExpande
     samples: record!.samples,
     crc32: record!.crc32,
     ...(isExpanded && { open: () => openShard(format, path, undefined, storage) }),
-    loadIndex: async (read) => withColumnsOf(await loadIndex(shard, read), columns),
+    loadIndex: async (read) => withColumnsOf(await loadIndex(shard, read), labels),
     loadParts,
     findCropIndex: () => packedSidecarPath('crops', path, storage),
     loadInspection: inspectionSidecar(shard, () => loadParts(['fields'])),
