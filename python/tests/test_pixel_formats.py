@@ -421,6 +421,30 @@ def test_what_does_not_fit_is_refused_by_name(tmp_path):
             images_of(location, **options)
 
 
+def test_a_mixture_of_arrays_of_other_channels_or_types_is_refused_by_name(tmp_path):
+    def dataset(name, dtype, channels):
+        arrays = [npy(random_array(dtype, (8, 8, channels), seed)) for seed in range(2)]
+        return {"dataset": written(tmp_path / name, npy=arrays)}
+
+    four, five, words = dataset("four", "uint8", 4), dataset("five", "uint8", 5), dataset("words", "uint16", 4)
+    photos = {"dataset": written(tmp_path / "photos", png=[png("RGB", random_array("uint8", (9, 8, 3), 1))])}
+    resize = [{"name": "resize", "size": [8, 8]}]
+    options = {"batch_size": 2, "workers": 1, "channels": 4, "transform": resize, "fields": []}
+
+    def first_batch(*parts, **more):
+        with shardtool.Loader(shardtool.Mixture(parts), **options, **more) as loader:
+            return next(iter(loader))
+
+    other = "four are arrays of 4 channels of uint8, and those of .*five of 5 channels of uint8"
+    with pytest.raises(shardtool.OptionError, match=other):
+        first_batch(photos, four, five)
+    other = "four are arrays of 4 channels of uint8, and .*words of 4 channels of uint16.*pixel_dtype to float32"
+    with pytest.raises(shardtool.OptionError, match=other):
+        first_batch(four, words)
+    assert first_batch(four, words, pixel_dtype="float32").images.shape == (2, 4, 8, 8)
+    assert first_batch(photos, four).images.shape == (2, 4, 8, 8)
+
+
 def test_a_state_of_other_pixels_is_refused(tmp_path):
     location = written(tmp_path / "shards", npy=[npy(random_array("uint16", (8, 8, 3), seed)) for seed in range(6)])
     options = {"pixel_dtype": "uint16", "batch_size": 2, "output": "numpy"}

@@ -30,6 +30,7 @@ import type { ExtraField } from '../ring/extra-fields.js';
 import type { RowBytes } from '../ring/slots.js';
 import { type CustomStep, type CustomSteps, resolveStep } from '../work/custom-steps.js';
 import { commonShape } from './common-shape.js';
+import { checkMixtureFormats } from './mixture-formats.js';
 import type { TransformSchedule } from './transform-schedule.js';
 
 /** How samples and batches are processed. */
@@ -116,6 +117,7 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   }
   if (transform !== null && annotations !== null) refuseAnnotations('annotations', transform);
   if (transform !== null && options.masks.length > 0) refuseAnnotations('masks', transform);
+  if (transform !== null || options.views !== undefined) await checkMixtureFormats(dataset, format, options.image);
   const { batch, decoder } = await outputOf(dataset, transform, options, format);
   const mixes = checkMix(options.mix);
   const steps = stepsOf(options.customSteps);
