@@ -26,7 +26,7 @@ const plan = planShards(files, {
   ...{ classes: null, labels: null },
 });
 const shards = function* () {
-  for (let shard = 0; shard < plan.shards; shard++) yield shardPlanOf(files, plan, null, shard);
+  for (let shard = 0; shard < plan.shards; shard++) yield shardPlanOf(files, plan, null, null, shard);
 };
 writePlanRecord(join(folder, 'plan'), { options: {}, classes: plan.classes, columns: [] }, shards());
 rmSync(folder, { recursive: true });
