@@ -230,7 +230,7 @@ def test_an_attribute_that_would_be_ignored_is_refused_with_a_hint(photos):
             AttributeError, match=r"no attribute 'batch_size' that can be set: give batch_size=\.\.\. when you make"
         ):
             made.batch_size = 3
-        with pytest.raises(AttributeError, match="no attribute 'transform' to set"):
+        with pytest.raises(AttributeError, match="no attribute 'transform' that can be set"):
             made.transform = "train224"
     with pytest.raises(AttributeError, match="indices= sets the order"):
         loader.sampler = None
