@@ -160,7 +160,8 @@ export async function storedSize(dataset: Dataset): Promise<{ width: number; hei
   return known.length === 0 ? null : { width: mean(([value]) => value), height: mean(([, value]) => value) };
 }
 
-function quantile(rising: readonly number[], q: number): number {
+/** The value below which this share of the values is. `rising` is sorted. 0 if it is empty. */
+export function quantile(rising: readonly number[], q: number): number {
   if (rising.length === 0) return 0;
   return rising[Math.min(rising.length - 1, Math.floor(rising.length * q))]!;
 }

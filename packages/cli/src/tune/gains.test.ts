@@ -16,6 +16,10 @@ test('where reading limits, faster decoding brings nothing, and faster storage b
   expect(timesOf({ here: 40, read: 40, decoded: 100 }, index)).toEqual({ 'crop index': 1, 'faster storage': 2.5 });
 });
 
+test('where images are read faster than they are decoded, faster storage brings nothing, also to a small dataset whose epochs end often', () => {
+  expect(timesOf({ here: 60, read: 5000, decoded: 100 })).toEqual({ 'faster storage': 1 });
+});
+
 test('a remedy brings no more than storage delivers', () => {
   expect(timesOf({ here: 100, read: 120, decoded: 100 }, index)).toEqual({ 'crop index': 1.2, 'faster storage': 1 });
 });

@@ -26,6 +26,11 @@ export interface Rates {
   readonly decoded: number;
 }
 
+/** Whether a loader waits for storage: reading alone is slower than decoding alone. */
+export function readingLimits({ read, decoded }: Rates): boolean {
+  return read < decoded;
+}
+
 /** A remedy that was tried on the sample, beside a loader with `workers` workers. */
 export interface Tried {
   readonly remedy: Remedy;
@@ -47,7 +52,7 @@ export function gainsOf({ here, read, decoded }: Rates, tried: readonly Tried[])
     how: one.remedy.how,
   }));
   const how = 'a local copy, or --cache FOLDER for a remote dataset';
-  gains.push({ what: 'faster storage', times: times(decoding, Number.POSITIVE_INFINITY), how });
+  gains.push({ what: 'faster storage', times: readingLimits({ here, read, decoded }) ? decoding / here : 1, how });
   return gains.sort((a, b) => b.times - a.times);
 }
 

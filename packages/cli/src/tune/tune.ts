@@ -2,11 +2,12 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { ShardtoolError } from '@shardtool/base';
-import { isImageField } from '@shardtool/format';
-import { type Dataset, type Loader, type LoaderOptions, openDataset } from '@shardtool/reader';
-import { type PackOptions, pack } from '@shardtool/writer';
-import { lacksCropIndex, storedSize } from '../bench/bench.js';
-import { type Gain, gainsOf, type Remedy } from './gains.js';
+import { fieldOfKind, imageKindOf } from '@shardtool/format';
+import { type Dataset, type LoaderOptions, openDataset } from '@shardtool/reader';
+import { LOADER_OPTIONS } from '@shardtool/reader/option-table';
+import { pack } from '@shardtool/writer';
+import { lacksCropIndex, quantile, storedSize } from '../bench/bench.js';
+import { type Gain, gainsOf, type Remedy, readingLimits } from './gains.js';
 
 export interface TuneOptions {
   /** The loader to tune. Its number of workers is what the processor allows. */
@@ -40,17 +41,14 @@ export interface TuneResult {
   readonly options: { readonly workers: number; readonly prefetchBatches: number };
 }
 
-/** Images of the sample come from this many places of the dataset. */
-const PLACES = 64;
 const SAMPLE_IMAGES = 512;
-const PREFETCH_BATCHES = 4;
-/** Small enough that each epoch of the sample has some batches. */
+/** Small enough that a short trial has many batches. */
 const SAMPLE_BATCH = 32;
 /** Shares of the time: for the dataset where it is, and for reading it without decoding. The sample has the rest. */
 const DATASET_SHARE = 0.25;
 const READING_SHARE = 0.15;
-/** Below this share of the rate from memory, reading limits. */
-const READING_LIMITS = 0.92;
+/** Turns in which the sample is read as it is and with each remedy. */
+const TURNS = 3;
 /** Shorter side of images that are packed for crops of 224 pixels. */
 const PACKED_PER_TARGET = 256 / 224;
 
@@ -63,25 +61,25 @@ export async function tuneDataset(
   { loader, memory, seconds, signal }: TuneOptions,
 ): Promise<TuneResult> {
   const given = { ...loader, rank: 0, worldSize: 1, reuse: true as const, signal };
-  const here = await rateOf(dataset, given, seconds * DATASET_SHARE);
-  const read = await rateOf(dataset, { ...given, transform: 'raw' }, seconds * READING_SHARE);
+  const here = await runOf(dataset, given, seconds * DATASET_SHARE);
   const folder = await mkdtemp(path.join(tmpdir(), 'shardtool-tune-'));
   try {
-    const sampleImages = await copySample(dataset, path.join(folder, 'images'), loader.image, signal);
+    const sampleImages = await copySample(dataset, path.join(folder, 'images', 'sample'), encoded(given));
+    // Another epoch begins with other samples, which the runs before have not left in memory.
+    const read = await runOf(dataset, { ...encoded(given), epoch: 1 }, seconds * READING_SHARE);
     const remedies = await remediesFor(dataset, loader, here);
-    const tried = await inTurns(folder, { ...given, batchSize: SAMPLE_BATCH }, remedies, {
-      seconds: seconds * (1 - DATASET_SHARE - READING_SHARE),
-    });
-    const rates = { here: here.rate, read: read.rate, decoded: tried.rate };
+    const left = seconds * (1 - DATASET_SHARE - READING_SHARE);
+    const tried = await tryInTurns(folder, ofSample(given), remedies, left);
+    const rates = { here: here.rate, read: Math.max(read.rate, here.rate), decoded: tried.rate };
     const { prefetchBatches, fits } = prefetchWithin(memory, here, loader);
     return {
-      imagesPerSecond: here.rate,
-      decodedPerSecond: tried.rate,
-      readPerSecond: Math.max(read.rate, here.rate),
-      limit: here.rate < READING_LIMITS * tried.rate ? 'reading' : 'decoding',
+      imagesPerSecond: rates.here,
+      decodedPerSecond: rates.decoded,
+      readPerSecond: rates.read,
+      limit: readingLimits(rates) ? 'reading' : 'decoding',
       gains: gainsOf(rates, tried.remedies),
       sampleImages,
-      turns: tried.turns,
+      turns: TURNS,
       memoryBytes: here.memoryBytes,
       fitsMemory: fits,
       options: { workers: loader.workers, prefetchBatches },
@@ -89,6 +87,37 @@ export async function tuneDataset(
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** The options for the sample: a local dataset, which has only the chosen images, in a field of another name. */
+function ofSample({ where, image, streams, cache, cacheSize, ...options }: Given): Given {
+  return { ...options, batchSize: SAMPLE_BATCH };
+}
+
+type Given = LoaderOptions & { readonly workers: number; readonly signal: AbortSignal };
+
+/** The options for images that are not decoded. */
+function encoded({ aspectBuckets, holdBytes, ...options }: Given): Given {
+  return { ...options, transform: 'raw' };
+}
+
+/** Writes some hundred images of the dataset as files, in the order of an epoch. Returns how many. */
+async function copySample(dataset: Dataset, folder: string, options: Given): Promise<number> {
+  await mkdir(folder, { recursive: true });
+  await using loader = dataset.loader(options);
+  let images = 0;
+  for await (const batch of loader) {
+    for (const [row, bytes] of batch.encoded!.entries()) {
+      const kind = imageKindOf(bytes);
+      if (kind === undefined || !batch.valid[row]) continue;
+      await writeFile(path.join(folder, `${String(images++).padStart(6, '0')}.${fieldOfKind(kind)}`), bytes);
+      if (images === SAMPLE_IMAGES) return images;
+    }
+  }
+  if (images === 0) {
+    throw new ShardtoolError({ path: dataset.location }, `${dataset.location} has no images to measure.`);
+  }
+  return images;
 }
 
 interface Run {
@@ -101,8 +130,11 @@ interface Run {
   readonly isTurbojpeg: boolean;
 }
 
-/** Reads the dataset for this long, and begins again at its end. The first batch, and so the start, does not count. */
-async function rateOf(dataset: Dataset, options: LoaderOptions, seconds: number): Promise<Run> {
+/**
+ * Reads the dataset for this long, and begins again at its end. The first batch does not count, and so neither does the
+ * start of the workers.
+ */
+async function runOf(dataset: Dataset, options: LoaderOptions, seconds: number): Promise<Run> {
   await using loader = dataset.loader({ ...options, epochsPerLoop: Number.MAX_SAFE_INTEGER });
   let [images, begin, end, batchBytes, side] = [0, 0, 0, 0, 0];
   for await (const batch of loader) {
@@ -110,7 +142,7 @@ async function rateOf(dataset: Dataset, options: LoaderOptions, seconds: number)
     if (begin === 0) {
       begin = end;
       batchBytes = batch.images?.byteLength ?? 0;
-      // The number of channels, which is among the shape, is less than any side.
+      // The number of channels is in the shape, too. It is smaller than any side.
       side = batch.images === null ? 0 : Math.max(...(batch.shape ?? []).slice(1));
     } else images += batch.size;
     if (end - begin > seconds * 1000 && images > 0) break;
@@ -119,40 +151,11 @@ async function rateOf(dataset: Dataset, options: LoaderOptions, seconds: number)
   return {
     rate: (images / (end - begin)) * 1000,
     memoryBytes: process.resourceUsage().maxRSS * 1024,
-    ...{ batchBytes, side },
+    batchBytes,
+    side,
     lacksCropIndex: lacksCropIndex(info),
     isTurbojpeg: info.codec?.name === 'turbojpeg',
   };
-}
-
-/** Writes images from all over the dataset as files. Returns how many. */
-async function copySample(
-  dataset: Dataset,
-  folder: string,
-  field: string | undefined,
-  signal: AbortSignal,
-): Promise<number> {
-  await mkdir(path.join(folder, 'images'), { recursive: true });
-  const each = Math.max(1, Math.ceil(Math.min(SAMPLE_IMAGES, dataset.size) / PLACES));
-  let images = 0;
-  for (let place = 0; place < PLACES; place++) {
-    const from = Math.floor((dataset.size * place) / PLACES);
-    const to = Math.min(from + each, Math.floor((dataset.size * (place + 1)) / PLACES));
-    if (to <= from) continue;
-    for await (const { fields } of dataset.samples({ from, to, signal })) {
-      const name = field ?? Object.keys(fields).find(isImageField);
-      const bytes = name === undefined ? undefined : fields[name];
-      if (name === undefined || bytes === undefined) continue;
-      // The name of a field may have several parts, of which the last is the kind.
-      const file = `${String(images).padStart(6, '0')}.${name.slice(name.lastIndexOf('.') + 1)}`;
-      await writeFile(path.join(folder, 'images', file), bytes);
-      images++;
-    }
-  }
-  if (images === 0) {
-    throw new ShardtoolError({ path: dataset.location }, `${dataset.location} has no images to measure.`);
-  }
-  return images;
 }
 
 /** What may help, by what the run of the dataset found. */
@@ -177,49 +180,30 @@ async function remediesFor(
   return found;
 }
 
-/** Rates of the sample as it is and with each remedy: medians over turns of an epoch each. */
-async function inTurns(
-  folder: string,
-  options: LoaderOptions & { readonly workers: number },
-  remedies: readonly Remedy[],
-  { seconds }: { readonly seconds: number },
-) {
-  const images = path.join(folder, 'images');
-  const loaders: Loader[] = [];
-  const datasets: Dataset[] = [];
-  const start = async (name: string, packing: PackOptions, loader: LoaderOptions) => {
-    const output = path.join(folder, name);
-    await pack(images, output, { ...packing, onBad: 'quarantine', signal: options.signal });
-    const dataset = await openDataset(output);
-    datasets.push(dataset);
-    loaders.push(dataset.loader(loader));
-  };
+/** Rates of the sample as it is and with each remedy: medians of turns that take `seconds` in all. */
+async function tryInTurns(folder: string, options: Given, remedies: readonly Remedy[], seconds: number) {
+  const trials: { dataset: Dataset; options: LoaderOptions; rates: number[] }[] = [];
   try {
-    await start('as-it-is', {}, options);
-    for (const [i, { pack: packing = {}, loader = {}, workers = options.workers }] of remedies.entries()) {
-      await start(`remedy-${i}`, packing, { ...options, ...loader, workers });
+    const asItIs: Pick<Remedy, 'pack' | 'loader' | 'workers'> = {};
+    for (const [i, { pack: packing, loader, workers = options.workers }] of [asItIs, ...remedies].entries()) {
+      const output = path.join(folder, `trial-${i}`);
+      await pack(path.join(folder, 'images'), output, { ...packing, onBad: 'quarantine', signal: options.signal });
+      trials.push({ dataset: await openDataset(output), options: { ...options, ...loader, workers }, rates: [] });
     }
-    const rates: number[][] = loaders.map(() => []);
-    const end = performance.now() + seconds * 1000;
-    // The first turn starts the workers.
-    for (let turn = 0; turn < 2 || performance.now() < end; turn++) {
-      for (const [i, loader] of loaders.entries()) {
-        const begin = performance.now();
-        let read = 0;
-        for await (const batch of loader) read += batch.size;
-        if (turn > 0) rates[i]!.push((read / (performance.now() - begin)) * 1000);
-      }
+    const each = seconds / TURNS / trials.length;
+    for (let turn = 0; turn < TURNS; turn++) {
+      for (const { dataset, options, rates } of trials) rates.push((await runOf(dataset, options, each)).rate);
     }
-    const [rate = 0, ...others] = rates.map(median);
-    const turns = rates[0]!.length;
-    return {
-      rate,
-      turns,
-      remedies: remedies.map((remedy, i) => ({ remedy, workers: options.workers, rate: others[i]! })),
-    };
+    const [rate, ...others] = trials.map(({ rates }) =>
+      quantile(
+        rates.sort((a, b) => a - b),
+        0.5,
+      ),
+    );
+    const { workers } = options;
+    return { rate: rate!, remedies: remedies.map((remedy, i) => ({ remedy, workers, rate: others[i]! })) };
   } finally {
-    for (const loader of loaders) await loader.close();
-    for (const dataset of datasets) await dataset.close();
+    for (const { dataset } of trials) await dataset.close();
   }
 }
 
@@ -229,15 +213,9 @@ function prefetchWithin(
   { memoryBytes, batchBytes }: Run,
   { prefetchBatches }: LoaderOptions,
 ) {
-  const wanted = prefetchBatches ?? PREFETCH_BATCHES;
+  const wanted = prefetchBatches ?? LOADER_OPTIONS.prefetchBatches.default;
   if (memory === undefined || memoryBytes <= memory) return { prefetchBatches: wanted, fits: true };
   const fewer = batchBytes === 0 ? wanted - 1 : Math.ceil((memoryBytes - memory) / batchBytes);
   const left = Math.max(1, wanted - fewer);
   return { prefetchBatches: left, fits: memoryBytes - (wanted - left) * batchBytes <= memory };
-}
-
-function median(values: readonly number[]): number {
-  const rising = values.toSorted((a, b) => a - b);
-  const middle = rising.length >> 1;
-  return rising.length % 2 === 1 ? rising[middle]! : (rising[middle - 1]! + rising[middle]!) / 2;
 }

@@ -11,6 +11,7 @@ import type { LayoutName } from '@shardtool/format';
 import { KeyHashes } from './keys/key-hashes.js';
 import { KeyTable } from './keys/key-table.js';
 import { LookUp } from './keys/look-up.js';
+import { hintOnUnknownKey, type Keys } from './keys/unknown-key.js';
 import { checkSamplesOptions, readSamples, type Sample, type SamplesOptions } from './samples.js';
 import { type ShardFile, sampleBytesOf } from './shard-file.js';
 import { ShardFiles } from './shard-files.js';
@@ -102,7 +103,7 @@ export class StoredDataset implements AsyncDisposable {
   readonly mixture: MixedDatasets | null = null;
   readonly #files: ShardFiles;
   readonly #lookUp: LookUp;
-  #keys: Promise<KeyTable | KeyHashes> | null = null;
+  #keys: Promise<Keys> | null = null;
 
   constructor(parts: DatasetParts) {
     this.location = parts.location;
@@ -189,7 +190,7 @@ export class StoredDataset implements AsyncDisposable {
 
   /** Returns a hint for an unknown key, such as `; did you mean "cat/1"?`, or ''. */
   async hintOnKey(key: string): Promise<string> {
-    return (await this.#keyTable()).didYouMean(key);
+    return hintOnUnknownKey(await this.#keyTable(), key);
   }
 
   /**
@@ -209,7 +210,7 @@ export class StoredDataset implements AsyncDisposable {
     return this.close();
   }
 
-  #keyTable(): Promise<KeyTable | KeyHashes> {
+  #keyTable(): Promise<Keys> {
     this.#files.throwIfClosed();
     this.#keys ??= this.#readKeys().catch((error: unknown) => {
       this.#keys = null;
@@ -218,7 +219,7 @@ export class StoredDataset implements AsyncDisposable {
     return this.#keys;
   }
 
-  async #readKeys(): Promise<KeyTable | KeyHashes> {
+  async #readKeys(): Promise<Keys> {
     if (this.size > WHOLE_KEYS) {
       const keysOf = async (shard: number) => (await this.shards[shard]!.loadParts(['key'])).key;
       return new KeyHashes({ firstSample: this.#files.firstSample, keysOf });

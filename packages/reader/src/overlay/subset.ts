@@ -1,9 +1,9 @@
 import { CALL_OPTIONS, checkCallOptions, checkLocation, OptionError, type OptionTable } from '@shardtool/base';
 import { INDEX_PARTS, type OverlayEntry, type ShardIndex } from '@shardtool/format';
+import { keyHash } from '../dataset/keys/key-hash.js';
 import { compileWhere, namesInWhere } from '../selection/where.js';
 import { classNamesOf, noClass } from './add.js';
 import { type OverlayPlaceOptions, openBase, type ShownShard, saveOn, shownShards } from './base.js';
-import { keyHash } from './key-hash.js';
 import { rowBits } from './layers.js';
 import { checkOverlayName } from './save.js';
 

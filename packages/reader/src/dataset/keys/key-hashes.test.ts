@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { KeyHashes } from './key-hashes.js';
+import { hintOnUnknownKey } from './unknown-key.js';
 
 function hashesOf(shards: readonly (readonly string[])[], read: number[] = []) {
   const firstSample = [0];
@@ -50,6 +51,6 @@ test('keys of equal hash are told apart', async () => {
 
 test('an unknown key is compared with the first keys', async () => {
   const hashes = hashesOf([['cat/1', 'cat/2'], ['dog/1']]);
-  expect(await hashes.didYouMean('cot/1')).toContain('did you mean "cat/1"?');
-  expect(await hashes.didYouMean('dog/1.jpg')).toBe('; keys have no extension: did you mean "dog/1"?');
+  expect(await hintOnUnknownKey(hashes, 'cot/1')).toContain('did you mean "cat/1"?');
+  expect(await hintOnUnknownKey(hashes, 'dog/1.jpg')).toBe('; keys have no extension: did you mean "dog/1"?');
 });

@@ -1,4 +1,6 @@
-import { didYouMean, mixedBits, Recent } from '@shardtool/base';
+import { lastAtMost, Recent } from '@shardtool/base';
+import { keyHash } from './key-hash.js';
+import type { Keys } from './unknown-key.js';
 
 /** Number of look-ups after which the hashes are sorted. Sorting takes as long as this number of searches. */
 const SEARCHES_BEFORE_SORT = 32;
@@ -6,8 +8,6 @@ const SEARCHES_BEFORE_SORT = 32;
 const KEY_READS = 8;
 /** Number of shards whose keys stay in memory, for comparisons with equal hashes. */
 const KEPT_SHARDS = 64;
-/** Number of keys that an unknown key is compared with, to find a similar one. */
-const COMPARED_KEYS = 20_000;
 
 /** The keys of the shards of a dataset, which are read when they are needed. */
 export interface ShardKeys {
@@ -21,7 +21,7 @@ export interface ShardKeys {
  * hash of each key, in the order of the samples. A key with the right hash is compared with the key in the index of its
  * shard. The first look-ups read the keys only up to the sample that they find.
  */
-export class KeyHashes {
+export class KeyHashes implements Keys {
   readonly #shards: ShardKeys;
   readonly #hashes: Uint32Array;
   readonly #keys: Recent<number, readonly string[]>;
@@ -39,7 +39,7 @@ export class KeyHashes {
 
   /** Returns the index of the first sample with this key, or -1. */
   async numberOf(key: string): Promise<number> {
-    const hash = hashOf(key);
+    const hash = keyHash(key);
     let from = 0;
     for (;;) {
       const isWhole = this.#known === this.#shardCount;
@@ -54,15 +54,12 @@ export class KeyHashes {
     }
   }
 
-  /** Returns `; did you mean "cat/1"?` for an unknown key, or ''. Only the first keys are compared. */
-  async didYouMean(key: string): Promise<string> {
-    const stem = key.replace(/\.[^./]*$/, '');
-    if (stem !== key && (await this.numberOf(stem)) >= 0) return `; keys have no extension: did you mean "${stem}"?`;
-    const first: string[] = [];
-    for (let shard = 0; shard < this.#shardCount && first.length < COMPARED_KEYS; shard++) {
-      for (const one of (await this.#keys.get(shard)).slice(0, COMPARED_KEYS - first.length)) first.push(one);
+  async first(count: number): Promise<string[]> {
+    const keys: string[] = [];
+    for (let shard = 0; shard < this.#shardCount && keys.length < count; shard++) {
+      for (const key of (await this.#keys.get(shard)).slice(0, count - keys.length)) keys.push(key);
     }
-    return didYouMean(key, first);
+    return keys;
   }
 
   get #shardCount(): number {
@@ -82,13 +79,8 @@ export class KeyHashes {
 
   async #keyOf(index: number): Promise<string> {
     const { firstSample } = this.#shards;
-    let low = 0;
-    for (let high = this.#shardCount; high - low > 1; ) {
-      const middle = (low + high) >>> 1;
-      if (firstSample[middle]! <= index) low = middle;
-      else high = middle;
-    }
-    return (await this.#keys.get(low))[index - firstSample[low]!]!;
+    const shard = lastAtMost(firstSample, index, this.#shardCount);
+    return (await this.#keys.get(shard))[index - firstSample[shard]!]!;
   }
 
   async #readNext(): Promise<void> {
@@ -97,7 +89,7 @@ export class KeyHashes {
     const read = await Promise.all(Array.from({ length: end - first }, (_, i) => this.#shards.keysOf(first + i)));
     read.forEach((keys, i) => {
       const base = this.#shards.firstSample[first + i]!;
-      for (let row = 0; row < keys.length; row++) this.#hashes[base + row] = hashOf(keys[row]!);
+      for (let row = 0; row < keys.length; row++) this.#hashes[base + row] = keyHash(keys[row]!);
     });
     this.#known = end;
   }
@@ -132,11 +124,4 @@ class SortedHashes {
       if (this.#hashes[index] === hash) yield index;
     }
   }
-}
-
-/** FNV-1a over the code units of a key, mixed once more. 32 bits. It is not stored anywhere. */
-function hashOf(key: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
-  return mixedBits(hash);
 }

@@ -1,10 +1,8 @@
-import { didYouMean, HashTable, hashOfBytes } from '@shardtool/base';
-
-/** Number of keys that an unknown key is compared with, to find a similar one. */
-const COMPARED_KEYS = 20_000;
+import { HashTable, hashOfBytes } from '@shardtool/base';
+import type { Keys } from './unknown-key.js';
 
 /** Keys of a whole dataset, one after the other, with a table from hash to sample index. */
-export class KeyTable {
+export class KeyTable implements Keys {
   /** UTF-8 bytes of all keys. */
   #bytes: Buffer;
   #end = 0;
@@ -43,17 +41,9 @@ export class KeyTable {
     return this.#numbers.find(hash, (entry) => this.#isKey(entry, bytes, 0, bytes.length)) - 1;
   }
 
-  /** Returns `; did you mean "cat/1"?` for an unknown key, or ''. Of a large dataset, only the first keys are compared. */
-  didYouMean(key: string): string {
-    const stem = key.replace(/\.[^./]*$/, '');
-    if (stem !== key && this.numberOf(stem) >= 0) return `; keys have no extension: did you mean "${stem}"?`;
-    return didYouMean(key, this.#first(COMPARED_KEYS));
-  }
-
-  *#first(count: number): Generator<string> {
-    for (let i = 0; i < Math.min(count, this.#samples); i++) {
-      yield this.#bytes.toString('utf8', this.#start[i]!, this.#start[i + 1]!);
-    }
+  first(count: number): string[] {
+    const text = (i: number) => this.#bytes.toString('utf8', this.#start[i]!, this.#start[i + 1]!);
+    return Array.from({ length: Math.min(count, this.#samples) }, (_, i) => text(i));
   }
 
   #isKey(entry: number, source: Buffer, at: number, bytes: number): boolean {
