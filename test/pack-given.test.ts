@@ -55,7 +55,7 @@ test.each([
   ['a field too many', source, { pair: [{ folder: 'a', field: 'b', x: 1 }] }, 'The option pair.0 is a folder by its'],
   ['no list', source, { pair: 'masks=seg.png' }, 'The option "pair" is a list, such as [{ folder: "masks"'],
   ['two lists', { folder: source, list: [] }, { files: ['a.jpg'] }, 'the option "files" is another one'],
-  ['an unknown name', { folder: source, files: [] }, {}, 'has "folder" and "list", and not "files"'],
+  ['an unknown name', { folder: source, files: [] }, {}, 'has no "files"; there are "folder" and "list"'],
   ['a source without a folder', { list: [] }, {}, 'pack takes a path or a URL, not a value of type object'],
   ['a folder that is no text', { folder: 5 }, {}, 'The source of a pack takes a path or a URL'],
 ])('pack refuses %s', async (_, given, options, message) => {

@@ -135,7 +135,7 @@ test('verify of a folder that cannot be written keeps its record elsewhere, and 
 test('verify of shards without dataset.json, and with --fix, refuses --since and --sample', async () => {
   const shards = await packedPhotos();
   const fix = await shardtool('verify', shards, '--fix', '--since', '1d');
-  expect([fix.code, fix.stderr]).toEqual([2, expect.stringContaining('leave out --since and --sample')]);
+  expect([fix.code, fix.stderr]).toEqual([2, expect.stringContaining('remove --since and --sample')]);
   rmSync(path.join(shards, 'dataset.json'));
   rmSync(path.join(shards, 'pack.json'), { force: true });
   const { code, stderr } = await shardtool('verify', shards, '--sample', '5%');

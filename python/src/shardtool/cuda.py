@@ -37,8 +37,7 @@ class Cuda:
             asked = "pin_memory=True" if device is None else f"device={device!r}"
             raise OptionError(
                 f"{asked} needs CUDA, but torch {torch.__version__} finds no CUDA device: install "
-                "NVIDIA's driver and a "
-                f"torch built for CUDA, or remove {asked}."
+                f"NVIDIA's driver and a torch built for CUDA, or remove {asked}."
             )
         self._torch: Any = torch
         self._device = torch.device(device or "cuda")

@@ -409,9 +409,8 @@ class Loader(KnownAttributes, Generic[Array, Images]):
 
     def __getstate__(self) -> None:
         raise TypeError(
-            "A loader cannot be sent to another process: in a DataLoader, set num_workers=0, because "
-            "the loader has its "
-            "own workers, or use shardtool.iterable_dataset(...), which makes a loader in each process."
+            "A loader cannot be sent to another process: in a DataLoader, set num_workers=0, because the loader has "
+            "its own workers, or use shardtool.iterable_dataset(...), which makes a loader in each process."
         )
 
     def _check_process(self) -> None:

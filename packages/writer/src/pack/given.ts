@@ -29,7 +29,7 @@ function sourceOf(source: PackSource): { readonly folder: string; readonly list?
   }
   const unknown = Object.keys(source).find((name) => name !== 'folder' && name !== 'list');
   if (unknown !== undefined) {
-    throw new OptionError({}, `The source of a pack has "folder" and "list", and not ${JSON.stringify(unknown)}.`);
+    throw new OptionError({}, `The source of a pack has no ${JSON.stringify(unknown)}; there are "folder" and "list".`);
   }
   checkLocation('The source of a pack', source.folder);
   return source;

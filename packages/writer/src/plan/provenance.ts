@@ -1,4 +1,4 @@
-import { OptionError, option, sentence } from '@shardtool/base';
+import { OptionError, onCommandLine, option, sentence } from '@shardtool/base';
 import type { ColumnType, ColumnValue } from '@shardtool/format';
 import { type FileTable, pathAt } from '../source/file-table.js';
 
@@ -73,7 +73,7 @@ export function packCommand(
   for (const name of given) {
     const value = optionOf(name);
     if (NOT_SHOWN.has(name) || value === undefined) continue;
-    const flag = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+    const flag = onCommandLine({ option: name, isQuoted: false });
     if (value === true) words.push(flag);
     else if (value === false) words.push(flag.replace('--', '--no-'));
     else if (Array.isArray(value) && value.length > MOST_VALUES) words.push(flag, `(${value.length} values)`);

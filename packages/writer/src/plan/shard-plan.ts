@@ -1,7 +1,7 @@
 import { type ColumnValue, jsonText } from '@shardtool/format';
-import { hasObjects, type ImageSize } from '../source/bucket/objects.js';
 import type { FileTable } from '../source/file-table.js';
 import type { Labels } from '../source/labels/labels.js';
+import { hasObjects, type ImageSize } from '../source/labels/objects.js';
 import type { SourceFiles } from '../source/source-files.js';
 import type { PackPlan } from './plan-shards.js';
 import { type Provenance, provenanceColumns } from './provenance.js';

@@ -10,7 +10,7 @@ import {
 } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
 import type { Naming } from '../plan/naming.js';
-import type { ImageSize } from '../source/bucket/objects.js';
+import type { ImageSize } from '../source/labels/objects.js';
 import { BadFile, readSourceFile } from '../source/source-file.js';
 import type { ImageStep } from './image-step.js';
 import { filePieces, goesInPieces, HELD_BYTES, putLargeSample } from './large-sample.js';

@@ -133,7 +133,7 @@ async function listSamples(dataset: StoredDataset, asked: readonly string[] | un
     const index = await dataset.files.wholeIndex(shard);
     const columns = [...index.fields];
     const labels = [...index.columns].filter(([name]) => asked === undefined || isAll || asked.includes(name));
-    // All shards have the same columns.
+    // Shards that were appended after `index --columns` lack its columns until they are indexed again.
     if (!isAll) await checkColumns(asked ?? [], [...index.columns.keys()], dataset.location);
     let lines = '';
     for (let row = 0; row < index.samples; row++) {

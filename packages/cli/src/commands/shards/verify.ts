@@ -80,7 +80,7 @@ export const verifyCommand = command({
   handler: async (given) => {
     const { dataset, check, since, sample, fix, source, maxSampleBytes, workers, json, quiet, verbose } = given;
     if (fix && (since !== undefined || sample !== undefined)) {
-      throw new UsageError('--fix repairs the whole dataset: leave out --since and --sample.');
+      throw new UsageError('--fix repairs the whole dataset: remove --since and --sample.');
     }
     if (sample === 0) throw new UsageError('--sample takes a share above 0, such as 4%.');
     if (fix) return repairAndReport(given);

@@ -4,7 +4,7 @@ import type { CheckedOptions } from '../../options.js';
 import { type Grouping, groupFiles } from '../../plan/grouping.js';
 import { Naming } from '../../plan/naming.js';
 import { OUTCOME } from '../../plan/outcomes.js';
-import { OBJECTS_FIELD } from '../../source/bucket/objects.js';
+import { OBJECTS_FIELD } from '../../source/labels/objects.js';
 import type { SourceFiles } from '../../source/source-files.js';
 
 /** A file next to an image that becomes a field of its sample, such as a mask. */

@@ -6,7 +6,7 @@ import type { AppendBase } from '../../output/append-base.js';
 import { Naming } from '../../plan/naming.js';
 import type { BaseFacts } from '../../plan/plan-record.js';
 import type { PackPlan } from '../../plan/plan-shards.js';
-import { hasObjects, OBJECT_COUNTS } from '../../source/bucket/objects.js';
+import { hasObjects, OBJECT_COUNTS } from '../../source/labels/objects.js';
 import type { PrepareWork } from '../workers/work.js';
 import { nextNumber } from './base-dataset.js';
 import { foldersWithoutImages } from './class-folders.js';

@@ -6,8 +6,8 @@ import { OUTCOME, outcomeOf } from '../../plan/outcomes.js';
 import type { PackPlan } from '../../plan/plan-shards.js';
 import type { FileLabels } from '../../plan/shard-plan.js';
 import type { QuarantinedFile } from '../../shard/shard-job.js';
-import { hasObjects } from '../../source/bucket/objects.js';
 import { type Labels, placeOfRow } from '../../source/labels/labels.js';
+import { hasObjects } from '../../source/labels/objects.js';
 import type { SourceFiles } from '../../source/source-files.js';
 import type { PrepareWork } from '../workers/work.js';
 

@@ -5,9 +5,9 @@ import { isImageExtension } from '@shardtool/format';
 import { isRemote, readWhole, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { SourceError } from '../../errors.js';
 import type { InFlight } from '../ahead/in-flight.js';
-import { OBJECT_COUNTS, OBJECTS_FIELD, type ObjectLabels, type OddAnnotation } from '../bucket/objects.js';
 import type { SourceFiles } from '../source-files.js';
 import { readLines, readTextFile } from './list.js';
+import { OBJECT_COUNTS, OBJECTS_FIELD, type ObjectLabels, type OddAnnotation } from './objects.js';
 
 /** Class names that the label files refer to, and the number of keypoints per object if the dataset has keypoints. */
 export interface YoloClasses {

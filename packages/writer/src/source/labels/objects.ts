@@ -1,4 +1,4 @@
-import type { Labels } from '../labels/labels.js';
+import type { Labels } from './labels.js';
 
 /** The field with the objects of an image. */
 export const OBJECTS_FIELD = 'json';
