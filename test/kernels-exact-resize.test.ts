@@ -108,3 +108,25 @@ test('bytes of any number of channels are resized exactly, and nothing else in m
     expect(given, JSON.stringify({ x, y, channels })).toEqual(expected);
   }
 });
+
+test('memory of more than 2 GiB is used as a whole, as loaders with many workers do', () => {
+  const half = 2 ** 31;
+  const pages = (half + (1 << 20)) / 65_536;
+  const large = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
+  const bytes = new Uint8Array(large.buffer, half);
+  const channels = 4;
+  const values = Uint8Array.from({ length: 20 * 20 * channels }, (_, i) => (i * 37) % 256);
+  const axis: Axis = { source: 20, output: 9, first: 0, count: 9, flip: false, filter: 'bicubic' };
+  bytes.set(values);
+  let used = half + (1 << 18);
+  const allocate = (size: number) => {
+    const address = used;
+    used += Math.ceil(size / 16) * 16;
+    return address;
+  };
+  const target = { address: half + (1 << 17), stride: 9 * channels };
+  const source = { address: half, stride: 20 * channels };
+  new ExactResizeKernel(large).resize({ source, target, x: axis, y: axis, channels }, allocate);
+  const given = bytes.slice(1 << 17, (1 << 17) + 9 * 9 * channels);
+  expect(given).toEqual(reference({ width: 20, height: 20, channels, values }, axis, axis));
+});

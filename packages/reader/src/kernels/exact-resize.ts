@@ -114,7 +114,7 @@ export class ExactResizeKernel {
 
   #place({ words }: ExactTable, allocate: Allocate): number {
     const address = allocate(words.byteLength);
-    this.#words.set(words, address >> 2);
+    this.#words.set(words, address >>> 2);
     return address;
   }
 
