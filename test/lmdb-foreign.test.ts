@@ -61,6 +61,53 @@ test('pixels without a container are refused, with what to do', async () => {
   );
 });
 
+function sourceOf(bytes: Buffer): Parameters<typeof lmdb.samples>[0] {
+  return {
+    location: 'a.mdb',
+    size: bytes.length,
+    readAt: async (offset, target) => bytes.copy(target, 0, offset, offset + target.length),
+    close: async () => undefined,
+  };
+}
+
+/** The samples of a fixture in which `change` has changed the bytes. */
+async function samplesOf(name: string, change: (bytes: Buffer) => void, onSkipped?: (key: string) => void) {
+  const bytes = readFileSync(path.join(FIXTURES, `${name}.mdb`));
+  change(bytes);
+  const found = [];
+  for await (const samples of lmdb.samples(sourceOf(bytes), onSkipped)) found.push(...samples);
+  return found;
+}
+
+function replaceAll(bytes: Buffer, from: string, to: string): void {
+  for (let at = bytes.indexOf(from); at >= 0; at = bytes.indexOf(from)) bytes.write(to, at, 'latin1');
+}
+
+test('a value of another kind than that of the first sample is refused, and not read as one of its kind', async () => {
+  const found = samplesOf('tensorpack', (bytes) => {
+    const label = bytes.indexOf(IMAGES[1]!, 0, 'latin1') + IMAGES[1]!.length;
+    expect(bytes[label]).toBe(0);
+    // An empty string of msgpack.
+    bytes[label] = 0xa0;
+  });
+  await expect(found).rejects.toThrow(
+    'the value of the key "00000001" has a text as value 1, unlike the first sample, with a number, which is not read',
+  );
+});
+
+test('a text without an image is counted as skipped, like any other entry', async () => {
+  const skipped: string[] = [];
+  const rename = (bytes: Buffer) => replaceAll(bytes, 'label-000000004', 'label-000000009');
+  const found = await samplesOf('ocr', rename, (key) => skipped.push(key));
+  expect(found.map(({ labels }) => labels!.get('text'))).toEqual(['caf\u00e9', 'two words', null, null]);
+  expect(skipped).toEqual(['label-000000009', 'lexicon-000000001']);
+});
+
+test('a text that is not UTF-8 is refused with its key', async () => {
+  const found = samplesOf('ocr', (bytes) => replaceAll(bytes, 'two words', 'two\xffwords'));
+  await expect(found).rejects.toThrow('the value of the key "label-000000002" is not a text of UTF-8: write it again.');
+});
+
 test('damage in such databases ends in an error of ours, and never in a sample outside the file', async () => {
   const files = Object.keys(EXPECTED).map((name) => readFileSync(path.join(FIXTURES, `${name}.mdb`)));
   const change = fc.tuple(fc.nat({ max: 1 << 16 }), fc.nat({ max: 255 }));
@@ -71,14 +118,8 @@ test('damage in such databases ends in an error of ours, and never in a sample o
       async (bytes, changes) => {
         const damaged = Buffer.from(bytes);
         for (const [at, byte] of changes) damaged[8192 + (at % (damaged.length - 8192))] = byte;
-        const source = {
-          location: 'a.mdb',
-          size: damaged.length,
-          readAt: async (offset: number, target: Uint8Array) => damaged.copy(target, 0, offset, offset + target.length),
-          close: async () => undefined,
-        };
         try {
-          for await (const samples of lmdb.samples(source)) {
+          for await (const samples of lmdb.samples(sourceOf(damaged))) {
             for (const { fields } of samples)
               for (const field of fields)
                 expect(field.offset >= 0 && field.offset + field.bytes <= damaged.length).toBe(true);

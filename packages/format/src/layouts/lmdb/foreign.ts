@@ -8,6 +8,7 @@ import type { FileWindow } from '../bytes/file-window.js';
 import { labelValue } from '../columns/column-names.js';
 import { ColumnReader, damaged, type StoredValue, unsupported, type ValueColumn } from '../columns/value-columns.js';
 import type { SamplePosition } from '../layout.js';
+import type { LmdbDatabase } from './read.js';
 
 /** The values of samples in databases of other software, which are read without their library. */
 
@@ -113,6 +114,8 @@ interface Value {
   readonly bytes: number;
 }
 
+const NOUNS = { bytes: 'bytes', text: 'a text', number: 'a number' } as const;
+
 /**
  * Reads the samples of tensorpack's LMDBSerializer: lists in msgpack, whose arrays are those of msgpack_numpy. The first
  * bytes are the image; the only integer is the class; other values become fields and label columns that are named by
@@ -122,6 +125,8 @@ export class TensorpackReader {
   readonly #file: FileWindow;
   readonly #shard: string;
   #columns: readonly ValueColumn[] | null = null;
+  /** Of the values of the first sample. */
+  #kinds: readonly Value['kind'][] | null = null;
   #reader: ColumnReader | null = null;
 
   constructor(file: FileWindow, shard: string) {
@@ -158,6 +163,14 @@ export class TensorpackReader {
     const columns = this.#columns;
     if (values.length !== columns.length)
       throw this.#wrong(key, offset, `has ${values.length} values, but the first sample has ${columns.length}`);
+    this.#kinds ??= values.map(({ kind }) => kind);
+    for (const [i, { kind }] of values.entries()) {
+      if (kind !== this.#kinds[i])
+        throw this.#refused(
+          key,
+          `${NOUNS[kind]} as value ${i}, unlike the first sample, with ${NOUNS[this.#kinds[i]!]}`,
+        );
+    }
     const integer = columns.filter(({ role }) => role.kind === 'value');
     this.#reader ??= new ColumnReader(
       this.#file,
@@ -309,7 +322,7 @@ function numberOf(view: DataView): ColumnValue {
 
 /** Keys of datasets for text recognition (clovaai/deep-text-recognition-benchmark, create_lmdb_dataset.py). */
 const OCR_IMAGE = /^image-(\d{9})$/;
-const OCR_LABEL = /^label-\d{9}$/;
+const OCR_LABEL = /^label-(\d{9})$/;
 const OCR_COUNT = 'num-samples';
 
 /** The keys of a dataset for text recognition. */
@@ -317,11 +330,21 @@ export const ocr = {
   count: OCR_COUNT,
   isImage: (key: string) => OCR_IMAGE.test(key),
   isLabel: (key: string) => OCR_LABEL.test(key),
-  labelOf: (key: string) => key.replace(OCR_IMAGE, 'label-$1'),
+  imageOf: (label: string) => label.replace(OCR_LABEL, 'image-$1'),
 };
 
-/** The text of a label. Throws {@link UnsupportedShardError} if it is not UTF-8, or too long. */
-export function ocrText(shard: string, key: string, value: Buffer): string {
-  if (isUtf8(value) && value.length <= MOST_TEXT_BYTES) return value.toString('utf8');
-  throw unsupported(shard, `the value of the key ${JSON.stringify(key)} is not a text of UTF-8`);
+/**
+ * The text of the label that belongs to the image `key`; null if there is none. Throws {@link UnsupportedShardError} if it
+ * is not UTF-8, or too long.
+ */
+export async function ocrText(shard: string, database: LmdbDatabase, key: string): Promise<string | null> {
+  const name = key.replace(OCR_IMAGE, 'label-$1');
+  const label = await database.find(name);
+  if (label === undefined) return null;
+  const what = `the value of the key ${JSON.stringify(name)}`;
+  if (label.bytes > MOST_TEXT_BYTES)
+    throw unsupported(shard, `${what} has ${label.bytes} bytes, but a text may have ${MOST_TEXT_BYTES}: shorten it`);
+  const value = await database.value(label);
+  if (!isUtf8(value)) throw unsupported(shard, `${what} is not a text of UTF-8: write it again`);
+  return value.toString('utf8');
 }

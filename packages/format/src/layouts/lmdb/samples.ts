@@ -90,14 +90,18 @@ class ValueReader {
   /** An image of a dataset for text recognition, with its text in the label column `text`. */
   async #recognised(key: string, head: Buffer, { offset, bytes }: LmdbEntry): Promise<SamplePosition | null> {
     if (!ocr.isImage(key)) {
-      const isKnown = ocr.isLabel(key) || key === ocr.count;
-      if (!isKnown) this.#onSkipped?.(key, offset);
+      if (this.#onSkipped !== undefined && !(await this.#isOfImage(key))) this.#onSkipped(key, offset);
       return null;
     }
     const field = imageOf(head, offset, bytes);
-    const label = await this.#database.find(ocr.labelOf(key));
-    const text = label === undefined ? null : ocrText(this.#source.location, key, await this.#database.value(label));
+    const text = await ocrText(this.#source.location, this.#database, key);
     return { key, offset, bytes, fields: [field], labels: new Map([['text', text]]) };
+  }
+
+  /** Whether an entry of a dataset for text recognition is the label of one of its images, or their number. */
+  async #isOfImage(key: string): Promise<boolean> {
+    if (ocr.isLabel(key)) return (await this.#database.find(ocr.imageOf(key))) !== undefined;
+    return key === ocr.count;
   }
 
   async #imageAt({ offset, bytes }: { readonly offset: number; readonly bytes: number }): Promise<FieldPosition> {
