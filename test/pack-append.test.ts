@@ -254,6 +254,9 @@ test('an append may bring new label columns, which older samples have as null fo
   const converted = newFolder();
   await convert(output, converted, { sortBy: 'key' });
   expect(await columnsOf(converted)).toEqual([expected[0], expected[2], expected[1]]);
+  const chosen = newFolder();
+  await convert(output, chosen, { where: 'y == null or z > 2' });
+  expect(await columnsOf(chosen)).toEqual(expected);
   // The indexes of older shards that a repair makes again lose nothing that they had.
   const { file } = (await readManifest(output)).shards[0]!;
   const shard = readFileSync(path.join(output, file));

@@ -90,7 +90,8 @@ export async function recastInput(
   }
   if (isOurs) {
     if (options.where === undefined) return input;
-    const recast: Recast = { classes: input.classes, from: 'field', labels: null, where: options.where };
+    const columns = input.columns.map(({ name }) => name);
+    const recast: Recast = { classes: input.classes, from: 'field', labels: null, where: options.where, columns };
     return { ...input, recast };
   }
   const settled = await settleRecast(input.shards, input.columns, options);

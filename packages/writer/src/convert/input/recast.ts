@@ -42,6 +42,8 @@ export interface Recast {
   readonly column?: string | undefined;
   readonly labels: string | null;
   readonly where: string | null;
+  /** Names of all label columns. A shard that lacks one has null there, because an append can bring new columns. */
+  readonly columns: readonly string[];
   readonly storage?: StorageOptions | undefined;
 }
 
@@ -87,6 +89,7 @@ export async function settleRecast(
       column: classColumn,
       labels: labels ?? null,
       where: where ?? null,
+      columns: [...columns, ...added].map(({ name }) => name),
       storage,
     },
     columns: [...columns.filter(({ name }) => !added.some((column) => column.name === name)), ...added],
@@ -244,7 +247,9 @@ export async function recastIndex(
   const changed = { ...index, key, cls, columns };
   if (where !== null) {
     const { compileWhere } = await import('@shardtool/reader');
-    const isWanted = compileWhere(where, classes)(changed);
+    const missing = recast.columns.filter((name) => !columns.has(name));
+    const absent = missing.map((name) => [name, new Array<null>(index.samples).fill(null)] as const);
+    const isWanted = compileWhere(where, classes)({ ...changed, columns: new Map([...columns, ...absent]) });
     for (let i = 0; i < taken.length; i++) if (!isWanted(i)) taken[i] = 0;
   }
   return { index: changed, taken, skipped };
