@@ -69,6 +69,18 @@ test('a table with a header has plain keys, in any order of columns', async () =
   ]);
 });
 
+test('a row that is cut short, has an unquoted comma or an unclear flag is an error, and not a file less', async () => {
+  const header = 'key,size,is_latest\n2026/a.jpg,1,true\n';
+  const of = (row: string) => read('rows.csv', header + row);
+  await expect(of('2026/b.jpg,2')).rejects.toThrow(
+    `Row 3 of ${join(folder, 'rows.csv')} has the wrong number of values: 2 for 3 columns.`,
+  );
+  await expect(read('comma.csv', 'size,key\n1,2026/a.jpg\n1,2026/b.jpg,c.jpg\n')).rejects.toThrow('3 for 2 columns');
+  await expect(of('2026/b.jpg,2,1')).rejects.toThrow('"1" in the column "isLatest", which must be true or false');
+  expect((await of('2026/b.jpg,2,FALSE\n2026/c.jpg,3,\n')).map(({ name }) => name)).toEqual(['a.jpg', 'c.jpg']);
+  await expect(read('hex.csv', 'key,size\n2026/a.jpg,0x10\n')).rejects.toThrow('has the size "0x10"');
+});
+
 test('a list of another form is an error that names the file, the row and the remedy', async () => {
   await expect(read('no-size.csv', 'key,length\na,1\n')).rejects.toThrow(
     'no-size.csv has the columns key, length, but no column "size"; it must have key and size.',

@@ -98,7 +98,7 @@ async function* manifestRows(location: string, storage: StorageOptions | undefin
   for (const { key } of files as readonly { readonly key: string }[]) {
     const file = await dataFile(location, bucket, key, storage);
     if (fileFormat.toLowerCase() === 'parquet') yield* parquetRows(file, storage);
-    else yield* csvRows(file, layoutOf(String(fileSchema).split(','), path), storage);
+    else yield* csvRows(file, { names: String(fileSchema).split(','), path }, storage);
   }
 }
 
@@ -129,20 +129,26 @@ async function* parquetRows(location: string, storage: StorageOptions | undefine
   }
 }
 
-/** `layout`: the columns of a file without a header; null if the first line tells them. */
+/** `schema`: the columns of a file without a header, and the file that names them; null if the first line tells them. */
 async function* csvRows(
   location: string,
-  layout: Layout | null,
+  schema: { readonly names: readonly string[]; readonly path: string } | null,
   storage: StorageOptions | undefined,
 ): AsyncGenerator<Row> {
   const path = shownLocation(location);
-  let found = layout;
-  let isEncoded = layout !== null;
+  let found = schema === null ? null : layoutOf(schema.names, schema.path);
+  let isEncoded = schema !== null;
+  let width = schema?.names.length ?? 0;
   let number = 0;
   for await (const line of linesOf(location, storage)) {
     number++;
     if (line === '') continue;
     const cells = cellsOf(line, path, number);
+    width ||= cells.length;
+    if (cells.length !== width) {
+      const message = `Row ${number} of ${path} has the wrong number of values: ${cells.length} for ${width} columns. Quote keys with commas, and make the file again if it was cut short.`;
+      throw new SourceError({ path }, message);
+    }
     if (found === null) {
       const guessed = guessedLayout(cells);
       isEncoded = guessed !== null;
@@ -183,10 +189,10 @@ function rowOf(
   number: number,
 ): Row {
   const value = (column: ColumnName) => (layout[column] === undefined ? null : valueAt(layout[column]));
-  const isDeleted = isTrue(value('isDeleteMarker'));
-  const isOld = isDeleted || (layout.isLatest !== undefined && !isTrue(value('isLatest')));
+  const flag = (column: 'isLatest' | 'isDeleteMarker') => flagOf(value(column), column, path, number);
+  const isOld = flag('isDeleteMarker') === true || flag('isLatest') === false;
   const key = String(value('key') ?? '');
-  const size = Number(value('size') === '' ? Number.NaN : (value('size') ?? Number.NaN));
+  const size = sizeOf(value('size'));
   if (!isOld && (key === '' || !(Number.isSafeInteger(size) && size >= 0))) {
     const what = key === '' ? 'no key' : `the size ${JSON.stringify(value('size'))}, which is not a number of bytes`;
     throw new SourceError({ path }, `Row ${number} of ${path} has ${what}.`);
@@ -201,8 +207,18 @@ function rowOf(
   };
 }
 
-function isTrue(value: ColumnValue): boolean {
-  return value === true || String(value).toLowerCase() === 'true';
+/** NaN for a value that is no decimal number. */
+function sizeOf(value: ColumnValue): number {
+  return typeof value === 'number' || /^\s*\d+\s*$/.test(String(value)) ? Number(value) : Number.NaN;
+}
+
+/** Null if the row has no value. Any other value would skip the file without a word, so it is an error. */
+function flagOf(value: ColumnValue, column: ColumnName, path: string, number: number): boolean | null {
+  if (value === null || value === '') return null;
+  const text = String(value).toLowerCase();
+  if (text === 'true' || text === 'false') return text === 'true';
+  const message = `Row ${number} of ${path} has the value ${JSON.stringify(value)} in the column "${column}", which must be true or false.`;
+  throw new SourceError({ path }, message);
 }
 
 /** S3 Inventory encodes keys like URLs. A plus sign in a key is encoded too, so a plus sign stands for a space. */
