@@ -141,6 +141,18 @@ test('an object that has changed since the manifest was made is an error, or is 
   expect([report.samples, (await readManifest(shards)).samples]).toEqual([2, 2]);
 });
 
+test('of two rows with one key the newer one counts, also with patterns', async () => {
+  fill();
+  const file = path.join(emptyFolder(), 'list.csv');
+  const rows = [`set/a/1.jpg,${jpeg(1).length},2026-11-01T02:03:04Z`, 'set/a/1.jpg,7,2020-01-01T00:00:00Z'];
+  for (const text of [rows, rows.toReversed()]) {
+    writeFileSync(file, `key,size,last_modified\n${text.join('\n')}\n`);
+    for (const include of [undefined, ['a/*.jpg']]) {
+      expect(await pack('s3://raw/set', newFolder(), { manifest: file, include })).toMatchObject({ samples: 1 });
+    }
+  }
+});
+
 test('--manifest goes with a bucket, without --files, and names a list of files', async () => {
   fill();
   const folder = emptyFolder();

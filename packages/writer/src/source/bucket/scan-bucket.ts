@@ -159,9 +159,14 @@ export function matchingNames(names: Iterable<string>, options: PatternOptions):
   return matchPaths('/', listing(names), options);
 }
 
+/** Of two files with one name, which a manifest can have, the one with the newer time is kept. */
 async function factsByName(names: BucketNames): Promise<Map<string, FileFacts>> {
   const facts = new Map<string, FileFacts>();
-  for await (const entry of names.list()) facts.set(entry.name, factsOf(entry));
+  for await (const entry of names.list()) {
+    const found = factsOf(entry);
+    const before = facts.get(entry.name);
+    if (before === undefined || found.mtimeMs > before.mtimeMs) facts.set(entry.name, found);
+  }
   return facts;
 }
 
