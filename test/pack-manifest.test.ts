@@ -153,6 +153,27 @@ test('of two rows with one key the newer one counts, also with patterns', async 
   }
 });
 
+test('objects that a manifest does not list stay in the dataset as long as the bucket has them', async () => {
+  fill();
+  const shards = newFolder();
+  const file = path.join(emptyFolder(), 'inventory.csv');
+  writeFileSync(file, inventory());
+  server.put('raw/set/a/3.jpg', jpeg(3), TIME_MS);
+  await pack('s3://raw/set', shards);
+  server.objects.delete('raw/set/a/2.jpg');
+  writeFileSync(file, inventory().replace(/^.*a\/[13]\.jpg.*\n/gm, ''));
+  const options = { manifest: file, append: true };
+  const listed = await pack('s3://raw/set', shards, options);
+  expect(listed.changes).toMatchObject({ gone: 1, first: 'a/2.jpg' });
+  await pack('s3://raw/set', shards, { ...options, applyChanges: true });
+  const { stdout } = await shardtool('ls', shards, '--samples');
+  const keys = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split('\t')[0]);
+  expect(keys.sort()).toEqual(['a/1', 'a/3', 'b/é b+c (1)']);
+});
+
 test('--manifest goes with a bucket, without --files, and names a list of files', async () => {
   fill();
   const folder = emptyFolder();

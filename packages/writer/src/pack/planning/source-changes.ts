@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { crc32, sortByCodePoint } from '@shardtool/base';
+import { crc32, inLanes, sortByCodePoint } from '@shardtool/base';
 import { type FieldColumns, imageColumn, type ShardIndex } from '@shardtool/format';
 import { isRemote, openStorage, readWholeOf, type Storage } from '@shardtool/storage';
 import { type CheckedOptions, changesBytes } from '../../options.js';
@@ -13,6 +13,9 @@ import type { FileLabels } from '../../plan/shard-plan.js';
 import { matchingNames } from '../../source/bucket/scan-bucket.js';
 import type { FileReader, SourceFiles } from '../../source/source-files.js';
 import { extraFields, type FieldFile, PackedFields } from './packed-fields.js';
+
+/** Number of concurrent requests for objects that a manifest does not list. */
+const REQUESTS_AT_ONCE = 16;
 
 /** A line of changed.jsonl. */
 interface ChangedFile {
@@ -228,6 +231,17 @@ function otherLabel(
  */
 async function goneOf(missing: readonly string[], root: string, options: CheckedOptions): Promise<readonly string[]> {
   if (options.files !== undefined || missing.length === 0) return [];
-  if (isRemote(root)) return matchingNames(missing, options);
+  if (isRemote(root)) {
+    const gone = await matchingNames(missing, options);
+    return options.manifest === undefined ? gone : await absentFrom(root, gone, options);
+  }
   return sortByCodePoint(missing.filter((name) => !existsSync(root + name)));
+}
+
+/** Returns the names that the bucket does not have. A manifest may be older than the bucket, or list only a part of it. */
+async function absentFrom(root: string, names: readonly string[], options: CheckedOptions): Promise<readonly string[]> {
+  const { storage, signal } = options;
+  const bucket = await openStorage(root.replace(/\/$/, ''), storage);
+  const entries = await inLanes(names, REQUESTS_AT_ONCE, (name) => bucket.entry(name, signal));
+  return names.filter((_, i) => entries[i] === null);
 }
