@@ -3,9 +3,15 @@ import path from 'node:path';
 import { readManifest } from '@shardtool/format';
 import { pack, verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
+import { type BucketServer, useBucketServer } from './bucket-server.js';
 import { shardtool } from './cli-here.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
-import { digestsOf, jpeg, newFolder } from './pack-workbench.js';
+import { digestsOf, filesIn, jpeg, newFolder } from './pack-workbench.js';
+
+let server: BucketServer;
+useBucketServer((started) => {
+  server = started;
+});
 
 const DAY_MS = 24 * 3600 * 1000;
 
@@ -112,6 +118,44 @@ test('shards that are new since the last check are due, and damaged lines of the
   expect(await verify(shards, { since: DAY_MS })).toMatchObject({ shards: 1, record: { dueShards: 0 } });
   const { shards: known } = await readManifest(shards);
   expect(recordOf(shards).map(({ file }) => file)).toEqual(known.map(({ file }) => file));
+});
+
+test('a fault that a machine with a fast clock found counts, and a result after it is newer whatever the clock', async () => {
+  const shards = await packedPhotos();
+  await verify(shards, { since: DAY_MS, check: 'decode' });
+  const text = readFileSync(path.join(shards, 'verified.jsonl'), 'utf8');
+  const future = { ...recordOf(shards)[2], check: 'checksums', time: new Date(Date.now() + DAY_MS).toISOString() };
+  writeFileSync(path.join(shards, 'verified.jsonl'), `${text}${JSON.stringify({ ...future, faults: 1 })}\n`);
+  expect(await verify(shards, { since: 30 * DAY_MS })).toMatchObject({ shards: 1, record: { dueShards: 0 } });
+  // A whole shard with a time in the future does not count, so it is verified once more.
+  expect(await verify(shards, { since: 30 * DAY_MS, check: 'decode' })).toMatchObject({ shards: 0 });
+  expect(recordOf(shards).every(({ faults }) => faults === 0)).toBe(true);
+});
+
+test('the results of two processes that save at the same time are both in the record', async () => {
+  const shards = newFolder();
+  const source = emptyFolder();
+  for (let i = 0; i < 4; i++) writeFileSync(path.join(source, `${i}.jpg`), jpeg(i));
+  await pack(source, shards, { maxShardSamples: 2 });
+  for (const file of filesIn(shards)) server.put(`data/set/${file}`, readFileSync(path.join(shards, file)));
+  const name = 'data/set/verified.jsonl';
+  const { file, crc32 } = (await readManifest(shards)).shards[1]!;
+  const other = { file, crc32, check: 'decode', time: new Date().toISOString(), faults: 1 };
+  let others = 0;
+  server.fault = ({ method, key }) => {
+    if (method === 'PUT' && key === 'set/verified.jsonl' && others++ === 0)
+      server.put(name, `${JSON.stringify(other)}\n`);
+    return undefined;
+  };
+  expect(await verify('s3://data/set', { since: DAY_MS })).toMatchObject({ shards: 2, record: { fault: null } });
+  const lines = server.objects
+    .get(name)!
+    .bytes.toString()
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(lines.map(({ check }) => check)).toEqual(['checksums', 'checksums', 'decode']);
+  expect(lines[2]).toEqual(other);
 });
 
 test('verify of a folder that cannot be written keeps its record elsewhere, and says so', async () => {

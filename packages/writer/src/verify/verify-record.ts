@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { FileNotFoundError, makeFolder, reasonOf } from '@shardtool/base';
+import { FileChangedError, FileExistsError, FileNotFoundError, makeFolder, reasonOf } from '@shardtool/base';
 import { hasNoFolder, type ManifestShard, sideFolder } from '@shardtool/format';
 import { openStorage, readWholeOf, type Storage, type StorageOptions } from '@shardtool/storage';
 
@@ -26,6 +26,8 @@ type NamedShard = Pick<ManifestShard, 'file' | 'crc32'>;
  * Bytes of shards after which the results so far are saved. A killed call has to verify at most this amount again.
  */
 const SAVED_BYTES = 2 ** 30;
+/** Number of tries to save while other processes save too. */
+const SAVE_TRIES = 10;
 
 /**
  * Times at which the shards of a dataset were verified. They are stored next to the shards, or, if that location cannot be
@@ -80,8 +82,10 @@ export class VerifyRecord {
   /** Adds the result of a check that has just ended. From time to time, the record is saved. */
   add(shard: NamedShard & { readonly bytes: number }, check: Check, faults: number): void {
     const { file, crc32 } = shard;
-    const line = { file, crc32, check, time: new Date().toISOString(), faults };
-    this.#lines.set(keyOf(shard, check), line);
+    // The clock may have gone back, or be behind that of another machine. This result is the newest all the same.
+    const known = (['checksums', 'decode'] as const).map((one) => this.#lines.get(keyOf(shard, one))?.time);
+    const time = Math.max(Date.now(), ...known.map((last) => (last === undefined ? 0 : Date.parse(last) + 1)));
+    this.#lines.set(keyOf(shard, check), { file, crc32, check, time: new Date(time).toISOString(), faults });
     this.#unsavedBytes += shard.bytes;
     if (this.#unsavedBytes >= SAVED_BYTES) this.#saveSoon();
   }
@@ -101,16 +105,8 @@ export class VerifyRecord {
     const faults: string[] = [];
     for (const place of this.#places) {
       try {
-        // Another process may have added results meanwhile.
-        const lines = await readLines(place);
-        addNewer(lines, this.#lines);
-        const text = [...lines.values()]
-          .filter((line) => this.#shards.has(nameOf(line)))
-          .sort((a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : a.check < b.check ? -1 : 1))
-          .map((line) => `${JSON.stringify(line)}\n`)
-          .join('');
         if (place !== this.#places[0]) makeFolder(place.location);
-        await place.put(VERIFIED_FILE, Buffer.from(text));
+        await this.#saveTo(place);
         this.savedAt = `${place.location}/${VERIFIED_FILE}`;
         this.fault = faults.length === 0 ? null : faults.join(' ');
         return;
@@ -120,6 +116,31 @@ export class VerifyRecord {
     }
     this.savedAt = null;
     this.fault = faults.join(' ');
+  }
+
+  /** Adds the results to those of other processes. If another process saves at this moment, its results are read again. */
+  async #saveTo(place: Storage): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      const before = await place.entry(VERIFIED_FILE);
+      const lines = await readLines(place);
+      addNewer(lines, this.#lines);
+      const text = [...lines.values()]
+        .filter((line) => this.#shards.has(nameOf(line)))
+        .sort((a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : a.check < b.check ? -1 : 1))
+        .map((line) => `${JSON.stringify(line)}\n`)
+        .join('');
+      try {
+        await place.put(
+          VERIFIED_FILE,
+          Buffer.from(text),
+          before === null ? { ifAbsent: true } : { ifVersion: before.version },
+        );
+        return;
+      } catch (error) {
+        const isOther = error instanceof FileChangedError || error instanceof FileExistsError;
+        if (!isOther || tries === SAVE_TRIES) throw error;
+      }
+    }
   }
 }
 
@@ -168,7 +189,10 @@ async function readLines(place: Storage): Promise<Map<string, Line>> {
   return lines;
 }
 
-/** A record only saves work, so a line that is damaged is not an error: its shard is verified again. */
+/**
+ * A record only saves work, so a line that is damaged is not an error: its shard is verified again. The same is true of a
+ * whole shard with a time in the future. A fault counts whatever its time.
+ */
 function lineOf(row: string): Line | null {
   try {
     const { file, crc32, check, time, faults } = JSON.parse(row) as Line;
@@ -177,9 +201,9 @@ function lineOf(row: string): Line | null {
       typeof crc32 === 'string' &&
       (check === 'checksums' || check === 'decode') &&
       Number.isFinite(Date.parse(time)) &&
-      Date.parse(time) <= Date.now() &&
       Number.isInteger(faults) &&
-      faults >= 0;
+      faults >= 0 &&
+      (faults > 0 || Date.parse(time) <= Date.now());
     return isLine ? { file, crc32, check, time, faults } : null;
   } catch {
     return null;
