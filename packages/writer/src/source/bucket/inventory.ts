@@ -207,7 +207,7 @@ function rowOf(
   };
 }
 
-/** NaN for a value that is no decimal number. */
+/** NaN for a value that is not a decimal number. */
 function sizeOf(value: ColumnValue): number {
   return typeof value === 'number' || /^\s*\d+\s*$/.test(String(value)) ? Number(value) : Number.NaN;
 }
