@@ -92,6 +92,29 @@ test('the sha256 is that of the file, also if the image is processed or a bad on
   }
 });
 
+test('the parts of a pack record one command, without their numbers', async () => {
+  const images = source();
+  const shards = newFolder();
+  for (const part of ['2/2', '1/2']) await pack(images, shards, { provenance: ['command'], part, maxShardSamples: 2 });
+  const commands = [...(await samplesOf(shards)).values()].map(({ columns }) => columns.pack_command);
+  const command = `shardtool pack ${images} ${shards} --provenance command --max-shard-samples 2`;
+  expect(commands).toEqual(Array.from({ length: 4 }, () => command));
+});
+
+test('an append without a fact that the dataset has is refused, and says what to remove', async () => {
+  const images = source();
+  const shards = newFolder();
+  await pack(images, shards, { provenance: ['location', 'sha256'] });
+  writeFileSync(path.join(images, 'cat/5.jpg'), jpeg(5));
+  const { code, stderr } = await shardtool('pack', images, shards, '--append', '--provenance', 'sha256');
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringContaining(
+      '"source_location", which neither the labels nor --provenance would add now; remove the option',
+    ),
+  ]);
+});
+
 test('images of a bucket have the location of the object, and the indexes are equal whatever the workers', async () => {
   for (let i = 0; i < 6; i++) server.put(`raw/set/${i}.jpg`, jpeg(i), TIME.getTime());
   const [one, two] = [newFolder(), newFolder()];

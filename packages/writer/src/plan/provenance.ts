@@ -27,6 +27,11 @@ export interface Provenance {
   readonly command: string;
 }
 
+/** True for a column that the option adds. */
+export function isProvenanceColumn(name: string): boolean {
+  return (Object.values(PROVENANCE_COLUMNS) as readonly string[]).includes(name);
+}
+
 /** The types of the columns, all text. */
 export function provenanceTypes(facts: readonly ProvenanceFact[]): [name: string, type: ColumnType][] {
   return facts.map((fact) => [PROVENANCE_COLUMNS[fact], 'string']);
@@ -59,8 +64,8 @@ export function provenanceColumns(
   return facts.map((fact) => [PROVENANCE_COLUMNS[fact], Array.from(images, factOf[fact])]);
 }
 
-/** Options that do not say what is packed, or whose values are no text. */
-const NOT_SHOWN = new Set(['workers', 'onProgress', 'signal', 'storage', 'staging', 'planMemory', 'inFlight']);
+/** Options that do not say what is packed, or whose values are no text. All parts share one plan, and so one command. */
+const NOT_SHOWN = new Set(['part', 'workers', 'onProgress', 'signal', 'storage', 'staging', 'planMemory', 'inFlight']);
 
 /** The command line for a pack, with the options that the caller set. */
 export function packCommand(

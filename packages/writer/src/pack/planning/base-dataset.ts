@@ -6,6 +6,7 @@ import { KeyCollisionError } from '../../errors.js';
 import { type AppendBase, readBaseIndex } from '../../output/append-base.js';
 import { readTombstones } from '../../output/tombstones.js';
 import type { Naming } from '../../plan/naming.js';
+import { isProvenanceColumn } from '../../plan/provenance.js';
 import type { ShardPlan } from '../../plan/shard-plan.js';
 import { pathAt } from '../../source/file-table.js';
 import type { SourceFiles } from '../../source/source-files.js';
@@ -130,6 +131,10 @@ export function appendColumnTypes(
 
 function checkType(name: string, type: ColumnType, found: ColumnType | undefined): ColumnType {
   if (found === type || (found === 'int' && type === 'double')) return type;
+  if (found === undefined && isProvenanceColumn(name)) {
+    const message = sentence`The dataset has the column "${name}", which neither the labels nor ${option('provenance')} would add now; remove the option to keep its value of the dataset, or add the column to the labels.`;
+    throw new OptionError({}, message);
+  }
   const what =
     found === undefined
       ? `has the label column "${name}"`
