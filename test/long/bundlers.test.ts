@@ -176,6 +176,9 @@ test(
     const dependencies = { shardtool: places.shardtool };
     writeFileSync(path.join(folder, 'package.json'), JSON.stringify({ ...manifest, dependencies }));
     const settings = ['nodeLinker: pnp', 'enableScripts: false', 'enableTelemetry: false', 'enableGlobalCache: false'];
+    // Yarn does not read Node's variable.
+    const certificates = process.env.NODE_EXTRA_CA_CERTS;
+    if (certificates !== undefined) settings.push(`httpsCaFilePath: ${certificates}`);
     writeFileSync(path.join(folder, '.yarnrc.yml'), `${settings.join('\n')}\n`);
     writeFileSync(path.join(folder, 'yarn.lock'), '');
     writeFileSync(path.join(folder, 'app.js'), PROGRAM);
