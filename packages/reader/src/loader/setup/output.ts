@@ -3,43 +3,34 @@ import { imageFields } from '@shardtool/format';
 import { type CheckedAnnotations, checkAnnotations } from '../../annotations/options.js';
 import { layOutRecord } from '../../annotations/record.js';
 import { annotationSources, nameOfSource } from '../../annotations/sources.js';
-import type { BucketCrop } from '../../buckets/options.js';
-import type { Size } from '../../codec/codec.js';
 import { formatOf, type PixelFormat } from '../../codec/pixel-format.js';
 import { type CodecChoice, chooseCodec } from '../../codec/select.js';
 import { checkFields, checkFieldsAndColumns } from '../../dataset/field-names.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
-import type { DecoderOptions } from '../../decode/decoder.js';
-import { checkDrawnNames } from '../../transform/drawn-steps.js';
 import { checkMix, type Mixes } from '../../transform/mix.js';
-import { entryOf, everyStep } from '../../transform/parse-steps.js';
 import type { DecodeMode } from '../../transform/plan.js';
-import {
-  type CompiledTransform,
-  compileTransform,
-  coverTransforms,
-  type TransformInput,
-} from '../../transform/transform.js';
-import { valueBytes } from '../../transform/values.js';
-import { checkViews, type ViewsInput } from '../../views/options.js';
-import { type ViewLayout, viewPartBytes } from '../../views/slot-layout.js';
+import { compileTransform } from '../../transform/transform.js';
 import type { BatchOutput } from '../deliver/finished-batch.js';
 import { checkLabels, type LabelSource } from '../deliver/label-values.js';
-import type { CheckedOptions } from '../options.js';
 import type { ExtraField } from '../ring/extra-fields.js';
 import type { RowBytes } from '../ring/slots.js';
 import { type CustomStep, type CustomSteps, resolveStep } from '../work/custom-steps.js';
-import { commonShape } from './common-shape.js';
+import { type DecoderOutput, decoderOutputOf, rowBytesOf, rowBytesOfViews } from './decoder-output.js';
 import { checkMixtureFormats } from './mixture-formats.js';
-import type { TransformSchedule } from './transform-schedule.js';
+import {
+  checkMixable,
+  needsPixels,
+  type OutputRequest,
+  refuseAnnotations,
+  refuseBesideViews,
+  refuseBoxSteps,
+  refuseDrawsAlone,
+} from './output-request.js';
 
 /** How samples and batches are processed. */
-export interface LoaderOutput {
-  readonly batch: BatchOutput;
+export interface LoaderOutput extends DecoderOutput {
   /** The format to which images are decoded. */
   readonly format: PixelFormat;
-  /** How images are decoded. Null if they stay encoded. */
-  readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch' | 'seeds'> | null;
   /** How JPEGs are decoded and why. Null if images stay encoded. */
   readonly codec: CodecChoice | null;
   /** How large photos are decoded. */
@@ -69,40 +60,6 @@ export interface LoaderOutput {
   readonly usesCropIndex: boolean;
 }
 
-/** Sizes that images are resized to cover, and cropped to, before the steps of the transform. */
-export interface Cover {
-  readonly sizes: readonly Size[];
-  readonly crop: BucketCrop;
-}
-
-type OutputRequest = {
-  readonly decode: DecodeMode;
-  readonly applyExifOrientation: boolean;
-  readonly cover: Cover | null;
-  /** The transforms of all epochs, `transform` first. */
-  readonly transforms: TransformSchedule['transforms'];
-} & Pick<
-  CheckedOptions,
-  | 'transform'
-  | 'views'
-  | 'draws'
-  | 'collate'
-  | 'mix'
-  | 'labels'
-  | 'customSteps'
-  | 'annotations'
-  | 'extraImages'
-  | 'masks'
-  | 'fields'
-  | 'captionSampling'
-  | 'image'
-  | 'maxPixels'
-  | 'channels'
-  | 'pixelDtype'
-  | 'background'
-  | 'cropIndex'
->;
-
 /** Determines the content of batches. Throws OptionError. */
 export async function setUpOutput(dataset: StoredDataset, options: OutputRequest): Promise<LoaderOutput> {
   refuseDrawsAlone(options);
@@ -118,7 +75,7 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   if (transform !== null && annotations !== null) refuseAnnotations('annotations', transform);
   if (transform !== null && options.masks.length > 0) refuseAnnotations('masks', transform);
   if (transform !== null || options.views !== undefined) await checkMixtureFormats(dataset, format, options.image);
-  const { batch, decoder } = await outputOf(dataset, transform, options, format);
+  const { batch, decoder } = await decoderOutputOf(dataset, transform, options, format);
   const mixes = checkMix(options.mix);
   const steps = stepsOf(options.customSteps);
   const extraFields = extraFieldsOf(options, batch);
@@ -173,36 +130,6 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   };
 }
 
-/** Throws for options that change single images, because views have none. */
-function refuseBesideViews(options: OutputRequest): void {
-  const { transform, collate, mix, customSteps, extraImages, masks, annotations, cover } = options;
-  const refused = {
-    transform: transform !== undefined && 'put its steps into views',
-    schedule: options.transforms.length > 1 && 'views have their transforms in every epoch',
-    aspectBuckets: cover !== null && 'each view sets its own size',
-    collate: collate === 'list' && 'views are arrays of one size',
-    mix: mix !== undefined && 'mix views after the loader',
-    customSteps: Object.values(customSteps).some((step) => step !== undefined) && 'they change one image per sample',
-    extraImages: extraImages.length > 0 && 'a second loader over the same order can deliver them',
-    masks: masks.length > 0 && 'views have no masks yet',
-    annotations: annotations !== undefined && 'views have no annotations yet',
-  };
-  const found = Object.entries(refused).find(([, why]) => why !== false);
-  if (found === undefined) return;
-  throw new OptionError(
-    {},
-    sentence`The option ${optionName(found[0])} does not work with views (${found[1]}): remove ${optionName(found[0])}, or views.`,
-  );
-}
-
-function refuseDrawsAlone({ draws, views }: OutputRequest): void {
-  if (draws.length === 0 || views !== undefined) return;
-  throw new OptionError(
-    {},
-    sentence`The option ${optionName('draws')} records what was drawn for views: add views, or remove draws.`,
-  );
-}
-
 /** Returns extra images and masks, if the batch has room for them. */
 function extraFieldsOf(options: OutputRequest, output: BatchOutput): ExtraField[] {
   const { extraImages, masks } = options;
@@ -247,60 +174,12 @@ function annotated(annotations: CheckedAnnotations, output: BatchOutput, { field
   return [...byName.values()];
 }
 
-/** Throws if a step needs boxes and none are requested. */
-function refuseBoxSteps({ steps }: CompiledTransform): void {
-  const step = everyStep(steps).find((one) => entryOf(one).needsBoxes);
-  if (step === undefined) return;
-  throw new OptionError(
-    {},
-    sentence`The step ${step.name} needs boxes: add boxes to the option ${optionName('annotations')}, or remove the step.`,
-  );
-}
-
-/** Masks and annotations cannot follow every step. */
-function refuseAnnotations(option: 'masks' | 'annotations', { steps }: CompiledTransform): void {
-  for (const step of everyStep(steps)) {
-    const reason = entryOf(step).refusesAnnotations?.(step, option);
-    if (reason === undefined) continue;
-    throw new OptionError(
-      {},
-      sentence`The step ${step.name} ${reason}: remove the step, or the option ${optionName(option)}.`,
-    );
-  }
-}
-
-function needsPixels(option: string, { transform }: OutputRequest): OptionError {
-  const other = transform === 'raw' ? "transform 'raw'" : "collate 'list'";
-  return new OptionError(
-    {},
-    sentence`The option ${optionName(option)} is for batches whose images are decoded and stacked: remove ${optionName(option)}, or ${other}.`,
-  );
-}
-
 /** The custom steps, with absolute paths. */
 function stepsOf(steps: OutputRequest['customSteps']): CustomSteps {
   const resolved = Object.entries(steps).flatMap(([name, step]) =>
     step === undefined ? [] : [[name, resolveStep(step as CustomStep)] as const],
   );
   return Object.fromEntries(resolved);
-}
-
-function checkMixable(mixes: Mixes, { dtype }: CompiledTransform, extraFields: readonly ExtraField[]): void {
-  if (extraFields.some(({ kind }) => kind !== 'field')) {
-    throw new OptionError(
-      {},
-      sentence`${optionName('mix')} combines only images and labels: remove ${optionName('extraImages')}, masks and annotations, or mix.`,
-    );
-  }
-  if ((dtype === 'uint16' || dtype === 'int16') && mixes.some(({ name }) => name !== 'cutmix')) {
-    throw new OptionError(
-      {},
-      `mixup takes uint8 or float32 images, not ${dtype}: let the transform end with toDtype float32.`,
-    );
-  }
-  if (dtype === 'float16' && mixes.some(({ name }) => name === 'mixup')) {
-    throw new OptionError({}, 'mixup takes uint8 or float32 images: let the transform end with one of them.');
-  }
 }
 
 /** The fields that are delivered as values by default. */
@@ -337,130 +216,4 @@ function isUncompressedOnly(
     others === 0;
   const areFiles = dataset.shards.every(({ open }) => open === undefined);
   return isPlain && areFiles && images.length === 1 && images[0] === 'npy';
-}
-
-async function outputOf(
-  dataset: StoredDataset,
-  transform: CompiledTransform | null,
-  options: OutputRequest,
-  format: PixelFormat,
-): Promise<Pick<LoaderOutput, 'batch' | 'decoder'>> {
-  const { cover } = options;
-  if (options.views !== undefined) return outputOfViews(options.views, options, format);
-  if (cover !== null && (transform === null || options.collate === 'list')) throw needsPixels('aspectBuckets', options);
-  if (options.transforms.length > 1) return outputOfSchedule(options, format);
-  if (transform === null) return { batch: { kind: 'raw' }, decoder: null };
-  const decoder = {
-    transform,
-    maxPixels: options.maxPixels,
-    applyExifOrientation: options.applyExifOrientation,
-    decode: options.decode,
-  };
-  if (options.collate === 'list') return { batch: { kind: 'list' }, decoder };
-  const { dtype, layout } = transform;
-  const { channels } = format;
-  if (cover !== null) {
-    const covers = coverTransforms(transform, cover.sizes, cover.crop);
-    return {
-      batch: { kind: 'pixels', sizes: cover.sizes, channels, dtype, layout, views: null },
-      decoder: { ...decoder, covers, showsParts: true },
-    };
-  }
-  const size = transform.outputShape ?? (await commonShape(dataset, transform, options));
-  return {
-    batch: { kind: 'pixels', sizes: [size], channels, dtype, layout, views: null },
-    decoder: { ...decoder, outputSize: size },
-  };
-}
-
-/** The images of each transform, by its index. */
-function outputOfSchedule(options: OutputRequest, format: PixelFormat): Pick<LoaderOutput, 'batch' | 'decoder'> {
-  const { transforms, collate, maxPixels, applyExifOrientation, decode } = options;
-  if (options.cover !== null) {
-    throw new OptionError(
-      {},
-      sentence`${optionName('aspectBuckets')} and a transform for some epochs both set the size of images: remove one of them.`,
-    );
-  }
-  if (transforms.includes('raw')) {
-    throw new OptionError(
-      {},
-      "With transform 'raw' images stay encoded in every epoch: remove schedule, or give transform steps.",
-    );
-  }
-  const covers = transforms.map((transform) => compileTransform((transform ?? []) as TransformInput, format));
-  const [first, ...others] = covers as [CompiledTransform, ...CompiledTransform[]];
-  const other = others.find(({ dtype, layout }) => dtype !== first.dtype || layout !== first.layout);
-  if (other !== undefined) {
-    throw new OptionError(
-      {},
-      `The transforms of all epochs must produce one dtype and layout, but one produces ${first.dtype} ${first.layout} and another ${other.dtype} ` +
-        `${other.layout}: end them with the same toDtype, normalize and layout.`,
-    );
-  }
-  const { dtype, layout } = first;
-  const decoder = { transform: first, covers, maxPixels, applyExifOrientation, decode };
-  if (collate === 'list') return { batch: { kind: 'list' }, decoder };
-  const sizes = covers.map(({ outputShape }) => {
-    if (outputShape !== null) return outputShape;
-    throw new OptionError(
-      {},
-      'A transform for some epochs must give all images the same size: end it with a step that has a size, such as centerCrop.',
-    );
-  });
-  const { channels } = format;
-  return { batch: { kind: 'pixels', sizes, channels, dtype, layout, views: null }, decoder };
-}
-
-/** Images are the first view; see {@link ViewLayout}. */
-function outputOfViews(
-  given: ViewsInput,
-  options: OutputRequest,
-  format: PixelFormat,
-): Pick<LoaderOutput, 'batch' | 'decoder'> {
-  const { maxPixels, applyExifOrientation, decode } = options;
-  const views = checkViews(given, format);
-  const draws = checkDrawnNames(options.draws);
-  const steps = new Set(views.transforms.flatMap(({ steps: own }) => everyStep(own).map(({ name }) => name)));
-  const missing = draws.find((name) => !steps.has(name));
-  if (missing !== undefined) {
-    throw new OptionError(
-      {},
-      `draws names the step "${missing}", which no view has: add it to a view, or remove it from draws.`,
-    );
-  }
-  const { size, dtype, layout } = views.groups[0];
-  return {
-    batch: {
-      kind: 'pixels',
-      sizes: [size],
-      channels: format.channels,
-      dtype,
-      layout,
-      views: { ...views, draws, firstPart: 0 },
-    },
-    decoder: {
-      transform: views.transforms[0]!,
-      views: { transforms: views.transforms, draws },
-      maxPixels,
-      applyExifOrientation,
-      decode,
-    },
-  };
-}
-
-function rowBytesOfViews(views: ViewLayout, extraFields: readonly ExtraField[]): RowBytes {
-  const { image, extraParts } = viewPartBytes(views, views.draws);
-  return { image, extraFields: [...extraFields.map(() => 0), ...extraParts] };
-}
-
-/** Row sizes for each batch size. Encoded images, and images in a list, are stored elsewhere. */
-function rowBytesOf(output: BatchOutput, extraFields: readonly ExtraField[], transforms: number): RowBytes[] {
-  if (output.kind !== 'pixels')
-    return new Array<RowBytes>(transforms).fill({ image: 0, extraFields: extraFields.map(() => 0) });
-  return output.sizes.map(({ width, height }) => {
-    const image = width * height * output.channels * valueBytes(output.dtype);
-    const bytesOf = { image, mask: width * height, field: 0, annotation: 0, columns: 0 };
-    return { image, extraFields: extraFields.map(({ kind }) => bytesOf[kind]) };
-  });
 }

@@ -1,0 +1,123 @@
+import { OptionError, optionName, sentence } from '@shardtool/base';
+import type { BucketCrop } from '../../buckets/options.js';
+import type { Size } from '../../codec/codec.js';
+import type { Mixes } from '../../transform/mix.js';
+import { entryOf, everyStep } from '../../transform/parse-steps.js';
+import type { DecodeMode } from '../../transform/plan.js';
+import type { CompiledTransform } from '../../transform/transform.js';
+import type { CheckedOptions } from '../options.js';
+import type { ExtraField } from '../ring/extra-fields.js';
+import type { TransformSchedule } from './transform-schedule.js';
+
+/** Sizes that images are resized to cover, and cropped to, before the steps of the transform. */
+export interface Cover {
+  readonly sizes: readonly Size[];
+  readonly crop: BucketCrop;
+}
+
+/** The options that determine the content of batches. */
+export type OutputRequest = {
+  readonly decode: DecodeMode;
+  readonly applyExifOrientation: boolean;
+  readonly cover: Cover | null;
+  /** The transforms of all epochs, `transform` first. */
+  readonly transforms: TransformSchedule['transforms'];
+} & Pick<
+  CheckedOptions,
+  | 'transform'
+  | 'views'
+  | 'draws'
+  | 'collate'
+  | 'mix'
+  | 'labels'
+  | 'customSteps'
+  | 'annotations'
+  | 'extraImages'
+  | 'masks'
+  | 'fields'
+  | 'captionSampling'
+  | 'image'
+  | 'maxPixels'
+  | 'channels'
+  | 'pixelDtype'
+  | 'background'
+  | 'cropIndex'
+>;
+
+/** Throws for options that change single images, because views have none. */
+export function refuseBesideViews(options: OutputRequest): void {
+  const { transform, collate, mix, customSteps, extraImages, masks, annotations, cover } = options;
+  const refused = {
+    transform: transform !== undefined && 'put its steps into views',
+    schedule: options.transforms.length > 1 && 'views have their transforms in every epoch',
+    aspectBuckets: cover !== null && 'each view sets its own size',
+    collate: collate === 'list' && 'views are arrays of one size',
+    mix: mix !== undefined && 'mix views after the loader',
+    customSteps: Object.values(customSteps).some((step) => step !== undefined) && 'they change one image per sample',
+    extraImages: extraImages.length > 0 && 'a second loader over the same order can deliver them',
+    masks: masks.length > 0 && 'views have no masks yet',
+    annotations: annotations !== undefined && 'views have no annotations yet',
+  };
+  const found = Object.entries(refused).find(([, why]) => why !== false);
+  if (found === undefined) return;
+  throw new OptionError(
+    {},
+    sentence`The option ${optionName(found[0])} does not work with views (${found[1]}): remove ${optionName(found[0])}, or views.`,
+  );
+}
+
+export function refuseDrawsAlone({ draws, views }: OutputRequest): void {
+  if (draws.length === 0 || views !== undefined) return;
+  throw new OptionError(
+    {},
+    sentence`The option ${optionName('draws')} records what was drawn for views: add views, or remove draws.`,
+  );
+}
+
+/** Throws if a step needs boxes and none are requested. */
+export function refuseBoxSteps({ steps }: CompiledTransform): void {
+  const step = everyStep(steps).find((one) => entryOf(one).needsBoxes);
+  if (step === undefined) return;
+  throw new OptionError(
+    {},
+    sentence`The step ${step.name} needs boxes: add boxes to the option ${optionName('annotations')}, or remove the step.`,
+  );
+}
+
+/** Masks and annotations cannot follow every step. */
+export function refuseAnnotations(option: 'masks' | 'annotations', { steps }: CompiledTransform): void {
+  for (const step of everyStep(steps)) {
+    const reason = entryOf(step).refusesAnnotations?.(step, option);
+    if (reason === undefined) continue;
+    throw new OptionError(
+      {},
+      sentence`The step ${step.name} ${reason}: remove the step, or the option ${optionName(option)}.`,
+    );
+  }
+}
+
+export function needsPixels(option: string, { transform }: OutputRequest): OptionError {
+  const other = transform === 'raw' ? "transform 'raw'" : "collate 'list'";
+  return new OptionError(
+    {},
+    sentence`The option ${optionName(option)} is for batches whose images are decoded and stacked: remove ${optionName(option)}, or ${other}.`,
+  );
+}
+
+export function checkMixable(mixes: Mixes, { dtype }: CompiledTransform, extraFields: readonly ExtraField[]): void {
+  if (extraFields.some(({ kind }) => kind !== 'field')) {
+    throw new OptionError(
+      {},
+      sentence`${optionName('mix')} combines only images and labels: remove ${optionName('extraImages')}, masks and annotations, or mix.`,
+    );
+  }
+  if ((dtype === 'uint16' || dtype === 'int16') && mixes.some(({ name }) => name !== 'cutmix')) {
+    throw new OptionError(
+      {},
+      `mixup takes uint8 or float32 images, not ${dtype}: let the transform end with toDtype float32.`,
+    );
+  }
+  if (dtype === 'float16' && mixes.some(({ name }) => name === 'mixup')) {
+    throw new OptionError({}, 'mixup takes uint8 or float32 images: let the transform end with one of them.');
+  }
+}
