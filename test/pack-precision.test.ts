@@ -55,7 +55,7 @@ test('a pack says once how many images loaders narrow and how many they refuse, 
   }
   const { stdout } = await shardtool('pack', source, newFolder(), '--fields', 'depth.png');
   expect(stdout).toContain('  3 images have more than 8 bits per channel, of which loaders give the upper 8; ');
-  expect(stdout).toContain('  1 image has floating-point, signed or long values, which are no pixels; ');
+  expect(stdout).toContain('  1 image has floating-point, signed or long values, which are not pixels; ');
 
   const plain = await shardtool('pack', tree({ 'a/1.jpg': jpeg(1) }), newFolder());
   expect(plain.stdout).not.toMatch(/per channel|floating-point/);

@@ -187,7 +187,7 @@ export const PACK_OPTIONS = {
     group: 'Input',
     kind: 'path',
     isRecorded: false,
-    help: 'List of the files of a bucket, which then is not listed: an S3 Inventory (manifest.json, CSV, Parquet), or any CSV or Parquet file with key, size, etag, last_modified',
+    help: 'Read names, sizes and times of the files of a bucket from this list, instead of listing the bucket: an S3 Inventory (manifest.json, CSV, Parquet), or any CSV or Parquet file with the columns key and size',
   },
   fields: {
     group: 'Input',

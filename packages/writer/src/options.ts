@@ -62,12 +62,12 @@ export interface OutputOptions {
 }
 
 /**
- * What is packed: a folder or a remote location such as `s3://bucket/photos`, as text or as `folder`. With `list`, only
- * these files of it, as the option `files` does: their paths, or a text file with one path per line.
+ * The source of a pack: a folder or a remote location such as `s3://bucket/photos`, as text or as `folder`. `list` selects files of
+ * it, like the option `files`: paths, or a text file with one path per line.
  */
 export type PackSource = string | { readonly folder: string; readonly list?: string | readonly string[] | undefined };
 
-/** A folder, by its name alone, whose files become a field of images elsewhere. */
+/** A folder, by its name without a path, whose files become a field of the images in other folders. */
 export interface PairedFolder {
   readonly folder: string;
   readonly field: string;
@@ -121,9 +121,10 @@ export interface PackOptions extends OutputOptions {
   /** The files to pack instead of the whole folder: their paths, or a text file with one path per line. */
   files?: string | readonly string[] | undefined;
   /**
-   * List of the files of a bucket, so that the bucket is not listed: the `manifest.json` of an S3 Inventory, one of its CSV or
-   * Parquet files, or any CSV file with a header, or Parquet file, with `key` and `size`, and optionally `bucket`, `last_modified`
-   * and `etag`. Keys are those of the bucket; keys outside of the source are skipped.
+   * File with the names, sizes and times of the files of a bucket, which is read instead of listing the bucket: the
+   * `manifest.json` of an S3 Inventory, one of its CSV or Parquet files, or any Parquet file, or CSV file with a header, that
+   * has the columns `key` and `size`, and optionally `bucket` and `last_modified`. Keys are complete keys of the bucket; keys
+   * outside of the source are skipped.
    */
   manifest?: string | undefined;
   /**
@@ -335,10 +336,10 @@ type ConvertedOptions = Omit<OutputOptions, 'format'> & {
   readonly sortBy?: string | undefined;
 };
 
-/** A writer works on the thread of its caller, who knows how many samples were added. */
+/** A writer runs on the thread of its caller, which knows how many samples it has added, so these options are omitted. */
 const { workers: _workers, onProgress: _onProgress, ...WRITER_TABLE } = { ...OUTPUT_TABLE, ...WRITER_OPTIONS };
 
-/** Options of a writer of samples after checking. Those that only programs have are checked by the writer. */
+/** Checked options of a writer of samples. The writer itself checks the options that only programs can set. */
 export function checkWriterOptions(
   options: OutputOptions & { readonly part?: PartOption | undefined },
 ): CheckedWriterOptions {

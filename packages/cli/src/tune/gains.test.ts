@@ -8,11 +8,11 @@ const oneMore: Tried = { remedy: { what: 'core', how: 'core', workers: 3 }, work
 const timesOf = (rates: Parameters<typeof gainsOf>[0], ...tried: Tried[]) =>
   Object.fromEntries(gainsOf(rates, tried).map(({ what, times }) => [what, Number(times.toFixed(3))]));
 
-test('where decoding limits, a remedy brings what it brought to the sample, and faster storage brings nothing', () => {
+test('if decoding is the limit, a remedy has the gain that it had on the sample, and faster storage has none', () => {
   expect(timesOf({ here: 100, read: 1000, decoded: 100 }, index)).toEqual({ 'crop index': 1.5, 'faster storage': 1 });
 });
 
-test('where reading limits, faster decoding brings nothing, and faster storage brings the rate from memory', () => {
+test('if reading is the limit, faster decoding has no gain, and faster storage reaches the rate from memory', () => {
   expect(timesOf({ here: 40, read: 40, decoded: 100 }, index)).toEqual({ 'crop index': 1, 'faster storage': 2.5 });
 });
 
@@ -20,16 +20,16 @@ test('where images are read faster than they are decoded, faster storage brings 
   expect(timesOf({ here: 60, read: 5000, decoded: 100 })).toEqual({ 'faster storage': 1 });
 });
 
-test('a remedy brings no more than storage delivers', () => {
+test('the gain of a remedy is limited by the rate of the storage', () => {
   expect(timesOf({ here: 100, read: 120, decoded: 100 }, index)).toEqual({ 'crop index': 1.2, 'faster storage': 1 });
 });
 
-test('one more core brings what it brought where there is one, else as much as the last one did', () => {
+test('the gain of one more core is measured if there is one, and otherwise equals that of the last core', () => {
   expect(timesOf({ here: 100, read: 1000, decoded: 100 }, oneMore).core).toBe(1.4);
   expect(timesOf({ here: 100, read: 1000, decoded: 100 }, oneLess).core).toBe(1.4);
 });
 
-test('the largest gain comes first, and nothing makes a loader slower', () => {
+test('gains are sorted, the largest first, and no gain is below 1', () => {
   const slower: Tried = { remedy: { what: 'decode fast', how: 'fast' }, workers: 2, rate: 90 };
   const gains = gainsOf({ here: 100, read: 1000, decoded: 100 }, [slower, index]);
   expect(gains.map(({ what, times }) => [what, times])).toEqual([

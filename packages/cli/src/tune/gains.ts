@@ -4,22 +4,22 @@ import type { PackOptions } from '@shardtool/writer';
 /** Something that may make a loader faster, and how the sample is packed and read to try it. */
 export interface Remedy {
   readonly what: 'core' | 'crop index' | 'resized copy' | 'decode fast';
-  /** What the user does. */
+  /** Command, option or action that applies the remedy. */
   readonly how: string;
   readonly pack?: PackOptions;
   readonly loader?: LoaderOptions;
-  /** Workers of the trial, if they are other than the loader's. */
+  /** Number of workers of the trial, if it differs from the loader's. */
   readonly workers?: number;
 }
 
 export interface Gain {
   readonly what: Remedy['what'] | 'faster storage';
-  /** The new rate by today's. */
+  /** The rate with the remedy, divided by the present rate. */
   readonly times: number;
   readonly how: string;
 }
 
-/** Images per second: of the dataset where it is, of its storage without decoding, and of images in memory. */
+/** Images per second: from the dataset in its location, from there without decoding, and from memory. */
 export interface Rates {
   readonly here: number;
   readonly read: number;
@@ -31,7 +31,7 @@ export function readingLimits({ read, decoded }: Rates): boolean {
   return read < decoded;
 }
 
-/** A remedy that was tried on the sample, beside a loader with `workers` workers. */
+/** A remedy that was tried on the sample, in turns with the loader as it is, which has `workers` workers. */
 export interface Tried {
   readonly remedy: Remedy;
   readonly workers: number;
@@ -39,12 +39,12 @@ export interface Tried {
 }
 
 /**
- * What each remedy brings for the dataset where it is, the largest first. Reading and decoding run side by side, so the
- * rate is that of the slower one: a remedy of the one brings nothing where the other limits.
+ * The gain of each remedy for the dataset in its location, the largest first. Reading and decoding run concurrently, so
+ * the slower of the two sets the rate. A remedy for the faster one has no gain.
  */
 export function gainsOf({ here, read, decoded }: Rates, tried: readonly Tried[]): Gain[] {
   const times = (decoding: number, reading: number) => Math.max(1, Math.min(decoding, reading) / here);
-  // The dataset where it is cannot be read or decoded more slowly than it was just read and decoded.
+  // Both reading and decoding are at least as fast as the whole loader was.
   const [decoding, reading] = [Math.max(decoded, here), Math.max(read, here)];
   const gains: Gain[] = tried.map((one) => ({
     what: one.remedy.what,
@@ -56,7 +56,7 @@ export function gainsOf({ here, read, decoded }: Rates, tried: readonly Tried[])
   return gains.sort((a, b) => b.times - a.times);
 }
 
-/** How much faster the sample was. One core less stands for one more: the difference that the last one made. */
+/** How much faster the sample was. A trial with one worker less estimates one core more: both make the same difference. */
 function factorOf({ remedy, workers, rate }: Tried, decoded: number): number {
   const isLess = remedy.workers !== undefined && remedy.workers < workers;
   return isLess ? Math.max(1, 2 - rate / decoded) : rate / decoded;

@@ -10,41 +10,41 @@ import { lacksCropIndex, quantile, storedSize } from '../bench/bench.js';
 import { type Gain, gainsOf, type Remedy, readingLimits } from './gains.js';
 
 export interface TuneOptions {
-  /** The loader to tune. Its number of workers is what the processor allows. */
+  /** The loader to tune, with as many workers as the cores allow. */
   readonly loader: LoaderOptions & { readonly workers: number };
   /** Memory that the process may use, in bytes. */
   readonly memory?: number | undefined;
-  /** How long it measures, in seconds, about. */
+  /** Approximate duration of the measurement, in seconds. */
   readonly seconds: number;
   /** Ends the measurement with the signal's reason. */
   readonly signal: AbortSignal;
 }
 
 export interface TuneResult {
-  /** Rate of the dataset where it is. */
+  /** Rate with the dataset in its location. */
   readonly imagesPerSecond: number;
   /** Rate with images in memory, so that only decoding and transforms count. */
   readonly decodedPerSecond: number;
-  /** Rate at which images come from storage, without decoding. */
+  /** Rate of reading from storage, without decoding. */
   readonly readPerSecond: number;
   readonly limit: 'decoding' | 'reading';
-  /** What would make it faster, the largest gain first. */
+  /** Remedies that were tried, the largest gain first. */
   readonly gains: readonly Gain[];
-  /** Images that were copied for the measurements, and turns that every remedy had. */
+  /** Number of images that were copied for the measurements, and number of turns for each remedy. */
   readonly sampleImages: number;
   readonly turns: number;
   /** Peak memory of the process while it read the dataset, in bytes. */
   readonly memoryBytes: number;
-  /** Whether `memoryBytes`, or what it becomes with `options`, fits into the given memory. True without one. */
+  /** True if the memory with `options` is within the limit, or if there is no limit. */
   readonly fitsMemory: boolean;
   /** The loader options to use. */
   readonly options: { readonly workers: number; readonly prefetchBatches: number };
 }
 
 const SAMPLE_IMAGES = 512;
-/** Small enough that a short trial has many batches. */
+/** Small, so that a short trial has several batches. */
 const SAMPLE_BATCH = 32;
-/** Shares of the time: for the dataset where it is, and for reading it without decoding. The sample has the rest. */
+/** Shares of the time: for the dataset in its location, and for reading it without decoding. The sample gets the rest. */
 const DATASET_SHARE = 0.25;
 const READING_SHARE = 0.15;
 /** Turns in which the sample is read as it is and with each remedy. */
@@ -53,8 +53,8 @@ const TURNS = 3;
 const PACKED_PER_TARGET = 256 / 224;
 
 /**
- * Measures what limits a loader of this dataset, and what its remedies would bring. Each remedy is tried on copies of
- * some hundred images of the dataset, in turns with the loader as it is.
+ * Measures what limits a loader of this dataset, and how much faster each remedy would make it. Remedies are tried on
+ * copies of a few hundred images of the dataset, in turns with the loader as it is.
  */
 export async function tuneDataset(
   dataset: Dataset,
@@ -130,10 +130,7 @@ interface Run {
   readonly isTurbojpeg: boolean;
 }
 
-/**
- * Reads the dataset for this long, and begins again at its end. The first batch does not count, and so neither does the
- * start of the workers.
- */
+/** Reads the dataset for `seconds`, in several epochs if it is short. The time until the first batch is not counted. */
 async function runOf(dataset: Dataset, options: LoaderOptions, seconds: number): Promise<Run> {
   await using loader = dataset.loader({ ...options, epochsPerLoop: Number.MAX_SAFE_INTEGER });
   let [images, begin, end, batchBytes, side] = [0, 0, 0, 0, 0];
@@ -142,7 +139,7 @@ async function runOf(dataset: Dataset, options: LoaderOptions, seconds: number):
     if (begin === 0) {
       begin = end;
       batchBytes = batch.images?.byteLength ?? 0;
-      // The number of channels is in the shape, too. It is smaller than any side.
+      // The shape includes the number of channels, which is smaller than either side.
       side = batch.images === null ? 0 : Math.max(...(batch.shape ?? []).slice(1));
     } else images += batch.size;
     if (end - begin > seconds * 1000 && images > 0) break;
@@ -158,7 +155,7 @@ async function runOf(dataset: Dataset, options: LoaderOptions, seconds: number):
   };
 }
 
-/** What may help, by what the run of the dataset found. */
+/** The remedies that apply to this dataset and machine. */
 async function remediesFor(
   dataset: Dataset,
   { decode, workers }: TuneOptions['loader'],
@@ -207,7 +204,7 @@ async function tryInTurns(folder: string, options: Given, remedies: readonly Rem
   }
 }
 
-/** As many batches ahead as the memory allows, from one to the default. */
+/** Number of batches to prepare ahead: as many as the memory allows, from one to the default. */
 function prefetchWithin(
   memory: number | undefined,
   { memoryBytes, batchBytes }: Run,

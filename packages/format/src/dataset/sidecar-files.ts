@@ -1,4 +1,4 @@
-/** Where the sidecar files of shards are on a disk, who wrote them, and where new ones can be written. */
+/** Paths of the sidecar files of shards on a disk, the software that wrote them, and paths for new ones. */
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, open, stat } from 'node:fs/promises';
@@ -17,13 +17,13 @@ import {
   splitShardPath,
 } from './sidecars.js';
 
-/** Who wrote the file at a path. */
+/** The software that wrote the file at a path. */
 export type Owner = 'none' | 'shardtool' | 'other';
 
 /** How far from the end of a file its mark may be, in bytes. The footer of an index is a few KiB. */
 const MARK_BYTES = 1 << 20;
 
-/** The path of a sidecar of a packed shard: {@link sidecarPath}, or the earlier path if the file is there. */
+/** The path of a sidecar of a packed shard: {@link sidecarPath}, or the path of earlier versions if that file exists. */
 export async function packedSidecarPath(
   kind: SidecarName,
   shardPath: string,
@@ -35,7 +35,10 @@ export async function packedSidecarPath(
   return earlier === null || (await exists(place)) || !(await exists(earlier)) ? place : earlier;
 }
 
-/** Finds our sidecar of a shard of other software. Returns null if there is none, or if the shard is newer and may be a different one. */
+/**
+ * Finds shardtool's sidecar file of a shard of other software. Returns null if the file does not exist. Also null if the shard
+ * is newer than its sidecar, because the shard may have been replaced.
+ */
 export async function findSidecars(
   kind: SidecarName,
   shardPath: string,
@@ -121,7 +124,7 @@ function homeCache(): string | null {
   }
 }
 
-/** Who wrote `file`: the file's mark tells, or, for kinds without a mark, the pack's note (`isNoted`). */
+/** The software that wrote `file`, by the mark in the file. Kinds without a mark are recognised by the pack's note (`isNoted`). */
 export async function ownerOf(kind: SidecarName, file: string, isNoted = false): Promise<Owner> {
   const handle = await open(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
@@ -142,7 +145,7 @@ export async function ownerOf(kind: SidecarName, file: string, isNoted = false):
   }
 }
 
-/** What identifies the version of a remote shard; '' for a local one, which is identified by its time. */
+/** Identifies the version of a remote shard; '' for a local shard, whose modification time identifies it. */
 async function versionOf(shardPath: string, storage: StorageOptions | undefined): Promise<string> {
   if (!isRemote(shardPath)) return '';
   const entry = await entryAt(shardPath, storage);

@@ -27,21 +27,21 @@ type BmpMasks = readonly [red: number, green: number, blue: number, alpha: numbe
 export interface BmpLayout {
   readonly width: number;
   readonly height: number;
-  /** The first stored row is the upper one. */
+  /** True if the first stored row is the top of the image. */
   readonly isTopDown: boolean;
   /** Bits per pixel: 1, 4 and 8 for indices of colours, otherwise 16, 24 and 32. */
   readonly bits: number;
   readonly isRunLength: boolean;
-  /** Null for images with colours. */
+  /** Null for images with a palette. */
   readonly masks: BmpMasks | null;
-  /** The colours as blue, green, red, one per {@link colourBytes}. Fewer than {@link bits} allows if the file has fewer. */
+  /** The palette: blue, green and red of each colour, {@link colourBytes} apart. It may be shorter than {@link bits} allows. */
   readonly colours: Uint8Array;
   readonly colourBytes: 3 | 4;
   /** Offset of the pixels. */
   readonly dataAt: number;
 }
 
-/** Whether a file is a BMP that can be decoded, by its first 64 bytes: one that contains a JPEG or a PNG, for example, cannot. */
+/** Whether a file is a BMP that can be decoded, by its first 64 bytes. A BMP that contains a JPEG or a PNG is not. */
 export function isBmp(bytes: Uint8Array): boolean {
   if (bytes.length < 18 || u16be(bytes, 0) !== BM) return false;
   const header = u32le(bytes, FILE_HEADER_BYTES);
@@ -93,7 +93,7 @@ export function bmpLayout(bytes: Uint8Array): BmpLayout | null {
     masks: bits > 8 ? masksOf(bytes, header, bits, compression === BITFIELDS) : null,
     colours: bytes.subarray(end + separate, coloursEnd),
     colourBytes,
-    // Some writers do not count the colours.
+    // Some writers leave the number of colours at 0.
     dataAt: stated <= end + separate ? coloursEnd : stated,
   };
 }
@@ -102,7 +102,7 @@ function masksOf(bytes: Uint8Array, header: number, bits: number, isStated: bool
   if (!isStated) return bits === 16 ? [0x7c00, 0x3e0, 0x1f, 0] : [0xff0000, 0xff00, 0xff, 0];
   const [red, green, blue] = [0, 4, 8].map((at) => u32le(bytes, MASKS_AT + at)) as [number, number, number];
   const alpha = header >= ALPHA_HEADER ? u32le(bytes, MASKS_AT + 12) : 0;
-  // Masks of 0 are taken for the usual order, as in Pillow.
+  // If all masks are 0, the usual order of channels applies, as in Pillow.
   if (bits === 32 && red === 0 && green === 0 && blue === 0) return [0xff0000, 0xff00, 0xff, 0xff000000];
   return [red, green, blue, alpha];
 }

@@ -2,7 +2,7 @@ import type { HeaderTrouble, ImageHeader } from './header.js';
 
 /** The largest value that a sample may have. Netpbm, "ppm". */
 const MOST_VALUE = 65_535;
-/** A number of more digits is not a size. Also the limit of Pillow. */
+/** A size with more digits is not valid. Pillow has the same limit. */
 const MOST_DIGITS = 10;
 
 const HASH = 0x23;
@@ -16,7 +16,7 @@ export interface PnmLayout {
   /** The value of white; 1 for a PBM, in which 1 is black. */
   readonly largest: number;
   readonly isBitmap: boolean;
-  /** The values are decimal numbers. */
+  /** True if the values are written as decimal numbers. */
   readonly isText: boolean;
   /** Offset of the pixels. */
   readonly dataAt: number;

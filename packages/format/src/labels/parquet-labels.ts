@@ -42,8 +42,8 @@ export async function readParquetLabels<Name extends string>(
 }
 
 /**
- * Yields the columns of a Parquet file of other software, one row group at a time, without columns of bytes. A column that is
- * called `key` in the file has the name `key_`. Throws the errors of a damaged file.
+ * Yields the columns of a Parquet file of other software, one row group at a time, except columns of bytes. A column with the
+ * name `key` is returned as `key_`. Throws the errors of a damaged file.
  */
 export async function* readParquetRows(
   location: string,

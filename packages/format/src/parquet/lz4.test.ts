@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { decompressLz4 } from './lz4.js';
 
-test('a block with long literals and overlapping copies comes back', () => {
+test('a block with long literals and overlapping copies is decompressed', () => {
   // 20 literals, a copy of 4 + 15 + 3 bytes from 1 byte before, then 5 literals.
   const letters = Buffer.from('abcdefghijklmnopqrst');
   const block = Buffer.concat([Buffer.of(0xff, 5), letters, Buffer.of(1, 0, 3, 0x50), Buffer.from('vwxyz')]);
@@ -22,6 +22,6 @@ test('damaged bytes end in a RangeError', () => {
   );
 });
 
-test('a length that no such input can have takes no memory', () => {
+test('a length that is impossible for the input is an error before memory is allocated', () => {
   expect(() => decompressLz4(Uint8Array.of(0xff, 0xff, 0x7f), 34_359_738_367)).toThrow(RangeError);
 });

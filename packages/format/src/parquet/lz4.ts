@@ -1,11 +1,11 @@
 /**
- * The LZ4 block format (lz4/lz4, lz4_Block_format.md), which Parquet calls LZ4_RAW: literals, and copies of what came up to
- * 65,535 bytes before. Our own code, because it must stay bounded on damaged input.
+ * The LZ4 block format (lz4/lz4, lz4_Block_format.md), which Parquet calls LZ4_RAW: literals, and copies of earlier output at
+ * most 65,535 bytes back. It is decoded without a library, because memory must stay bounded for damaged input.
  */
 const MIN_MATCH = 4;
 /** A length of this value continues in the following bytes. */
 const LONG_LENGTH = 15;
-/** The most bytes that one byte of input makes. */
+/** Maximum number of output bytes per input byte. */
 const MAX_RATIO = 255;
 
 /** Decompresses a block. Throws RangeError if the result is not `length` bytes long. */

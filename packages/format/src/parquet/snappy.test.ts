@@ -55,6 +55,6 @@ test('damaged bytes end in a RangeError', () => {
   );
 });
 
-test('a length that no such input can have takes no memory', () => {
+test('a length that is impossible for the input is an error before memory is allocated', () => {
   expect(() => decompressSnappy(Uint8Array.of(0xff, 0xff, 0xff, 0xff, 0x7f, 0), 34_359_738_367)).toThrow(RangeError);
 });

@@ -34,7 +34,7 @@ const SAMPLES_AT_ONCE = 64;
 
 /** How {@link countAnnotations} runs. */
 export interface CountOptions {
-  /** Called from time to time. */
+  /** Called repeatedly while the call runs. */
   readonly onProgress?: ((progress: SampleProgress) => void) | undefined;
   /** Ends the call with the signal's reason. */
   readonly signal?: AbortSignal | undefined;

@@ -8,7 +8,7 @@ const END_OF_LINE = 0;
 const END_OF_BITMAP = 1;
 const DELTA = 2;
 
-/** Decodes a BMP to the pixels of Pillow's `convert('RGB')`. Of 32 bits per pixel without a mask of alpha, the last 8 are ignored. */
+/** Decodes a BMP to the pixels of Pillow's `convert('RGB')`. With 32 bits per pixel and no alpha mask, the last 8 bits are ignored. */
 export const bmpDecoder: OwnDecoder = {
   pixels(bytes, crop) {
     const layout = layoutOf(bytes);
@@ -36,12 +36,12 @@ function layoutOf(bytes: Uint8Array): BmpLayout {
   return layout;
 }
 
-/** Bytes of a row, which is filled up to a multiple of 4. */
+/** Bytes of a stored row, which is padded to a multiple of 4. */
 function strideOf({ width, bits }: BmpLayout): number {
   return Math.ceil((width * bits) / 32) * 4;
 }
 
-/** The last row need not be filled up. */
+/** The last row may lack its padding. */
 function checkLength(bytes: Uint8Array, layout: BmpLayout): void {
   const { width, height, bits, dataAt } = layout;
   const end = dataAt + (height - 1) * strideOf(layout) + Math.ceil((width * bits) / 8);
@@ -75,7 +75,7 @@ function channelsOf(bytes: Uint8Array, layout: BmpLayout, crop: Rect, masks: rea
   return values;
 }
 
-/** How to get a channel out of a value: with a mask of 0 it is always 0. */
+/** How a channel is extracted from a value. With a mask of 0 it is always 0. */
 function channelOf(mask: number): { readonly mask: number; readonly shift: number; readonly most: number } {
   const shift = mask === 0 ? 0 : 31 - Math.clz32(mask & -mask);
   return { mask, shift, most: mask >>> shift };
@@ -137,7 +137,7 @@ function runLengthIndices(bytes: Uint8Array, { width, height, bits, dataAt }: Bm
       for (let i = 0; i < code; i++) {
         put(bits === 8 ? bytes[at + i]! : i % 2 === 0 ? bytes[at + (i >> 1)]! >> 4 : bytes[at + (i >> 1)]! & 15);
       }
-      // Filled up to a multiple of 2.
+      // Padded to a multiple of 2.
       at += stored + (stored % 2);
     }
   }

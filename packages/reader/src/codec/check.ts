@@ -12,8 +12,8 @@ export interface Checker {
    */
   check(bytes: Uint8Array): CheckResult | Promise<CheckResult>;
   /**
-   * The RGB pixels of an image that sharp does not decode, or with wrong colours or in another size: a GIF, BMP, PPM, PGM or PBM, or a
-   * TIFF with YCbCr colours. Null for any other image. Rejects with the errors of {@link check}.
+   * The RGB pixels of an image that sharp cannot decode, or would decode with wrong colours or another size: GIF, BMP, PPM, PGM, PBM,
+   * and TIFF with YCbCr colours. Null for any other image. Rejects with the errors of {@link check}.
    */
   misreadPixels(bytes: Uint8Array): Promise<RawPixels | null>;
   close(): void;

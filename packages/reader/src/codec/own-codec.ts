@@ -16,7 +16,7 @@ export interface OwnDecoder {
   check(bytes: Uint8Array): void;
 }
 
-/** The kinds that libvips does not read, or reads with other pixels than Pillow. */
+/** The kinds that libvips cannot read, or reads with pixels that differ from Pillow's. */
 const DECODERS: { readonly [Kind in ImageKind]?: OwnDecoder } = {
   gif: gifDecoder,
   bmp: bmpDecoder,

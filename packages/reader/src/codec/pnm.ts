@@ -4,9 +4,9 @@ import type { OwnDecoder } from './own-codec.js';
 import type { StoredValues } from './wide/tiff-values.js';
 
 const WHITE = 255;
-/** White in 16 bits, to which larger values than 255 are scaled. */
+/** White in 16 bits. Images whose largest value exceeds 255 are scaled to it. */
 const WHITE_16 = 65_535;
-/** A comment in text begins with it. */
+/** Begins a comment. */
 const HASH = 0x23;
 /** A value of more digits is an error, as in Pillow. */
 const MOST_DIGITS = 10;

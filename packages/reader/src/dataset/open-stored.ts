@@ -156,7 +156,7 @@ function packedParts(
 
 function packedShard(shard: FoundShard, { format, fields, columns }: Manifest, isExpanded: boolean): ShardFile {
   const { name, path, record, storage } = shard;
-  // What is inside a field is known once the shard is indexed again, and is not null until then.
+  // A column made from a field of an appended shard stays unknown, not null, until the shard is indexed again.
   const labels = columns.filter(({ name }) => !fields.some((field) => name.startsWith(`${field.name}.`)));
   const loadParts = async <P extends IndexPart>(parts: readonly P[]): Promise<PartOfIndex<P>> => {
     const index = await readShardIndex(await packedSidecarPath('index', path, storage), { parts }, storage);

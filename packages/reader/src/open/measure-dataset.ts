@@ -17,7 +17,7 @@ export interface MeasureOptions {
   readonly workers?: number | undefined;
   /** Measure again even if stored results exist. Default: false. */
   readonly overwrite?: boolean | undefined;
-  /** Called from time to time. */
+  /** Called repeatedly while the call runs. */
   readonly onProgress?: ((progress: InspectProgress) => void) | undefined;
 }
 

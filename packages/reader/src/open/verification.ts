@@ -53,15 +53,15 @@ export interface VerifyReport {
   readonly skippedEntries: number;
   /** True if every sample had a checksum. Shards of other tools without indexes have none, but zips store their own. */
   readonly checksums: boolean;
-  /** What the record of checks says after the call; null without `since` and `sample`. */
+  /** The recorded checks after the call; null without `since` and `sample`. */
   readonly record: VerifyRecordReport | null;
 }
 
-/** The checks of a dataset that are on record. */
+/** A summary of the recorded checks of a dataset. */
 export interface VerifyRecordReport {
-  /** Number of shards that remain to be verified, by `since`. With `sample` only: those that were never found whole. */
+  /** Number of shards that remain to be verified, according to `since`. With `sample` only: shards that were never found whole. */
   readonly dueShards: number;
-  /** The longest time since a shard was found whole, as the time in ISO 8601; null if some shards never were. */
+  /** The earliest of the times at which shards were last found whole, in ISO 8601; null if a shard was never found whole. */
   readonly oldest: string | null;
   /** The file with the record; null if it could not be saved anywhere. */
   readonly file: string | null;
@@ -73,7 +73,7 @@ type Verify = (location: string, options: VerifyOptions) => Promise<VerifyReport
 
 let verify: Verify | null = null;
 
-/** Provides `Dataset.verify`. The check is in a package that is built on this one, which calls this when it is loaded. */
+/** Sets the implementation of `Dataset.verify`. It is in a package that depends on this one, and calls this function when it is loaded. */
 export function provideVerify(given: Verify): void {
   verify = given;
 }

@@ -76,12 +76,12 @@ export async function changeDataset<Result>(
   }
 }
 
-/** A dataset that is only looked at. Its files, or copies of their names and sizes, are in `folder`. */
+/** A dataset that is read, but not changed. `folder` has its files, or their names and sizes. */
 export type SeenDataset = Omit<OpenChange, 'folder'> & { readonly folder: Pick<OutputFolder, 'path' | 'noted'> };
 
 /**
- * Looks at a dataset as a change would find it: nothing of it is locked or written, so it may be read-only. What an
- * interrupted change has left stays. Throws UnfinishedPackError, ManifestError, FileError.
+ * Runs `work` with a dataset in the state in which a change would find it. Nothing is locked or written, so the dataset may be
+ * read-only. Files of an interrupted change are not removed. Throws UnfinishedPackError, ManifestError, FileError.
  */
 export async function lookAtDataset<Result>(
   location: string,

@@ -106,7 +106,7 @@ async function erase(change: OpenChange, options: EraseOptions): Promise<EraseRe
     await forgetChange(storage, made.announced);
   } else await forgetErased(storage, change.destination, erased);
   for (const one of earlier) await putPending(storage, { ...one, erases: [] });
-  // Without a search, what was found above tells which shards of the version before have the samples.
+  // Without a search, the rows found above tell which shards of the previous version contain the samples.
   const known = options.verify === true ? [] : manifest.shards.map((shard, i) => [nameOf(shard), rows.has(i)] as const);
   const { heldBy, searched } = await holdersOf(location, isWanted, new Map(known), version, how);
   return {
@@ -181,7 +181,7 @@ async function findRows(
 }
 
 /**
- * The versions with a shard that still has one of the samples, by the indexes of all shards that `known` does not name.
+ * The versions that have a shard with one of the samples, according to the indexes of all shards except those in `known`.
  */
 async function holdersOf(
   location: string,

@@ -68,7 +68,7 @@ export class DatasetTotals {
     return [
       ...wrong,
       ...differences('field', this.#fields, new Map(fields.map(({ name, samples }) => [name, samples]))),
-      // The only shards with a column may have been erased since. A damaged manifest is found by its own checksum.
+      // The last shard that had a column may have been erased. Damage of the manifest itself is found by its own checksum.
       ...differences(
         'column',
         this.#columns,

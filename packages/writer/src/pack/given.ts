@@ -1,7 +1,7 @@
 import { checkLocation, OptionError, option, optionName, sentence } from '@shardtool/base';
 import type { GivenOptions, PackOptions, PackSource, PairedFolder } from '../options.js';
 
-/** What `pack` was asked for, with `pair` as the command line and the record of a plan have it. */
+/** The arguments of `pack`, with `pair` as text, as the command line and the record of a plan have it. */
 interface GivenPack {
   readonly source: string;
   readonly options: GivenOptions;
@@ -15,7 +15,7 @@ export function givenPack(source: PackSource, options: PackOptions): GivenPack {
   const { folder, list } = sourceOf(source);
   const { pair, ...others } = options;
   if (list !== undefined && options.files !== undefined) {
-    const message = sentence`The source has a list of files, and the option ${option('files')} is another one: remove one of them.`;
+    const message = sentence`The source has a list of files, and so has the option ${option('files')}: remove one of them.`;
     throw new OptionError({}, message);
   }
   const given = list === undefined ? others : { ...others, files: list };
@@ -29,7 +29,7 @@ function sourceOf(source: PackSource): { readonly folder: string; readonly list?
   }
   const unknown = Object.keys(source).find((name) => name !== 'folder' && name !== 'list');
   if (unknown !== undefined) {
-    throw new OptionError({}, `The source of a pack has no ${JSON.stringify(unknown)}; there are "folder" and "list".`);
+    throw new OptionError({}, `The source of a pack takes "folder" and "list", not ${JSON.stringify(unknown)}.`);
   }
   checkLocation('The source of a pack', source.folder);
   return source;
@@ -39,7 +39,7 @@ function pairsOf(pair: readonly PairedFolder[]): readonly string[] {
   if (!Array.isArray(pair)) {
     throw new OptionError(
       {},
-      sentence`The option ${option('pair')} is a list, such as [{ folder: "masks", field: "seg.png" }].`,
+      sentence`The option ${option('pair')} must be a list, such as [{ folder: "masks", field: "seg.png" }].`,
     );
   }
   return pair.map((one: unknown, i) => {
@@ -47,12 +47,12 @@ function pairsOf(pair: readonly PairedFolder[]): readonly string[] {
     if (isName(folder) && isName(field) && Object.keys(more).length === 0) return `${folder}=${field}`;
     throw new OptionError(
       {},
-      sentence`The option ${optionName(`pair.${i}`)} is a folder by its name alone and a field, such as { folder: "masks", field: "seg.png" }.`,
+      sentence`The option ${optionName(`pair.${i}`)} must have the name of a folder, not its path, and a field, such as { folder: "masks", field: "seg.png" }.`,
     );
   });
 }
 
-/** True for text that the record of a plan can hold: it has them as `masks=seg.png`. */
+/** True for text that can be part of `masks=seg.png`, the form in the record of a plan. */
 function isName(value: unknown): value is string {
   return typeof value === 'string' && /^[^=/\\]+$/.test(value);
 }

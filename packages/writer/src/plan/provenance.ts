@@ -18,7 +18,7 @@ export const PROVENANCE_COLUMNS = {
 
 export type ProvenanceFact = keyof typeof PROVENANCE_COLUMNS;
 
-/** What a pack knows about the origin of all its samples. */
+/** The facts about the origin of samples that are the same for a whole pack. */
 export interface Provenance {
   readonly facts: readonly ProvenanceFact[];
   /** Prefix of each path, without secrets. */
@@ -37,7 +37,7 @@ export function provenanceTypes(facts: readonly ProvenanceFact[]): [name: string
   return facts.map((fact) => [PROVENANCE_COLUMNS[fact], 'string']);
 }
 
-/** Throws OptionError if the labels have a column with the name of one that the option adds. */
+/** Throws OptionError if the labels already have a column that the option would add. */
 export function checkNoProvenance(facts: readonly ProvenanceFact[], columns: ReadonlySet<string>): void {
   const twice = facts.map((fact) => PROVENANCE_COLUMNS[fact]).find((name) => columns.has(name));
   if (twice === undefined) return;
@@ -46,8 +46,8 @@ export function checkNoProvenance(facts: readonly ProvenanceFact[], columns: Rea
 }
 
 /**
- * The columns for these images of a table of files. The worker that reads the images fills in their sha256, which is null until
- * then. A time that is not known is null.
+ * The columns for these images of a table of files. The sha256 is null until the worker that reads an image fills it in. An
+ * unknown time is null.
  */
 export function provenanceColumns(
   { facts, root, ingested, command }: Provenance,
@@ -64,7 +64,7 @@ export function provenanceColumns(
   return facts.map((fact) => [PROVENANCE_COLUMNS[fact], Array.from(images, factOf[fact])]);
 }
 
-/** Options that do not say what is packed, or whose values are no text. All parts share one plan, and so one command. */
+/** Options that do not affect the content of the dataset, or that have no form on the command line. All parts share one plan, and so one command. */
 const NOT_SHOWN = new Set(['part', 'workers', 'onProgress', 'signal', 'storage', 'staging', 'planMemory', 'inFlight']);
 
 /** The command line for a pack, with the options that the caller set. */
@@ -87,5 +87,5 @@ export function packCommand(
   return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word))).join(' ');
 }
 
-/** A longer list of values is only counted. */
+/** For longer lists, the command line shows only the number of values. */
 const MOST_VALUES = 20;

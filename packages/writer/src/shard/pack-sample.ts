@@ -59,7 +59,7 @@ export interface SampleOptions {
   /** True if the layout stores the image alone. The class number is then only in the index. */
   readonly imageOnly: boolean;
   readonly limits: ImageLimits;
-  /** True if the sha256 of each image's file is wanted. */
+  /** Whether to compute the sha256 of each image's file. */
   readonly isHashed?: boolean | undefined;
 }
 
@@ -80,7 +80,7 @@ export interface PackedSample {
   /** True if metadata could not be removed without re-encoding the image. */
   readonly metadataKept: boolean;
   readonly precision: PrecisionCounts;
-  /** sha256 of the image's file, in hexadecimal; null if it is not wanted. */
+  /** sha256 of the image's file, in hexadecimal; null unless it is requested. */
   readonly sha256: string | null;
 }
 

@@ -117,7 +117,7 @@ export type CheckedShard = Omit<ShardResult, 'shard' | keyof ShardRecord>;
 interface PutSamples extends CheckedShard {
   /** Rows of the plan that are in the shard. */
   readonly kept: readonly number[];
-  /** sha256 of the image of each row of the plan, if it is wanted. */
+  /** sha256 of the image of each row of the plan, if it is requested. */
   readonly hashes: readonly (string | null)[];
 }
 
@@ -263,7 +263,7 @@ function sourceBytes(sample: PlannedSample): number {
   return sum;
 }
 
-/** The columns of the plan, with what is known after the files were read. */
+/** The columns of the plan, completed with the values that are known after the files were read. */
 function columnsOf({ columns }: ShardPlan, hashes: readonly (string | null)[]): ShardPlan['columns'] {
   return hashes.length === 0 ? columns : new Map([...columns, [PROVENANCE_COLUMNS.sha256, hashes]]);
 }

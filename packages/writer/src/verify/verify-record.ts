@@ -8,9 +8,9 @@ export const VERIFIED_FILE = 'verified.jsonl';
 
 export type Check = 'checksums' | 'decode';
 
-/** A line of verified.jsonl: the last check of one level of a shard. */
+/** A line of verified.jsonl: the last check of a shard at one level. */
 interface Line {
-  /** The shard, by its name and crc32 in dataset.json: a shard that was written again has not been verified. */
+  /** Name and crc32 of the shard in dataset.json. A shard that was rewritten has another crc32, so it counts as not verified. */
   readonly file: string;
   readonly crc32: string;
   readonly check: Check;
@@ -50,7 +50,7 @@ export class VerifyRecord {
     this.#lines = lines;
   }
 
-  /** Reads the record of these shards. A missing record is empty, and lines that are no results are ignored. */
+  /** Reads the record of these shards. A missing record counts as empty, and invalid lines are ignored. */
   static async open(
     location: string,
     shards: readonly NamedShard[],
@@ -60,7 +60,7 @@ export class VerifyRecord {
     const places = [await openStorage(location, storage)];
     if (side !== null) places.push(await openStorage(side));
     const lines = new Map<string, Line>();
-    // A place that cannot be read has no record. Saving it then says why.
+    // A location that cannot be read counts as a location without a record. If saving fails too, `fault` has the reason.
     for (const place of places) addNewer(lines, await readLines(place).catch(() => new Map()));
     return new VerifyRecord(places, new Set(shards.map(nameOf)), lines);
   }
@@ -145,9 +145,10 @@ export class VerifyRecord {
 }
 
 /**
- * The shards to verify: those that were not found whole for `since` milliseconds, and of these at most the share `sample` of
- * all bytes, at least one shard. Shards that were never verified come first, then those whose check is the longest ago. Among
- * equals, the day decides, so that a place without a record has other shards verified each day. The shards keep their order.
+ * Selects the shards to verify. A shard is due if it was not found whole within the last `since` milliseconds. Of the due shards,
+ * those are chosen that were never verified, then those whose check is the longest ago, up to the share `sample` of all bytes and
+ * at least one. Ties are broken by a hash that changes each day, so that other shards are verified each day even if the record
+ * cannot be saved. The chosen shards keep their order.
  */
 export function dueShards<Shard extends { readonly record: ManifestShard | null; readonly bytes: number }>(
   shards: readonly Shard[],
@@ -190,8 +191,8 @@ async function readLines(place: Storage): Promise<Map<string, Line>> {
 }
 
 /**
- * A record only saves work, so a line that is damaged is not an error: its shard is verified again. The same is true of a
- * whole shard with a time in the future. A fault counts whatever its time.
+ * A damaged line is not an error, because the record only saves work: the shard is verified again. So is a shard that was
+ * found whole at a time in the future. A fault counts at any time.
  */
 function lineOf(row: string): Line | null {
   try {

@@ -76,7 +76,7 @@ function isByRecord({ since, sample }: VerifyOptions): boolean {
   return since !== undefined || sample !== undefined;
 }
 
-/** Verifies the shards whose turn it is, and records the results. */
+/** Verifies the shards that are due, and records the results. */
 async function verifyDue(
   location: string,
   shards: readonly DatasetShard[],
@@ -178,7 +178,7 @@ export function poolSize(workers = availableParallelism(), shards: readonly unkn
 /** Runs the jobs in worker threads, and passes on each answer as it arrives. */
 type RunVerify = (jobs: readonly VerifyJob[], done: (answer: VerifyAnswer) => void) => Promise<void>;
 
-/** Called with each shard's number among those to verify, in their order. */
+/** Called for each shard in order, with its number among the shards to verify. */
 type OnShard = (number: number, verdict: ShardVerdict) => void;
 
 /** Runs {@link verify} for these shards with existing workers. Without a `manifest` the totals are not compared. */

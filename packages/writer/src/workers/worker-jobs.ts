@@ -11,7 +11,7 @@ export function takeMessages<Message>(take: (message: Message) => void): void {
   });
 }
 
-/** Ends the thread when it has nothing left to do. In Deno, whose ports cannot be closed, at once: all is answered then. */
+/** Ends the thread when it has nothing left to do. In Deno, where ports cannot be closed, it ends the thread at once: all requests are answered by then. */
 function endThread(): void {
   if (typeof parentPort!.close === 'function') parentPort!.close();
   else process.exit();

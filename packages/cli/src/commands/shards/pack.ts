@@ -250,8 +250,8 @@ function describe(
     ),
     ...countLine(
       report.refused,
-      'image has floating-point, signed or long values, which are no pixels; loaders take it for a bad sample: store its values as .npy',
-      'images have floating-point, signed or long values, which are no pixels; loaders take them for bad samples: store their values as .npy',
+      'image has floating-point, signed or long values, which are not pixels; loaders treat it as a bad sample: store its values as .npy',
+      'images have floating-point, signed or long values, which are not pixels; loaders treat them as bad samples: store their values as .npy',
     ),
     ...cropLines(crops),
     ...countLine(

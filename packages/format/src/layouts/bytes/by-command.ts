@@ -8,7 +8,7 @@ const COMMANDS = {
   bz2: { command: 'bzip2', from: 'bzip2' },
 } as const;
 
-/** How much of what the command writes to standard error is kept. */
+/** Number of characters of the command's standard error that are kept. */
 const MOST_MESSAGE = 400;
 
 /**
@@ -31,7 +31,7 @@ export async function* decompressedByCommand(
     child.once('error', resolve);
     child.once('close', (status) => resolve(status ?? -1));
   });
-  // A command that fails closes its input, and then its status says why. An error of `pieces` counts more.
+  // A command that fails closes its input; its exit status and message have the reason. An error of `pieces` has priority.
   let failure: unknown = null;
   const fed = pipeline(
     observed(pieces, (error) => {
@@ -53,7 +53,7 @@ export async function* decompressedByCommand(
       `${name}: it is compressed with ${codec}, and the command ${command}, which decompresses it, is not installed: ${remedy}.`,
     );
   } finally {
-    // If the caller stops early, the command is still at work.
+    // If the caller stops early, the command is still running.
     child.kill();
   }
 }

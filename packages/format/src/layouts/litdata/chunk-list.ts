@@ -41,7 +41,7 @@ const NAMES = z.array(z.union([z.string(), z.number()]));
 /** Maximum depth of a tree. */
 const DEEPEST = 32;
 
-/** The columns in the order of their values, and the column of the class if it cannot be found by name. */
+/** The columns in the order of their values, and the class column if its name does not identify it. */
 export interface ChunkColumns {
   readonly columns: readonly ValueColumn[];
   readonly cls?: string;

@@ -10,9 +10,9 @@ import { ColumnReader, damaged, type StoredValue, unsupported, type ValueColumn 
 import type { SamplePosition } from '../layout.js';
 import type { LmdbDatabase } from './read.js';
 
-/** The values of samples in databases of other software, which are read without their library. */
+/** Values in LMDB databases of other software: Datums of Caffe, lists of tensorpack, and datasets for text recognition. */
 
-/** Where the image of a value is, and its class: -1 for none. */
+/** The range of the image within a value, and its class; -1 without a class. */
 interface ForeignImage {
   readonly offset: number;
   readonly bytes: number;
@@ -24,19 +24,19 @@ const DATUM_NUMBERS = [0x08, 0x10, 0x18];
 const DATUM_DATA = 0x22;
 const DATUM_LABEL = 0x28;
 const DATUM_ENCODED = 0x38;
-/** Maximum length of what follows the data. */
+/** Maximum number of bytes after the data. */
 const DATUM_REST_BYTES = 16;
 
-/** A Datum as far as its first bytes tell. */
+/** The part of a Datum that is known from its first bytes. */
 interface DatumHead {
   /** Offset of the data in the value, and their length. */
   readonly at: number;
   readonly length: number;
-  /** The data begin like an image. */
+  /** True if the data begin with the signature of an image. */
   readonly isImage: boolean;
 }
 
-/** The Datum of Caffe that begins with `head` and has `bytes` in all; null for any other value. */
+/** Reads the beginning of a Datum of Caffe from `head`, the first of its `bytes` bytes. Null if the value is not a Datum. */
 export function datumHead(head: Buffer, bytes: number): DatumHead | null {
   const reader: Cursor = { bytes: head, at: 0 };
   try {
@@ -86,7 +86,7 @@ export async function datumImage(
       else if (tag === DATUM_ENCODED) isEncoded = value === 1;
     }
   } catch {
-    // A negative number takes ten bytes: no class.
+    // A negative number takes ten bytes, and means that there is no class.
   }
   if (!isEncoded) throw rawDatum(shard, key);
   return { offset: offset + at, bytes: length, cls: cls <= 0x7fffffff ? cls : -1 };
@@ -105,7 +105,7 @@ const TENSORPACK_NOTES: ReadonlySet<string> = new Set(['__keys__', '__len__']);
 /** The keys of a NumPy array or value in msgpack: msgpack_numpy, `encode`. */
 const ARRAY_KEYS = ['nd', 'type', 'kind', 'shape', 'data'];
 const MOST_TEXT_BYTES = 1 << 16;
-/** A sample of more values, or an array of more entries, is not read. */
+/** Limit for the number of values of a sample, and for the number of entries of an array. */
 const MOST_VALUES = 100;
 
 interface Value {
@@ -158,7 +158,7 @@ export class TensorpackReader {
       values.push(value);
       at = next;
     }
-    if (at !== end) throw this.#wrong(key, offset, 'is longer than its list');
+    if (at !== end) throw this.#wrong(key, offset, 'has bytes after its list');
     this.#columns ??= columnsOf(values);
     const columns = this.#columns;
     if (values.length !== columns.length)
@@ -186,12 +186,12 @@ export class TensorpackReader {
     return { key, offset, bytes, ...(await this.#reader.sample(key, stored)) };
   }
 
-  /** One value of the list, and the offset behind it. */
+  /** One value of the list, and the offset of the byte after it. */
   async #value(offset: number, end: number, key: string): Promise<{ value: Value; next: number }> {
     const head = await this.#head(offset, end, key);
     const next = offset + head.bytes + head.payload;
     if (head.kind === 'map') return this.#array(offset, head, end, key);
-    if (next > end) throw this.#wrong(key, offset, 'has a value that is longer than itself');
+    if (next > end) throw this.#wrong(key, offset, 'contains a value that extends beyond its end');
     if (head.kind === 'bin' || head.kind === 'str') {
       const kind = head.kind === 'bin' ? 'bytes' : 'text';
       return { value: { kind, offset: offset + head.bytes, bytes: head.payload }, next };
@@ -226,7 +226,7 @@ export class TensorpackReader {
         continue;
       }
       if (held.children > 0) throw this.#refused(key, 'an array of records');
-      if (start + held.payload > end) throw this.#wrong(key, offset, 'has a value that is longer than itself');
+      if (start + held.payload > end) throw this.#wrong(key, offset, 'contains a value that extends beyond its end');
       if (text === 'type') type = await this.#text(start, Math.min(held.payload, MOST_VALUES), end, key);
       if (text === 'data') data = { offset: start, bytes: held.payload };
       at = start + held.payload;
@@ -240,7 +240,7 @@ export class TensorpackReader {
   }
 
   async #text(offset: number, bytes: number, end: number, key: string): Promise<string> {
-    if (offset + bytes > end) throw this.#wrong(key, offset, 'has a value that is longer than itself');
+    if (offset + bytes > end) throw this.#wrong(key, offset, 'contains a value that extends beyond its end');
     return bytes === 0 ? '' : (await this.#file.at(offset, bytes)).toString('latin1', 0, bytes);
   }
 

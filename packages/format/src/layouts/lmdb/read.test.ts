@@ -143,7 +143,7 @@ test('a tree that leads in circles, out of the file or to the wrong kind of page
     [[[node(1), firstLeaf]], 'has keys out of order'],
     [[[node(1), root]], 'is not a leaf'],
     [[[node(1), 0]], 'leads to page 0'],
-    [[[node(1), 1e6]], 'is none of 2 to'],
+    [[[node(1), 1e6]], 'is not between 2 and'],
     [[[at(firstLeaf, 0), 99]], 'claims to be page 99'],
     [[[at(firstLeaf, 12), 15, 2]], 'wrong bounds'],
     [[[at(firstLeaf, 14), 5000, 2]], 'wrong bounds'],

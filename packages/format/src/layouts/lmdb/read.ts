@@ -162,7 +162,7 @@ export class LmdbDatabase {
     const known = cache.get(number);
     if (known !== undefined) return known;
     if (number < FIRST_DATA_PAGE || number > this.#lastPage) {
-      throw this.#damaged(number, `is none of 2 to ${this.#lastPage}`);
+      throw this.#damaged(number, `is not between 2 and ${this.#lastPage}`);
     }
     const offset = number * this.pageBytes;
     if (offset + this.pageBytes > this.#source.size) throw this.#cut(number);

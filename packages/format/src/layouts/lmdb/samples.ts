@@ -46,13 +46,13 @@ class ValueReader {
     this.#file = new FileWindow(source);
   }
 
-  /** The sample of an entry; null for an entry that describes others. */
+  /** The sample of an entry; null for an entry that only describes the database. */
   async position(entry: LmdbEntry): Promise<SamplePosition | null> {
     const shard = this.#source.location;
     const key = keyText(entry, shard);
     const { offset, bytes } = entry;
     const head = await this.#head(entry);
-    // All values of a database have one form. A later value that looks different is an image of an unknown kind.
+    // All values of a database have the same form. If a later value looks different, it is an image of an unknown kind.
     this.#form ??= await this.#formOf(key, head, bytes, offset);
     switch (this.#form) {
       case 'map':

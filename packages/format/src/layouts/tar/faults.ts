@@ -27,7 +27,7 @@ export function unsafeName(shard: string, offset: number, path: string, reason: 
 }
 
 export function unsupported(shard: string, offset: number, path: string, kind: string): UnsupportedEntryError {
-  const remedy = kind === 'a sparse file' ? 'without -S of tar, which makes sparse entries' : 'without it';
+  const remedy = kind === 'a sparse file' ? 'without the option -S of tar, which makes sparse entries' : 'without it';
   const message = `${shard}: ${JSON.stringify(path)} at byte ${offset} is ${kind}, and shards hold plain files only; write the archive again ${remedy}.`;
   return new UnsupportedEntryError({ shard, path, offset }, message);
 }

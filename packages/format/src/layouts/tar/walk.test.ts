@@ -156,7 +156,7 @@ test('a sparse file in pax records is refused', () => {
     const error = failure(archive(pax(record('GNU.sparse.major', '1'), type), entry({}, 'x')));
     expect(error).toBeInstanceOf(UnsupportedEntryError);
     expect(error.message).toContain('a sparse file');
-    expect(error.message).toContain('write the archive again without -S of tar');
+    expect(error.message).toContain('write the archive again without the option -S of tar');
   }
 });
 

@@ -10,7 +10,7 @@ export const FOOT_BYTES = 4;
 /** A record is held in memory while its crc32c is computed. */
 const MOST_RECORD_BYTES = 1 << 30;
 
-/** Whether the file is compressed, whatever its name: no length that matches its crc32c begins like gzip. */
+/** Whether the content is compressed with gzip. A TFRecord never begins with gzip's signature, because its length must match its crc32c. */
 export async function isGzip(source: Source): Promise<boolean> {
   const head = Buffer.alloc(HEAD_BYTES);
   const read = await source.readAt(0, head);

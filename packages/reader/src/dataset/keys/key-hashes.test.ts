@@ -24,7 +24,7 @@ test('the first sample with a key is found, and no other key, before and after t
   );
 });
 
-test('look-ups at the same time find what they find one after the other', async () => {
+test('concurrent look-ups find the same samples as look-ups in sequence', async () => {
   const shards = Array.from({ length: 40 }, (_, shard) => Array.from({ length: 25 }, (_, row) => `${shard}/${row}`));
   const hashes = hashesOf(shards);
   const all = [...shards.flat(), 'none'].reverse();
@@ -42,7 +42,7 @@ test('a look-up reads the shards up to the one with the key, each once', async (
   expect(read.filter((shard) => shard > 3)).toEqual(Array.from({ length: 36 }, (_, i) => i + 4));
 });
 
-test('keys of equal hash are told apart', async () => {
+test('keys with equal hashes are distinguished', async () => {
   const keys = Array.from({ length: 300_000 }, (_, number) => `image ${number}`);
   const hashes = hashesOf([keys.slice(0, 100_000), keys.slice(100_000)]);
   for (let number = 0; number < keys.length; number += 997) expect(await hashes.numberOf(keys[number]!)).toBe(number);

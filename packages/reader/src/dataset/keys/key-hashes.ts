@@ -11,7 +11,7 @@ const KEPT_SHARDS = 64;
 
 /** The keys of the shards of a dataset, which are read when they are needed. */
 export interface ShardKeys {
-  /** Index of each shard's first sample; the last entry is the number of all samples. */
+  /** Index of the first sample of each shard; the last entry is the total number of samples. */
   readonly firstSample: ArrayLike<number>;
   keysOf(shard: number): Promise<readonly string[]>;
 }

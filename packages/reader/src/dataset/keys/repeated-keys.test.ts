@@ -13,7 +13,7 @@ function repetitions(keys: readonly string[], parts: number) {
   return repeated.found;
 }
 
-test('keys that come again are counted, however many parts there are, and the first ones are examples', () => {
+test('repeated keys are counted for any number of parts, and the first ones are the examples', () => {
   fc.assert(
     fc.property(
       fc.array(fc.string({ maxLength: 3 }), { maxLength: 300 }),

@@ -60,7 +60,7 @@ export class KeyRepetitions {
     }
   }
 
-  /** True until there are as many examples as there should be. */
+  /** True until the wanted number of examples is reached. */
   get lacksExamples(): boolean {
     return this.#examples.length < Math.min(EXAMPLES, this.#count);
   }

@@ -31,8 +31,8 @@ export async function checkMixtureFormats(
     const hasSameChannels = other.channels === first.channels;
     if (hasSameChannels && !isOtherType) continue;
     const remedy = hasSameChannels
-      ? sentence`set ${optionName('pixelDtype')} to float32, which takes both, or store both alike`
-      : 'store both alike, or load them separately';
+      ? sentence`set ${optionName('pixelDtype')} to float32, which accepts both, or store both in one format`
+      : 'store both in one format, or load them separately';
     throw new OptionError(
       {},
       sentence`Images of ${first.name} are arrays of ${described(first)}, and those of ${other.name} of ${described(other)}, so they cannot be in one batch: ${remedy}.`,
@@ -40,7 +40,7 @@ export async function checkMixtureFormats(
   }
 }
 
-/** The array that is the image of a dataset's first sample. Null if it is no array, or is damaged. */
+/** The image of a dataset's first sample, if it is an array. Null if it is not an array, or is damaged. */
 async function arrayOf(dataset: StoredDataset, image: string | undefined): Promise<ArrayFormat | null> {
   const field = image ?? imageFields(dataset.fields)[0];
   if (dataset.size === 0 || field === undefined || !/(^|\.)npy$/.test(field)) return null;

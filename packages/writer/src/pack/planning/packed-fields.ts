@@ -13,10 +13,10 @@ export interface FieldFile {
   readonly field: string;
 }
 
-/** Fields that are not made of a file next to the image, or may not be. */
+/** Fields that do not come from a file next to the image, or may not. */
 const MADE = new Set(['cls', OBJECTS_FIELD]);
 
-/** The files next to images, as a pack of the whole source would group them. */
+/** The files next to images, grouped as in a pack of the whole source. */
 export class PackedFields {
   readonly #grouping: Grouping;
   readonly #naming: Naming;
@@ -28,7 +28,7 @@ export class PackedFields {
     this.#reader = files.reader();
   }
 
-  /** Returns null if no sample of the dataset has a field of such a file, which saves grouping the files. */
+  /** Returns null if no sample of the dataset has a field that comes from such a file. Then the files are not grouped. */
   static of(
     files: SourceFiles,
     { fields }: Manifest,
@@ -56,12 +56,12 @@ export class PackedFields {
   }
 }
 
-/** True for a field that is made of a file next to an image. */
+/** True for a field that comes from a file next to an image. */
 function isExtra(field: string): boolean {
   return !MADE.has(field) && (!isImageField(field) || field.includes('.'));
 }
 
-/** Fields of a row that are made of files next to its image, with their columns. */
+/** The fields of a row that come from files next to its image, with their columns. */
 export function extraFields(
   fields: ReadonlyMap<string, FieldColumns>,
   row: number,

@@ -145,7 +145,7 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
   }
 }
 
-/** What the samples of the pack have in common, if it adds columns with their origin. */
+/** The origin that all samples of the pack have in common; undefined without the option `provenance`. */
 function provenanceOf({ source, output, options, destination }: PrepareWork): Provenance | null {
   if (options.provenance.length === 0) return null;
   const to = destination?.isElsewhere ? destination.location : output;

@@ -136,15 +136,15 @@ async function* changedFiles(
 interface FieldComparison {
   /** True if packing may have changed the bytes. */
   readonly isOther: boolean;
-  /** Files that are newer have changed. */
+  /** Files that are newer than this have changed. */
   readonly since: number;
-  /** Where their bytes are read, if they are compared. */
+  /** Storage from which their bytes are read; null if the bytes are not compared. */
   readonly storage: Storage | null;
-  /** True if all files were searched, so that a missing one is gone. */
+  /** True if all files of the source are known, so that a missing file was deleted. */
   readonly isAll: boolean;
 }
 
-/** Describes how the files next to an image differ from the fields of its sample; null if they do not. `files`: null: none are known. */
+/** Describes how the files next to an image differ from the fields of its sample; null if they do not differ. `files` is null if they are not known. */
 async function otherField(
   files: readonly FieldFile[] | null,
   reader: FileReader,

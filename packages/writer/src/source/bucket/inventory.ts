@@ -16,7 +16,7 @@ export interface InventoryEntry {
   readonly modifiedMs?: number | undefined;
 }
 
-/** Columns of an inventory, and their names: those of S3 Inventory in its manifest.json, in its Parquet files, and others. */
+/** Columns of an inventory, and the names that they may have, in lower case without other characters than letters. */
 const COLUMNS = {
   bucket: ['bucket'],
   key: ['key', 'name', 'path'],
@@ -27,7 +27,7 @@ const COLUMNS = {
 } as const;
 type ColumnName = keyof typeof COLUMNS;
 
-/** Number of the column for each name that an inventory has. */
+/** The position of each column that an inventory has. */
 type Layout = Partial<Record<ColumnName, number>>;
 
 const READ_BYTES = 4 << 20;
@@ -35,11 +35,11 @@ const GZIP = /\.gz$/i;
 const PARQUET = /\.parquet$/i;
 
 /**
- * Yields the files below `root` (`s3://bucket/folder/`) that an inventory lists, in its order. `location` is a file here or in a
- * bucket: the manifest.json of an S3 Inventory in CSV or Parquet; one of its data files; or any CSV (also .gz) with a header, or
- * Parquet file, with the columns key and size, and optionally bucket, last_modified and etag. Keys are those of the bucket. In
- * files of S3 Inventory they are decoded. Old versions and delete markers are skipped. Throws SourceError for a list of another
- * form, and FileError.
+ * Yields the files below `root` (`s3://bucket/folder/`) that an inventory lists, in its order. `location` is a local file or an
+ * object of a bucket: the manifest.json of an S3 Inventory in CSV or Parquet, one of its data files, or any Parquet file, or CSV
+ * file (also .gz) with a header, that has the columns key and size, and optionally bucket and last_modified. Keys are complete
+ * keys of the bucket. In files of S3 Inventory, they are URL-encoded and are decoded here. Old versions and delete markers are
+ * skipped. Throws SourceError for a file in another format, and FileError.
  */
 export async function* readInventory(
   location: string,
@@ -64,7 +64,7 @@ interface Row {
 
 function placeOf(root: string): { readonly bucket: string; readonly prefix: string } {
   const match = /^[a-z0-9+]+:\/\/([^/]+)\/(.*)$/i.exec(root);
-  if (match === null) throw new SourceError({ path: root }, `${shownLocation(root)} is not a bucket.`);
+  if (match === null) throw new SourceError({ path: root }, `${shownLocation(root)} is not a location in a bucket, such as s3://bucket/photos.`);
   return { bucket: match[1]!, prefix: match[2]! };
 }
 
@@ -74,7 +74,7 @@ function rowsOf(location: string, storage: StorageOptions | undefined): AsyncGen
   return csvRows(location, null, storage);
 }
 
-/** The rows of all files that the manifest.json of an S3 Inventory names. */
+/** The rows of all data files that the manifest.json of an S3 Inventory lists. */
 async function* manifestRows(location: string, storage: StorageOptions | undefined): AsyncGenerator<Row> {
   const path = shownLocation(location);
   const text = Buffer.from(await readWhole(location, storage)).toString();
@@ -102,7 +102,10 @@ async function* manifestRows(location: string, storage: StorageOptions | undefin
   }
 }
 
-/** The place of a data file: next to the manifest, in a folder "data" next to or above it, or in the bucket of the inventory. */
+/**
+ * The location of a data file. For a local manifest: next to it, or in a folder "data" next to or above it. For a manifest in a
+ * bucket: in the bucket that it names.
+ */
 async function dataFile(
   manifest: string,
   bucket: string,
@@ -129,7 +132,7 @@ async function* parquetRows(location: string, storage: StorageOptions | undefine
   }
 }
 
-/** `schema`: the columns of a file without a header, and the file that names them; null if the first line tells them. */
+/** `schema`: the columns of a file without a header, and the file that lists them; null if the first line is the header. */
 async function* csvRows(
   location: string,
   schema: { readonly names: readonly string[]; readonly path: string } | null,
@@ -159,7 +162,7 @@ async function* csvRows(
   }
 }
 
-/** The columns of a data file of S3 Inventory, which has no header: bucket, key, and others by their first values. */
+/** The columns of a data file of S3 Inventory, which has no header: bucket and key come first, the form of the values tells the others. Null for a header. */
 function guessedLayout(cells: readonly string[]): Layout | null {
   const size = cells.findIndex((cell, at) => at >= 2 && /^\d+$/.test(cell));
   if (size === -1) return null;
@@ -167,7 +170,7 @@ function guessedLayout(cells: readonly string[]): Layout | null {
   return { bucket: 0, key: 1, size, ...(modified !== -1 && { modified }) };
 }
 
-/** Throws SourceError unless there are the columns key and size. */
+/** Throws SourceError if the column key or size is missing. */
 function layoutOf(names: readonly string[], path: string): Layout {
   const plain = names.map((name) => name.toLowerCase().replace(/[^a-z]/g, ''));
   const layout: Layout = {};
@@ -232,14 +235,14 @@ function decoded(key: string, path: string, number: number): string {
   }
 }
 
-/** Milliseconds since 1970 of a text or a number of milliseconds. */
+/** Converts a time, as text or as milliseconds since 1970, to milliseconds since 1970. */
 function timeOf(value: ColumnValue, path: string, number: number): number | undefined {
   if (value === null || value === '') return undefined;
   const time = typeof value === 'number' ? value : Date.parse(String(value));
   if (Number.isFinite(time)) return time;
   throw new SourceError(
     { path },
-    `Row ${number} of ${path} has the time ${JSON.stringify(value)}, which is not a time.`,
+    `Row ${number} of ${path} has the time ${JSON.stringify(value)}, which is not a date and time.`,
   );
 }
 

@@ -9,7 +9,7 @@ import type { SpoolPlace } from '../spool.js';
 import { readInventory } from './inventory.js';
 import { sortedFiles } from './sorted-files.js';
 
-/** A name of a bucket with what is known of it. */
+/** A name in a bucket with the facts that the listing has. */
 type ListedFile = Pick<Entry, 'name' | 'size' | 'modifiedMs'>;
 
 const LINE_BREAK = /[\n\r\u2028\u2029]/;

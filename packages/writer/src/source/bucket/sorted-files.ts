@@ -12,8 +12,8 @@ interface NamedFile {
 }
 
 /**
- * Sorts files that come in any order by the code points of their names, in bounded memory: runs of sorted files go to disk and
- * are merged. Of two files with one name, the one with the newer time is kept. The caller must close the files.
+ * Sorts files by the code points of their names, in bounded memory: sorted runs are written to disk, and then merged. Of two
+ * files with the same name, the newer one is kept. The caller must close the result.
  */
 export async function sortedFiles(
   files: AsyncIterable<NamedFile>,
@@ -33,7 +33,7 @@ export async function sortedFiles(
     waiting = [];
     if (sorted.length === 0) return;
     if (run !== null && compareCodePoints(last, sorted[0]!.name) >= 0) end();
-    // Only the first run may stay in memory: there may be hundreds.
+    // Only the first run may stay in memory, because there may be hundreds.
     run ??= new SourceFilesBuilder(runs.length === 0 ? place : { ...place, memoryBytes: 0 });
     for (const file of sorted) run.add(file.name, factsOf(file));
     last = sorted.at(-1)!.name;

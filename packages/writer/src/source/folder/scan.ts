@@ -53,7 +53,7 @@ export interface ScanOptions extends PatternOptions {
   readonly apart?: string | undefined;
   /** Options for requests to a remote source. */
   readonly storage?: StorageOptions | undefined;
-  /** List of the files of a remote source, which then is not listed: see {@link readInventory}. */
+  /** File that lists the files of a remote source, and is read instead of listing the source: see {@link readInventory}. */
   readonly manifest?: string | undefined;
 }
 

@@ -131,7 +131,7 @@ test('errors in a labels file name the line', async () => {
   await fault('path,path\na,b\n', 1, 'twice');
   await fault('path,class\n', undefined, 'no rows');
   await fault('{"path":"a.jpg"}\n{"path":\n', 2, 'not JSON');
-  await fault('{"path":"a.jpg"}\n[1]\n', 2, 'no object');
+  await fault('{"path":"a.jpg"}\n[1]\n', 2, 'is not an object');
   await fault('path\n../a.jpg\n', undefined, 'is not below');
 });
 

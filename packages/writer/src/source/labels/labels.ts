@@ -22,8 +22,8 @@ import { pathBelow, readTextFile } from './list.js';
 /** Path column of a `metadata.csv` or `metadata.jsonl`, as on the Hugging Face Hub. */
 export const FILE_NAME = 'file_name';
 /**
- * Names of the path column, the most certain first: those of shardtool, the Hub, TensorFlow's CSV files and Kaggle. The
- * files of competitions have identifiers without an extension.
+ * Names of the path column, the least ambiguous first: those of shardtool, the Hub, TensorFlow's CSV files and Kaggle. Files
+ * of Kaggle have identifiers without an extension.
  */
 const PATH_NAMES = ['path', FILE_NAME, 'filename', 'image', 'image_id', 'id'] as const;
 /** Class column of files of other software, if there is no column `class`. */
@@ -35,7 +35,7 @@ export interface Labels {
   readonly location: string;
   /** Paths relative to the source. */
   readonly path: readonly string[];
-  /** The paths have no extension, and each means the image of that name. Absent: false. */
+  /** True if the paths have no extension, so that each means the image with that name. Default: false. */
   readonly areStems?: boolean;
   /** Line of each row, from 1. */
   readonly line: Uint32Array;
@@ -150,7 +150,7 @@ export function rowsOfFiles(files: SourceFiles, labels: Labels, onMissing?: (row
   return rowOfFile;
 }
 
-/** The path of the image that each row means: the row's own path, if there is no such image. Throws {@link LabelsError} if there are two. */
+/** The path of the image that each row means, or the path in the row if no image fits. Throws {@link LabelsError} if two images fit. */
 function pathsOfStems(files: SourceFiles, labels: Labels): readonly string[] {
   const images = new Map<string, string | null>(labels.path.map((stem) => [stem, null]));
   const reader = files.reader();
