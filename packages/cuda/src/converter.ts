@@ -11,15 +11,15 @@ import {
   VALUE_BYTES,
 } from './kernel.js';
 
-/** Takes bytes [n, height, width, 3] to the device, and makes the values of a plan of them, on one stream. */
+/** Copies bytes [n, height, width, 3] to the device and converts them to the values of a plan, on one stream. */
 export class Converter {
   readonly #device: Device;
   readonly #stream: bigint;
   readonly #valueBytes: number;
   readonly #affine: ReturnType<typeof affine>;
-  /** Null where bytes stay as they are. */
+  /** Null if bytes are not converted. */
   readonly #kernel: { readonly module: bigint; readonly entry: bigint } | null;
-  /** Where bytes arrive. One for all batches: the stream takes them one after the other. */
+  /** The memory that bytes are copied to. All batches share it, because the stream processes them one after the other. */
   #incoming = { address: 0n, bytes: 0 };
 
   /** Throws {@link OptionError} for values that float32 cannot hold. */
@@ -40,17 +40,17 @@ export class Converter {
     }
   }
 
-  /** Device memory that was taken. */
+  /** Bytes of allocated device memory. */
   get bytes(): number {
     return this.#incoming.bytes;
   }
 
-  /** Size of the values that are made of this number of bytes. */
+  /** Size of the converted values of this number of bytes. */
   resultBytes(bytes: number): number {
     return bytes * this.#valueBytes;
   }
 
-  /** Gives the stream the copy of `bytes` page-locked bytes at `source`, and the conversion to `target`. */
+  /** Queues the copy of `bytes` page-locked bytes at `source`, and their conversion to `target`. */
   enqueue(source: bigint, bytes: number, images: number, target: bigint): void {
     const device = this.#device;
     if (this.#kernel === null) {
@@ -65,7 +65,7 @@ export class Converter {
     device.launch(this.#kernel.entry, grid, packParameters(work), PARAMETER_OFFSETS, this.#stream);
   }
 
-  /** The stream's work is done. */
+  /** Frees the memory. All work of the stream must be finished. */
   free(): void {
     if (this.#incoming.bytes > 0) this.#device.free(this.#incoming.address);
     this.#incoming = { address: 0n, bytes: 0 };
@@ -75,7 +75,7 @@ export class Converter {
   #reserve(bytes: number): void {
     if (bytes <= this.#incoming.bytes) return;
     if (this.#incoming.bytes > 0) {
-      // A longer batch than before: what is under way ends first, which happens once.
+      // The batch is longer than earlier ones. The stream must finish before its memory is replaced, which happens rarely.
       this.#device.synchronize(this.#stream);
       this.#device.free(this.#incoming.address);
       this.#incoming = { address: 0n, bytes: 0 };

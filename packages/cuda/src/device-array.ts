@@ -22,7 +22,7 @@ export function maskArray(devicePointer: bigint, { rows, height, width }: Size):
   return { devicePointer, dtype: 'uint8', shape, strides: contiguous(shape) };
 }
 
-/** Any values as they lie on the host. */
+/** Values with the same layout as on the host. */
 export function plainArray(
   devicePointer: bigint,
   values: Int32Array | Float32Array,

@@ -1,17 +1,17 @@
 import type { Device } from './device.js';
 import { Staging } from './pinned-slots.js';
 
-/** Device memory for one batch, and the events that say who has it. */
+/** Device memory for one batch, and the events that mark when it is ready and when it was consumed. */
 export class DeviceSlot {
   readonly #device: Device;
-  /** The batch has left the host, and is in its place, converted. */
+  /** Event: the batch has been copied and converted. */
   readonly ready: bigint;
-  /** The last consumer of this slot is done with it. */
+  /** Event: the last consumer of this slot is finished with it. */
   readonly consumed: bigint;
   readonly staging: Staging;
   address = 0n;
   bytes = 0;
-  /** {@link consumed} was recorded since the memory was allocated. */
+  /** True if {@link consumed} was recorded since the memory was allocated. */
   wasConsumed = false;
 
   constructor(device: Device) {
@@ -21,7 +21,7 @@ export class DeviceSlot {
     this.staging = new Staging(device);
   }
 
-  /** Makes room. Resolves when the memory that was too small is no longer used. */
+  /** Replaces the memory if it is smaller than this. Waits until the old memory is no longer used. */
   async reserve(bytes: number): Promise<void> {
     if (bytes <= this.bytes) return;
     await this.freeMemory();
@@ -29,7 +29,7 @@ export class DeviceSlot {
     this.bytes = bytes;
   }
 
-  /** Waits for who had the last batch. */
+  /** Frees the memory, after the consumer of the last batch is finished. */
   async freeMemory(): Promise<void> {
     if (this.wasConsumed) await whenDone(this.#device, this.consumed);
     this.wasConsumed = false;
@@ -43,7 +43,7 @@ export class DeviceSlot {
   }
 }
 
-/** Looks every millisecond: a call that waits would hold up the whole thread. Throws what went wrong on the device. */
+/** Checks an event every millisecond, because a waiting call would block the whole thread. Throws errors of the device. */
 export async function whenDone(device: Device, event: bigint): Promise<void> {
   while (!device.isDone(event)) await new Promise((resolve) => setTimeout(resolve, 1));
 }

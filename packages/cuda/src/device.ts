@@ -5,22 +5,22 @@ import { NoCudaError } from './errors.js';
 /** `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR` and `_MINOR`. */
 const CAPABILITY_MAJOR = 75;
 const CAPABILITY_MINOR = 76;
-/** `CU_STREAM_NON_BLOCKING`: it does not wait for the default stream, nor that for it. */
+/** `CU_STREAM_NON_BLOCKING`: the stream and the default stream do not wait for each other. */
 const NON_BLOCKING = 1;
 /** `CU_EVENT_DEFAULT` and `CU_EVENT_DISABLE_TIMING` */
 const TIMING = 0;
 const NO_TIMING = 2;
 const NAME_BYTES = 256;
 
-/** Page-locked memory that the driver gave. */
+/** Page-locked memory that the driver allocated. */
 export interface PinnedMemory {
   readonly address: bigint;
   readonly bytes: Uint8Array;
 }
 
 /**
- * One device, by its primary context, which other CUDA libraries of the process share. The context is current on this thread
- * only within a call, so that theirs stays what it was.
+ * One device, with its primary context, which it shares with other CUDA libraries of the process. The context is current on this
+ * thread only during a call, so the current context of other libraries does not change.
  */
 export class Device {
   readonly ordinal: number;
@@ -29,7 +29,7 @@ export class Device {
   readonly #driver: Driver;
   readonly #context: bigint;
 
-  /** Throws {@link NoCudaError} without a driver or device, {@link OptionError} for a number that no device has. */
+  /** Throws {@link NoCudaError} if there is no driver or device, and {@link OptionError} if no device has this number. */
   static async open(ordinal: number): Promise<Device> {
     const driver = await loadDriver();
     const devices = number(driver, 'cuDeviceGetCount');
@@ -60,7 +60,7 @@ export class Device {
     this.#context = word(driver, 'cuDevicePrimaryCtxRetain', device);
   }
 
-  /** Memory, streams and events have to be released first. */
+  /** Releases the context. Memory, streams and events must be released before. */
   close(): void {
     this.#driver.call('cuDevicePrimaryCtxRelease_v2', this.ordinal);
   }
@@ -73,7 +73,7 @@ export class Device {
     this.#call('cuMemFree_v2', address);
   }
 
-  /** Bytes of device memory that no process has. */
+  /** Bytes of free device memory. */
   get freeBytes(): number {
     const [free, total] = [new BigUint64Array(1), new BigUint64Array(1)];
     this.#call('cuMemGetInfo_v2', free, total);
@@ -105,12 +105,12 @@ export class Device {
     return this.#driver.address(array);
   }
 
-  /** A copy out of page-locked memory, behind what was given to the stream before. */
+  /** Queues a copy from page-locked memory on the stream. */
   copyToDevice(target: bigint, source: bigint, bytes: number, stream: bigint): void {
     this.#call('cuMemcpyHtoDAsync_v2', target, source, bytes, stream);
   }
 
-  /** Waits for the work of the default stream, and copies; the driver goes through page-locked memory of its own. */
+  /** Waits for the work of the default stream, and copies, through page-locked memory of the driver. */
   copyFromHost(target: bigint, source: Uint8Array): void {
     if (source.byteLength > 0) this.#call('cuMemcpyHtoD_v2', target, source, source.byteLength);
   }
@@ -130,7 +130,7 @@ export class Device {
     this.#call('cuStreamDestroy_v2', stream);
   }
 
-  /** Blocks this thread until the stream's work is done. */
+  /** Blocks this thread until the work of the stream is finished. */
   synchronize(stream: bigint): void {
     this.#call('cuStreamSynchronize', stream);
   }
@@ -143,12 +143,12 @@ export class Device {
     this.#call('cuEventDestroy_v2', event);
   }
 
-  /** The event is what the stream has been given so far. */
+  /** Sets the event to the work that is queued on the stream now. */
   record(event: bigint, stream: bigint): void {
     this.#call('cuEventRecord', event, stream);
   }
 
-  /** Later work on the stream waits for the event. */
+  /** Makes later work on the stream wait for the event. */
   wait(stream: bigint, event: bigint): void {
     this.#call('cuStreamWaitEvent', stream, event, 0);
   }
@@ -157,7 +157,7 @@ export class Device {
     return this.#within(() => this.#driver.query(event));
   }
 
-  /** From one timed event to another; both are done. */
+  /** Milliseconds between two timed events, which must both have happened. */
   milliseconds(from: bigint, to: bigint): number {
     const result = new Float32Array(1);
     this.#call('cuEventElapsedTime', result, from, to);
@@ -176,7 +176,7 @@ export class Device {
     return this.#within(() => word(this.#driver, 'cuModuleGetFunction', module, name));
   }
 
-  /** A launch in one dimension. `offsets` are those of the parameters in `parameters`. */
+  /** Launches a kernel in one dimension. `offsets` has the offset of each parameter in `parameters`. */
   launch(
     kernel: bigint,
     grid: { readonly blocks: number; readonly threads: number },
@@ -184,7 +184,7 @@ export class Device {
     offsets: readonly number[],
     stream: bigint,
   ): void {
-    // Pointers and behind them what they point to, in one array, which lives as long as the call.
+    // The pointers, followed by the parameters that they point to, in one array, which stays alive during the call.
     const words = new BigUint64Array(offsets.length + Math.ceil(parameters.byteLength / 8));
     const values = new Uint8Array(words.buffer, 8 * offsets.length);
     values.set(new Uint8Array(parameters.buffer, parameters.byteOffset, parameters.byteLength));
@@ -212,14 +212,14 @@ type Rest<Parameters extends readonly unknown[]> = Parameters extends readonly [
   ? Others
   : never;
 
-/** Calls a function whose first parameter takes its result: an int. */
+/** Calls a function that writes its result, an int, to its first parameter. */
 function number(driver: Driver, name: CallName, ...args: Rest<Parameters<Driver['call']>>): number {
   const result = new Int32Array(1);
   driver.call(name, result, ...args);
   return result[0]!;
 }
 
-/** The same for a handle or an address. */
+/** Like {@link number}, for a handle or an address. */
 function word(driver: Driver, name: CallName, ...args: Rest<Parameters<Driver['call']>>): bigint {
   const result = new BigUint64Array(1);
   driver.call(name, result, ...args);

@@ -2,7 +2,7 @@ import { nativeCalls, optionName, type Sentence, sentence } from '@shardtool/bas
 import type { LibraryHandle } from 'koffi';
 import { CudaError, NoCudaError } from './errors.js';
 
-/** `CUresult` values that are no plain failures. */
+/** `CUresult` values with a special meaning. All others are failures. */
 const SUCCESS = 0;
 const OUT_OF_MEMORY = 2;
 const NO_BINARY_FOR_GPU = 209;
@@ -11,7 +11,7 @@ const NOT_READY = 600;
 /** A handle or an address. */
 const WORD = 'uint64_t';
 
-/** Results and parameters; what is written through a `void*` goes into an array of the caller. */
+/** Types of results and parameters. The driver writes through a `void*` into an array of the caller. */
 const FUNCTIONS = {
   cuInit: ['uint'],
   cuDeviceGetCount: ['void*'],
@@ -50,21 +50,21 @@ const FUNCTIONS = {
 export type CallName = keyof typeof FUNCTIONS;
 type Argument = number | bigint | string | ArrayBufferView | null;
 
-/** The driver. Every call is checked. */
+/** The CUDA driver. The result of every call is checked. */
 export interface Driver {
-  /** Calls a function; throws {@link CudaError} with its name and CUDA's own text where it fails. */
+  /** Calls a function. If it fails, throws {@link CudaError} with its name and CUDA's description of the error. */
   call(name: CallName, ...args: Argument[]): void;
-  /** Whether the work before an event is done; throws as {@link call} does where that work failed. */
+  /** Whether the work before an event is finished. Throws like {@link call} if that work failed. */
   query(event: bigint): boolean;
   /** The address of an array's first byte. The caller keeps the array. */
   address(array: ArrayBufferView): bigint;
-  /** Memory at an address that is not JavaScript's. */
+  /** A view of memory at an address outside of JavaScript's memory. */
   view(address: bigint, bytes: number): Uint8Array;
 }
 
 let loading: Promise<Driver> | null = null;
 
-/** Loads the driver and starts it, once. Throws {@link NoCudaError} where there is none. */
+/** Loads the driver and initializes it, once per process. Throws {@link NoCudaError} if there is no driver. */
 export function loadDriver(): Promise<Driver> {
   loading ??= load().catch((error: unknown) => {
     loading = null;

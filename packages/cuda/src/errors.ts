@@ -1,15 +1,15 @@
 import { type Sentence, ShardtoolError, sentence } from '@shardtool/base';
 
-/** There is no CUDA driver here, or it has no device. */
+/** This machine has no CUDA driver, or the driver finds no device. */
 export class NoCudaError extends ShardtoolError {
   static override readonly kind: string = 'NoCudaError';
 }
 
-/** A function of the CUDA driver failed. `result`, `resultName` and `text` are CUDA's own (cuda.h, `CUresult`). */
+/** A function of the CUDA driver failed. `result`, `resultName` and `text` are CUDA's code, name and description (cuda.h, `CUresult`). */
 export class CudaError extends ShardtoolError {
   static override readonly kind: string = 'CudaError';
 
-  /** The name of the function: `cuMemAlloc_v2`. */
+  /** Name of the function, such as `cuMemAlloc_v2`. */
   readonly call: string;
   readonly result: number;
   readonly resultName: string;

@@ -5,9 +5,9 @@ export { Device, type PinnedMemory } from './device.js';
 export { CudaError, NoCudaError } from './errors.js';
 
 /**
- * Opens a device, with all that batches need on their way to it; the loader's option `device` does. Throws
- * {@link NoCudaError} without a driver or device, OptionError for a number that no device has, {@link CudaError} for
- * whatever else the driver refuses.
+ * Opens a device with the streams, memory and kernel for batches. The loader calls it for the option `device`. Throws
+ * {@link NoCudaError} if there is no driver or device, OptionError if no device has this number, and {@link CudaError} for any
+ * other error of the driver.
  */
 export function openDevice(plan: DevicePlan): Promise<DeviceStage> {
   return Stage.open(plan);

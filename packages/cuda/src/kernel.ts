@@ -1,11 +1,11 @@
 /**
- * The kernel that makes values of bytes, as PTX text (NVIDIA, "PTX ISA") for sm_50, from which the driver compiles for
- * whatever is newer; version 4.0 is the first that knows sm_50, and drivers refuse versions newer than themselves. One
- * template gives an entry for each kind of value and layout.
+ * The kernel that converts bytes to values, as PTX text (NVIDIA, "PTX ISA") for sm_50. The driver compiles it for its device. The
+ * PTX version is 4.0, the first with sm_50, because drivers refuse versions that are newer than themselves. One template
+ * generates an entry for each kind of value and layout.
  *
- * A thread takes one pixel: three bytes of [n, height, width, 3], `byte * scale + bias` in float32 with two roundings, as
- * the CPU kernel does it, then rounded to the dtype, ties to even. bfloat16 is rounded in integers: sm_50 has no instruction
- * for it. It is right for all values but NaN, which do not occur: scale and bias are finite.
+ * A thread converts one pixel: three bytes of [n, height, width, 3]. It computes `byte * scale + bias` in float32 with two
+ * roundings, like the CPU kernel, and rounds the result to the dtype, ties to even. bfloat16 is rounded with integers, because
+ * sm_50 has no instruction for it. That is correct for all values except NaN, which cannot occur: scale and bias are finite.
  */
 import type { DeviceDtype, DeviceLayout } from '@shardtool/reader';
 
@@ -17,13 +17,13 @@ const CHANNELS = [0, 1, 2] as const;
 /** Bytes of one value. */
 export const VALUE_BYTES: Readonly<Record<DeviceDtype, number>> = { uint8: 1, float32: 4, float16: 2, bfloat16: 2 };
 
-/** From `%bits` (uint8) or `%value` (float32) to what is stored, and the store to `[%to]`. */
+/** Converts `%bits` (uint8) or `%value` (float32) to the dtype and stores it at `[%to]`. */
 const STORES: Readonly<Record<DeviceDtype, string>> = {
   uint8: 'st.global.u8 [%to], %bits;',
   float32: 'st.global.f32 [%to], %value;',
   float16: `cvt.rn.f16.f32 %half, %value;
   st.global.b16 [%to], %half;`,
-  // Half of the last place that stays, less one where that place is even: what carries into it rounds it.
+  // Rounds to even: adds half of the last bit that is kept, minus one if that bit is 0. The carry rounds up.
   bfloat16: `mov.b32 %bits, %value;
   shr.u32 %odd, %bits, 16;
   and.b32 %odd, %odd, 1;
@@ -33,11 +33,11 @@ const STORES: Readonly<Record<DeviceDtype, string>> = {
   st.global.u16 [%to], %bits;`,
 };
 
-/** `%at`: the number of the value of channel 0. `%step`: bytes from channel to channel. */
+/** Computes `%at`, the index of the value of channel 0, and `%step`, the distance between channels in bytes. */
 const PLACES: Readonly<Record<DeviceLayout, (valueBytes: number) => string>> = {
   nhwc: (valueBytes) => `mul.wide.u32 %at, %pixel, 3;
   mov.u64 %step, ${valueBytes};`,
-  // Pixel p of image i is the value p + 2 * i * plane: i images before it have two more planes each.
+  // Channel 0 of pixel p, counted over all images, is value p + 2 * i * plane: each of the i images before has two more planes.
   nchw: (valueBytes) => `ld.param.u32 %plane, [plane];
   div.u32 %image, %pixel, %plane;
   mul.lo.u32 %image, %image, %plane;
@@ -46,7 +46,7 @@ const PLACES: Readonly<Record<DeviceLayout, (valueBytes: number) => string>> = {
   mul.wide.u32 %step, %plane, ${valueBytes};`,
 };
 
-/** The name of the entry, or null where there is nothing to do but to copy. */
+/** The name of the entry; null if copying is enough. */
 export function entryName(dtype: DeviceDtype, layout: DeviceLayout): string | null {
   return dtype === 'uint8' && layout === 'nhwc' ? null : `shardtool_${dtype}_${layout}`;
 }
@@ -116,7 +116,7 @@ function channelText(dtype: DeviceDtype, channel: number): string {
   ${STORES[dtype]}`;
 }
 
-/** One launch: `images` of `plane` pixels each. Addresses in device memory. */
+/** One launch for a number of `images` with `plane` pixels each. Addresses are in device memory. */
 export interface KernelWork {
   readonly source: bigint;
   readonly target: bigint;
@@ -129,7 +129,7 @@ export interface KernelWork {
 /** Offsets in bytes of the parameters in {@link packParameters}, in the order of the entry. */
 export const PARAMETER_OFFSETS = [0, 8, 16, 20, 24, 28, 32, 36, 40, 44] as const;
 
-/** The parameters of an entry, one after the other. */
+/** Packs the parameters of an entry in sequence. */
 export function packParameters({ source, target, images, plane, scale, bias }: KernelWork): DataView {
   const view = new DataView(new ArrayBuffer(48));
   view.setBigUint64(0, source, true);
@@ -143,7 +143,7 @@ export function packParameters({ source, target, images, plane, scale, bias }: K
   return view;
 }
 
-/** float32 factors and summands of (byte / 255 - mean) / std, as the CPU kernels have them. */
+/** float32 factors and summands for (byte / 255 - mean) / std, equal to those of the CPU kernels. */
 export function affine(
   mean: readonly [number, number, number],
   std: readonly [number, number, number],

@@ -22,7 +22,7 @@ export function objectArrays({ offsets, boxes, boxLabels, keypoints, polygons }:
   return all.flatMap(([name, values, shape]) => (values === undefined ? [] : [{ name, values, shape }]));
 }
 
-/** The same on the device, each where `addressOf` says. */
+/** The same arrays on the device, at the addresses that `addressOf` returns. */
 export function deviceObjects(arrays: readonly ObjectArray[], addressOf: (i: number) => bigint): DeviceObjects | null {
   if (arrays.length === 0) return null;
   const placed = arrays.map(({ name, values, shape }, i) => [name, plainArray(addressOf(i), values, shape)] as const);

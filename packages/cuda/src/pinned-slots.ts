@@ -3,8 +3,8 @@ import type { Device, PinnedMemory } from './device.js';
 import { CudaError } from './errors.js';
 
 /**
- * The memory in which the loader's batches lie, page-locked so that the device reads it itself. Where the driver refuses
- * that, each batch is copied into memory that the driver gave.
+ * The memory of the loader's batches, page-locked so that the device can read it directly. If the driver refuses to page-lock
+ * it, each batch is first copied into page-locked memory that the driver allocated.
  */
 export class PinnedSlots {
   readonly #device: Device;
@@ -16,17 +16,17 @@ export class PinnedSlots {
     this.#device = device;
   }
 
-  /** Bytes that are page-locked. */
+  /** Number of page-locked bytes. */
   get bytes(): number {
     return this.#address === null ? 0 : this.#memory!.byteLength;
   }
 
-  /** Why the driver refused the memory. Null where it did not, or was not asked. */
+  /** The error with which the driver refused the memory; null if it did not, or if there was no attempt. */
   get refused(): string | null {
     return this.#refused;
   }
 
-  /** Page-locks `memory`, where that is another one than before. */
+  /** Page-locks `memory`, unless it already is. */
   use(memory: Uint8Array): void {
     if (this.#memory?.buffer === memory.buffer) return;
     this.release();
@@ -39,13 +39,13 @@ export class PinnedSlots {
     }
   }
 
-  /** Where `bytes` lie, if they can be copied from there asynchronously. */
+  /** The address of `bytes`; null if they cannot be copied asynchronously from there. */
   place(bytes: Uint8Array): bigint | null {
     const within = this.#address !== null && bytes.buffer === this.#memory!.buffer;
     return within ? this.#address! + BigInt(bytes.byteOffset - this.#memory!.byteOffset) : null;
   }
 
-  /** No copy out of it is under way any more. */
+  /** Unlocks the memory. All copies from it must be finished. */
   release(): void {
     if (this.#address !== null) this.#device.unregister(this.#address);
     this.#address = null;
@@ -54,7 +54,7 @@ export class PinnedSlots {
   }
 }
 
-/** Page-locked memory of one device slot, for batches that are not: made when it is needed. */
+/** Page-locked memory of one device slot, for batches that are not page-locked. It is allocated when it is first needed. */
 export class Staging {
   readonly #device: Device;
   #pinned: PinnedMemory | null = null;
@@ -67,14 +67,14 @@ export class Staging {
     return this.#pinned?.bytes.byteLength ?? 0;
   }
 
-  /** Copies arrays one behind the other; returns their addresses. No copy of what was here may be under way. */
+  /** Copies arrays into the memory in sequence and returns their addresses. Earlier copies from this memory must be finished. */
   fill(arrays: readonly Uint8Array[]): bigint[] {
     const total = totalOf(arrays, ({ byteLength }) => byteLength);
     if (total === 0) return arrays.map(() => 0n);
     if (this.bytes < total) {
       const before = this.bytes;
       this.free();
-      // The size of annotations differs between batches.
+      // The sizes of annotations differ between batches, so the memory may have to grow.
       this.#pinned = this.#device.allocatePinned(Math.max(total, 2 * before));
     }
     const { address, bytes } = this.#pinned!;

@@ -15,13 +15,13 @@ export class Stage implements DeviceStage {
   readonly pinned: PinnedSlots;
   readonly slots: readonly DeviceSlot[];
   readonly freeSlots: DeviceSlot[];
-  /** Rings when a slot or a batch is there, or will not be. */
+  /** Notified when a slot or a batch becomes available, and when no more will. */
   readonly wakeSignal = new WakeSignal();
   /** The first error on the device. Later errors are consequences of it. */
   failure: unknown = null;
   #isClosed = false;
 
-  /** Throws NoCudaError, CudaError, or OptionError for a device that there is not. */
+  /** Throws NoCudaError, CudaError, or OptionError if the device does not exist. */
   static async open(plan: DevicePlan): Promise<Stage> {
     const device = await Device.open(plan.ordinal);
     const undo = [() => device.close()];
@@ -101,7 +101,7 @@ export class Stage implements DeviceStage {
     await attempt(() => this.converter.free());
     await attempt(() => this.device.destroyStream(this.stream));
     await attempt(() => this.device.close());
-    // With a lost context everything fails, for the reason that is known.
+    // If the context is lost, every call fails, for the reason that is already known.
     if (errors.length > 0 && this.failure === null) throw errors[0];
   }
 }

@@ -29,25 +29,25 @@ interface UploadStage {
   failure: unknown;
 }
 
-/** Addresses of arrays are multiples of this, as those that the driver gives. */
+/** Alignment of arrays within a slot. The driver allocates memory with the same alignment. */
 const ALIGNMENT_BYTES = 256;
 
-/** Room for 256 boxes. */
+/** Minimum size of an array of annotations: enough for 256 boxes. */
 const LEAST_OBJECT_BYTES = 4096;
 
-/** One array of a batch: where it comes from, and where in the slot its values go. */
+/** One array of a batch: its bytes on the host, and the offset of its values in the slot. */
 interface Part {
   readonly kind: 'image' | 'mask' | 'object';
-  /** The option `extraImages` or `masks` names it; null for the image itself, and for what lies on it. */
+  /** Name of the field in the option `extraImages` or `masks`; null for the image itself and for annotations. */
   readonly field: string | null;
   readonly bytes: Uint8Array;
   readonly offset: number;
 }
 
 /**
- * Takes batches to the device as they come, ahead of the consumer as far as there are slots. The copy stream is given, for
- * each: to wait until the slot's last batch was consumed, the copies, the conversion. The host's slot goes back when the
- * copies are done, the device's when the consumer has released it, too.
+ * Copies batches to the device in advance, as many as there are device slots. For each batch, it queues on the copy stream: a
+ * wait until the previous batch of the slot was consumed, the copies, and the conversion. The slot on the host is released when
+ * the copies are finished. The slot on the device is released when the consumer has released the batch, too.
  */
 export class Upload implements Uploads {
   readonly #stage: UploadStage;
@@ -116,7 +116,7 @@ export class Upload implements Uploads {
     this.#stage.wakeSignal.notify();
   }
 
-  /** Null: no more batches are wanted. */
+  /** Returns null if the upload was stopped. */
   async #freeSlot(): Promise<DeviceSlot | null> {
     while (!this.#isStopped) {
       const slot = this.#stage.freeSlots.shift();
@@ -126,7 +126,7 @@ export class Upload implements Uploads {
     return null;
   }
 
-  /** The host's next batch; null where there is none, or what was asked for is not wanted any more. */
+  /** Returns the next batch of the host; null after the last one, or if the upload was stopped in the meantime. */
   async #take(batches: AsyncIterator<Batch>): Promise<Batch | null> {
     try {
       const { value, done } = await batches.next();
@@ -146,7 +146,7 @@ export class Upload implements Uploads {
     const places = parts.map((part) => pinned.place(part.bytes));
     const staged = slot.staging.fill(parts.filter((_, i) => places[i] === null).map((part) => part.bytes));
     const sources = places.map((place) => place ?? staged.shift()!);
-    // Nothing of it is to be read from its slot on the host any more.
+    // All arrays were copied out of the batch's slot on the host.
     if (parts.every((part, i) => part.kind === 'object' || places[i] === null)) host.release();
     if (slot.wasConsumed) device.wait(stream, slot.consumed);
     parts.forEach((part, i) => {
@@ -165,7 +165,7 @@ export class Upload implements Uploads {
     const add = (kind: Part['kind'], field: string | null, array: Uint8Array): void => {
       parts.push({ kind, field, bytes: array, offset: bytes });
       let length = kind === 'image' ? converter.resultBytes(array.byteLength) : array.byteLength;
-      // How many objects there are differs from batch to batch: with room for more, memory is seldom made longer.
+      // The number of objects differs between batches. With spare room, memory rarely has to grow.
       if (kind === 'object') length = 2 ** Math.ceil(Math.log2(Math.max(LEAST_OBJECT_BYTES, length)));
       bytes += Math.ceil(length / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
     };
@@ -273,12 +273,12 @@ export class Upload implements Uploads {
     };
   }
 
-  /** The host's batches end: those before are good. */
+  /** Ends with an error of the host. The batches before it are valid. */
   #endWith(reason: unknown): void {
     this.#failure ??= { reason };
   }
 
-  /** It went wrong on the device: what is ready already may be wrong, too. */
+  /** Ends with an error of the device. Batches that are ready may be wrong, too, so they are dropped. */
   #fail(reason: unknown): void {
     this.#stage.failure ??= reason;
     this.stop(reason);

@@ -1,4 +1,4 @@
-"""Objects that refuse attributes that they do not know: setting one that is then ignored would hide an error."""
+"""Objects that refuse to set unknown attributes, because ignoring them would hide an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a loop over a loader gets."""
+"""Batches, which a loop over a loader yields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which random numbers the transform of a single sample takes."""
+"""Determines the random numbers of a single sample's transform."""
 
 from __future__ import annotations
 

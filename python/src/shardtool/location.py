@@ -1,4 +1,4 @@
-"""Where a dataset is, as a caller says it."""
+"""Converts and checks the location of a dataset that the caller passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One loop over a loader: what ``for batch in loader`` steps through."""
+"""One loop over a loader: the iterator of ``for batch in loader``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several datasets whose samples come mixed."""
+"""Several datasets whose samples are mixed."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class ShardBackend(_fileio.BaseStorageBackend):  # type: ignore[misc]
         self._dataset: Dataset[Any] = Dataset(location, transform="raw", output="numpy", **options)
 
     def get(self, filepath: Any) -> bytes:
-        """The bytes of a file. Raises FileNotFoundError if there is none of this name."""
+        """The bytes of a file. Raises FileNotFoundError if there is no file with this name."""
         value = self._value(filepath)
         if isinstance(value, str):
             return value.encode()

@@ -1,4 +1,4 @@
-"""One dataset that the tasks of a distributed engine write: plan, write parts, commit."""
+"""Writes one dataset from the tasks of a distributed engine: plan, write parts, commit."""
 
 from __future__ import annotations
 

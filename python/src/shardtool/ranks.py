@@ -1,4 +1,4 @@
-"""Where a process finds its rank. The reader decides (packages/reader/src/order/ranks.ts)."""
+"""Finds the rank of a process. The reader chooses among the findings (packages/reader/src/order/ranks.ts)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For code that insists on torch.utils.data.IterableDataset."""
+"""A torch.utils.data.IterableDataset for code that requires one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class WholeBatch(Generic[Array, Images]):
-    """A :class:`Batch` that is no tuple, since torch makes a plain list of those and drops what a list cannot have.
+    """A :class:`Batch` that is not a tuple, because torch converts tuples to plain lists without attributes.
 
     It unpacks as the batch does (``images, labels = batch``) and has all of its attributes: ``valid``, ``fields``,
     ``masks``, ``mix``, ``epoch``. A DataLoader's ``pin_memory=True``, and what moves batches to a device, call the two

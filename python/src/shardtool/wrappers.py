@@ -1,13 +1,13 @@
-"""How Accelerate and Hugging Face's Trainer read an IterableDataset: each sample must still come exactly once.
+"""Detects how Accelerate and Hugging Face's Trainer read an IterableDataset, so that each sample comes exactly once.
 
-They wrap the DataLoader that they are given, and do not ask the dataset:
+They wrap the user's DataLoader without telling the dataset:
 
 - ``DataLoaderDispatcher`` (their default, ``dispatch_batches=True``) reads the dataset in process 0 and sends each
   process its rows. The dataset has to give process 0 all samples, as if it were alone.
 - ``IterableDatasetShard`` (``dispatch_batches=False``) reads the whole dataset in each process and keeps every n-th
-  element. A dataset that is sharded already must come through it whole.
+  element. A dataset that is already sharded must pass through it complete.
 
-Which of them reads is found out by looking at the calls that lead here.
+The call stack shows which of them reads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What other loaders call an option, and what to set here instead."""
+"""Option names of other loaders, with the option of shardtool to set instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the reader's slots are in use in this process."""
+"""The reader's slots that are in use in this process."""
 
 from __future__ import annotations
 

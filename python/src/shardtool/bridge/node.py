@@ -71,7 +71,7 @@ def why_not(node: str) -> str:
         said = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=10).stdout.strip()
         version = tuple(int(part) for part in said.lstrip("v").split(".")[:2])
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        return f" {node} is no Node that runs here ({error}): {_HOW_TO_GET_NODE}"
+        return f" {node} is not a Node that runs on this machine ({error}): {_HOW_TO_GET_NODE}"
     if version < OLDEST_NODE:
         return f" {node} is Node {said}, which is too old: {_HOW_TO_GET_NODE}"
     return ""

@@ -65,7 +65,7 @@ def _add_same(kind: str, transform: Any, pipeline: Pipeline) -> None:
 
 
 def _may_fill(kind: str, step: Step, pipeline: Pipeline) -> bool:
-    """Whether a step on a normalized image can fill a border with a number, which is no byte there."""
+    """Whether a step on a normalized image can fill a border with a number, which is not a byte there."""
     if kind == "Pad":
         return bool(step.get("padding_mode", "constant") == "constant")
     if kind == "RandomCrop":

@@ -1,4 +1,4 @@
-"""Where a process serves its metrics. The rules are those of packages/reader/src/loader/metrics/address.ts."""
+"""The address at which a process serves its metrics. The rules are those of packages/reader/src/loader/metrics/address.ts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How long loops wait for batches, and why: over an epoch, over the last minute, and in all.
 
-Waits are measured where the loop waits, in Python. The reader says with each batch what it waited for itself.
+Waits of the loop are measured in Python. With each batch, the reader reports what it waited for itself.
 """
 
 from __future__ import annotations
