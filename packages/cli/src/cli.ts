@@ -50,7 +50,7 @@ function isVersionAsked([first]: readonly string[]): boolean {
   return first === '--version' || first === '-V';
 }
 
-/** Which help the words ask for; null: none. */
+/** The kind of help that the words request; null if they request no help. */
 function helpAsked(words: readonly string[]): 'short' | 'long' | null {
   const end = words.indexOf('--');
   const before = words.slice(0, end < 0 ? undefined : end);
@@ -70,7 +70,7 @@ function layoutFor(stream: NodeJS.WriteStream): Omit<HelpLayout, 'isShort'> {
   return { columns: Math.min(WIDEST_HELP, stream.columns || 100), paint: paintFor(stream) };
 }
 
-/** Words that name no command that does something: without any, help goes to standard error, with the exit code of a usage error. */
+/** Handles words that name no command, or only a family. Without any words, it prints help to standard error, with the exit code of a usage error. */
 async function refuse(words: readonly string[], family: NamedCommand | null): Promise<void> {
   const rest = family === null ? words : words.slice(1);
   if (rest.length === 0) {

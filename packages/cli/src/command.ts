@@ -22,7 +22,7 @@ export interface ArgumentSpec {
   readonly choices?: readonly string[];
 }
 
-/** An option of a command: what yargs needs to parse it, and what help and docs say about it. */
+/** An option of a command: the properties for yargs to parse it, and the text for help and docs. */
 export interface FlagSpec extends Omit<Options, 'group'> {
   readonly describe: string;
   /** Heading in help and docs. Default: `General`. */
@@ -35,7 +35,7 @@ export interface FlagSpec extends Omit<Options, 'group'> {
 
 export type FlagTable = Readonly<Record<string, FlagSpec>>;
 
-/** A command line and what it does. */
+/** An example: a command line and its effect. */
 export type Example = readonly [line: string, effect: string];
 
 interface Described {
@@ -48,7 +48,7 @@ interface Described {
   readonly examples: readonly Example[];
 }
 
-/** A command that does something. */
+/** A command with a handler, as opposed to a family of commands. */
 export interface Command extends Described {
   readonly arguments: Readonly<Record<string, ArgumentSpec>>;
   readonly options: FlagTable;

@@ -1,6 +1,6 @@
 /**
- * Every class of error that a caller can meet, with the package that has it; docs/errors.md says when each comes, and
- * what to do. All of them are a ShardtoolError, whose message is one sentence with the remedy.
+ * All classes of errors that callers can receive, with their packages. docs/errors.md describes when each occurs and what to do.
+ * All of them extend ShardtoolError, whose message is one sentence with the remedy.
  */
 
 export {

@@ -1,4 +1,4 @@
-/** What `import ... from 'shardtool'` gives: packing and reading, in one place. */
+/** The exports of `import ... from 'shardtool'`: packing and reading. */
 
 export {
   type AddOverlayOptions,

@@ -28,7 +28,7 @@ export async function parseCommand(name: string, command: Command, words: readon
   return { ...given, ...argumentsOf(name, command, given._ as string[]) };
 }
 
-/** Reads the words by yargs, without its checks: {@link parseCommand} makes them, in our words. */
+/** Parses the words with yargs, without its checks. {@link parseCommand} checks them, with messages of its own. */
 async function readWords(words: readonly string[], flags: FlagTable): Promise<Given> {
   const options = Object.entries(flags).map(([name, spec]) => {
     const { choices, demandOption, describe, group, placeholder, isCommon, defaultDescription, ...rest } = spec;
@@ -43,7 +43,7 @@ async function readWords(words: readonly string[], flags: FlagTable): Promise<Gi
     .version(false)
     .exitProcess(false)
     .fail((message, error) => {
-      // An error that a `coerce` throws comes as an error of yargs too.
+      // yargs passes on errors of a `coerce` function as errors of its own.
       if (error !== undefined && error.name !== 'YError') throw error;
       throw new UsageError(message.replace(/\s*\n\s*/g, ' '));
     })
@@ -62,7 +62,7 @@ function unmarked(value: unknown): unknown {
   return typeof value === 'string' && value.startsWith(PLAIN) ? value.slice(1) : value;
 }
 
-/** Checks what a table says about every kind of option: how often, which values, whether it is needed. */
+/** Checks the properties that every kind of option has in a table: repetition, allowed values, and whether it is required. */
 function check(flag: string, { array, choices, demandOption, placeholder }: FlagSpec, given: Given): void {
   const value = given[flag];
   if (Array.isArray(value) && array !== true) throw new UsageError(`--${flag} is given more than once.`);

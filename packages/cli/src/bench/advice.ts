@@ -95,7 +95,7 @@ function percent(share: number): string {
   return `${Math.round(share * 100)} %`;
 }
 
-/** The answer to whether a step ever waits. */
+/** A sentence about whether a step ever waits. */
 export function answerOn({ stepMs, batches, waited, share }: NonNullable<Findings['step']>): string {
   return `a step of ${stepMs} ms waited in ${waited} of ${countOf(batches, 'batch', 'batches')}, ${(share * 100).toFixed(1)} % of the time`;
 }

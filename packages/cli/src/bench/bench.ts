@@ -23,7 +23,7 @@ export interface BenchResult {
    * other batch.
    */
   readonly isFirstInRate: boolean;
-  /** True if a step after the first waited for its batch. Null without a step. */
+  /** True if a step after the first waited for its batch. Null if no step is simulated. */
   readonly step: Findings['step'];
   /** The remedy. */
   readonly advice: readonly string[];
@@ -35,9 +35,9 @@ export interface BenchResult {
   readonly checksum: string;
   /** Values without the first batch, which is reported separately. */
   readonly batchWaitP50Ms: number;
-  /** The largest, below 100 batches. */
+  /** 99th percentile; with fewer than 100 batches, the maximum. */
   readonly batchWaitP99Ms: number;
-  /** From asking the dataset for a loader. */
+  /** Time from the creation of the loader. */
   readonly firstBatchMs: number;
   readonly peakRssBytes: number;
   readonly readBufferPeakBytes: number;
@@ -53,7 +53,7 @@ export interface BenchResult {
     readonly spliced: number;
     readonly others: number;
   };
-  /** From the first batch on. */
+  /** Measured from the first batch on. */
   readonly seconds: number;
   readonly storage: LoaderReport['storage'];
   readonly warnings: number;
@@ -142,7 +142,7 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
   };
 }
 
-/** A batch that is there is handed out within this time. */
+/** A batch that is ready is delivered within this time, in milliseconds. */
 const READY_MS = 1;
 
 /** Whether shards of JPEGs lack a crop index that this machine could use. */

@@ -30,7 +30,7 @@ function shellOf({ SHELL = '', ZSH_NAME }: NodeJS.ProcessEnv): Shell {
   return SHELL.endsWith('zsh') || ZSH_NAME !== undefined ? 'zsh' : 'bash';
 }
 
-/** How the script calls this program: what `npx` finds may be in no folder of PATH. */
+/** The command with which the script starts this program. With `npx`, the program may not be on the PATH. */
 function callFor(shell: Shell): string {
   const escaped = shell === 'fish' ? "\\'" : `'\\''`;
   const quoted = [process.execPath, realpathSync(process.argv[1]!)].map((text) => `'${text.replaceAll("'", escaped)}'`);

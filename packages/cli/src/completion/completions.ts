@@ -9,8 +9,8 @@ interface Completion {
 }
 
 /**
- * Lines for a shell: words that can follow the typed words, of which the last is the one being typed. zsh and fish also get what
- * a word means. No line: the shell completes file names.
+ * Lines for a shell: the words that can replace the last of the typed words. zsh and fish also get the meaning of each word. If
+ * there is no line, the shell completes file names.
  */
 export function completionsFor(words: readonly string[], shell: string): string {
   const typed = words.at(-1) ?? '';

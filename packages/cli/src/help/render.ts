@@ -16,7 +16,7 @@ export interface HelpLayout {
   readonly isShort: boolean;
 }
 
-/** A term of a list, with what it means. */
+/** A term of a list, with its meaning. */
 interface Entry {
   readonly term: string;
   readonly text: string;
@@ -41,7 +41,7 @@ export const EXIT_CODES: readonly (readonly [code: string, meaning: string])[] =
 const VERSION_ENTRY: Entry = { term: '-V, --version', text: 'Show the version' };
 const HELP_ENTRY: Entry = { term: '-h, --help', text: 'Show help' };
 
-/** Help of the whole tool: what it is, and the commands by topic. */
+/** Help of the whole tool: a summary, and the commands by topic. */
 export function toolHelp(layout: HelpLayout): string {
   const { paint } = layout;
   const all = COMMAND_GROUPS.flatMap((group) => COMMANDS_BY_GROUP[group]);
@@ -104,7 +104,7 @@ function commandSections(command: Command, layout: HelpLayout): string[][] {
   const entries = (options: readonly [string, (typeof all)[string]][]) =>
     options.map(([name, flag]) => {
       const { term, text, notes } = optionText(name, flag);
-      // Long options stand below each other, whether they have a short form or not.
+      // Long options are aligned, with or without a short form.
       const aligned = term.startsWith('--') ? `    ${term}` : term;
       return {
         term: aligned,

@@ -1,6 +1,6 @@
 import { widthOf } from '../terminal/columns.js';
 
-/** Space at which no line ends. */
+/** A space at which lines are not broken. */
 export const NO_BREAK = '\u00a0';
 
 /** Lines of a text that are at most `columns` wide, broken at spaces. A longer word has its own line. */

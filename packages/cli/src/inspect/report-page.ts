@@ -2,10 +2,10 @@ import { escapeControls } from '@shardtool/base/text';
 import type { InspectFinding, InspectGroups, InspectReport } from '@shardtool/reader';
 import { countOf, formatCount } from '../terminal/size.js';
 
-/** Identifies a report that shardtool wrote, so that no other file is replaced. */
+/** Marks a report that shardtool wrote, so that no other file is replaced. */
 export const REPORT_MARK = '<meta name="generator" content="shardtool inspect">';
 
-/** Which sample of which dataset a picture shows. */
+/** The sample that a picture shows, and its dataset. */
 export interface Shown {
   readonly from: 'dataset' | 'against';
   readonly index: number;
@@ -14,7 +14,7 @@ export interface Shown {
 /** JPEG of a sample, or null if it cannot be decoded. */
 export type PictureOf = (shown: Shown) => Uint8Array | null;
 
-/** A named sample, and what is said of it. */
+/** A sample with its key, and the text about it. */
 interface Named extends Shown {
   readonly key: string;
   readonly class: string | null;
@@ -50,7 +50,7 @@ export function reportPage(report: InspectReport, pictureOf: PictureOf): string 
   ].join('\n');
 }
 
-/** A heading and rows of samples: a group a row, or all samples of a finding in one. */
+/** A heading and rows of samples: one row per group, or one row with all samples of a finding. */
 interface Section {
   readonly title: string;
   readonly said: string;

@@ -5,14 +5,14 @@ import { thumbnailOf } from '../view/pictures.js';
 import { REPORT_MARK, reportPage, type Shown, shownIn } from './report-page.js';
 
 const SIDE = 160;
-/** Decoded side by side. */
+/** Number of pictures that are decoded concurrently. */
 const IN_FLIGHT = 4;
 /** Position of the mark of a report. */
 const HEAD_BYTES = 1024;
 
 /**
- * Throws {@link FileError} where there is a file at `path` that is no report of an inspection: those alone are replaced. To be
- * asked before the work begins.
+ * Throws {@link FileError} if there is a file at `path` that is not a report of shardtool, because only reports are replaced. Call
+ * this before the work begins.
  */
 export async function checkReportPath(path: string): Promise<void> {
   const content = await readFile(path).catch((cause: NodeJS.ErrnoException) => {
@@ -29,8 +29,8 @@ export async function checkReportPath(path: string): Promise<void> {
 }
 
 /**
- * Writes the report with a picture of every sample that it names: memory is that of those pictures. `location` may hold a token,
- * which that in the report does not. Throws {@link FileError}.
+ * Writes the report with a picture of every sample that it names, and holds these pictures in memory. If `location` contains a
+ * token, the report does not show it. Throws {@link FileError}.
  */
 export async function writeReport(
   report: InspectReport,

@@ -86,13 +86,13 @@ export async function viewOf(given: DatasetGiven): Promise<OpenOptions> {
   };
 }
 
-/** Opens a dataset to look at what is stored. Modules for loaders, which take long to load, are left aside. */
+/** Opens a dataset for reading its contents, without the modules for loaders, which take long to load. */
 export async function openFilesGiven(location: string, given: DatasetGiven): Promise<StoredDataset> {
   const { openFiles } = await import('@shardtool/reader/open-files');
   return openFiles(location, await optionsOf(given));
 }
 
-/** Opens a dataset as the options say. */
+/** Opens a dataset with the given options. */
 export async function openGiven(location: string, given: DatasetGiven): Promise<Dataset> {
   const { openDataset } = await import('@shardtool/reader');
   return openDataset(location, await optionsOf(given));

@@ -36,7 +36,7 @@ export function wholeNumber(
   return { type: 'number', requiresArg: true, describe, ...rest, coerce };
 }
 
-/** The value that was given, for an error. Text in place of a number is lost by then. */
+/** The given value, for an error. If it was text instead of a number, the text is no longer known. */
 function andNot(given: unknown): string {
   return Number.isNaN(given) ? '' : `, not "${given}"`;
 }

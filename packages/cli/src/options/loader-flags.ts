@@ -21,7 +21,7 @@ function optionsOf<Command extends ReadingCommand>(command: Command): OptionsOf<
   return Object.fromEntries(Object.entries(ALL).filter(([, entry]) => has(entry))) as OptionsOf<Command>;
 }
 
-/** The flags of the loader's options that a command takes. What is left out stays undefined. */
+/** The flags for the loader's options of a command. Options that the user omits stay undefined. */
 export function loaderFlags<Command extends ReadingCommand>(command: Command) {
   return flagsOf(optionsOf(command));
 }

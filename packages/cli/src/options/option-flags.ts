@@ -24,7 +24,7 @@ type Flags<Entries> = {
 };
 type Entry = OptionEntry & { readonly flag?: string };
 
-/** The flags of a table of options: `maxShardBytes` is `--max-shard-bytes`. What is left out stays undefined. */
+/** The flags of a table of options: `maxShardBytes` is `--max-shard-bytes`. Options that the user omits stay undefined. */
 export function flagsOf<Entries>(entries: Entries & Readonly<Record<string, Entry>>): Flags<Entries> {
   const named = Object.entries<Entry>(entries).map(([name, entry]) => [entry.flag ?? kebab(name), entry] as const);
   return Object.fromEntries(named.map(([name, entry]) => [name, flagOf(`--${name}`, entry)])) as Flags<Entries>;

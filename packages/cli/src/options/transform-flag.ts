@@ -42,7 +42,7 @@ export async function readAnnotationsFlag(given: string | undefined): Promise<An
 
 /** Returns the value of the flag. Throws {@link UsageError} if it is neither a preset nor a JSON file. */
 export async function readTransform(given: string | undefined, buckets?: unknown): Promise<TransformInput> {
-  // Buckets say what the size is.
+  // With buckets, the transform must not set a size.
   if (given === undefined) return buckets === undefined ? 'train224' : [];
   const { PRESET_NAMES } = await import('@shardtool/reader');
   const preset = PRESET_NAMES.find((name) => name === given);

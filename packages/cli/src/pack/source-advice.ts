@@ -1,12 +1,12 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Names that people give to the parts of a dataset, not to classes. */
+/** Usual names for parts of a dataset, which are not classes. */
 const SPLITS = new Set(['train', 'training', 'val', 'valid', 'validation', 'test', 'testing']);
 const IMAGES = new Set(['images', 'image', 'imgs', 'jpegimages']);
 const IMAGE_SIDECARS = new Set(['masks', 'mask', 'labels', 'annotations', 'segmentation', 'segmentationclass']);
 
-/** Tables that say what the images of a folder show; see `findMetadata` of the writer. */
+/** Names of files with the labels of a folder's images; see `findMetadata` of the writer. */
 const TABLES = ['metadata.csv', 'metadata.jsonl'];
 
 /** Returns the class folders of a local source that have their own table of labels. */
@@ -17,9 +17,9 @@ export function tablesBelow(source: string, classes: readonly string[]): string[
 }
 
 /**
- * What a packed folder looks like, where its class folders are hardly classes: a line of advice, or none. `source` is for
- * the message; `labelsBy` is what says the classes, if anything does: `labels` is a table whose column they are in; `tables`
- * are those of folders below, which were not read.
+ * Returns lines of advice if the class folders of a packed folder are probably not classes; otherwise none. `source` is for the
+ * messages. `labelsBy` is the option that sets the classes, if any; `labels` is the table that has them in a column. `tables` are
+ * the tables in folders below, which were not read.
  */
 export function adviceOnClasses(
   classes: readonly string[],
@@ -68,8 +68,8 @@ export function adviceOnClasses(
 const ONE_NAME = /^[^./\\{}[\]()!+@|][^/\\{}[\]()!+@|]*$/;
 
 /**
- * A line for each pattern of `exclude` that looks right below a local `source` and fits nothing there, where images lie in
- * folders below: such a pattern was hardly meant so.
+ * Returns a line for each pattern of `exclude` that applies only directly below a local `source` and matches nothing there, if the
+ * images are in folders below. The user probably meant these folders.
  */
 export function adviceOnPatterns(exclude: readonly string[], source: string): string[] {
   const patterns = exclude.filter((pattern) => ONE_NAME.test(pattern));
@@ -82,7 +82,7 @@ export function adviceOnPatterns(exclude: readonly string[], source: string): st
     );
 }
 
-/** Whether a name fits a pattern whose only signs are * and ?. */
+/** Whether a name matches a pattern whose only special characters are * and ?. */
 function fits(name: string, pattern: string): boolean {
   const source = pattern.replace(/[.^$]/g, '\\$&').replaceAll('?', '.').replace(/\*+/g, '.*');
   return new RegExp(`^${source}$`, 'su').test(name);

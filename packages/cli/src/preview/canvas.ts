@@ -1,4 +1,4 @@
-/** RGB, 3 bytes a pixel. */
+/** RGB, 3 bytes per pixel. */
 export class Canvas {
   readonly pixels: Uint8Array;
 
@@ -10,7 +10,7 @@ export class Canvas {
     this.pixels = new Uint8Array(width * height * 3).fill(background);
   }
 
-  /** Lays a picture of 3 bytes a pixel with its upper left corner at (left, top). */
+  /** Draws a picture of 3 bytes per pixel with its upper left corner at (left, top). */
   paste(picture: Uint8Array, pictureWidth: number, left: number, top: number): void {
     const row = pictureWidth * 3;
     for (let y = 0; y * row < picture.length; y++) {
@@ -18,7 +18,7 @@ export class Canvas {
     }
   }
 
-  /** Brightens pixels to `light` where there is ink. */
+  /** Draws text: blends pixels towards `light` by the coverage in `ink`. */
   write(ink: Uint8Array, inkWidth: number, left: number, top: number, light: number): void {
     ink.forEach((value, i) => {
       if (value === 0) return;

@@ -6,19 +6,19 @@ const FONT = 'sans-serif 13px';
 /** A character that no font has. Its picture is that of a missing character. */
 const MISSING = '\u{f8fe}';
 
-/** One byte a pixel: 0 is the background. */
+/** A drawn text: one byte of coverage per pixel; 0 is the background. */
 export interface Drawn {
   readonly width: number;
   readonly height: number;
   readonly ink: Uint8Array;
 }
 
-/** Draws labels; what was drawn once is kept. */
+/** Draws labels, and caches the results. */
 export class Labels {
   readonly #drawn = new Map<string, Promise<Drawn>>();
   readonly #known = new Map<string, Promise<boolean>>();
 
-  /** Whether the system has a font for anything at all. */
+  /** Whether the system has any font. */
   hasFonts(): Promise<boolean> {
     return this.#isKnown('A');
   }
@@ -62,7 +62,7 @@ function hasFrameOf(one: Drawn, box: Drawn): boolean {
   return String(edge(one)) === String(edge(box));
 }
 
-/** Cut at this number of pixels. Text is Pango's markup, in which three characters mean something. */
+/** Draws text and cuts it at this number of pixels. The text is Pango markup, in which three characters must be escaped. */
 async function render(text: string, most = Number.POSITIVE_INFINITY): Promise<Drawn> {
   const markup = text.replace(/[&<>]/g, (character) => `&#${character.charCodeAt(0)};`);
   // White space alone has no picture.

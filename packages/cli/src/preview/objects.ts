@@ -2,7 +2,7 @@
 import type { Batch } from '@shardtool/reader';
 import { colourOf } from './tiles.js';
 
-/** A picture of 3 bytes a pixel. */
+/** A picture of 3 bytes per pixel. */
 interface Tile {
   readonly pixels: Uint8Array;
   readonly width: number;

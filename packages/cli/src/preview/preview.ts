@@ -15,24 +15,24 @@ export interface Grid {
 
 export interface PreviewOptions {
   readonly transform: TransformInput;
-  /** Of the loader whose first samples are shown. */
+  /** Options of the loader whose first samples are shown. */
   readonly loader: LoaderOptions;
   readonly grid: Grid;
   /** File to write: .png, .jpg, .jpeg or .webp. */
   readonly output: string;
 }
 
-/** Between images, and around their labels. */
+/** Space between images, and around their labels, in pixels. */
 const GAP = 6;
 const BACKGROUND = 24;
 const INK = 230;
 
-/** Number and sizes of the images, and what could not be shown. */
+/** Number and sizes of the images, and what is missing in the picture. */
 export interface Shown {
   readonly images: number;
-  /** One size, or with buckets the sizes that have a row. */
+  /** The size of the images. With buckets, the sizes that have a row. */
   readonly sizes: readonly Size[];
-  /** Samples on the way that could not be decoded. */
+  /** Number of samples that were skipped because they could not be decoded. */
   readonly bad: readonly { readonly key: string; readonly reason: string }[];
   /** Null if class names are drawn. Without a font: the classes of the images, in their order. */
   readonly classes: readonly string[] | null;
@@ -59,8 +59,8 @@ interface Cell {
 const SAMPLES_SEEN = 4096;
 
 /**
- * Writes the picture, with buckets a row a size; bad samples are gone past. Throws OptionError for options and
- * FileError for reads.
+ * Writes the picture. With buckets, each size has a row. Bad samples are skipped. Throws OptionError for invalid options and
+ * FileError if data cannot be read.
  */
 export async function writePreview(dataset: Dataset, options: PreviewOptions): Promise<Shown> {
   const { transform, grid, output } = options;
@@ -120,7 +120,7 @@ function ratioOf({ size: { width, height } }: Strip): number {
   return width / height;
 }
 
-/** One below the other. */
+/** Joins pictures vertically. */
 function stacked(pictures: readonly Canvas[]): Canvas {
   if (pictures.length === 1) return pictures[0]!;
   const height = totalOf(pictures, ({ height }) => height);
@@ -166,7 +166,7 @@ async function draw(
   return canvas;
 }
 
-/** In the format that the ending of the name says. */
+/** Encodes the picture in the format of the file's extension. */
 async function write({ pixels, width, height }: Canvas, output: string): Promise<void> {
   const ending = path.extname(output).slice(1).toLowerCase() as keyof FormatEnum;
   await writeAtomically(

@@ -1,4 +1,4 @@
-/** Rows of a batch as pictures of 3 bytes a pixel, whatever values the transform makes. */
+/** Converts rows of a batch, with values of any type, to pictures of 3 bytes per pixel. */
 import { type Batch, outputOf, type TransformInput } from '@shardtool/reader';
 
 /** Undoes `normalize` and `toDtype`: a value times `scale` plus `bias` is 0 to 255, per channel. */

@@ -10,7 +10,7 @@ export function padded(text: string, columns: number): string {
   return text + ' '.repeat(Math.max(0, columns - widthOf(text)));
 }
 
-/** The same with the spaces in front. */
+/** The same with the spaces before the text. */
 export function paddedLeft(text: string, columns: number): string {
   return ' '.repeat(Math.max(0, columns - widthOf(text))) + text;
 }

@@ -4,7 +4,7 @@ import { formatCount } from './size.js';
 /** Number of lines of a list that are printed without --verbose. */
 const SHOWN = 20;
 
-/** Prints the first lines of a list as they come, and counts the others. */
+/** Prints the first lines of a list at once, and counts the rest. */
 export class FirstLines {
   readonly #limit: number;
   #lines = 0;
@@ -19,7 +19,7 @@ export class FirstLines {
     if (this.#lines <= this.#limit) void print(line);
   }
 
-  /** The line that says how many were left out. None if all were printed. */
+  /** A line with the number of omitted lines. No line if all were printed. */
   rest(): string[] {
     const left = this.#lines - this.#limit;
     return left > 0 ? [`... and ${formatCount(left)} more; --verbose prints all, --json as JSON`] : [];

@@ -1,8 +1,8 @@
 import { Interrupted } from './outcome.js';
 
 /**
- * Does `work` and has it stopped by Ctrl-C, or when the system asks the process to end. It then throws
- * {@link Interrupted}, with `remedy` behind it.
+ * Runs `work`, and stops it at Ctrl-C or when the system asks the process to end. Then it throws {@link Interrupted}, whose message
+ * ends with `remedy`.
  */
 export async function stoppable<T>(remedy: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const interrupt = new AbortController();

@@ -2,7 +2,7 @@ import { escapeControls } from '@shardtool/base/text';
 
 let format: 'text' | 'json' = 'text';
 
-/** How {@link log} writes from now on: the option --log-format. */
+/** Format in which {@link log} writes from now on: the option --log-format. */
 export function setLogFormat(chosen: 'text' | 'json'): void {
   format = chosen;
 }

@@ -16,7 +16,7 @@ export class Interrupted extends Error {
   }
 }
 
-/** The work was done and found a fault, which is already printed: exit code 1. */
+/** The command finished and found a fault, which it has already printed: exit code 1. */
 export function foundFault(): void {
   process.exitCode = 1;
 }
@@ -102,7 +102,7 @@ function withColours(error: unknown): string {
   return parts.map((part) => (COLOUR.test(part) ? part : escapeControls(part, '\n'))).join('');
 }
 
-/** `shardtool ls | head`: the reader has seen enough, which is no fault. */
+/** The reader of a pipe ended early, as in `shardtool ls | head`. That is not an error. */
 export function endQuietlyOnClosedPipe(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit();
@@ -112,14 +112,13 @@ export function endQuietlyOnClosedPipe(): void {
 }
 
 /**
- * Prints lines: text, or JSON, with nothing in it that steers a terminal. Values in lines are made {@link
- * escapeControls} before.
+ * Prints lines of text or JSON. They must not contain terminal control codes: callers pass values through {@link escapeControls}.
  */
 export function print(text: string): Promise<void> | void {
   return write(escapeControls(`${text}\n`, '\n\t'));
 }
 
-/** Resolves when standard output accepts more. Null while it does. */
+/** Resolves when standard output accepts more data. Null if it accepts data now. */
 let drained: Promise<void> | null = null;
 
 /** Writes text or bytes, and waits while the pipe is full, so that a long listing does not fill the memory. */

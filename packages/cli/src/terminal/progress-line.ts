@@ -1,22 +1,22 @@
 import { cutTo, widthOf } from './columns.js';
 
-/** How far some work is. */
+/** Progress of some work. */
 export interface Progress {
   readonly stage: string;
   readonly done: number;
-  /** 0 as long as it is not known. */
+  /** 0 while it is unknown. */
   readonly total: number;
   /** Texts next to the bar, the most important first. If the line is too long, the last ones are omitted. */
   readonly parts: readonly string[];
 }
 
 const LONGEST_BAR = 24;
-/** A shorter one says less than the text that it takes the room of. */
+/** Minimum length of the bar. A shorter bar is less useful than text in its place. */
 const SHORTEST_BAR = 8;
 
 /**
- * One line of at most this number of columns: a bar in plain characters, and beside it as much as has room. First the bar is made
- * shorter, then parts are left out from the last on, then the bar.
+ * One line of at most this number of columns: a bar in plain characters, with as many texts next to it as fit. If the line is too
+ * long, the bar is shortened first. Then texts are omitted, the last ones first, and finally the bar.
  */
 export function progressLine({ stage, done, total, parts }: Progress, columns: number): string {
   for (let kept = parts.length; kept > 0; kept--) {

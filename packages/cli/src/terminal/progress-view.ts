@@ -8,7 +8,7 @@ type Bar = typeof SingleBar;
 /** Without a terminal a line is printed this often. */
 const LINE_EVERY_MS = 5000;
 
-/** Shows how far some work is, on standard error: a bar on a terminal, elsewhere a line with the time every few seconds. */
+/** Shows progress on standard error: a bar on a terminal, elsewhere a line with the time every few seconds. */
 export class ProgressView {
   readonly #Bar: Bar | null;
   #bar: SingleBar | null = null;
@@ -36,7 +36,7 @@ export class ProgressView {
     }
   }
 
-  /** Takes the bar away; it comes back with the next {@link show}. */
+  /** Hides the bar until the next {@link show}. */
   hide(): void {
     this.#bar?.stop();
     this.#bar = null;
@@ -52,7 +52,7 @@ function startBar(Bar: Bar): SingleBar {
     stream: process.stderr,
     hideCursor: true,
     clearOnComplete: true,
-    // On a terminal without cursor control cli-progress would draw a line each time.
+    // On a terminal without cursor control, cli-progress would print a new line each time.
     noTTYOutput: false,
   });
   bar.start(1, 0, {});

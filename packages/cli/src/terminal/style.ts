@@ -3,10 +3,10 @@ const STYLES = { bold: [1, 22], dim: [2, 22], red: [31, 39], green: [32, 39], cy
 
 export type Style = keyof typeof STYLES;
 
-/** Applies a style, or returns the text as it is. */
+/** Applies a style, or returns the text unchanged. */
 export type Paint = (style: Style, text: string) => string;
 
-/** Paints for a stream: FORCE_COLOR and NO_COLOR decide, as in Node; without them, whether the stream is a terminal with colours. */
+/** Returns the styles for a stream. FORCE_COLOR and NO_COLOR decide, as in Node. Without them, only a terminal gets colours. */
 export function paintFor(stream: NodeJS.WriteStream): Paint {
   return isColoured(stream) ? paint : (_style, text) => text;
 }

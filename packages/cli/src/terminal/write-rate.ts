@@ -2,10 +2,10 @@ import type { PackProgress } from '@shardtool/writer';
 import type { Progress } from './progress-line.js';
 import { countOf, formatCount, formatSize } from './size.js';
 
-/** Before that much time a rate says nothing: what lies in memory is written at once. */
+/** Minimum time before a rate is shown, in milliseconds. Earlier rates are too high, because data in memory is written at once. */
 const NO_RATE_BEFORE_MS = 1000;
 
-/** Puts the progress of writing shards in words, with the rate since the first byte. */
+/** Formats the progress of writing shards, with the rate since the first byte. */
 export class WriteRate {
   #since: number | null = null;
 

@@ -3,7 +3,7 @@ import { whyUnsafe } from '@shardtool/format';
 import { pack } from 'tar-stream';
 import { write } from '../terminal/outcome.js';
 
-/** A tar on standard output, of files that have names and bytes. Times and owners are fixed: equal input, equal bytes. */
+/** Writes a tar of files to standard output. Times and owners are fixed, so equal input gives equal bytes. */
 export class TarOutput {
   readonly #pack = pack();
   readonly #written = this.#writeOut();

@@ -67,7 +67,7 @@ function storageLine(storage: NonNullable<BenchResult['storage']>): string {
   );
 }
 
-/** Fewer batches than this say little about a rate. */
+/** Minimum number of batches for a reliable rate. */
 const FEW_BATCHES = 3;
 
 /** The conclusion and what to do about it; with `verbose` also the details. */

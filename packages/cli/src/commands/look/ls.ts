@@ -48,7 +48,7 @@ export const lsCommand = command({
 
 function summary(dataset: StoredDataset): object {
   const { format, identity, size: samples, bytes, fields, classes, classSamples, splits, otherLayouts } = dataset;
-  // Some layouts say the names of their classes, and not how many samples each has.
+  // Some layouts store the names of their classes, but not the number of samples of each.
   const count = Math.max(classes.length, classSamples.length);
   return {
     format,
@@ -92,7 +92,7 @@ async function listShards(dataset: StoredDataset): Promise<void> {
   await sayOthers(dataset);
 }
 
-/** There may be numbers of classes without names: to count them takes reading all labels. */
+/** The classes in words. Class numbers may have no names, and counting them requires reading all labels. */
 async function classesOf({ classes, classSamples, fields, format, location, mixture }: StoredDataset): Promise<string> {
   const count = Math.max(classes.length, classSamples.length);
   if (count > 0) return countOf(count, 'class', 'classes');
@@ -104,12 +104,12 @@ async function classesOf({ classes, classSamples, fields, format, location, mixt
     : `no class names (shardtool stats ${escapeControls(location)} counts the classes)`;
 }
 
-/** Splits that the place itself has. */
+/** The splits of the location itself. */
 function splitsOf({ splits }: StoredDataset): string {
   return splits.length === 0 ? '' : `, splits ${splits.map((name) => escapeControls(name)).join(', ')}`;
 }
 
-/** A place that could be read in another way, too. */
+/** The other layouts in which the location could be read. */
 async function sayOthers({ format, otherLayouts }: StoredDataset): Promise<void> {
   if (otherLayouts.length === 0) return;
   const flags = otherLayouts.map((name) => `--layout ${name}`).join(' or ');
@@ -124,7 +124,7 @@ async function sumUpFolder(dataset: StoredDataset): Promise<void> {
   );
 }
 
-/** Goes through the indexes shard by shard: memory does not grow with the dataset. */
+/** Lists the samples shard by shard, so memory does not grow with the dataset. */
 async function listSamples(dataset: StoredDataset, asked: readonly string[] | undefined, json: boolean): Promise<void> {
   const { jsonText } = await import('@shardtool/format');
   const isAll = asked?.includes('all') === true;

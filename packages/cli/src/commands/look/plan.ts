@@ -156,7 +156,7 @@ function describeMixture(report: MixtureReport): string {
   ].join('\n');
 }
 
-/** The conclusion in words of a user; with `verbose` also how the order is made. */
+/** The conclusion for the user; with `verbose` also the details of the order. */
 function describe(report: PlanReport, verbose: boolean): string {
   const { order, reads, memory, shuffleQuality, step } = report;
   const score = (value: number | null) => (value === null ? 'unknown' : value.toFixed(2));

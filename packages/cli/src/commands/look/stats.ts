@@ -128,7 +128,7 @@ function bars(rows: Parameters<typeof barLines>[0]): string[] {
   return rows.length === 0 ? ['  none'] : barLines(rows);
 }
 
-/** Nothing where all have the same number. */
+/** No line if all have the same number. */
 function histogram(
   { smallest, largest, histogram: bins }: DistributionSummary,
   format: (value: number) => string,

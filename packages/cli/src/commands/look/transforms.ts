@@ -42,7 +42,7 @@ export const transformsCommand = command({
   },
 });
 
-/** A step per line. */
+/** One step per line. */
 function stepLines(steps: readonly object[]): string {
   return `[\n${steps.map((step) => `  ${JSON.stringify(step)}`).join(',\n')}\n]`;
 }

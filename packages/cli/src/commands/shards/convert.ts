@@ -14,7 +14,7 @@ import { countLine, entriesLine, fieldsLine, metaLine } from '../../terminal/rep
 import { countOf, formatSize } from '../../terminal/size.js';
 import { WriteRate } from '../../terminal/write-rate.js';
 
-/** A tar on standard input. */
+/** Stands for a tar on standard input. */
 const STANDARD_INPUT = '-';
 
 export const convertCommand = command({

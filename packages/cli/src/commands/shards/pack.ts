@@ -102,7 +102,7 @@ export const packCommand = command({
     } finally {
       view?.hide();
     }
-    // Without bad files left out the pack itself would stop, with the same code.
+    // Unless bad files are skipped, the pack itself would stop, with the same exit code.
     if (dryRun && report.quarantined > 0 && options.onBad !== 'quarantine') foundFault();
     if (json) await print(JSON.stringify(report));
     else if (!quiet) {
@@ -127,7 +127,7 @@ export const packCommand = command({
   },
 });
 
-/** How long the pack took, at which rate, and what to do next. */
+/** The duration and rate of the pack, and the next command. */
 function timeLine(
   { samples, sourceBytes, pendingShards, splits }: PackReport,
   seconds: number,
