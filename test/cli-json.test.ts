@@ -100,7 +100,7 @@ test('view prints only its address as JSON with --json; a signal right after tha
     expect((await fetch(`${address}api/mark`, { method: 'POST', headers, body })).status).toBe(200);
   });
   expect(messages).toContain('No browser could be opened');
-  expect(messages).toContain('1 mark without a save');
+  expect(messages).toContain('1 unsaved mark written');
 });
 
 test('every command reports an error as JSON with --json: a stable code, a message and the exit code', async () => {

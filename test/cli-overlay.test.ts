@@ -33,7 +33,7 @@ test('an overlay is made, listed, used, verified and dropped', async () => {
 
   const listed = await shardtool('overlay', 'ls', shards);
   expect(listed.stdout).toMatch(
-    /^clean\t[0-9a-f]{16}\t2 samples left out, 1 sample of another class, columns set of 1 sample\t--exclude-keys .*\nsplit on clean\t[0-9a-f]{16}\tval 12 samples, train 46 samples\tsplit: val 0\.2, rest train, by class\n$/,
+    /^clean\t[0-9a-f]{16}\t2 samples excluded, 1 sample of another class, columns set for 1 sample\t--exclude-keys .*\nsplit on clean\t[0-9a-f]{16}\tval 12 samples, train 46 samples\tsplit: val 0\.2, rest train, by class\n$/,
   );
   expect((await shardtool('overlay', 'show', shards, 'clean')).stdout).toContain(
     '{"set":[["note","really, a ghost"]],"at":[',
@@ -92,7 +92,7 @@ test('a part, new labels and two datasets are named, and copied where that is as
     `Made ${shards}/overlays/cats.jsonl: 10 samples.\nCopied 10 samples in ${shardsIn(cats)} to ${cats}.\n`,
   );
   expect((await shardtool('relabel', shards, '--labels', labels)).stdout).toBe(
-    `Made ${shards}/overlays/relabel.jsonl: 1 sample of another class, columns set of 0 samples.\n`,
+    `Made ${shards}/overlays/relabel.jsonl: 1 sample with another class, columns set for 0 samples.\n`,
   );
   const both = path.join(folder, 'both.json');
   expect((await shardtool('merge', shards, cats, '--output', both)).stdout).toEqual(

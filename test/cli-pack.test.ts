@@ -124,11 +124,11 @@ test('a bad file ends the pack, or goes to quarantine up to --max-bad', async ()
   expect(JSON.parse(readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8'))).toMatchObject({ path: 'a/2.jpg' });
 });
 
-test('packing says where a pattern of --exclude fits nothing, for want of a folder in front', async () => {
+test('packing reports a pattern of --exclude that matches nothing because it lacks a folder', async () => {
   const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': jpeg(2) });
-  const hint = `--exclude '2.*' fits nothing right below ${source}: '**/2.*' looks in all folders`;
+  const hint = `--exclude '2.*' matches nothing directly below ${source}: to match in all folders, use '**/2.*'`;
   expect((await shardtool('pack', source, newFolder(), '--exclude', '2.*')).stdout).toContain(hint);
-  expect((await shardtool('pack', source, newFolder(), '--exclude', '**/2.*')).stdout).not.toContain('fits nothing');
+  expect((await shardtool('pack', source, newFolder(), '--exclude', '**/2.*')).stdout).not.toContain('matches nothing');
 });
 
 test('--dry-run only says what would be made, and --overwrite replaces what an earlier pack made', async () => {

@@ -96,7 +96,7 @@ test.each([
   expectOneLine(await shardtool(...args), 2, sentence);
 });
 
-test.each([[['pack', 'examples/photos', shards], 'holds a dataset already']])(
+test.each([[['pack', 'examples/photos', shards], 'already contains a dataset']])(
   '%j cannot be done, and one line says why: exit code 1',
   async (args, sentence) => {
     expectOneLine(await shardtool(...args), 1, sentence);

@@ -23,7 +23,7 @@ function threeReadings(): string {
 test('ls says what a place was taken for, what else is there, and how to choose that', async () => {
   const place = threeReadings();
   expect((await shardtool('ls', place)).stdout).toContain(
-    'There is more here than the mds shards: --layout parquet or --layout folder takes the others.',
+    'This location also has shards of other formats: --layout parquet or --layout folder reads them.',
   );
   for (const layout of ['parquet', 'folder'] as const) {
     await using dataset = await openDataset(place, { layout });

@@ -57,7 +57,7 @@ test('a conversion that goes on needs room for what is left of it, and says so',
   try {
     leave(1_000_000);
     await expect(convert(shards, output, options)).rejects.toThrow(
-      /^The conversion takes .* has room for .*; make room, or choose a folder on/,
+      /^The conversion needs .* has only .* free; free some space, or choose a folder on/,
     );
     leave(4_000_000);
     // The fifth shard ends it.

@@ -20,7 +20,7 @@ test('the same pack of the same files says that all is done, also as a command',
   }
   expect(await shardtool('pack', source, output, '--dedupe')).toMatchObject({
     code: 0,
-    stdout: `${output} has all of ${source} already.\n`,
+    stdout: `${output} already has all of ${source}.\n`,
   });
 });
 

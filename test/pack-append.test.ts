@@ -376,6 +376,6 @@ test('on the command line it says what was added', async () => {
   });
   expect(await shardtool('pack', images, output, '--append')).toMatchObject({
     code: 0,
-    stdout: `${output} has all of ${images} already.\n`,
+    stdout: `${output} already has all of ${images}.\n`,
   });
 });

@@ -107,7 +107,9 @@ test('a folder that holds something is left alone, whatever it is', async () => 
 
   const dataset = newFolder();
   await pack(PHOTOS, dataset);
-  await expect(pack(PHOTOS, dataset, { seed: 7 })).rejects.toThrow(/holds a dataset already; .*"overwrite".*"append"/);
+  await expect(pack(PHOTOS, dataset, { seed: 7 })).rejects.toThrow(
+    /already contains a dataset; .*"overwrite".*"append"/,
+  );
   expect(await samplesOf(dataset)).toHaveLength(60);
 });
 

@@ -102,7 +102,7 @@ test('labels, and a second pack that finds all of it there', async () => {
   expect(await pack('s3://raw/set', fromBucket, { labels })).toMatchObject({ wasCommitted: true });
   expect(server.asked.map(({ method, key }) => `${method} ${key}`)).toEqual(['GET ']);
   server.put('raw/set/cat/1.jpg', jpeg('another'), 0);
-  await expect(pack('s3://raw/set', fromBucket, { labels })).rejects.toThrow(/holds a dataset already/);
+  await expect(pack('s3://raw/set', fromBucket, { labels })).rejects.toThrow(/already contains a dataset/);
 });
 
 test('an append tells which objects are gone as it tells which files are, and none that its patterns exclude', async () => {

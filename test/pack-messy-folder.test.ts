@@ -72,7 +72,7 @@ test('a dry run says what would be made, and lists it where it is asked to look 
   const packed = await pack(SRC, ['--on-bad', 'quarantine', '--max-bad', '100%'], looked.output);
   expect(packed.code).toBe(0);
   const again = await pack(SRC, ['--dry-run', '--check', 'header'], looked.output);
-  expect(again.stderr).toContain('OUT holds a dataset already');
+  expect(again.stderr).toContain('OUT already contains a dataset');
 });
 
 test('a dry run that looks at the files refuses a name that the shards do not take, as the pack does', async () => {
@@ -204,7 +204,7 @@ test('train and val above class folders become two datasets with one list of cla
   );
   expect((await samplesOf(path.join(output, 'val'))).map(({ key, cls }) => [key, cls])).toEqual([['dog/3', 1]]);
   const again = await pack(source, ['--splits'], output);
-  expect(again.stdout).toContain('OUT/val has all of SRC/val already.\n');
+  expect(again.stdout).toContain('OUT/val already has all of SRC/val.\n');
   // A class that is new in one of them is new in both.
   mkdirSync(path.join(source, 'train/ant'));
   writeFileSync(path.join(source, 'train/ant/4.jpg'), jpeg(4));
@@ -253,7 +253,7 @@ test('a flat folder has no classes, as packing warns of and a loader says once',
   const source = tree({ '1.jpg': jpeg(1), '2.jpg': jpeg(2) });
   const { stdout, output } = await pack(source, []);
   expect(stdout).toContain(
-    '  no image lies in a folder below SRC, so none has a class: its label is -1 in training. Put each class into a folder of its own, or give --labels\n',
+    '  all images are directly in SRC, so they have no class, and their label is -1 in training: put each class into its own folder, or set --labels\n',
   );
   const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
   await using dataset = await openDataset(output);
@@ -268,7 +268,7 @@ test('a flat folder has no classes, as packing warns of and a loader says once',
 test('adding to a dataset keeps its options, and tells of files that have changed or gone', async () => {
   const source = tree({ 'cat/1.jpg': jpeg(1), 'cat/2.jpg': jpeg(2), 'cat/3.jpg': jpeg(3), 'cat/1.seg.png': PNG });
   const { output } = await pack(source, ['--dedupe', '--fields', 'seg.png', '--max-shard-samples', '2']);
-  expect((await pack(source, ['--append'], output)).stdout).toBe('OUT has all of SRC already.\n');
+  expect((await pack(source, ['--append'], output)).stdout).toBe('OUT already has all of SRC.\n');
 
   const ago = new Date(Date.now() - 3_600_000);
   for (const [name, bytes] of [
@@ -359,7 +359,7 @@ test('rows without a file are bad files, or are counted and listed where they ar
     expect(listed!.reason).toContain('names gone.jpg, which is not among the files of the source.');
     // The same command finds the dataset that is there.
     expect((await pack(source, [...flags, '--allow-missing-files'], output)).stdout).toContain(
-      'OUT has all of SRC already.',
+      'OUT already has all of SRC.',
     );
   }
 });

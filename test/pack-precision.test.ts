@@ -54,7 +54,7 @@ test('a pack says once how many images loaders narrow and how many they refuse, 
     expect(await pack(source, newFolder(), { ...options, format })).toMatchObject({ narrowed: 3, refused: 1 });
   }
   const { stdout } = await shardtool('pack', source, newFolder(), '--fields', 'depth.png');
-  expect(stdout).toContain('  3 images have more than 8 bits per channel, of which loaders give the upper 8; ');
+  expect(stdout).toContain('  3 images have more than 8 bits per channel, of which loaders return the upper 8; ');
   expect(stdout).toContain('  1 image has floating-point, signed or long values, which are not pixels; ');
 
   const plain = await shardtool('pack', tree({ 'a/1.jpg': jpeg(1) }), newFolder());

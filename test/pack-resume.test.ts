@@ -199,7 +199,7 @@ test('shards without their plan are refused, and restart replaces them, but no d
   const images = source();
   const output = await stopped(images);
   rmSync(path.join(output, 'pack.state'), { recursive: true });
-  await expect(pack(images, output, GO_ON)).rejects.toThrow('holds a pack that did not end');
+  await expect(pack(images, output, GO_ON)).rejects.toThrow('contains an unfinished pack');
   await pack(images, output, { ...GO_ON, restart: true });
   expect(await pack(images, output, { ...GO_ON, restart: true })).toMatchObject({ wasCommitted: true });
   expect(await samplesOf(output)).toHaveLength(5);
@@ -349,7 +349,7 @@ test('a pack says at once that it waits for a process in another container, and 
   clearInterval(beat);
   expect(code).toBe(1);
   expect(stderr).toContain(`Waiting for process 7 on elsewhere, which holds ${lock}`);
-  expect(stderr).toContain('Another pack (process 7 on elsewhere) is at work in this folder');
+  expect(stderr).toContain('Another pack (process 7 on elsewhere) is running in this folder');
 });
 
 test('a pack that was killed when it had listed what it skips, and had no plan yet, begins anew', async () => {

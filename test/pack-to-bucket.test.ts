@@ -261,7 +261,7 @@ test('what shardtool did not write is never replaced, and what it wrote only whe
   await packTo();
   server.put('out/shards/../secret', 'theirs');
   expect((await failure(packTo({ seed: 1 }))).message).toBe(
-    'The output folder s3://out/shards holds a dataset already; pack to another folder, or replace the output of the earlier ' +
+    'The output folder s3://out/shards already contains a dataset; pack to another folder, or replace the output of the earlier ' +
       'pack with "overwrite".',
   );
   server.put('out/shards/mine/notes.txt', 'mine');

@@ -263,7 +263,7 @@ test('an index of ours beside a tar is no shard, and a place with two readings s
   expect([tars.format, tars.otherLayouts]).toEqual(['tar', []]);
   cpSync(path.join(fixtures, 'pages/plain.parquet'), path.join(place, 'plain.parquet'));
   const { stdout } = await shardtool('ls', place);
-  expect(stdout).toContain('There is more here than the tar shards: --layout parquet takes the others.');
+  expect(stdout).toContain('This location also has shards of other formats: --layout parquet reads them.');
   await using other = await openDataset(place, { layout: 'parquet' });
   expect([other.format, other.size]).toEqual(['parquet', 24]);
   await expect(openDataset(place, { layout: 'parkett' as 'parquet' })).rejects.toThrow(OptionError);

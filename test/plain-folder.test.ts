@@ -138,7 +138,7 @@ test('a file that went or shrank since the folder was opened is an error that na
 test('what works on shards says that there are none', async () => {
   await expect(verify('examples/photos', { workers: 1 })).rejects.toThrow('Pack it first, with "shardtool pack"');
   const { stdout } = await shardtool('ls', 'examples/photos');
-  expect(stdout).toContain('60 images as files of their own');
+  expect(stdout).toContain('60 images as single files');
   expect(stdout).toContain('6 classes, fields jpg');
 });
 

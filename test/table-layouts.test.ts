@@ -134,7 +134,7 @@ test.each(LAYOUTS)('%s is no dataset before it is whole, goes on, and replaces n
     if (late !== undefined) expect(existsSync(path.join(output, late))).toBe(false);
   await expect(openDataset(output)).rejects.toThrow('did not finish');
   writeFileSync(last, whole);
-  await expect(convert(source, output, { workers: 1, format })).rejects.toThrow('holds a pack that did not end');
+  await expect(convert(source, output, { workers: 1, format })).rejects.toThrow('contains an unfinished pack');
   utimesSync(last, atime, mtime);
   expect(await convert(source, output, { format, workers: 1 })).toMatchObject({ samples: 20, wasCommitted: false });
   expect(await convert(source, output, { workers: 1, format })).toMatchObject({ wasCommitted: true });

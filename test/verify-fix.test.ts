@@ -555,14 +555,14 @@ test('verify --fix prints what it did, and ends with 1 only where something is l
   const restored = await shardtool('verify', folder, '--fix', '--source', source);
   expect(restored).toMatchObject({ code: 0, stderr: '' });
   expect(restored.stdout).toBe(
-    '1 shard repaired; the dataset has 3 shards, 24 samples\n  1 sample is whole again\n  the folder quarantine keeps what was replaced\n',
+    '1 shard repaired; the dataset has 3 shards, 24 samples\n  1 sample was restored\n  the folder quarantine keeps the replaced files\n',
   );
   expect((await shardtool('verify', folder, '--fix')).stdout).toBe('3 shards, 24 samples: nothing to repair\n');
   await damage(shardFile(folder, 'tar', 1), 3);
   const lost = await shardtool('verify', folder, '--fix');
   expect(lost.code).toBe(1);
   expect(lost.stdout.split('\n')[0]).toMatch(new RegExp(`^000001\\.tar\\t${key}\\tfield "jpg" has changed`));
-  expect(lost.stdout).toContain('1 damaged sample was taken out');
+  expect(lost.stdout).toContain('1 damaged sample was removed');
   const json = await shardtool('verify', folder, '--fix', '--json');
   expect(JSON.parse(json.stdout)).toMatchObject({ samples: 23, takenOut: 0, repairedShards: 0 });
   expect(await shardtool('verify', folder, '--source', source)).toMatchObject({

@@ -546,7 +546,7 @@ test('the command prints an address, Ctrl-C ends it, and marks that nobody saved
   const ended = new Promise((resolve) => child.once('exit', resolve));
   child.kill('SIGINT');
   expect(await ended).toBe(0);
-  expect(printed).toContain(`1 mark without a save: kept as the overlay ${shards}/overlays/marks-1.jsonl.`);
+  expect(printed).toContain(`1 unsaved mark written to the overlay ${shards}/overlays/marks-1.jsonl.`);
   await using dataset = await openDataset(shards, { overlay: 'marks-1' });
   expect(dataset.size).toBe(59);
 });

@@ -164,7 +164,7 @@ test.each([
   ['another number of parts', '1/3', {}, /Part 2\/4 of .* was already started, and there are now 3 parts/],
   ['other classes', '1/4', { classes: ['cat'] }, /its classes was \["cat","dog"\] and is now \["cat"\]/],
   ['another format', '1/4', { format: 'lmdb' }, /its format was tar and is now lmdb/],
-  ['no part at all', undefined, {}, /holds a pack that did not end/],
+  ['no part at all', undefined, {}, /contains an unfinished pack/],
 ] as const)('%s than the parts that are there have is refused', async (_, part, other, sentence) => {
   const output = newFolder();
   await write(output, 2);

@@ -196,10 +196,10 @@ test('until it is closed the folder is no dataset, and only overwriting takes it
   await expect(written(numbered(1), {}, output)).rejects.toThrow('at work in this folder');
   await writer.abandon();
   await expect(writer.add(numbered(1)[0]!)).rejects.toThrow('is closed');
-  await expect(written(numbered(1), {}, output)).rejects.toThrow('holds a pack that did not end');
+  await expect(written(numbered(1), {}, output)).rejects.toThrow('contains an unfinished pack');
   await written(numbered(1), { overwrite: true }, output);
   expect((await openDataset(output)).size).toBe(1);
-  await expect(written(numbered(1), {}, output)).rejects.toThrow('holds a dataset already');
+  await expect(written(numbered(1), {}, output)).rejects.toThrow('already contains a dataset');
   expect(() => new Writer(output)).toThrow(OutputNotEmptyError);
   expect(() => new Writer(output, { part: '1/2' })).toThrow(OutputNotEmptyError);
 });
@@ -236,7 +236,7 @@ test('samples that go to a bucket are the bytes that a folder gets, and dataset.
       const { bytes } = server.objects.get(`out/made/${file}`)!;
       expect(Buffer.from(bytes).equals(readFileSync(path.join(output, file)))).toBe(true);
     }
-    await expect(written(numbered(1), {}, 's3://out/made')).rejects.toThrow('s3://out/made holds a dataset already');
+    await expect(written(numbered(1), {}, 's3://out/made')).rejects.toThrow('s3://out/made already contains a dataset');
   } finally {
     await server.stop();
   }

@@ -132,7 +132,7 @@ test('a zip without samples is shown as one, and of a damaged one the sentence s
   const folder = emptyFolder();
   const place = path.join(folder, 'empty.zip');
   writeFileSync(place, Buffer.concat([Buffer.from('PK\x05\x06', 'latin1'), Buffer.alloc(18)]));
-  expect((await shardtool('ls', place)).stdout).toContain('1 zip shard, and no sample in it.\n');
+  expect((await shardtool('ls', place)).stdout).toContain('1 zip shard without samples.\n');
   expect(await shardtool('preview', place, '--output', path.join(folder, 'a.png'))).toMatchObject({
     code: 2,
     stderr: `shardtool: ${place} contains no samples, so there is nothing to show.\n`,

@@ -1,5 +1,5 @@
 /**
- * Reading from afar: `node bench/storage/run.mjs [first|train|cache|lru|faults|slow] [--batches 60]`. A server of ranges in a process
+ * Reading remote data: `node bench/storage/run.mjs [first|train|cache|lru|faults|slow] [--batches 60]`. A server of ranges in a process
  * of its own answers after a latency; slow file systems are test/slowfs, which needs FUSE, and of which so many batches are taken
  * (256 are an epoch). One dataset of 256 shards
  * of 64 photos, each shard under several names, so that it takes little room.

@@ -130,7 +130,7 @@ def test_an_aborted_job_leaves_nothing_and_touches_nothing_of_others(tmp_path):
     whole.plan()
     whole.commit([whole.write(0, [sample(0, 0)])])
     whole.abort()
-    with pytest.raises(shardtool.ShardtoolError, match="holds a dataset already"):
+    with pytest.raises(shardtool.ShardtoolError, match="already contains a dataset"):
         PartWriter(out).plan()
     assert len(stored(out)) == 1
     PartWriter(out, overwrite=True).plan()

@@ -137,7 +137,7 @@ def test_a_row_that_fails_leaves_no_dataset_and_no_file(cluster, tmp_path):
     left = tmp_path / "out"
     assert not left.exists() or not [file for file in left.iterdir() if ".tar" in file.name or ".json" in file.name]
     write(ShardDatasink(tmp_path / "out"))
-    with pytest.raises(Exception, match="holds a dataset already"):
+    with pytest.raises(Exception, match="already contains a dataset"):
         write(ShardDatasink(tmp_path / "out"))
     assert stored(tmp_path / "out") == EXPECTED
     with pytest.raises(Exception, match="'more' of the table would not be written"):

@@ -77,7 +77,7 @@ def test_rows_are_written_and_read_again(spark, tmp_path):
 def test_a_dataset_is_replaced_only_in_the_mode_overwrite(spark, tmp_path):
     out = tmp_path / "out"
     write(frame(spark), out)
-    with pytest.raises(Exception, match="holds a dataset already"):
+    with pytest.raises(Exception, match="already contains a dataset"):
         write(frame(spark), out)
     assert stored(out) == EXPECTED
     write(frame(spark).filter("label = 1"), out, mode="overwrite")

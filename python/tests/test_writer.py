@@ -97,7 +97,7 @@ def test_parts_of_several_writers_are_one_dataset_when_the_last_of_them_ends(tmp
 def test_a_folder_that_contains_a_dataset_is_an_error_when_the_writer_is_made(tmp_path):
     with shardtool.Writer(tmp_path / "out") as writer:
         writer.add("a", JPEG)
-    with pytest.raises(shardtool.ShardtoolError, match=r'holds a dataset already; .* "overwrite"[.]$'):
+    with pytest.raises(shardtool.ShardtoolError, match=r'already contains a dataset; .* "overwrite"[.]$'):
         shardtool.Writer(tmp_path / "out")
     with shardtool.Writer(tmp_path / "out", overwrite=True) as writer:
         writer.add("b", JPEG)

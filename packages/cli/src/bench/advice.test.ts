@@ -16,8 +16,8 @@ const decoding: Findings = {
 test('where decoding bounds, the options that change it are named, the largest gain first', () => {
   expect(adviceOn(decoding)).toEqual([
     '93 % of the time is spent waiting for decoding:',
-    '  --resize 256 when packing (2.1 times fewer pixels; crops then come out of smaller images): about 2.0 times as fast',
-    '  --workers 4, one a core: up to 1.9 times as fast',
+    '  --resize 256 when packing (2.1 times fewer pixels; crops are then taken from smaller images): about 2.0 times as fast',
+    '  --workers 4, one per core: up to 1.9 times as fast',
   ]);
 });
 
@@ -39,7 +39,7 @@ test('a step that is kept up with needs nothing, and one that waits now and then
   const step = { stepMs: 87, batches: 400, waited: 2, share: 0.003 };
   const busy = { ...decoding, boundBy: { io: 0, decode: 0.003, consumer: 0.997 }, step };
   expect(answerOn(step)).toBe('a step of 87 ms waited in 2 of 400 batches, 0.3 % of the time');
-  expect(adviceOn(busy)).toEqual(['The loader keeps up with the step; faster loading would not be noticed.']);
+  expect(adviceOn(busy)).toEqual(['The loader keeps up with the step, so a faster loader would change nothing.']);
   expect(adviceOn({ ...busy, step: { ...step, share: 0.05 } }).join('\n')).toContain('--prefetch-batches 8');
   const slow = { ...busy, boundBy: { io: 0, decode: 0.4, consumer: 0.6 }, step: { ...step, share: 0.4 } };
   expect(adviceOn(slow).join('\n')).toContain('--workers 4');

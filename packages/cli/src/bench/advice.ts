@@ -36,7 +36,7 @@ export function adviceOn(findings: Findings): string[] {
   const { io, decode, consumer } = boundBy;
   if (consumer >= Math.max(io, decode)) {
     if (step === null) return [];
-    const keepsUp = 'The loader keeps up with the step; faster loading would not be noticed.';
+    const keepsUp = 'The loader keeps up with the step, so a faster loader would change nothing.';
     if (step.share < SELDOM) return [keepsUp];
     if (step.share < OFTEN) return waitingAdvice(findings);
   }
@@ -56,10 +56,10 @@ function decodingAdvice({ boundBy, workers, cores, stored, lacksCropIndex }: Fin
   };
   if (stored !== null) {
     const shrink = Math.min(stored.width, stored.height) / PACKED_SIDE;
-    const fewer = `(${(shrink * shrink).toFixed(1)} times fewer pixels; crops then come out of smaller images)`;
+    const fewer = `(${(shrink * shrink).toFixed(1)} times fewer pixels; crops are then taken from smaller images)`;
     if (shrink > 1) offer(shrink * shrink, 'about', `--resize ${PACKED_SIDE} when packing ${fewer}`);
   }
-  if (workers < cores) offer(cores / workers, 'up to', `--workers ${cores}, one a core`);
+  if (workers < cores) offer(cores / workers, 'up to', `--workers ${cores}, one per core`);
   found.sort((a, b) => b.gain - a.gain);
   const lines = found.map(({ text }) => text);
   if (lacksCropIndex) {
@@ -69,7 +69,7 @@ function decodingAdvice({ boundBy, workers, cores, stored, lacksCropIndex }: Fin
   }
   if (workers >= cores)
     lines.push(
-      `${countOf(workers, 'worker')} already ${workers === 1 ? 'has' : 'have'} ${countOf(cores, 'core')}: more of them on another machine bring as much`,
+      `${countOf(workers, 'worker')} already ${workers === 1 ? 'has' : 'have'} ${countOf(cores, 'core')}: a machine with more cores is faster in proportion`,
     );
   return [`${percent(boundBy.decode)} of the time is spent waiting for decoding:`, ...lines.map((line) => `  ${line}`)];
 }
@@ -78,16 +78,16 @@ function readingAdvice({ boundBy, isRemote, hasCache }: Findings): string[] {
   const gain = overall(boundBy.io, Number.POSITIVE_INFINITY).toFixed(1);
   const way =
     isRemote && !hasCache
-      ? `  --cache FOLDER on a local disk: up to ${gain} times as fast from the second epoch on, as far as the dataset has room in it`
-      : `  what is read once more comes out of memory, where it has room: up to ${gain} times as fast from the second epoch on (--epochs 2)`;
+      ? `  --cache FOLDER on a local disk: up to ${gain} times as fast from the second epoch on, for the part of the dataset that fits into the cache`
+      : `  data that fits into memory is read from there later: up to ${gain} times as fast from the second epoch on (--epochs 2 measures it)`;
   return [`${percent(boundBy.io)} of the time is spent waiting for reads:`, way];
 }
 
 function waitingAdvice({ prefetchBatches, boundBy }: Findings): string[] {
   const what = boundBy.decode >= boundBy.io ? 'decoding' : 'reads';
   return [
-    `Waiting is for ${what}, now and then:`,
-    `  --prefetch-batches ${prefetchBatches * 2}: batches are made further ahead, which bridges waits of up to ${countOf(prefetchBatches * 2 - 1, 'step')}`,
+    `Some steps wait for ${what}:`,
+    `  --prefetch-batches ${prefetchBatches * 2}: prepares more batches ahead, which covers waits of up to ${countOf(prefetchBatches * 2 - 1, 'step')}`,
   ];
 }
 

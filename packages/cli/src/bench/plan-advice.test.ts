@@ -36,13 +36,13 @@ test('batches of few classes are offered more streams', () => {
 
 test('an end of the epoch that wastes much, and small reads of a remote place, are told', () => {
   expect(advice({ paddedRows: 5000 })).toEqual([
-    expect.stringMatching(/50\.0 % of the samples only fill up.*--batch-size/),
+    expect.stringMatching(/padded with repeated rows, as many as 50\.0 % of the samples.*--batch-size/),
   ]);
   expect(advice({ lastBatch: 'drop', droppedSamples: 200, paddedRows: 0 })).toEqual([
     expect.stringMatching(/2\.0 % of the samples are dropped/),
   ]);
   const reads = { count: 1000, meanBytes: 40_000, largestBytes: 40_000 };
-  expect(advice({ reads }, true)).toEqual([expect.stringMatching(/a read brings 40 kB.*--max-shard-bytes/)]);
+  expect(advice({ reads }, true)).toEqual([expect.stringMatching(/the mean read of 40 kB.*--max-shard-bytes/)]);
   expect(advice({ reads })).toEqual([]);
 });
 
@@ -50,7 +50,7 @@ test('steps that wait for storage are offered a cache that holds all, and smalle
   const slow = { ...epoch, bytesPerSecond: 3e6, waitShare: 0.66 };
   const [first, ...lines] = advice({ storage: { ...needs, first: slow, later: slow }, step: STEP });
   expect(first).toBe('each epoch waits 66 % of its time for storage:');
-  expect(lines[0]).toMatch(/--cache-size 5\.0 GB holds what a machine reads/);
+  expect(lines[0]).toMatch(/--cache-size 5\.0 GB holds all that a machine reads/);
   expect(lines[1]).toMatch(/3\.0 times fewer bytes.*--resize/);
   expect(lines.at(-1)).toMatch(/736 images\/s a rank.*shardtool bench DATASET --step-ms 87/);
   const cached = advice({ storage: { ...needs, first: slow, later: epoch }, step: STEP });

@@ -31,8 +31,8 @@ function shuffleQuality({ shuffleQuality: { shard, class: cls }, order, samples 
   const score = cls ?? shard ?? 1;
   if (score <= MIXED || order.shuffleBufferSize >= samples) return [];
   return [
-    `two samples of a batch are ${score.toFixed(1)} times as often of one ${cls === null ? 'shard' : 'class'} as by chance: --streams ` +
-      `${order.streams * 2} takes a batch from twice as many places, for as many more reads; shards that were packed shuffled need neither`,
+    `two samples of a batch are from one ${cls === null ? 'shard' : 'class'} ${score.toFixed(1)} times as often as by chance: --streams ` +
+      `${order.streams * 2} takes each batch from twice as many positions, with twice as many reads; shards packed in random order do not need this`,
   ];
 }
 
@@ -40,10 +40,10 @@ function endOfEpoch({ paddedRows, droppedSamples, samples, lastBatch, globalBatc
   const left = Math.max(paddedRows, droppedSamples);
   if (left <= LEFT_OVER * samples) return [];
   const share = `${((left / samples) * 100).toFixed(1)} % of the samples`;
-  const remedy = `a smaller --batch-size than ${formatCount(globalBatch)} over all ranks leaves less over`;
+  const remedy = `a smaller --batch-size than ${formatCount(globalBatch)} over all ranks leaves fewer rows`;
   return lastBatch === 'drop'
-    ? [`${share} are dropped at the end of each epoch (others each time): ${remedy}`]
-    : [`as many rows as ${share} only fill up the last batches: ${remedy}; batch.valid tells them apart`];
+    ? [`${share} are dropped at the end of each epoch (different ones each time): ${remedy}`]
+    : [`the last batches are padded with repeated rows, as many as ${share}: ${remedy}; batch.valid marks them`];
 }
 
 function storage({ storage: needs, step }: PlanReport): string[] {
@@ -56,11 +56,11 @@ function storage({ storage: needs, step }: PlanReport): string[] {
     const whole = first.fetchedBytes;
     if (cacheSize < whole)
       lines.push(
-        `--cache-size ${formatSize(whole)} holds what a machine reads: after the first epoch nothing is fetched`,
+        `--cache-size ${formatSize(whole)} holds all that a machine reads, so nothing is fetched after the first epoch`,
       );
     lines.push(
       `or smaller samples: at ${formatSize(bandwidth)}/s a step needs ${(later.bytesPerSecond / bandwidth).toFixed(1)} times ` +
-        'fewer bytes, as --resize when packing makes them',
+        'fewer bytes; --resize makes samples smaller when packing',
     );
   }
   const when =
@@ -73,7 +73,7 @@ function storage({ storage: needs, step }: PlanReport): string[] {
 function reads({ reads: { meanBytes, count } }: PlanReport, isRemote: boolean): string[] {
   if (!isRemote || count === 0 || meanBytes >= LEAST_READ) return [];
   return [
-    `a read brings ${formatSize(meanBytes)}, hardly more than its round trip is worth: fewer --streams, or larger shards ` +
+    `the mean read of ${formatSize(meanBytes)} takes hardly longer than its round trip: fewer --streams, or larger shards ` +
       '(--max-shard-bytes when packing), make reads longer',
   ];
 }
@@ -82,7 +82,7 @@ function rate({ step }: PlanReport, cores: number): string[] {
   if (step === null) return [];
   const each = Math.round(step.imagesPerRank);
   return [
-    `whether ${formatCount(each)} images/s a rank can be decoded, this machine says (${countOf(cores, 'core')}): ` +
+    `to measure whether this machine (${countOf(cores, 'core')}) can decode ${formatCount(each)} images/s per rank: ` +
       `shardtool bench DATASET --step-ms ${step.stepMs}`,
   ];
 }

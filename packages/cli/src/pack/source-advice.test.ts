@@ -25,7 +25,7 @@ test('a flat folder, parts of a dataset, and masks beside images are recognised'
   ]);
   expect(adviceOnClasses(['a', 'b'], 2, 'photos', null, ['a/metadata.jsonl'])).toEqual([
     expect.stringContaining(
-      'a/metadata.jsonl was not read: such a table counts for the folder that is packed (photos/a)',
+      'a/metadata.jsonl was not read, because only a table in the packed folder itself is used: pack photos/a to use it',
     ),
   ]);
   expect(adviceOnClasses(['images', 'masks'], 2, 'photos', null)).toEqual([
@@ -33,9 +33,9 @@ test('a flat folder, parts of a dataset, and masks beside images are recognised'
   ]);
 });
 
-test('a pattern that fits nothing right below the source, and would look nowhere else, is told of', () => {
+test('a pattern that matches nothing directly below the source, and is not searched elsewhere, is reported', () => {
   expect(adviceOnPatterns(['*_001.jpg'], 'examples/photos')).toEqual([
-    "  --exclude '*_001.jpg' fits nothing right below examples/photos: '**/*_001.jpg' looks in all folders",
+    "  --exclude '*_001.jpg' matches nothing directly below examples/photos: to match in all folders, use '**/*_001.jpg'",
   ]);
   expect(adviceOnPatterns(['READ??.md', 'cat', '**', '**/x', '*.{a,b}', '.DS_Store'], 'examples/photos')).toEqual([]);
   expect(adviceOnPatterns(['READ.?.md'], 'examples/photos')).toHaveLength(1);

@@ -31,36 +31,36 @@ export function adviceOnClasses(
   if (samples === 0) return [];
   if (labelsBy === 'labels' && classes.length === 0) {
     return [
-      '  no row of --labels has a class, so every label is -1 in training: the classes come from its column "class" (or ' +
-        '"label", where the paths are called "file_name")',
+      '  no row of --labels has a class, so every label is -1 in training: put the classes into its column "class" (or ' +
+        '"label", if the column of paths is called "file_name")',
     ];
   }
   if (labelsBy !== null) return [];
   if (classes.length === 0) {
     return [
-      `  no image lies in a folder below ${source}, so none has a class: its label is -1 in training. Put each class ` +
-        'into a folder of its own, or give --labels',
+      `  all images are directly in ${source}, so they have no class, and their label is -1 in training: put each class ` +
+        'into its own folder, or set --labels',
     ];
   }
   const names = classes.map((name) => name.toLowerCase());
   const splits = classes.filter((name) => SPLITS.has(name.toLowerCase()));
   if (splits.length === classes.length) {
     return [
-      `  the classes are called ${splits.join(', ')}, as the parts of a dataset are: --splits makes a dataset of each, or ` +
-        `pack one of them (${source}/${splits[0]})${tables.length === 0 ? '' : `; ${tables.join(' and ')} then ${tables.length === 1 ? 'says' : 'say'} the classes`}`,
+      `  the classes are called ${splits.join(', ')}, like the splits of a dataset: --splits makes a dataset of each, or ` +
+        `pack one of them (${source}/${splits[0]})${tables.length === 0 ? '' : `, with the classes in ${tables.join(' and ')}`}`,
     ];
   }
   if (names.some((name) => IMAGES.has(name)) && names.some((name) => IMAGE_SIDECARS.has(name))) {
     return [
-      `  the classes are called ${classes.join(', ')}: what lies in them seems to belong together. Files beside an ` +
-        'image become its fields: --pair masks=seg.png takes masks/1.png as the field seg.png of images/1.jpg, and --yolo ' +
-        "data.yaml takes YOLO's label files",
+      `  the classes are called ${classes.join(', ')}, but their files seem to belong together: to make files fields of an ` +
+        'image, use --pair masks=seg.png (masks/1.png becomes the field seg.png of images/1.jpg), or --yolo data.yaml for ' +
+        "YOLO's label files",
     ];
   }
   const [table] = tables;
   if (table === undefined) return [];
   return [
-    `  ${table} was not read: such a table counts for the folder that is packed (${source}/${table.split('/')[0]})`,
+    `  ${table} was not read, because only a table in the packed folder itself is used: pack ${source}/${table.split('/')[0]} to use it`,
   ];
 }
 
@@ -78,7 +78,8 @@ export function adviceOnPatterns(exclude: readonly string[], source: string): st
   return patterns
     .filter((pattern) => !names.some((name) => fits(name, pattern)))
     .map(
-      (pattern) => `  --exclude '${pattern}' fits nothing right below ${source}: '**/${pattern}' looks in all folders`,
+      (pattern) =>
+        `  --exclude '${pattern}' matches nothing directly below ${source}: to match in all folders, use '**/${pattern}'`,
     );
 }
 

@@ -131,7 +131,8 @@ function* jsonRows(location: string, text: string): Generator<Row> {
     } catch (cause) {
       fault(location, line, `is not JSON (${(cause as Error).message})`, cause);
     }
-    if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) fault(location, line, 'is not an object');
+    if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
+      fault(location, line, 'is not an object');
     const values = new Map<string, ColumnValue>();
     for (const [name, value] of Object.entries(parsed)) values.set(name, jsonValue(value, location, line));
     yield { line, values };

@@ -228,7 +228,7 @@ interface ShardToIndex {
   readonly isPacked: boolean;
 }
 
-const INDEX_A_COPY = 'index a copy on this machine, and put what it wrote beside the shards';
+const INDEX_A_COPY = 'index a copy on this machine, and copy the new files next to the shards';
 
 async function shardsAt(
   location: string,

@@ -243,7 +243,7 @@ export class OutputFolder {
   ): Promise<void> {
     const wrong = stems.find((stem) => !SHARD_STEM.test(stem));
     if (wrong !== undefined) {
-      const message = `No shard can be called ${JSON.stringify(wrong)}; it must not begin with a dot, nor have "/", "\\" or ":" in it.`;
+      const message = `Invalid shard name ${JSON.stringify(wrong)}: it must not begin with a dot or contain "/", "\\" or ":".`;
       throw new OptionError({ shard: wrong }, message);
     }
     const taken = new Set(readdirSync(this.path));
@@ -316,7 +316,7 @@ export class OutputFolder {
     const { bavail, bsize, blocks } = statfsSync(this.path);
     const free = bavail * bsize;
     if (blocks === 0 || free >= bytes) return;
-    const message = `${what} takes ${megabytes(bytes)} and ${this.path} has room for ${megabytes(free)}; make room, or choose a folder on another disk.`;
+    const message = `${what} needs ${megabytes(bytes)}, but ${this.path} has only ${megabytes(free)} free; free some space, or choose a folder on another disk.`;
     throw new DiskFullError({ path: this.path }, message);
   }
 
@@ -411,8 +411,8 @@ export function refuseTaken(path: string): void {
 function notEmpty(path: string, entries: readonly string[], hint: string | Sentence = ''): OutputNotEmptyError {
   let remedy = sentence`pack to another folder, or replace the output of the earlier pack with ${option('overwrite')}`;
   let what = `holds ${entries[0]}${entries.length > 1 ? ` and ${entries.length - 1} more` : ''}`;
-  if (entries.includes(MANIFEST_FILE)) what = 'holds a dataset already';
-  else if (entries.includes(PACK_NOTE_FILE)) what = 'holds a pack that did not end';
+  if (entries.includes(MANIFEST_FILE)) what = 'already contains a dataset';
+  else if (entries.includes(PACK_NOTE_FILE)) what = 'contains an unfinished pack';
   else
     remedy = sentence`pack to another folder, or empty this one: ${option('overwrite')} removes only files that a pack made`;
   return new OutputNotEmptyError({ path }, sentence`The output folder ${path} ${what}; ${remedy}.${hint}`);

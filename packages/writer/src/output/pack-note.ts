@@ -56,7 +56,7 @@ export function readNote(folder: string): PackNote {
   try {
     return checkNote(JSON.parse(readFileSync(path, 'utf8')));
   } catch (cause) {
-    const message = `${path} does not say which shards lie beside it; empty the folder by hand, or pack to another one.`;
+    const message = `${path} does not list the shards next to it; empty the folder yourself, or pack to another folder.`;
     throw new OutputNotEmptyError({ path }, message, { cause });
   }
 }

@@ -75,6 +75,6 @@ function missingError(output: string, stems: readonly string[], shards: number):
   const named = stems.slice(0, 5).join(', ') + (stems.length > 5 ? ', ...' : '');
   return new PartsMissingError(
     { path: output, shard: stems[0] },
-    `${stems.length} of the ${shards} shards of ${output} are not finished (${named}); pack again, and what is finished stays.`,
+    `${stems.length} of the ${shards} shards of ${output} are not finished (${named}); pack again, and finished shards are kept.`,
   );
 }

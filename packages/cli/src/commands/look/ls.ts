@@ -79,9 +79,7 @@ async function listShards(dataset: StoredDataset): Promise<void> {
     );
   }
   if (size === 0) {
-    await print(
-      `${countOf(shards.length, `${layoutsOf(dataset)} shard`)}, and no sample in ${shards.length === 1 ? 'it' : 'them'}.`,
-    );
+    await print(`${countOf(shards.length, `${layoutsOf(dataset)} shard`)} without samples.`);
     return sayOthers(dataset);
   }
   await print(
@@ -113,14 +111,14 @@ function splitsOf({ splits }: StoredDataset): string {
 async function sayOthers({ format, otherLayouts }: StoredDataset): Promise<void> {
   if (otherLayouts.length === 0) return;
   const flags = otherLayouts.map((name) => `--layout ${name}`).join(' or ');
-  await print(`There is more here than the ${format} shards: ${flags} takes the others.`);
+  await print(`This location also has shards of other formats: ${flags} reads them.`);
 }
 
 async function sumUpFolder(dataset: StoredDataset): Promise<void> {
   const { location, size, bytes, fields } = dataset;
   await print(
-    `${countOf(size, 'image')} as files of their own, about ${formatSize(bytes)}, ${await classesOf(dataset)}, fields ${fields.map((name) => escapeControls(name)).join(', ')}${splitsOf(dataset)}\n` +
-      `They are read as they are, without checksums. Packed they come from a few large files: shardtool pack ${escapeControls(location)} shards`,
+    `${countOf(size, 'image')} as single files, about ${formatSize(bytes)}, ${await classesOf(dataset)}, fields ${fields.map((name) => escapeControls(name)).join(', ')}${splitsOf(dataset)}\n` +
+      `They are read in place, without checksums. To pack them into a few large files: shardtool pack ${escapeControls(location)} shards`,
   );
 }
 

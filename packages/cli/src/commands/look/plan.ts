@@ -112,7 +112,7 @@ function describeBuckets(report: BucketsReport): string {
   const percent = (share: number) => `${(share * 100).toFixed(2)} %`;
   const name = ({ width, height }: { width: number; height: number }) => `${width}x${height}`;
   return [
-    `${countOf(report.samples, 'sample')} an epoch in batches of ${countOf(sizes.length, 'size')} (width x height); ` +
+    `${countOf(report.samples, 'sample')} per epoch in batches of ${countOf(sizes.length, 'size')} (width x height); ` +
       `${countOf(report.worldSize, 'rank')} with ${countOf(report.batches, 'batch', 'batches')} of ${formatCount(report.batchSize)}`,
     ...sizes.map(
       (size) =>
@@ -122,12 +122,12 @@ function describeBuckets(report: BucketsReport): string {
     ...(leftOut.length === 0
       ? []
       : [
-          `left out, with less than a thousandth of the samples: ${leftOut.map((size) => `${name(size)} (${formatCount(size.samples)})`).join(', ')}`,
+          `not used, because they have less than a thousandth of the samples: ${leftOut.map((size) => `${name(size)} (${formatCount(size.samples)})`).join(', ')}`,
         ]),
     `waiting for their batch on a rank: ${countOf(Math.round(waiting.mean), 'sample')} on average, ${formatCount(waiting.most)} at most, ` +
       `about ${formatSize(waiting.mostBytes)}`,
     `${percent(report.handedOver)} of the rows come from another rank's streams; ${countOf(report.unfilled, 'row')} of the last ` +
-      `batches ${report.lastBatch === 'drop' ? 'are dropped' : report.lastBatch === 'pad' ? 'only fill up' : 'are missing'}`,
+      `batches ${report.lastBatch === 'drop' ? 'are dropped' : report.lastBatch === 'pad' ? 'are padding' : 'are missing'}`,
   ].join('\n');
 }
 
@@ -143,7 +143,7 @@ function describeMixture(report: MixtureReport): string {
   const { datasets, memory, group, window } = report;
   const percent = (share: number) => `${(share * 100).toFixed(2)} %`;
   return [
-    `${countOf(report.samples, 'sample')} an epoch out of ${countOf(datasets.length, 'dataset')}; ` +
+    `${countOf(report.samples, 'sample')} per epoch from ${countOf(datasets.length, 'dataset')}; ` +
       `${countOf(report.worldSize, 'rank')} with ${countOf(report.batches, 'batch', 'batches')} of ${formatCount(report.batchSize)}`,
     ...datasets.map(
       (one) =>
@@ -188,7 +188,7 @@ function describe(report: PlanReport, verbose: boolean): string {
   if (step !== null) {
     lines.push(
       `a step of ${step.stepMs} ms needs ${formatCount(Math.round(step.images))} images/s and ${formatSize(step.bytes)}/s ` +
-        `${step.reads === 0 ? 'from memory, which holds everything after the first read' : `in ${readRate(step.reads)} reads/s`}; file by file it would be ${formatCount(Math.round(step.fileReads))} file reads/s`,
+        `${step.reads === 0 ? 'from memory, after everything was read once' : `in ${readRate(step.reads)} reads/s`}; with single files it would need ${formatCount(Math.round(step.fileReads))} file reads/s`,
     );
   }
   if (report.storage !== null) {
@@ -211,7 +211,7 @@ const FAIR = 2;
 function verdictOf(score: number | null): string {
   if (score === null) return 'unknown';
   if (score <= GOOD) return 'as good as a full shuffle';
-  const times = `two samples of a batch come ${score.toFixed(1)} times as often from the same class or shard as by chance`;
+  const times = `two samples of a batch are ${score.toFixed(1)} times as often from one class or shard as by chance`;
   return `${score <= FAIR ? 'fair' : 'poor'}: ${times}`;
 }
 

@@ -96,12 +96,14 @@ async function keepMarks(marks: Marks, location: string, say: Say): Promise<void
   try {
     const { file, overlay } = await marks.save(await marks.freeName());
     await say(
-      `${countOf(count, 'mark')} without a save: kept as the overlay ${escapeControls(file)}.\n` +
-        `Every command takes it: --overlay ${escapeControls(overlay)}`,
+      `${countOf(count, 'unsaved mark')} written to the overlay ${escapeControls(file)}.\n` +
+        `To use it with any command: --overlay ${escapeControls(overlay)}`,
     );
   } catch (error) {
     if (!(error instanceof ShardtoolError)) throw error;
-    await say(`${escapeControls(location)} takes no overlay (${escapeControls(error.message)}); your marks are:`);
+    await say(
+      `${escapeControls(location)} cannot store an overlay (${escapeControls(error.message)}); your marks are:`,
+    );
     for (const { key, mark } of marks.list().marks) await say(JSON.stringify({ key, ...mark }));
   }
 }

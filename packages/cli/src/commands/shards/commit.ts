@@ -50,8 +50,8 @@ function describe(report: CommitReport, output: string): string {
     `Committed ${size} in ${escapeControls(output)}.`,
     ...countLine(
       quarantined,
-      'image is bad and was left out: quarantine.jsonl says why',
-      'images are bad and were left out: quarantine.jsonl says why',
+      'image is bad and was skipped: quarantine.jsonl has the reason',
+      'images are bad and were skipped: quarantine.jsonl has the reasons',
     ),
     ...fieldsLine(partialFields, samples),
   ].join('\n');

@@ -49,8 +49,8 @@ export const convertCommand = command({
     const rate = new WriteRate();
     const remedy =
       input === STANDARD_INPUT
-        ? ` What is in ${output} is not complete: convert again with --overwrite.`
-        : ` What is in ${output} is not complete: repeat the command.`;
+        ? ` ${output} is not complete: convert again with --overwrite.`
+        : ` ${output} is not complete: repeat the command to resume.`;
     let report: ConvertReport;
     try {
       report = await stoppable(remedy, (signal) =>
@@ -78,19 +78,19 @@ function optionsOf(given: Omit<ConvertOptions, keyof OpenOptions>): ConvertOptio
 
 function describe(report: ConvertReport, output: string): string {
   const { samples, shards, bytes, skippedEntries, skippedLinks, leftOut, partialFields, wasCommitted } = report;
-  if (wasCommitted) return `${output} has all of it already.`;
+  if (wasCommitted) return `${output} already has all samples.`;
   return [
     `Converted ${countOf(samples, 'sample')} into ${countOf(shards, 'shard')} in ${escapeControls(output)} (${formatSize(bytes)}).`,
     ...entriesLine(skippedEntries),
     ...countLine(
       skippedLinks,
-      'link was skipped: --links follow takes the file in the same tar that it leads to',
-      'links were skipped: --links follow takes the files in the same tar that they lead to',
+      'link was skipped: --links follow uses the file in the same tar that it points to',
+      'links were skipped: --links follow uses the files in the same tar that they point to',
     ),
     ...countLine(
       leftOut,
-      'sample was left out, since the labels have no row for it, or --where does not hold',
-      'samples were left out, since the labels have no row for them, or --where does not hold',
+      'sample was skipped, because the labels have no row for it or --where excludes it',
+      'samples were skipped, because the labels have no row for them or --where excludes them',
     ),
     ...metaLine(report.metaSamples),
     ...fieldsLine(partialFields, samples),

@@ -204,7 +204,7 @@ function describe(
   const overlay = table === null || table === undefined ? null : overlayCommand(output, table);
   if (report.wasCommitted || (append && isNothing)) {
     return [
-      `${escapeControls(output)} has all of ${escapeControls(source)} already.`,
+      `${escapeControls(output)} already has all of ${escapeControls(source)}.`,
       ...changesLine(report, overlay),
     ].join('\n');
   }
@@ -245,8 +245,8 @@ function describe(
     ),
     ...countLine(
       report.narrowed,
-      'image has more than 8 bits per channel, of which loaders give the upper 8; scale it to 8 bits first, or store its values as .npy',
-      'images have more than 8 bits per channel, of which loaders give the upper 8; scale them to 8 bits first, or store their values as .npy',
+      'image has more than 8 bits per channel, of which loaders return the upper 8; scale it to 8 bits first, or store its values as .npy',
+      'images have more than 8 bits per channel, of which loaders return the upper 8; scale them to 8 bits first, or store their values as .npy',
     ),
     ...countLine(
       report.refused,
@@ -273,13 +273,13 @@ function describe(
     ...annotationsLine(report, listsOf),
     ...countLine(
       skippedFolders.length,
-      `folder was skipped, since another path leads to it too: ${escapeControls(skippedFolders[0] ?? '')}`,
-      `folders were skipped, since other paths lead to them too; the first: ${escapeControls(skippedFolders[0] ?? '')}`,
+      `folder was skipped, because another path leads to it too: ${escapeControls(skippedFolders[0] ?? '')}`,
+      `folders were skipped, because other paths lead to them too; the first: ${escapeControls(skippedFolders[0] ?? '')}`,
     ),
     ...countLine(
       hiddenFolders.length,
-      `folder was skipped for the dot in front of its name (ImageFolder would take its images): ${escapeControls(hiddenFolders[0] ?? '')}`,
-      `folders were skipped for the dots in front of their names (ImageFolder would take their images); the first: ${escapeControls(hiddenFolders[0] ?? '')}`,
+      `folder was skipped, because its name begins with a dot (ImageFolder would use its images): ${escapeControls(hiddenFolders[0] ?? '')}`,
+      `folders were skipped, because their names begin with a dot (ImageFolder would use their images); the first: ${escapeControls(hiddenFolders[0] ?? '')}`,
     ),
     ...folderLines(report),
     ...metaLine(report.metaSamples),

@@ -165,15 +165,19 @@ function describeRepair(report: RepairReport): string {
   if (isNothing) return `${countOf(shards, 'shard')}, ${countOf(samples, 'sample')}: nothing to repair`;
   return [
     `${countOf(repairedShards, 'shard')} repaired; the dataset has ${countOf(shards, 'shard')}, ${countOf(samples, 'sample')}`,
-    ...(newManifest ? ['  dataset.json was not as it was written, and is new'] : []),
-    ...countLine(removedShards, 'shard had nothing left and is gone', 'shards had nothing left and are gone'),
+    ...(newManifest ? ['  dataset.json had changed since it was written, and was replaced'] : []),
+    ...countLine(
+      removedShards,
+      'shard had no sample left and was removed',
+      'shards had no sample left and were removed',
+    ),
     ...countLine(
       takenOut,
-      'damaged sample was taken out: quarantine.jsonl lists it, the folder quarantine keeps the damaged shard',
-      'damaged samples were taken out: quarantine.jsonl lists them, the folder quarantine keeps the damaged shards',
+      'damaged sample was removed: quarantine.jsonl lists it, and the folder quarantine keeps the damaged shard',
+      'damaged samples were removed: quarantine.jsonl lists them, and the folder quarantine keeps the damaged shards',
     ),
-    ...countLine(restored, 'sample is whole again', 'samples are whole again'),
-    ...(takenOut === 0 && repairedShards > 0 ? ['  the folder quarantine keeps what was replaced'] : []),
+    ...countLine(restored, 'sample was restored', 'samples were restored'),
+    ...(takenOut === 0 && repairedShards > 0 ? ['  the folder quarantine keeps the replaced files'] : []),
     ...countLine(
       unproven,
       'sample can be decoded and was kept, although a checksum of it is lost',
@@ -191,8 +195,8 @@ function describeRepair(report: RepairReport): string {
     ),
     ...countLine(
       unprovenClasses.length,
-      `name of a class stood in the damaged dataset.json alone; see whether it is right: ${escapeControls(unprovenClasses[0] ?? '')}`,
-      `names of classes stood in the damaged dataset.json alone; see whether they are right: ${escapeControls(unprovenClasses.join(', '))}`,
+      `class name is only in the damaged dataset.json; check that it is right: ${escapeControls(unprovenClasses[0] ?? '')}`,
+      `class names are only in the damaged dataset.json; check that they are right: ${escapeControls(unprovenClasses.join(', '))}`,
     ),
   ].join('\n');
 }

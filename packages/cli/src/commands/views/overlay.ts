@@ -161,9 +161,9 @@ export const overlayCommand: CommandFamily = {
 function line({ name, parent, hash, excluded, relabelled, set, kept, splits, note }: OverlaySummary): string {
   const changes = [
     ...(kept === null ? [] : [`a subset of ${countOf(kept, 'sample')}`]),
-    ...(excluded > 0 ? [`${countOf(excluded, 'sample')} left out`] : []),
+    ...(excluded > 0 ? [`${countOf(excluded, 'sample')} excluded`] : []),
     ...(relabelled > 0 ? [`${countOf(relabelled, 'sample')} of another class`] : []),
-    ...(set > 0 ? [`columns set of ${countOf(set, 'sample')}`] : []),
+    ...(set > 0 ? [`columns set for ${countOf(set, 'sample')}`] : []),
     ...splits.map((split) => `${split.name} ${countOf(split.samples, 'sample')}`),
   ];
   const on = parent === null ? '' : ` on ${parent}`;

@@ -40,7 +40,7 @@ export const relabelCommand = command({
     const copied = copy === undefined ? [] : [await copyView(location, { overlay: name }, copy)];
     if (json) return print(JSON.stringify(report));
     const { file, relabelled, set } = report;
-    const made = `${countOf(relabelled, 'sample')} of another class, columns set of ${countOf(set, 'sample')}`;
+    const made = `${countOf(relabelled, 'sample')} with another class, columns set for ${countOf(set, 'sample')}`;
     await print([`Made ${escapeControls(file)}: ${made}.`, ...newClassLines(report), ...copied].join('\n'));
   },
 });

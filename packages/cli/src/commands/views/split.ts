@@ -60,7 +60,7 @@ export const splitCommand = command({
     await print(
       report.isNew
         ? `Made ${escapeControls(report.file)}: ${splits}.`
-        : `${escapeControls(report.file)} is this split already: ${splits}.`,
+        : `${escapeControls(report.file)} already is this split: ${splits}.`,
     );
   },
 });

@@ -89,7 +89,9 @@ test('a list of another form is an error that names the file, the row and the re
     `Row 2 of ${join(folder, 'no-number.csv')} has the size "big", which is not a number of bytes.`,
   );
   await expect(read('empty-size.csv', 'key,size\n2026/a,\n')).rejects.toThrow('has the size ""');
-  await expect(read('time.csv', 'key,size,mtime\n2026/a,1,yesterday\n')).rejects.toThrow('which is not a date and time');
+  await expect(read('time.csv', 'key,size,mtime\n2026/a,1,yesterday\n')).rejects.toThrow(
+    'which is not a date and time',
+  );
   await expect(read('quote.csv', 'key,size\n"2026/a,1\n')).rejects.toThrow('Line 2 of');
   await expect(read('percent.csv', '"photos","2026/100%.jpg","1"\n')).rejects.toThrow('write a header into the file');
   await expect(read('other.json', '{"files": 3}')).rejects.toThrow('is not the manifest.json of an S3 Inventory');

@@ -64,7 +64,11 @@ interface Row {
 
 function placeOf(root: string): { readonly bucket: string; readonly prefix: string } {
   const match = /^[a-z0-9+]+:\/\/([^/]+)\/(.*)$/i.exec(root);
-  if (match === null) throw new SourceError({ path: root }, `${shownLocation(root)} is not a location in a bucket, such as s3://bucket/photos.`);
+  if (match === null)
+    throw new SourceError(
+      { path: root },
+      `${shownLocation(root)} is not a location in a bucket, such as s3://bucket/photos.`,
+    );
   return { bucket: match[1]!, prefix: match[2]! };
 }
 
