@@ -137,7 +137,7 @@ test('plan says what an epoch costs before anything is read', async () => {
     /^An epoch has 60 samples from 6 shards: 1 batch of 64\nshuffle quality: as good as a full shuffle\nmemory per rank: /,
   );
   expect(words.stdout).toMatch(
-    /\na step of 87 ms needs [\d,]+ images\/s and [\d.]+ [kMG]?B\/s from memory, after everything was read once; file by file/,
+    /\na step of 87 ms needs [\d,]+ images\/s and [\d.]+ [kMG]?B\/s from memory, after everything was read once; with single files/,
   );
   const blocks = await here('plan', shards, ...flags, ...more);
   expect(blocks.stdout).toMatch(

@@ -66,7 +66,7 @@ test('a conversion that goes on needs room for what is left of it, and says so',
     );
     leave(500_000);
     await expect(convert(shards, output, options)).rejects.toBeInstanceOf(DiskFullError);
-    await expect(convert(shards, output, options)).rejects.toThrow(/^The rest of the conversion takes /);
+    await expect(convert(shards, output, options)).rejects.toThrow(/^The rest of the conversion needs /);
     leave(1_200_000);
     expect(await convert(shards, output, options)).toMatchObject({ samples: 8 });
     const alone = newFolder();

@@ -260,7 +260,7 @@ test('two fields that become one by their content are an error that names both',
 test('too little room on the disk is seen before anything is written', async () => {
   const source = tree({ 'a/1.jpg': '' });
   truncateSync(path.join(source, 'a/1.jpg'), 2 ** 42);
-  await refused(source, {}, DiskFullError, /takes 4,398,0\d\d MB/);
+  await refused(source, {}, DiskFullError, /needs 4,398,0\d\d MB/);
 });
 
 test('a disk that becomes full ends the pack, and no part of the shard is left', () => {

@@ -170,7 +170,7 @@ test('an ending, and a folder, that no file has is an error that says which ther
   });
   const none = await pack(folders, []);
   expect(none.stdout).toContain(
-    '--pair masks=seg.png takes masks/1.png as the field seg.png of images/1.jpg, and --yolo',
+    'use --pair masks=seg.png (masks/1.png becomes the field seg.png of images/1.jpg), or --yolo',
   );
   expect((await pack(folders, ['--pair', 'masks'])).code).toBe(2);
 });
@@ -195,7 +195,7 @@ test('train and val above class folders become two datasets with one list of cla
     'README.md': 'x',
   });
   expect((await pack(source, ['--dry-run'])).stdout).toContain(
-    '  the classes are called train, val, as the parts of a dataset are: --splits makes a dataset of each, or pack one of them (SRC/train)\n',
+    '  the classes are called train, val, like the splits of a dataset: --splits makes a dataset of each, or pack one of them (SRC/train)\n',
   );
   const { stdout, stderr, output } = await pack(source, ['--splits']);
   expect(stderr).toBe('');

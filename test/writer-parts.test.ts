@@ -142,9 +142,9 @@ test('two processes that write one part at once: the second one is refused', asy
   const output = newFolder();
   const writer = new Writer(output, { ...OPTIONS, part: '2/4' });
   await writer.add(given(2)[0]!);
-  await expect(write(output, 2)).rejects.toThrow('at work in this folder');
+  await expect(write(output, 2)).rejects.toThrow('running in this folder');
   const whole = new Writer(output, OPTIONS);
-  await expect(whole.add(given(1)[0]!)).rejects.toThrow('at work in this folder');
+  await expect(whole.add(given(1)[0]!)).rejects.toThrow('running in this folder');
   await writer.add(given(2)[1]!);
   await writer.close();
 });

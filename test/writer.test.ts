@@ -193,7 +193,7 @@ test('until it is closed the folder is no dataset, and only overwriting takes it
   const writer = new Writer(output, { maxShardSamples: 2 });
   for (const sample of numbered(5)) await writer.add(sample);
   await expect(openDataset(output)).rejects.toThrow('its pack did not finish');
-  await expect(written(numbered(1), {}, output)).rejects.toThrow('at work in this folder');
+  await expect(written(numbered(1), {}, output)).rejects.toThrow('running in this folder');
   await writer.abandon();
   await expect(writer.add(numbered(1)[0]!)).rejects.toThrow('is closed');
   await expect(written(numbered(1), {}, output)).rejects.toThrow('contains an unfinished pack');

@@ -26,7 +26,7 @@ test('a plan that nothing is wrong with has no advice', () => {
 test('batches of few classes are offered more streams', () => {
   const shuffleQuality = { ...REPORT.shuffleQuality, class: 3.2 };
   expect(advice({ shuffleQuality })).toEqual([
-    expect.stringMatching(/3\.2 times as often of one class.*--streams 384/),
+    expect.stringMatching(/from one class 3\.2 times as often.*--streams 384/),
   ]);
   expect(advice({ shuffleQuality: { ...REPORT.shuffleQuality, class: null, shard: 2 } })).toEqual([
     expect.stringContaining('of one shard'),
@@ -52,7 +52,7 @@ test('steps that wait for storage are offered a cache that holds all, and smalle
   expect(first).toBe('each epoch waits 66 % of its time for storage:');
   expect(lines[0]).toMatch(/--cache-size 5\.0 GB holds all that a machine reads/);
   expect(lines[1]).toMatch(/3\.0 times fewer bytes.*--resize/);
-  expect(lines.at(-1)).toMatch(/736 images\/s a rank.*shardtool bench DATASET --step-ms 87/);
+  expect(lines.at(-1)).toMatch(/736 images\/s per rank.*shardtool bench DATASET --step-ms 87/);
   const cached = advice({ storage: { ...needs, first: slow, later: epoch }, step: STEP });
   expect(cached[0]).toBe('only the first epoch waits 66 % of its time for storage');
 });

@@ -11,12 +11,12 @@ test('class folders, and images whose classes a table says, need no advice', () 
 
 test('a table of labels without a class is told of, with the column that it should be in', () => {
   expect(adviceOnClasses([], 2, 'photos', 'labels')).toEqual([
-    expect.stringMatching(/no row of --labels has a class.*from its column "class"/),
+    expect.stringMatching(/no row of --labels has a class.*into its column "class"/),
   ]);
 });
 
 test('a flat folder, parts of a dataset, and masks beside images are recognised', () => {
-  expect(adviceOnClasses([], 2, 'photos', null)).toEqual([expect.stringContaining('its label is -1')]);
+  expect(adviceOnClasses([], 2, 'photos', null)).toEqual([expect.stringContaining('their label is -1')]);
   expect(adviceOnClasses(['train', 'val'], 2, 'photos', null)).toEqual([
     expect.stringContaining('--splits makes a dataset of each, or pack one of them (photos/train)'),
   ]);
