@@ -92,6 +92,15 @@ test('the sha256 is that of the file, also if the image is processed or a bad on
   }
 });
 
+test('a label column with the name of a fact keeps its values in a pack without --provenance', async () => {
+  const images = source();
+  const labels = path.join(tree({ 'labels.csv': 'path,source_sha256\ncat/1.jpg,given\n' }), 'labels.csv');
+  const shards = newFolder();
+  await pack(images, shards, { labels });
+  const values = [...(await samplesOf(shards)).values()].map(({ columns }) => columns.source_sha256);
+  expect(values).toEqual(['given']);
+});
+
 test('the parts of a pack record one command, without their numbers', async () => {
   const images = source();
   const shards = newFolder();

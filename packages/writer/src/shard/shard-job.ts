@@ -162,9 +162,8 @@ async function putSamples(
   rows: IndexRows,
   report: Report,
 ): Promise<PutSamples> {
-  const { step, flight, access, checkTimes, maxSampleBytes, yieldIfDue } = setting;
-  const options = { ...setting.sample, isHashed: plan.columns.has(PROVENANCE_COLUMNS.sha256) };
-  const hashes: (string | null)[] = new Array(options.isHashed ? plan.samples : 0).fill(null);
+  const { sample: options, step, flight, access, checkTimes, maxSampleBytes, yieldIfDue } = setting;
+  const hashes: (string | null)[] = new Array(options.isHashed === true ? plan.samples : 0).fill(null);
   // Samples that are rejected for their size are not read ahead.
   const heldBytes = Math.min(writer.writeInPieces === undefined ? MAX_HELD_BYTES : HELD_BYTES, maxSampleBytes);
   const ahead = flight && new FilesAhead(options.root, plan.files, flight, access, checkTimes, heldBytes);
@@ -188,7 +187,7 @@ async function putSamples(
             ? packSample(writer, rows, sample, options)
             : await packSteppedSample(writer, rows, sample, options, step);
         kept.push(s);
-        if (options.isHashed) hashes[s] = packed.sha256;
+        if (options.isHashed === true) hashes[s] = packed.sha256;
         countPacked(count, sample, packed);
       } catch (error) {
         quarantined.push(quarantine(error, sample, setting.onBad));

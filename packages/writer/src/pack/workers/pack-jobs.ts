@@ -46,6 +46,8 @@ export interface PackSetting
   readonly root: string;
   readonly naming: NamingOptions;
   readonly limits: ImageLimits;
+  /** True if the option `provenance` has `sha256`. */
+  readonly isHashed: boolean;
   /** Options for requests to a remote source. */
   readonly storage?: StorageOptions | undefined;
   readonly step: ImageStepOptions;
@@ -240,9 +242,9 @@ export class PackJobs {
 }
 
 async function open(given: PackSetting, yieldIfDue: ShardSetting['yieldIfDue']): Promise<Session> {
-  const { layout: choice, root, storage, step, limits, naming, flight, ...rest } = given;
+  const { layout: choice, root, storage, step, limits, naming, isHashed, flight, ...rest } = given;
   const layout = await layoutOfChoice(choice);
-  const sample = { root, naming: new Naming(naming), imageOnly: layout.imageOnly ?? false, limits };
+  const sample = { root, naming: new Naming(naming), imageOnly: layout.imageOnly ?? false, limits, isHashed };
   const ahead = flight && new InFlight(flight);
   const access = sourceKind(root).files(root, storage);
   const pause = ahead === null ? yieldIfDue : yieldAfter(ANSWERS_MS);

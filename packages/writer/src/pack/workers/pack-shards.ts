@@ -91,6 +91,7 @@ function settingOf({ source, output, options }: PrepareWork, columns: PlanHeader
     otherIndexes,
     maxSampleBytes,
     naming: { fields, pair },
+    isHashed: provenance.includes('sha256'),
   };
   const images = { step: imageStepOptions(options), limits: { maxPixels, minSize } };
   const facts = {
