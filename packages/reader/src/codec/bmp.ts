@@ -59,24 +59,45 @@ function channelsOf(bytes: Uint8Array, layout: BmpLayout, crop: Rect, masks: rea
   const size = layout.bits / 8;
   const stride = strideOf(layout);
   const values = new Uint8Array(crop.width * crop.height * channels.length);
-  let to = 0;
-  for (let y = 0; y < crop.height; y++) {
-    let from = layout.dataAt + storedRow(layout, crop.y + y) * stride + crop.x * size;
-    for (let x = 0; x < crop.width; x++, from += size) {
-      let value = bytes[from]! | (bytes[from + 1]! << 8);
-      if (size > 2) value |= bytes[from + 2]! << 16;
-      if (size > 3) value |= bytes[from + 3]! << 24;
-      for (const { mask, shift, most } of channels) {
-        const stored = (value & mask) >>> shift;
-        values[to++] = most === 255 ? stored : most === 0 ? 0 : Math.floor((stored * 255) / most);
-      }
-    }
+  const isBytes = channels.every(({ shift, most }) => most === 255 && shift % 8 === 0 && shift < layout.bits);
+  for (let y = 0, to = 0; y < crop.height; y++, to += crop.width * channels.length) {
+    const from = layout.dataAt + storedRow(layout, crop.y + y) * stride + crop.x * size;
+    const row = bytes.subarray(from, from + crop.width * size);
+    const target = values.subarray(to, to + crop.width * channels.length);
+    if (isBytes) copyBytes(row, size, target, channels);
+    else scaleMasked(row, size, target, channels);
   }
   return values;
 }
 
+/** Copies a row in which each channel has a byte of its own, as in nearly all files. */
+function copyBytes(row: Uint8Array, size: number, target: Uint8Array, channels: readonly Channel[]): void {
+  const step = channels.length;
+  for (let channel = 0; channel < step; channel++)
+    for (let from = channels[channel]!.shift >> 3, to = channel; from < row.length; from += size, to += step)
+      target[to] = row[from]!;
+}
+
+function scaleMasked(row: Uint8Array, size: number, target: Uint8Array, channels: readonly Channel[]): void {
+  for (let from = 0, to = 0; from < row.length; from += size) {
+    let value = row[from]! | (row[from + 1]! << 8);
+    if (size > 2) value |= row[from + 2]! << 16;
+    if (size > 3) value |= row[from + 3]! << 24;
+    for (const { mask, shift, most } of channels) {
+      const stored = (value & mask) >>> shift;
+      target[to++] = most === 0 ? 0 : Math.floor((stored * 255) / most);
+    }
+  }
+}
+
+interface Channel {
+  readonly mask: number;
+  readonly shift: number;
+  readonly most: number;
+}
+
 /** How a channel is extracted from a value. With a mask of 0 it is always 0. */
-function channelOf(mask: number): { readonly mask: number; readonly shift: number; readonly most: number } {
+function channelOf(mask: number): Channel {
   const shift = mask === 0 ? 0 : 31 - Math.clz32(mask & -mask);
   return { mask, shift, most: mask >>> shift };
 }

@@ -1,5 +1,6 @@
 import { SampleDecodeError } from '@shardtool/base';
 import { afterSpace, digitOf, isSpace, type PnmLayout, pnmLayout } from '@shardtool/format';
+import type { Rect } from './codec.js';
 import type { OwnDecoder } from './own-codec.js';
 import type { StoredValues } from './wide/tiff-values.js';
 
@@ -18,26 +19,19 @@ const MOST_DIGITS = 10;
 export const pnmDecoder: OwnDecoder = {
   pixels(bytes, crop) {
     const layout = layoutOf(bytes);
-    const { width, channels, largest, isText, dataAt } = layout;
-    const values = valuesOf(bytes, layout);
-    const scale = scaleOf(largest, WHITE);
+    const values = valuesOf(bytes, layout, crop);
+    if (layout.channels === 3 && layout.largest === WHITE && values instanceof Uint8Array) return values;
+    const scale = scaleOf(layout.largest, WHITE);
     const pixels = new Uint8Array(crop.width * crop.height * 3);
-    if (channels === 3 && largest === WHITE && !isText) {
-      const row = 3 * crop.width;
-      for (let y = 0; y < crop.height; y++) {
-        const from = dataAt + 3 * ((crop.y + y) * width + crop.x);
-        pixels.set(bytes.subarray(from, from + row), y * row);
-      }
+    if (layout.channels === 3) {
+      for (let i = 0; i < pixels.length; i++) pixels[i] = scale(values[i]!);
       return pixels;
     }
-    for (let y = 0, to = 0; y < crop.height; y++) {
-      let from = ((crop.y + y) * width + crop.x) * channels;
-      for (let x = 0; x < crop.width; x++, from += channels, to += 3) {
-        const green = channels === 3 ? 1 : 0;
-        pixels[to] = scale(values(from));
-        pixels[to + 1] = scale(values(from + green));
-        pixels[to + 2] = scale(values(from + 2 * green));
-      }
+    for (let i = 0, to = 0; i < values.length; i++, to += 3) {
+      const gray = scale(values[i]!);
+      pixels[to] = gray;
+      pixels[to + 1] = gray;
+      pixels[to + 2] = gray;
     }
     return pixels;
   },
@@ -45,7 +39,9 @@ export const pnmDecoder: OwnDecoder = {
   alpha: () => null,
 
   check(bytes) {
-    valuesOf(bytes, layoutOf(bytes));
+    const layout = layoutOf(bytes);
+    checkLength(bytes, layout);
+    if (layout.isText) textValues(bytes, layout);
   },
 };
 
@@ -53,10 +49,8 @@ export const pnmDecoder: OwnDecoder = {
 export function readPnmValues(bytes: Uint8Array): StoredValues {
   const layout = layoutOf(bytes);
   const { width, height, channels, largest } = layout;
-  const valueAt = valuesOf(bytes, layout);
   const scale = scaleOf(largest, WHITE_16);
-  const values = new Uint16Array(width * height * channels);
-  for (let i = 0; i < values.length; i++) values[i] = scale(valueAt(i));
+  const values = Uint16Array.from(valuesOf(bytes, layout, { x: 0, y: 0, width, height }), scale);
   return { width, height, channels, dtype: 'uint16', values, isColour: true };
 }
 
@@ -69,62 +63,67 @@ function layoutOf(bytes: Uint8Array): PnmLayout {
 /** Maps values to 0..white. A value that is halfway between two is rounded to the even one, as in Python. */
 function scaleOf(largest: number, white: number): (value: number) => number {
   if (largest === white) return (value) => value;
-  return (value) => {
+  const scale = (value: number) => {
     const scaled = Math.min(white, (value / largest) * white);
     const below = Math.floor(scaled);
     const rest = scaled - below;
     return rest > 0.5 || (rest === 0.5 && below % 2 === 1) ? below + 1 : below;
   };
+  if (largest > WHITE) return scale;
+  const table = Uint16Array.from({ length: WHITE + 1 }, (_, value) => scale(value));
+  return (value) => table[value]!;
 }
 
-/** The values by their index. Throws {@link SampleDecodeError} if the data end before the last one. */
-function valuesOf(bytes: Uint8Array, layout: PnmLayout): (index: number) => number {
-  const { width, height, channels, largest, isBitmap, isText, dataAt } = layout;
+/** Throws {@link SampleDecodeError} if the data certainly end before the last value, before memory is allocated for the values. */
+function checkLength(
+  bytes: Uint8Array,
+  { width, height, channels, largest, isBitmap, isText, dataAt }: PnmLayout,
+): void {
   const count = width * height * channels;
-  const size = largest > 255 ? 2 : 1;
-  const row = Math.ceil(width / 8);
   // Numbers in text have at least one digit, and white space between them; those of a bitmap need no white space.
-  const needed = isText ? (isBitmap ? count : 2 * count - 1) : isBitmap ? row * height : count * size;
-  if (bytes.length - dataAt < needed) throw truncated();
-  if (isText) {
-    const values = isBitmap ? textBits(bytes, dataAt, count) : textValues(bytes, dataAt, count, largest);
-    return (index) => values[index]!;
-  }
-  if (isBitmap) {
-    return (index) => {
-      const x = index % width;
-      return ~(bytes[dataAt + ((index - x) / width) * row + (x >> 3)]! >> (7 - (x & 7))) & 1;
-    };
-  }
-  if (size === 1) return (index) => bytes[dataAt + index]!;
-  return (index) => (bytes[dataAt + 2 * index]! << 8) | bytes[dataAt + 2 * index + 1]!;
+  const ofText = isBitmap ? count : 2 * count - 1;
+  const ofBytes = isBitmap ? Math.ceil(width / 8) * height : count * (largest > 255 ? 2 : 1);
+  if (bytes.length - dataAt < (isText ? ofText : ofBytes)) throw truncated();
 }
 
-function textBits(bytes: Uint8Array, dataAt: number, count: number): Uint8Array {
-  const values = new Uint8Array(count);
-  let at = dataAt;
-  for (let i = 0; i < count; i++) {
-    at = afterSpace(bytes, at);
-    if (at >= bytes.length) throw truncated();
-    const bit = digitOf(bytes[at++]);
-    if (bit !== 0 && bit !== 1) throw invalid();
-    values[i] = 1 - bit;
+/** The values of a part of the image, in a new array. Throws {@link SampleDecodeError} if the data end before the last one. */
+function valuesOf(bytes: Uint8Array, layout: PnmLayout, crop: Rect): Uint8Array | Uint16Array {
+  const { width, channels, largest, isBitmap, isText, dataAt } = layout;
+  checkLength(bytes, layout);
+  const row = crop.width * channels;
+  const values = new (largest > 255 ? Uint16Array : Uint8Array)(row * crop.height);
+  const text = isText ? textValues(bytes, layout) : null;
+  for (let y = 0, to = 0; y < crop.height; y++, to += row) {
+    const first = ((crop.y + y) * width + crop.x) * channels;
+    if (text !== null) {
+      values.set(text.subarray(first, first + row), to);
+    } else if (isBitmap) {
+      const from = dataAt + (crop.y + y) * Math.ceil(width / 8);
+      for (let x = crop.x, i = to; i < to + row; x++, i++) values[i] = ~(bytes[from + (x >> 3)]! >> (7 - (x & 7))) & 1;
+    } else if (largest > 255) {
+      for (let i = to, at = dataAt + 2 * first; i < to + row; i++, at += 2)
+        values[i] = (bytes[at]! << 8) | bytes[at + 1]!;
+    } else {
+      values.set(bytes.subarray(dataAt + first, dataAt + first + row), to);
+    }
   }
   return values;
 }
 
-function textValues(bytes: Uint8Array, dataAt: number, count: number, largest: number): Uint16Array {
-  const values = new Uint16Array(count);
-  let at = dataAt;
-  for (let i = 0; i < count; i++) {
+/** All values of an image that are stored as text. */
+function textValues(bytes: Uint8Array, { width, height, channels, largest, isBitmap, dataAt }: PnmLayout): Uint16Array {
+  const values = new Uint16Array(width * height * channels);
+  for (let i = 0, at = dataAt; i < values.length; i++) {
     at = afterSpace(bytes, at);
     if (at >= bytes.length) throw truncated();
     const begin = at;
     let value = 0;
-    for (; digitOf(bytes[at]) >= 0 && at - begin < MOST_DIGITS; at++) value = 10 * value + digitOf(bytes[at]);
-    const isEnded = at === bytes.length || isSpace(bytes[at]) || bytes[at] === HASH;
+    // The digits of a bitmap need no white space between them.
+    const most = isBitmap ? 1 : MOST_DIGITS;
+    for (; digitOf(bytes[at]) >= 0 && at - begin < most; at++) value = 10 * value + digitOf(bytes[at]);
+    const isEnded = isBitmap || at === bytes.length || isSpace(bytes[at]) || bytes[at] === HASH;
     if (at === begin || value > largest || !isEnded) throw invalid();
-    values[i] = value;
+    values[i] = isBitmap ? 1 - value : value;
   }
   return values;
 }

@@ -33,7 +33,9 @@ async function withXz(program: string, work: () => Promise<void>): Promise<void>
 
 test('an input of which a command read only a part is not taken for the whole', async () => {
   await withXz('cat; echo "xz: trailing garbage after EOF ignored" >&2', async () => {
-    await expect(decompressed('xz', piecesOf(Buffer.from('abc')))).rejects.toThrow('trailing garbage after EOF ignored');
+    await expect(decompressed('xz', piecesOf(Buffer.from('abc')))).rejects.toThrow(
+      'trailing garbage after EOF ignored',
+    );
   });
 });
 
