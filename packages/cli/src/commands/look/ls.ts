@@ -108,7 +108,7 @@ function splitsOf({ splits }: StoredDataset): string {
 }
 
 /** The other layouts in which the location could be read. */
-async function sayOthers({ format, otherLayouts }: StoredDataset): Promise<void> {
+async function sayOthers({ otherLayouts }: StoredDataset): Promise<void> {
   if (otherLayouts.length === 0) return;
   const flags = otherLayouts.map((name) => `--layout ${name}`).join(' or ');
   await print(`This location also has shards of other formats: ${flags} reads them.`);

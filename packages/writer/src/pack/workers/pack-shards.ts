@@ -82,6 +82,7 @@ function settingOf({ source, output, options }: PrepareWork, columns: PlanHeader
     minSize,
     recheck,
     maxSampleBytes,
+    provenance,
   } = options;
   const columnTypes = new Map(columns.map((column) => [column.name, column.type]));
   const target = {
