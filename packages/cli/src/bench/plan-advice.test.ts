@@ -29,7 +29,7 @@ test('batches of few classes are offered more streams', () => {
     expect.stringMatching(/from one class 3\.2 times as often.*--streams 384/),
   ]);
   expect(advice({ shuffleQuality: { ...REPORT.shuffleQuality, class: null, shard: 2 } })).toEqual([
-    expect.stringContaining('of one shard'),
+    expect.stringContaining('from one shard'),
   ]);
   expect(advice({ shuffleQuality, order: { ...REPORT.order, shuffleBufferSize: 10_000 } })).toEqual([]);
 });

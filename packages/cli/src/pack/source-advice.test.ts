@@ -21,7 +21,7 @@ test('a flat folder, parts of a dataset, and masks beside images are recognised'
     expect.stringContaining('--splits makes a dataset of each, or pack one of them (photos/train)'),
   ]);
   expect(adviceOnClasses(['train', 'val'], 2, 'photos', null, ['train/metadata.csv', 'val/metadata.csv'])).toEqual([
-    expect.stringMatching(/train\/metadata\.csv and val\/metadata\.csv then say the classes$/),
+    expect.stringMatching(/with the classes in train\/metadata\.csv and val\/metadata\.csv$/),
   ]);
   expect(adviceOnClasses(['a', 'b'], 2, 'photos', null, ['a/metadata.jsonl'])).toEqual([
     expect.stringContaining(
