@@ -131,7 +131,7 @@ test('parts skip the same duplicates as one pack, whichever of them plans', asyn
   await pack(source, alone, options);
   expect(duplicatesIn(alone)).toHaveLength(2);
   const output = newFolder();
-  const parts = ['1/3', '2/3', '3/3'].map((part) => pack(source, output, { ...options, part }));
+  const parts = [0, 1, 2].map((index) => pack(source, output, { ...options, part: { index, of: 3 } }));
   const reports = await Promise.all(parts);
   expect(reports.reduce((sum, { samples }) => sum + samples, 0)).toBe(10);
   expect(digestsOf(output)).toEqual(digestsOf(alone));

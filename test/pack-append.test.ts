@@ -330,7 +330,7 @@ test('what does not fit the dataset is refused, and it stays as it is', async ()
   for (const [options, message] of [
     [{ format: 'msgpack' }, 'has shards of the format tar'],
     [{ classes: ['fox', 'cat'] }, 'Class 0 of the dataset is "cat", but the option "classes" has "fox" there'],
-    [{ part: '1/2' }, '"append" cannot be combined with "part"'],
+    [{ part: { index: 0, of: 2 } }, '"append" cannot be combined with "part"'],
     [{ overwrite: true }, 'cannot be combined with "overwrite"'],
   ] as [PackOptions, string][]) {
     const packing = pack(images, output, { ...APPEND, ...options });

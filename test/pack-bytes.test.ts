@@ -80,7 +80,7 @@ test('parts of a pack store a misnamed image and what is beside it byte for byte
   ]);
   const source = tree(Object.fromEntries(files));
   const output = newFolder();
-  for (const part of ['1/2', '2/2']) await pack(source, output, { part, maxShardSamples: 2 });
+  for (const index of [0, 1]) await pack(source, output, { part: { index, of: 2 }, maxShardSamples: 2 });
   const expected = textOf({ png: MISNAMED.image, json: MISNAMED.beside });
   const found = await fieldsIn(output);
   expect([...found.keys()].sort()).toEqual(['c/0', 'c/1', 'c/2', 'c/3']);

@@ -9,6 +9,7 @@ import {
   OutputLockedError,
   OutputNotEmptyError,
   type PackOptions,
+  type PartOf,
   PartsMissingError,
   PlanChangedError,
   pack,
@@ -40,8 +41,8 @@ async function packedAlone(source: string, options: PackOptions = OPTIONS): Prom
   return digestsOf(output);
 }
 
-function parts(count: number): string[] {
-  return Array.from({ length: count }, (_, i) => `${i + 1}/${count}`);
+function parts(count: number): PartOf[] {
+  return Array.from({ length: count }, (_, index) => ({ index, of: count }));
 }
 
 test(`${PROCESSES} processes that pack parts at once make what one makes alone, and one of them commits`, {
@@ -96,19 +97,22 @@ test('more parts than shards leave some of them nothing to do', async () => {
 test('one part of one is the whole', async () => {
   const source = await smallImages({ samples: 4 });
   const output = newFolder();
-  expect(await pack(source, output, { ...OPTIONS, part: '1/1' })).toMatchObject({ isCommitted: true, shards: 2 });
+  expect(await pack(source, output, { ...OPTIONS, part: { index: 0, of: 1 } })).toMatchObject({
+    isCommitted: true,
+    shards: 2,
+  });
 });
 
 test('what parts began the whole may end, and the other way round', async () => {
   const source = await smallImages({ samples: 12 });
   const expected = await packedAlone(source);
   const output = newFolder();
-  await pack(source, output, { ...OPTIONS, part: '2/3' });
+  await pack(source, output, { ...OPTIONS, part: { index: 1, of: 3 } });
   expect(await pack(source, output, OPTIONS)).toMatchObject({ keptShards: 2, shards: 6 });
   expect(digestsOf(output)).toEqual(expected);
 
   const other = newFolder();
-  await pack(source, other, { ...OPTIONS, part: '2/3' });
+  await pack(source, other, { ...OPTIONS, part: { index: 1, of: 3 } });
   for (const part of parts(2)) await pack(source, other, { ...OPTIONS, part });
   expect(digestsOf(other)).toEqual(expected);
 });
@@ -136,12 +140,12 @@ const KILLED = newToken().replace(/^(\d+)-\d+/, '$1-1');
 const OF_KILLED = JSON.stringify({ pid: process.pid, host: hostname(), token: KILLED });
 
 test.each([
-  ['the other part', { part: '2/2' }],
+  ['the other part', { part: { index: 1, of: 2 } }],
   ['the whole', {}],
 ])('locks of parts that were killed are not left beside the dataset: %s ends it', async (_, options) => {
   const source = await smallImages({ samples: 6 });
   const output = newFolder();
-  await pack(source, output, { ...OPTIONS, part: '1/2' });
+  await pack(source, output, { ...OPTIONS, part: { index: 0, of: 2 } });
   // One was killed when its plan had just come into its place, one between its last shard and its end.
   const locks = ['pack.plan.lock', 'pack.1-of-2.lock', temporaryName('pack.1-of-2.lock', KILLED)];
   for (const lock of locks) writeFileSync(path.join(output, lock), OF_KILLED);
@@ -154,19 +158,19 @@ test('the lock of a part that was killed when it had just committed goes with wh
   const output = newFolder();
   for (const part of parts(2)) await pack(source, output, { ...OPTIONS, part });
   writeFileSync(path.join(output, 'pack.commit.lock'), OF_KILLED);
-  await pack(source, output, { ...OPTIONS, part: '2/2' });
+  await pack(source, output, { ...OPTIONS, part: { index: 1, of: 2 } });
   expect(digestsOf(output)).toEqual(await packedAlone(source));
 });
 
 test('a part that finds the plan of other options refuses, naming them', async () => {
   const source = await smallImages({ samples: 6 });
   const output = newFolder();
-  await pack(source, output, { ...OPTIONS, part: '1/2' });
-  const other = pack(source, output, { ...OPTIONS, seed: 5, part: '2/2' });
+  await pack(source, output, { ...OPTIONS, part: { index: 0, of: 2 } });
+  const other = pack(source, output, { ...OPTIONS, seed: 5, part: { index: 1, of: 2 } });
   await expect(other).rejects.toBeInstanceOf(PlanChangedError);
   await expect(other).rejects.toThrow('its seed was 0 and is now 5');
   for (const clears of ['overwrite', 'restart'] as const) {
-    const clearing = pack(source, output, { ...OPTIONS, part: '2/2', [clears]: true });
+    const clearing = pack(source, output, { ...OPTIONS, part: { index: 1, of: 2 }, [clears]: true });
     await expect(clearing).rejects.toThrow(`"${clears}" cannot be combined with "part"`);
     await expect(clearing).rejects.toBeInstanceOf(OptionError);
   }
@@ -180,9 +184,9 @@ test.each<[string, (file: string) => void]>([
   const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': jpeg(2), 'a/3.jpg': jpeg(3) });
   const options = { maxShardSamples: 1, shuffle: false, workers: 1 };
   const output = newFolder();
-  await pack(source, output, { ...options, part: '1/2' });
+  await pack(source, output, { ...options, part: { index: 0, of: 2 } });
   change(path.join(source, 'a/2.jpg'));
-  const second = { ...options, part: '2/2' };
+  const second = { ...options, part: { index: 1, of: 2 } };
   const packing = pack(source, output, second);
   await expect(packing).rejects.toBeInstanceOf(BadFileError);
   await expect(packing).rejects.toThrow('2.jpg');
@@ -200,8 +204,8 @@ test('bad images of all parts together count for --max-bad, where the set is com
   const source = tree(Object.fromEntries(names.map((name) => [name, bad.includes(name) ? 'none' : jpeg(name)])));
   const options: PackOptions = { maxShardSamples: 1, shuffle: false, workers: 1, onBad: 'quarantine', maxBad: 0.5 };
   const output = newFolder();
-  for (const part of ['1/4', '2/4', '3/4']) await pack(source, output, { ...options, part });
-  await expect(pack(source, output, { ...options, part: '4/4' })).rejects.toBeInstanceOf(TooManyBadError);
+  for (const index of [0, 1, 2]) await pack(source, output, { ...options, part: { index, of: 4 } });
+  await expect(pack(source, output, { ...options, part: { index: 3, of: 4 } })).rejects.toBeInstanceOf(TooManyBadError);
   expect(existsSync(path.join(output, 'dataset.json'))).toBe(false);
   await expect(commitParts(output)).rejects.toThrow('3 of 5 images are bad, more than maxBad allows (1 %)');
   expect(await commitParts(output, { maxBad: 0.7 })).toMatchObject({ samples: 2, quarantined: 3, wasCommitted: false });
@@ -212,12 +216,12 @@ test('bad images of all parts together count for --max-bad, where the set is com
 test('commit refuses shards that are missing, and a folder in which no pack was begun', async () => {
   const source = await smallImages({ samples: 10 });
   const output = newFolder();
-  await pack(source, output, { ...OPTIONS, part: '1/2' });
+  await pack(source, output, { ...OPTIONS, part: { index: 0, of: 2 } });
   await expect(commitParts(output)).rejects.toBeInstanceOf(PartsMissingError);
   await expect(commitParts(output)).rejects.toThrow('2 of the 5 shards of');
   await expect(commitParts(output)).rejects.toThrow('(000001, 000003)');
   await expect(commitParts(tree({}))).rejects.toBeInstanceOf(UnfinishedPackError);
-  await pack(source, output, { ...OPTIONS, part: '2/2' });
+  await pack(source, output, { ...OPTIONS, part: { index: 1, of: 2 } });
   expect(await commitParts(output)).toMatchObject({ samples: 10, shards: 5, wasCommitted: true });
 });
 
@@ -226,9 +230,14 @@ test('a part that is run again when all is committed has nothing to do, and refu
   const output = newFolder();
   for (const part of parts(2)) await pack(source, output, { ...OPTIONS, part });
   const before = digestsOf(output);
-  expect(await pack(source, output, { ...OPTIONS, part: '1/2' })).toMatchObject({ isCommitted: true, shards: 0 });
+  expect(await pack(source, output, { ...OPTIONS, part: { index: 0, of: 2 } })).toMatchObject({
+    isCommitted: true,
+    shards: 0,
+  });
   const other = await smallImages({ samples: 7 });
-  await expect(pack(other, output, { ...OPTIONS, part: '1/2' })).rejects.toBeInstanceOf(OutputNotEmptyError);
+  await expect(pack(other, output, { ...OPTIONS, part: { index: 0, of: 2 } })).rejects.toBeInstanceOf(
+    OutputNotEmptyError,
+  );
   expect(digestsOf(output)).toEqual(before);
 });
 
@@ -236,17 +245,17 @@ test('parts keep a pack of the whole out, and it them; parts of another number, 
   const source = await smallImages({ samples: 6 });
   const slow = { ...OPTIONS, resize: 8 };
   const output = newFolder();
-  const first = pack(source, output, { ...slow, part: '1/2' });
+  const first = pack(source, output, { ...slow, part: { index: 0, of: 2 } });
   await isThere(path.join(output, 'pack.1-of-2.lock'));
   await expect(pack(source, output, slow)).rejects.toBeInstanceOf(OutputLockedError);
-  await expect(pack(source, output, { ...slow, part: '3/3' })).rejects.toThrow('Another pack');
-  await expect(pack(source, output, { ...slow, part: '1/2' })).rejects.toBeInstanceOf(OutputLockedError);
-  await Promise.all([first, pack(source, output, { ...slow, part: '2/2' })]);
+  await expect(pack(source, output, { ...slow, part: { index: 2, of: 3 } })).rejects.toThrow('Another pack');
+  await expect(pack(source, output, { ...slow, part: { index: 0, of: 2 } })).rejects.toBeInstanceOf(OutputLockedError);
+  await Promise.all([first, pack(source, output, { ...slow, part: { index: 1, of: 2 } })]);
 
   const whole = newFolder();
   const packing = pack(source, whole, slow);
   await isThere(path.join(whole, 'pack.lock'));
-  await expect(pack(source, whole, { ...slow, part: '1/2' })).rejects.toBeInstanceOf(OutputLockedError);
+  await expect(pack(source, whole, { ...slow, part: { index: 0, of: 2 } })).rejects.toBeInstanceOf(OutputLockedError);
   await expect(commitParts(whole)).rejects.toBeInstanceOf(OutputLockedError);
   await packing;
 });

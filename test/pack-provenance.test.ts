@@ -104,7 +104,9 @@ test('a label column with the name of a fact keeps its values in a pack without 
 test('the parts of a pack record one command, without their numbers', async () => {
   const images = source();
   const shards = newFolder();
-  for (const part of ['2/2', '1/2']) await pack(images, shards, { provenance: ['command'], part, maxShardSamples: 2 });
+  for (const index of [1, 0]) {
+    await pack(images, shards, { provenance: ['command'], part: { index, of: 2 }, maxShardSamples: 2 });
+  }
   const commands = [...(await samplesOf(shards)).values()].map(({ columns }) => columns.pack_command);
   const command = `shardtool pack ${images} ${shards} --provenance command --max-shard-samples 2`;
   expect(commands).toEqual(Array.from({ length: 4 }, () => command));

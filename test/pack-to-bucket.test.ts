@@ -1,5 +1,6 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { inPython, inTypeScript, messageIn, onCommandLine } from '@shardtool/base';
 import { commitParts, convert, type PackOptions, pack } from '@shardtool/writer';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type BucketServer, bucketServer } from './bucket-server.js';
@@ -221,22 +222,22 @@ test('with recheck the shards that are there are summed again', async () => {
 test('parts pack side by side without a lock, and whoever is last commits', async () => {
   const expected = await inFolder();
   server.latencyMs = 2;
-  const reports = await Promise.all([1, 2, 3].map((part) => packTo({ part: `${part}/3`, workers: 1 })));
+  const reports = await Promise.all([0, 1, 2].map((index) => packTo({ part: { index, of: 3 }, workers: 1 })));
   expect(reports.reduce((sum, { shards }) => sum + shards, 0)).toBe(6);
   expect(inBucket()).toEqual(expected);
-  expect(await packTo({ part: '2/3' })).toMatchObject({ isCommitted: true });
+  expect(await packTo({ part: { index: 1, of: 3 } })).toMatchObject({ isCommitted: true });
 });
 
 test('parts that ended without a commit are committed by hand, when none is missing', async () => {
   const expected = await inFolder();
-  expect(await packTo({ part: '1/2' })).toMatchObject({ isCommitted: false, pendingShards: 3 });
+  expect(await packTo({ part: { index: 0, of: 2 } })).toMatchObject({ isCommitted: false, pendingShards: 3 });
   expect(await failure(commitParts(OUTPUT))).toMatchObject({
     name: 'PartsMissingError',
     message: expect.stringContaining('3 of the 6 shards of s3://out/shards are not finished (000001, 000003'),
   });
   server.fault = ({ method, key }) =>
     method === 'PUT' && key.endsWith('dataset.json') ? { status: 403, code: 'AccessDenied' } : undefined;
-  expect((await failure(packTo({ part: '2/2' }))).message).toMatch(
+  expect((await failure(packTo({ part: { index: 1, of: 2 } }))).message).toMatch(
     /^s3:\/\/out\/shards\/dataset\.json cannot be written: access is denied/,
   );
   server.fault = () => undefined;
@@ -247,7 +248,10 @@ test('parts that ended without a commit are committed by hand, when none is miss
 
 test('of two packs that begin at once with different plans one gives way', async () => {
   server.latencyMs = 5;
-  const [one, other] = await Promise.allSettled([packTo({ part: '1/2' }), packTo({ part: '2/2', seed: 5 })]);
+  const [one, other] = await Promise.allSettled([
+    packTo({ part: { index: 0, of: 2 } }),
+    packTo({ part: { index: 1, of: 2 }, seed: 5 }),
+  ]);
   const refused = [one!, other!].filter(({ status }) => status === 'rejected') as PromiseRejectedResult[];
   expect(refused).toHaveLength(1);
   expect(refused[0]!.reason).toMatchObject({ name: 'PlanChangedError', path: OUTPUT });
@@ -273,7 +277,10 @@ test('what shardtool did not write is never replaced, and what it wrote only whe
   // An unfinished one goes on, or begins anew.
   server.objects.clear();
   await interrupted(3);
-  expect((await failure(packTo({ seed: 2 }))).message).toMatch(/s3:\/\/out\/shards contains an unfinished pack/);
+  const changed = await failure(packTo({ seed: 2 }));
+  for (const spelling of [inTypeScript, inPython, onCommandLine]) {
+    expect(messageIn(changed, spelling)).toMatch(/The output folder s3:\/\/out\/shards contains an unfinished pack/);
+  }
   await packTo({ seed: 2, restart: true });
   expect(inBucket()).toEqual(await inFolder({ seed: 2 }));
 });

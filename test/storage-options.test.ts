@@ -121,7 +121,9 @@ test('packing, converting, verifying and repairing read and write the store that
     const few = `s3://b/few-${workers}`;
     expect(await convert(PLACE, few, { excludeKeys, workers, storage })).toMatchObject({ samples: 39 });
   }
-  for (const part of ['1/2', '2/2']) await pack('s3://b/images', 's3://b/parts', { part, workers: 1, storage });
+  for (const index of [0, 1]) {
+    await pack('s3://b/images', 's3://b/parts', { part: { index, of: 2 }, workers: 1, storage });
+  }
   expect(await commitParts('s3://b/parts', { storage })).toMatchObject({ samples: 40, wasCommitted: true });
   await using writer = new Writer('s3://b/written', { storage });
   await writer.add({ key: 'one', jpg: fs.readFileSync(path.join(images, names[0]!)) });

@@ -6,6 +6,7 @@ import { openDataset } from '@shardtool/reader';
 import {
   commitParts,
   type NewSample,
+  type PackOptions,
   PartFinishedError,
   PlanChangedError,
   pack,
@@ -27,7 +28,7 @@ const given = (number: number): NewSample[] =>
   }));
 
 async function write(output: string, number: number, options: WriterOptions = {}, samples = given(number)) {
-  const writer = new Writer(output, { ...OPTIONS, ...options, part: `${number}/4` });
+  const writer = new Writer(output, { ...OPTIONS, ...options, part: { index: number - 1, of: 4 } });
   for (const sample of samples) await writer.add(sample);
   return writer.close();
 }
@@ -84,7 +85,7 @@ test('a part without samples is one, too; parts without any are no dataset', asy
 
 test('a part of one is the whole', async () => {
   const output = newFolder();
-  const writer = new Writer(output, { part: '1/1' });
+  const writer = new Writer(output, { part: { index: 0, of: 1 } });
   await writer.add({ key: 'a', jpg: jpeg(1) });
   expect(await writer.close()).toMatchObject({ isCommitted: true });
   expect(filesIn(output)).toContain('000000.tar');
@@ -98,7 +99,7 @@ test('a part that was killed or given up is named as missing, and begins anew', 
       '--input-type=module',
       '-e',
       `import { Writer } from '@shardtool/writer';
-      const writer = new Writer(process.argv[1], ${JSON.stringify({ ...OPTIONS, part: '3/4' })});
+      const writer = new Writer(process.argv[1], ${JSON.stringify({ ...OPTIONS, part: { index: 2, of: 4 } })});
       for (let i = 0; ; i++) {
         await writer.add({ key: 'killed/' + i, jpg: Buffer.from(process.argv[2], 'base64') });
         if (i === 4) console.log('now');
@@ -112,7 +113,7 @@ test('a part that was killed or given up is named as missing, and begins anew', 
   const ended = once(child, 'close');
   child.kill('SIGKILL');
   await ended;
-  const givenUp = new Writer(output, { ...OPTIONS, part: '4/4' });
+  const givenUp = new Writer(output, { ...OPTIONS, part: { index: 3, of: 4 } });
   for (const sample of given(3)) await givenUp.add(sample);
   await givenUp.abandon();
   await write(output, 1);
@@ -140,7 +141,7 @@ test('a part that is finished is not written again unless that is asked for', as
 
 test('two processes that write one part at once: the second one is refused', async () => {
   const output = newFolder();
-  const writer = new Writer(output, { ...OPTIONS, part: '2/4' });
+  const writer = new Writer(output, { ...OPTIONS, part: { index: 1, of: 4 } });
   await writer.add(given(2)[0]!);
   await expect(write(output, 2)).rejects.toThrow('running in this folder');
   const whole = new Writer(output, OPTIONS);
@@ -161,9 +162,14 @@ test('a key in two parts is named with both shards, and one part is written anew
 });
 
 test.each([
-  ['another number of parts', '1/3', {}, /Part 2\/4 of .* was already started, and there are now 3 parts/],
-  ['other classes', '1/4', { classes: ['cat'] }, /its classes was \["cat","dog"\] and is now \["cat"\]/],
-  ['another format', '1/4', { format: 'lmdb' }, /its format was tar and is now lmdb/],
+  [
+    'another number of parts',
+    { index: 0, of: 3 },
+    {},
+    /Part 2\/4 of .* was already started, and there are now 3 parts/,
+  ],
+  ['other classes', { index: 0, of: 4 }, { classes: ['cat'] }, /its classes was \["cat","dog"\] and is now \["cat"\]/],
+  ['another format', { index: 0, of: 4 }, { format: 'lmdb' }, /its format was tar and is now lmdb/],
   ['no part at all', undefined, {}, /contains an unfinished pack/],
 ] as const)('%s than the parts that are there have is refused', async (_, part, other, sentence) => {
   const output = newFolder();
@@ -177,7 +183,7 @@ test('no part replaces what it has not written, and overwriting the whole takes 
   writeFileSync(path.join(output, 'notes.txt'), 'mine');
   await expect(write(output, 1)).rejects.toThrow('contains notes.txt');
   const packed = newFolder();
-  await pack(await smallImages({ samples: 3 }), packed, { part: '1/2', maxShardSamples: 1 });
+  await pack(await smallImages({ samples: 3 }), packed, { part: { index: 0, of: 2 }, maxShardSamples: 1 });
   await expect(write(packed, 1)).rejects.toThrow('not written by a part of a writer');
   const begun = newFolder();
   await write(begun, 3);
@@ -198,13 +204,15 @@ test('a shard that has changed before the commit is named', async () => {
 });
 
 test('a part that is none is an error when the writer is made', () => {
-  expect(() => new Writer('out', { part: '5/4' })).toThrow('from "1/16" to "16/16"');
+  expect(() => new Writer('out', { part: { index: 4, of: 4 } })).toThrow(
+    'an index from 0 to of - 1, such as { index: 2, of: 16 }',
+  );
 });
 
 test('parts that go to a bucket leave there what a folder gets', async () => {
   const server = await defaultBucketServer();
   try {
-    const givenUp = new Writer('s3://out/made', { ...OPTIONS, part: '4/4' });
+    const givenUp = new Writer('s3://out/made', { ...OPTIONS, part: { index: 3, of: 4 } });
     for (const sample of given(3)) await givenUp.add(sample);
     await givenUp.abandon();
     await Promise.all([3, 1].map((number) => write('s3://out/made', number)));
@@ -242,7 +250,7 @@ async function writeJob(output: string): Promise<void> {
 }
 
 async function writeOpen(output: string, number: number, job = 'a') {
-  const writer = new Writer(output, { ...OPTIONS, part: `${number}/*`, job });
+  const writer = new Writer(output, { ...OPTIONS, part: { index: number - 1 }, job });
   for (const sample of given(number)) await writer.add(sample);
   return writer.close();
 }
@@ -264,5 +272,6 @@ test('a part that its job has finished is kept, and a part of another job is ref
   await commitParts(output, { parts: [1] });
   expect(await keysOf(output)).toEqual(['p1/0']);
   expect(() => new Writer(newFolder(), { job: 'a' })).toThrow('also set "part"');
-  await expect(pack(await smallImages({ samples: 1 }), newFolder(), { part: '1/*' })).rejects.toThrow('not "1/*"');
+  const open = { part: { index: 0 } } as PackOptions;
+  await expect(pack(await smallImages({ samples: 1 }), newFolder(), open)).rejects.toThrow('not { index: 0 }');
 });

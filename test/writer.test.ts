@@ -201,7 +201,7 @@ test('until it is closed the folder is no dataset, and only overwriting takes it
   expect((await openDataset(output)).size).toBe(1);
   await expect(written(numbered(1), {}, output)).rejects.toThrow('already contains a dataset');
   expect(() => new Writer(output)).toThrow(OutputNotEmptyError);
-  expect(() => new Writer(output, { part: '1/2' })).toThrow(OutputNotEmptyError);
+  expect(() => new Writer(output, { part: { index: 0, of: 2 } })).toThrow(OutputNotEmptyError);
 });
 
 test('a dataset of nothing is an error, and leaves no folder', async () => {

@@ -102,6 +102,13 @@ export function setSentence(error: Error, said: Sentence): void {
   error.message = said.toString();
 }
 
+/** Replaces the texts of an error's message by those of `replace`, in every interface. */
+export function replaceTexts(error: Error, replace: (text: string) => string): void {
+  const said = sentenceOf(error);
+  if (typeof said === 'string') error.message = replace(said);
+  else setSentence(error, new Sentence(said.parts.map((part) => (typeof part === 'string' ? replace(part) : part))));
+}
+
 /** Implements `instanceof` for errors: by prototype, or by kind if another copy of shardtool created the error. */
 function hasKind(this: { readonly kind: string }, value: unknown): boolean {
   if (Function.prototype[Symbol.hasInstance].call(this, value)) return true;

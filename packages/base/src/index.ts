@@ -37,6 +37,7 @@ export {
   NpyError,
   OptionError,
   RequestRejectedError,
+  replaceTexts,
   SampleChecksumError,
   SampleDecodeError,
   SampleSizeError,

@@ -7,6 +7,8 @@ export interface OptionReference {
   readonly isQuoted: boolean;
   /** A value to which the message tells the user to set the option. */
   readonly value?: string;
+  /** The same value in TypeScript, if it is not text there: `{ index: 2, of: 16 }`. */
+  readonly expression?: string;
 }
 
 /** A part of a sentence: plain data, which can be sent between threads. */
@@ -16,7 +18,8 @@ export type SentencePart = string | OptionReference;
 export type Spelling = (reference: OptionReference) => string;
 
 /** For programs in TypeScript: `"maxShardBytes"`. */
-export const inTypeScript: Spelling = ({ option, isQuoted, value }) => withValue(option, isQuoted, value, ': ');
+export const inTypeScript: Spelling = ({ option, isQuoted, value, expression }) =>
+  expression === undefined ? withValue(option, isQuoted, value, ': ') : `${option}: ${expression}`;
 
 /** For programs in Python: `"max_shard_bytes"`. */
 export const inPython: Spelling = ({ option, isQuoted, value }) =>
@@ -90,11 +93,13 @@ class Reference implements OptionReference {
   readonly option: string;
   readonly isQuoted: boolean;
   declare readonly value?: string;
+  declare readonly expression?: string;
 
-  constructor(option: string, isQuoted: boolean, value?: string) {
+  constructor(option: string, isQuoted: boolean, value?: string, expression?: string) {
     this.option = option;
     this.isQuoted = isQuoted;
     if (value !== undefined) this.value = value;
+    if (expression !== undefined) this.expression = expression;
   }
 
   toString(): string {
@@ -102,9 +107,12 @@ class Reference implements OptionReference {
   }
 }
 
-/** A reference to an option, in quotation marks except on the command line; with `value`, what to set it to. */
-export function option(name: string, value?: string): OptionReference {
-  return new Reference(name, true, value);
+/**
+ * A reference to an option, in quotation marks except on the command line; with `value`, what to set it to, and with
+ * `expression`, how TypeScript spells that value.
+ */
+export function option(name: string, value?: string, expression?: string): OptionReference {
+  return new Reference(name, true, value, expression);
 }
 
 /** A reference to an option that is written without quotation marks. */

@@ -50,7 +50,15 @@ export type { QuarantinedSample } from './output/quarantine.js';
 export { type CommitOptions, type CommitReport, commitParts } from './pack/commit-plan.js';
 export { pack } from './pack/pack.js';
 export type { PackReport } from './pack/report.js';
-export { autoPart, type PartOfEnvironment, type PartOption, partOfEnvironment } from './part.js';
+export {
+  autoPart,
+  type PartOf,
+  type PartOfEnvironment,
+  type PartOption,
+  parsePart,
+  partOfEnvironment,
+  type WriterPartOption,
+} from './part.js';
 export { type PackPlan, type PlannedLabels, type PlanOptions, planShards } from './plan/plan-shards.js';
 export { type RepairOptions, type RepairReport, repair } from './repair/repair.js';
 export type { NewSample, NewValue } from './samples/new-sample.js';

@@ -13,7 +13,7 @@ import {
 import type { DerivedSidecar, OutputLayoutName, WrittenLayoutName } from '@shardtool/format';
 import { countBraces, type StorageOptions } from '@shardtool/storage';
 import { CONVERT_OPTIONS, OUTPUT_OPTIONS, PACK_OPTIONS, WRITER_OPTIONS } from './option-table.js';
-import { type Part, type PartOption, partOf, textOfPart } from './part.js';
+import { type Part, type PartOption, partOf, type WriterPartOption, writerPartOf } from './part.js';
 import { Naming } from './plan/naming.js';
 
 /** Contents of an LMDB value: a msgpack map of the sample's fields, or its image alone. */
@@ -209,8 +209,8 @@ export interface PackOptions extends OutputOptions {
    */
   compare?: 'time' | 'checksum' | undefined;
   /**
-   * Packs one part of the shards: `3/16` or `{ index: 2, of: 16 }` is the third of 16 parts. `auto` takes the part from
-   * the environment variables of the job scheduler. Parts may run at the same time, on many machines.
+   * Packs one part of the shards: `{ index: 2, of: 16 }` is the third of 16 parts. `auto` takes the part from the
+   * environment variables of the job scheduler. Parts may run at the same time, on many machines.
    */
   part?: PartOption | undefined;
 }
@@ -274,8 +274,9 @@ type CheckedPackValues = CheckedOutputOptions & CheckedValues<typeof PACK_OPTION
 
 /** Checks the options and fills in the defaults. Throws {@link OptionError}, which names the first invalid option. */
 export function checkOptions(options: GivenOptions): CheckedOptions {
-  const { fields, part, ...others } = complete<CheckedPackValues>('A pack', PACK_TABLE, withPart(options));
-  const checked = { ...others, fields: fields.map((field) => field.toLowerCase()), part: partOf(part) };
+  const { part, ...given } = options;
+  const { fields, ...others } = complete<CheckedPackValues>('A pack', PACK_TABLE, given);
+  const checked = { ...others, fields: fields.map((field) => field.toLowerCase()), part: partOf(part, process.env) };
   new Naming(checked);
   checkPatterns(checked);
   if (checked.files !== undefined && (options.include !== undefined || options.exclude !== undefined)) {
@@ -340,9 +341,10 @@ type ConvertedOptions = Omit<OutputOptions, 'format'> & {
 const { workers: _workers, onProgress: _onProgress, ...WRITER_TABLE } = { ...OUTPUT_TABLE, ...WRITER_OPTIONS };
 
 /** Checked options of a writer of samples. The writer itself checks the options that only programs can set. */
-export function checkWriterOptions(
-  options: OutputOptions & { readonly part?: PartOption | undefined },
-): CheckedWriterOptions {
+export function checkWriterOptions({
+  part,
+  ...options
+}: OutputOptions & { readonly part?: WriterPartOption | undefined }): CheckedWriterOptions {
   const {
     classes: _,
     columns: __,
@@ -350,20 +352,16 @@ export function checkWriterOptions(
   } = complete<CheckedWriterOptions & Record<'classes' | 'columns', unknown>>(
     'A writer',
     { ...WRITER_TABLE, classes: OF_WRITER, columns: OF_WRITER },
-    withPart(options),
+    options,
     { classes: () => true, columns: () => true },
   );
-  return checked;
+  return { ...checked, part: writerPartOf(part, process.env) };
 }
 
 const OF_WRITER = { kind: 'own', type: 'unknown', must: '', help: '' } as const;
 
-/** The options with `part` as text. */
-function withPart<Options extends { readonly part?: PartOption | undefined }>(options: Options): Options {
-  return 'part' in options ? { ...options, part: textOfPart(options.part, process.env) } : options;
-}
-
-type CheckedWriterOptions = CheckedOutputOptions & CheckedValues<typeof WRITER_OPTIONS>;
+type CheckedWriterOptions = CheckedOutputOptions &
+  Omit<CheckedValues<typeof WRITER_OPTIONS>, 'part'> & { readonly part: Part | null };
 
 /** Checks `options` against the table and fills in the defaults; the default of `workers` is the number of cores. */
 function complete<Checked extends Pick<CheckedOutputOptions, 'workers' | 'isWorkersDefault' | 'given'>>(

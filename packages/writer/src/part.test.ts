@@ -1,11 +1,21 @@
 import { OptionError } from '@shardtool/base';
 import { expect, test } from 'vitest';
 import { isLockFile, partLock } from './output/parts.js';
-import { autoPart, isTurnOf, parsePart, partOfEnvironment, textOfPart } from './part.js';
+import {
+  autoPart,
+  isTurnOf,
+  OPEN,
+  parsePart,
+  partOf,
+  partOfEnvironment,
+  type WriterPartOption,
+  writerPartOf,
+} from './part.js';
 
 test('a part is its number, from 1, and how many there are', () => {
-  expect(parsePart('3/16')).toEqual({ number: 3, count: 16 });
-  expect(parsePart('1/1')).toEqual({ number: 1, count: 1 });
+  expect(parsePart('3/16')).toEqual({ index: 2, of: 16 });
+  expect(parsePart('1/1')).toEqual({ index: 0, of: 1 });
+  expect(parsePart('auto')).toBe('auto');
   for (const wrong of ['0/16', '17/16', '3', '3/', '/16', '-1/4', '1.5/4', '3 / 16', '']) {
     expect(() => parsePart(wrong), wrong).toThrow(OptionError);
   }
@@ -19,7 +29,8 @@ test('each shard is the turn of exactly one part', () => {
 });
 
 function found(env: NodeJS.ProcessEnv): string | undefined {
-  return partOfEnvironment(env)?.part;
+  const part = partOfEnvironment(env)?.part;
+  return part && `${part.index + 1}/${part.of}`;
 }
 
 test('the array of a Slurm job may begin anywhere and have steps', () => {
@@ -32,7 +43,9 @@ test('the array of a Slurm job may begin anywhere and have steps', () => {
   expect(array(15, 16, 0)).toBe('16/16');
   expect(array(1, 16, 1)).toBe('1/16');
   expect(array(14, 4, 10, 2)).toBe('3/4');
-  expect(() => array(7, 3, 1)).toThrow('set the option "part"');
+  expect(() => array(7, 3, 1)).toThrow(
+    'set it, for example part: { index: 2, of: 16 }, or part: { index: 0, of: 1 } to pack everything here',
+  );
 });
 
 test('an Indexed Job of Kubernetes counts from 0, and outside of both there is no part', () => {
@@ -65,8 +78,8 @@ test.each([
   const [index = '', count = ''] = variables.split(' and ');
   const partsOf = (of: number) =>
     Array.from({ length: of }, (_, at) => autoPart({ [index]: `${at}`, [count]: `${of}` }).part);
-  expect(partsOf(3)).toEqual(['1/3', '2/3', '3/3']);
-  expect(partsOf(1)).toEqual(['1/1']);
+  expect(partsOf(3)).toEqual([0, 1, 2].map((at) => ({ index: at, of: 3 })));
+  expect(partsOf(1)).toEqual([{ index: 0, of: 1 }]);
   expect(autoPart({ [index]: '1', [count]: '3' }).variables).toBe(variables);
   expect(() => autoPart({ [index]: '1' })).toThrow(`but ${count} is not set`);
   for (const [at, of] of [
@@ -87,8 +100,8 @@ test('part "auto" without a job is an error, because each process would pack eve
 
 test('part "auto" refuses two schedulers that define different parts, and ignores a launcher of one process', () => {
   const array = { SLURM_ARRAY_TASK_ID: '2', SLURM_ARRAY_TASK_COUNT: '4' };
-  expect(autoPart({ ...array, RANK: '0', WORLD_SIZE: '1' }).part).toBe('3/4');
-  expect(autoPart({ ...array, RANK: '2', WORLD_SIZE: '4' }).part).toBe('3/4');
+  expect(autoPart({ ...array, RANK: '0', WORLD_SIZE: '1' }).part).toEqual({ index: 2, of: 4 });
+  expect(autoPart({ ...array, RANK: '2', WORLD_SIZE: '4' }).part).toEqual({ index: 2, of: 4 });
   expect(() => autoPart({ ...array, PMI_RANK: '0', PMI_SIZE: '2' })).toThrow(
     'but SLURM_ARRAY_TASK_ID and SLURM_ARRAY_TASK_COUNT define part 3/4, and PMI_RANK and PMI_SIZE define part 1/2',
   );
@@ -98,20 +111,33 @@ test('without the option, only job arrays and Indexed Jobs define a part', () =>
   expect(found({ RANK: '1', WORLD_SIZE: '4', AWS_BATCH_JOB_ARRAY_INDEX: '1' })).toBeUndefined();
 });
 
-test('a part may be an index from 0 and a count', () => {
-  const env = { RANK: '1', WORLD_SIZE: '2' };
-  expect(textOfPart({ index: 2, of: 16 }, env)).toBe('3/16');
-  expect(textOfPart('auto', env)).toBe('2/2');
-  expect(textOfPart(undefined, env)).toBeUndefined();
-  expect(textOfPart(7, env)).toBe(7);
-  for (const [index, of] of [
-    [16, 16],
-    [-1, 16],
-    [0.5, 2],
-    [0, 0],
-    [0, Number.NaN],
-  ] as const) {
-    expect(() => textOfPart({ index, of }, env)).toThrow(`not { index: ${index}, of: ${of} }`);
+const env = { RANK: '1', WORLD_SIZE: '2' };
+
+test('a part is an index from 0 and a count, or "auto"', () => {
+  expect(partOf({ index: 2, of: 16 }, env)).toEqual({ number: 3, count: 16 });
+  expect(partOf('auto', env)).toEqual({ number: 2, count: 2 });
+  expect(partOf({ index: 0, of: 1 }, env)).toBeNull();
+  expect(partOf(undefined, env)).toBeNull();
+  expect(writerPartOf({ index: 6 }, env)).toEqual({ number: 7, count: OPEN });
+  expect(writerPartOf('auto', env)).toEqual({ number: 2, count: 2 });
+});
+
+test.each([
+  [{ index: 16, of: 16 }, '{ index: 16, of: 16 }'],
+  [{ index: -1, of: 16 }, '{ index: -1, of: 16 }'],
+  [{ index: 0.5, of: 2 }, '{ index: 0.5, of: 2 }'],
+  [{ index: 0, of: 0 }, '{ index: 0, of: 0 }'],
+  [{ index: 0, of: Number.NaN }, '{ index: 0, of: NaN }'],
+  [{ index: 0, of: 2, at: 1 }, '{ index: 0, of: 2, at: 1 }'],
+  [{ of: 2 }, '{ of: 2 }'],
+  ['3/16', '"3/16"'],
+  [7, '7'],
+  [null, 'null'],
+])('another part is refused with an example: %o', (part, shown) => {
+  for (const read of [partOf, writerPartOf]) {
+    expect(() => read(part as WriterPartOption, env)).toThrow(
+      `such as { index: 2, of: 16 } for the third of 16 parts, not ${shown}.`,
+    );
   }
 });
 

@@ -11,50 +11,72 @@ export interface Part {
 /** The number of parts while it is unknown. */
 export const OPEN = 0;
 
-/**
- * A part as an option: text such as `3/16`, the third of 16 parts; `{ index: 2, of: 16 }`, the same part with its index
- * from 0; or `auto`, the part that the environment variables of a job scheduler define (see {@link autoPart}).
- */
-export type PartOption = string | { readonly index: number; readonly of: number };
+/** One of several parts: `{ index: 2, of: 16 }` is the third of 16 parts. */
+export interface PartOf {
+  readonly index: number;
+  readonly of: number;
+}
 
-/** Reads `3/16`, the third of 16 parts. Throws {@link OptionError}. */
-export function parsePart(text: string): Part {
-  const [number, count] = (/^(\d{1,6})\/(\d{1,6})$/.exec(text)?.slice(1) ?? []).map(Number);
-  if (number !== undefined && count !== undefined && number >= 1 && number <= count) return { number, count };
+/** A part as an option. `auto` takes the part from the environment variables of a job scheduler: see {@link autoPart}. */
+export type PartOption = 'auto' | PartOf;
+
+/** A part of a {@link Writer}. Without `of`, the number of parts is only known when they are committed. */
+export type WriterPartOption = 'auto' | { readonly index: number; readonly of?: number | undefined };
+
+/** Reads `3/16`, the third of 16 parts, as the command line and Python spell it. Throws {@link OptionError}. */
+export function parsePart(text: string): PartOption {
+  if (text === 'auto') return text;
+  const [number, of] = (/^(\d{1,6})\/(\d{1,6})$/.exec(text)?.slice(1) ?? []).map(Number);
+  if (number !== undefined && of !== undefined && number >= 1 && number <= of) return { index: number - 1, of };
   throw new OptionError(
     {},
     sentence`The option ${option('part')} must be a part and the number of parts, from "1/16" to "16/16", or "auto", not "${text}".`,
   );
 }
 
-/** Like {@link parsePart}, but null for the whole dataset, including `1/1`. */
-export function partOf(text: string | undefined): Part | null {
-  const part = text === undefined ? null : parsePart(text);
-  return part?.count === 1 ? null : part;
+/**
+ * Returns the part of a pack or writer, null for the whole dataset, including the only part of one. `auto` is looked up
+ * in `env`. Throws {@link OptionError} for another value, and if `auto` finds no part.
+ */
+export function partOf(given: WriterPartOption | undefined, env: NodeJS.ProcessEnv): Part | null {
+  if (given === undefined) return null;
+  const { index, of } = given === 'auto' ? autoPart(env).part : checkedPart(given);
+  return of === 1 ? null : { number: index + 1, count: of };
 }
 
-/**
- * Returns the part as text. `auto` is looked up in `env`. A value of another type is returned as it is, for the checks
- * of the option table. Throws {@link OptionError} for an index outside of its range, and if `auto` finds no part.
- */
-export function textOfPart<Other>(part: PartOption | Other, env: NodeJS.ProcessEnv): string | Other {
-  if (part === 'auto') return autoPart(env).part;
-  if (typeof part !== 'object' || part === null || !('index' in part) || !('of' in part)) return part as string | Other;
-  const { index, of } = part;
-  if (Number.isInteger(index) && Number.isInteger(of) && index >= 0 && index < of) return `${index + 1}/${of}`;
-  const message = sentence`The option ${option('part')} must be { index, of } with whole numbers and an index from 0 to of - 1, not { index: ${String(index)}, of: ${String(of)} }.`;
+/** Like {@link partOf}. The number of parts may be omitted. */
+export function writerPartOf(given: WriterPartOption | undefined, env: NodeJS.ProcessEnv): Part | null {
+  const { index, of, ...more } = typeof given === 'object' && given !== null ? given : { index: -1, of: 0 };
+  const isOpen = isIndex(index) && of === undefined && Object.keys(more).length === 0;
+  return isOpen ? { number: index + 1, count: OPEN } : partOf(given, env);
+}
+
+function checkedPart(given: unknown): PartOf {
+  const { index, of, ...more } = (typeof given === 'object' && given !== null ? given : {}) as Partial<PartOf>;
+  const isPart = isIndex(index) && isIndex(of, MOST_PARTS) && index < of && Object.keys(more).length === 0;
+  if (isPart) return { index, of };
+  const message = sentence`The option ${option('part')} must be "auto" or { index, of } with at most 999,999 parts and an index from 0 to of - 1, such as { index: 2, of: 16 } for the third of 16 parts, not ${shown(given)}.`;
   throw new OptionError({}, message);
 }
 
-/** Like {@link partOf}, and reads `7/*`, the seventh of a number of parts that is only known when they are committed. */
-export function writerPartOf(text: string | undefined): Part | null {
-  const number = Number(/^(\d{1,6})\/\*$/.exec(text ?? '')?.[1]);
-  return number >= 1 ? { number, count: OPEN } : partOf(text);
+/** Maximum number of parts: names of shards have six digits for the number of a part. */
+const MOST_PARTS = 999_999;
+
+function isIndex(value: unknown, to = MOST_PARTS - 1): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= to;
+}
+
+/** The value of an invalid option, for a message. */
+function shown(given: unknown): string {
+  if (typeof given !== 'object' || given === null) return typeof given === 'string' ? `"${given}"` : String(given);
+  return `{ ${Object.entries(given)
+    .map(([name, value]) => `${name}: ${String(value)}`)
+    .join(', ')} }`;
 }
 
 /** A part, and the environment variables that define it. */
 export interface PartOfEnvironment {
-  readonly part: string;
+  readonly part: PartOf;
   readonly variables: string;
 }
 
@@ -104,21 +126,21 @@ export function partOfEnvironment(env: NodeJS.ProcessEnv): PartOfEnvironment | n
 /**
  * Returns the part for `part: 'auto'`: that of a Slurm job array, a Kubernetes Indexed Job, an AWS Batch array job, a
  * Cloud Run job, SkyPilot nodes, Open MPI, PMI (MPICH, Intel MPI) or torchrun. A single process, such as one with
- * WORLD_SIZE=1, has the part `1/1`. Throws {@link OptionError} if no variable is set, if the number of parts is unknown,
+ * WORLD_SIZE=1, has the only part of one. Throws {@link OptionError} if no variable is set, if the number of parts is unknown,
  * and if two of them define different parts, because then samples could be packed by no process.
  */
 export function autoPart(env: NodeJS.ProcessEnv): PartOfEnvironment {
   const all = PART_VARIABLES.map((variables) => partOfVariables(env, variables)).filter((found) => found !== null);
-  const several = all.filter(({ part }) => partOf(part) !== null);
+  const several = all.filter(({ part }) => part.of > 1);
   const found = several[0] ?? all[0];
   if (found === undefined) {
     const names = PART_VARIABLES.map(({ index, count }) => `${index} with ${count}`).join(', ');
-    const message = sentence`The option ${option('part')} is "auto", but no environment variable defines a part (${names}); give the part, such as 3/16, or 1/1 to pack everything here.`;
+    const message = sentence`The option ${option('part')} is "auto", but no environment variable defines a part (${names}); set ${setTo(2, 16)} for the third of 16 parts, or ${setTo(0, 1)} to pack everything here.`;
     throw new OptionError({}, message);
   }
-  const other = several.find(({ part }) => part !== found.part);
+  const other = several.find(({ part: { index, of } }) => index !== found.part.index || of !== found.part.of);
   if (other !== undefined) {
-    const message = sentence`The option ${option('part')} is "auto", but ${found.variables} define part ${found.part}, and ${other.variables} define part ${other.part}; give the part, such as 3/16.`;
+    const message = sentence`The option ${option('part')} is "auto", but ${found.variables} define part ${textOf(found.part)}, and ${other.variables} define part ${textOf(other.part)}; set the right one, for example ${setTo(found.part.index, found.part.of)}.`;
     throw new OptionError({}, message);
   }
   return found;
@@ -132,17 +154,22 @@ function partOfVariables(
   if (value === '') return null;
   if (count === '') {
     // Without the number of parts, every process would pack everything.
-    const message = sentence`${indexName}=${value} means that this is one of several processes, but ${countName} is not set, so their number is unknown; set it, or set the option ${option('part')}, for example to ${Number(value) + 1 || 1}/16, or to 1/1 to pack everything here.`;
+    const message = sentence`${indexName}=${value} means that this is one of several processes, but ${countName} is not set, so their number is unknown; set it, or set the part, for example ${setTo(Number(value) || 0, 16)}, or ${setTo(0, 1)} to pack everything here.`;
     throw new OptionError({}, message);
   }
   const index = indexOf(Number(value), env);
   if (Number.isInteger(index) && index >= 0 && index < Number(count)) {
-    return { part: `${index + 1}/${count}`, variables: `${indexName} and ${countName}` };
+    return { part: { index, of: Number(count) }, variables: `${indexName} and ${countName}` };
   }
   throw new OptionError(
     {},
-    sentence`${indexName}=${value} and ${countName}=${count} do not define a part; set the option ${option('part')}, for example to 3/16, or to 1/1 to pack everything here.`,
+    sentence`${indexName}=${value} and ${countName}=${count} do not define a part; set it, for example ${setTo(2, 16)}, or ${setTo(0, 1)} to pack everything here.`,
   );
+}
+
+/** The option with this part as its value, for messages. */
+function setTo(index: number, of: number) {
+  return option('part', textOf({ index, of }), `{ index: ${index}, of: ${of} }`);
 }
 
 /** True if this part packs the shard: parts take shards in turn, so that all have about the same amount of work. */
@@ -150,7 +177,12 @@ export function isTurnOf({ number, count }: Part, shard: number): boolean {
   return shard % count === number - 1;
 }
 
-/** `2/4`, or `2/*`, as a user writes it. */
+/** `3/16`, as the command line and Python spell it. */
+function textOf({ index, of }: PartOf): string {
+  return `${index + 1}/${of}`;
+}
+
+/** `2/4`, or `2/*` if the number of parts is open, for messages and reports. */
 export function partText({ number, count }: Part): string {
   return `${number}/${count === OPEN ? '*' : count}`;
 }

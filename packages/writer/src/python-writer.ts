@@ -3,6 +3,7 @@ import { type Answer, errorHeader, serve } from '@shardtool/reader/bridge';
 import type { StorageOptions } from '@shardtool/storage';
 import { z } from 'zod';
 import { commitParts } from './pack/commit-plan.js';
+import { parsePart } from './part.js';
 import { abandonJob, prepareJob } from './samples/job.js';
 import type { NewSample, NewValue } from './samples/new-sample.js';
 import { Writer, type WriterOptions } from './samples/writer.js';
@@ -50,7 +51,7 @@ let writer: Writer | null = null;
 
 async function work(asked: Request): Promise<Answer> {
   if (asked.kind === 'open') {
-    writer = new Writer(asked.output, asked.options as WriterOptions);
+    writer = new Writer(asked.output, writerOptions(asked.options));
     return { header: { kind: 'opened' } };
   }
   switch (asked.kind) {
@@ -78,6 +79,13 @@ async function work(asked: Request): Promise<Answer> {
       await writer.abandon();
       return { header: { kind: 'abandoned' } };
   }
+}
+
+/** The options of a writer in Python, in which `part` is text: `2/4`, or `2/*` if the number of parts is open. */
+function writerOptions({ part, ...options }: Readonly<Record<string, unknown>>): WriterOptions {
+  if (typeof part !== 'string') return { ...options, part: part as WriterOptions['part'] };
+  const number = Number(/^(\d{1,6})\/\*$/.exec(part)?.[1]);
+  return { ...options, part: number >= 1 ? { index: number - 1 } : parsePart(part) };
 }
 
 function sampleOf({ key, values, bytes, columns, rest }: Extract<Request, { kind: 'add' }>): NewSample {

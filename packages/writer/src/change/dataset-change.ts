@@ -10,7 +10,7 @@ import { type Manifest, readManifest, writeManifest } from '@shardtool/format';
 import { followOverlays } from '@shardtool/reader';
 import { openStorage, type StorageOptions } from '@shardtool/storage';
 import { checkHeld } from '../folder-lock.js';
-import { type Destination, namingPlace, openDestination } from '../output/destination.js';
+import { atDestination, type Destination, openDestination } from '../output/destination.js';
 import { keepVersion } from '../output/keep-version.js';
 import { OutputFolder } from '../output/output-folder.js';
 import { forgetMadeFrom, readNote } from '../output/pack-note.js';
@@ -57,23 +57,19 @@ export async function changeDataset<Result>(
   signal?.throwIfAborted();
   // Nothing may be created if there is no dataset.
   await currentManifest(location, storage);
-  const destination = await openDestination(location, { part: undefined, staging, storage, signal });
-  try {
-    return await namingPlace(destination, async () => {
-      const folder = await OutputFolder.open(destination.folder, null, signal);
-      try {
-        await destination.fetch(false);
-        await finishInterrupted({ location, storage, destination });
-        const manifest = await readManifest(destination.folder);
-        signal?.throwIfAborted();
-        return await work({ location, storage, signal, folder, destination, manifest });
-      } finally {
-        folder.release();
-      }
-    });
-  } finally {
-    await destination.close();
-  }
+  const opened = await openDestination(location, { part: undefined, staging, storage, signal });
+  return atDestination(opened, async (destination) => {
+    const folder = await OutputFolder.open(destination.folder, null, signal);
+    try {
+      await destination.fetch(false);
+      await finishInterrupted({ location, storage, destination });
+      const manifest = await readManifest(destination.folder);
+      signal?.throwIfAborted();
+      return await work({ location, storage, signal, folder, destination, manifest });
+    } finally {
+      folder.release();
+    }
+  });
 }
 
 /** A dataset that is read, but not changed. `folder` has its files, or their names and sizes. */
@@ -90,18 +86,14 @@ export async function lookAtDataset<Result>(
 ): Promise<Result> {
   signal?.throwIfAborted();
   await currentManifest(location, storage);
-  const destination = await openDestination(location, { part: undefined, staging, storage, signal });
-  try {
-    return await namingPlace(destination, async () => {
-      await destination.fetch(false);
-      const { folder: path } = destination;
-      const folder = { path, noted: () => readNote(path) };
-      const manifest = await readManifest(path);
-      return work({ location, storage, signal, folder, destination, manifest });
-    });
-  } finally {
-    await destination.close();
-  }
+  const opened = await openDestination(location, { part: undefined, staging, storage, signal });
+  return atDestination(opened, async (destination) => {
+    await destination.fetch(false);
+    const { folder: path } = destination;
+    const folder = { path, noted: () => readNote(path) };
+    const manifest = await readManifest(path);
+    return work({ location, storage, signal, folder, destination, manifest });
+  });
 }
 
 /**

@@ -15,7 +15,7 @@ import {
 } from '@shardtool/format';
 import { entryAt, isRemote } from '@shardtool/storage';
 import { type CheckedConvertOptions, checkConvertOptions, type OutputOptions } from '../options.js';
-import { type Destination, namingPlace, openDestination } from '../output/destination.js';
+import { atDestination, type Destination, openDestination } from '../output/destination.js';
 import { OutputFolder } from '../output/output-folder.js';
 import { readShardNote } from '../output/shard-note.js';
 import { Naming } from '../plan/naming.js';
@@ -127,12 +127,9 @@ async function convertTo(
     await refuseSameFolder(source as string, input.shards, output);
   }
   checked.signal?.throwIfAborted();
-  const destination = await openDestination(output, { ...checked, part: undefined });
-  try {
-    return await namingPlace(destination, () => convertInto(destination, source, input, checked, recast, isResharded));
-  } finally {
-    await destination.close();
-  }
+  return atDestination(await openDestination(output, { ...checked, part: undefined }), (destination) =>
+    convertInto(destination, source, input, checked, recast, isResharded),
+  );
 }
 
 /** Undefined if no choice was made: an index next to the shard then decides. */

@@ -1,4 +1,4 @@
-import { OptionError, option, ShardtoolError, sentence } from '@shardtool/base';
+import { OptionError, option, replaceTexts, ShardtoolError, sentence } from '@shardtool/base';
 import { isRemote, localPathOf, schemeOf, shownLocation } from '@shardtool/storage';
 import { DiskFullError } from '../errors.js';
 import { BucketOutput, type StagingOptions } from './bucket/bucket-output.js';
@@ -58,8 +58,23 @@ export async function openDestination(output: string, options: StagingOptions): 
   return BucketOutput.open(output, options);
 }
 
-/** Runs `work`, and replaces the local folder in its errors by the output location. */
-export async function namingPlace<T>(
+/** Runs `work` at an open destination, and closes it. Errors name the output location. */
+export async function atDestination<T>(
+  destination: Destination,
+  work: (destination: Destination) => Promise<T>,
+): Promise<T> {
+  try {
+    return await namingOutput(destination, () => work(destination));
+  } finally {
+    await destination.close();
+  }
+}
+
+/**
+ * Runs `work`, and replaces the local folder in its errors by the output location. Rules for folders, the reading of
+ * files and the checks of shards are the same for all destinations and know the folder alone, so it is replaced here.
+ */
+export async function namingOutput<T>(
   { folder, location, isElsewhere }: Destination,
   work: () => Promise<T>,
 ): Promise<T> {
@@ -69,8 +84,8 @@ export async function namingPlace<T>(
     if (!isElsewhere || !(error instanceof ShardtoolError) || error instanceof DiskFullError) throw error;
     const named = (text: string) => text.replaceAll(folder, location);
     const { path, shard } = error;
+    replaceTexts(error, named);
     throw Object.assign(error, {
-      message: named(error.message),
       ...(path !== undefined && { path: named(path) }),
       ...(shard !== undefined && { shard: named(shard) }),
     });

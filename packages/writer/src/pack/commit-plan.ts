@@ -8,7 +8,7 @@ import { PACK_DEFAULTS } from '../options.js';
 import type { AppendBase } from '../output/append-base.js';
 import { commitDataset, type PartialField } from '../output/commit.js';
 import { commitOnce } from '../output/commit-once.js';
-import { type Destination, namingPlace, openDestination } from '../output/destination.js';
+import { atDestination, type Destination, openDestination } from '../output/destination.js';
 import { isCommitted, planPath, removeState } from '../output/pack-state.js';
 import { readPartNotes } from '../output/part-notes.js';
 import { countMissing, plannedTarget, readAllNotes } from '../output/planned-shards.js';
@@ -60,18 +60,14 @@ export async function commitParts(output: string, options: CommitOptions = {}): 
   const { signal, storage, parts } = options;
   signal?.throwIfAborted();
   return withMessages(async () => {
-    const destination = await openDestination(output, { part: 'commit', staging: undefined, signal, storage });
-    try {
-      return await namingPlace(destination, async () => {
-        await destination.fetch(false);
-        signal?.throwIfAborted();
-        const report = await commitAll(destination, maxBad, parts);
-        await destination.commit();
-        return report;
-      });
-    } finally {
-      await destination.close();
-    }
+    const opened = await openDestination(output, { part: 'commit', staging: undefined, signal, storage });
+    return atDestination(opened, async (destination) => {
+      await destination.fetch(false);
+      signal?.throwIfAborted();
+      const report = await commitAll(destination, maxBad, parts);
+      await destination.commit();
+      return report;
+    });
   });
 }
 

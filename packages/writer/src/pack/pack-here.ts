@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { SIDECAR_NAMES, sidecarPaths } from '@shardtool/format';
 import { isRemote } from '@shardtool/storage';
 import type { CheckedOptions } from '../options.js';
-import { type Destination, folderDestination, namingPlace, openDestination } from '../output/destination.js';
+import { atDestination, type Destination, folderDestination, openDestination } from '../output/destination.js';
 import { OutputFolder, type PackState } from '../output/output-folder.js';
 import { partText } from '../part.js';
 import { withProgress } from '../progress.js';
@@ -27,12 +27,10 @@ export async function packHere(request: PackRequest, isAhead: boolean): Promise<
   try {
     const { metadata } = source;
     const settled = metadata === null ? options : withLabels(options, metadata);
-    const destination = await destinationOf(output, settled);
-    try {
-      return { ...(await namingPlace(destination, () => packTo(destination, source, settled))), metadata };
-    } finally {
-      await destination.close();
-    }
+    const report = await atDestination(await destinationOf(output, settled), (destination) =>
+      packTo(destination, source, settled),
+    );
+    return { ...report, metadata };
   } finally {
     source.close();
   }

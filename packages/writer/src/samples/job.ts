@@ -1,6 +1,6 @@
 import type { StorageOptions } from '@shardtool/storage';
 import { type CheckedOutputOptions, checkWriterOptions } from '../options.js';
-import { openDestination } from '../output/destination.js';
+import { atDestination, openDestination } from '../output/destination.js';
 import { isCommitted } from '../output/pack-state.js';
 import { readPartNotes } from '../output/part-notes.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
@@ -21,21 +21,13 @@ export async function prepareJob(output: string, options: WriterOptions): Promis
  * OutputLockedError if a task of the job is still writing.
  */
 export async function abandonJob(output: string, job: string, storage?: StorageOptions): Promise<void> {
-  const destination = await openDestination(output, {
-    part: 'abandon',
-    staging: undefined,
-    signal: undefined,
-    storage,
-  });
-  try {
+  const upload = { part: 'abandon', staging: undefined, signal: undefined, storage };
+  const isLeft = await atDestination(await openDestination(output, upload), async (destination) => {
     await destination.fetch(false);
     const notes = readPartNotes(destination.folder);
-    if (isCommitted(destination.folder) || notes.length === 0) return;
-    if (notes.some((note) => note.options.job !== job)) return;
-  } finally {
-    await destination.close();
-  }
-  await clear(output, { ...checkWriterOptions({ storage }), overwrite: true });
+    return notes.length > 0 && notes.every((note) => note.options.job === job) && !isCommitted(destination.folder);
+  });
+  if (isLeft) await clear(output, { ...checkWriterOptions({ storage }), overwrite: true });
 }
 
 async function clear(output: string, options: CheckedOutputOptions): Promise<void> {

@@ -1,7 +1,7 @@
 import type { ColumnType, WrittenLayout } from '@shardtool/format';
 import type { CheckedOutputOptions } from '../options.js';
 import { commitDataset, type PartialField } from '../output/commit.js';
-import { type Destination, namingPlace, openDestination } from '../output/destination.js';
+import { type Destination, namingOutput, openDestination } from '../output/destination.js';
 import { OutputFolder } from '../output/output-folder.js';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { filesOfShard, numberedStem } from '../shard/shard-paths.js';
@@ -92,7 +92,7 @@ export async function openOutput(
 ): Promise<WriterOutput> {
   const destination = await openDestination(output, { ...options, part: options.part });
   try {
-    return await namingPlace(destination, async () => {
+    return await namingOutput(destination, async () => {
       const opened = await open(destination);
       try {
         await destination.fetch(false);

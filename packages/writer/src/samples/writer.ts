@@ -21,9 +21,9 @@ import { localPathOf } from '@shardtool/storage';
 import { NoImagesError } from '../errors.js';
 import { type CheckedOutputOptions, checkWriterOptions, type OutputOptions } from '../options.js';
 import type { PartialField } from '../output/commit.js';
-import { namingPlace } from '../output/destination.js';
+import { namingOutput } from '../output/destination.js';
 import { refuseTaken } from '../output/output-folder.js';
-import { type Part, type PartOption, writerPartOf } from '../part.js';
+import type { Part, WriterPartOption } from '../part.js';
 import { layoutOfChoice } from '../shard/layout-choice.js';
 import type { ShardRecord } from '../shard/new-shard.js';
 import { checkIndexName, checkOtherIndexes } from '../shard/other-indexes.js';
@@ -42,16 +42,16 @@ export interface WriterOptions extends Omit<OutputOptions, 'workers' | 'onProgre
   /** Label columns of the index, by name with their types. */
   readonly columns?: Readonly<Record<string, ColumnType>> | undefined;
   /**
-   * The part of the dataset that this writer writes: `2/4` or `{ index: 1, of: 4 }` is the second of four. `auto` takes
-   * the part from the environment variables of the job scheduler. Each process, on any machine, has a writer for its own
+   * The part of the dataset that this writer writes: `{ index: 1, of: 4 }` is the second of four. `auto` takes the part
+   * from the environment variables of the job scheduler. Each process, on any machine, has a writer for its own
    * part, with the same options. Shards are then called `2-of-4-000000.tar` and so on. The part that
    * finishes last makes the dataset.
    */
-  readonly part?: PartOption | undefined;
+  readonly part?: WriterPartOption | undefined;
   /**
    * Identifies the run of a distributed engine whose tasks write the parts, and may write one twice. If another task of
    * the job has finished the part, `add` and `close` reject with {@link PartFinishedError}; a part of another job is an
-   * error. The number of parts may be open: `7/*`. Such parts are committed with `commitParts(output, { parts })`.
+   * error. The number of parts may be open: `{ index: 6 }`. Such parts are committed with `commitParts(output, { parts })`.
    */
   readonly job?: string | undefined;
 }
@@ -109,7 +109,7 @@ export class Writer implements AsyncDisposable {
     this.output = output;
     const { part, job, ...checked } = checkWriterOptions(options);
     this.#options = checked;
-    this.#part = writerPartOf(part);
+    this.#part = part;
     this.#job = job;
     if (job !== undefined && this.#part === null) {
       throw new OptionError(
@@ -163,7 +163,7 @@ export class Writer implements AsyncDisposable {
       const { shards, place } = written;
       try {
         signal?.throwIfAborted();
-        return await namingPlace(place.destination, () => this.#finish(place, shards));
+        return await namingOutput(place.destination, () => this.#finish(place, shards));
       } finally {
         signal?.removeEventListener('abort', this.#stop);
         await release(place);
@@ -295,7 +295,7 @@ async function write(
       ? openWhole(output, options, facts)
       : openPart(output, part, options, facts, job));
     try {
-      const shards = await namingPlace(place.destination, () =>
+      const shards = await namingOutput(place.destination, () =>
         fill(place, facts, options, fitting, (key) => samples.refuse(cameBefore(key))),
       );
       return { place, shards };

@@ -1,5 +1,5 @@
 import { escapeControls } from '@shardtool/base/text';
-import type { PackOptions, PackProgress, PackReport, PairedFolder } from '@shardtool/writer';
+import type { PackOptions, PackProgress, PackReport, PairedFolder, PartOption } from '@shardtool/writer';
 import { OUTPUT_OPTIONS, PACK_OPTIONS } from '@shardtool/writer/option-table';
 import { command } from '../../command.js';
 import { OUTPUT_ARGUMENT } from '../../options/arguments.js';
@@ -70,16 +70,18 @@ export const packCommand = command({
     ],
   ],
   handler: async (given) => {
-    const { autoPart, changesBytes, pack, partOfEnvironment } = await import('@shardtool/writer');
+    const { autoPart, changesBytes, pack, parsePart, partOfEnvironment } = await import('@shardtool/writer');
     const { source, output, json, quiet, split, dryRun = false } = given;
     const view = json || quiet ? null : await ProgressView.open();
-    const options = optionsOf(given);
+    const options = optionsOf(given, parsePart);
     const isImplied = options.part === undefined && !dryRun;
     const found = options.part === 'auto' ? autoPart(process.env) : isImplied ? partOfEnvironment(process.env) : null;
     if (found !== null) {
       options.part = found.part;
       if (!quiet)
-        log('info', `Part ${found.part}, from ${found.variables}; --part 1/1 packs everything.`, { event: 'part' });
+        log('info', `Part ${partText(found.part)}, from ${found.variables}; --part 1/1 packs everything.`, {
+          event: 'part',
+        });
     }
     const rate = new WriteRate();
     const onProgress = (progress: PackProgress) => view?.show(rate.describe(progress));
@@ -149,19 +151,31 @@ function shareOf(given: string): [string, number] {
 }
 
 /** The options by name, without what yargs adds. */
-function optionsOf({ pair, ...given }: Flags): PackOptions {
+function optionsOf({ pair, part, ...given }: Flags, parsePart: (text: string) => PartOption): PackOptions {
   const names = Object.keys({ ...OUTPUT_OPTIONS, ...PACK_OPTIONS });
   const options = Object.fromEntries(Object.entries(given).filter(([name]) => names.includes(name)));
-  return pair === undefined ? options : { ...options, pair: pair.map(pairedFolder) };
+  return {
+    ...options,
+    ...(pair !== undefined && { pair: pair.map(pairedFolder) }),
+    ...(part !== undefined && { part: parsePart(part) }),
+  };
 }
 
-type Flags = Omit<PackOptions, 'pair'> & { readonly pair?: readonly string[] | undefined };
+type Flags = Omit<PackOptions, 'pair' | 'part'> & {
+  readonly pair?: readonly string[] | undefined;
+  readonly part?: string | undefined;
+};
 
 /** Reads `masks=seg.png`. */
 function pairedFolder(text: string): PairedFolder {
   const [folder, field] = text.split('=');
   if (PACK_OPTIONS.pair.pattern.test(text)) return { folder: folder!, field: field! };
   throw new UsageError(`--pair ${PACK_OPTIONS.pair.must}, and not "${text}".`);
+}
+
+/** `3/16`, as `--part` spells it. */
+function partText(part: PartOption): string {
+  return part === 'auto' ? part : `${part.index + 1}/${part.of}`;
 }
 
 function describe(
@@ -226,7 +240,7 @@ function describe(
       ? []
       : [`  ${escapeControls(report.metadata)} was used as labels, because it has a column file_name`]),
     ...countLine(keptShards, 'shard was already finished', 'shards were already finished'),
-    ...(part === undefined ? [] : [`  part ${part}: ${partLine(pendingShards)}`]),
+    ...(part === undefined ? [] : [`  part ${partText(part)}: ${partLine(pendingShards)}`]),
     ...countLine(
       renamed,
       'image has another format than its extension; its field has the name of the format',
