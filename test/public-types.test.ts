@@ -43,6 +43,7 @@ export const repaired = await s.repair('a');
 export const indexed = await s.indexShards(['a']);
 export const committed = await s.commitParts('a');
 export const part: s.PartOption = { index: 0, of: 2 };
+export const openPart: s.WriterPartOption = { index: 0 };
 export const storage: s.StorageOptions = {};
 export const writer = new s.Writer('a');
 export const written = await writer.close();

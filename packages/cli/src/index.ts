@@ -168,6 +168,7 @@ export {
   type PackSource,
   type PairedFolder,
   type PartialField,
+  type PartOf,
   type PartOption,
   pack,
   type QuarantinedSample,
@@ -183,6 +184,7 @@ export {
   verify,
   Writer,
   type WriterOptions,
+  type WriterPartOption,
   type WriterReport,
 } from '@shardtool/writer';
 export * from './errors.js';
