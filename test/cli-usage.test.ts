@@ -72,7 +72,7 @@ test.each([
   [['pack', 'a', 'b', '--workers', 'x'], '--workers takes a whole number from 1 to 1,024.'],
   [
     ['pack', 'a', 'b', '--name', '../x'],
-    'The option --name does not fit: it has only letters, digits, "_", "-" and ".", not "../x".',
+    'The option --name is invalid: it has only letters, digits, "_", "-" and ".", not "../x".',
   ],
   [['pack', 'a', 'b', '--files', 'x', '--include', 'y'], 'remove --include and --exclude'],
   [['plan', shards, '--world-size', '7', '--streams', '8'], '7 ranks cannot share 8 streams'],

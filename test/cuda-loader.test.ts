@@ -17,7 +17,7 @@ import { simulatedDriver } from './simulated-driver.js';
 
 test.each([
   ['/nowhere/libcuda.so.1', '/nowhere/libcuda\\.so\\.1: '],
-  ['libc.so.6', 'libc\\.so\\.6 is older than driver 450, or no CUDA driver: '],
+  ['libc.so.6', 'libc\\.so\\.6 is older than driver 450, or is not a CUDA driver: '],
 ])(
   'without a driver in %s the loader says so in one sentence, and works again without the option',
   async (file, why) => {

@@ -403,7 +403,7 @@ test('what is wrong with an overlay is said, and names it', async () => {
   const archive = path.join(emptyFolder(), 'one.zip');
   copyFileSync('test/fixtures/zip/stored.zip', archive);
   await expect(addOverlay(archive, { name: 'x', rename: new Map([['ant', 'fly']]) })).rejects.toThrow(
-    `${archive} is a file; put it into a folder of its own, and name that.`,
+    `${archive} is a file; move it into its own folder, and give that folder.`,
   );
   await expect(addOverlay(shards, { name: 'x', excludeKeys: ['nobody'] })).rejects.toThrow(
     /1 of the 1 keys to exclude are not in/,

@@ -232,6 +232,6 @@ test.each([[['--bogus']], [['--parent', String(process.pid), '--slot-file', '0']
       input: Buffer.alloc(64, 'x'),
     });
     expect(child.status).toBe(1);
-    expect(child.stderr.toString()).toMatch(/^The reader was asked for something that it does not know \(.*\n$/);
+    expect(child.stderr.toString()).toMatch(/^The reader received a request that it does not know \(.*\n$/);
   },
 );

@@ -119,7 +119,7 @@ test('a private repository is read with the token of HF_TOKEN, which no other ho
   hub.token = 'hf_hidden';
   const refused = await shardtool('ls', 'hf://datasets/me/cats/train');
   expect(refused.code).not.toBe(0);
-  expect(refused.stderr).toMatch(/RepoNotFound: where it is private or gated, set HF_TOKEN/);
+  expect(refused.stderr).toMatch(/RepoNotFound: if it is private or gated, set HF_TOKEN/);
   vi.stubEnv('HF_TOKEN', 'hf_wrong');
   const wrong = await shardtool('ls', 'hf://datasets/me/cats/train');
   expect(wrong.stderr).toMatch(/the token in HF_TOKEN may not read it/);

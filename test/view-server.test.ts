@@ -557,7 +557,7 @@ test('a port that is taken, and a place without a dataset, are said in a sentenc
   expect([taken.code, taken.stderr]).toEqual([
     1,
     expect.stringMatching(
-      /Port \d+ of 127\.0\.0\.1 cannot be used: another process uses it; choose another port with --port\.\n$/,
+      /Port \d+ of 127\.0\.0\.1 cannot be used: another process is using it; choose another port with --port\.\n$/,
     ),
   ]);
   expect((await shardtool('view', path.join(photos, 'nowhere'))).code).toBe(2);

@@ -61,7 +61,7 @@ def test_a_value_that_is_not_right_is_named_in_python_s_spelling(small):
         next(iter(shardtool.Loader(small, batch_size=1000, last_batch="drop")))
     with pytest.raises(shardtool.OptionError, match=r'no column "widht" .did you mean "width"'):
         next(iter(shardtool.Loader(small, where="widht > 3")))
-    with pytest.raises(shardtool.OptionError, match='what is inside the field "json" is not a column'):
+    with pytest.raises(shardtool.OptionError, match='the content of the field "json" is not a column'):
         next(iter(shardtool.Loader(small, where="json.number > 3")))
     with pytest.raises(TypeError, match="weights must be an array of numbers"):
         shardtool.Loader(small, weights=lambda sample: 1)

@@ -174,7 +174,7 @@ def test_wrong_options_are_errors_at_once(tmp_path):
         shardtool.Writer(tmp_path / "out", max_shard_size=3)
     with pytest.raises(shardtool.OptionError, match="format"):
         shardtool.Writer(tmp_path / "out", format="zip")
-    with pytest.raises(shardtool.OptionError, match='"max_shard_bytes" does not fit'):
+    with pytest.raises(shardtool.OptionError, match='"max_shard_bytes" is invalid'):
         shardtool.Writer(tmp_path / "out", max_shard_bytes="64 sheep")
     assert list(tmp_path.iterdir()) == []
 

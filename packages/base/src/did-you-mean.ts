@@ -1,6 +1,6 @@
 import { range } from './collections/range.js';
 
-/** A name with more than a third of its characters wrong is another name. */
+/** If more than a third of its characters differ, a name is not taken for a misspelling of another one. */
 const WRONG_PART = 1 / 3;
 
 /** Returns `; did you mean "caption"?` if one of the names is similar to the given one, otherwise an empty text. */

@@ -22,14 +22,14 @@ const KINDS = Symbol.for('shardtool.kinds');
 const SENTENCE = Symbol.for('shardtool.sentence');
 
 /**
- * The base of every error that shardtool throws on purpose. The message is one sentence with the remedy, fit for a terminal,
- * and names options as TypeScript spells them; {@link messageIn} spells them for another interface. `key` and `path` are exact.
- * `instanceof` holds for errors of another copy of shardtool, too.
+ * The base of every error that shardtool throws on purpose. The message is one sentence with the remedy, fit for a
+ * terminal, and names options as TypeScript spells them; {@link messageIn} spells them for another interface. `key` and
+ * `path` are as in the dataset, without escapes. `instanceof` holds for errors of another copy of shardtool, too.
  */
 export class ShardtoolError extends Error implements ErrorContext {
   /**
-   * Name of the class, which its errors have as `name`. Minified code keeps it. A subclass without its own kind has that
-   * of its base.
+   * Name of the class, which its errors have as `name`. Minified code keeps it. A subclass that sets no kind inherits
+   * that of its base.
    */
   static readonly kind: string = 'ShardtoolError';
   /** Stable code for programs. A FileNotFoundError has `ERR_SHARDTOOL_FILE_NOT_FOUND`. */
@@ -96,7 +96,7 @@ export function messageIn(error: Error, spelling: Spelling): string {
   return typeof said === 'string' ? said : said.spelled(spelling);
 }
 
-/** Makes this the sentence and the message of an error. */
+/** Sets the message of an error, with the options that it names. */
 export function setSentence(error: Error, said: Sentence): void {
   Object.defineProperty(error, SENTENCE, { value: said, configurable: true });
   error.message = said.toString();

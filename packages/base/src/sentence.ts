@@ -25,7 +25,7 @@ export const inTypeScript: Spelling = ({ option, isQuoted, value, expression }) 
 export const inPython: Spelling = ({ option, isQuoted, value }) =>
   withValue(lowered(option, '_'), isQuoted, value, '=');
 
-/** Flags of options whose names they do not follow. */
+/** Flags whose names differ from those of their options. */
 const FLAGS: Readonly<Record<string, string>> = {
   'features.image': 'image-feature',
   'features.label': 'label-feature',

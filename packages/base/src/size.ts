@@ -11,7 +11,7 @@ const UNITS: ReadonlyMap<string, number> = new Map([
   ['tib', 2 ** 40],
 ]);
 
-/** Bytes of `256MB`, `64MiB`, `1.5 GB` or `1000`. Returns undefined for any other text. */
+/** Number of bytes of a size such as `256MB`, `64MiB`, `1.5 GB` or `1000`. Returns undefined for any other text. */
 export function parseSize(text: string): number | undefined {
   const match = /^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$/i.exec(text);
   const unit = match === null ? undefined : UNITS.get(match[2]!.toLowerCase());

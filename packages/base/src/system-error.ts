@@ -3,11 +3,11 @@ import { FileError, FileNotFoundError, ShardtoolError } from './errors.js';
 /** Remedies by the system's error code. */
 const REMEDIES: Readonly<Record<string, string>> = {
   EROFS: 'work on a copy elsewhere',
-  EACCES: 'give yourself the right to it, or choose another place',
-  EPERM: 'give yourself the right to it, or choose another place',
+  EACCES: 'get permission to use it, or choose another location',
+  EPERM: 'get permission to use it, or choose another location',
   ENOSPC: 'make room',
   EDQUOT: 'make room',
-  EFBIG: 'choose another place, or smaller shards',
+  EFBIG: 'choose another file system, or smaller shards',
   EMFILE: 'raise the limit ("ulimit -n")',
   ENFILE: 'end other programs that have files open',
   EIO: 'check the disk',
@@ -27,8 +27,8 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOSPC: 'no space left on the disk',
   EDQUOT: 'the disk quota is used up',
   EFBIG: 'the system allows no larger files ("ulimit -f")',
-  EADDRINUSE: 'another process uses it',
-  EEXIST: 'it exists already',
+  EADDRINUSE: 'another process is using it',
+  EEXIST: 'it already exists',
   ELOOP: 'its symbolic links form a loop',
   ENAMETOOLONG: 'the name is too long for the file system',
   EIO: 'the disk reported an error',
@@ -70,7 +70,7 @@ export function isUnreadable(error: unknown): boolean {
 
 /** Returns the remedy for a system error, as the end of a sentence. */
 export function remedyOf(error: unknown): string {
-  return REMEDIES[(error as NodeJS.ErrnoException).code ?? ''] ?? 'see whether it is there and may be used';
+  return REMEDIES[(error as NodeJS.ErrnoException).code ?? ''] ?? 'check that it exists and that you may use it';
 }
 
 /** Runs `work`. Errors of the system are thrown with a readable message: see {@link asFileError}. */

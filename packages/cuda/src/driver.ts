@@ -126,7 +126,7 @@ function bind(library: LibraryHandle, path: string): Functions {
     const bound = Object.entries(FUNCTIONS).map(([name, types]) => [name, library.func(name, 'int', [...types])]);
     return Object.fromEntries(bound);
   } catch (cause) {
-    throw noDriver(`${path} is older than driver 450, or no CUDA driver: ${(cause as Error).message}`, cause);
+    throw noDriver(`${path} is older than driver 450, or is not a CUDA driver: ${(cause as Error).message}`, cause);
   }
 }
 

@@ -21,7 +21,7 @@ export class PinnedSlots {
     return this.#address === null ? 0 : this.#memory!.byteLength;
   }
 
-  /** The error with which the driver refused the memory; null if it did not, or if there was no attempt. */
+  /** The driver's error if it refused to page-lock the memory; null if it did not, or if there was no attempt. */
   get refused(): string | null {
     return this.#refused;
   }

@@ -69,7 +69,7 @@ function wordsOf({ code, input, expected, origin, minimum, maximum, inclusive, v
     case 'invalid_union':
       return mustBe(either([...new Set((errors ?? []).flatMap(choicesOf))]), input);
     default:
-      return `has not the right form: ${shownValue(input)}`;
+      return `has the wrong form: ${shownValue(input)}`;
   }
 }
 

@@ -22,7 +22,7 @@ export type LmdbValues = (typeof OUTPUT_OPTIONS.lmdbValues.values)[number];
 /** Optional sidecar files next to shards: all except their own index. */
 export type OtherIndex = Exclude<DerivedSidecar, 'index'>;
 
-/** Options of what is written and how. Packing and converting share them. */
+/** Options of the output, which packing and converting share. */
 export interface OutputOptions {
   /** Format of the shard files. */
   format?: WrittenLayoutName | undefined;
@@ -57,7 +57,7 @@ export interface OutputOptions {
   onProgress?: ((progress: PackProgress) => void) | undefined;
   /** Aborts the work. Finished shards are kept. */
   signal?: AbortSignal | undefined;
-  /** How remote locations are asked. What is omitted comes from the environment. */
+  /** Options for requests to remote storage. Omitted options come from the environment. */
   storage?: StorageOptions | undefined;
 }
 
@@ -244,7 +244,12 @@ const PROGRAM_OPTIONS = {
     help: 'Called with the progress',
   },
   signal: { kind: 'own', type: 'AbortSignal', must: 'is an AbortSignal', help: 'Aborts the work' },
-  storage: { kind: 'own', type: 'StorageOptions', must: 'is an object', help: 'How remote locations are asked' },
+  storage: {
+    kind: 'own',
+    type: 'StorageOptions',
+    must: 'is an object',
+    help: 'Options for requests to remote storage',
+  },
 } as const satisfies OptionTable;
 const OWN_CHECKS: OwnChecks = {
   onProgress: (value) => typeof value === 'function',
@@ -370,7 +375,7 @@ function complete<Checked extends Pick<CheckedOutputOptions, 'workers' | 'isWork
   options: Pick<OutputOptions, 'workers'>,
   own: OwnChecks = {},
 ): Checked {
-  const owner = { name, wrong: (given: string) => sentence`The option ${option(given)} does not fit` };
+  const owner = { name, wrong: (given: string) => sentence`The option ${option(given)} is invalid` };
   const checked = checkGiven(owner, entries, options, { ...OWN_CHECKS, ...own });
   checkStorageOptions((checked as Pick<OutputOptions, 'storage'>).storage);
   const given = Object.entries(options).flatMap(([option, value]) => (value === undefined ? [] : [option]));

@@ -12,7 +12,10 @@ export class HashTable {
   #taken = 0;
   readonly #hashOf: (entry: number) => number;
 
-  /** `hashOf`: the hash of an entry, 32 bits or more, for when the table grows. `Kind`: entries below 2^32, or up to 2^53. */
+  /**
+   * `hashOf`: the hash of an entry (at least 32 bits), for when the table grows. `Kind`: `Uint32Array` for entries
+   * below 2^32, or `Float64Array` for entries up to 2^53.
+   */
   constructor(
     Kind: Uint32ArrayConstructor | Float64ArrayConstructor,
     hashOf: (entry: number) => number,
@@ -59,7 +62,7 @@ export class HashTable {
   }
 }
 
-/** Bit operations take the low 32 bits of numbers up to 2^53, negative ones too. */
+/** The low 32 bits of a number up to 2^53, which may be negative. */
 function lowBits(hash: number): number {
   return hash | 0;
 }

@@ -40,7 +40,7 @@ export class LruCache<Key, Value> {
     this.#values.set(key, value);
   }
 
-  /** Removes a value without dropping it. */
+  /** Removes a value without a call of `drop`. */
   delete(key: Key): void {
     const value = this.#values.get(key);
     if (value !== undefined) this.#size -= this.#sizeOf(value);

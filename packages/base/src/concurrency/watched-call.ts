@@ -2,7 +2,7 @@ import { withMessages } from '../system-error.js';
 import { abortable } from './abortable.js';
 import { WatchedCallbacks } from './watched-callbacks.js';
 
-/** Options that a call shares with all others: those that concern the time in which it runs. */
+/** Options of every call: how to follow it, and how to stop it. */
 interface RunOptions<Progress> {
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: Progress) => void) | undefined;

@@ -15,8 +15,8 @@ export class WatchedCallbacks {
   }
 
   /**
-   * Wraps a callback for the work. The wrapper throws what the callback throws, and first any earlier error of the
-   * watched callbacks.
+   * Wraps a callback. If a watched callback has failed before, the wrapper throws that error. Otherwise it calls the
+   * callback and throws its error, if any.
    */
   wrap<Args extends readonly unknown[]>(
     callback: ((...args: Args) => unknown) | undefined,

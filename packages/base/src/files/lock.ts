@@ -37,7 +37,7 @@ export interface HeldLock {
   readonly text: string;
 }
 
-/** A holder writes to its lock file this often, so that others see that it is alive. */
+/** Interval at which a holder writes to its lock file, so that other processes see that it is alive. */
 const BEAT_MS = 10_000;
 /** A holder that has been silent for this long counts as dead, unless it is known to be running. */
 export const SILENT_MS = 120_000;
@@ -267,12 +267,12 @@ function parseHolder(text: string): Pick<HeldLock, 'holder' | 'state'> {
   return { holder: null, state: 'unknown' };
 }
 
-/** Says at once that this process waits for a lock. */
+/** Warns that this process waits for a lock. */
 export function warnOfWaiting(held: HeldLock): void {
   const silent = `${SILENT_MS / 1000} seconds`;
   const until =
     held.state === 'running'
       ? 'until it is done'
-      : `until it writes to the lock again, or until it has been silent for ${silent} and counts as ended`;
+      : `until that process continues, or until it has not written to the lock for ${silent}`;
   warn('SHARDTOOL_WAITING', `Waiting for ${describeHolder(held)}, which holds ${held.path}, ${until}.`);
 }

@@ -9,8 +9,9 @@ import { type ErrorClasses, recordError, reviveError } from './error-record.js';
 const PATIENCE_MS = 5000;
 
 /**
- * `node --input-type=module -e ...` is about the script of the main thread, and a worker that inherits it does not
- * start. All other flags are inherited. Naming V8's flags here (`--max-old-space-size`) would be an error.
+ * Flags of the process that workers inherit. The flags of `node --input-type=module -e ...` are omitted, because they
+ * concern the script of the main thread, and a worker with them does not start. V8's flags (`--max-old-space-size`)
+ * must not be named here.
  */
 const FLAGS = process.execArgv.some((flag) => flag.startsWith('--input-type')) ? { execArgv: [] } : {};
 

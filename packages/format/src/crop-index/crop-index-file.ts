@@ -1,6 +1,6 @@
 /**
- * The crop index of a shard, `000000.crops`: for each baseline JPEG in it, packed, where every few MCUs begin in its
- * entropy-coded data. Integers are little-endian.
+ * The crop index of a shard, `000000.crops`. For each baseline JPEG it has, in packed form, the positions in the
+ * entropy-coded data at which every few MCUs begin. Integers are little-endian.
  *
  *   the packed indexes of the rows in sequence, each preceded by a crc32 (uint32) that continues the crc32 of the image
  *   one record per row (24 bytes): offset of the image in the shard (float64), its length and crc32 (uint32 each), length
@@ -39,7 +39,7 @@ export interface CropIndexTable {
   /** Offset of the row's packed index with its crc32 in the file, and its length; 0 bytes if there is none. */
   readonly offset: Float64Array;
   readonly bytes: Uint32Array;
-  /** Why there is none. */
+  /** Code of the reason why a row has no index. */
   readonly refusal: Uint32Array;
 }
 

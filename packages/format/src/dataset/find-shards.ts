@@ -39,13 +39,16 @@ import { foldersOfShards, innerLayoutAmong, shardsAmong, splitFolders, withoutIn
 import { sidecarPath } from './sidecars.js';
 import { readVersion } from './versions.js';
 
-/** The file that notes a pack: it is running, was interrupted, or has written the files named in it. */
+/**
+ * The note of a pack. It says that the pack is running or was interrupted, or names the files that the pack has
+ * written.
+ */
 export const PACK_NOTE_FILE = 'pack.json';
 
 /** Number of locations of a pattern that are looked at together. */
 const FOUND_AT_ONCE = 16;
 
-/** What {@link findShards} looks for. */
+/** Options of {@link findShards}. */
 export interface FindOptions {
   /** The layout to take if a folder has shards of several layouts. */
   readonly layout?: LayoutName | undefined;
@@ -61,8 +64,8 @@ export interface FindOptions {
 
 /**
  * Finds the shards at a location: those that its manifest names, else all shards of one layout by name, or the single
- * shard at that path. A file whose name does not tell its layout is recognised by its first bytes, or else read as a
- * tar. A pattern with braces (`train-{000..146}.tar`) stands for the shards of all its locations. Throws OptionError if the
+ * shard at that path. If the name of a file does not show its layout, the first bytes do, or else it is read as a tar.
+ * A pattern with braces (`train-{000..146}.tar`) stands for the shards of all its locations. Throws OptionError if the
  * bytes belong to no known layout or the shards of a pattern are of two layouts, {@link FileError} if nothing is found,
  * UnfinishedPackError for a folder without shards, ManifestError for a dataset.json that has changed, and VersionError
  * if a newer version wrote it.
@@ -170,7 +173,7 @@ export function indexPathOf(shardPath: string): string {
 async function findRemote(location: string, options: FindOptions): Promise<FoundDataset> {
   const { layout } = options;
   if (/^[a-z0-9+.-]+:\/+$/i.test(location)) {
-    const message = `${location} names no bucket or host: give the whole location, such as ${location.replace(/\/*$/, '')}//NAME/PATH.`;
+    const message = `${location} does not name a bucket or host: give the whole location, such as ${location.replace(/\/*$/, '')}//NAME/PATH.`;
     throw new OptionError({ path: location }, message);
   }
   const { name: last } = splitLocation(location);
@@ -331,7 +334,10 @@ async function listedOf(
   throw new FileError({ path: file }, message);
 }
 
-/** The locations that a pattern means: each `{000..146}` is expanded to its numbers, unless a file has exactly that name. */
+/**
+ * The locations that a pattern stands for: each `{000..146}` is expanded to its numbers, unless a file has exactly that
+ * name.
+ */
 export async function meantLocations(location: string): Promise<string[]> {
   const choices = expandBraces(location);
   if (choices.length === 1 || (!isRemote(location) && (await stat(location).catch(() => null)) !== null))

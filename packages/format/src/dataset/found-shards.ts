@@ -22,7 +22,7 @@ export interface FoundShard {
   readonly path: string;
   /** The shard's entry in the manifest; null for a shard of other software. */
   readonly record: ManifestShard | null;
-  /** How to access the shard if it is remote. */
+  /** The split that the name of the shard or of its folder indicates; absent if neither does. */
   readonly storage?: StorageOptions | undefined;
   /** The split that the shard's name or folder tells; absent if they tell none. */
   readonly split?: string | undefined;
@@ -83,7 +83,7 @@ export async function splitsInside(
   return [...new Set(found.flat())].sort();
 }
 
-/** A single file as a dataset. If the file is the inside of a shard that is a folder, the folder's name is used. */
+/** A single file as a dataset. If the shard is a folder that contains this file, the folder's name is used. */
 export function oneFile(location: string, layout: LayoutName): FoundDataset {
   const { folder, name } = splitLocation(isRemote(location) ? location : path.resolve(location));
   const shown = name === entryOf(layout).innerFile ? splitLocation(folder).name : name;

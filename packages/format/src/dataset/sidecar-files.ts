@@ -60,8 +60,8 @@ export async function findSidecars(
 /**
  * Decides where to write a sidecar of a shard of other software: under its usual name; under its other name if the
  * usual one is taken; or in {@link sideFolder} (which is created) if the shard's folder cannot be written. Throws
- * {@link FileError} if both names are taken, if only the usual name would do, or if neither folder can be written.
- * `isNoted`: pack.json names the file.
+ * {@link FileError} if both names are taken, if the usual name is taken and there is no other, or if neither folder can
+ * be written. `isNoted`: pack.json names the file.
  */
 export async function placeSidecar(
   kind: SidecarName,
@@ -177,8 +177,8 @@ function earlierPlaces(kind: SidecarName, folder: string, shard: string): string
 }
 
 /**
- * The name of our sidecar in a folder of shards. Spark, pyarrow and Hugging Face datasets take every file of a folder
- * for a shard unless its name begins with a dot.
+ * The name of our sidecar in a folder of shards. Spark, pyarrow and Hugging Face datasets read every file of a folder
+ * as a shard unless its name begins with a dot.
  */
 function nameAmong(shard: string, name: string): string {
   return isReadByFolder(shard) ? `.${name}` : name;

@@ -15,11 +15,11 @@ export interface SidecarKind {
   readonly of: 'shard' | 'folder';
   /** Only tar shards have one. */
   readonly isOfTars?: true;
-  /** Measured from finished shards: no pack writes it, and no pack notes it. */
+  /** The sidecar is measured from finished shards, so no pack writes or notes it. */
   readonly isFoundOut?: true;
   /** The file name, from the name of the shard (`000000.tar`, `000000.lmdb`). The name for a folder is constant. */
   fileName(shard: string): string;
-  /** The name to use if a file of other software has the usual name. Absent: only the usual name will do. */
+  /** The name to use if a file of other software has the usual name. Absent if readers accept only the usual name. */
   otherName?(shard: string): string;
   /**
    * A text near the end of every such file that shardtool wrote. Absent if other software writes identical files; then

@@ -15,7 +15,7 @@ interface RefusedKind {
 /** Lengths of the second header of a BMP file, by version. */
 const BMP_HEADERS = new Set([12, 40, 52, 56, 64, 108, 124]);
 const MAGICK = (path: string, stem: string) => `magick ${path} ${stem}.png`;
-/** Of several pictures, the first one. */
+/** The command for the first of several pictures. */
 const FIRST = (path: string, stem: string) => `magick "${path}[0]" ${stem}.png`;
 
 /** The kinds of images that are recognised but not decoded. docs/image-kinds.md has the same list. */

@@ -98,7 +98,10 @@ export class ArraySource extends PieceSource implements ImageSource {
   }
 }
 
-/** Such a file as a single part, so that its class names are known. */
+/**
+ * A reader of files of {@link ArrayImages}. It opens a file once to learn its class names, and reads it as a single
+ * part.
+ */
 export function arrayReader(read: (source: Source) => Promise<ImageSource>): PartReader {
   return async (open): Promise<PartedShard> => {
     const whole = await read(await open());

@@ -17,7 +17,7 @@ export interface FieldPosition {
   readonly msgpack?: boolean;
   /** crc32 of the payload, if the layout stores it. */
   readonly crc32?: number;
-  /** Why the payload is lost. {@link crc32} is then one that does not match the bytes at its position. */
+  /** Why the payload is lost; absent if it is not. {@link crc32} then does not match the bytes at its position. */
   readonly lost?: DamagedShardError;
 }
 
@@ -237,7 +237,10 @@ export interface WrittenLayout extends OutputLayout {
   salvage(source: Source): AsyncGenerator<SamplePosition>;
 }
 
-/** Whether a sample is stored as its image only, without a name for it: a map begins before its first field. */
+/**
+ * Whether a sample is stored as its image only, without a name for it. In a map, the first field begins after the start
+ * of the sample.
+ */
 export function isImageAlone({ offset, bytes, fields: [first, ...others] }: SamplePosition): boolean {
   return others.length === 0 && first?.offset === offset && first.bytes === bytes;
 }

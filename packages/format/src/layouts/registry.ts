@@ -26,7 +26,10 @@ export interface LayoutEntry {
   readonly innerFile?: string;
   /** Whether a file of this name is such a shard. Absent: if its name has the extension. */
   isShard?(name: string): boolean;
-  /** Whether a file with these first bytes is such a shard, whatever its name. Absent: the bytes do not tell. */
+  /**
+   * Whether a file with these first bytes is such a shard, whatever its name. Absent: the bytes do not identify such
+   * shards.
+   */
   isBegin?(begin: Buffer): boolean;
   /**
    * The file next to its shards that lists them, and a parser that returns their names in order and throws if the text
@@ -36,11 +39,11 @@ export interface LayoutEntry {
   listed?(text: string): Promise<readonly string[]>;
   /** Files of this name next to a shard of another layout with the same stem belong to that shard: our index is one. */
   readonly maybeSidecar?: true;
-  /** Other software reads a dataset by its folder, and takes all files in it for shards. */
+  /** Other software reads a dataset by its folder, and reads all files in it as shards. */
   readonly isReadByFolder?: true;
   /** Its shards may be in subfolders, by split. */
   readonly isDeep?: true;
-  /** The split of a shard, by its name and its folders; undefined if they tell none. */
+  /** The split of a shard, by its name and its folders; undefined if they indicate none. */
   splitOf?(name: string): string | undefined;
   /** New shards are written to this subfolder of their dataset's folder. Absent: to the dataset's folder itself. */
   readonly shardFolder?: string;

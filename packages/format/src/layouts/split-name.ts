@@ -24,7 +24,7 @@ export function folderAt(key: string, depth: number): string | null {
   return parts.length > depth + 1 ? parts[depth]! : null;
 }
 
-/** The split of a file, by its own name, else by its folder's name; undefined if neither tells one. */
+/** The split of a file, by its own name, else by its folder's name; undefined if neither indicates one. */
 export function splitOf(name: string): string | undefined {
   const parts = name.split('/');
   const file = parts.pop()!;
@@ -69,7 +69,9 @@ export function splitsOf(shards: readonly OfSplit[]): string[] {
   return [...new Set(shards.flatMap(({ split }) => split ?? []))];
 }
 
-/** The split that a name means. Throws {@link OptionError} if there is no such split. */
+/**
+ * The split with this name, or with another common form of it. Throws {@link OptionError} if there is no such split.
+ */
 export function chooseSplit(splits: readonly string[], split: string, path: string): string {
   return shardsOfSplit(
     splits.map((name) => ({ path, split: name })),

@@ -67,7 +67,8 @@ export function checkWidsName(shard: string, key: string, entry: string): void {
 }
 
 function unread(shard: string, key: string, entry: string): EntryNameError {
-  const why = Buffer.byteLength(entry) > NAME_BYTES ? `is longer than ${NAME_BYTES} bytes` : 'has letters beyond ASCII';
+  const why =
+    Buffer.byteLength(entry) > NAME_BYTES ? `is longer than ${NAME_BYTES} bytes` : 'has characters that are not ASCII';
   const shown = entry.length > 200 ? `${entry.slice(0, 200)}...` : entry;
   const message = `${shard}: the name ${JSON.stringify(shown)} ${why}, so wids would read it wrongly; rename it, or omit the index for wids.`;
   return new EntryNameError({ shard, key }, message);

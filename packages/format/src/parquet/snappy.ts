@@ -1,8 +1,8 @@
 import { type Cursor, getVarint, putVarint } from './varint.js';
 
 /**
- * The Snappy block format (google/snappy, format_description.txt): the length, then literals and copies of what came up
- * to 65,535 bytes before. This is our own code because it must give the same bytes for the same input forever, must
+ * The Snappy block format (google/snappy, format_description.txt): the length, then literals and copies of earlier
+ * bytes, at most 65,535 back. This is our own code because it must give the same bytes for the same input forever, must
  * stay bounded on damaged input, and is on the critical path of packing: it takes a third of the time of the one in
  * hyparquet-writer.
  */

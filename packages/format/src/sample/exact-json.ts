@@ -1,6 +1,6 @@
 /**
- * JSON in which no number changes its value: `JSON.parse` rounds integers beyond 2^53, and `JSON.stringify` makes null of
- * what is infinite.
+ * JSON in which no number changes its value: `JSON.parse` rounds integers beyond 2^53, and `JSON.stringify` writes
+ * infinite numbers as null.
  */
 
 /** Matches the beginning of an integer that may exceed the range of a number. A match inside a string only costs time. */

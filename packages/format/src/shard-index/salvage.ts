@@ -21,7 +21,7 @@ export interface SalvagedIndex extends Partial<Pick<ShardIndex, FixedName>>, Pic
 
 /** The intact columns of a field. */
 export interface SalvagedField extends Partial<FieldColumns> {
-  /** 1 if a sample has the field: each of its columns tells. Absent if none of them is left. */
+  /** 1 if a sample has the field. Each column of a field shows this, so it is absent only if none of them is left. */
   readonly present?: Uint8Array;
   /** Absent if it is lost; zeros if no value of the shard is a msgpack value. */
   readonly msgpack?: Uint8Array;

@@ -1,8 +1,9 @@
 import type { ColumnValue } from '@shardtool/format';
 
 /**
- * The annotations of a sample from columns of the index, as JSON text. One column (`names` is a string) holds JSON, or a value that
- * becomes one object. A list of columns holds the numbers of one object. Without values the result is `[]`.
+ * The annotations of a sample from columns of the index, as JSON text. One column (`names` is a string) holds JSON, or
+ * a value that becomes one object. A list of columns holds the numbers of one object. If a sample has no values, the
+ * result is `[]`.
  */
 export function columnsText(
   columns: ReadonlyMap<string, readonly ColumnValue[]>,

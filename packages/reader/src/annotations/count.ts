@@ -52,8 +52,9 @@ const OPTIONS = {
 } as const satisfies OptionTable;
 
 /**
- * Counts the objects of all images. `source` says where a sample has them, like the loader's option `annotations`. Reads
- * only the fields with annotations. Throws {@link OptionError}, and the errors of reading shards and indexes.
+ * Counts the objects of all images. `source` names the fields or columns that have them, like the loader's option
+ * `annotations`. Reads only the fields with annotations. Throws {@link OptionError}, and the errors of reading shards
+ * and indexes.
  */
 export async function countAnnotations(
   dataset: StoredDataset,

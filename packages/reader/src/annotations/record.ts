@@ -4,9 +4,9 @@ import type { BoxFormat, CheckedAnnotations } from './options.js';
 
 /** The objects of all rows of a batch, in the order of rows. */
 export interface BatchObjects {
-  /** int32 [rows + 1]: row i has the objects from `offsets[i]` up to, but without, `offsets[i + 1]`. */
+  /** int32 [rows + 1]: row i has the objects `offsets[i]` to `offsets[i + 1] - 1`. */
   readonly offsets: Int32Array;
-  /** Boxes, float32 [n, 4]. Null if the option annotations does not name boxes. */
+  /** Boxes, float32 [n, 4]. Null if the option `annotations` does not name boxes. */
   readonly boxes: Float32Array | null;
   /** Class numbers, int32 [n]. */
   readonly boxLabels: Int32Array | null;
@@ -30,9 +30,9 @@ export const NO_OBJECTS = {
 export interface BatchPolygons {
   /** float32 [p, 2]: x and y of the corners of all polygons. */
   readonly points: Float32Array;
-  /** int32 [q + 1]: polygon i has the corners from `pointOffsets[i]` up to, but without, `pointOffsets[i + 1]`. */
+  /** int32 [q + 1]: polygon i has the corners `pointOffsets[i]` to `pointOffsets[i + 1] - 1`. */
   readonly pointOffsets: Int32Array;
-  /** int32 [n + 1]: object i has the polygons from `objectOffsets[i]` up to, but without, `objectOffsets[i + 1]`. */
+  /** int32 [n + 1]: object i has the polygons `objectOffsets[i]` to `objectOffsets[i + 1] - 1`. */
   readonly objectOffsets: Int32Array;
 }
 

@@ -1,6 +1,6 @@
 import type { AnnotationSource, CheckedAnnotations } from './options.js';
 
-/** The sources that the option annotations names. */
+/** The sources that the option `annotations` names. */
 export function annotationSources({ boxes, labels, keypoints, polygons }: CheckedAnnotations): AnnotationSource[] {
   return [boxes, labels, keypoints, polygons].filter((source) => source !== undefined);
 }

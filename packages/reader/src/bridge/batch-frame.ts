@@ -92,7 +92,7 @@ function frameViews(
   });
 }
 
-/** Number of values in each part that follows, in this order; null without annotations. */
+/** Number of values in each part that follows, in this order; null if there are no annotations. */
 function frameObjects(batch: Batch, parts: Uint8Array[]): object | null {
   const { offsets, boxes, boxLabels, boxRows, keypoints, polygons } = batch;
   if (offsets === null) return null;

@@ -49,7 +49,9 @@ export class FrameDecoder {
       const length = this.#rest.readUInt32LE(0);
       const headerLength = this.#rest.readUInt32LE(LENGTH_BYTES);
       if (length > LONGEST_REQUEST_BYTES || headerLength > length - LENGTH_BYTES) {
-        throw new RangeError(`A frame of ${length} bytes with a header of ${headerLength} came in, which cannot be.`);
+        throw new RangeError(
+          `A frame of ${length} bytes with a header of ${headerLength} was received, which is not possible.`,
+        );
       }
       if (this.#rest.length < LENGTH_BYTES + length) break;
       const restStart = 2 * LENGTH_BYTES + headerLength;

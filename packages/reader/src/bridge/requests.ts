@@ -6,7 +6,7 @@ const request = z.number().int();
 /** Numbers of earlier batches that are still in use, whose slots must be kept. All others are released. */
 const held = z.array(z.number().int());
 
-/** JSON has no infinite number. */
+/** Stands for infinity, which JSON cannot represent. */
 const ENDLESS = 'Infinity';
 
 /** A location, shards, or a mixture with its parts and options, which are checked when it is opened. */
@@ -51,7 +51,7 @@ const schema = z.discriminatedUnion('kind', [
     withRowSeeds: z.boolean(),
     seen,
     held,
-    /** The rank that Python detected, for when the options do not set it. */
+    /** The rank that Python detected. It is used if the options do not set a rank. */
     ranks: z.object({
       environment: z.record(z.string(), z.string()),
       distributed: z.tuple([z.number(), z.number()]).nullable(),
@@ -90,7 +90,7 @@ const schema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('next'), request, release: z.array(z.number().int()) }),
   /** Requests the state after the last batch, or the state with which the next iteration starts. */
   z.object({ kind: z.literal('state'), request, epoch: z.number().nullable(), transforms }),
-  /** Converts a state of a mixture: it has other weights from that position on. */
+  /** Changes the weights in a state of a mixture: they apply from that position on. */
   z.object({ kind: z.literal('withWeights'), request, state: z.unknown(), weights: z.array(z.number()) }),
   z.object({ kind: z.literal('report'), request }),
 ]);

@@ -24,13 +24,15 @@ export async function serve<Request extends { readonly request: number }>(
   who: string,
   open: (slotFile: number) => Answering<Request>,
 ): Promise<void> {
-  /** Runs code that reads input from the other side. If it fails, the other side is not the Python package. */
+  /**
+   * Runs code that parses input from the other side. If it fails, the other side is probably not the Python package.
+   */
   const understood = <T>(read: () => T): T => {
     try {
       return read();
     } catch (error) {
       const { message } = error as Error;
-      const text = `The ${who} was asked for something that it does not know (${message}); the Python package shardtool starts it and speaks to it.`;
+      const text = `The ${who} received a request that it does not know (${message}); only the Python package shardtool starts this program and sends requests to it.`;
       console.error(toMessage(text));
       process.exit(1);
     }

@@ -221,7 +221,7 @@ async function openPlace(location: RequestOf<'open'>['location'], seen: RequestO
   if (given !== undefined) {
     throw new OptionError(
       {},
-      `${given[0]} is for a single dataset: set it next to the "dataset" of the mixture that it is for.`,
+      `${given[0]} is for a single dataset: set it in the entry of the mixture that has this "dataset".`,
     );
   }
   return openMixture(mixture as unknown as MixturePart[], options);

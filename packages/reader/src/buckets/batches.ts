@@ -6,7 +6,7 @@ import type { BucketPlace } from '../order/bucket-rows.js';
 export interface BucketBatch {
   /** Number of the batch's size. */
   readonly bucket: number;
-  /** Positions of the rows in the base order, rising. Rows from `real` on only pad the batch. */
+  /** Positions of the rows in the base order, ascending. Rows from `real` on only pad the batch. */
   readonly positions: readonly number[];
   readonly real: number;
   /** Position after this batch. */
@@ -79,8 +79,8 @@ export function* bucketBatches(options: BucketOrderOptions): Generator<BucketBat
 }
 
 /**
- * Returns the samples that wait at a place: for each size the last ones before its position, rising. Returns null if
- * there are fewer samples: the place then does not belong to this order.
+ * Returns the samples that wait at a position: for each size, the last ones before it, ascending. Returns null if there
+ * are fewer samples than that, because the position then does not belong to this order.
  */
 export function lookBack(
   { position, waiting }: BucketPlace,
@@ -117,7 +117,7 @@ export function batchCount(perSize: ArrayLike<number>, globalBatch: number, last
 
 /** A rank's rows of a batch. */
 export interface DealtRows {
-  /** Indices among the batch's rows, rising. */
+  /** Indices among the batch's rows, ascending. */
   readonly rows: readonly number[];
   /** Number of rows that count. They come first. */
   readonly real: number;

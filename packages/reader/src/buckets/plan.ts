@@ -4,9 +4,9 @@ import type { FoundSample } from '../order/order.js';
 import { type BucketBatch, batchCount, bucketBatches, dealBatch, lookBack } from './batches.js';
 
 export interface BucketPlanOptions {
-  /** The plan of what this rank reads from the place on: exactly its own positions. */
+  /** The plan for the samples that this rank reads from `place` on: exactly its own positions. */
   readonly own: EpochPlan;
-  /** Returns the plan of what all ranks together read from a position on. */
+  /** Returns the plan for the samples that all ranks together read from a position on. */
   all(position: number): EpochPlan;
   /** Returns the number of a sample's size. */
   sizeOf(source: number, pass: number, number: number): number;
@@ -18,9 +18,9 @@ export interface BucketPlanOptions {
   readonly lastBatch: LastBatch;
   /** Where to resume. Default: at the beginning. */
   readonly place?: BucketPlace | undefined;
-  /** Number of samples of a whole epoch by size, or null if only going through them tells. */
+  /** Number of samples of a whole epoch by size; null if they are known only after the epoch was walked. */
   readonly perSize: ArrayLike<number> | null;
-  /** Throws the error that samples which should be waiting do not exist. */
+  /** Throws the error for waiting samples that do not exist. */
   notThere(): never;
 }
 
@@ -29,7 +29,7 @@ export interface BucketPlan extends EpochPlan {
   every(): Generator<BucketBatch, undefined>;
 }
 
-/** Plans a rank's part of an epoch in batches of one size. Batches without rows only tell which samples are passed. */
+/** Plans a rank's part of an epoch in batches of one size. Batches without rows only show which samples were passed. */
 export function planBuckets(options: BucketPlanOptions): BucketPlan {
   const { own, rank, worldSize, globalBatch, lastBatch, place, sizes } = options;
   const { samples } = own;

@@ -94,7 +94,7 @@ function decodeFrame(bytes: Uint8Array, { width, height, dataAt }: GifFrame): Ui
   const clear = 1 << firstBits;
   const end = clear + 1;
   const codes = new Codes(bytes, dataAt + 1);
-  // Each code above `end` stands for the string of another code plus one index.
+  // Each code above `end` stands for the string of another code, followed by one index.
   const prefix = new Uint16Array(MAX_CODES);
   const last = new Uint8Array(MAX_CODES);
   const length = new Uint16Array(MAX_CODES).fill(1);

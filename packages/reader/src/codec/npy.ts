@@ -89,7 +89,10 @@ export class NpyCodec implements ImageCodec {
   close(): void {}
 }
 
-/** The header as a string, the key of the cache. Of headers that are too long only the beginning, which is never in the cache. */
+/**
+ * The header as a string, the key of the cache. For a header that is too long, only its beginning, which is never in
+ * the cache.
+ */
 function headerOf(bytes: Uint8Array): string {
   const length = Math.min(npyValuesOffset(bytes), LONGEST_HEADER, bytes.length);
   return Buffer.from(bytes.buffer, bytes.byteOffset, length).toString('latin1');

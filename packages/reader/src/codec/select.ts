@@ -31,7 +31,7 @@ export interface CodecOptions {
   readonly maxPixels: number;
   /** The codec to use for JPEGs. Default: the environment variable SHARDTOOL_CODEC. If it is not set, the fastest codec that works. */
   readonly codec?: CodecName;
-  /** What images are decoded to. Default: 8-bit RGB. */
+  /** The format to which images are decoded. Default: 8-bit RGB. */
   readonly format?: PixelFormat;
 }
 

@@ -29,5 +29,5 @@ export function fieldBytes(
  * checksum.
  */
 export function notAValue(cause: unknown): string {
-  return `has changed since it was packed (checksum: what stands there is no value any more, ${(cause as Error).message})`;
+  return `has changed since it was packed (checksum: the stored bytes are no longer a value, ${(cause as Error).message})`;
 }

@@ -87,8 +87,8 @@ async function partsOf(
 }
 
 /**
- * Filters shards by the split that is asked for. The split is in the names of the shards, or within them. Throws {@link
- * OptionError} if there is no such split.
+ * Filters shards by the requested split. The split is in the names of the shards, or within them. Throws
+ * {@link OptionError} if there is no such split.
  */
 async function splitParts(
   shards: readonly FoundShard[],

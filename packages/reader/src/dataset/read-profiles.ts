@@ -60,7 +60,10 @@ export const READING_THREADS = {
   readsPerThread: 32,
   /** Time in which a thread starts. Until then, running threads take as many reads as fit this time. */
   startMs: 200,
-  /** Work that a thread is given at once, as time: handing work over costs the main thread a moment. */
+  /**
+   * Amount of work that a thread gets at once, in milliseconds, because handing work over costs the main thread some
+   * time.
+   */
   handedMs: 10,
   /** Another thread for slow files is started when all have been busy for this time. */
   growMs: 60,
@@ -73,6 +76,6 @@ export const DETECTION = {
   opens: 3,
   /** Number of opens in the main thread that confirm a slow file system. */
   confirmingOpens: 10,
-  /** If the first of them all take longer than this, no more are needed. */
+  /** If the first of these opens all take longer than this, the others are not made. */
   certainOpenMs: 5,
 } as const;

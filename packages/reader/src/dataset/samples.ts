@@ -21,7 +21,7 @@ export interface Sample {
   /** Class number; -1 if the sample has no class. */
   readonly label: number;
   readonly fields: Readonly<Record<string, Uint8Array>>;
-  /** Values of the columns that came with the labels, by name; null where the sample has none. */
+  /** Values of the columns that came with the labels, by name; null if the sample has none. */
   readonly columns: Readonly<Record<string, ColumnValue>>;
   /** The file that the image was packed from, relative to the packed folder. Empty if the index does not have it. */
   readonly source: string;
@@ -45,8 +45,8 @@ export interface SamplesOptions {
 
 const OPTIONS = {
   from: { kind: 'whole', from: 0, default: 0, help: 'Index of the first sample' },
-  to: { kind: 'whole', from: 0, help: 'Index behind the last sample' },
-  checksum: { kind: 'switch', default: false, help: 'Whether crc32 is checked' },
+  to: { kind: 'whole', from: 0, help: 'Index after the last sample' },
+  checksum: { kind: 'switch', default: false, help: 'Whether checksums are checked' },
   reuse: { kind: 'switch', default: false, help: 'Whether bytes are overwritten' },
   signal: CALL_OPTIONS.signal,
 } as const satisfies OptionTable;

@@ -26,7 +26,7 @@ export class DatasetClosedError extends ShardtoolError {
 /** Number of open files. They are few and large; this stays far below the usual limit of 1,024. */
 const OPEN_FILES = 128;
 
-/** Returns the size and version of a remote file from the manifest, so that the server is not asked. */
+/** Returns the size and version of a remote file from the manifest, so that no request is needed. */
 function expectedOf({ path, bytes, version }: ShardFile): Expected | undefined {
   return isRemote(path) ? { size: bytes, version } : undefined;
 }

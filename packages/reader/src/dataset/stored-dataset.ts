@@ -30,7 +30,7 @@ export interface GetOptions {
 }
 
 const GET_OPTIONS = {
-  checksum: { kind: 'switch', default: true, help: 'Whether crc32 is checked' },
+  checksum: { kind: 'switch', default: true, help: 'Whether checksums are checked' },
   signal: CALL_OPTIONS.signal,
 } as const satisfies OptionTable;
 
@@ -47,7 +47,7 @@ export interface DatasetParts {
   readonly identity: string;
   readonly shards: readonly ShardFile[];
   readonly classes: readonly string[];
-  /** Number of samples of each class, where known. */
+  /** Number of samples of each class, if known. */
   readonly classSamples: readonly number[];
   /** Names of all fields. */
   readonly fields: readonly string[];
@@ -90,7 +90,7 @@ export class StoredDataset implements AsyncDisposable {
   readonly fields: readonly string[];
   /** The largest number of objects of an image in the annotations that were packed, or undefined if it is unknown. */
   readonly mostObjects: number | undefined;
-  /** Splits of the location itself, by the names of its files or folders. All are open unless one was asked for. */
+  /** Splits of the location itself, by the names of its files or folders. All are open unless one was requested. */
   readonly splits: readonly string[];
   /** Other layouts that the location could be read as, with the option `layout`. */
   readonly otherLayouts: readonly LayoutName[];

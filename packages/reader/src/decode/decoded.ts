@@ -17,8 +17,9 @@ export interface SampleIdentity {
 }
 
 /**
- * The part of an image that its row shows, in pixels: the size of the upright image, its size after resizing, and the position of
- * the row in the resized image. If the row is flipped, the position refers to the mirrored image.
+ * The part of an image that a row of the batch shows, in pixels: the size of the upright image, its size after
+ * resizing, and the position of the row in the resized image. If the row is flipped, the position refers to the
+ * mirrored image.
  */
 export interface ShownPart {
   readonly original: Size;

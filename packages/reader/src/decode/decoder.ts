@@ -38,7 +38,7 @@ export interface DecoderOptions extends DecodedTransforms {
   readonly applyExifOrientation: boolean;
   /** Default: `scaled`. */
   readonly decode?: DecodeMode;
-  /** Whether {@link Decoder.shown} is asked for. Default: false. */
+  /** Whether {@link Decoder.shown} is requested. Default: false. */
   readonly showsParts?: boolean;
   /** The size that every image must have after the transform, if there are no `covers`. Default: any size, for {@link Decoder.decodeToArray}. */
   readonly outputSize?: Size;
@@ -56,7 +56,7 @@ export async function createDecoder(options: DecoderOptions): Promise<Decoder> {
 export class Decoder {
   /** The codec for JPEGs, and why it was chosen. */
   readonly codec: CodecChoice;
-  /** Of the passes on decoded pixels. */
+  /** Clock of the passes on decoded pixels. */
   readonly clock: PassClock = { isOn: false, ms: 0 };
   readonly #options: DecoderOptions;
   readonly #codecs: OpenCodecs;

@@ -8,7 +8,10 @@ import type { ErasedPart } from '../transform/plan.js';
 import type { CompiledTransform } from '../transform/transform.js';
 import { type Dtype, valueBytes } from '../transform/values.js';
 
-/** Overwrites rectangles of the finished image at address `target` (v2.functional `erase_image`). `image` is its size. */
+/**
+ * Overwrites rectangles of the finished image at address `target` (like `erase_image` of
+ * torchvision.transforms.v2.functional). `image` is its size.
+ */
 export function eraseValues(
   parts: readonly ErasedPart[],
   image: Size,

@@ -38,7 +38,7 @@ export interface PassTools {
   readonly effects: EffectKernels | null;
   /** The bits of the float16 values of bytes, [3, 256]. Null if the dtype is not float16. */
   readonly halfFloats: Uint16Array | null;
-  /** What runs the passes of images that are not 8-bit RGB. Null for 8-bit RGB. */
+  /** Runs the passes of images that are not 8-bit RGB. Null for 8-bit RGB. */
   readonly wide: WidePasses | null;
 }
 
@@ -51,7 +51,10 @@ type Source = Pick<Pixels, 'offset' | 'stride'>;
 /** Bytes [height, width, 3]; in other formats, values of the decoded dtype, [height, width, channels]. */
 export const BYTES: Output = { pixelLayout: 'uint8-nhwc', normalization: null, dtype: 'uint8', layout: 'nhwc' };
 
-/** Runs the passes on the pixels that {@link inputOf} the first pass names, and writes the result to `target` in the format `output`. */
+/**
+ * Runs the passes on the pixels of the rectangle that {@link inputOf} returns for the first pass, and writes the result
+ * to `target` in the format `output`.
+ */
 export function runPasses(
   passes: readonly Pass[],
   pixels: Source,

@@ -14,7 +14,7 @@ export interface DecodedTransforms {
   readonly transform: CompiledTransform;
   /** The transforms that replace `transform`, by index of the batch size. They have the same dtype and layout. */
   readonly covers?: readonly CompiledTransform[] | undefined;
-  /** The views that each image is made into instead, and the steps whose draws are recorded. */
+  /** The views that replace `transform`, and the steps whose draws are recorded. */
   readonly views?:
     | { readonly transforms: readonly CompiledTransform[]; readonly draws: readonly DrawnName[] }
     | undefined;
@@ -39,7 +39,10 @@ function scratchBytesOf(transform: CompiledTransform, maxPixels: number): number
   return roundUp(kernelBytes(transform) + CROP_STATE_BYTES + intermediate + ROW_ENDS_BYTES + maxPixels * 3);
 }
 
-/** The same for images that are not 8-bit RGB: the decoded part, the picture before and after each pass, and floats between two directions. */
+/**
+ * Scratch memory for images that are not 8-bit RGB: the decoded part, the picture before and after each pass, and
+ * floats between two directions.
+ */
 function wideBytes(transform: CompiledTransform, maxPixels: number): number {
   const pixels = transform.steps.reduce((most, step) => {
     const sizes = everyStep([step]).map((part) => entryOf(part).largest?.(part) ?? { width: 0, height: 0 });
@@ -93,7 +96,7 @@ function intermediateBytes(transform: CompiledTransform, maxPixels: number): num
   let bytes = 0;
   let picture = maxPixels * 3;
   for (const step of transform.steps) {
-    // Which of the steps within a step run, and in which order, is drawn.
+    // It is drawn which of the inner steps run, and in which order.
     const parts = everyStep([step]);
     const added = Math.max(...parts.map((part) => entryOf(part).addsPixels?.(part) ?? 0));
     // The whole image with pixels around it, and the image itself.

@@ -17,7 +17,7 @@ import { eraseValues } from './erase-values.js';
 import { BYTES, inputOf, type PassTools, runPasses } from './passes.js';
 import { allocatePicture } from './run-effects.js';
 
-/** What a {@link ViewsDecoder} shares with the decoder of its worker. */
+/** The parts that a {@link ViewsDecoder} shares with the decoder of its worker. */
 export interface ViewsDecoderParts {
   readonly transforms: readonly CompiledTransform[];
   /** The tools of each view. They share the kernel and scratch memory. */
@@ -32,11 +32,11 @@ export interface ViewsDecoderParts {
   readonly applyExifOrientation: boolean;
 }
 
-/** Where the views of one image go. */
+/** The memory for the views of one image. */
 export interface ViewTargets {
   /** The address of each view. */
   readonly views: readonly number[];
-  /** What was drawn for each view, one after the other. Empty if nothing is recorded. */
+  /** The random values drawn for each view, one after the other. Empty if nothing is recorded. */
   readonly drawn: Float32Array;
 }
 

@@ -45,7 +45,7 @@ interface Picture extends Size {
   readonly values: Values;
 }
 
-/** What a pass reads: the address of its first value, and the number of values from one row to the next. */
+/** The input of a pass: the address of its first value, and the number of values from one row to the next. */
 interface Source {
   readonly address: number;
   readonly stride: number;
@@ -56,12 +56,12 @@ export class WidePasses {
   readonly #scratch: Scratch;
   readonly #transform: CompiledTransform;
   readonly #format: PixelFormat;
-  /** For bytes. */
+  /** The kernel for bytes. */
   readonly #kernel: ExactResizeKernel | null;
   /** Weights of the last axes. Most images of a dataset have few sizes. */
   readonly #taps = new Map<string, ExactTaps>();
   #tapsValues = 0;
-  /** The final value of each byte of a channel. */
+  /** The final value for each byte of a channel. */
   readonly #ofBytes = new Float64Array(256);
 
   /** `kernel` resizes bytes. It is null if values have another dtype. */
@@ -72,7 +72,7 @@ export class WidePasses {
     this.#scratch = scratch;
   }
 
-  /** Like `runPasses`. With `isFinal` false the result are values of the decoded dtype, [height, width, channels]. */
+  /** Like `runPasses`. If `isFinal` is false, the result has the decoded dtype,  [height, width, channels]. */
   run(passes: readonly Pass[], pixels: Pick<Pixels, 'offset' | 'stride'>, target: number, isFinal: boolean): void {
     const { channels, dtype } = this.#format;
     const bytes = valueBytes(dtype);
@@ -389,7 +389,8 @@ function rotate(
           sum += at(v, u, channel) * weight;
           inside += weight;
         }
-        // torchvision weighs the edge twice: once as zeros beyond it, and once as the mask of the fill; not if the fill is null.
+        // With a fill, torchvision weighs pixels at the edge twice: once because there are zeros beyond it, and once by
+        // the mask of the fill.
         const value = fill === null ? sum : sum * inside + (1 - inside) * fills[channel]!;
         to.values[write + channel] = dtype === 'float32' ? value : rounded(value, dtype);
       }

@@ -110,8 +110,9 @@ export class EffectKernels {
   }
 
   /**
-   * Rotates, or applies another affine map. `matrix` maps a pixel of the target to its position in the source; both are relative to the
-   * center of their picture. Without a `fill`, what is outside is black, and bilinear pixels at the edge are blended with black once.
+   * Rotates, or applies another affine map. `matrix` maps a pixel of the target to its position in the source; both are
+   * relative to the center of their picture. Without a `fill`, pixels outside are black, and bilinear pixels at the
+   * edge are blended with black once.
    */
   rotate(source: Picture, target: Picture, matrix: Affine, interpolation: RotateInterpolation, fill: Rgb | null): void {
     this.#kernels[ROTATE_KERNELS[interpolation]](
@@ -247,7 +248,10 @@ export class EffectKernels {
     this.#kernels.addWeighted(sums, address, width * height * 3, weight);
   }
 
-  /** Moves every value by `part` of the way to its sum, which is truncated first. Both as in Pillow and torchvision. */
+  /**
+   * Truncates the sums, then moves every value towards its sum by the share `part`. Both steps are those of Pillow and
+   * torchvision.
+   */
   blendSums({ address, width, height }: Picture, part: number, sums: number): void {
     this.#kernels.blendSums(address, sums, width * height * 3, part);
   }
@@ -270,7 +274,10 @@ export class EffectKernels {
     this.#kernels.makeFloats(address, width * height, target, ...scales, ...biases);
   }
 
-  /** Mixes bytes in place: `weight` (in steps of 1/256) of those at `target`, the rest of those at `other`. Rounding errors are at most 1 level. */
+  /**
+   * Mixes bytes in place: the bytes at `target` get the share `weight` (in steps of 1/256), and those at `other` the
+   * rest. Rounding errors are at most 1 level.
+   */
   mixBytes(target: number, other: number, bytes: number, weight: number): void {
     this.#kernels.mixBytes(target, other, bytes, Math.round(weight * 256));
   }

@@ -58,7 +58,7 @@ function exactTable(axis: Axis): ExactTable {
 
 const LOW_BITS = 8;
 const BLOCK_ROWS = 8;
-/** Margin after a buffer in bytes, for steps of 16 columns of a block and for a tap without weight. */
+/** Margin after a buffer in bytes: blocks are processed 16 columns at a time, and the last tap may have no weight. */
 const MARGIN_BYTES = 256;
 /** Largest number of words of tables that are kept: 4 MiB. */
 const MOST_TABLE_WORDS = 2 ** 20;

@@ -31,7 +31,7 @@ export interface Axis {
   readonly filter?: Filter | undefined;
 }
 
-/** The source pixels from `lo` up to, but without, `hi`. */
+/** The source pixels from `lo` to `hi - 1`. */
 export interface SourceRange {
   readonly lo: number;
   readonly hi: number;
@@ -218,9 +218,10 @@ function maxTaps(filters: Filters, count: number): number {
 }
 
 /**
- * The largest number of bits for which weights fit 16 bits. The largest weight of a triangle is less than 2 / support: the center is at
- * least support / 2 away from both edges, so the filter keeps at least three quarters of its area, which is `support`. The weights of
- * other filters are less than 1.5 / scale, even if an edge cuts off all that is on one side of the center.
+ * The largest number of bits for which weights fit 16 bits. The largest weight of a triangle is less than 2 / support:
+ * the center is at least support / 2 away from both edges, so the filter keeps at least three quarters of its area,
+ * which is `support`. The weights of other filters are less than 1.5 / scale, even if an edge cuts off everything on
+ * one side of the center.
  */
 function wideBits({ filter, support, scale }: Filters): number {
   const isAliased = filter === 'bilinear-aliased' || filter === 'bicubic-aliased';

@@ -10,8 +10,8 @@ export interface LoaderInfo {
   readonly samples: number;
   readonly batches: number;
   /**
-   * This rank's batches of the whole epoch. If the run resumed in the middle of the epoch, they are more than
-   * `batches`.
+   * Number of this rank's batches in the whole epoch. It is more than `batches` if the run resumes in the middle of the
+   * epoch.
    */
   readonly epochBatches: number;
   readonly batchSize: number;
@@ -25,9 +25,9 @@ export interface LoaderInfo {
   /** How JPEGs are decoded and why. Null if images stay encoded. */
   readonly codec: CodecChoice | null;
   /**
-   * Whether crops of JPEGs are decoded with crop indexes, or the reason why not. With the numbers of images of the last
-   * iteration that were decoded with a crop index, and from the start of their data: images without an index, and crops
-   * for which that is faster.
+   * Whether crops of JPEGs are decoded with crop indexes, and the reason. Also how many images of the last iteration
+   * were decoded with a crop index, and how many from the start of their data, because they have no index or because
+   * that is faster.
    */
   readonly cropIndex: {
     readonly used: boolean;
@@ -35,14 +35,14 @@ export interface LoaderInfo {
     readonly spliced: number;
     readonly others: number;
   };
-  /** Batch slots. */
+  /** Memory of the batch slots. */
   readonly slotBytes: number;
-  /** Encoded samples: as much as is expected, and the limit. */
+  /** Memory for encoded samples: the expected amount, and the limit. */
   readonly readBufferBytes: number;
   readonly readBufferLimitBytes: number;
 }
 
-/** Describes what a loader of this setup delivers from this place on. */
+/** Describes what a loader with this setup delivers from this position on. */
 export function loaderInfo(
   setup: LoaderSetup,
   place: Place,
@@ -78,16 +78,16 @@ function cropIndexOf(
 ): LoaderInfo['cropIndex'] {
   const counts = { spliced, others: Math.max(0, samples - spliced) };
   if (codec === null) return { used: false, reason: 'images stay encoded', ...counts };
-  if (codec.name !== 'turbojpeg') return { used: false, reason: 'only TurboJPEG decodes by one', ...counts };
-  if (cropIndex === 'unused') return { used: false, reason: 'it is not to be, as asked for', ...counts };
+  if (codec.name !== 'turbojpeg') return { used: false, reason: 'only TurboJPEG can use crop indexes', ...counts };
+  if (cropIndex === 'unused') return { used: false, reason: 'the option cropIndex is false', ...counts };
   if (cropIndex === 'far') {
     return {
       used: false,
-      reason: 'reads take a while here, and it is more to fetch; cropIndex: true uses it',
+      reason: 'storage is slow, and a crop index is additional data to fetch; set cropIndex to true to use it',
       ...counts,
     };
   }
   if (!hasCropIndex)
-    return { used: false, reason: 'the first shard has none (shardtool index --index crops)', ...counts };
-  return { used: true, reason: 'the shards have one', ...counts };
+    return { used: false, reason: 'the first shard has no crop index (shardtool index --index crops)', ...counts };
+  return { used: true, reason: 'the shards have crop indexes', ...counts };
 }

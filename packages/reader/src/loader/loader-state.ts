@@ -12,12 +12,12 @@ export type OrderState = (DatasetState | MixtureState) & { readonly buckets?: Bu
 
 /**
  * The exact position of a run: plain JSON of about 300 bytes, the same on all ranks. A run may resume from it with
- * another number of ranks, another batch size and another `lastBatch`. All other values decide the order or the pixels,
- * and have to stay.
+ * another number of ranks, another batch size and another `lastBatch`. All other values determine the order or the
+ * pixels, and must stay the same.
  */
 export type LoaderState = OrderState & {
   readonly decode: DecodeMode;
-  /** The codec that decoded JPEGs; null if images stay encoded. States of earlier versions do not have this key. */
+  /** The codec that decoded JPEGs; null if images stay encoded. Absent in states of earlier versions. */
   readonly codec?: CodecName | null;
   /** Channels and dtype of decoded images, and their background, if they are not 8-bit RGB without one. */
   readonly pixels?: PixelFormat;
@@ -31,7 +31,7 @@ export type LoaderState = OrderState & {
  */
 export function decodeModeOf(asked: DecodeMode | undefined, state: unknown): DecodeMode {
   if (state === undefined) return asked ?? 'scaled';
-  // States of versions without this option do not have the key.
+  // States of versions without this option lack the key.
   const { decode = 'scaled' } = (state ?? {}) as { decode?: DecodeMode };
   if (!['exact', 'scaled', 'fast'].includes(decode)) {
     throw new StateError({}, `This is not a state of a loader (decode: ${JSON.stringify(decode)}).`);

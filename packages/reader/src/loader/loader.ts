@@ -32,11 +32,11 @@ export class LoaderClosedError extends ShardtoolError {
 /** {@link Running}, or its promise while it starts. */
 interface Starting {
   readonly running: Promise<Running>;
-  /** Aborts if the workers are no longer needed. Workers that are still starting then end. */
+  /** Aborts when the workers are no longer needed. Workers that are still starting then end. */
   readonly giveUp: AbortController;
 }
 
-/** Loaders that this process has made. */
+/** Number of loaders that this process has made. */
 let loaders = 0;
 
 /**
@@ -59,7 +59,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   #loop: Loop | null = null;
   readonly #progress: Progress;
   readonly #history: ReadHistory;
-  /** Statistics of the earlier loops. */
+  /** The transform of each epoch. */
   readonly #schedule: TransformSchedule;
   #given: readonly ScheduledTransform[] = [];
   #storageBefore = NOTHING_COUNTED;
@@ -138,8 +138,8 @@ export class Loader<Content extends BatchContent = BatchContent>
   /**
    * The next iteration goes through this epoch, from its start or from the position of a state in it. If the state was
    * taken after the last batch of the epoch, the iteration is empty. With `transform`, this epoch and those after it
-   * use another transform. That starts new decode workers if the loader has not used the transform before; the option
-   * `schedule` does not.
+   * use another transform. If the loader has not used the transform before, it starts new decode workers. To avoid
+   * that, use the option `schedule`.
    */
   setEpoch(epoch: number, { transform }: { readonly transform?: TransformInput | undefined } = {}): void {
     if (!Number.isInteger(epoch) || epoch < 0 || epoch > 0xffffffff) {
@@ -152,7 +152,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     this.#progress.setEpoch(epoch);
   }
 
-  /** The transforms that {@link setEpoch} was given, by rising epoch, from the next iteration on. */
+  /** Sets the transforms of later epochs, in ascending order of epochs. They apply from the next iteration on. */
   useTransforms(given: readonly ScheduledTransform[]): void {
     if (given.length === 0 && this.#given.length === 0) return;
     const { schedule, views } = this.#options;
@@ -177,9 +177,9 @@ export class Loader<Content extends BatchContent = BatchContent>
   }
 
   /**
-   * Returns a state of this mixture with other weights of its datasets from there on. The rest of each dataset is still
-   * exact. Throws {@link OptionError} if this is not a mixture or the weights do not fit, and StateError for a state of
-   * another mixture.
+   * Returns a state of this mixture in which the datasets have other weights from that position on. The position in
+   * each dataset stays exact. Throws {@link OptionError} if this is not a mixture or the weights do not fit, and
+   * StateError for a state of another mixture.
    */
   async withWeights(state: unknown, weights: readonly number[]): Promise<LoaderState> {
     const { order, output } = await this.#prepare();
@@ -187,7 +187,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     throw new OptionError({}, 'This loader has a single dataset, so there are no weights to change: open a mixture.');
   }
 
-  /** {@link state} after the batch that was taken last, which may not have reached the consumer yet. */
+  /** Like {@link state}, after the batch that was taken last, which may not have reached the consumer yet. */
   takenState(): LoaderState {
     return this.#stateAt(this.#progress.taken);
   }
@@ -219,7 +219,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     return flatMetrics(this.totals(), this.#consumerWaits.report(performance.now()).window, prefix);
   }
 
-  /** Values from which {@link metrics} and Prometheus metrics are computed. */
+  /** The values from which {@link metrics} and the metrics for Prometheus are computed. */
   totals(): LoaderTotals {
     const { batches, samples, consumerMs, waits } = this.#consumerWaits.all;
     const { bad, dropped } = this.#statistics.counts;
@@ -239,15 +239,15 @@ export class Loader<Content extends BatchContent = BatchContent>
   }
 
   /**
-   * Announces that batches are taken ahead for a consumer, whose waits are in `log`. Returns the waits so far of the
-   * code that takes them.
+   * Announces that other code takes batches ahead for a consumer, whose waits are in `log`. Returns a function with the
+   * waits of that code so far.
    */
   reportConsumer(log: WaitLog): () => WaitTimes {
     this.#consumerWaits = log;
     return () => ({ ...this.#waits.all.waits });
   }
 
-  /** Where Prometheus can read the metrics of this process, while they are served. Null: they are not. */
+  /** URL at which Prometheus can read the metrics of this process, while they are served. Null if they are not. */
   get metricsUrl(): string | null {
     return this.#service.url;
   }
@@ -275,7 +275,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   async #prepare(): Promise<LoaderSetup> {
     this.#settingUp ??= setUp(this.#dataset, this.#options, this.#schedule);
     let setup = await this.#settingUp.catch((error: unknown) => {
-      // Data that could not be read now may be readable next time.
+      // Data that could not be read now may be readable the next time.
       this.#settingUp = null;
       throw error;
     });
@@ -312,7 +312,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       this.#starting = starting;
       starting.running.then(
         (running) => {
-          // The engine of a loop that was stopped may start later than that of the next loop.
+          // The engine of a stopped loop may start later than the engine of the next loop.
           if (this.#starting === starting) this.#running = running;
         },
         () => {},
@@ -321,7 +321,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     return this.#starting.running;
   }
 
-  /** The engine is this loader's no more. */
+  /** Detaches the engine from this loader. */
   #letGo(): Starting | null {
     const starting = this.#starting;
     if (this.#running !== null) this.#measured = this.#measure();

@@ -15,7 +15,7 @@ export class Loop {
 
   constructor(signal: AbortSignal | undefined) {
     this.#signal = signal;
-    // Often no caller waits at the moment: avoid an unhandled rejection.
+    // Often no caller waits at this moment: avoid an unhandled rejection.
     this.#stopped.promise.catch(() => {});
     if (signal?.aborted) this.#onAbort();
     else signal?.addEventListener('abort', this.#onAbort);

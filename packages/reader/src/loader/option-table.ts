@@ -3,11 +3,11 @@ import type { OptionEntry } from '@shardtool/base';
 /** A command that reads batches, or estimates the cost of reading them. */
 export type ReadingCommand = 'bench' | 'plan' | 'preview';
 
-/** One of them. */
+/** An option of a loader. */
 export type LoaderOption = OptionEntry & {
   /** The commands that have it as a flag. */
   readonly commands?: readonly ReadingCommand[];
-  /** Name of the flag, if it is not the name of the option in kebab case. */
+  /** Name of the flag, if it is not the option's name in kebab case. */
   readonly flag?: string;
   /**
    * False if Python has another interface for it. A text is the type in Python, if it differs from that of the kind.

@@ -41,7 +41,7 @@ export interface LoaderOptions {
   readonly views?: ViewsInput | ViewPresetName | ViewsFile | undefined;
   /** With `views`: names of steps whose random values are in `batch.views` as well, such as `['randomResizedCrop']`. */
   readonly draws?: readonly string[] | undefined;
-  /** Default 0. With the epoch it decides the order and every random number. */
+  /** Seed of the order and of all random numbers, together with the epoch. Default: 0. */
   readonly seed?: number | undefined;
   /** The first epoch. Default 0. */
   readonly epoch?: number | undefined;
@@ -50,16 +50,19 @@ export interface LoaderOptions {
    * Infinity is allowed.
    */
   readonly epochsPerLoop?: number | undefined;
-  /** Default true. False: the order on disk. */
+  /** Shuffles the samples; false keeps the order on disk. Default: true. */
   readonly shuffle?: boolean | undefined;
-  /** Forces the unit of the shuffle; by default it follows from the sizes. */
+  /** The unit that is shuffled over the whole dataset. By default it depends on the sizes of the shards. */
   readonly shuffleUnit?: 'sample' | 'shard' | 'chunk' | undefined;
   /**
    * Number of streams that are read concurrently, over all ranks. Default: the least common multiple of 192 and
    * `worldSize`.
    */
   readonly streams?: number | undefined;
-  /** Samples in the shuffle buffers of all streams together. Default: as many as make blocks of about 2 MiB. */
+  /**
+   * Number of samples in the shuffle buffers of all streams together. Default: the number that makes blocks of about 2
+   * MiB.
+   */
   readonly shuffleBufferSize?: number | undefined;
   /** Samples in a block of a stream, instead of `shuffleBufferSize`. */
   readonly blockSamples?: number | undefined;
@@ -71,19 +74,23 @@ export interface LoaderOptions {
   readonly worldSize?: number | undefined;
   /** How an incomplete last batch is handled. Default: `partial`. With more than one rank: `pad`. */
   readonly lastBatch?: 'pad' | 'drop' | 'partial' | undefined;
-  /** An epoch is exactly this many samples of the endless sequence of passes; with `weights`, this many are shared out. */
+  /**
+   * Number of samples in an epoch, taken from the endless sequence of passes. With `weights`, this number is divided by
+   * weight.
+   */
   readonly samplesPerEpoch?: number | undefined;
   /** Only these classes: text is a name, a number is a class number. */
   readonly classes?: readonly (string | number)[] | undefined;
   /** Only these keys. */
   readonly keys?: readonly string[] | undefined;
-  /** Only samples for which this holds, over the columns of the index: `width >= 256 and cls in (3, 7)`. */
+  /** Only samples that match this expression over the columns of the index: `width >= 256 and cls in (3, 7)`. */
   readonly where?: string | undefined;
   /**
    * Relative frequency of samples: by class (1 if not given), by an array with a number for each sample of the open
-   * dataset in the order on disk, or by a function. An epoch has as many samples as have a weight above 0, or
-   * `samplesPerEpoch`. If that is the sum of whole weights, each sample occurs exactly as often as its weight. Keys of
-   * a plain object are names. For class numbers, use a Map or a list of pairs: `[[3, 0.5], ['cat', 2]]`.
+   * dataset in the order on disk, or by a function. The number of samples in an epoch is the number of samples with a
+   * weight above 0, or `samplesPerEpoch`. If that is the sum of whole weights, each sample occurs exactly as often as
+   * its weight. Keys of a plain object are names. For class numbers, use a Map or a list of pairs: `[[3, 0.5], ['cat',
+   * 2]]`.
    */
   readonly weights?: Weights | undefined;
   /**
@@ -93,11 +100,11 @@ export interface LoaderOptions {
    * size, such as [[3, 8], [8, 1]], stay together: each goes to one rank and into one batch, in consecutive rows.
    */
   readonly indices?: Indices | undefined;
-  /** Decode workers. Default: the number of cores. */
+  /** Number of decode workers. Default: the number of cores. */
   readonly workers?: number | undefined;
-  /** Batch slots: batches that are made ahead, the consumer's included. Default 4. */
+  /** Number of batch slots: batches that are prepared ahead, including the one that the consumer uses. Default: 4. */
   readonly prefetchBatches?: number | undefined;
-  /** Whether the crc32 of each image, mask and field that is delivered is checked. Default `first-epoch`. */
+  /** When to check the crc32 of delivered images, masks and fields. Default: `first-epoch`. */
   readonly checksum?: 'first-epoch' | 'always' | 'never' | undefined;
   /** `stack` (default): one array of images of one size. `list`: one array per image. */
   readonly collate?: 'stack' | 'list' | undefined;
@@ -144,13 +151,16 @@ export interface LoaderOptions {
    * Default: fields are delivered unchanged.
    */
   readonly captionSampling?: 'random' | undefined;
-  /** Default `raise`. `skip` marks the row not valid, `replace` takes the next good sample of the same block. */
+  /**
+   * How a bad sample is handled: `raise` throws, `skip` marks its row as not valid, and `replace` puts the next good
+   * sample of the same block into its row. Default: `raise`.
+   */
   readonly onBad?: 'raise' | 'skip' | 'replace' | undefined;
-  /** Images of more pixels are bad samples. Default 178,956,970, as in Pillow. */
+  /** Images with more pixels are bad samples. Default: 178,956,970, as in Pillow. */
   readonly maxPixels?: number | undefined;
   /**
-   * Channels of decoded images: 1 is luma (JPEGs decode no colour at all), 3 RGB, 4 RGB and alpha; any other number for arrays and
-   * TIFFs that have as many. Default 3. Part of a state.
+   * Channels of decoded images: 1 is luma (JPEGs decode no colour at all), 3 RGB, 4 RGB and alpha; any other number for
+   * arrays and TIFFs with that number of channels. Default: 3. Part of a state.
    */
   readonly channels?: number | undefined;
   /**
@@ -163,7 +173,7 @@ export interface LoaderOptions {
    */
   readonly background?: number | readonly number[] | undefined;
   /**
-   * How large JPEGs are decoded. `exact`: in full size, so that resized pixels are equal to Pillow's. `scaled`
+   * The size at which JPEGs are decoded. `exact`: full size, so that resized pixels are equal to Pillow's. `scaled`
    * (default): at 1/2, 1/4 or 1/8 of their size if that is at least twice the size that the transform needs; pixels
    * differ by some levels. `fast`: if that is at least the size that the transform needs. docs/transforms.md compares
    * speed and quality. Part of a state.
@@ -175,9 +185,9 @@ export interface LoaderOptions {
    */
   readonly applyExifOrientation?: boolean | undefined;
   /**
-   * Decodes crops of JPEGs with the crop indexes of the shards, if there are any (`pack --index crops`): faster, with
-   * the same pixels. Default: true on fast local storage. On slow or remote storage false, because a crop index adds
-   * bytes to fetch.
+   * Decodes crops of JPEGs with the crop indexes of the shards, if they have any (`pack --index crops`). This is faster
+   * and gives the same pixels. Default: true on fast local storage. On slow or remote storage false, because a crop
+   * index adds bytes to fetch.
    */
   readonly cropIndex?: boolean | undefined;
   /**
@@ -228,7 +238,7 @@ export interface LoaderOptions {
 }
 
 type Table = typeof LOADER_OPTIONS;
-/** Options whose values the table has no kind for. */
+/** Names of the options for whose values the table has no kind. */
 type OwnNames = { [Name in keyof Table]: Table[Name] extends { kind: 'own' } ? Name : never }[keyof Table];
 
 /** {@link LoaderOptions}, checked and with their defaults. */

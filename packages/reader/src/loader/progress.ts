@@ -13,16 +13,16 @@ export interface Place {
  *   begin ─► at a place ──startLoop──► in a loop ──deliver──► in a loop ... ─► at the start of the next epoch
  *               ▲ └──setEpoch──┘
  *
- * A place may be after the last batch of an epoch, if a state was taken there. The next loop then goes through the next
- * epoch. If the old epoch is requested by its number, nothing is left of it, and the loop is empty.
+ * A position may be after the last batch of an epoch, if a state was taken there. The next loop then goes through the
+ * next epoch. If the old epoch is requested by its number, none of its samples is left, and the loop is empty.
  */
 export class Progress {
   readonly #isAhead: boolean;
-  /** Where the next loop begins. Null before {@link begin}. */
+  /** Position at which the next loop begins. Null before {@link begin}. */
   #next: Place | null = null;
-  /** Nothing is left of the epoch of that place. */
+  /** True if no samples of the epoch are left after that position. */
   #isOver = false;
-  /** The epoch that was named for the next loop. */
+  /** The epoch that was requested for the next loop. */
   #asked: number | null = null;
   /** Positions after the batch that was made last, and after the one that the consumer received last. */
   #taken: Place | null = null;
@@ -49,13 +49,13 @@ export class Progress {
     this.#isOver = false;
   }
 
-  /** Where the next loop begins, possibly after the last batch of that epoch. Null before {@link begin}. */
+  /** Position at which the next loop begins, possibly after the last batch of that epoch. Null before {@link begin}. */
   get next(): Place | null {
     if (this.#next === null || !this.#isOver || this.#asked === this.#next.epoch) return this.#next;
     return startAfter(this.#next);
   }
 
-  /** Returns the start of the loop that begins now. Null if nothing is left of the requested epoch. */
+  /** Returns the start of the loop that begins now. Null if no samples are left in the requested epoch. */
   startLoop(): Place | null {
     const place = this.next!;
     const isEmpty = this.#isOver && place === this.#next;
@@ -65,20 +65,23 @@ export class Progress {
     return isEmpty ? null : place;
   }
 
-  /** A batch was made, after which the run is there. */
+  /** Records that a batch was made; `place` is the position after it. */
   take(place: Place): void {
     this.#taken = place;
     if (!this.#isAhead) this.deliver(place);
   }
 
-  /** The consumer has the last batch of the epoch, so whatever ends the loop, the next loop starts the next epoch. */
+  /**
+   * Records that the consumer received a batch. After the last batch of an epoch, the next loop starts the next epoch,
+   * however this loop ends.
+   */
   deliver(place: Place): void {
     this.#delivered = place;
     this.#next = startAfter(place);
     this.#isOver = false;
   }
 
-  /** After the batch that was made last. */
+  /** Position after the batch that was made last. */
   get taken(): Place | null {
     return this.#taken;
   }

@@ -21,9 +21,12 @@ export interface LoaderSetup {
   /** The sizes of batches, if there are several. */
   readonly buckets: LoaderBuckets | null;
   readonly output: LoaderOutput;
-  /** The source of samples. */
+  /** The shards that samples are read from. */
   readonly store: ShardStore;
-  /** Whether crop indexes are looked for. */
+  /**
+   * `used`: crop indexes are used. `far`: they are not, because storage is slow. `unused`: the options do not allow
+   * them.
+   */
   readonly cropIndex: 'used' | 'far' | 'unused';
   /** The cache in front of the shards, if there is one. */
   readonly cached: CachedBytes | null;
@@ -32,7 +35,7 @@ export interface LoaderSetup {
   readonly schedule: TransformSchedule;
 }
 
-/** With buckets, the orientation of images decides about their bucket. */
+/** With aspect-ratio buckets, images are rotated by default, because their orientation determines the bucket. */
 function turnsImages({ applyExifOrientation, aspectBuckets }: CheckedOptions): boolean {
   return applyExifOrientation ?? aspectBuckets !== undefined;
 }
@@ -71,7 +74,7 @@ function refuseSplitGroups({ aspectBuckets, onBad }: CheckedOptions): void {
   }
 }
 
-/** Turns checked options into a setup; reads as much of the dataset as the options ask for. Throws OptionError. */
+/** Makes a setup from checked options. Reads the parts of the dataset that the options need. Throws OptionError. */
 export async function setUp(
   dataset: StoredDataset,
   options: CheckedOptions,
@@ -131,7 +134,7 @@ function outputRequest(
   };
 }
 
-/** Wraps the bytes of the shards in a cache that knows when the ranks of this machine need them. */
+/** Wraps the bytes of the shards in a cache, which computes when the ranks of this machine need each piece. */
 function cachedBytes({ files }: StoredDataset, order: LoaderOrder, cache: CacheFolder): CachedBytes {
   const bytes = Float64Array.from(files.files, (shard) => shard.bytes);
   const sources = cutDatasets(order, bytes, cache.maxBytes);

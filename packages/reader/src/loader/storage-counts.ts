@@ -2,7 +2,7 @@ import type { ShardFiles } from '../dataset/shard-files.js';
 import type { Statistics, StorageReport } from './deliver/statistics.js';
 import type { CachedBytes } from './read/cached-bytes.js';
 
-/** Counts of requests to storage, and of reads that the cache answered. */
+/** Counts of requests to storage, and of reads that were served from the cache. */
 export type StorageCounted = Omit<StorageReport, keyof ReturnType<Statistics['ofStorage']>>;
 
 export const NOTHING_COUNTED: StorageCounted = {

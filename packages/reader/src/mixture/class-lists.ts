@@ -3,7 +3,7 @@ import { OptionError, optionName, sentence } from '@shardtool/base';
 /**
  * How the class lists of several datasets are combined. `name`: classes of the same name become one. `offset`: the
  * classes of each dataset are numbered after those of the datasets before it. `apart`: class numbers do not change, and
- * `batch.source` distinguishes the datasets.
+ * `batch.datasetIndex` tells the datasets apart.
  */
 export type ClassLists = 'name' | 'offset' | 'apart';
 

@@ -2,7 +2,7 @@ import { modulo } from '../order/legs.js';
 import type { Order, PlannedBlock, RankPart, RowColumns, RowSource } from '../order/order.js';
 import type { MixtureOrder } from './mixture-order.js';
 
-/** Several orders, and how they take turns. */
+/** Several orders, and the turns that they take. */
 export interface MixOptions {
   /** The order of each source. It has all samples of the source in the epoch. */
   readonly orders: readonly Order[];

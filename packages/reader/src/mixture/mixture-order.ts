@@ -7,7 +7,7 @@ import { turnsBefore } from './turns.js';
 const SEEDS_STREAM = 0xfffffffb;
 /** The turns within a window. */
 const TURNS_STREAM = 0xfffffffc;
-/** Value for the block in the Philox counter: the samples after the last turn. */
+/** Value for the block in the Philox counter, for the samples after the last turn. */
 const TAIL_BLOCK = 0xffffffff;
 
 /** The values that determine the order of an epoch of a mixture, in addition to the orders of its sources. */
@@ -115,7 +115,7 @@ const WORDS = new Uint32Array(4);
 /**
  * The seed for the order of a source and for the random numbers of its samples. The first source has the seed of the
  * mixture, so that a mixture of one dataset has the order of that dataset. The others have different seeds, so that a
- * dataset that is listed twice does not come in the same order twice.
+ * dataset that is listed twice has two different orders.
  */
 export function sourceSeed(seed: number, source: number): number {
   if (source === 0) return seed;

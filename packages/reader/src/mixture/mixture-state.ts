@@ -19,7 +19,7 @@ const schema = z.object({
   lastBatch: z.enum(['pad', 'drop', 'partial']),
   /** Samples of the epoch that were delivered, over all ranks. */
   position: whole,
-  /** Weights that replaced those of the mixture during the run; null: none did. */
+  /** Weights that have replaced those of the mixture during the run; null if they were not replaced. */
   weights: z.array(z.number().positive()).nullable(),
   sources: z.array(
     z.object({
@@ -28,7 +28,7 @@ const schema = z.object({
       streams: positive,
       blockSamples: positive,
       unit: z.enum(['sample', 'shard', 'chunk']),
-      /** Samples of an epoch. */
+      /** Number of samples in an epoch. */
       samples: whole,
       /** Number of samples before this epoch, if it is not epoch times `samples`. */
       base: whole.nullable(),

@@ -7,7 +7,7 @@ export type MixtureEnd = 'first' | 'last' | number;
 
 /**
  * Number of samples of each source in an epoch. At most one of `repeat`, `weights` and `perBatch` may be set, with an
- * entry for each source. Without any of them, every sample of all sources comes once.
+ * entry for each source. Without any of them, every sample of all sources occurs once.
  */
 export interface MixturePolicy {
   /** Number of passes over each source in an epoch: 2, 0.5. */
@@ -104,7 +104,10 @@ function someShares(shares: readonly number[]): bigint[] {
   return shares.map((share) => (share > 0 ? whole.shift()! : 0n));
 }
 
-/** `count` in proportion to `shares`: the whole parts, then one more for the largest remainders, of equal ones the first. */
+/**
+ * Divides `count` in proportion to `shares`: first the whole parts, then one more each for the largest remainders. Of
+ * equal remainders, the first comes first.
+ */
 export function largestRemainder(count: number, shares: readonly bigint[]): number[] {
   const all = shares.reduce((a, b) => a + b, 0n);
   const counts = shares.map((share) => Number((BigInt(count) * share) / all));
@@ -181,7 +184,7 @@ function batchesOf(
     : Math.max(...sizes.map((size, d) => Math.ceil(size / perBatch[d]!)));
 }
 
-/** The source with the least or the greatest size by share, of equal ones the first. */
+/** The source with the smallest or the largest ratio of size to share. Of equal ratios, the first. */
 function endingSource(sizes: readonly number[], shares: readonly bigint[], end: MixtureEnd): number {
   if (typeof end === 'number') return end;
   let last = 0;

@@ -1,9 +1,9 @@
 import { total } from '@shardtool/base';
 /**
- * Number of turns of each source among the first `n` turns. Turns are lined up like seats in the Sainte-Laguë method:
- * turn j of a source with c turns has the position (2j + 1) / c, and of equal positions the lower source comes first.
- * So at each point every source has had its share, within about one turn, and the result for any `n` can be computed
- * directly.
+ * Number of turns of each source among the first `n` turns. Turns are ordered like seats in the Sainte-Laguë method:
+ * turn j of a source with c turns has the position (2j + 1) / c. Of equal positions, the source with the lower number
+ * comes first. So among the first n turns, each source has its share within about one turn, and the result for any `n`
+ * can be computed directly.
  */
 export function turnsBefore(turns: readonly number[], n: number): number[] {
   const all = total(turns);

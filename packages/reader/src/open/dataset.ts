@@ -46,8 +46,8 @@ export class Dataset extends StoredDataset {
   }
 
   /**
-   * Measures every image of the stored dataset, without its overlay, and reports what is worth a look. See the function
-   * `inspect`. Throws OptionError for a mixture.
+   * Measures every image of the stored dataset, without its overlay, and reports images that may have problems. See the
+   * function `inspect`. Throws OptionError for a mixture.
    */
   async inspect(options: InspectOptions = {}): Promise<InspectReport> {
     const { inspect } = await import('./inspect.js');

@@ -17,7 +17,7 @@ import { openDataset } from './open.js';
 export interface InspectOptions extends MeasureOptions {
   /** A second dataset. Samples that occur in both are leaks. */
   readonly against?: string | undefined;
-  /** How requests to remote locations are made. Omitted values come from the environment. */
+  /** Options for requests to remote storage. Omitted options come from the environment. */
   readonly storage?: StorageOptions | undefined;
   /** Maximum number of samples and of groups to list per finding. Default: 48. All are counted. */
   readonly limit?: number | undefined;
@@ -30,7 +30,7 @@ const DEFAULT_MOST = 48;
 const OPTIONS = {
   against: { kind: 'path', help: 'A second dataset' },
   overwrite: { kind: 'switch', help: 'Measures again' },
-  limit: { kind: 'whole', from: 0, help: 'Samples that are named' },
+  limit: { kind: 'whole', from: 0, help: 'Maximum number of listed samples' },
   ...CALL_OPTIONS,
 } as const satisfies OptionTable;
 

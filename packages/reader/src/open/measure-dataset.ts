@@ -43,9 +43,9 @@ const ROW_BYTES = PIXELS * 3;
 const WITHOUT_END = 'this JPEG cannot be decoded (premature end: it has no end marker)';
 
 /**
- * Measures the images of a dataset, upright and resized to 256x256 as a loader with that step does. A shard is stored as soon as it
- * is complete, so an interrupted inspection resumes there. Throws FileError if a shard cannot be read or the measures cannot be
- * written.
+ * Measures the images of a dataset, upright and resized to 256x256 as by a loader. A shard is stored as soon as it is
+ * complete, so an interrupted inspection resumes there. Throws FileError if a shard cannot be read or the measures
+ * cannot be written.
  */
 export async function measureDataset(dataset: Dataset, options: MeasureOptions): Promise<MeasuredDataset> {
   const { shards, files } = dataset;

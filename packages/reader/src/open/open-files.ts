@@ -12,8 +12,8 @@ export interface OpenOptions {
   /** An overlay of `shardtool overlay`: its name, or the path of its file. */
   readonly overlay?: string | undefined;
   /**
-   * The samples of a split only. Without an overlay, it is a split of the location itself, found by the names of its
-   * files or folders. Otherwise it is a split of the overlay, by default of the overlay `split`.
+   * Only the samples of this split. If `overlay` is not set and the files or folders of the location are named by
+   * splits, it is one of those. Otherwise it is a split of the overlay, by default of the overlay `split`.
    */
   readonly split?: string | undefined;
   /**
@@ -23,9 +23,9 @@ export interface OpenOptions {
   readonly version?: string | undefined;
   /** The layout of a location that could be read in several ways: `tar`, `mds`, `parquet`, `folder`. */
   readonly layout?: LayoutName | undefined;
-  /** Which features of TFRecord are the image, the class and the key, where their names are not the usual ones. */
+  /** Which features of TFRecord are the image, the class and the key, if they do not have the usual names. */
   readonly features?: ChosenColumns | undefined;
-  /** Samples that are left out. */
+  /** Keys of samples that are omitted. */
   readonly excludeKeys?: Iterable<string> | undefined;
   /**
    * Maximum size of a sample, all fields together, in bytes or as a text such as `4GiB`. Reading a larger one is an
@@ -42,7 +42,7 @@ const OPEN_OPTIONS = {
   overlay: { kind: 'path', help: 'An overlay' },
   split: { kind: 'path', help: 'A split' },
   version: { kind: 'text', help: 'An earlier version' },
-  layout: { kind: 'text', help: 'What the place is taken for' },
+  layout: { kind: 'text', help: 'Layout of the location' },
   features: {
     kind: 'own',
     type: 'ChosenColumns',
@@ -67,8 +67,8 @@ export function checkOpenOptions(options: OpenOptions): CheckedOpenOptions {
 }
 
 /**
- * Opens a dataset as `openDataset` does, to look at what is stored: without what makes loaders, unless it is a mixture. Throws the
- * errors of `openDataset`.
+ * Opens a dataset like `openDataset`, but without the code of loaders, unless it is a mixture. Throws the errors of
+ * `openDataset`.
  */
 export async function openFiles(location: string, options: OpenOptions = {}): Promise<StoredDataset> {
   if (isMixtureFile(location)) return (await import('./open.js')).openDataset(location, options);
@@ -98,7 +98,7 @@ export async function findParts(location: string | readonly string[], given: Ope
   return { ...view, shards: view.shards.map((shard) => ({ ...shard, maxSampleBytes })) };
 }
 
-/** A file that says what to mix: `{ "mixture": [{ "dataset": "a", "weight": 0.7 }, ...] }`. */
+/** True for a file that describes a mixture: `{ "mixture": [{ "dataset": "a", "weight": 0.7 }, ...] }`. */
 export function isMixtureFile(location: string): boolean {
   return location.endsWith('.json') && !isRemote(location) && isFile(location);
 }

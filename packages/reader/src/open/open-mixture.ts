@@ -27,7 +27,7 @@ export interface MixturePart {
   readonly name?: string | undefined;
   /** Share of the samples, exact as written in decimal. Either all parts have a weight, or none. */
   readonly weight?: number | undefined;
-  /** How often its samples come in an epoch; instead of weights. Default 1. */
+  /** Number of passes over its samples in an epoch, instead of a weight. Default: 1. */
   readonly repeat?: number | undefined;
   /** Like {@link OpenOptions}. */
   readonly overlay?: string | undefined;
@@ -39,7 +39,7 @@ export interface MixturePart {
   readonly excludeKeys?: readonly string[] | undefined;
   readonly maxSampleBytes?: number | string | undefined;
   readonly storage?: StorageOptions | undefined;
-  /** Only these samples of it. The loader's options of the same names choose from all datasets. */
+  /** Only the samples of this dataset that match. The loader's options of the same names select from all datasets. */
   readonly classes?: readonly (string | number)[] | undefined;
   readonly keys?: readonly string[] | undefined;
   readonly where?: string | undefined;
@@ -57,9 +57,11 @@ export interface MixtureOptions {
   readonly perBatch?: readonly number[] | undefined;
   /** Default `name`. */
   readonly classLists?: ClassLists | undefined;
-  /** Samples of a dataset that follow each other. Default: by the batch size. The number of ranks must divide it. */
+  /**
+   * Number of consecutive samples of a dataset. Default: depends on the batch size. The number of ranks must divide it.
+   */
   readonly group?: number | undefined;
-  /** Groups that are shuffled together. Default: as many as make a batch. */
+  /** Number of such groups that are shuffled together. Default: the number of groups in a batch. */
   readonly window?: number | undefined;
   /** Aborts opening, which then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
@@ -256,7 +258,7 @@ function mostOf(counts: readonly (number | undefined)[]): number | undefined {
   );
 }
 
-/** The shard with changed class numbers. */
+/** Returns the shard with changed class numbers. */
 function renumbered(shard: ShardFile, name: string, numbers: Int32Array | null): ShardFile {
   if (numbers === null) return { ...shard, name };
   const change = <Part extends Partial<Pick<ShardIndex, 'cls'>>>(index: Part): Part =>

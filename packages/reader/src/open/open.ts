@@ -80,7 +80,7 @@ function checkWhole(location: string, options: OpenOptions): void {
   if (given === undefined) return;
   throw new OptionError(
     { path: location },
-    `${given[0]} is for a single dataset, but ${location} is a mixture: set it next to the "dataset" that it is for.`,
+    `${given[0]} is for a single dataset, but ${location} is a mixture: set it in the entry of the mixture that has this "dataset".`,
   );
 }
 

@@ -62,7 +62,7 @@ export interface DecodeRequest {
 
 const REQUEST = {
   epoch: { kind: 'whole', from: 0, default: 0, help: 'Epoch of the random numbers' },
-  occurrence: { kind: 'whole', from: 0, default: 0, help: 'How often the sample came before' },
+  occurrence: { kind: 'whole', from: 0, default: 0, help: 'How often the sample occurred before' },
   objects: { kind: 'own', type: 'GivenAnnotations', must: 'is an object, or null', help: 'Objects on the image' },
   masks: { kind: 'texts', help: 'Fields that are masks' },
   encoded: { kind: 'switch', default: false, help: 'Whether the image is returned as it is stored' },
@@ -207,7 +207,7 @@ function decoderOf(
 ): Promise<Decoder> {
   const scratch = { offset: 0, bytes: scratchBytesFor({ transform }, maxPixels) };
   const pages = Math.ceil(scratch.bytes / PAGE_BYTES);
-  // Only address space: the system allocates memory when it is first used.
+  // This is only address space: the system allocates memory when it is first used.
   const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
   const seeds = [seed];
   return createDecoder({ memory, scratch, transform, seeds, maxPixels, applyExifOrientation, decode });

@@ -46,7 +46,7 @@ export function nextUse({ orderOf, isLocal, horizon }: Readers, pass: number, fi
   return Number.POSITIVE_INFINITY;
 }
 
-/** Returns the number of passes to look ahead: the cache contains what is needed in a few of them. */
+/** Returns the number of passes to look ahead. The cache holds only data that is needed within a few passes. */
 export function horizonOf(cacheBytes: number, bytesAPass: number): number {
   return Math.min(16, Math.max(1, Math.ceil((4 * cacheBytes) / Math.max(1, bytesAPass))));
 }

@@ -22,7 +22,10 @@ interface Claim {
   readonly rank: number | null;
   readonly worldSize: number | null;
   readonly source: string;
-  /** The error if the source is incomplete and no earlier one settles it; `isFinal`: Slurm does not settle it either. */
+  /**
+   * The error if the source is incomplete and no earlier source determines the rank. With `isFinal`, Slurm does not
+   * determine it either.
+   */
   readonly gap?: { readonly message: Sentence; readonly isFinal: boolean };
 }
 
@@ -30,14 +33,15 @@ const DEFAULT_BATCH_SIZE = 64;
 
 /** Slurm numbers the steps of batch scripts and interactive shells from here on. */
 const FIRST_RESERVED_SLURM_STEP = 0xfffffff0;
-/** Job names of shells that srun started: Lightning goes by the same names. */
+/** Names of jobs that are interactive shells. Lightning uses the same names. */
 const INTERACTIVE_SLURM_JOBS = ['bash', 'interactive'];
 
 /**
  * The only place that decides rank and world size. The first complete source counts: the options, an initialised
- * torch.distributed, RANK and WORLD_SIZE (torchrun), LOCAL_RANK and WORLD_SIZE (Lightning), SLURM_PROCID and SLURM_NTASKS
- * (srun), or else 0 of 1. The options settle it alone. Throws {@link OptionError} if two other sources disagree, for half
- * a pair, and for a rank that does not exist.
+ * torch.distributed, RANK and WORLD_SIZE (torchrun), LOCAL_RANK and WORLD_SIZE (Lightning), SLURM_PROCID and
+ * SLURM_NTASKS (srun), or else 0 of 1. If the options set the rank, other sources are ignored. Throws
+ * {@link OptionError} if two other sources disagree, if one value of a pair is missing, and for a rank that does not
+ * exist.
  */
 export function resolveRanks(
   options: { readonly rank?: number | undefined; readonly worldSize?: number | undefined },
@@ -114,8 +118,8 @@ function nodeRank({ NODE_RANK, GROUP_RANK }: Environment): readonly [name: strin
 }
 
 /**
- * A task of srun. A batch script, and a shell that salloc or srun opened, have the variables of the tasks that srun could
- * start from them, but are alone.
+ * A task of srun. A batch script, and a shell that salloc or srun opened, have the variables of the tasks that srun
+ * could start from them, but are only one process.
  */
 function slurmClaim(environment: Environment): Claim | null {
   const { SLURM_PROCID, SLURM_NTASKS, SLURM_JOB_ID, SLURM_STEP_ID, SLURM_JOB_NAME } = environment;
@@ -128,7 +132,8 @@ function slurmClaim(environment: Environment): Claim | null {
     return { rank, worldSize, source: 'SLURM_PROCID and SLURM_NTASKS' };
   }
   if (rank === 0) return null;
-  // srun within salloc: task 0 takes itself for the shell, so the others must not start quietly.
+  // With srun within salloc, task 0 cannot tell that it is not the shell. So the other tasks must not start without an
+  // error.
   const message = sentence`SLURM_JOB_NAME is "${SLURM_JOB_NAME}", the name of an interactive shell with one process, but SLURM_PROCID is ${rank}: pass rank and ${optionName('worldSize')} as options, or set SLURM_JOB_NAME to another name.`;
   return { rank: null, worldSize: null, source: 'SLURM_JOB_NAME', gap: { message, isFinal: false } };
 }
@@ -141,7 +146,7 @@ function agree(chosen: Ranks, { rank, worldSize }: Claim): boolean {
   return (rank === null || rank === chosen.rank) && (worldSize === null || worldSize === chosen.worldSize);
 }
 
-/** A task of Slurm may start several ranks, and torchrun numbers its nodes in the order in which they report. */
+/** A task of Slurm may start several ranks, and torchrun numbers its nodes in the order in which they connect. */
 function isWithinTasks(chosen: Ranks, slurm: Claim, { TORCHELASTIC_RUN_ID }: Environment): boolean {
   const tasks = slurm.worldSize;
   if (tasks === null) return true;
@@ -167,7 +172,7 @@ function verb(source: string): string {
 
 /**
  * Rows of a rank's batches, and of all ranks' together. Either may be given; by default a rank has 64. Throws
- * {@link OptionError} where ranks cannot share a global batch evenly, or both are given and differ.
+ * {@link OptionError} if ranks cannot share a global batch evenly, or if both are given and differ.
  */
 export function resolveBatchSize(
   options: { readonly batchSize?: number | undefined; readonly globalBatchSize?: number | undefined },

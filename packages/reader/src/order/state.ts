@@ -34,8 +34,8 @@ const schema = z.object({
 
 /**
  * The exact position of a run: plain JSON of about 300 bytes, the same on all ranks. A run may resume from it with
- * another number of ranks, another batch size and another `lastBatch`. All other values decide the order and have to
- * stay.
+ * another number of ranks, another batch size and another `lastBatch`. All other values determine the order, and must
+ * stay the same.
  */
 export type DatasetState = Readonly<z.output<typeof schema>>;
 

@@ -1,7 +1,7 @@
 import { lastAtMost, OptionError, optionName, sentence, shuffle } from '@shardtool/base';
 import { type Randomness, UNITS_STREAM } from './words.js';
 
-/** What is permuted as a whole: single samples, whole shards, or chunks of consecutive samples of a shard. */
+/** The unit that is permuted as a whole: single samples, whole shards, or chunks of consecutive samples of a shard. */
 export type Unit = 'sample' | 'shard' | 'chunk';
 
 /** Sample numbers, as float64 if there are 2^32 samples or more. */

@@ -45,7 +45,7 @@ const OPTIONS = { storage: CALL_OPTIONS.storage, signal: CALL_OPTIONS.signal } a
 
 const KEY_READS = 8;
 
-/** Checks the arguments of a call about overlays, and gives up as soon as its signal aborts. The work must not write. */
+/** Checks the arguments of a call about overlays, and rejects as soon as its signal aborts. The work must not write. */
 async function asking<T>(
   call: string,
   location: string,
@@ -158,10 +158,11 @@ async function faultsOf(location: string, storage: StorageOptions | undefined): 
   for (const name of names) {
     try {
       const overlay = (await readOverlays(location, name, storage)).at(-1)!;
-      if (overlay.name !== name) faults.push({ overlay: name, sentence: `it says that its name is "${overlay.name}"` });
+      if (overlay.name !== name)
+        faults.push({ overlay: name, sentence: `its content says that its name is "${overlay.name}"` });
       if (overlay.shards <= stored.shards.length && stored.identityOfFirst(overlay.shards) === overlay.dataset) {
         overlays.push(overlay);
-      } else faults.push({ overlay: name, sentence: 'it was made for other shards than those that are here' });
+      } else faults.push({ overlay: name, sentence: 'it was made for other shards than those of this dataset' });
     } catch (error) {
       if (!(error instanceof ShardtoolError) || isUnreadable(error)) throw error;
       faults.push({ overlay: name, sentence: error.message });
@@ -182,7 +183,10 @@ async function faultsOf(location: string, storage: StorageOptions | undefined): 
   }
   for (const { overlay, wrong, first } of placed) {
     if (wrong === 0) continue;
-    faults.push({ overlay: overlay.name, sentence: `${wrong} keys are not where it says, "${first}" is the first` });
+    faults.push({
+      overlay: overlay.name,
+      sentence: `${wrong} keys are not at the positions that it has for them; "${first}" is the first`,
+    });
   }
   return faults;
 }

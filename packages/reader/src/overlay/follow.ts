@@ -146,7 +146,7 @@ async function movedEntries(
   const places = await Places.between(old, now);
   const counts = now.shards.map(({ samples }) => samples);
   const entries: OverlayEntry[] = [];
-  /** Chosen rows of each new shard, by split; those of a subset by ''. */
+  /** Chosen rows of each new shard, by split. The entry '' has the rows of a subset. */
   const chosen = new Map<string, Map<number, Set<number>>>();
   for (const entry of overlay.entries) {
     if ('exclude' in entry) {

@@ -1,7 +1,9 @@
 import { totalOf } from '@shardtool/base';
 import { type ColumnValue, type Overlay, type OverlayClass, type OverlayEntry, OverlayError } from '@shardtool/format';
 
-/** Changes of one overlay in one shard. Rows are rows of the shard's own index, rising within each list. */
+/**
+ * Changes of one overlay in one shard. Rows are those of the shard's own index, in ascending order within each list.
+ */
 export interface ShardChanges {
   /** Excluded rows, 4 bytes per sample. */
   readonly excluded: Uint32Array;
@@ -30,7 +32,7 @@ export interface Split {
 
 /** A chain of overlays, resolved. */
 export interface Layers {
-  /** Layers from the lowest overlay to the one that was asked for. */
+  /** Layers, from the lowest overlay to the requested one. */
   readonly layers: readonly Layer[];
   readonly classes: readonly string[];
   readonly classSamples: readonly number[];

@@ -95,7 +95,7 @@ function withoutFolder(file: string, cause: NodeJS.ErrnoException): FileError {
   const place = path.dirname(path.dirname(file));
   const message =
     cause.code === 'ENOTDIR'
-      ? `${file} cannot be written: overlays lie in a folder beside shards, and ${place} is a file; put it into a folder of its own, and name that.`
+      ? `${file} cannot be written: overlays are stored in a folder next to the shards, and ${place} is a file; move it into its own folder, and give that folder.`
       : `${file} cannot be written: ${reasonOf(cause)}; ${remedyOf(cause)}.`;
   return new FileError({ path: file }, message, { cause });
 }

@@ -227,7 +227,7 @@ function checkShares({ shares, rest = 'train', byClass, group }: SplitOptions): 
   }
 }
 
-/** Describes the request in words, by which an equal request is recognized. */
+/** Describes the request as text. Equal requests have equal texts. */
 function noteOf({ shares, rest = 'train', byClass = false, group }: SplitOptions): string {
   const parts = Array.from(shares, ([name, share]) => `${name} ${share}`);
   return `split: ${parts.join(', ')}, rest ${rest}${byClass ? ', by class' : ''}${group === undefined ? '' : `, group ${group}`}`;

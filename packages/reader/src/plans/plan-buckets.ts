@@ -52,7 +52,7 @@ export interface BucketsReport {
   }[];
   /** Sizes to which too few samples are nearest. */
   readonly leftOut: readonly { readonly width: number; readonly height: number; readonly samples: number }[];
-  /** Largest number of samples that wait for their batch on one rank. */
+  /** Number of samples that wait for their batch on one rank, and their bytes. */
   readonly waiting: { readonly mean: number; readonly most: number; readonly mostBytes: number };
   /** Share of the rows that come from the streams of another rank, 0 to 1. */
   readonly handedOver: number;
@@ -116,7 +116,7 @@ async function plan(dataset: StoredDataset, options: BucketsPlanOptions): Promis
   };
 }
 
-/** Follows batches, and sees what waits behind each and how many rows are another rank's. */
+/** Follows batches, and counts the samples that wait after each batch and the rows that come from another rank. */
 function follow(batches: Iterable<BucketBatch>, worldSize: number) {
   const delivered = new Float64Array(worldSize);
   const own = new Int32Array(worldSize);

@@ -60,7 +60,7 @@ export async function planDataset(dataset: StoredDataset, options: DatasetPlanOp
   const { stepMs, bandwidth: _, cacheSize: __, machines, ...ofLoader } = options;
   checkOptions(ofLoader as LoaderOptions);
   if (mixtureOf(dataset) !== null) {
-    throw new OptionError({}, `${dataset.location} is a mixture: planMixture plans it.`);
+    throw new OptionError({}, `${dataset.location} is a mixture: use planMixture.`);
   }
   return watchedCall(options, () => plan(dataset, ofLoader, { stepMs, bandwidth, cacheSize, machines }));
 }

@@ -22,7 +22,7 @@ const PLAN_OPTIONS = {
     },
     bandwidth: { kind: 'bytes', from: 1, help: 'Bytes per second that a machine reads' },
     cacheSize: { kind: 'bytes', from: 0, help: 'Size of the cache on each machine' },
-    machines: { kind: 'whole', from: 1, help: 'Machines among which ranks are shared out' },
+    machines: { kind: 'whole', from: 1, help: 'Number of machines that the ranks are divided among' },
   },
   planMixture: {
     ...BATCHES,

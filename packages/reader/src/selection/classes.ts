@@ -15,8 +15,8 @@ export function classNumber(wanted: ClassChoice, classNames: readonly string[]):
 function noSuchClass(wanted: ClassChoice, classNames: readonly string[]): OptionError {
   const hint =
     typeof wanted === 'string' && isNumberOfClass(wanted, classNames)
-      ? ` (text is a name: the class number ${wanted} is the number ${wanted}; as the key of a weight it stands in a Map or ` +
-        `in pairs, [[${wanted}, weight]])`
+      ? ` (text is a name; for the class number, write the number ${wanted}, and for its weight use a Map or ` +
+        `a list of pairs, [[${wanted}, weight]])`
       : '';
   return new OptionError({}, `There is no class ${JSON.stringify(wanted)}${hint}: ${classList(classNames)}.`);
 }

@@ -3,7 +3,7 @@ import { OptionError, total } from '@shardtool/base';
 import { firstNumbers } from '../order/units.js';
 import type { Selection, Subset } from './selection.js';
 
-/** The samples that a custom order lists, as often as it lists them. */
+/** The samples that a custom order lists. A sample may be listed several times. */
 export interface CustomOrder {
   readonly subset: Subset;
   /**
@@ -21,8 +21,8 @@ export type Indices = ArrayLike<number> | readonly ArrayLike<number>[];
 const MOST_POSITIONS = 2 ** 32 - 1;
 
 /**
- * Selects the samples of the option `indices`: indices of samples in the order on disk, from 0, each as often as it
- * should come. `counts`: samples of each shard. Throws {@link OptionError} for an empty order, for groups of several
+ * Selects the samples of the option `indices`: indices of samples in the order on disk, from 0. An index may be
+ * repeated. `counts`: samples of each shard. Throws {@link OptionError} for an empty order, for groups of several
  * sizes, and for values that are not sample indices.
  */
 export function selectInOrder(indices: Indices, counts: ArrayLike<number>): CustomOrder {
@@ -87,7 +87,7 @@ function countTimes(order: ArrayLike<number>, samples: number, groupSize: number
   return times;
 }
 
-/** The rows of a shard, ascending, each as often as it comes. */
+/** The rows of a shard in ascending order. A row is repeated as often as it occurs in the order. */
 function repeated(times: Uint32Array): Uint32Array {
   const rows = new Uint32Array(total(times));
   for (let row = 0, at = 0; row < times.length; row++) {

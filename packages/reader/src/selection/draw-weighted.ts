@@ -3,7 +3,7 @@ import { type Randomness, WEIGHTED_STREAM, word } from '../order/words.js';
 
 /**
  * Number of occurrences of samples by their weights: `whole` times in every pass, and once more in a pass that draws
- * them.
+ * the sample.
  */
 export interface WeightedTimes {
   readonly whole: Uint32Array;
@@ -20,7 +20,7 @@ const TOLERANCE = 1e-9;
 const [SHUFFLE_BLOCK, START_BLOCK] = [0, 1];
 
 /**
- * Divides a pass of `samples` samples by weights, of which at least one is greater than 0. A sample comes `weight *
+ * Divides a pass of `samples` samples by weights, of which at least one is greater than 0. A sample occurs `weight *
  * samples / sum` times, rounded up or down.
  */
 export function weightedTimes(weights: Float64Array, samples: number): WeightedTimes {
@@ -48,9 +48,10 @@ export function weightedTimes(weights: Float64Array, samples: number): WeightedT
 }
 
 /**
- * How often each sample comes in one pass. The samples with a probability are put into a random order and laid on a line, each as
- * long as its probability; those that lie on a whole number behind a random start come once more. So a pass has exactly as many
- * samples as were asked for, and each comes by its own probability.
+ * How often each sample occurs in one pass. The samples with a probability are put into a random order and on a line,
+ * on which each takes a length equal to its probability. The samples at whole-number distances from a random start
+ * occur once more. So a pass has exactly the requested number of samples, and each sample occurs with its own
+ * probability.
  */
 export function drawWeighted({ whole, drawn, probability, extra }: WeightedTimes, randomness: Randomness): Uint32Array {
   const times = whole.slice();

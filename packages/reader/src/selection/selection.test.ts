@@ -74,7 +74,7 @@ test('what may be a name or a number is refused, and what is given twice', async
     'The weight of "2" is ambiguous: it could mean the class of this name (number 1) or class number 2 ("0"): give pairs',
   );
   await expect(selectSamples({ weights: { 1: 5 } }, dataset)).rejects.toThrow(
-    'There is no class "1" (text is a name: the class number 1 is the number 1; as the key of a weight it stands in a Map',
+    'There is no class "1" (text is a name; for the class number, write the number 1, and for its weight use a Map',
   );
   await expect(selectSamples({ classes: ['1'] }, dataset)).rejects.toThrow('no class "1" (text is a name');
   const twice = [['bee', 2] as const, [1, 3] as const];

@@ -57,7 +57,7 @@ export interface SelectedRun {
 /** Number of indexes that are read at once. */
 const READ_AT_ONCE = 8;
 
-/** The selected rows of a shard (null: all rows), and their weights (null: each row comes once). */
+/** The selected rows of a shard (null: all rows), and their weights (null: each row occurs once). */
 interface ShardSubset {
   readonly rows: Uint32Array | null;
   readonly weights: Float64Array | null;
@@ -285,7 +285,7 @@ function mostSamples({ rows, weights }: ShardSubset, count: number): number {
   return rows === null ? count : rows.length;
 }
 
-/** The selected rows, each as often as it comes. */
+/** The selected rows. A row is repeated as often as it occurs. */
 function repeatedRows({ rows, weights }: ShardSubset, times: Uint32Array): Uint32Array | null {
   if (weights === null) return rows;
   const drawn = new Uint32Array(times.reduce((sum, count) => sum + count, 0));

@@ -26,7 +26,7 @@ const MAX_DEPTH = 200;
  *     test    := operand [ comparison operand | ['not'] 'in' '(' literal (',' literal)* ')' ]
  *     operand := column | number | string | true | false | null
  *
- * Comparisons are =, ==, !=, <, <=, >, >=. Throws {@link WhereError} with the place in the text.
+ * Comparisons are =, ==, !=, <, <=, >, >=. Throws {@link WhereError} with the position in the text.
  */
 export function parseWhere(text: string): Expression {
   return new Parser(text).parse();

@@ -143,7 +143,7 @@ function columnHint(name: string, { index }: Scope): string {
   const field = [...index.fields.keys()].find((one) => name.startsWith(`${one}.`));
   if (field !== undefined) {
     return (
-      ` (what is inside the field "${field}" is not a column of the index yet: "shardtool index FOLDER --columns ${name}" ` +
+      ` (the content of the field "${field}" is not a column of the index yet: "shardtool index FOLDER --columns ${name}" ` +
       'makes it one)'
     );
   }
@@ -152,7 +152,7 @@ function columnHint(name: string, { index }: Scope): string {
   }
   const names = [...COLUMNS.keys(), ...index.columns.keys()];
   const near = didYouMean(name, names).replace(/^; /, '');
-  return ` (${near}${near === '' ? '' : ' '}there are ${names.join(', ')}; text stands in quotes)`;
+  return ` (${near}${near === '' ? '' : ' '}there are ${names.join(', ')}; put text in quotes)`;
 }
 
 /** Whether the index of a shard has no image sizes, because its images have not been read. */

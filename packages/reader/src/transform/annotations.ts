@@ -4,7 +4,7 @@ import type { Rect, Size } from '../codec/codec.js';
 import { clipped } from './clip-polygon.js';
 import type { RotateEffect } from './steps/geometry/rotation.js';
 
-/** The objects of an image as they were packed. A part that the sample does not have is null. */
+/** The objects of an image as they were packed. A part that the sample lacks is null. */
 export interface GivenAnnotations {
   /** Number of objects, n below. */
   readonly count: number;

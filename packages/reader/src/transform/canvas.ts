@@ -21,8 +21,8 @@ export interface Pass {
   readonly y: Axis;
   readonly border: Border | null;
   /**
-   * The flips that came before the resize. Undefined: no flips. Images do not depend on this. Masks do: the nearest pixel of a
-   * position is rounded down, which selects a different pixel in a mirrored mask.
+   * The flips that came before the resize. Undefined if there were none. Images do not depend on this, but masks do:
+   * the position of the nearest pixel is rounded down, which selects a different pixel in a mirrored mask.
    */
   readonly flippedFirst?: { readonly x: boolean; readonly y: boolean };
   /** Undefined if there are no effects. */
@@ -34,7 +34,7 @@ export interface Border extends Padding {
   readonly fill: number | Rgb;
   /** Value of the border pixels of masks, 0 to 255. */
   readonly maskFill: number;
-  /** The border continues the image, instead of having these values. */
+  /** How the border continues the image. Undefined: it has the values above. */
   readonly mode?: BorderMode;
 }
 
@@ -81,7 +81,7 @@ export class Canvas {
     if (border !== null) this.#finish(border);
   }
 
-  /** Adds pixels around the image: of the values `fill` and `maskFill`, or with `mode` those that continue the image. */
+  /** Adds pixels around the image. They have the values `fill` and `maskFill`, or, with `mode`, continue the image. */
   pad(padding: Padding, fill: number | Rgb, maskFill = 0, mode?: BorderMode): void {
     const { left, top, right, bottom } = padding;
     const { width, height } = this.size;
@@ -184,7 +184,9 @@ export function borderedOf({ x, y, border }: Pass): Size {
   };
 }
 
-/** A pass under construction: a crop of its input, an optional resize, a window of the resized image, and flips. */
+/**
+ * A pass that is not finished yet: a crop of its input, an optional resize, a window of the resized image, and flips.
+ */
 interface Draft {
   crop: Rect;
   resized: Size | null;

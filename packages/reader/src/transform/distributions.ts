@@ -1,4 +1,4 @@
-/** Random numbers from other distributions than the uniform one. */
+/** Random numbers with other distributions than the uniform one. */
 import { total } from '@shardtool/base';
 import type { Random } from './random.js';
 
@@ -14,7 +14,8 @@ export function beta(alpha: number, random: Random): number {
   const b = { base: gamma(alpha + 1, random), uniform: positive(random) };
   const [first, second] = [a, b].map(({ base, uniform }) => base * uniform ** (1 / alpha)) as [number, number];
   if (first + second > 0) return first / (first + second);
-  // With a small alpha both powers are too small for a float64. Their ratio, from the logarithms, is not.
+  // With a small alpha, both powers are too small for a float64. Their ratio is not, so it is computed from the
+  // logarithms.
   const ratio = (b.base / a.base) * Math.exp((Math.log(b.uniform) - Math.log(a.uniform)) / alpha);
   return 1 / (1 + ratio);
 }

@@ -36,17 +36,20 @@ export function checkDrawnNames(names: readonly string[]): DrawnName[] {
   });
 }
 
-/** A coordinate of the source image: `start + scale * x` for the coordinate x of the present image, both at pixel edges. */
+/**
+ * A coordinate of the source image: `start + scale * x` for the coordinate x of the current image, both at pixel edges.
+ */
 interface SourceAxis {
   start: number;
   scale: number;
 }
 
 /**
- * Follows where the present image is in its source, and records it after the steps that are asked for. A crop is recorded as the
- * rectangle of the source that is left after the step: x, y, width and height in pixels, of the upright image at full size. It may
- * have fractions if the image was resized before, and reach beyond the image if it was padded. After a rotation it is NaN. A flip is
- * recorded as 1 or 0. If a step did not run, its crop is the whole image. If it ran several times, the last time counts.
+ * Follows the position of the current image in its source, and records it after each requested step. A crop is recorded
+ * as the rectangle of the source that is left after the step: x, y, width and height in pixels, of the upright image at
+ * full size. It may have fractions if the image was resized before, and reach beyond the image if it was padded. After
+ * a rotation it is NaN. A flip is recorded as 1 or 0. If a step did not run, its crop is the whole image. If it ran
+ * several times, the last one counts.
  */
 export class DrawnSteps {
   readonly #x: SourceAxis = { start: 0, scale: 1 };

@@ -27,7 +27,10 @@ interface TimmMixInput extends SoftLabelsInput {
   readonly mixupAlpha?: number;
   /** Parameter of cutmix's Beta distribution. 0: no cutmix. Default: 0. */
   readonly cutmixAlpha?: number;
-  /** Range of the rectangle's sides as parts of the image's. Cutmix draws from it instead of using a Beta distribution. */
+  /**
+   * Range of the sides of the rectangle, as fractions of the sides of the image. Cutmix draws from it instead of using
+   * a Beta distribution.
+   */
   readonly cutmixMinmax?: readonly [number, number];
   /** Probability of mixing, for a batch or a row. Default: 1. */
   readonly prob?: number;
@@ -44,7 +47,7 @@ export type MixInput = PlainMixInput | TimmMixInput;
 
 const ALPHA_MAX = 1000;
 
-/** Functions, so that decode workers, which only draw, start faster without zod. */
+/** These are functions, so that decode workers, which only draw, need not load zod. */
 const softLabels = (smoothing: number) => ({
   numClasses: z.number().int().min(1).max(1_000_000).optional(),
   labelSmoothing: z.number().min(0).max(1).default(smoothing),
@@ -137,12 +140,12 @@ export interface RowMix {
 /** Which other row each row is mixed with: the one before it (the first with the last), or the one at the same distance from the end. */
 export type MixPartner = 'previous' | 'mirrored';
 
-/** The row that row `row` of `rows` is mixed with. */
+/** The row with which row `row` of `rows` rows is mixed. */
 export function otherRow(partner: MixPartner, row: number, rows: number): number {
   return partner === 'previous' ? (row + rows - 1) % rows : rows - 1 - row;
 }
 
-/** Which rows a mix of this name takes. */
+/** The rows with which a mix of this name mixes. */
 export function partnerOf({ name }: Pick<Mix, 'name'>): MixPartner {
   return name === 'timmMixup' ? 'mirrored' : 'previous';
 }
@@ -166,7 +169,7 @@ export function drawMix(mixes: Mixes, size: Size, rows: number, random: Random):
   const index = mixes.indexOf(mix);
   const partner = partnerOf(mix);
   if (mix.name === 'timmMixup') {
-    // A mix for each row takes more numbers than a batch has.
+    // If each row draws a mix, that takes more random numbers than a batch has.
     const more = new KeyedRandom(random.next(), random.next());
     return { index, partner, rows: drawTimmMix(mix, size, rows, more) };
   }
@@ -236,7 +239,7 @@ function squareRect({ width, height }: Size, weight: number, random: Random): Re
   };
 }
 
-/** timm's `rand_bbox_minmax`. Where its range of sides has no whole number, the lower limit is used. */
+/** timm's `rand_bbox_minmax`. If its range of sides contains no whole number, the lower limit is used. */
 function rangeRect({ width, height }: Size, [low, high]: readonly [number, number], random: Random): Rect {
   const side = (length: number) => {
     const least = Math.trunc(length * low);

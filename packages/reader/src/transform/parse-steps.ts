@@ -68,8 +68,8 @@ function parseLists(items: readonly unknown[], place: string, isWide: boolean): 
 const schemas = { rgb: new Map<StepName, z.ZodType<Step>>(), wide: new Map<StepName, z.ZodType<Step>>() };
 
 /**
- * The part of zod that checks steps. All of zod would add 0.45 MB that every process loads. A function, so that bundles that only use
- * the steps do not contain it.
+ * The part of zod that checks steps. All of zod would add 0.45 MB to every process. It is a function, so that bundles
+ * that only use the steps do not contain zod.
  */
 const zod = (isWide: boolean): Zod => ({
   isWide,

@@ -14,7 +14,7 @@ const IMAGENET: readonly StepInput[] = [
   { name: 'toDtype', dtype: 'float32', scale: true },
   { name: 'normalize', mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225] },
 ];
-/** The same with the means and deviations of CLIP. */
+/** Like {@link IMAGENET}, with the means and deviations of CLIP. */
 const CLIP: readonly StepInput[] = [
   { name: 'toDtype', dtype: 'float32', scale: true },
   {
@@ -57,7 +57,7 @@ export const PRESETS = {
     steps: strikesBack(224, 'rand-m7-mstd0.5-inc1'),
   },
   'timm/resnet50-a2': {
-    about: "Training of timm's ResNet-50 A2, whose images are made as those of A1.",
+    about: "Training of timm's ResNet-50 A2, with the same transform as A1.",
     steps: strikesBack(224, 'rand-m7-mstd0.5-inc1'),
   },
   'timm/resnet50-a3': {

@@ -51,7 +51,10 @@ export class KeyedRandom implements Random {
   }
 }
 
-/** The first random number of a sample that each use takes. Uses of a whole batch take the numbers of its first sample. */
+/**
+ * For each purpose, the first of a sample's random numbers that it uses. Purposes of a whole batch use the numbers of
+ * its first sample.
+ */
 export const FIRST_NUMBER = {
   transform: 0,
   fieldsStep: 8192,
@@ -66,9 +69,9 @@ export const FIRST_NUMBER = {
 /** A sample has 2^14 random numbers. Its occurrence uses the upper 20 bits of the counter's first word. */
 const OCCURRENCE_SHIFT = 12;
 const MAX_QUADS = 2 ** OCCURRENCE_SHIFT;
-/** An index is below 2^53, so it leaves the bits of the third word from here on. */
+/** An index is below 2^53, so the bits of the third word from this one on are free. */
 const VIEW_SHIFT = 21;
-/** Most views of a sample. With all of them the third word stays below 2^32 - 1. */
+/** Maximum number of views of a sample. With this number, the third word stays below 2^32 - 1. */
 export const MAX_VIEWS = 500;
 const MAX_OCCURRENCES = 2 ** (32 - OCCURRENCE_SHIFT);
 

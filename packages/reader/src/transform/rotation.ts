@@ -34,7 +34,10 @@ export function rotatedSize([a, b, c, d, e, f]: Affine, { width, height }: Size)
   };
 }
 
-/** Number of pixels from the smallest to the largest value. Less than 1/10,000 beyond a pixel's edge does not count. */
+/**
+ * Number of pixels from the smallest to the largest value. An excess of less than 1/10,000 beyond a pixel's edge is
+ * ignored.
+ */
 function span(values: readonly number[]): number {
   const cut = (value: number) => Math.fround(Math.trunc(Math.fround(Math.fround(value) * 1e4)) * 1e-4);
   return Math.ceil(cut(Math.max(...values))) - Math.floor(cut(Math.min(...values)));

@@ -6,7 +6,7 @@ import type { StepInput } from '../transform/step-inputs.js';
 import { type CompiledTransform, compileSteps, parseShared, type TransformInput } from '../transform/transform.js';
 import type { Dtype } from '../transform/values.js';
 
-/** Views of each image that are made in one way. */
+/** Views of each image that are made in the same way. */
 export interface ViewInput {
   /** The steps, or the name of a preset. They must give all images one size. */
   readonly transform: TransformInput;

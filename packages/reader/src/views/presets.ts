@@ -25,8 +25,9 @@ const IMAGENET: readonly StepInput[] = [
 ];
 
 /**
- * DataAugmentationDINO of DINOv2 and DINOv3 (dinov2/data/augmentations.py, dinov3/data/augmentations.py). Its GaussianBlur(p) hands
- * 1 - p to RandomApply: GaussianBlur(p=1) of the first crop never blurs, and GaussianBlur(p=0.1) of the second blurs with probability 0.9.
+ * DataAugmentationDINO of DINOv2 and DINOv3 (dinov2/data/augmentations.py, dinov3/data/augmentations.py). Its
+ * GaussianBlur(p) passes 1 - p to RandomApply: GaussianBlur(p=1) of the first crop never blurs, and GaussianBlur(p=0.1)
+ * of the second blurs with probability 0.9.
  */
 function dino({ global, local, flips }: Dino): ViewsInput {
   const view = (size: number, scale: readonly [number, number], blurred: number, ...more: StepInput[]): StepInput[] => [

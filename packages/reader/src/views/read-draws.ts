@@ -3,8 +3,8 @@ import { type DrawnName, valuesOfDrawn } from '../transform/drawn-steps.js';
 import { drawnValues } from './slot-layout.js';
 
 /**
- * Copies what was drawn for the views of one group out of a slot, where it is float32 [rows, views, values]. The arrays are
- * [count, rows, 4] for crops and [count, rows] for flips.
+ * Copies the recorded draws of the views of one group out of a slot, where they are float32 [rows, views, values]. The
+ * arrays are [count, rows, 4] for crops and [count, rows] for flips.
  */
 export function readDraws(
   drawn: Float32Array,

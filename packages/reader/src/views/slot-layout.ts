@@ -5,9 +5,9 @@ import { valueBytes } from '../transform/values.js';
 import type { CheckedViews, ViewGroup } from './options.js';
 
 /**
- * The parts of a slot that hold views. The first group is where images otherwise are, so `batch.images` is its first view. Each
- * further group is one more part, [count, rows, ...], where `rows` are those of the batch. The last part holds what steps drew:
- * float32 [rows, views, values], if the caller asks for it.
+ * The parts of a slot that hold views. The first group is stored in the place of the images, so `batch.images` is its
+ * first view. Each further group has its own part, [count, rows, ...], where `rows` is the number of rows of the batch.
+ * If draws are recorded, the last part holds them: float32 [rows, views, values].
  */
 export interface ViewLayout extends CheckedViews {
   /** Index of the second group's part among the extra parts of a slot. The parts of the others follow it. */
@@ -48,7 +48,7 @@ export function viewAddress(
   return part + (view * rows + row) * viewBytes(groups[group]!);
 }
 
-/** The offset of what was drawn for a row. */
+/** The offset of the recorded draws of a row. */
 export function drawsAddress(
   { firstPart, groups, transforms, draws }: ViewLayout,
   parts: readonly number[],

@@ -10,7 +10,7 @@ import { UsedBytes } from './used-bytes.js';
 
 /** File that marks a folder as a cache. Nothing is removed from a folder without it. */
 const MARK = 'shardtool-cache';
-/** Content of that file. Pieces of a cache with another text are of another version, and are removed. */
+/** Content of that file. If the file has another text, another version wrote the pieces, and they are removed. */
 const MARK_TEXT = 'Pieces of datasets that were fetched, version 2. "shardtool cache clear" removes them.\n';
 const LOCK = 'lock';
 const USED = 'used';
@@ -21,12 +21,12 @@ const DEFAULT_SHARE = 0.5;
 const PATIENCE_MS = 2000;
 const FIRST_POLL_MS = 5;
 const LONGEST_POLL_MS = 50;
-/** After a process was waited for in vain, it is not waited for again for this time. */
+/** After waiting for a process without success, this process does not wait for it again for this time. */
 const SLOW_MS = 30_000;
-/** After a failed write to the disk, nothing is kept for this time. */
+/** After a failed write to the disk, nothing is cached for this time. */
 const UNUSABLE_MS = 30_000;
 
-/** A piece whose space is promised. Its owner must write it or give it back. */
+/** A piece for which space is reserved. Its owner must write it or release the space. */
 export interface Claim {
   readonly name: string;
   /** Length of its content. */
@@ -44,14 +44,15 @@ export interface CacheContents {
  * A folder of pieces of bounded size, which all processes of a machine share.
  *
  * - A piece is written under a temporary name and renamed, so every piece under its own name is complete.
- * - The name of a piece identifies its bytes. Its modification time is its key: when it is needed next. The piece with the largest
- *   key is evicted first.
- * - Space is promised and pieces are evicted under one lock. Promised bytes count, so there are never more than `maxBytes`.
+ * - The name of a piece identifies its bytes. Its modification time is its key: when it is needed next. The piece with
+ *   the largest key is evicted first.
+ * - Space is reserved and pieces are evicted under one lock. Reserved bytes count, so there are never more than
+ *   `maxBytes`.
  * - Leftovers of a dead process are removed by the next process that opens the folder or wants the same piece.
  * - Every read of a piece is checked against its checksums.
  *
- * After it was opened, a failing folder causes no errors: it keeps nothing, and readers fetch their bytes. They also fetch if they
- * would have to wait for a slow or stopped process.
+ * If a folder fails after it was opened, it causes no errors: it stores nothing more, and readers fetch their bytes.
+ * They also fetch if they would have to wait for a slow or stopped process.
  */
 export class CacheFolder {
   readonly folder: string;
@@ -60,7 +61,10 @@ export class CacheFolder {
   readonly #keys: KeptKeys;
   readonly #used: UsedBytes;
   #unusableUntil = 0;
-  /** Time until which a slow process is not waited for, by the part of its tokens that identifies the process. */
+  /**
+   * The time until which this process does not wait for a slow process, by the part of a token that identifies the slow
+   * process.
+   */
   readonly #slow = new Map<string, number>();
 
   private constructor(folder: string) {
@@ -170,8 +174,9 @@ export class CacheFolder {
   }
 
   /**
-   * Promises space for a piece, and evicts pieces that are needed later than `key` for it. Returns null if that does not free enough,
-   * if the disk cannot be written, or if another process is writing the piece; {@link whenWritten} waits for that process.
+   * Reserves space for a piece, and evicts pieces that are needed later than `key` for it. Returns null if that does
+   * not free enough, if the disk cannot be written, or if another process is writing the piece; {@link whenWritten}
+   * waits for that process.
    */
   async claim(name: string, bytes: number, key: number): Promise<Claim | null> {
     const stored = fileBytes(bytes);
@@ -191,8 +196,8 @@ export class CacheFolder {
   }
 
   /**
-   * Writes a claimed piece. Returns false if the disk cannot be written, or if another process has taken the claim; the space is then
-   * given back.
+   * Writes a claimed piece. Returns false if the disk cannot be written, or if another process has taken the claim; the
+   * space is then released.
    */
   async write(claim: Claim, content: Uint8Array, key: number): Promise<boolean> {
     const { name, token } = claim;
@@ -205,7 +210,7 @@ export class CacheFolder {
       } finally {
         await handle.close();
       }
-      // Under the lock, so that a process that counts sees the claim or the piece.
+      // The lock is held, so that a process that counts sees either the claim or the piece.
       const placed = await underLock(this.#at(LOCK), PATIENCE_MS, () => {
         if (!this.#isMine(claim)) return false;
         renameSync(part, this.#pieces.pathOf(name));
@@ -224,11 +229,11 @@ export class CacheFolder {
     return false;
   }
 
-  /** Gives the space of a claim back: the piece is not going to be written. */
+  /** Releases the space of a claim whose piece will not be written. */
   async giveBack(claim: Claim): Promise<void> {
     const { name, bytes, token } = claim;
     try {
-      // Done first, and without the lock: the lock needs space, which a full disk does not have.
+      // This is done first, and without the lock: the lock needs space, which a full disk does not have.
       rmSync(this.#pieces.partOf(name, token), { force: true });
     } catch {
       // The next process that opens the folder removes it.
@@ -277,7 +282,9 @@ export class CacheFolder {
     }
   }
 
-  /** Calls `work` under the lock. Returns undefined if the folder cannot be changed; then nothing is kept for a while. */
+  /**
+   * Calls `work` under the lock. Returns undefined if the folder cannot be changed; then nothing is cached for a while.
+   */
   async #locked<T>(work: () => T): Promise<T | undefined> {
     const patienceMs = performance.now() < this.#unusableUntil ? 0 : PATIENCE_MS;
     const done = await underLock(this.#at(LOCK), patienceMs, work).catch(() => undefined);
@@ -300,7 +307,8 @@ export class CacheFolder {
     const bytes = this.#pieces.sizeOf(name);
     this.#keys.forget(name);
     if (!this.has(name)) return;
-    // Its writer may have been killed before it removed its claim, which would be subtracted as well.
+    // The writer may have been killed before it removed its claim. The bytes of the claim would then be subtracted as
+    // well.
     this.#pieces.unclaim(name);
     this.#pieces.remove(name);
     this.#used.add(-bytes);

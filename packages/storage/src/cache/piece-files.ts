@@ -143,7 +143,10 @@ export class PieceFiles {
   }
 }
 
-/** False as well if the folder takes no files: then the age of a claim is unknown, and its owner counts as alive. */
+/**
+ * Also false if no file can be created in the folder: the age of the claim is then unknown, and its owner counts as
+ * alive.
+ */
 function isGone(claim: HeldLock): boolean {
   try {
     return isDead(claim);

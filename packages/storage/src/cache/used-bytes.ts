@@ -4,8 +4,8 @@ import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs
 const DIGITS = 16;
 
 /**
- * The count of a cache folder: bytes that are stored or promised to a claim, as text in a file. Change it only under the lock of the
- * folder. The count is never less than what the folder holds.
+ * The count of a cache folder: bytes that are stored or reserved by a claim, as text in a file. Change it only under
+ * the lock of the folder. The count is never less than what the folder holds.
  */
 export class UsedBytes {
   readonly #file: string;

@@ -52,7 +52,7 @@ class HubStorage implements Storage {
 
   async entry(name: string, signal?: AbortSignal): Promise<Entry | null> {
     try {
-      // The hub itself knows what is behind a redirect.
+      // A redirect of the hub has the facts about the file in its headers, so it is not followed.
       const isAnswer = ({ headers }: Answer) => headers['x-linked-size'] !== undefined;
       const url = await this.#urlOf(name);
       const { headers } = await this.#ask(this.#shown(name), { method: 'HEAD', url }, 'read', { signal, isAnswer });
@@ -187,7 +187,7 @@ class HubStorage implements Storage {
     if (status !== 401 && status !== 403 && !/Gated|RepoNotFound/.test(said)) return said;
     const remedy = process.env.HF_TOKEN
       ? 'the token in HF_TOKEN may not read it'
-      : 'where it is private or gated, set HF_TOKEN to a token that may read it';
+      : 'if it is private or gated, set HF_TOKEN to a token that may read it';
     return said === '' ? remedy : `${said}: ${remedy}`;
   }
 
@@ -229,8 +229,8 @@ function isCutJson(text: string): boolean {
 }
 
 /**
- * RFC 8288: `<https://...>; rel="next"`. It is asked for at the endpoint, whichever host it names: a mirror passes on what the hub
- * says of itself.
+ * RFC 8288: `<https://...>; rel="next"`. The request goes to the configured endpoint, even if the link names another
+ * host: a mirror passes on the links of the hub unchanged.
  */
 function nextPage(link: string | string[] | undefined, endpoint: string): URL | null {
   const next = /<([^>]+)>;\s*rel="?next"?/.exec([link ?? []].flat().join())?.[1];

@@ -148,7 +148,10 @@ function codeOf(error: Error & { code?: string }): string {
 /** Codes of a certificate that is not trusted. */
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER/;
 
-/** The error for a failure that another try cannot fix; null for others. A name that cannot be looked up now (EAI_AGAIN) may be later. */
+/**
+ * The error for a failure that another try cannot fix; null for others. A name that cannot be looked up now (EAI_AGAIN)
+ * may be found later.
+ */
 function refusedForGood(url: URL, cause: Error & { code?: string }): FileError | null {
   const path = shownLocation(url.href);
   const { code = '' } = cause;
@@ -162,7 +165,8 @@ function refusedForGood(url: URL, cause: Error & { code?: string }): FileError |
     );
   }
   if (!CERTIFICATE.test(code)) return null;
-  const remedy = 'if your own authority has signed it, let AWS_CA_BUNDLE or NODE_EXTRA_CA_CERTS name its file';
+  const remedy =
+    'if your own authority has signed it, set AWS_CA_BUNDLE or NODE_EXTRA_CA_CERTS to the file of that authority';
   const message = `${path} cannot be read: the certificate of its server is not trusted (${code}); ${remedy}.`;
   return new FileError({ path }, message, { cause });
 }

@@ -165,7 +165,7 @@ class RemoteSource implements Source {
         }
         return target;
       });
-      if (answer.status === 416) throw this.#changed('it is shorter than it was');
+      if (answer.status === 416) throw this.#changed('it has become shorter');
       await this.#check(answer);
     });
   }
@@ -196,7 +196,7 @@ class RemoteSource implements Source {
     }
     const modified = headers['last-modified'];
     if (modifiedMs !== undefined && isOtherSecond(modified, modifiedMs))
-      throw this.#changed(`it was written on ${modified}, and was there before`);
+      throw this.#changed(`its time of modification is now ${modified}`);
     const known = this.#pinned;
     if (known === null) {
       if (expected !== undefined && version !== undefined && version !== expected)
@@ -257,14 +257,14 @@ function isOtherSecond(modified: string | undefined, expectedMs: number): boolea
 }
 
 const WHY: Readonly<Record<number, string>> = {
-  400: 'the request was not understood',
+  400: 'the server did not understand the request',
   401: 'the server asks for credentials, or does not accept these',
   403: 'access is denied: check the credentials, or read unsigned if it is public',
   404: 'there is no such file',
   405: 'the server does not allow it',
   409: 'it is being changed',
-  412: 'it exists already, or has changed',
-  501: 'the server cannot do it',
+  412: 'it already exists, or has changed',
+  501: 'the server does not support this',
 };
 
 /** Throws the error for an answer that refuses: {@link TransientError} if another try may succeed. */

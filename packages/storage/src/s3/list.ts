@@ -46,7 +46,7 @@ function decoded(name: string): string {
   try {
     return decodeURIComponent(name.replaceAll('+', ' '));
   } catch {
-    throw new TransientError('the list has a name that is not encoded as it says');
+    throw new TransientError('the list has a name that is not URL-encoded');
   }
 }
 

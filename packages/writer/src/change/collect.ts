@@ -54,7 +54,7 @@ export interface CollectReport {
   readonly removedBytes: number;
 }
 
-/** Files of a change that did not end are removed if it has been silent for so long: another process may be at work. */
+/** Files of an unfinished change are kept for this time, because another process may still be writing them. */
 const PENDING_MS = 24 * 3600 * 1000;
 const REMOVED_AT_ONCE = 16;
 
@@ -80,7 +80,7 @@ async function collect(change: SeenDataset, { keep, olderThan, dryRun }: Collect
   const kept = chain.filter((_, i) => i === 0 || isKept(chain, i, keep, olderThan));
   const stays = new Set(kept.map(({ version }) => version));
   const all = await keptVersions(location, how);
-  // The log does not lead to these, because a part of it is missing.
+  // The log does not lead to these versions, because a part of it is missing.
   const known = new Set(chain.map(({ version }) => version));
   const strangers = all.filter((version) => !known.has(version));
   for (const version of strangers) if (isStrangerKept(change, chain, version, keep, olderThan)) stays.add(version);
@@ -93,7 +93,7 @@ async function collect(change: SeenDataset, { keep, olderThan, dryRun }: Collect
   for (const version of removed) for (const file of await filesOf(change, version)) candidates.add(file);
   const changes = await pendingChanges(storage);
   const pending = changes.filter(({ time }) => Date.now() - time >= pendingMs(change));
-  // A change that is at work may write a shard again that a killed one has left.
+  // A running change may write a shard again that a killed change has left.
   for (const { files } of changes.filter((one) => !pending.includes(one))) for (const file of files) needed.add(file);
   for (const { files } of pending) for (const file of files) candidates.add(file);
   for (const file of abandonedFiles(change)) candidates.add(file);
@@ -101,13 +101,13 @@ async function collect(change: SeenDataset, { keep, olderThan, dryRun }: Collect
   const done = pending.filter(({ erases }) => erases.length === 0);
   const recordsKept = new Set(kept.map(({ record }) => record));
   const records = (await recordNames(storage)).filter((name) => !recordsKept.has(name));
-  // First the shards: what is killed here is found again by the versions that still name it.
+  // Shards are removed first. If this call is killed, the next one finds the rest by the versions that still name them.
   const shards = [...candidates].filter((file) => !needed.has(file) && existsSync(join(folder.path, file)));
   const others = [...removed.map(versionFile), ...records, ...done.map(({ name }) => `${pendingFolder}${name}`)];
   const files = [...shards, ...others.filter((file) => existsSync(join(folder.path, file)))];
   const removedBytes = files.reduce((sum, file) => sum + statSync(join(folder.path, file)).size, 0);
   if (dryRun !== true) {
-    // In a bucket, another process may have restored a version meanwhile.
+    // In a bucket, another process may have restored a version in the meantime.
     const { identity } = await readManifest(location, how);
     if (identity !== chain[0]!.version) throw changedMeanwhile(shownLocation(location));
     await removeAll(storage, change, shards, others);
@@ -183,7 +183,7 @@ async function removeAll(
   for (const file of shards) removeEmpty(folder.path, file);
 }
 
-/** A shard that is a folder leaves it empty. */
+/** Removes the folder that a shard with its own folder leaves empty. */
 function removeEmpty(folder: string, file: string): void {
   if (dirname(file) === '.') return;
   try {

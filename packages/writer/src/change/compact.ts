@@ -55,10 +55,10 @@ export interface CompactReport {
 }
 
 /**
- * Joins small consecutive shards of a dataset to larger ones, as a new version. The samples, their order and their indices
- * stay the same, as do classes, columns and tombstones; overlays follow. A shard of at least half the maximum size stays.
- * An interrupted call can be repeated. Throws OptionError for a format that only `convert` writes; DatasetChangedError,
- * SampleChecksumError, DiskFullError, FileError.
+ * Joins small consecutive shards of a dataset to larger ones, as a new version. The samples, their order and their
+ * indices stay the same, as do classes, columns and tombstones; overlays follow. A shard of at least half the maximum
+ * size stays. An interrupted call can be repeated. Throws OptionError for a format that only `convert` writes, and
+ * DatasetChangedError, SampleChecksumError, DiskFullError, FileError.
  */
 export async function compactDataset(location: string, options: CompactOptions = {}): Promise<CompactReport> {
   return changing('compactDataset', { ...COMPACT_OPTIONS, ...CHANGE_OPTIONS }, location, options, (checked) =>
@@ -129,7 +129,7 @@ export function planCompaction(
   return groups;
 }
 
-/** A shard that is half full would be written again for little. */
+/** True for a shard that is less than half full. Joining a larger one would gain little. */
 function isSmall(
   { bytes, samples }: { readonly bytes: number; readonly samples: number },
   { maxShardBytes, maxShardSamples }: Limits,

@@ -45,9 +45,9 @@ export interface OpenChange {
 }
 
 /**
- * Opens a dataset for a change: its folder is locked, or what its bucket holds is looked up. An erasure, a compaction and a
- * restore go through here, and end with {@link commitChange}; an append is a pack (`pack/append.ts`). What an interrupted change has left
- * is finished first. Throws OutputLockedError, UnfinishedPackError, ManifestError, FileError.
+ * Opens a dataset for a change: its folder is locked, or its bucket is listed. An erasure, a compaction and a restore
+ * go through here, and end with {@link commitChange}; an append is a pack (`pack/append.ts`). An interrupted change is
+ * finished first. Throws OutputLockedError, UnfinishedPackError, ManifestError, FileError.
  */
 export async function changeDataset<Result>(
   location: string,

@@ -44,7 +44,7 @@ export interface EraseReport {
   readonly resumed: number;
   /** Keys that the current version did not have: unknown, or erased earlier. */
   readonly missing: number;
-  /** Shards that were written again, and shards that are gone because nothing of them was left. */
+  /** Number of shards that were written again, and of shards that were removed because no sample of them was left. */
   readonly rewrittenShards: number;
   readonly removedShards: number;
   /** The current version. */
@@ -58,11 +58,11 @@ export interface EraseReport {
 const READ_AT_ONCE = 8;
 
 /**
- * Removes samples from a dataset for good. Only the shards that have them are written again, in new files, and the overlays
- * follow. Hashes of the keys stay in the folder `erased`, so that later appends do not bring the samples back. The bytes
- * are gone when `gc` has removed the versions that the report names. An interrupted call can be repeated, and the next call
- * finishes it in any case. Throws OptionError
- * for options that are not allowed, and for a dataset of which nothing would be left; DatasetChangedError, FileError.
+ * Removes samples from a dataset for good. Only the shards that have them are written again, in new files, and the
+ * overlays follow. Hashes of the keys stay in the folder `erased`, so that later appends do not bring the samples back.
+ * The bytes are gone when `gc` has removed the versions that the report names. An interrupted call can be repeated, and
+ * the next call finishes it in any case. Throws OptionError for options that are not allowed, and if no sample would be
+ * left. Also throws DatasetChangedError and FileError.
  */
 export async function eraseSamples(location: string, options: EraseOptions): Promise<EraseReport> {
   return changing('eraseSamples', ERASE_OPTIONS, location, options, () =>
@@ -86,7 +86,7 @@ async function erase(change: OpenChange, options: EraseOptions): Promise<EraseRe
     throw new OptionError({ path }, `Nothing would be left of ${path}: remove the dataset instead.`);
   }
   const unmarked = [...wanted].filter((key) => !before.has(key));
-  // They come first: from now on no append brings the samples back, also if this call is killed.
+  // The tombstones are written first: from now on, no append brings the samples back, even if this call is killed.
   if (unmarked.length > 0) await addTombstones(storage, unmarked);
   const erased = await readTombstones(storage);
   await discardPlan(change);
@@ -206,7 +206,7 @@ async function holdersOf(
   return { heldBy, searched: holds.size };
 }
 
-/** Of a shard that a killed "gc" has removed, parts may be left. */
+/** A "gc" that was killed may have left parts of a shard. */
 async function isHolding(
   file: { loadParts(parts: readonly ['key']): Promise<{ readonly key: readonly string[] }> },
   isWanted: (key: string) => boolean,

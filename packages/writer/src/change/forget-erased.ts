@@ -20,8 +20,8 @@ interface ChangedPlace {
 const COPY = /\.[0-9a-f]{16}\.jsonl$/;
 
 /**
- * Finishes what a killed change has left: overlays follow the shards, and if it was an erasure, erased keys are removed
- * from lists and from copies of overlays. Every change begins with this.
+ * Finishes a change that was killed: overlays follow the shards, and if the change was an erasure, erased keys are
+ * removed from lists and from copies of overlays. Every change begins with this.
  */
 export async function finishInterrupted(place: ChangedPlace): Promise<void> {
   const storage = await openStorage(place.location, place.storage);

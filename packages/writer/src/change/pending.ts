@@ -5,7 +5,7 @@ import { readWholeOf, type Storage } from '@shardtool/storage';
 /** Folder of a dataset with a list of the files that each unfinished change has announced. */
 export const pendingFolder = `${VERSIONS_FOLDER}/pending/`;
 
-/** A change that has not ended: it is at work, or was killed. */
+/** A change that has not ended: it is running, or it was killed. */
 export interface PendingChange {
   /** Name of its list in {@link pendingFolder}. */
   readonly name: string;
@@ -27,7 +27,7 @@ export async function announceChange(
   return name;
 }
 
-/** Writes the list again, as it is now. */
+/** Replaces the content of the list. */
 export async function putPending(storage: Storage, { name, ...change }: PendingChange): Promise<void> {
   await storage.put(pendingFolder + name, Buffer.from(`${JSON.stringify(change)}\n`));
 }

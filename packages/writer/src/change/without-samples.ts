@@ -8,7 +8,7 @@ import { filesOfShard } from '../shard/shard-paths.js';
 import type { OpenChange } from './dataset-change.js';
 import { announceShards, changedStem, keepTime, openRewrite } from './rewrite.js';
 
-/** Samples that a change removes from one shard, and what counts them. */
+/** Samples that a change removes from one shard: their rows and keys, and their numbers by class and by field. */
 export interface RemovedRows {
   readonly rows: ReadonlySet<number>;
   readonly keys: readonly string[];

@@ -70,7 +70,7 @@ export async function convert(
   output: string,
   options: ConvertOptions = {},
 ): Promise<ConvertReport> {
-  // A stream of another copy of streams, such as tar-stream's, is a stream too.
+  // Another implementation of streams, such as that of tar-stream, is accepted too.
   const isStream = typeof source === 'object' && source !== null && Symbol.asyncIterator in source;
   if (!isStream) checkLocation('convert', source);
   checkLocation('convert', output);

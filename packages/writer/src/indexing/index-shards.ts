@@ -63,14 +63,14 @@ export interface IndexOptions extends Partial<AddedColumns> {
   readonly overwrite?: boolean | undefined;
   /** Indexes for other loaders, and `crops`. */
   readonly index?: readonly OtherIndex[] | undefined;
-  /** How remote locations are asked. What is omitted comes from the environment. */
+  /** Options for requests to remote storage. Omitted options come from the environment. */
   readonly storage?: StorageOptions | undefined;
   /** Aborts the call before the next shard; indexes that are finished stay. */
   readonly signal?: AbortSignal | undefined;
 }
 
 const OPTIONS = {
-  overwrite: { kind: 'switch', help: 'Makes indexes again' },
+  overwrite: { kind: 'switch', help: 'Whether existing indexes are rebuilt' },
   index: { kind: 'own', type: 'OtherIndex[]', must: 'is a list of "wids", "dali" and "crops"', help: 'Other indexes' },
   columns: { kind: 'own', type: 'string[]', must: 'is a list of columns', help: 'Columns of JSON fields' },
   labels: { kind: 'own', type: 'string[]', must: 'is a list of files', help: 'Files of labels' },

@@ -46,7 +46,7 @@ function checkNote(said: Partial<Record<keyof PackNote, unknown>>): PackNote {
     isList(otherIndexes, (index) => OTHER_INDEXES.some((known) => known === index)) &&
     (madeFrom === undefined || typeof madeFrom === 'string') &&
     (options === undefined || (typeof options === 'object' && options !== null && !Array.isArray(options)));
-  if (!isNote) throw new Error('a field is missing, or not what it should be');
+  if (!isNote) throw new Error('a field is missing or invalid');
   return { version, format, shards, otherIndexes, madeFrom, options } as PackNote;
 }
 

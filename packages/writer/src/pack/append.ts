@@ -14,10 +14,10 @@ import type { PackReport } from './report.js';
 import { packAndCommit } from './whole.js';
 import type { PackWork } from './workers/work.js';
 
-/** Adds to the dataset in the folder what it does not have yet. */
+/** Adds the files of the source that the dataset in the folder does not have yet. */
 export async function packMore(work: PackWork): Promise<PackReport> {
   const { folder, output, destination } = work;
-  // Only here does a pack need the reader.
+  // This import is here because only an append needs the reader.
   const { finishInterrupted } = await import('../change/forget-erased.js');
   await finishInterrupted({ location: destination.place, storage: work.options.storage, destination });
   const manifest = await readManifest(output);
@@ -26,7 +26,7 @@ export async function packMore(work: PackWork): Promise<PackReport> {
   const layout = await layoutOfChoice(options);
   if (destination.isElsewhere) refuseDedupe(destination.location, options);
   if (options.restart && !destination.isElsewhere) folder.clearAdded(layout, await namedShards(output));
-  // Another process may still write the shards of the plan that is discarded: its names stay taken.
+  // Another process may still be writing shards of the discarded plan, so their names are not used again.
   else if (options.restart) folder.discardPlan();
   else if (folder.look(options) === 'dataset') folder.removeLeftState();
   await destination.removeGone();

@@ -44,7 +44,7 @@ async function destinationOf(output: string, options: CheckedOptions): Promise<D
   const { part, staging, signal, storage } = options;
   const upload = { part: part === null ? undefined : partText(part), staging, signal, storage };
   if (!isRemote(output)) return openDestination(output, upload);
-  // Nothing is written then, neither here nor in a bucket.
+  // Such a dry run writes nothing, neither here nor in a bucket.
   const isNothing = options.dryRun && !isCheckOfFiles(options);
   return isNothing ? folderDestination(join(tmpdir(), 'shardtool-plan')) : openDestination(output, upload);
 }

@@ -12,7 +12,10 @@ import { type PackReport, presentReport, writtenReport } from './report.js';
 import { packShards } from './workers/pack-shards.js';
 import type { PackWork } from './workers/work.js';
 
-/** Packs the whole dataset, or what an earlier pack has not finished; nothing if the dataset is already there. */
+/**
+ * Packs the whole dataset, or the shards that an earlier pack has not finished. Does nothing if the dataset is
+ * complete.
+ */
 export async function packWhole(work: PackWork, found: PackState): Promise<PackReport> {
   if (found === 'dataset') return checkPacked(work);
   return packAndCommit(work, found === 'plan' ? await resumePlan(work) : await makePlan(work));

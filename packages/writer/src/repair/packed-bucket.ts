@@ -37,7 +37,7 @@ export class PackedBucket implements PackedFiles {
         await file.close();
       }
     } catch (error) {
-      // The bucket was listed: what it refuses now is there, and may not be read any more.
+      // The bucket was listed. So a file that it refuses now exists, and this process may no longer read it.
       if (error instanceof FileNotFoundError) return null;
       throw error;
     }

@@ -35,7 +35,7 @@ import { encodeSample, type NewSample, type SampleRules } from './new-sample.js'
 import { openPart, refuseTakenPart } from './part-output.js';
 import { type OutputFacts, openWhole, release, type WriterOutput } from './writer-output.js';
 
-/** Options of a writer. Those that {@link OutputOptions} has too mean the same. */
+/** Options of a writer. Options that {@link OutputOptions} also has mean the same here. */
 export interface WriterOptions extends Omit<OutputOptions, 'workers' | 'onProgress'> {
   /** Class names in the order of their numbers. Without them classes are numbers only. */
   readonly classes?: readonly string[] | undefined;

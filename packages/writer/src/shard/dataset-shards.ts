@@ -109,7 +109,8 @@ export async function findDatasetShards(
     shards: await inLanes(shards, LOOKED_AT_ONCE, async (shard, k) => ({
       ...(await foreignShard(shard, layout, numbers[k] ?? null)),
       ...(isMixed && { split: shard.split ?? null }),
-      // An index is of all samples, has columns as their usual names say, and no links.
+      // The stored index describes all samples, with columns by their usual names and without links, so a chosen way of
+      // reading cannot use it.
       ...(reading !== undefined && { reading, indexPath: null }),
     })),
     classes,

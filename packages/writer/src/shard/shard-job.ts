@@ -21,7 +21,7 @@ import {
 } from './pack-sample.js';
 import type { SampleWriter } from './put-sample.js';
 
-/** Of any layout that holds a sample whole: no buffer of Node 20 is longer. */
+/** Limit for layouts that need a whole sample in memory: buffers of Node 20 are not longer. */
 const MAX_HELD_BYTES = 2 ** 32 - 2;
 
 /** What all shards of a pack have in common. */

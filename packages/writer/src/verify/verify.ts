@@ -86,7 +86,7 @@ async function verifyDue(
   if (manifest === null) {
     const name = options.since !== undefined ? option('since') : option('sample');
     const path = shownLocation(location);
-    const message = sentence`${path} has no dataset.json, so there is no record of its checks: leave out ${name}, or make a dataset with "shardtool convert".`;
+    const message = sentence`${path} has no dataset.json, so there is no record of its checks: omit ${name}, or make a dataset with "shardtool convert".`;
     throw new OptionError({ path }, message);
   }
   const { check = 'checksums', since, sample = 1 } = options;

@@ -32,15 +32,15 @@ METRICS: Tuple[Tuple[str, str, str, str], ...] = (
     ("shardtool_loader_bad_samples_total", "counter", "Samples that could not be used.", "bad_samples"),
     ("shardtool_loader_dropped_samples_total", "counter", "Samples that custom steps dropped.", "dropped_samples"),
     ("shardtool_loader_epoch", "gauge", "Epoch of the last batch; -1 before the first batch.", "epoch"),
-    ("shardtool_loader_ready_batches", "gauge", "Batches that are ready and were not yet asked for.",
+    ("shardtool_loader_ready_batches", "gauge", "Batches that are ready and were not requested yet.",
      "ready_batches"),
     ("shardtool_storage_requests_total", "counter", "Requests to remote storage.", "storage_requests"),
     ("shardtool_storage_fetched_bytes_total", "counter",
-     "Bytes from remote storage, with those of failed requests.", "storage_fetched_bytes"),
+     "Bytes received from remote storage, including those of failed requests.", "storage_fetched_bytes"),
     ("shardtool_storage_retries_total", "counter", "Requests to remote storage that were repeated.",
      "storage_retries"),
-    ("shardtool_cache_hits_total", "counter", "Reads that the cache answered.", "cache_hits"),
-    ("shardtool_cache_hit_bytes_total", "counter", "Bytes of the reads that the cache answered.", "cache_hit_bytes"),
+    ("shardtool_cache_hits_total", "counter", "Reads that were served from the cache.", "cache_hits"),
+    ("shardtool_cache_hit_bytes_total", "counter", "Bytes of the reads that were served from the cache.", "cache_hit_bytes"),
 )  # fmt: skip
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

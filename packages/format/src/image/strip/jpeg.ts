@@ -68,7 +68,10 @@ function isMetadata(bytes: Uint8Array, at: number, marker: number): boolean {
   return marker !== APP14 || name !== ADOBE;
 }
 
-/** The offset after the end marker, searched from the first scan on. Null if another marker, or none, comes before it. */
+/**
+ * The offset after the end marker, searched from the first scan on. Null if another marker comes first, or if there is
+ * none.
+ */
 function endOfImage(bytes: Uint8Array, scan: number): number | null {
   for (let at = scan; ; ) {
     const marker = bytes[at + 1]!;

@@ -39,7 +39,7 @@ export async function* decompressedByCommand(
     yield* child.stdout as AsyncIterable<Buffer>;
     await fed;
     const status = await ended;
-    // Without a new stream in it, bzip2 ignores the rest of its input, and only warns.
+    // If the rest of the input is not another stream, bzip2 ignores it and only warns.
     if (status === 0 && !message.includes('trailing garbage')) return;
     if (typeof status !== 'object') throw new Error(firstLine(message) ?? `${command} ended with ${status}`);
     if (status.code !== 'ENOENT') throw status;
@@ -69,7 +69,7 @@ async function feed(input: Writable, pieces: AsyncIterable<Uint8Array>): Promise
   }
 }
 
-/** What is wrong; advice follows in further lines. */
+/** The first line of a message has the reason. Further lines contain advice. */
 function firstLine(message: string): string | undefined {
   return message.match(/\S.*/)?.[0].replace(/[;.]?\s*$/, '');
 }

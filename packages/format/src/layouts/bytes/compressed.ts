@@ -7,7 +7,7 @@ export interface Compression {
   readonly name: string;
   /** The command that decompresses such a file; with `-c` to standard output. */
   readonly command: string;
-  /** The codec of {@link unpacked} that decompresses it. None: shardtool does not read such files. */
+  /** The codec of {@link unpacked} that decompresses it. Absent: shardtool does not read such files. */
   readonly codec?: WholeCodec;
 }
 

@@ -47,7 +47,7 @@ export class FileWindow {
     // All short reads have the same length, and creating a view takes longer than reading so few bytes.
     if (this.#target.length !== length) this.#target = this.#buffer.subarray(0, length);
     const target = this.#target;
-    // Until the bytes arrive, the buffer holds nothing.
+    // Until the bytes arrive, the buffer has no valid bytes.
     this.#start = position;
     this.#end = position;
     if (!isHop || ++this.#hops % HOPS_A_TURN === 0) return this.#readLater(position, target);

@@ -46,8 +46,8 @@ export function plainName(name: string): string {
 
 /**
  * Decompresses a file into an unnamed file in the system's temporary folder, so memory stays bounded whatever the size.
- * `codec`: if the name does not tell it. Owns `source`, which is closed. Throws {@link UnsupportedShardError} for
- * unknown codecs, {@link DamagedShardError}.
+ * `codec` is needed if the name does not show it. Owns `source`, which is closed. Throws {@link UnsupportedShardError}
+ * for unknown codecs, {@link DamagedShardError}.
  */
 export async function unpacked(source: Source, codec = ENDING.exec(source.location)?.[1]): Promise<Source> {
   const { location: shard } = source;
@@ -106,7 +106,9 @@ function copied(source: Source): Promise<Source> {
   return spooled(source, source.location, () => pieces(source));
 }
 
-/** Writes a stream into an unnamed file, presented at `location`. The stream is started only when its errors can be handled. */
+/**
+ * Writes a stream into an unnamed file, presented at `location`. The stream starts only when its errors can be handled.
+ */
 async function spooled(
   { sibling }: Source,
   location: string,

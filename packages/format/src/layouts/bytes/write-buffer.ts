@@ -21,9 +21,9 @@ interface Mark {
 }
 
 /**
- * The end of a file that is written front to back. What is laid out in it can still be undone. Its checksum is combined
- * from the checksums of the payloads at their source and from all bytes around them in the buffer. So it matches the
- * file only if every payload reached the file unchanged.
+ * The end of a file that is written front to back. Content that was appended can still be undone. Its checksum is
+ * combined from the checksums of the payloads at their source and from all bytes around them in the buffer. So it
+ * matches the file only if every payload reached the file unchanged.
  */
 export class WriteBuffer {
   readonly #fd: number;
@@ -76,7 +76,7 @@ export class WriteBuffer {
     this.#summed += bytes;
   }
 
-  /** Writes what was appended. Throws {@link FileError}. */
+  /** Writes the appended content. Throws {@link FileError}. */
   flush(): void {
     this.#sumTo(this.#length);
     try {
@@ -90,7 +90,10 @@ export class WriteBuffer {
     if (this.#buffer.length > DOUBLED_BYTES) this.#buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   }
 
-  /** Writes bytes from outside the buffer, which should have the checksum `sum`, after what was appended. Throws {@link FileError}. */
+  /**
+   * Writes bytes from outside the buffer, which should have the checksum `sum`, after the appended content. Throws
+   * {@link FileError}.
+   */
   write(bytes: Uint8Array, sum: number): void {
     this.flush();
     this.#crc32 = crc32Combine(this.#crc32, sum, bytes.length);
@@ -102,7 +105,7 @@ export class WriteBuffer {
     this.#start += bytes.length;
   }
 
-  /** Writes what was appended, and returns a mark for {@link back}. */
+  /** Writes the appended content, and returns a mark for {@link back}. */
   mark(): Mark {
     this.flush();
     return { position: this.#start, crc32: this.#crc32 };

@@ -6,7 +6,10 @@ import { partAt } from '../bytes/part-at.js';
 
 /** How many files of one read are open at once. */
 const FILES_AT_ONCE = 16;
-/** A read that took longer did not come from the page cache. Then many files are opened concurrently, off this thread. */
+/**
+ * A read that took longer did not come from the page cache. Then many files are opened concurrently, by asynchronous
+ * calls.
+ */
 const SLOW_MS = 0.4;
 /** After this many asynchronous reads, one synchronous read is tried again. */
 const TRY_AGAIN = 256;
@@ -17,7 +20,7 @@ export class FilesSource implements Source {
   readonly size: number;
   readonly #paths: readonly string[];
   readonly #starts: Float64Array;
-  /** How many files are still read off this thread before a synchronous read is tried again. */
+  /** How many files are still read asynchronously before a synchronous read is tried again. */
   #slow = 0;
 
   /** `starts`: the offset of each file, and the end of the last one. */

@@ -114,8 +114,8 @@ async function namesIn(root: string, folder: string, seen: Set<string>): Promise
 }
 
 /**
- * How to treat a broken link: as a file if its name has an extension, which then is bad when it is read. A name without
- * an extension may be a class on a disk that is not mounted: throws {@link FileError}.
+ * How to treat a broken link: as a file if its name has an extension; reading that file then fails. A name without an
+ * extension may be a class on a disk that is not mounted: throws {@link FileError}.
  */
 async function leadsNowhere(folder: string, name: string): Promise<string> {
   if (name.includes('.')) return name;

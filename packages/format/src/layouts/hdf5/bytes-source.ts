@@ -15,7 +15,7 @@ export interface ImageRows {
   readonly keys?: readonly string[];
 }
 
-/** How many bytes are read at once; or one value if it is larger. */
+/** How many bytes are read at once. A larger value is read alone. */
 const PIECE_BYTES = 1 << 20;
 const MOST_ROWS = 1024;
 const YIELDED = 1024;
@@ -41,7 +41,7 @@ export class BytesSource extends PieceSource implements ImageSource {
     const fieldOf = new Uint8Array(count);
     let end = 0;
     for (let first = 0; first < count; ) {
-      // As many values as took this many bytes before.
+      // The number of values that should have this many bytes, judging by the values before them.
       const most = first === 0 ? 1 : Math.max(1, Math.floor((PIECE_BYTES * first) / Math.max(1, end)));
       const here = Math.min(most, MOST_ROWS, count - first);
       const values = (await image.read(first, here)) as readonly Uint8Array[];

@@ -68,7 +68,7 @@ function imageAmong(shard: string, datasets: readonly HdfDataset[]): HdfDataset 
     );
   }
   const taken = images.length === 1 ? images[0]! : usual(images, ARRAY_NAMES);
-  // Another dataset with as many rows, such as masks, must not be lost silently.
+  // The file must not silently lose another dataset with as many rows, such as masks.
   const other = images.find(
     (one) => one !== taken && (taken === null || one.shape[0] === taken.shape[0] || nameOf(one) === nameOf(taken)),
   );

@@ -125,7 +125,7 @@ export class TensorpackReader {
   readonly #file: FileWindow;
   readonly #shard: string;
   #columns: readonly ValueColumn[] | null = null;
-  /** Of the values of the first sample. */
+  /** The kinds of the values of the first sample. */
   #kinds: readonly Value['kind'][] | null = null;
   #reader: ColumnReader | null = null;
 

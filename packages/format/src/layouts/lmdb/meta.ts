@@ -163,7 +163,7 @@ function notThisKind(head: Buffer, shard: string): Error {
   if (head.readUInt32LE(24) === MAGIC) {
     return unsupported(shard, `was written by LMDB 1.x (data format ${head.readUInt32LE(28)})`);
   }
-  return damaged(shard, 0, 'is not one of LMDB');
+  return damaged(shard, 0, 'is not an LMDB database');
 }
 
 function unsupported(shard: string, trouble: string): UnsupportedShardError {

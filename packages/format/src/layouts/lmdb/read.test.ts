@@ -107,7 +107,7 @@ test('files of other machines and versions are refused by name', async () => {
     'LMDB 1.x (data format 3)',
   );
   expect((await failure(changed('empty', [20, 2]))).message).toContain('data format of version 2');
-  expect((await failure(changed('empty', [16, 7]))).message).toContain('is not one of LMDB');
+  expect((await failure(changed('empty', [16, 7]))).message).toContain('is not an LMDB database');
   expect((await failure(Buffer.alloc(100))).message).toContain('too few');
 });
 
@@ -170,7 +170,7 @@ test('a large value that is not where it should be is an error before memory is 
   const cases: [writes: [number, number, number?][], message: string][] = [
     [[[run, entry.page + 1]], 'is not the first page of a value'],
     [[[run + 10, 2, 2]], 'is not the first page of a value'],
-    [[[run + 12, 0]], 'begins 0 pages instead of 1'],
+    [[[run + 12, 0]], 'begins a run of 0 pages instead of 1'],
     [[[node, 0xffffffff]], 'leads to pages'],
     [[[pageAt + 4, 1]], 'leads to pages 1'],
     [[[pageAt + 8, 0xffffffff]], 'leads to pages -1'],

@@ -118,7 +118,7 @@ export class LmdbDatabase {
     }
     const needed = runPages(bytes, this.pageBytes);
     if (pagesOfRun(header) < needed)
-      throw this.#damaged(page, `begins ${pagesOfRun(header)} pages instead of ${needed}`);
+      throw this.#damaged(page, `begins a run of ${pagesOfRun(header)} pages instead of ${needed}`);
   }
 
   /** Leaves from left to right, beginning with the one where `start` is or would be. Never deeper than the tree. */

@@ -63,7 +63,7 @@ class ValueReader {
         return this.#recognised(key, head, entry);
       case 'datum': {
         const { cls, ...image } = await datumImage(this.#file, shard, { key, offset, bytes }, Buffer.from(head));
-        // convert_imageset makes keys of the paths of the files, as packing does without their extension.
+        // convert_imageset uses the paths of the files as keys. A pack uses the paths without their extension.
         const name = packedName(key)?.key ?? key;
         return { key: name, offset, bytes, fields: [await this.#imageAt(image)], cls };
       }

@@ -199,5 +199,5 @@ test('a file that was not finished is no database', async () => {
     writer.commit();
   }
   closeSync(fd);
-  await expect(positions(path)).rejects.toThrow('is not one of LMDB');
+  await expect(positions(path)).rejects.toThrow('is not an LMDB database');
 });

@@ -29,16 +29,16 @@ test('a run that says that it is far longer than there are values is refused bef
   const packed = [0xff, 0xff, 0xff, 0xff, 0x07];
   for (const runs of [endless, packed]) {
     expect(() => checkPage(page, pageOf(runs, [2, 3, 0]), LEVELS)).toThrow(
-      'a run of it is longer than there are values',
+      'one of its runs is longer than the number of values',
     );
     expect(() => checkPage(page, pageOf([20, 1], [0, ...runs]), LEVELS)).toThrow(
-      'a run of it is longer than there are values',
+      'one of its runs is longer than the number of values',
     );
     expect(() => checkPage({ ...page, encoding: 3 }, pageOf([20, 1], [9, 0, 0, 0, ...runs]), LEVELS)).toThrow(
-      'a run of it is longer',
+      'one of its runs is longer',
     );
     const second: Page = { ...page, kind: 'data v2', levelBytes: runs.length };
-    expect(() => checkPage(second, Uint8Array.from([...runs, 2, 3, 0]), LEVELS)).toThrow('a run of it is longer');
+    expect(() => checkPage(second, Uint8Array.from([...runs, 2, 3, 0]), LEVELS)).toThrow('one of its runs is longer');
   }
 });
 

@@ -112,10 +112,10 @@ export class ParquetFile {
         for (const { page, bytes, field, fields: names, lost } of columns) {
           if (page[row]! < 0) continue;
           const name = names[field[row]!]! || this.#extensionOf(labels, row);
-          // A sample without a valid class must not be used, so its image gets no bytes.
+          // A sample with an invalid class must not be used, so its image gets no bytes.
           const place = { name, offset: base + at, bytes: wrongClass === undefined ? bytes[row]! : 0 };
-          // Readers rely on checksums: a lost value gets a checksum that the zeros in its place cannot match, and the other values then get
-          // theirs.
+          // Readers rely on checksums. A lost value gets a checksum that the zeros in its place do not match. In such a
+          // row group, the other values also need checksums, so these are computed.
           if (isDamaged)
             fields.push({ ...place, ...(await this.#sumOf(source, group, at, place, lost.get(row) ?? wrongClass)) });
           else fields.push(place);
@@ -179,7 +179,10 @@ export class ParquetFile {
     return { cls: this.#isClass(number) ? number : -1, labels };
   }
 
-  /** Whether a number is a class number, if the file names its classes, or means no class. */
+  /**
+   * Whether a number is a class number or means "no class". If the file does not name its classes, every number is
+   * allowed.
+   */
   #isClass(cls: number): boolean {
     const { classes } = this.columns;
     return classes.length === 0 || cls < classes.length;

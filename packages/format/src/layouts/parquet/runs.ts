@@ -18,7 +18,7 @@ export function decodeRuns(bytes: Uint8Array, bitWidth: number, count: number): 
       if (byte < 0x80) break;
     }
     const length = Math.floor(head / 2);
-    if (length === 0) throw new RangeError('a run of it has no numbers');
+    if (length === 0) throw new RangeError('one of its runs has no numbers');
     if (head % 2 === 0) {
       const end = Math.min(count, done + length);
       values.fill(littleEndian(bytes, at, bitWidth), done, end);
@@ -48,7 +48,7 @@ export function refuseLongRuns(bytes: Uint8Array, bitWidth: number, count: numbe
       head += (byte & 0x7f) * 2 ** shift;
     }
     const length = Math.floor(head / 2) * (head % 2 === 0 ? 1 : 8);
-    if (length > most) throw new RangeError('a run of it is longer than there are values');
+    if (length > most) throw new RangeError('one of its runs is longer than the number of values');
     at += head % 2 === 0 ? (bitWidth + 7) >> 3 : (length * bitWidth) / 8;
     done += length;
   }

@@ -8,7 +8,7 @@ export type Feature =
 /** The bytes are not a tf.train.Example. */
 export class ExampleError extends Error {}
 
-/** A longer list of numbers is a picture or a signal, which label columns are not for. */
+/** A longer list of numbers is probably an image or a signal, not a label. */
 const MOST_NUMBER_BYTES = 1 << 16;
 const MOST_NAME_BYTES = 4096;
 /** A varint of 64 bits. */

@@ -59,7 +59,7 @@ export class ZipSource implements Source {
       for (const { offset: at, bytes, number } of run.spans) {
         const payload = payloadOf(this.entries[number]!, stored.subarray(at - run.offset, at - run.offset + bytes));
         put(number, payload);
-        // A caller that reads a part of it will read the rest.
+        // A caller that reads a part of a file will probably read the rest.
         if (starts[number]! < offset || starts[number + 1]! > end) this.#keep(number, payload);
       }
     });

@@ -18,7 +18,7 @@ export interface StoredValues {
   readonly isColour: boolean;
 }
 
-/** What is needed to read a TIFF. */
+/** The facts that are needed to read the values of a TIFF. */
 export interface TiffLayout {
   readonly littleEndian: boolean;
   readonly width: number;
@@ -29,7 +29,7 @@ export interface TiffLayout {
   readonly compression: number;
   readonly predictor: number;
   readonly isColour: boolean;
-  /** Each channel is stored apart. */
+  /** Each channel is stored separately. */
   readonly isPlanar: boolean;
   /** Size of a strip or tile, in pixels, and their positions. */
   readonly chunk: { readonly width: number; readonly height: number };

@@ -1,6 +1,6 @@
 /**
- * Decoding to other pixels than 8-bit RGB. Values are those that are stored: 16 bits stay 16 bits, and floats are not scaled. Channels are
- * converted only where they are colours: to luma, to RGB, or to RGB and alpha.
+ * Decoding to other pixels than 8-bit RGB. Values are those that are stored: 16 bits stay 16 bits, and floats are not
+ * scaled. Channels are converted (to luma, to RGB, or to RGB and alpha) only if they are colours.
  */
 import { NpyError, optionName, SampleDecodeError, sentence } from '@shardtool/base';
 import { type ImageKind, type NpyHeader, probeImage, readNpyHeader } from '@shardtool/format';

@@ -80,7 +80,7 @@ export class Distribution {
 function cellOf(value: number): number {
   if (value < CELLS) return value;
   const octave = Math.floor(Math.log2(value)) - CELL_BITS;
-  // The logarithm of a number just below a power of two may be rounded up to that power.
+  // For a number just below a power of two, the logarithm may be rounded up.
   const exact = value < 2 ** (octave + CELL_BITS) ? octave - 1 : octave;
   return (exact + 1) * CELLS + Math.floor(value / 2 ** exact) - CELLS;
 }

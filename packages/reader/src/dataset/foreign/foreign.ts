@@ -59,7 +59,7 @@ export async function foreignParts(
   };
 }
 
-/** Parts of an index that the dataset as a whole is made of. */
+/** Parts of an index from which the facts about the whole dataset are computed. */
 type Contents = Pick<ShardIndex, 'samples' | 'fields' | 'cls'>;
 
 interface ForeignShard {
@@ -73,7 +73,7 @@ interface ForeignShard {
   readonly skippedEntries: number;
 }
 
-/** Warns that samples may be missing which the author of the tar expects to be there. */
+/** Warns that samples may be missing that the author of the tar expects. */
 function tellLinks(shards: readonly ForeignShard[]): void {
   const first = shards.find(({ links }) => links > 0);
   if (first === undefined) return;

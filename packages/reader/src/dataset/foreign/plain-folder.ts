@@ -43,7 +43,7 @@ export async function folderParts(location: string, split?: string): Promise<Sto
   const listed = rows === null ? all : takeRows(all, rows);
   const samples = listed.keys.length;
   const said = await readFolderLabels(location, splits, all);
-  // A class has the same number whichever split is open.
+  // A class has the same number in every split.
   const { classes, cls: ofAll } = numbered(said?.cls ?? all.keys.map((key) => folderAt(key, depth)));
   const cls = rows === null ? ofAll : Int32Array.from(rows, (row) => ofAll[row]!);
   const columns = Array.from(said?.columns ?? [], ([name, values]) => {

@@ -29,7 +29,7 @@ export class CustomStepError extends ShardtoolError {
   }
 }
 
-/** A sample could not be read, checked or decoded. */
+/** A sample that could not be read, checked or decoded. */
 export class BadSampleError extends ShardtoolError {
   static override readonly kind: string = 'BadSampleError';
 }
@@ -94,13 +94,13 @@ export function judgeRow(
 
 const VERIFY = 'Run "shardtool verify --check decode" to list every bad sample';
 
-/** Reasons that come from the transform: an image that it does not accept, or two images that should match. */
+/** Reasons that come from the transform: it does not accept an image, or two images should match and do not. */
 const OF_TRANSFORM =
   /^(its field ".*": )?(it is \d+x\d+ pixels, (too small for|smaller than|but the image) |(the transform|randomRotation) makes it \d+x)|raise the option /;
 
 /**
- * True if the packed data is not damaged, so that `verify` would report nothing: the loader needs a field that the
- * sample does not have, or its transform does not accept the image.
+ * True if the packed data is intact, so that `verify` would report nothing: the loader needs a field that the sample
+ * lacks, or its transform does not accept the image.
  */
 function isOfLoader(reason: string | Sentence): boolean {
   const text = String(reason);
@@ -144,7 +144,7 @@ function otherSize(
   );
 }
 
-/** `isSound`: `verify` finds nothing wrong with it. */
+/** `isSound`: `verify` finds no fault in it. */
 function remedyOf(items: number, isSound: boolean): Sentence {
   // If all samples fit into the shuffle buffer, this is the default, and a larger buffer changes nothing.
   const longer =

@@ -6,7 +6,7 @@ import type { BatchContent, ImageArray, PixelValues } from './batch.js';
 /** Value of an option, or undefined if it was omitted. */
 type Given<Options, Name extends keyof LoaderOptions> = Name extends keyof Options ? Options[Name] : undefined;
 
-/** Type of the values after a step, as in `valuesOf` of transform.ts. */
+/** Type of the values after a step, as `valuesOf` in transform.ts computes them. */
 type Behind<Step, Before> = Step extends { readonly name: 'toDtype'; readonly dtype: infer Wanted }
   ? Wanted
   : Step extends { readonly name: 'normalize' }
@@ -19,7 +19,7 @@ type Behind<Step, Before> = Step extends { readonly name: 'toDtype'; readonly dt
 type Asked = 'uint8' | 'float32' | 'float16';
 
 /**
- * Type of the values after a list of steps, or of all that steps can produce if the list is not known to the compiler.
+ * Type of the values after a list of steps. If the compiler does not know the list, any type that steps can produce.
  */
 type LastOf<Steps, Before = 'uint8'> = Steps extends readonly [infer First, ...infer Rest]
   ? LastOf<Rest, Behind<First, Before>>

@@ -47,7 +47,7 @@ export interface ViewArrays {
   readonly draws: Readonly<Record<string, Float32Array>>;
 }
 
-/** {@link BatchObjects}, or nothing but null without the option `annotations`. */
+/** The fields of {@link BatchObjects}, all of them null without the option `annotations`. */
 type Objects = { readonly [Part in keyof BatchObjects]: BatchObjects[Part] | null };
 
 /** Possible contents of a batch. {@link ContentOf} selects the actual ones by the options. */
@@ -66,9 +66,9 @@ export interface BatchContent {
  */
 export interface Batch<Content extends BatchContent = BatchContent> extends Objects {
   readonly epoch: number;
-  /** Number of the batch since the start of the epoch or of the resumed part. */
+  /** Number of the batch, counted from the start of the epoch or from the position at which the run resumed. */
   readonly index: number;
-  /** Rows, n below. */
+  /** Number of rows, called n below. */
   readonly size: number;
   /**
    * Pixels with `dtype` and `shape`. Null if images stay encoded or are a list. JavaScript has no arrays of float16, so

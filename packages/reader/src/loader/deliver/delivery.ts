@@ -20,7 +20,7 @@ export interface DeliveryOptions {
   readonly whole: boolean;
 }
 
-/** Waits until batches are full, and has their bad rows dealt with. */
+/** Waits until batches are complete, and has their bad rows handled. */
 export class Delivery {
   readonly #options: DeliveryOptions;
   readonly #underWay = new Map<number, PendingBatch>();
@@ -30,7 +30,7 @@ export class Delivery {
     options.engine.listen((message) => this.#hear(message));
   }
 
-  /** Workers' messages for this batch are kept with it from now on. */
+  /** Keeps the workers' messages about this batch with it from now on. */
   expect(pending: PendingBatch): void {
     this.#underWay.set(pending.slot, pending);
   }
@@ -49,7 +49,7 @@ export class Delivery {
     pending.decodedAt = performance.now();
     for (let row = 0; row < pending.rows; row++) this.#readFields(pending, row);
     while (pending.bad.length > 0) {
-      // Several things in a row may be bad: its image and a field.
+      // Several parts of a row may be bad, such as its image and a field.
       const bad = new Map(pending.bad.map((trouble) => [trouble.row, trouble]));
       pending.bad = [];
       const rows = [...bad.keys()].sort((a, b) => a - b);
@@ -59,8 +59,8 @@ export class Delivery {
         rows.filter((row) => !bad.get(row)!.dropped),
       );
       const again = rows.filter((row) => fetched.has(row) || judgeRow(pending, bad.get(row)!, this.#options.badRows));
-      // Of the first blocks, possibly only the samples of the first batches have been read. A replacement may need
-      // another sample.
+      // The first blocks may contain only the samples of the first batches so far. A replacement may need another
+      // sample.
       for (const row of again) await pending.blocks[row]!.whole;
       pending.againMs += performance.now() - begun;
       this.#decodeAgain(pending, again, feeder);
@@ -80,7 +80,10 @@ export class Delivery {
     slots.finish(pending.slot);
   }
 
-  /** Rows whose bytes were wrong and were fetched once more, at most once each: they may have changed in transit. */
+  /**
+   * Returns the rows whose wrong bytes were fetched once more. Bytes may have changed in transit, so each row is
+   * fetched again at most once.
+   */
   async #fetchAgain(pending: PendingBatch, rows: readonly number[]): Promise<ReadonlySet<number>> {
     const { arena } = this.#options.engine;
     const fetched = new Set<number>();
@@ -110,7 +113,10 @@ export class Delivery {
     this.#options.engine.wakeSignal.notify();
   }
 
-  /** Has rows decoded again. If the batch was already processed as a whole, all of its rows are decoded again. */
+  /**
+   * Issues jobs that decode rows again. If the batch was already processed as a whole, all of its rows are decoded
+   * again.
+   */
   #decodeAgain(pending: PendingBatch, rows: readonly number[], feeder: Feeder): void {
     const { engine, whole } = this.#options;
     const { control } = engine;

@@ -18,13 +18,14 @@ import { BlockedTime } from './blocked-time.js';
 import { PendingBatch } from './pending-batch.js';
 
 /**
- * An epoch to be fed: its plan, the source of its blocks, and whether the crc32 of its images and fields is checked.
+ * An epoch for the feeder: its plan, the source of its blocks, and whether the crc32 of its images and fields is
+ * checked.
  */
 export interface FedEpoch {
   readonly epoch: number;
   readonly plan: EpochPlan;
   readonly reader: BlockReader;
-  /** The same reader, if batches are made of waiting samples. */
+  /** The same reader, if batches consist of waiting samples; otherwise null. */
   readonly batchReader: BatchReader | null;
   readonly checksum: boolean;
   /** Index of the transform of the epoch. */
@@ -42,33 +43,33 @@ export interface FeederOptions {
   readonly parts: PartTable;
   readonly texts: ColumnTexts;
   readonly facts: BatchFacts;
-  /** Batches are worked on as a whole when their rows are there. */
+  /** Batches are processed as a whole when all of their rows are finished. */
   readonly whole: boolean;
   /** Names of the fields that are delivered with the batches. */
   readonly fields: readonly string[];
   readonly origin: SampleOrigin;
-  /** The consumer may look at the read buffers while it waits for a batch. */
+  /** The consumer may read the read buffers while it waits for a batch. */
   readonly bytesAreHeld: boolean;
   /** All samples are read before the first epoch. */
   readonly readsAllFirst: boolean;
   /** The next epoch to feed, or null after the last. */
   nextEpoch(demand: Demand): Promise<FedEpoch | null>;
-  /** A batch got its slot; jobs and messages about it may follow. */
+  /** Called when a batch has got its slot. Jobs and messages about it may follow. */
   onOpen(pending: PendingBatch): void;
-  /** The sample of a row has no image. */
+  /** Called for a row whose sample has no image. */
   onUnusable(pending: PendingBatch, row: number, reason: string): void;
 }
 
-/** Jobs are announced to sleeping workers in lots of this size. */
+/** Number of jobs after which sleeping workers are notified. */
 const NOTIFY_EVERY = 16;
 
 /**
  * Turns plans into jobs: takes a free slot for each batch, waits for the blocks that its rows need, and publishes a job
- * a row. It runs ahead of the consumer by the number of slots and no further.
+ * for each row. It runs ahead of the consumer by at most the number of slots.
  */
 export class Feeder implements Demand {
   readonly #options: FeederOptions;
-  /** Time since which no row could be assigned, and the total of earlier such times. */
+  /** Since when no row could be assigned, and the total of earlier such periods. */
   readonly blocked = new BlockedTime();
   readonly #pending: PendingBatch[] = [];
   readonly #job = emptyJob();
@@ -90,8 +91,8 @@ export class Feeder implements Demand {
 
   /**
    * Returns the oldest batch that was not taken yet, which may be incomplete, or null at the end. If reading failed,
-   * throws after all batches before the failure were taken. Throws at once if waiting would never end, because the
-   * consumer holds all slots.
+   * throws after all batches before the failure were taken. If the consumer holds all slots, throws at once, because it
+   * would wait forever.
    */
   async next(): Promise<PendingBatch | null> {
     for (;;) {
@@ -120,7 +121,7 @@ export class Feeder implements Demand {
     if (this.#stop !== null) throw this.#stop.reason;
   }
 
-  /** Batches that are ready, but were not requested yet. */
+  /** Number of batches that are ready, but were not requested yet. */
   get ready(): number {
     const { slots } = this.#options.control;
     return this.#pending.filter((pending) => pending.isIssued && slots.state(pending.slot) === 'ready').length;
@@ -195,7 +196,7 @@ export class Feeder implements Demand {
     job.bucket = pending.bucket;
     job.orientation = index.orientation[indexRow]!;
     job.crc32 = (pending.checksum ? column.crc32?.[indexRow] : undefined) ?? UNCHECKED;
-    // A crop index belongs to the image that is used when no field is named.
+    // The crop index is that of the image that is used if the option `image` is not set.
     job.cropBytes = crops === null || column !== keptImageColumn(index, undefined) ? 0 : crops.columns.bytes[indexRow]!;
     if (job.cropBytes > 0) job.cropOffset = placeOf(block, crops!.stretches, crops!.columns.offset[indexRow]!);
     if (whole) {
@@ -222,7 +223,8 @@ export class Feeder implements Demand {
     for (const [i, { field, columns }] of extraFields.entries()) {
       if (columns !== undefined) {
         const place = texts.put(slot, columnsText(index.columns, columns, indexRow));
-        if (place === null) return `its column "${field}" is too long beside those of the other rows of its batch`;
+        if (place === null)
+          return `its column "${field}" is too long to fit next to those of the other rows of its batch`;
         parts.set(slot, row, i, { ...place, crc32: UNCHECKED, msgpack: false });
         continue;
       }
@@ -294,7 +296,7 @@ export class Feeder implements Demand {
     fed.batchReader?.finish();
   }
 
-  /** Reads until the batch has its samples. */
+  /** Reads until the samples of the batch are available. */
   async #walk(reader: BatchReader, planned: PlannedBatch, cause: 'storage' | 'order'): Promise<void> {
     this.blocked.begin(cause);
     await reader.walk(planned).finally(() => this.blocked.end());
@@ -304,7 +306,7 @@ export class Feeder implements Demand {
     const { freeSlots, wakeSignal } = this.#options;
     if (freeSlots.isEmpty) {
       this.#needsSlot = true;
-      // If the consumer waits although it holds all slots, it gets an error, because it would wait forever.
+      // A consumer that waits although it holds all slots would wait forever, so it gets an error.
       wakeSignal.notify();
       while (freeSlots.isEmpty && !this.#closed) await wakeSignal.wait();
       this.#needsSlot = false;

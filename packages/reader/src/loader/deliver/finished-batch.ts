@@ -17,11 +17,11 @@ import type { Batch, BatchMix, PixelValues, ViewArrays } from './batch.js';
 import { type LabelSource, type LabelValues, labelValues } from './label-values.js';
 import type { PendingBatch } from './pending-batch.js';
 
-/** Form of the images of a batch: pixels of one shape, a list, or encoded bytes. */
+/** The form of the images of a batch: pixels of one shape, a list, or encoded bytes. */
 export type BatchOutput =
   | {
       readonly kind: 'pixels';
-      /** Sizes by number. There is one if all batches have the same size. */
+      /** The sizes of batches, by number. If all batches have the same size, there is one. */
       readonly sizes: readonly Size[];
       readonly channels: number;
       readonly dtype: Dtype;
@@ -40,7 +40,7 @@ export interface FinishedBatchOptions {
   readonly annotations: CheckedAnnotations | null;
   /** True if batches are processed as a whole: by a custom step, or to mix them. */
   readonly whole: boolean;
-  /** Arrays over shared memory are copied, and so the consumer's own. */
+  /** True if arrays over shared memory are copied, so that the consumer may keep them. */
   readonly copies: boolean;
   /** Source of labels that are not class numbers. */
   readonly labels: LabelSource | null;
@@ -213,7 +213,7 @@ function encodedImages(pending: PendingBatch, options: FinishedBatchOptions): Ui
   });
 }
 
-/** How the batch was mixed. Null: it was not. */
+/** Describes how the batch was mixed. Null if it was not mixed. */
 function mixOf(pending: PendingBatch, { engine, mixes }: FinishedBatchOptions): BatchMix | null {
   const { slot, rows, labels } = pending;
   const fact = engine.facts.mix(slot, rows);

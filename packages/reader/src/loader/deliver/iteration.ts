@@ -83,7 +83,7 @@ export class Iteration {
     });
   }
 
-  /** The next batch; null after the last. Whatever ended the workers, the reading or the decoding is thrown. */
+  /** The next batch; null after the last. Throws the error that ended the workers, the reading or the decoding. */
   async next(): Promise<Batch | null> {
     const { engine, statistics, reuse } = this.#options;
     const asked = statistics.asked(this.#feeder.blocked.now());
@@ -102,7 +102,7 @@ export class Iteration {
     }
   }
 
-  /** Batches that are ready, but were not requested yet. */
+  /** Number of batches that are ready, but were not requested yet. */
   get ready(): number {
     return this.#feeder.ready;
   }
@@ -119,7 +119,7 @@ export class Iteration {
   }
 
   /**
-   * Returns the batch. It refers to its slot until it is released, and to the read buffers if its images are encoded.
+   * Delivers the batch. It refers to its slot until it is released, and to the read buffers if its images are encoded.
    */
   #hand(pending: PendingBatch): Batch {
     const { engine, output, statistics, reuse } = this.#options;
@@ -130,7 +130,7 @@ export class Iteration {
       if (showsBytes) this.#feeder.retire(pending);
       engine.freeSlots.free(held);
     });
-    // Statistics live as long as the loader.
+    // The statistics object exists as long as the loader, so there is one warning per loader.
     if (this.#finish.labels === null) tellUnlabelled(batch, statistics);
     if (engine.control.narrowed > 0) tellNarrowed(engine.control);
     if (!showsBytes) this.#feeder.retire(pending);

@@ -6,7 +6,10 @@ import type { FieldValue } from '../../dataset/field-values.js';
 export interface LabelsInput {
   /** A field, or a column of the labels file. */
   readonly field: string;
-  /** Number of classes. The field then has a list of class numbers, and a row is 1 for each of them and else 0. */
+  /**
+   * Number of classes. The field then has a list of class numbers, and a row of the result is 1 for these classes and 0
+   * for all others.
+   */
   readonly classes?: number;
 }
 
@@ -66,7 +69,6 @@ function numbersOf(value: FieldValue | null): readonly number[] | null {
 /**
  * The labels of a batch: [n] if each row has one number, otherwise [n, k]; with `classes`, zeros and ones of the shape
  * [n, classes]. Rows that do not count are 0. Throws {@link OptionError} if rows have different lengths.
- * 0. Throws {@link OptionError} if rows have different lengths.
  */
 export function labelValues(
   values: readonly (FieldValue | null)[],

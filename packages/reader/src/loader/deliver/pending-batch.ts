@@ -10,15 +10,15 @@ import type { FedEpoch } from './feeder.js';
 export interface Trouble {
   readonly row: number;
   readonly reason: string | Sentence;
-  /** A custom step dropped it. */
+  /** True if a custom step dropped it. */
   readonly dropped?: boolean;
-  /** The transform gave it another size than the batch has. */
+  /** True if the transform gave it another size than the batch has. */
   readonly isOtherSize?: boolean;
   /** Location of an error that a custom step threw. */
   readonly stack?: string;
 }
 
-/** A batch on its way: from the moment it has a slot until the consumer gives the slot back. */
+/** A batch in progress: from the moment it has a slot until the consumer releases the slot. */
 export class PendingBatch {
   readonly slot: number;
   readonly epoch: number;
@@ -27,7 +27,7 @@ export class PendingBatch {
   /** Whether the crc32 of its images and fields is checked. */
   readonly checksum: boolean;
   /**
-   * For each row, the block and the item in it that the row shows. If the row was replaced, the item that it should
+   * For each row, the block and the item of the block that the row shows. For a replaced row, the item that it should
    * have shown.
    */
   readonly blocks: Block[];
@@ -44,13 +44,13 @@ export class PendingBatch {
   readonly finished: Block[] = [];
   /** Frees the memory of samples that waited for this batch. Null if there are none. */
   letGo: (() => void) | null = null;
-  /** Troubles that were reported and not yet dealt with. */
+  /** Troubles that were reported and not handled yet. */
   bad: Trouble[] = [];
   /** Reasons why samples could not be used, by row, for rows that were handled. */
   readonly reasons = new Map<number, string | Sentence>();
-  /** For each row, the item whose bytes were wrong and were fetched once more. */
+  /** For each row whose bytes were wrong and were fetched once more, its item. */
   readonly fetchedAgain = new Map<number, number>();
-  /** Blocks and items as they were planned, from when a row of a batch of one size was given another sample of the batch. */
+  /** Blocks and items as planned. It is set when a row of a batch of one size gets another sample of the batch. */
   own: { readonly blocks: readonly Block[]; readonly items: Int32Array } | null = null;
   /** For each row, the row whose sample replaces its own. */
   readonly standIns = new Map<number, number>();
@@ -62,7 +62,7 @@ export class PendingBatch {
   given = 0;
   /** Time at which its last row was assigned; Infinity before that. */
   issuedAt = Number.POSITIVE_INFINITY;
-  /** How long the feeder had been blocked by then. */
+  /** For how long the feeder had been blocked at that time. */
   blockedAtIssue = { storage: 0, order: 0 };
   /** Time at which all rows had been decoded for the first time. */
   decodedAt = Number.POSITIVE_INFINITY;
@@ -99,7 +99,7 @@ export class PendingBatch {
     return this.blocks.length;
   }
 
-  /** True if every row was given to the workers, so that only they can delay the batch. */
+  /** True if every row was assigned to the workers, so that only they can delay the batch. */
   get isIssued(): boolean {
     return this.given === this.rows;
   }

@@ -9,8 +9,8 @@ import type { PendingBatch } from './pending-batch.js';
 import type { TextChoice } from './text-choice.js';
 
 /**
- * Puts the values of a row's fields, and of label columns, into the batch. One whose bytes have changed, or that cannot be read, makes the sample a
- * bad one.
+ * Puts the values of a row's fields, and of label columns, into the batch. If the bytes of a field have changed or
+ * cannot be read, the sample is a bad one.
  */
 export function readFields(
   pending: PendingBatch,

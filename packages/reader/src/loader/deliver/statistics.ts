@@ -11,10 +11,10 @@ export interface BadSample {
   readonly replacement?: string;
 }
 
-/** The reasons of bad samples that name options, which each interface spells in its own way. */
+/** Sentences of the reasons that name options. Each interface spells options in its own way. */
 const SENTENCES = new WeakMap<BadSample, Sentence>();
 
-/** A bad sample of a report with its reason as an interface spells options. */
+/** Returns a bad sample of a report. In its reason, options are spelled for an interface. */
 export function spelledBadSample(sample: BadSample, spelling: Spelling): BadSample {
   const said = SENTENCES.get(sample);
   return said === undefined ? sample : { ...sample, reason: said.spelled(spelling) };
@@ -24,19 +24,19 @@ export function spelledBadSample(sample: BadSample, spelling: Spelling): BadSamp
 export interface LoaderReport {
   readonly batches: number;
   readonly samples: number;
-  /** From asking for the first batch to having it. */
+  /** Time from the request for the first batch until it was delivered. */
   readonly firstBatchMs: number;
-  /** The consumer waited for a batch whose samples were not yet read. */
+  /** Time for which the consumer waited for batches whose samples were not read yet. */
   readonly ioMs: number;
-  /** The consumer waited for a batch whose samples were not yet decoded. */
+  /** Time for which the consumer waited for batches whose samples were read, but not decoded yet. */
   readonly decodeMs: number;
-  /** The consumer was at work with a batch. */
+  /** Time for which the consumer worked with batches. */
   readonly consumerMs: number;
   /** The largest of the three times, which limits the rate. */
   readonly bound: 'io' | 'decode' | 'consumer';
-  /** Images that were decoded although something in them was odd. */
+  /** Number of images that were decoded with a warning. */
   readonly warnings: number;
-  /** Number of images of which the crop index allowed to decode only the data of the crop. */
+  /** Number of images of which only the data of the crop was decoded, with the help of a crop index. */
   readonly spliced: number;
   readonly bad: number;
   /** Number of samples that the steps of {@link LoaderOptions.steps} dropped. */
@@ -56,7 +56,7 @@ export interface StorageReport {
   /** Number of requests to servers, and bytes received, including those of failed requests. */
   readonly requests: number;
   readonly fetchedBytes: number;
-  /** Requests that were made again, since they failed or were late. */
+  /** Number of requests that were repeated, because they failed or were late. */
   readonly retries: number;
   readonly hedges: number;
   /** Number of samples that were fetched once more because their crc32 was wrong. */
@@ -67,7 +67,7 @@ export interface StorageReport {
   readonly neededBytesPerSecond: number;
   /** Actual rate of servers and the cache together. */
   readonly hadBytesPerSecond: number;
-  /** Reads that the cache answered. */
+  /** Number of reads that were served from the cache. */
   readonly cacheHits: number;
   readonly cacheHitBytes: number;
 }
@@ -78,7 +78,7 @@ export type Measured = Pick<LoaderReport, 'warnings' | 'spliced' | 'readBufferPe
 /** Number of bad samples that are listed by name. All are counted. */
 const KEPT_BAD_SAMPLES = 10_000;
 
-/** A request for a batch, and how long the feeder had been blocked by then. */
+/** The time of a request for a batch, and for how long the feeder had been blocked by then. */
 export interface Asked {
   readonly at: number;
   readonly consumerMs: number;
@@ -107,13 +107,13 @@ export class Statistics {
   readonly #badSamples: BadSample[] = [];
   #deliveredAt = 0;
 
-  /** `log`: where waits are added up. `startMs`: how long the loop took to start. */
+  /** `log` adds up the waits. `startMs` is the time that the loop took to start. */
   constructor(log: WaitLog, startMs = 0) {
     this.#log = log;
     this.#startMs = startMs;
   }
 
-  /** The consumer asks for a batch. `blocked`: how long the feeder has been blocked. */
+  /** Called when the consumer requests a batch. `blocked`: for how long the feeder has been blocked. */
   asked(blocked: Asked['blocked']): Asked {
     const now = performance.now();
     const consumerMs = this.#deliveredAt > 0 ? now - this.#deliveredAt : 0;
@@ -122,12 +122,12 @@ export class Statistics {
     return { at: now, consumerMs, blocked };
   }
 
-  /** So long the consumer has been waiting for a batch that is not there yet. 0: it does not wait. */
+  /** For how long the consumer has been waiting for the batch that it requested. 0 if it does not wait. */
   get waitingMs(): number {
     return this.#askedAt === null ? 0 : performance.now() - this.#askedAt;
   }
 
-  /** The loop has ended: nothing is awaited. */
+  /** Called when the loop has ended, so that no request is open. */
   ended(): void {
     this.#askedAt = null;
   }

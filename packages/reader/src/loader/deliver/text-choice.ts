@@ -1,7 +1,7 @@
 import type { FieldValue } from '../../dataset/field-values.js';
 import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
 
-/** Which sample it is, and when. */
+/** Identifies a sample and its occurrence. */
 interface Sample {
   readonly source: number;
   readonly pass: number;

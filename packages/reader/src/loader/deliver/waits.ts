@@ -11,18 +11,18 @@ export type WaitCause = (typeof WAIT_CAUSES)[number];
 /** Milliseconds by cause. */
 export type WaitTimes = Readonly<Record<WaitCause, number>>;
 
-/** Activity of the consumer in a period: it waited for batches, or worked. Times in milliseconds. */
+/** What the consumer did in a period: it waited for batches, or worked. Times in milliseconds. */
 export interface WaitReport {
   readonly batches: number;
   readonly samples: number;
-  /** The consumer waited for a batch that was not there yet. The sum of {@link waitMsBy}. */
+  /** Time for which the consumer waited for batches that were not ready. The sum of {@link waitMsBy}. */
   readonly waitMs: number;
   readonly waitMsBy: WaitTimes;
-  /** The consumer was at work with a batch. */
+  /** Time for which the consumer worked with batches. */
   readonly consumerMs: number;
   /** The share of the time in which the consumer waited, from 0 to 1. */
   readonly waitShare: number;
-  /** The cause of the longest wait. Null: there was no wait. */
+  /** The cause with the longest total wait. Null if there was no wait. */
   readonly cause: WaitCause | null;
 }
 
@@ -87,13 +87,13 @@ class Period {
 
 export const NO_WAIT: WaitTimes = { start: 0, storage: 0, order: 0, decode: 0, transform: 0, delivery: 0 };
 
-/** Adds batches up. Its memory does not depend on how many there are. */
+/** Adds up the waits for batches. Its memory does not depend on their number. */
 export class WaitLog {
-  /** Since the loader was made. */
+  /** All waits since the loader was made. */
   readonly all = new Period();
   #epoch: { readonly epoch: number; readonly period: Period } | null = null;
   #previous: { readonly epoch: number; readonly period: Period } | null = null;
-  /** A period per second, in a circle; and the second that each is of. */
+  /** A ring with one period for each second, and the second that each period is about. */
   readonly #seconds = Array.from({ length: WINDOW_SECONDS }, () => ({ second: -1, period: new Period() }));
 
   add(waited: Waited): void {
@@ -137,8 +137,9 @@ export function sumOf(waits: WaitTimes): number {
 }
 
 /**
- * Splits the wait of a consumer for whom batches are taken ahead. `taker` are the waits of the code that takes them; the rest
- * is `delivery`. If they were longer than the consumer waited, the shares of their causes count.
+ * Splits the wait of a consumer by cause, if other code takes batches ahead for it. `taker` are the waits of that code;
+ * the rest of the consumer's wait is `delivery`. If `taker` waited longer than the consumer, the consumer's wait is
+ * divided in the proportions of `taker`.
  */
 export function splitByTaker(waitedMs: number, taker: WaitTimes): WaitTimes {
   const sum = sumOf(taker);
@@ -151,7 +152,7 @@ export function splitByTaker(waitedMs: number, taker: WaitTimes): WaitTimes {
   return waits;
 }
 
-/** Waits between two points in time of one log. */
+/** The waits that were added to one log between two moments. */
 export function waitsBetween(before: WaitTimes, after: WaitTimes): WaitTimes {
   return Object.fromEntries(WAIT_CAUSES.map((cause) => [cause, after[cause] - before[cause]])) as WaitTimes;
 }
@@ -161,13 +162,13 @@ export interface BatchMoments {
   readonly asked: number;
   /** Time at which all of its rows were assigned to workers. */
   readonly issued: number;
-  /** Workers were done with all rows. */
+  /** Time at which workers were finished with all rows. */
   readonly decoded: number;
   readonly delivered: number;
-  /** Time after `asked` for which its rows could not be assigned, because of a read or the order. */
+  /** How long after `asked` rows could not be assigned, because of a read or of the order. */
   readonly storageMs: number;
   readonly orderMs: number;
-  /** Its rows were fetched once more, or the rest of their blocks arrived, after `decoded`. */
+  /** How long, after `decoded`, rows were fetched once more or the rest of their blocks was read. */
   readonly againMs: number;
   /** The share of the transform in the time of the workers. */
   readonly transformShare: number;

@@ -19,7 +19,7 @@ export interface DeviceArray {
   readonly strides: readonly number[];
 }
 
-/** An event in the work of the copy stream: a batch has been copied and converted. */
+/** An event of the copy stream: a batch has been copied and converted. */
 export interface ReadyEvent {
   /** The CUevent. */
   readonly handle: bigint;
@@ -31,9 +31,9 @@ export interface ReadyEvent {
   whenDone(): Promise<void>;
 }
 
-/** Annotations of the images as in {@link BatchObjects}. Null if they were not asked for. */
+/** Annotations of the images as in {@link BatchObjects}. Null if they were not requested. */
 export interface DeviceObjects {
-  /** int32 [rows + 1]: the objects of row i are those from `offsets[i]` up to `offsets[i + 1]`. */
+  /** int32 [rows + 1]: row i has the objects `offsets[i]` to `offsets[i + 1] - 1`. */
   readonly offsets: DeviceArray;
   /** float32 [n, 4]. */
   readonly boxes: DeviceArray | null;
@@ -78,8 +78,8 @@ export interface DeviceBatch extends Pick<Batch, HostPart>, DeviceArray {
   /** Position of the run after this batch, for the option `state`. */
   readonly state: LoaderState;
   /**
-   * Allows the memory to be reused when the work is done that `stream` (default: the loader's) has been given so far.
-   * Work that is given to a stream later must not use the memory.
+   * Allows the memory to be reused when `stream` (default: the loader's stream) has finished the work that was queued
+   * on it before this call. Work that is queued later must not use the memory.
    */
   release(stream?: StreamHandle): void;
 }
@@ -107,7 +107,10 @@ export interface DeviceReport {
   /** Bytes of allocated device memory, and of page-locked host memory. */
   readonly deviceBytes: number;
   readonly pinnedBytes: number;
-  /** Whether the batch slots themselves are page-locked, or each row is copied once more. Null before the first batch. */
+  /**
+   * `slots`: the batch slots themselves are page-locked. `copy`: each batch is first copied into page-locked memory.
+   * Null before the first batch.
+   */
   readonly pinned: 'slots' | 'copy' | null;
   /** Why the batch slots could not be page-locked. */
   readonly pinnedBecause: string | null;
@@ -138,6 +141,6 @@ export interface Uploads {
 export interface DeviceStage {
   upload(batches: HostBatches): Uploads;
   report(): DeviceReport;
-  /** Frees everything, after the work that was given to streams before each batch was released. */
+  /** Frees everything, after the work that was queued on streams before each batch was released. */
   close(): Promise<void>;
 }

@@ -115,8 +115,8 @@ export class DeviceLoader implements AsyncIterable<DeviceBatch>, AsyncDisposable
   }
 
   /**
-   * Ends the workers and frees all memory, including that of batches in use, when the work is done that was given to
-   * streams before they were released. The loader may be iterated again.
+   * Ends the workers. Frees all memory, including that of batches in use, after the work that was queued on streams
+   * before their release. The loader may be iterated again.
    */
   async close(): Promise<void> {
     const loop = this.#loop;

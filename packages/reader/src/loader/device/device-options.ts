@@ -19,8 +19,8 @@ export interface DeviceOptions {
   /** Number of batches with memory on the device, including the one in use. Default: 3. */
   readonly slots?: number;
   /**
-   * The CUstream that uses the batches. It waits until a batch is ready, and the batch is released after the work that
-   * the stream has at that time. Default: the default stream (0).
+   * The CUstream that uses the batches. It waits until a batch is ready. The batch is released when the work that is
+   * queued on the stream by then is finished. Default: the default stream (0).
    */
   readonly stream?: StreamHandle;
 }

@@ -1,6 +1,6 @@
 import { OptionError } from '@shardtool/base';
 
-/** Where metrics are served. */
+/** Port and host at which metrics are served. */
 export interface MetricsOptions {
   /** Port of the first rank of this machine. Each further rank takes the next one. 0: a free port. */
   readonly port: number;
@@ -30,8 +30,8 @@ export function isMetricsOptions(value: unknown): boolean {
 }
 
 /**
- * Where this process serves its metrics. Null: nowhere. The option precedes `SHARDTOOL_METRICS`, which is `:9464` or
- * `HOST:PORT`. Throws {@link OptionError} if that variable is neither.
+ * The address at which this process serves its metrics; null if it serves none. The option has priority over
+ * `SHARDTOOL_METRICS`, which is `:9464` or `HOST:PORT`. Throws {@link OptionError} if that variable is neither.
  */
 export function metricsAddress(
   option: MetricsOptions | false | undefined,

@@ -75,7 +75,7 @@ const METRICS: readonly Metric[] = [
   {
     name: 'shardtool_loader_ready_batches',
     type: 'gauge',
-    help: 'Batches that are ready and were not yet asked for.',
+    help: 'Batches that are ready and were not requested yet.',
     value: ({ readyBatches }) => readyBatches,
   },
   {
@@ -87,7 +87,7 @@ const METRICS: readonly Metric[] = [
   {
     name: 'shardtool_storage_fetched_bytes_total',
     type: 'counter',
-    help: 'Bytes from remote storage, with those of failed requests.',
+    help: 'Bytes received from remote storage, including those of failed requests.',
     value: ({ fetchedBytes }) => fetchedBytes,
   },
   {
@@ -99,13 +99,13 @@ const METRICS: readonly Metric[] = [
   {
     name: 'shardtool_cache_hits_total',
     type: 'counter',
-    help: 'Reads that the cache answered.',
+    help: 'Reads that were served from the cache.',
     value: ({ cacheHits }) => cacheHits,
   },
   {
     name: 'shardtool_cache_hit_bytes_total',
     type: 'counter',
-    help: 'Bytes of the reads that the cache answered.',
+    help: 'Bytes of the reads that were served from the cache.',
     value: ({ cacheHitBytes }) => cacheHitBytes,
   },
 ];

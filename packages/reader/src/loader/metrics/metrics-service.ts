@@ -1,17 +1,20 @@
 import type { MetricsAddress } from './address.js';
 import type { MetricsSource, Served } from './server.js';
 
-/** The metrics of one loader over HTTP, from its first iteration until it is closed. The server is loaded only if it is asked for. */
+/**
+ * The metrics of one loader over HTTP, from its first iteration until it is closed. The code of the server is loaded
+ * only if metrics are requested.
+ */
 export class MetricsService {
   #served: Promise<Served | null> | null = null;
   #url: string | null = null;
 
-  /** Where the metrics can be read; null while they are not served. */
+  /** URL of the metrics; null while they are not served. */
   get url(): string | null {
     return this.#url;
   }
 
-  /** Serves the metrics, unless it does so already. `address`: null if no metrics are asked for. */
+  /** Serves the metrics, unless they are served already. `address` is null if no metrics are requested. */
   async start(address: MetricsAddress | null, source: MetricsSource): Promise<void> {
     if (address === null) return;
     this.#served ??= import('./server.js').then(({ serveMetrics }) => serveMetrics(address, source));

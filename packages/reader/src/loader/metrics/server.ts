@@ -25,8 +25,8 @@ interface Shared {
 const SERVERS = new Map<string, Shared>();
 
 /**
- * Serves a loader, with others of this process on the same port. Null, after a warning, if the port that the environment names
- * cannot be used. Throws {@link OptionError} for a port that an option names.
+ * Serves a loader, together with other loaders of this process that use the same port. If the port from the environment
+ * cannot be used, warns and returns null. Throws {@link OptionError} for a port that an option names.
  */
 export async function serveMetrics(address: MetricsAddress, source: MetricsSource): Promise<Served | null> {
   const { host, port } = address;

@@ -16,9 +16,9 @@ interface Gap {
 }
 
 /**
- * Places blocks of differing size in shared memory: the lowest gap that is large enough, so that pages that were never
- * needed are never touched and cost nothing. A place is a byte offset over all segments; it never crosses from one
- * segment to the next.
+ * Allocates blocks of different sizes in shared memory. It uses the lowest gap that is large enough, so that unused
+ * pages are never touched and take no memory. A place is a byte offset over all segments. A block never crosses from
+ * one segment to the next.
  */
 export class Arena {
   readonly capacity: number;
@@ -44,7 +44,7 @@ export class Arena {
     this.#clear();
   }
 
-  /** Bytes in use now, and the most that ever were. */
+  /** Number of bytes that are allocated now. `peak` is the largest number so far. */
   get used(): number {
     return this.#used;
   }
@@ -91,7 +91,7 @@ export class Arena {
   }
 
   /**
-   * Moves all allocations together, so that the gaps become one. `parts` are all allocations; their offsets are
+   * Moves all allocations together, so that there is one gap after them. `parts` are all allocations; their offsets are
    * updated.
    */
   compact(parts: { place: number; readonly bytes: number }[]): void {
@@ -117,7 +117,7 @@ export class Arena {
   }
 }
 
-/** Bytes of an arena that a place for `bytes` bytes takes. */
+/** Number of bytes that an allocation of `bytes` bytes takes in an arena. */
 export function placeBytes(bytes: number): number {
   return Math.max(ALIGNMENT, Math.ceil(bytes / ALIGNMENT) * ALIGNMENT);
 }

@@ -11,11 +11,11 @@ export interface BlockReader {
   /** Returns the block, synchronously if this item of it is in memory. Calls must be in the order of first use. */
   get(ordinal: number, item: number): Block | Promise<Block>;
   /**
-   * Reads the bytes of an item again into the same place, bypassing every cache. Returns false if they would only come
-   * from the same disk again.
+   * Reads the bytes of an item again into the same place, bypassing every cache. Returns false if that would only read
+   * the same bytes from the same disk.
    */
   fetchAgain?(block: Block, item: number): Promise<boolean>;
-  /** The block's last row is done with: its memory is free. */
+  /** Called when the last row of the block is finished. Its memory is then free. */
   release(block: Block): void;
   /** Ends reading. Resolves when no read is in progress. Callers that wait for a block get an error. */
   close(): Promise<void>;
@@ -25,19 +25,19 @@ export interface BlockReader {
 export interface LoadedShard {
   readonly index: LoadedIndex;
   readonly stretches: readonly Stretch[];
-  /** The same for its crop index. Null if it has none, or if it is not used. */
+  /** The columns and bytes of its crop index. Null if the shard has none, or if it is not used. */
   readonly crops: { readonly columns: CropColumns; readonly stretches: readonly Stretch[] } | null;
 }
 
 /**
- * A block of the order whose bytes can be had. Columns have one entry an item, in the order in which items are
+ * A block of the order, whose bytes can be read. Columns have one entry per item, in the order in which items are
  * consumed.
  */
 export interface Block {
-  /** Who read it and takes its memory back. */
+  /** The reader that has read the block and frees its memory. */
   readonly reader: BlockReader;
   readonly ordinal: number;
-  /** The pass over the samples: with the seed the origin of their random numbers. */
+  /** The pass over the samples. Together with the seed, it determines their random numbers. */
   readonly pass: number;
   readonly items: number;
   readonly shard: Int32Array;
@@ -47,7 +47,7 @@ export interface Block {
   readonly shards: ReadonlyMap<number, LoadedShard>;
   /** True if the bytes are not in memory: workers read them from the shards. Offsets are then those in the shard. */
   readonly inShards: boolean;
-  /** Rows that are still to refer to this block. */
+  /** Number of rows that will still refer to this block. */
   left: number;
   /** Offset of its stretches in the arena. It changes when the arena is compacted. */
   place: number;
@@ -65,7 +65,7 @@ export function placeOf(block: Block, stretches: readonly Stretch[], offset: num
 /** The sample that each item of a block is, in the order in which items are consumed. */
 export type BlockItems = Pick<Block, 'shard' | 'row' | 'occurrence'>;
 
-/** A block of `reader` without its own memory. */
+/** Makes a block of `reader` that has no memory of its own. */
 export function blockWithoutMemory(
   reader: BlockReader,
   planned: PlannedBlock,
@@ -86,13 +86,13 @@ export function blockWithoutMemory(
   };
 }
 
-/** Rows of a shard's index, in the order of the line; a row may come more than once. */
+/** Rows of a shard's index, in the order of the line. A row may occur more than once. */
 export interface ShardRows {
   readonly shard: number;
   readonly rows: Uint32Array;
 }
 
-/** From numbers on the line to rows of shards. */
+/** Converts sample numbers of a planned block to rows of shards. */
 export function blockItems(planned: PlannedBlock, samplesOf: SamplesOf): BlockItems {
   const { first, firstShard, rows: rowsOf } = samplesOf(planned.source, planned.pass);
   const items = planned.samples.length;
@@ -128,7 +128,7 @@ export function blockRows(planned: PlannedBlock, samplesOf: SamplesOf): ShardRow
   }));
 }
 
-/** Returns where an item of the block is described, and the bytes of its shard. */
+/** Returns the index of the shard with an item of the block, and the stretches with the shard's bytes. */
 export function locate(
   block: Block,
   item: number,

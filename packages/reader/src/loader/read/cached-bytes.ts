@@ -4,9 +4,9 @@ import type { ShardFile } from '../../dataset/shard-file.js';
 import type { ByteRange, ShardBytes, ShardStore } from '../../dataset/shard-store.js';
 import { type CutDataset, fileMark, keyOf, marginOf, type Piece, piecesOf } from './pieces.js';
 
-/** Largest number of pieces that are in memory on their way to the cache. */
+/** Maximum number of pieces in memory that are being written to the cache. */
 const CONCURRENT_PIECES = 16;
-/** Attempts to get a piece from the cache. Then its bytes are fetched without the cache. */
+/** Number of attempts to get a piece from the cache. After that, its bytes are fetched without the cache. */
 const MAX_LOOKS = 3;
 
 export interface CachedBytesOptions {
@@ -44,7 +44,7 @@ export class CachedBytes implements ShardBytes {
   readonly #fetching = new Map<string, Fetching>();
   /** Version marks by shard; see {@link fileMark}. */
   readonly #marks = new Map<number, string>();
-  /** Version of files without a version. No other process, and no later run, finds their pieces. */
+  /** Stands for the version of files that have none. No other process, and no later run, finds their pieces. */
   readonly #run = randomUUID();
 
   constructor(options: CachedBytesOptions) {
@@ -59,7 +59,7 @@ export class CachedBytes implements ShardBytes {
     await bytes.read(range, target);
   }
 
-  /** Resolves when no piece is on its way into the cache. */
+  /** Resolves when no piece is being written to the cache. */
   async settle(): Promise<void> {
     while (this.#fetching.size > 0) await Promise.all(Array.from(this.#fetching.values(), ({ settled }) => settled));
   }
@@ -108,7 +108,8 @@ export class CachedBytes implements ShardBytes {
       }
       const bytes = await (fetching ?? this.#begin(piece, target.length, pass)).bytes;
       if (bytes !== null) return copyPart(piece, bytes, from, target);
-      // Another process may have stored it between the look for its file and the claim: look again.
+      // Another process may have stored it after this process looked for its file and before the claim, so it looks
+      // again.
       if (!cache.has(name) && !cache.isBeingWritten(name)) break;
     }
     return this.#fetchPart(shard, from, target);

@@ -29,15 +29,14 @@ export function cutDatasets(
   };
   return passes.map((source) => ({
     ...source,
-    // Data that is kept in memory as a whole is read once, and again by the next run. In a scattered order every piece
-    // is needed all the time.
+    // Data that stays in memory as a whole is read only once, and then by the next run. In a scattered order, every
+    // piece is always needed soon.
     readers: order.unit === 'sample' || order.isScattered ? null : readersOf(source, isLocal, epochs),
   }));
 }
 
 /**
- * If a dataset is repeated often in an epoch, its passes are close together. Then more passes are considered, up to
- * this number.
+ * If a dataset is repeated often in an epoch, its passes are short. Then more passes are considered, up to this number.
  */
 const MOST_PASSES = 64;
 

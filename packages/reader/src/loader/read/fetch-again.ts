@@ -13,14 +13,17 @@ export function isChanged(block: Block, item: number, arena: Arena): boolean {
     try {
       if (crc32(fieldPayload(stored, msgpack?.[indexRow] === 1)) !== expected[indexRow]) return true;
     } catch {
-      // The msgpack value is damaged, so it has no payload to sum.
+      // The msgpack value is damaged, so it has no payload whose checksum could be computed.
       return true;
     }
   }
   return false;
 }
 
-/** Reads a sample again, into its place and past every cache. False: the same bytes would come again. */
+/**
+ * Reads a sample again, to the same place in memory, bypassing every cache. Returns false if that would only read the
+ * same bytes.
+ */
 export async function fetchSampleAgain(
   block: Block,
   item: number,

@@ -9,14 +9,14 @@ import { type PlannedStore, planLoad } from './load-shards.js';
  * well under way.
  */
 const FOLLOWED_ROWS = 2 ** 20;
-/** Other epochs lay the same samples into other blocks. */
+/** Number of epochs that are followed, because other epochs divide the same samples into other blocks. */
 const FOLLOWED_EPOCHS = 64;
 const HEADROOM = 1 / 16;
 
 /**
- * Returns the least memory for reading with which these epochs can be delivered, in bytes, with a margin for later
- * epochs. The plans are followed batch by batch: a block is loaded for its first row, and freed when the batch with its
- * last row is delivered. Reads the indexes of the shards, but no shard.
+ * Returns the minimum memory for reading that these epochs need, in bytes, with a margin for later epochs. The plans
+ * are followed batch by batch: a block is loaded for its first row, and freed when the batch with its last row is
+ * delivered. Reads the indexes of the shards, but no shard.
  */
 export async function leastBytes(
   epochs: Iterable<EpochPlan>,
@@ -34,7 +34,7 @@ export async function leastBytes(
     followed++;
     if (rows >= FOLLOWED_ROWS || followed === FOLLOWED_EPOCHS) break;
   }
-  // A block cannot cross the end of a segment, so each segment may waste this much.
+  // A block cannot cross the end of a segment, so each segment may have unused bytes at its end.
   const leftOver = Math.floor(most / SEGMENT_BYTES) * largest;
   return placeBytes((most + leftOver) * (1 + HEADROOM));
 }

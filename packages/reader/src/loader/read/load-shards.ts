@@ -53,7 +53,7 @@ function largerThanSegment({ key, bytes }: LoadedIndex, row: number): SampleSize
   return new SampleSizeError({ key: name, bytes: size, limit }, message);
 }
 
-/** Yields the same parts. On slow storage, the indexes of the next ones are requested ahead. */
+/** Yields the parts unchanged. On slow storage, it requests the indexes of the next parts ahead. */
 function* withIndexesAhead(parts: Iterable<ShardRows>, { indexes, costs }: PlannedStore): Generator<ShardRows> {
   const { plannedIndexes } = costs.profile;
   const waiting: ShardRows[] = [];
@@ -120,7 +120,7 @@ export async function loadSamples(
 }
 
 /**
- * Reads what was planned into the arena. After an error, no read is in progress. `samples` are in memory already and
+ * Reads what was planned into the arena. After an error, no read is in progress. `samples` are already in memory. They
  * are not written again, because their bytes may be in use.
  */
 export async function load(

@@ -7,10 +7,11 @@ import { nextUse, type Readers } from '../../order/next-use.js';
 import { firstNumbers, type Unit } from '../../order/units.js';
 import type { Selection } from '../../selection/selection.js';
 
-/** If a unit is a whole shard, this many bytes are kept together, because a stream reads them from start to end. */
+/** Size of a piece if the unit is a whole shard, which a stream reads from start to end. */
 const STRETCH_BYTES = 8 << 20;
 /**
- * Time of the next use, for samples that are all in memory: they are needed when the next run begins, which is unknown.
+ * Time of the next use of samples that are all in memory. They are needed when the next run begins, and that time is
+ * unknown.
  */
 const SOME_DAY = 14_000_000_000;
 
@@ -20,7 +21,7 @@ export interface CutDataset {
   readonly firstShard: number;
   readonly unit: Unit;
   readonly blockSamples: number;
-  /** Null if the next use of fetched data is unknown. The cache then keeps what came first. */
+  /** Null if the next use of fetched data is unknown. The cache then keeps the data that was fetched first. */
   readonly readers: Readers | null;
   selection(pass: number): Selection;
   readonly passesAnEpoch: number;
@@ -61,8 +62,8 @@ export function fileMark({ path, name, bytes, crc32, version }: ShardFile, other
 }
 
 /**
- * The pieces that have some of `bytes` bytes from `offset` on, rising: of chunks as units the chunk's own bytes, else aligned
- * stretches of the shard.
+ * The pieces that contain some of the `bytes` bytes from `offset` on, in ascending order. If the unit is a chunk, a
+ * piece is the bytes of a chunk; otherwise it is an aligned stretch of the shard.
  */
 export function piecesOf(
   { unit, blockSamples }: CutDataset,
@@ -109,12 +110,12 @@ export function keyOf({ shard, from, to }: Piece, source: CutDataset, pass: numb
   const { firstShard, unit, blockSamples, readers, positionOf } = source;
   if (pass === null || readers === null) return SOME_DAY;
   const chosen = source.selection(pass);
-  // Single samples of the piece are needed all the time, unless all are in memory.
+  // If the unit is a sample, some samples of the piece are always needed soon, unless all samples are in memory.
   if (unit === 'sample') return positionOf(pass * readers.orderOf(pass).samples);
   const own = shard - firstShard;
   const rows = chosen.rows(own);
   const first = firstNumbersOf(chosen)[own]!;
-  // Under a selection rows have the numbers of their places among the chosen.
+  // With a selection, rows are numbered by their positions among the selected rows.
   const begin = rows === null ? from : lowerBound(rows, from);
   const end = rows === null ? to : lowerBound(rows, to);
   if (begin >= end) return Number.POSITIVE_INFINITY;
@@ -128,7 +129,7 @@ export function keyOf({ shard, from, to }: Piece, source: CutDataset, pass: numb
   return positionOf(key);
 }
 
-/** If at least this share of a piece is needed at once, fetching the whole piece costs nothing more. */
+/** If at least this share of a piece is needed now, fetching the whole piece costs hardly more. */
 const WHOLE_SHARE = 0.9;
 
 /**
@@ -145,7 +146,7 @@ export function marginOf({ bytes }: Piece, source: CutDataset, pass: number | nu
 
 const numbersOf = new WeakMap<Selection, Float64Array>();
 
-/** The numbers of a selection's first samples, shard by shard: counted once for each selection. */
+/** The number of the first sample of each shard in a selection. It is computed once for each selection. */
 function firstNumbersOf(selection: Selection): Float64Array {
   let numbers = numbersOf.get(selection);
   if (numbers === undefined) {

@@ -18,7 +18,7 @@ export interface ReadBufferPlan {
   readonly expectedBytes: number;
   /** Limit of the memory. */
   readonly limitBytes: number;
-  /** Address space for them. */
+  /** Reserved address space for them. */
   readonly reservedBytes: number;
 }
 
@@ -30,7 +30,7 @@ export interface ReadBufferOptions {
   readonly selection: Selection;
   readonly upcoming: Iterable<EpochPlan>;
   readonly samplesOf: SamplesOf;
-  /** Every sample that can come in any epoch. */
+  /** Every sample that may occur in any epoch. */
   readonly all: Selection;
   /** Number of blocks in memory at the same time, and number of samples in them. */
   readonly held: { readonly buffers: number; readonly samples: number };
@@ -41,7 +41,7 @@ export interface ReadBufferOptions {
 /** Margin for uneven sizes of samples. It is address space, which takes no memory until it is written. */
 const SPARE = 1.5;
 const SPARE_BYTES = 64 * 2 ** 20;
-/** Number of shards that are examined for a selection. */
+/** Number of shards whose indexes are read to estimate a selection. */
 const LOOKED_INTO = 16;
 
 /**

@@ -1,4 +1,4 @@
-/** getrusage(2) counts in blocks of this size, whatever the disk's. */
+/** Unit of getrusage(2), whatever the block size of the disk. */
 const BLOCK_BYTES = 512;
 
 /** Returns the bytes that this process has read from storage so far, without those from the page cache. */

@@ -9,7 +9,7 @@ import { layOut } from './fields.js';
 export interface BatchFactsBuffers {
   readonly labels: SharedArrayBuffer;
   readonly facts: SharedArrayBuffer;
-  /** How much of itself each row of a mixed batch keeps. */
+  /** The share of its own image that each row of a mixed batch keeps. */
   readonly weights: SharedArrayBuffer;
   /** The part of the image that each row shows. Empty if it is not requested. */
   readonly shown: SharedArrayBuffer;

@@ -36,7 +36,7 @@ export class ColumnTexts {
     return { offset, bytes: encoded.length };
   }
 
-  /** A copy, since not all of Node takes memory that grows. */
+  /** A copy, because some functions of Node do not accept growable memory. */
   get(slot: number, { offset, bytes }: { readonly offset: number; readonly bytes: number }): Uint8Array {
     return new Uint8Array(this.buffers[slot]!, offset, bytes).slice();
   }

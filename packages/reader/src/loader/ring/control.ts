@@ -1,30 +1,34 @@
 /**
- * The shared memory through which the main thread and the decode workers talk: control words, a ring of jobs, and the
- * states of the slots. A job is a few numbers, never a message, so that a sample costs the main thread well under a
- * microsecond.
+ * The shared memory through which the main thread and the decode workers communicate: control words, a ring of jobs,
+ * and the states of the slots. A job is a few numbers, never a message, so that a sample costs the main thread well
+ * under a microsecond.
  *
- * One writer, many takers. The main thread writes job `tail`, then publishes it by raising TAIL. A worker reads job
- * `head` first and then takes it by raising HEAD with compareExchange; since the main thread overwrites a place only
- * when HEAD has passed it, a job whose compareExchange succeeded was read whole.
+ * There is one writer, and there are many readers. The main thread writes job `tail`, then publishes it by incrementing
+ * TAIL. A worker first reads job `head`, and then takes it by incrementing HEAD with compareExchange. The main thread
+ * overwrites a place only after HEAD has passed it. So if the compareExchange succeeds, the worker has read a complete
+ * job.
  */
 import { type Job, JobRecords, jobMemory } from './job.js';
 import { SlotStates, slotStateMemory } from './slot-states.js';
 
-/** Control words (Int32), one entry a word. Tail and head wrap around at 2^32; their difference does not. */
+/** Control words (Int32), one entry per word. Tail and head wrap around at 2^32; their difference stays correct. */
 export const CONTROL_WORD = {
   tail: 0,
   head: 1,
-  /** Raised whenever a sleeping worker should look again. */
+  /** Incremented when sleeping workers should look for jobs again. */
   wake: 2,
   /** 1 tells the workers to end. */
   stop: 3,
-  /** Decoder warnings (images that were decoded although something in them was odd), over all workers. */
+  /** Number of images that were decoded with a warning, over all workers. */
   warnings: 4,
   /** Number of images of which only the data of a crop was decoded, over all workers. */
   spliced: 5,
-  /** Images of more than 8 bits a channel, whose pixels have the upper 8, over all workers. */
+  /** Number of images with more than 8 bits per channel, of which pixels have the upper 8 bits, over all workers. */
   narrowed: 6,
-  /** Time of all workers in microseconds, measured on some rows: until pixels were decoded, and from then on. They wrap around. */
+  /**
+   * Time of all workers in microseconds, measured on some rows: for decoding (this word), and for the rest (the next
+   * word). Both wrap around.
+   */
   decodeTime: 7,
   transformTime: 8,
 } as const;
@@ -40,7 +44,7 @@ const {
   transformTime: TRANSFORM_TIME,
 } = CONTROL_WORD;
 
-/** The buffers of a {@link Control}; they go to the workers once, at their start. */
+/** The buffers of a {@link Control}. They are sent to the workers once, when these start. */
 export interface ControlBuffers {
   readonly words: SharedArrayBuffer;
   readonly jobs: SharedArrayBuffer;
@@ -56,7 +60,7 @@ export class Control {
   #decodeTime = 0;
   #transformTime = 0;
 
-  /** With the buffers of another thread. */
+  /** Uses the buffers of another thread. */
   constructor(buffers: ControlBuffers) {
     this.buffers = buffers;
     this.slots = new SlotStates(buffers.slots);
@@ -64,11 +68,12 @@ export class Control {
     this.#jobs = new JobRecords(buffers.jobs);
   }
 
-  /** Over fresh buffers for `slots` slots and at most `jobs` unfinished jobs. */
+  /** Makes new buffers for `slots` slots and at most `jobs` unfinished jobs. */
   static create({ slots, jobs }: { readonly slots: number; readonly jobs: number }): Control {
     return new Control({
       words: new SharedArrayBuffer(Object.keys(CONTROL_WORD).length * 4),
-      // Twice as many places as unfinished jobs, in a power of two, so that TAIL may wrap around at 2^32.
+      // The number of places is a power of two, so that TAIL may wrap around at 2^32, and at least twice the number of
+      // unfinished jobs.
       jobs: jobMemory(2 ** Math.ceil(Math.log2(Math.max(2, jobs * 2)))),
       slots: slotStateMemory(slots),
     });
@@ -76,7 +81,7 @@ export class Control {
 
   // ---- main thread ----
 
-  /** Publishes a job. Workers that sleep look at it after the next {@link notify}. */
+  /** Publishes a job. Sleeping workers find it after the next {@link notify}. */
   push(job: Job): void {
     const tail = Atomics.load(this.#words, TAIL);
     this.#jobs.write((tail >>> 0) % this.#jobs.length, job);
@@ -101,7 +106,7 @@ export class Control {
     return Atomics.load(this.#words, NARROWED);
   }
 
-  /** Sums of the arguments of {@link countWork} since the last call. */
+  /** Returns the sums of the arguments of {@link countWork} since the last call. */
   takeWork(): { decode: number; transform: number } {
     const decode = Atomics.load(this.#words, DECODE_TIME);
     const transform = Atomics.load(this.#words, TRANSFORM_TIME);

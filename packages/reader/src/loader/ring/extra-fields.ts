@@ -2,7 +2,7 @@ import { layOut } from './fields.js';
 import { UNCHECKED } from './job.js';
 
 /**
- * Further fields of a sample that workers need: more images and masks, which become pixels with it, fields for custom
+ * Further fields of a sample that workers need: further images and masks, which are decoded with it, fields for custom
  * steps, and annotations, which may be columns of the index. The offsets of their bytes are written into shared memory
  * next to the ring of jobs, so that a job stays small.
  */
@@ -19,7 +19,7 @@ export interface Part {
   readonly bytes: number;
   /** Expected crc32 of the payload, or UNCHECKED. */
   readonly crc32: number;
-  /** Whether they are a msgpack value that represents the text of the field. */
+  /** Whether the bytes are a msgpack value that represents the text of the field. */
   readonly msgpack: boolean;
 }
 
@@ -44,7 +44,7 @@ export class PartTable {
   readonly #rows: number;
   readonly #parts: number;
 
-  /** Over fresh memory for `slots` slots of `rows` rows of `parts` parts, or over that of another thread. */
+  /** Uses new memory for `slots` slots of `rows` rows of `parts` parts, or the memory of another thread. */
   constructor(
     size: { readonly slots: number; readonly rows: number; readonly parts: number },
     buffer?: SharedArrayBuffer,

@@ -1,4 +1,7 @@
-/** Numbers of records in shared memory: an integer of 32 bits, or a float64, which holds whole numbers up to 2^53. */
+/**
+ * Types of the numbers in records in shared memory: an integer of 32 bits, or a float64, which holds whole numbers up
+ * to 2^53.
+ */
 type FieldKind = 'float64' | 'int32' | 'uint32';
 
 /** Offsets of the fields of a record. */

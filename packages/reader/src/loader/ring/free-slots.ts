@@ -21,7 +21,9 @@ export class FreeSlots {
   #layout = NO_SLOTS;
   #onFreed: () => void = () => {};
 
-  /** Returns the offset of the slots of the next engine: 0, unless held batches are in the way. */
+  /**
+   * Returns the offset of the slots of the next engine. It is 0, unless batches that are still held occupy that memory.
+   */
   place({ slots, slotBytes }: Omit<Layout, 'base'>): number {
     if (this.#held.size === 0) return 0;
     if (slots === this.#layout.slots && slotBytes === this.#layout.slotBytes) return this.#layout.base;
@@ -39,7 +41,7 @@ export class FreeSlots {
     this.#layout = { slots, slotBytes, base };
     this.#onFreed = onFreed;
     const taken = new Set(Array.from(this.#held).flatMap((held) => (this.#isHere(held) ? [held.slot] : [])));
-    // The first slot is taken first.
+    // The last entry is taken next, so the first slot comes last in this list.
     this.#free = Array.from({ length: slots }, (_, i) => slots - 1 - i).filter((slot) => !taken.has(slot));
   }
 
@@ -51,7 +53,7 @@ export class FreeSlots {
     return this.#free.pop() ?? null;
   }
 
-  /** The batch in this slot was delivered: the slot stays its own until {@link free}. */
+  /** Called when the batch in this slot was delivered. The batch keeps the slot until {@link free}. */
   hold(slot: number): HeldSlot {
     const held = { slot, layout: this.#layout };
     this.#held.add(held);

@@ -1,6 +1,6 @@
 import { layOut } from './fields.js';
 
-/** The data a worker needs to decode one sample into one row, or to process a batch as a whole. */
+/** The data that a worker needs to decode one sample into one row, or to process a batch as a whole. */
 export interface Job {
   /** The shard whose file the encoded image is read from, or {@link IN_ARENA}. */
   shard: number;
@@ -30,7 +30,7 @@ export interface Job {
 
 /** The `shard` of a job whose bytes are in the arena. */
 export const IN_ARENA = -1;
-/** The `crc32` of bytes that are not to be checked. */
+/** The `crc32` of bytes that should not be checked. */
 export const UNCHECKED = -1;
 /** The `row` of a job or message about a batch as a whole. */
 export const WHOLE_BATCH = -1;
@@ -52,7 +52,7 @@ const { places, bytes: JOB_BYTES } = layOut<keyof Job>({
   cropBytes: 'int32',
   bucket: 'int32',
 });
-// Read once: a job is written and read a million times.
+// Looked up once, because jobs are written and read millions of times.
 const {
   offset,
   number,
@@ -91,7 +91,7 @@ export function emptyJob(): Job {
   };
 }
 
-/** The job to work on the batch of a slot as a whole. */
+/** The job that processes the batch of a slot as a whole. */
 export function wholeBatchJob(ofSlot: number, ofBucket: number): Job {
   return { ...emptyJob(), slot: ofSlot, row: WHOLE_BATCH, bucket: ofBucket };
 }

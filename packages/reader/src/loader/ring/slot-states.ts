@@ -7,24 +7,25 @@
  *                    │ └──last finish, if no step works on the batch as a whole─────────┘
  *                    └──────reopen, for bad rows──────────────────┘
  *
- * `filling`: rows are still to be finished, each by one {@link SlotStates.finish}. `whole`: all rows are finished, and the
- * batch as a whole has to be processed. The worker that finished the last row does that. If a worker posted a message
- * about one of the rows, the main thread handles the bad rows first, and then issues a job for the batch. `ready`:
- * nothing is left to do. The main thread has the list of free slots; in this table they stay `ready`.
+ * `filling`: some rows are not finished yet. Each row is finished by one {@link SlotStates.finish}. `whole`: all rows
+ * are finished, and the batch as a whole has to be processed. The worker that finished the last row does that. If a
+ * worker posted a message about one of the rows, the main thread handles the bad rows first, and then issues a job for
+ * the batch. `ready`: nothing is left to do. The main thread has the list of free slots; in this table they stay
+ * `ready`.
  */
 export type SlotState = 'filling' | 'whole' | 'ready';
 
 /** Words of one slot (Int32). */
 const WORD = {
-  /** Rows that are finished, and rows of the batch. */
+  /** Number of finished rows, and number of rows of the batch. */
   finished: 0,
   rows: 1,
-  /** Messages that workers have posted about the slot since it was opened. */
+  /** Number of messages that workers have posted about the slot since it was opened. */
   posted: 2,
-  /** 1 while the batch as a whole is still to be worked on. */
+  /** 1 until the batch has been processed as a whole. */
   whole: 3,
 } as const;
-/** A cache line apart, so that workers on different slots do not disturb each other. */
+/** Slots are a cache line apart, so that workers on different slots do not slow each other down. */
 const SLOT_WORDS = 16;
 
 /** Memory for the states of `slots` slots. */
@@ -45,7 +46,7 @@ export class SlotStates {
     return Atomics.load(this.#words, at + WORD.whole) === 1 ? 'whole' : 'ready';
   }
 
-  /** The slot takes a batch of `rows` rows; with `whole` the batch is worked on as a whole after them. */
+  /** Opens the slot for a batch of `rows` rows. With `whole`, the batch is processed as a whole after its rows. */
   open(slot: number, rows: number, whole: boolean): void {
     const at = slot * SLOT_WORDS;
     Atomics.store(this.#words, at + WORD.finished, 0);
@@ -54,14 +55,15 @@ export class SlotStates {
     Atomics.store(this.#words, at + WORD.whole, whole ? 1 : 0);
   }
 
-  /** Marks `rows` rows of a complete batch to be finished again. */
+  /** Marks `rows` rows of a complete batch as unfinished. */
   reopen(slot: number, rows: number): void {
     Atomics.sub(this.#words, slot * SLOT_WORDS + WORD.finished, rows);
   }
 
   /**
-   * A row is finished, for better or worse. True for the last row of a batch without any trouble that is to be worked on as
-   * a whole: the caller does that, and then {@link finishWhole}.
+   * Marks a row as finished, whether it was decoded or not. Returns true if the caller has to process the batch as a
+   * whole, and then call {@link finishWhole}: this was the last row, and no worker has posted a message about the
+   * batch.
    */
   finish(slot: number): boolean {
     const at = slot * SLOT_WORDS;
@@ -72,7 +74,7 @@ export class SlotStates {
     return isUntroubled && Atomics.load(this.#words, at + WORD.whole) === 1;
   }
 
-  /** The batch has been worked on as a whole. */
+  /** Marks a batch as processed as a whole. */
   finishWhole(slot: number): void {
     const at = slot * SLOT_WORDS + WORD.whole;
     Atomics.store(this.#words, at, 0);
@@ -112,7 +114,7 @@ export class SlotStates {
     return Atomics.load(this.#words, slot * SLOT_WORDS + WORD.posted);
   }
 
-  /** To be called right before a message about this slot is posted. */
+  /** Call this right before a message about this slot is posted. */
   countPosted(slot: number): void {
     Atomics.add(this.#words, slot * SLOT_WORDS + WORD.posted, 1);
   }

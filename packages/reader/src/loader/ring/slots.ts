@@ -3,7 +3,7 @@ import { OptionError, optionName, sentence } from '@shardtool/base';
 /** WebAssembly memory ends here: addresses are 32 bits wide. */
 const MEMORY_LIMIT_BYTES = 2 ** 32;
 export const WASM_PAGE_BYTES = 65_536;
-/** Gap between regions, so that tests detect writes beyond the end of a region. */
+/** Gap between regions, in which tests detect writes beyond the end of a region. */
 const GUARD_BYTES = 64;
 /** A worker with less than this cannot decode an ordinary photo. */
 const SMALLEST_SCRATCH_BYTES = 16 * 2 ** 20;
@@ -19,7 +19,7 @@ export interface RowBytes {
  * address space. Pages are allocated when they are first written.
  */
 export interface MemoryPlan {
-  /** Address of the first slot: 0, unless batches of other slots are in the way. */
+  /** Address of the first slot. It is 0, unless batches of earlier slots occupy that memory. */
   readonly base: number;
   readonly slots: number;
   /** Bytes of a full batch of the largest size: images, and extra fields after them. */
@@ -34,8 +34,8 @@ export interface MemoryPlan {
 }
 
 /**
- * Lays out the memory for the largest rows. `scratchBytes` is the maximum that a worker can use. Throws {@link
- * OptionError} with the sum if the slots leave the workers too little.
+ * Lays out the memory for the largest rows. `scratchBytes` is the maximum that a worker can use. Throws
+ * {@link OptionError} if the slots leave too little memory for the workers.
  */
 export function planMemory(options: {
   readonly slots: number;
@@ -74,7 +74,10 @@ export function planMemory(options: {
   };
 }
 
-/** The same plan with its first slot at another address, a multiple of a page. Throws {@link OptionError} if the memory ends before. */
+/**
+ * The same plan with its first slot at another address, a multiple of a page. Throws {@link OptionError} if they do not
+ * fit into the memory.
+ */
 export function movedPlan(plan: MemoryPlan, base: number): MemoryPlan {
   const pages = plan.pages + (base - plan.base) / WASM_PAGE_BYTES;
   if (pages * WASM_PAGE_BYTES <= MEMORY_LIMIT_BYTES) return { ...plan, base, pages };

@@ -19,7 +19,7 @@ const schema = z.object({
   sizes: z.string(),
   /** Batches of the epoch that were delivered. */
   step: whole,
-  /** For each size, samples before the position that wait for their batch. */
+  /** For each size, the number of samples before the position that wait for their batch. */
   waiting: z.array(whole),
 });
 

@@ -5,7 +5,7 @@ import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import { planSample } from '../../transform/plan.js';
 import type { CompiledTransform } from '../../transform/transform.js';
 
-/** Any draw will do: without a step that sets a size, no step changes the size at random. */
+/** Any random number gives the same result: if no step sets a size, no step changes the size at random. */
 const MIDDLE = { next: () => 0.5 };
 
 /**
@@ -69,7 +69,7 @@ async function sizeInIndex(dataset: StoredDataset): Promise<StoredSize | null> {
   return { width: index.width[row]!, height: index.height[row]!, orientation: index.orientation[row]! };
 }
 
-/** Number of samples in which a size is searched. More damaged samples in a row mean that the dataset is damaged. */
+/** Number of samples in which a size is searched. If all of them are damaged, the whole dataset probably is. */
 const MOST_LOOKED_AT = 32;
 
 /**

@@ -37,7 +37,8 @@ export async function settleDataset(opened: StoredDataset, options: OrderRequest
   const { streams } = isFree ? usual() : (saved ?? usual());
   const seed = saved?.seed ?? options.seed ?? 0;
   const countsOf = (epoch: number) => subset.draw({ seed, epoch }).counts;
-  // Weights make passes of differing length: the unit is chosen once, or it could change on the way.
+  // With weights, passes differ in length. The unit is therefore chosen once, so that it does not change during the
+  // run.
   const firstCounts = countsOf(saved?.epoch ?? options.epoch ?? 0);
   const unit = saved?.unit ?? options.shuffleUnit ?? unitOf(firstCounts, streams, blockSamples);
   const passSamples = total(firstCounts);

@@ -100,7 +100,7 @@ function outputOfSchedule(options: OutputRequest, format: PixelFormat): DecoderO
   return { batch: { kind: 'pixels', sizes, channels, dtype, layout, views: null }, decoder };
 }
 
-/** Images are the first view; see {@link ViewLayout}. */
+/** The images are those of the first view; see {@link ViewLayout}. */
 function outputOfViews(given: ViewsInput, options: OutputRequest, format: PixelFormat): DecoderOutput {
   const { maxPixels, applyExifOrientation, decode } = options;
   const views = checkViews(given, format);

@@ -63,7 +63,7 @@ export async function setUpMemory(
  * and again.
  */
 const SCATTERED_INDEXES = 256;
-/** Reserve above the mean, for larger samples: address space, which takes no memory until it is written. */
+/** Factor above the mean, for larger samples. It is address space, which takes no memory until it is written. */
 const SPARE = 2;
 const SPARE_BYTES = 64 * 2 ** 20;
 

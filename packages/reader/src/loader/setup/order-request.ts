@@ -106,7 +106,7 @@ export function batchOf(
   );
 }
 
-/** Number of consecutive samples of a dataset. With `perBatch`, a divisor of each of its entries. */
+/** Number of consecutive samples of a dataset. With `perBatch`, it divides each of the entries. */
 export function groupOf(perBatch: readonly number[] | undefined, globalBatch: number, worldSize: number): number {
   if (perBatch === undefined) return defaultGroup(globalBatch, worldSize);
   const shared = perBatch.reduce(greatestCommonDivisor, 0);

@@ -76,7 +76,10 @@ export function passesOf(source: OrderSource, all: number): SourcePasses {
   };
 }
 
-/** Number of passes per dataset whose samples are kept. At the end of a pass, samples of two or three are used. */
+/**
+ * Number of passes per dataset whose samples are kept. Around the end of a pass, samples of two or three passes are in
+ * use.
+ */
 const KEPT_PASSES = 4;
 
 /** Returns a function that finds the samples of a pass. It caches the passes that were requested last. */
@@ -97,7 +100,7 @@ export function samplesOfSources(sources: readonly OrderSource[]): SamplesOf {
   };
 }
 
-/** Returns the selections of all datasets in sequence. */
+/** Returns one selection that consists of the selections of all datasets in sequence. */
 export function unionOf(sources: readonly OrderSource[], of: (source: OrderSource) => Selection): Selection {
   const parts = sources.map((source) => of(source));
   if (parts.length === 1) return parts[0]!;

@@ -3,7 +3,7 @@ import { type FormatOptions, formatOf, type PixelFormat, RGB } from '../../codec
 import { StateError } from '../../order/state.js';
 import { compileSteps, compileTransform, type TransformInput } from '../../transform/transform.js';
 
-/** From this epoch on, images are made with this transform. */
+/** A transform, and the epoch from which on it is used. */
 export interface ScheduledTransform {
   readonly epoch: number;
   readonly transform: TransformInput;
@@ -45,13 +45,14 @@ export function checkScheduled(transform: TransformInput | 'raw', place: string,
   compileSteps(transform, { place, shared: [], format });
 }
 
-/** The transform of each epoch. A schedule is immutable: {@link with} makes another one. */
+/** The transform of each epoch. A schedule is immutable; {@link with} returns another one. */
 export class TransformSchedule {
   /** The different transforms. */
   readonly transforms: readonly (TransformInput | 'raw' | undefined)[];
-  /** In ascending order of epochs, from 0: the index of the transform that is used from there on. */
+  /** The meanings of the transforms, as text: see {@link meaningOf}. */
   readonly #meanings: string;
   readonly #format: PixelFormat;
+  /** In ascending order of epochs, from 0: the index of the transform that is used from that epoch on. */
   readonly #entries: readonly { readonly epoch: number; readonly index: number }[];
 
   private constructor(
@@ -74,8 +75,9 @@ export class TransformSchedule {
   }
 
   /**
-   * The schedule of a loader with these options. A state names the transform of its epoch. Without a schedule, that transform goes
-   * on from there. Throws {@link StateError} if the schedule has another one for the epoch of the state.
+   * The schedule of a loader with these options. A state names the transform of its epoch. Without a schedule, that
+   * transform also applies to the epochs after it. Throws {@link StateError} if the schedule has another one for the
+   * epoch of the state.
    */
   static of({
     transform,
@@ -116,7 +118,7 @@ export class TransformSchedule {
     return JSON.stringify(this.#entries) === JSON.stringify(other.#entries) && this.hasTransformsOf(other);
   }
 
-  /** Whether the indices of transforms have the same meaning in both. */
+  /** Whether equal indices stand for the same transform in both. */
   hasTransformsOf(other: TransformSchedule): boolean {
     return this.#meanings === other.#meanings;
   }
@@ -136,7 +138,7 @@ export class TransformSchedule {
   }
 }
 
-/** Text that is equal for equivalent transforms, however they are written. */
+/** Returns a text that is equal for equivalent transforms, even if they are written in different ways. */
 function meaningOf(transform: TransformInput | 'raw' | undefined, format: PixelFormat): string {
   return transform === 'raw' ? transform : JSON.stringify(compileTransform(transform ?? [], format));
 }

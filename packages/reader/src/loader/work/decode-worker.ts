@@ -152,7 +152,10 @@ function doRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): bool
   }
 }
 
-/** Decodes uncompressed pixels directly from the shard. Used only without checksum, custom steps and further fields. */
+/**
+ * Decodes uncompressed pixels directly from the shard. It is used only if there is no checksum, no custom step and no
+ * further field.
+ */
 function decodeStored(job: Job, decoder: Decoder): void | Promise<void> {
   return decoder.decodeStored(shardImages.at(job), job, rowAddress(job));
 }
@@ -279,7 +282,7 @@ function extraFieldsOf(job: Job): Accompanied {
   return { images, fields, given: annotations && readAnnotations(annotations, annotated) };
 }
 
-/** The bytes of an extra field as they were packed. Checked, unless checks are off. */
+/** The bytes of an extra field as they were packed. Their checksum is checked, unless checks are off. */
 function payloadOf(part: Part, field: string): Uint8Array {
   const stored = arenaView(data.arena, part.offset, part.bytes);
   let payload: Uint8Array;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WorkerThread } from '@shardtool/base';
 
-/** MiB: nothing outlives a sample. */
+/** In MiB. It is small because no object is kept longer than one sample. */
 const YOUNG_GENERATION_MB = 4;
 
 /**
@@ -11,8 +11,9 @@ const YOUNG_GENERATION_MB = 4;
 const START_PATIENCE_MS = 5000;
 
 /**
- * Worker threads that live as long as the pool. They are ref'd only while the consumer waits for a batch, so that a program that stops
- * reading can exit. A worker that ends on its own is a failure, which the consumer receives as an error.
+ * Worker threads that live as long as the pool. They keep the process alive only while the consumer waits for a batch,
+ * so that a program that stops reading can exit. A worker that ends on its own is a failure, which the consumer
+ * receives as an error.
  */
 export class DecodeWorkers<Message> {
   readonly #workers: WorkerThread<never>[] = [];
@@ -32,7 +33,7 @@ export class DecodeWorkers<Message> {
     readonly onFailure: () => void;
     /** Tells the workers to end once they have started. */
     readonly stop: () => void;
-    /** Ends a start that is under way, with the signal's reason. */
+    /** Aborts a start in progress, with the signal's reason. */
     readonly giveUp: AbortSignal;
   }): Promise<DecodeWorkers<Message>> {
     const pool = new DecodeWorkers<Message>();
@@ -102,7 +103,7 @@ export class DecodeWorkers<Message> {
   }
 }
 
-/** Waits until all have settled, or {@link START_PATIENCE_MS}. */
+/** Waits until all have settled, at most {@link START_PATIENCE_MS}. */
 async function settledInTime(promises: readonly Promise<unknown>[]): Promise<void> {
   const patience = new AbortController();
   const settled = Promise.allSettled(promises);

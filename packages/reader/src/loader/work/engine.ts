@@ -52,13 +52,13 @@ export class Engine {
   readonly parts: PartTable;
   readonly texts: ColumnTexts;
   readonly facts: BatchFacts;
-  /** A batch that is held beyond its iteration keeps its slot. */
+  /** The slots without a batch. A batch that is held longer than its iteration keeps its slot. */
   readonly freeSlots: FreeSlots;
   readonly #segments: readonly SharedArrayBuffer[];
   readonly #pool: DecodeWorkers<WorkerMessage>;
   #onMessage: (message: WorkerMessage) => void = () => {};
 
-  /** `giveUp` ends a start that is under way, with the signal's reason. */
+  /** `giveUp` aborts a start in progress, with the signal's reason. */
   static async start(options: EngineOptions, giveUp: AbortSignal): Promise<Engine> {
     const plan = movedPlan(options.plan, options.freeSlots.place(options.plan));
     const wakeSignal = new WakeSignal();
@@ -151,7 +151,7 @@ export class Engine {
     return this.#pool.failure;
   }
 
-  /** While a batch is awaited the workers keep the process alive, and only then. */
+  /** Sets whether the workers keep the process alive: only while a batch is awaited. */
   ref(): void {
     this.#pool.ref();
   }
@@ -160,7 +160,7 @@ export class Engine {
     this.#pool.unref();
   }
 
-  /** Encoded bytes, in whichever arena they are. */
+  /** A view of encoded bytes. `place` is an offset over both arenas. */
   encoded(place: number, bytes: number): Uint8Array {
     return arenaView(this.#segments, place, bytes);
   }
@@ -170,7 +170,7 @@ export class Engine {
     return new Uint8Array(this.memory.buffer, 0, slotAddress(this.plan, this.plan.slots));
   }
 
-  /** The bytes of a slot that `rows` rows of a batch take, whose size has the number `bucket`. */
+  /** The bytes of `rows` rows in a slot, for a batch of the size with the number `bucket`. */
   slotBytes(slot: number, rows: number, bucket: number): Uint8Array {
     return new Uint8Array(this.memory.buffer, slotAddress(this.plan, slot), rows * this.plan.rowBytes[bucket]!.image);
   }

@@ -8,7 +8,7 @@ import { valueBytes } from '../../transform/values.js';
 export interface BatchImages extends Size {
   readonly address: number;
   readonly rows: number;
-  /** Whether a row has no image. It is not mixed, nor is the row that it would be mixed into. */
+  /** Whether a row has no image. Such a row is not mixed, nor is a row that would be mixed with it. */
   isBlank(row: number): boolean;
 }
 

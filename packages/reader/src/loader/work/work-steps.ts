@@ -1,4 +1,4 @@
-/** The work of a worker besides decoding: custom steps and mixing. */
+/** The work of a worker in addition to decoding: custom steps and mixing. */
 import { nameTable } from '@shardtool/format';
 import type { ExtraFieldImage } from '../../decode/decoded.js';
 import type { Decoder } from '../../decode/decoder.js';
@@ -22,7 +22,7 @@ import {
 import type { DecodeWorkerData } from './decode-worker.js';
 import { mixRows } from './mix-rows.js';
 
-/** A custom step dropped the sample. */
+/** Thrown if a custom step dropped the sample. */
 export class DroppedSample extends Error {}
 
 /** A custom step threw. The stack is that of the thrown error. */
@@ -45,7 +45,7 @@ interface StepImage {
   readonly given: GivenAnnotations | null;
 }
 
-/** The work of a worker besides decoding. */
+/** The work of a worker in addition to decoding. */
 export interface WorkSteps {
   /** Whether there are steps on samples. If so, call {@link row} instead of the decoder's `decode`. */
   readonly hasRowSteps: boolean;

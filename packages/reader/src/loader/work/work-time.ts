@@ -20,7 +20,7 @@ export class WorkTime {
     this.#clock = clock;
   }
 
-  /** A row begins. */
+  /** Called when a row begins. */
   begin(): void {
     const clock = this.#clock;
     if (clock === null || this.#rows++ % MEASURED !== 0) return;
@@ -29,17 +29,17 @@ export class WorkTime {
     this.#begun = performance.now();
   }
 
-  /** The row has ended. */
+  /** Called when the row has ended. */
   end(): void {
     const clock = this.#clock;
     if (clock === null || !clock.isOn) return;
     clock.isOn = false;
     const ms = performance.now() - this.#begun;
-    // Work on whole batches is measured always.
+    // Work on whole batches is always measured, unlike that on rows.
     this.#control.countWork(Math.round((ms - clock.ms) * 1000 * MEASURED), Math.round(clock.ms * 1000 * MEASURED));
   }
 
-  /** A whole batch took `ms` milliseconds. */
+  /** Adds the `ms` milliseconds that a whole batch took. */
   addWhole(ms: number): void {
     this.#control.countWork(0, Math.round(ms * 1000));
   }

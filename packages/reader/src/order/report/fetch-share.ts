@@ -9,8 +9,9 @@ const EPOCHS_A_MACHINE = 8;
 /**
  * Returns what a machine fetches in a later epoch, as a share of what it reads in an epoch. A cache keeps `cached` of
  * the dataset (0 to 1) on each of `machines` machines, which share the pieces of each epoch in a new way. The result is
- * simulated piece by piece. The cache evicts what will be needed furthest in the future, and does not keep a piece that
- * is needed later still: L. A. Belady, A study of replacement algorithms for a virtual-storage computer (1966).
+ * simulated piece by piece. The cache evicts the piece that will be needed furthest in the future, and does not store a
+ * piece that is needed even later: L. A. Belady, A study of replacement algorithms for a virtual-storage computer
+ * (1966).
  */
 export function fetchShare(cached: number, machines: number): number {
   const room = Math.floor(Math.min(1, cached) * PIECES);

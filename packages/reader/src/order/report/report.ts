@@ -66,7 +66,7 @@ export interface StorageNeeds {
   readonly machines: number;
   readonly bandwidth: number;
   readonly cacheSize: number;
-  /** Values of the first epoch; `later` is an epoch of which the cache already has a part. */
+  /** Values of the first epoch. `later` is an epoch for which the cache already has some of the data. */
   readonly first: StorageEpoch;
   readonly later: StorageEpoch;
 }

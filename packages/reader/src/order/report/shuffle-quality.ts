@@ -14,11 +14,11 @@ import { firstNumbers } from '../units.js';
  * there is nothing to compare with, or too little data.
  */
 export interface ShuffleQuality {
-  /** Pairs in a batch that are from one shard. */
+  /** Pairs of samples in a batch that are from one shard. */
   readonly shard: number | null;
-  /** Pairs in a batch that are of one class. Null if classes are not given. */
+  /** Pairs of samples in a batch that have one class. Null if classes are not given. */
   readonly class: number | null;
-  /** Pairs in a batch that are in one batch again in the next epoch. */
+  /** Pairs of samples in a batch that are in one batch again in the next epoch. */
   readonly repeat: number | null;
   /** Number of batches that were examined. */
   readonly sampledBatches: number;

@@ -12,7 +12,10 @@ export const ALWAYS = defaulted(PROBABILITY, 1, 'Probability that the step appli
 /** The parameter `p` of steps that apply to half of all images by default. */
 export const HALF_THE_TIME = defaulted(PROBABILITY, 0.5, 'Probability that the step applies.');
 
-/** Draws whether a step applies. Takes one random number, but none if `p` is 1, so that lists without `p` draw what they always drew. */
+/**
+ * Draws whether a step applies. Takes one random number, but none if `p` is 1: lists without `p` must draw the same
+ * numbers as in earlier versions.
+ */
 export function applies(p: number, random: Random): boolean {
   return p === 1 || random.next() < p;
 }

@@ -8,7 +8,7 @@ export type Zod = Pick<
   typeof z,
   'array' | 'boolean' | 'enum' | 'literal' | 'number' | 'strictObject' | 'string' | 'tuple' | 'union' | 'unknown'
 > & {
-  /** Whether values of pixels may be other than three bytes: images are not 8-bit RGB. */
+  /** Whether images are not 8-bit RGB, so that pixels may have other values than three bytes. */
   readonly isWide: boolean;
 };
 type BuildCheck<Check extends z.ZodType> = (z: Zod) => Check;
@@ -44,7 +44,10 @@ const pixels = (z: Zod) => z.number().int().min(0).max(LARGEST_SIDE);
 const byte = (z: Zod) => z.number().int().min(0).max(255);
 const between0And1 = (z: Zod) => z.number().min(0).max(1);
 const positiveRange = orderedPair(positive);
-/** Three numbers; in other formats than 8-bit RGB a number per channel. Their count is checked with the number of channels. */
+/**
+ * Three numbers, or in formats other than 8-bit RGB, one number per channel. Their count is checked together with the
+ * number of channels.
+ */
 const triple = (z: Zod) =>
   (z.isWide ? z.array(z.number()).min(1) : z.tuple([z.number(), z.number(), z.number()])) as unknown as z.ZodType<
     Triple,

@@ -10,7 +10,7 @@ export const PADDING_MODE = defaulted(
 /** Why annotations cannot follow a step with this padding. */
 export function refuseMirrored(mode: string, option: 'masks' | 'annotations'): string | undefined {
   if (mode === 'constant' || option === 'masks') return undefined;
-  return `has the paddingMode ${mode}, which repeats what is on the image without its annotations`;
+  return `has the paddingMode ${mode}, which repeats parts of the image without their annotations`;
 }
 
 export const MASK_FILL = optional(BYTE, 'Value of the added pixels in masks. Default: 0.');

@@ -130,7 +130,7 @@ function randPolicy(sections: readonly string[]): RandPolicy | string {
     layers,
     probability: given.p ?? 0.5,
     magnitude: given.m ?? LARGEST_MAGNITUDE,
-    // timm takes a deviation above 100 for a uniform distribution.
+    // In timm, a deviation above 100 means a uniform distribution.
     noise: noise > 100 ? 'uniform' : noise,
     limit: given.mmax ?? LARGEST_MAGNITUDE,
   };

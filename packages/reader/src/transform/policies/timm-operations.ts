@@ -18,7 +18,7 @@ export interface TimmLook {
   readonly translatePct: number;
 }
 
-/** How often an operation applies, and how strongly. */
+/** Probability and magnitude of an operation. */
 export interface TimmStrength {
   readonly probability: number;
   readonly magnitude: number;
@@ -123,7 +123,7 @@ function drawMagnitude({ magnitude, noise }: TimmStrength, random: Random): numb
   return noise > 0 ? normal(magnitude, noise, random) : magnitude;
 }
 
-/** Pillow 13 refuses 0 bits, older versions of it make the image black. */
+/** Pillow 13 rejects 0 bits; older versions make the image black. */
 function posterize(bits: number): Effect {
   return { kind: 'posterize', bits: Math.max(0, Math.min(8, bits)) };
 }

@@ -29,7 +29,7 @@ export type ShapeAfter = (steps: readonly unknown[], before: Size | null) => Siz
 
 /** The functions of a step that crops, resizes or changes pixels while they are bytes. */
 interface PixelParts<S> {
-  /** Why these parameters cannot be combined: the parameter to blame, and the message. */
+  /** Why these parameters cannot be combined: the parameter to name in the error, and the message. */
   readonly check?: (step: S) => { readonly path: string; readonly message: string } | undefined;
   /** Why the step cannot work on bytes: the end of a sentence. Undefined if it can. */
   readonly refusesBytes?: (step: S) => string | undefined;

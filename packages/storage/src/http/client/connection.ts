@@ -37,8 +37,8 @@ interface Asked {
 }
 
 /**
- * A connection of HTTP/1.1, for one question at a time. The system writes the body of an answer directly to the memory where it is
- * wanted, in few calls: no copy, and no memory that has to be collected. See
+ * A connection of HTTP/1.1, for one question at a time. The system writes the body of an answer directly to its
+ * destination in memory, in few calls: no copy, and no memory that has to be collected. See
  * {@link https://nodejs.org/docs/latest-v20.x/api/net.html#new-netsocketoptions | `onread`}.
  */
 export class Connection implements Receiver {
@@ -114,7 +114,7 @@ export class Connection implements Receiver {
     return this.#head === null && this.#filled === 0;
   }
 
-  /** Bytes of a body that come without framing between them go directly to their place. */
+  /** Bytes of a body that come in a run without framing are written directly to their destination. */
   next(): Uint8Array {
     const run = this.#framing?.run ?? 0;
     const room = (run > 0 && this.#asked?.reception.room) || null;
@@ -139,7 +139,7 @@ export class Connection implements Receiver {
 
   /** Looks for the end of the head. There are several heads if the server sends interim answers (1xx). */
   #findHead(filled: number): void {
-    // Single bytes keep the socket from timing out.
+    // The socket does not time out while single bytes arrive, so the time of a whole head is limited too.
     this.#headSince ||= performance.now();
     if (performance.now() - this.#headSince > SILENCE_MS) throw new TransientError('no answer within 10 seconds');
     let from = 0;

@@ -5,7 +5,7 @@ import { Connection, type Question } from './connection.js';
 import { type HttpProxy, proxyFor, proxyUnauthorized } from './proxy.js';
 import { BrokenError, type Reception } from './reception.js';
 
-/** Limit of connections of a thread to one host. Planners of reads keep far fewer concurrent. */
+/** Maximum number of connections of a thread to one host. Plans of reads use far fewer at a time. */
 const CONNECTIONS = 256;
 
 interface AskOptions {

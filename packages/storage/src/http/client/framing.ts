@@ -9,7 +9,7 @@ export interface Framing {
   readonly isWhole: boolean;
   /** Called when `bytes` bytes of the run have come. */
   passed(bytes: number): void;
-  /** Reads what frames the next run at the beginning of `bytes`, and returns its length. */
+  /** Parses the framing of the next run at the beginning of `bytes`, and returns the length of that framing. */
   skip(bytes: Uint8Array): number;
   /** Called when the connection was closed. Returns true if the body is whole. */
   close(): boolean;
@@ -20,7 +20,7 @@ export function framingOf({ status, headers }: Head, method: string): Framing {
   if (method === 'HEAD' || status === 204 || status === 304) return new Counted(0);
   const { 'transfer-encoding': encoding, 'content-length': length } = headers;
   if (encoding !== undefined) {
-    // A length as well is not reliable: a proxy may take the answer for another one than this side does.
+    // If an answer also has a length, it is rejected: a proxy and this client may disagree about where the body ends.
     if (encoding.toLowerCase() !== 'chunked' || length !== undefined) {
       throw new TransientError('the answer does not say how long it is');
     }

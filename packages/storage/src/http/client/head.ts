@@ -35,7 +35,7 @@ export function parseHead(text: string): Head {
     headers[name] = headers[name] === undefined ? value : `${headers[name]}, ${value}`;
   }
   const length = headers['content-length']?.split(',').map((one) => one.trim());
-  // The same length several times is that length (RFC 9110, section 8.6).
+  // A length that is repeated counts once (RFC 9110, section 8.6).
   if (length?.every((one) => one === length[0])) headers['content-length'] = length[0]!;
   const isOld = status[1] === '0';
   const connection = (headers.connection ?? '').toLowerCase();

@@ -74,7 +74,7 @@ function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, '');
 }
 
-/** Resolves when the socket is connected, over TLS if it is one of TLS. */
+/** Resolves when the socket is connected; for a TLS socket, when the handshake is complete. */
 function established<Socket extends net.Socket>(socket: Socket, signal: AbortSignal | undefined): Promise<Socket> {
   socket.setNoDelay(true);
   const event = socket instanceof tls.TLSSocket ? 'secureConnect' : 'connect';

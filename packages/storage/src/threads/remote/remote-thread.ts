@@ -67,7 +67,7 @@ function sourceOf({ location, expected, options }: Request): Promise<Source> {
   for (const [oldest, old] of opened) {
     if (opened.size <= OPEN_SOURCES) break;
     opened.delete(oldest);
-    // Reads in progress end before that.
+    // Reads in progress end before this time.
     setTimeout(
       () =>
         old.then(

@@ -28,7 +28,7 @@ export interface RecastOptions {
   readonly labels?: string | undefined;
   /** Only samples that match this condition: see `where` of a loader. */
   readonly where?: string | undefined;
-  /** How remote tables are asked for. */
+  /** Options for requests of remote tables. */
   storage?: StorageOptions | undefined;
 }
 

@@ -69,7 +69,7 @@ export class BucketOutput implements Destination {
   readonly #there = new Map<string, { readonly entry: Entry; readonly shadow: string; readonly isShown?: true }>();
   readonly #sending = new Set<Promise<void>>();
   #failures: unknown[] = [];
-  /** Version of the plan that counts. */
+  /** Version of the plan in the bucket, which all parts use. */
   #planVersion: string | null = null;
 
   private constructor(place: string, storage: Storage, folder: string, signal: AbortSignal | undefined) {

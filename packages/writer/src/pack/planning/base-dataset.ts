@@ -64,7 +64,7 @@ export async function markPacked(base: AppendBase, files: SourceFiles, naming: N
     const key = packed[file] === 1 ? undefined : naming.nameOf(reader.path(file))?.key;
     if (key !== undefined && erased.has(key)) packed[file] = 1;
   }
-  // A duplicate of a bad image may be fine itself.
+  // A duplicate of a bad image may itself be intact.
   for (const { path, standsFor } of base.quarantined) if (standsFor === undefined) mark(path);
   return packed;
 }

@@ -62,7 +62,7 @@ function maxObjects({ labels }: Survey, base: AppendBase | null, column: string)
 /** Facts about the dataset that shards are added to. `name` is the prefix of the new shards. */
 export function baseFacts({ folder, manifest, quarantined }: AppendBase, name: string): BaseFacts {
   const { extension, shardFolder = '.' } = entryOf(manifest.format);
-  // Of a shard that a killed append was sending, only the index may be there.
+  // A killed append may have uploaded the index of a shard without the shard itself.
   const index = extname(sidecarPath('index', `0${extension}`));
   const there = readdirSync(join(folder, shardFolder)).filter((file) => [extension, index].includes(extname(file)));
   const firstShard = nextNumber(manifest, name, there);

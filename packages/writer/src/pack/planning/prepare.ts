@@ -46,8 +46,8 @@ export interface PreparedPack {
 }
 
 /**
- * Finds, measures and plans what is packed; for a growing dataset, only what it does not have yet. Throws if any input
- * is invalid.
+ * Finds, measures and plans the files to pack; for a growing dataset, only the new ones. Throws if any input is
+ * invalid.
  */
 export async function prepare(work: PrepareWork): Promise<PreparedPack> {
   return await planSurvey(work, await surveySource(work));
@@ -117,7 +117,7 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
     ].filter(({ path }) => !known.has(path));
     await checkPlannedBad(work, quarantined, plan.order.length);
     if (options.requireLabels) checkAllLabelled(files, plan, labels);
-    // An append that is refused leaves the list of an earlier one as it is.
+    // An append that is refused does not change the list of an earlier append.
     found ??= await list();
     const planned = factsOf(work, survey, plan, duplicates);
     const facts = {
@@ -189,7 +189,10 @@ function* shardPlans(
   for (let shard = 0; shard < plan.shards; shard++) yield shardPlanOf(files, plan, labels, provenance, shard);
 }
 
-/** The source is a folder that is not mounted, or one of new files alone, more often than a source that lost all files. */
+/**
+ * A source without any file of the dataset is more likely a folder that is not mounted, or one with only new files,
+ * than a source that lost all files.
+ */
 function refuseOtherSource(source: string): never {
   const message = sentence`The source ${source} contains no file of the dataset, so ${option('applyChanges')} would remove all samples; check the path, or remove the option to only add files.`;
   throw new OptionError({ path: source }, message);

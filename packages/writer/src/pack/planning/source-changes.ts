@@ -179,7 +179,10 @@ async function changedBytes(storage: Storage, name: string, stored: number | und
   return stored === undefined || sum === stored ? null : 'its bytes are not those that were packed';
 }
 
-/** Length of the image in its field: the field of its name or, if the content is of another kind, the other field. */
+/**
+ * Length of the packed image. Its field has the extension of the file's name or, if the content is of another kind, the
+ * extension of that kind.
+ */
 function storedBytes(named: FieldColumns | undefined, images: FieldColumns, row: number): number | undefined {
   const column = [named, images].find((found) => found !== undefined && found.offset[row]! >= 0);
   return column?.bytes[row];

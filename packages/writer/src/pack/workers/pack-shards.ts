@@ -32,7 +32,7 @@ export async function packShards(work: PackWork, header: PlanHeader, checkTimes:
   const badIn = new Map<number, readonly QuarantinedFile[]>();
   const allBad = () => [...(header.quarantined ?? []), ...mine.flatMap(({ shard }) => badIn.get(shard) ?? [])];
   let isOver = false;
-  // A pack that was killed may have left them under names of its own.
+  // A killed pack may have left temporary files, whose names contain its token.
   const clean = () =>
     folder.removeTemporaryFiles(
       layout,

@@ -166,7 +166,10 @@ async function* csvRows(
   }
 }
 
-/** The columns of a data file of S3 Inventory, which has no header: bucket and key come first, the form of the values tells the others. Null for a header. */
+/**
+ * The columns of a data file of S3 Inventory, which has no header: bucket and key come first, and the others are
+ * recognized by the form of their values. Null for a header.
+ */
 function guessedLayout(cells: readonly string[]): Layout | null {
   const size = cells.findIndex((cell, at) => at >= 2 && /^\d+$/.test(cell));
   if (size === -1) return null;
@@ -219,7 +222,7 @@ function sizeOf(value: ColumnValue): number {
   return typeof value === 'number' || /^\s*\d+\s*$/.test(String(value)) ? Number(value) : Number.NaN;
 }
 
-/** Null if the row has no value. Any other value would skip the file without a word, so it is an error. */
+/** Null if the row has no value. Any other value is an error, because it would silently skip the file. */
 function flagOf(value: ColumnValue, column: ColumnName, path: string, number: number): boolean | null {
   if (value === null || value === '') return null;
   const text = String(value).toLowerCase();

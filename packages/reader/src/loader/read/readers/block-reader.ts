@@ -16,9 +16,14 @@ interface PlannedLoad {
 
 /** Facts that a reader knows about the batches that use its blocks. */
 export interface Demand {
-  /** True if the consumer waits for the batch that needs the block, so that no memory will be freed before. */
+  /**
+   * True if the consumer waits for the batch that needs the block. No memory will be freed until that batch is
+   * delivered.
+   */
   isUrgent(): boolean;
-  /** Resolves when no worker uses the arena. Resolves to false if the consumer uses it, or if no more batches come. */
+  /**
+   * Resolves when no worker uses the arena. Resolves to false if the consumer uses it, or if there are no more batches.
+   */
   settle(): Promise<boolean>;
   /** True if no more blocks are needed. */
   readonly isOver: boolean;
@@ -37,30 +42,30 @@ export interface StreamingOptions {
   readonly readConcurrency: number | undefined;
   readonly opening: Opening;
   readonly demand: Demand;
-  /** The least memory with which the epoch can be read, in bytes. */
+  /** The minimum memory with which the epoch can be read, in bytes. */
   leastBytes(): Promise<number>;
 }
 
 /**
  * Reads whole blocks into an arena, ahead of the batches, in the order in which they are first needed. Blocks get
  * memory strictly in that order, so that a later block never takes the memory of an earlier one. If memory is short,
- * reading waits until batches are delivered. If it would wait forever, blocks are compacted. If that does not suffice,
- * the limit is too small for the order, which is a {@link ReadBufferError}.
+ * reading waits until batches are delivered. If it would wait forever, blocks are compacted. If that is not enough, the
+ * limit is too small for the order, and {@link ReadBufferError} is thrown.
  */
 export class StreamingReader implements BlockReader {
   readonly #options: StreamingOptions;
   readonly #blocks = new Map<number, Block>();
-  /** Items that are there of blocks that are not whole yet. */
+  /** Items that are in memory, of blocks that are not complete yet. */
   readonly #partial = new Map<number, ReadonlySet<number>>();
-  /** Reads of the rest of the first blocks. */
+  /** Functions that read the rest of the first blocks. */
   readonly #rest: (() => Promise<void>)[] = [];
-  /** Blocks that were released before they were whole. */
+  /** Blocks that were released before they were complete. */
   readonly #released = new Set<number>();
   #reading = 0;
   #live = 0;
   /** The ordinal that a batch waits for, or -1. */
   #wanted = -1;
-  /** The error of a block. Later blocks are not delivered, earlier ones are. */
+  /** The first error, and the block that it concerns. Blocks before it are delivered, later blocks are not. */
   #failure: { readonly ordinal: number; readonly error: unknown } | null = null;
   #closed = false;
   readonly #planned: PlannedLoad[] = [];
@@ -84,7 +89,7 @@ export class StreamingReader implements BlockReader {
   }
 
   release(block: Block): void {
-    // Its memory is being written: it is free when that has ended.
+    // The memory is still being written. It becomes free when that has ended.
     if (this.#partial.has(block.ordinal)) {
       this.#released.add(block.ordinal);
       return;
@@ -188,14 +193,14 @@ export class StreamingReader implements BlockReader {
 
   #mayRead(ordinal: number): boolean {
     const { buffers, store, opening } = this.#options;
-    // The first batches need little of each block.
+    // The first batches need only a few items of each block.
     const most = opening.items.has(ordinal)
       ? Number.POSITIVE_INFINITY
       : (this.#options.readConcurrency ?? store.costs.parallel);
     return this.#reading < most && (this.#live < buffers || this.#wanted >= ordinal);
   }
 
-  /** Reads the rest of the blocks of which the first batches already have what they need, in their order. */
+  /** Reads the rest of the first blocks, in their order, once the first batches have the items that they need. */
   #readRest(): void {
     for (const read of this.#rest.splice(0)) void read();
   }
@@ -234,7 +239,7 @@ export class StreamingReader implements BlockReader {
         const partial: Block = { ...block, whole: whole.promise };
         this.#blocks.set(ordinal, partial);
         this.#rest.push(() => this.#complete(partial, samples, whole.resolve));
-        // All of them have arrived, so the rest may be read, too.
+        // All required items have arrived, so the rest may be read, too.
         this.#opened++;
         if (this.#opened === this.#options.opening.items.size || this.#failure !== null) this.#readRest();
       }
@@ -246,7 +251,9 @@ export class StreamingReader implements BlockReader {
     wakeSignal.notify();
   }
 
-  /** Reads the rest of a block of which some samples are in memory already: a worker may be using these. */
+  /**
+   * Reads the rest of a block. Samples that are already in memory are not touched, because a worker may be using them.
+   */
   async #complete(block: Block, samples: readonly LoadedSample[], finish: () => void): Promise<void> {
     const { store, arena, wakeSignal } = this.#options;
     this.#reading++;
@@ -288,7 +295,7 @@ export class StreamingReader implements BlockReader {
     }
   }
 
-  /** The consumer waits for this block, and neither it nor a read that is under way will free memory. */
+  /** True if the consumer waits for this block, and neither the consumer nor a read in progress will free memory. */
   #isStuck(ordinal: number): boolean {
     return this.#wanted === ordinal && this.#reading === 0 && this.#options.demand.isUrgent();
   }

@@ -5,9 +5,9 @@ import type { Arena } from '../arena.js';
 import { type Block, type BlockReader, placeOf } from '../block.js';
 import { blockOfOne, onlyRow, type SampleRow, type SingleSamples } from './single-samples.js';
 
-/** A reader for batches that are made of waiting samples. */
+/** A reader for batches that consist of waiting samples. */
 export interface BatchReader extends BlockReader {
-  /** Reads ahead up to this batch. After that, its blocks and items may be requested. */
+  /** Reads up to this batch. After that, its blocks and items may be requested. */
   walk(planned: PlannedBatch): Promise<void>;
   /** Call this when all rows of the batch were requested from `blocks`. Returns a function that frees their memory. */
   done(planned: PlannedBatch, blocks: readonly Block[]): () => void;
@@ -15,19 +15,19 @@ export interface BatchReader extends BlockReader {
   finish(): void;
 }
 
-/** A block of the order below, as far as it was walked past. */
+/** A block of the base order, as far as the walk has passed it. */
 interface Walked {
   readonly block: Block;
-  /** Own samples that are still to be walked past. */
+  /** Number of this rank's samples in the block that the walk has not passed yet. */
   left: number;
   /** Waiting samples by item. */
   readonly waiting: Map<number, Waiting>;
-  /** Batches under way that show it. */
+  /** Number of batches in progress that use the block. */
   inUse: number;
   isReleased: boolean;
 }
 
-/** Where a waiting sample is: in its block, in a copy, or dropped and to be read again. */
+/** Where a waiting sample is: in its block, or in a copy. A dropped sample will be read again. */
 type Waiting = { readonly block: Block } | { readonly copy: Block } | { again: SampleRow; reading?: Promise<Block> };
 
 export interface BucketReaderOptions {
@@ -38,23 +38,23 @@ export interface BucketReaderOptions {
   readonly samplesOf: SamplesOf;
   /** Memory of blocks, and of samples that outlive their blocks. Null if blocks have no memory of their own. */
   readonly memory: { readonly blocks: Arena; readonly held: Arena } | null;
-  /** No more than this is held of samples that wait. */
+  /** Maximum memory for waiting samples outside of their blocks, in bytes. */
   readonly holdBytes: number;
-  /** Memory was given back. */
+  /** Called when memory was freed. */
   notify(): void;
 }
 
 /**
- * Reads the samples of batches of one size. Blocks are read in the base order, as it passes them. When a whole block
- * was passed, its memory is freed as soon as the batches in progress do not use it: samples that still wait are copied.
- * Above the limit, the samples that have waited longest are dropped and read again one by one. So are samples that
- * other ranks read, or that waited when the run was resumed.
+ * Reads the samples of batches of one size. It walks along the base order and reads the blocks that it passes. The
+ * memory of a block is freed when the walk has passed all of it and no batch in progress uses it; samples that still
+ * wait are copied first. Above the limit, the samples that have waited longest are dropped and read again one by one.
+ * So are samples that other ranks read, or that waited when the run was resumed.
  */
 export class BucketReader implements BatchReader {
   readonly #options: BucketReaderOptions;
   readonly #singles: SingleSamples & { close?(): Promise<void> };
   readonly #walked = new Map<number, Walked>();
-  /** Copies of samples that wait, the oldest first. */
+  /** Copies of waiting samples, the oldest first. */
   readonly #copies = new Map<Block, { readonly of: Walked; readonly item: number }>();
   #heldBytes = 0;
   /** Single samples of the current batch. */
@@ -68,7 +68,7 @@ export class BucketReader implements BatchReader {
   async walk({ block: ordinals, item: items, bucket }: PlannedBatch): Promise<void> {
     const { walked, singles } = bucket!;
     const { samplesOf } = this.#options;
-    // They are read while the blocks of this rank are read.
+    // Single samples are read while the blocks of this rank are read.
     this.#asked = singles.map(({ source, pass, number }) =>
       this.#read({ pass, ...shardRow(samplesOf(source, pass), number) }),
     );
@@ -77,7 +77,7 @@ export class BucketReader implements BatchReader {
     for (let row = 0; row < ordinals.length; row++) {
       if (ordinals[row]! < 0) continue;
       const waiting = this.#waiting(ordinals[row]!, items[row]!);
-      // From now on it is not let go.
+      // From now on, the copy must not be dropped.
       if ('copy' in waiting) this.#forget(waiting.copy);
       else if ('again' in waiting) waiting.reading ??= this.#readAgain(ordinals[row]!, waiting.again);
     }
@@ -152,7 +152,7 @@ export class BucketReader implements BatchReader {
     return this.#walked.get(ordinal)!.waiting.get(item)!;
   }
 
-  /** It waits no more. */
+  /** Removes a sample from those that wait, and returns where it is. */
   #take(ordinal: number, one: Walked, item: number): Waiting | undefined {
     const waiting = one.waiting.get(item);
     one.waiting.delete(item);
@@ -167,7 +167,7 @@ export class BucketReader implements BatchReader {
     this.#options.blocks.release(one.block);
   }
 
-  /** A sample that outlives its block. */
+  /** Copies a sample that is needed longer than its block. */
   #copy(one: Walked, item: number): Waiting {
     const { memory, holdBytes } = this.#options;
     const { block } = one;
@@ -212,7 +212,7 @@ export class BucketReader implements BatchReader {
     return true;
   }
 
-  /** It counts as waiting no more. */
+  /** Removes the copy from those that may be dropped. */
   #forget(copy: Block): void {
     if (this.#copies.delete(copy)) this.#heldBytes -= copy.bytes;
   }

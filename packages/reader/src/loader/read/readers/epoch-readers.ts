@@ -28,21 +28,21 @@ export interface EpochReadersOptions {
   readonly wakeSignal: WakeSignal;
   readonly buffers: number;
   readonly readConcurrency: number | undefined;
-  /** Every sample that can come in any epoch. */
+  /** Every sample that may occur in any epoch. */
   readonly all: Selection;
   readonly samplesOf: SamplesOf;
-  /** Reader of the same dataset, which outlives these readers. */
+  /** History of the reads of this dataset. It is kept longer than these readers. */
   readonly history: ReadHistory;
   /** Epochs in which the crc32 of delivered data is checked. */
   readonly checksum: 'first-epoch' | 'always' | 'never';
-  /** Workers can read the images themselves. */
+  /** True if workers can read the images themselves. */
   readonly canStayInShards: boolean;
 }
 
 /** How the blocks of an epoch are read. */
 export interface EpochReading {
   readonly reader: BlockReader;
-  /** The same reader, if batches are made of waiting samples. */
+  /** The same reader, if batches consist of waiting samples; otherwise null. */
   readonly batchReader: BatchReader | null;
   /** Whether delivered data is checked. */
   readonly checksum: boolean;
@@ -61,8 +61,9 @@ export class EpochReaders {
   }
 
   /**
-   * Begins to read an epoch, `whole` from its first sample. `least`: the least memory with which it can be read, in bytes.
-   * One of images that came out of the page cache before, and are not checked, is left to the workers: nothing is read ahead.
+   * Begins to read an epoch. `whole` is true if it is read from its first sample. `least` returns the minimum memory
+   * with which the epoch can be read, in bytes. If the images were in the page cache in an earlier epoch, and are not
+   * checked, nothing is read ahead: the workers read the images themselves.
    */
   async begin(plan: EpochPlan, whole: boolean, demand: Demand, least: () => Promise<number>): Promise<EpochReading> {
     const { history, checksum: checked, canStayInShards } = this.#options;
@@ -139,7 +140,7 @@ export class EpochReaders {
   /** Each stretch gets its own memory, because an allocation cannot be larger than a segment. */
   async #loadResidents(demand: Demand): Promise<LoadedShards['shards']> {
     const { files, arena, all } = this.#options;
-    // A whole dataset takes long to load, and the loop may end before that.
+    // Loading a whole dataset takes long, and the loop may end during that time.
     const store = whileWanted(this.#options.store, () => {
       if (demand.isOver) throw new ReadBufferError({}, 'The loop ended while the loader was reading.');
     });

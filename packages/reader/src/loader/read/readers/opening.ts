@@ -6,13 +6,19 @@ import type { SamplesOf } from '../../../selection/pass-samples.js';
 export interface Opening {
   /** Needed items, by the ordinal of their block. */
   readonly items: ReadonlyMap<number, readonly number[]>;
-  /** Number of blocks of the first batch. Nothing else is requested before they are loaded. 0: the reading threads set priorities. */
+  /**
+   * Number of blocks of the first batch. Nothing else is requested before they are loaded. 0 if the reading threads set
+   * priorities themselves.
+   */
   readonly first: number;
 }
 
 export const NO_OPENING: Opening = { items: new Map(), first: 0 };
 
-/** The opening of an epoch: the first batches, up to the first one that needs a block again. */
+/**
+ * The opening of an epoch: the data of the first batches, up to the first batch that needs a block of an earlier one
+ * again.
+ */
 export function openingOf(plan: EpochPlan): Opening {
   const items = new Map<number, number[]>();
   let first = 0;

@@ -8,7 +8,7 @@ import { fetchSampleAgain } from '../fetch-again.js';
 export interface ResidentOptions {
   readonly blocks: Iterator<PlannedBlock>;
   readonly samplesOf: SamplesOf;
-  /** With places in the arena. */
+  /** The loaded shards. Their stretches are in the arena. */
   readonly shards: ReadonlyMap<number, LoadedShard>;
   readonly store: ShardStore;
   readonly arena: Arena;

@@ -30,7 +30,7 @@ export function blockOfOne(
   return { ...columns, ...held, reader, ordinal: -1, pass, items: 1, left: 1 };
 }
 
-/** Samples of shards that are in memory, or that workers read themselves, so that nothing has to be read. */
+/** A source of single samples of shards that are in memory, or that workers read themselves. It has nothing to read. */
 export function singlesOf(
   loaded: (shard: number) => LoadedShard | Promise<LoadedShard>,
   inShards: boolean,
@@ -80,7 +80,7 @@ export class ReadSingles implements SingleSamples {
   read(sample: SampleRow, reader: BlockReader): Promise<Block> {
     const reading = this.#read(sample, reader);
     this.#underWay.add(reading);
-    // The caller that waits for it gets the error.
+    // The caller that waits for the sample receives the error.
     reading.catch(() => {}).finally(() => this.#underWay.delete(reading));
     return reading;
   }
@@ -105,7 +105,7 @@ export class ReadSingles implements SingleSamples {
     return blockOfOne(sample, reader, { shards: parts.shards, inShards: false, place, bytes: parts.bytes });
   }
 
-  /** Waits until batches free memory. If none will, the memory is too small. */
+  /** Allocates memory, after waiting for batches to free it if necessary. Throws if no batch will free any. */
   async #allocate(bytes: number): Promise<number> {
     const { arena, wakeSignal, demand, makeRoom } = this.#options;
     for (;;) {

@@ -19,11 +19,11 @@ export interface StretchRead {
 
 /** Samples closer than this (a page of LMDB) stay together in memory, if the gap is not longer than the sample. */
 const KEPT_GAP_BYTES = 4096;
-/** Longer ones are cut between samples, since no place in memory is longer than a segment of it. */
+/** Longer stretches are divided between samples, because an allocation cannot be longer than a segment of memory. */
 export const STRETCH_BYTES = 16 * 2 ** 20;
 /** On local disks, stretches closer than this are read together, because a gap costs less than a second read. */
 const NEAR = { gapBytes: 64 * 1024 };
-/** If reading gaps is worthwhile, longer reads are as well: up to this number of gaps. */
+/** Maximum length of a read in units of the largest gap: if reading gaps is worthwhile, longer reads are, too. */
 const LONGEST_GAPS = 4;
 /** Reads with gaps go through a buffer of this size, which fits into a processor's cache. */
 const GAPPED_READ_BYTES = 2 ** 20;
@@ -98,7 +98,7 @@ export function placeWithin(stretches: readonly Stretch[], offset: number): numb
   return stretch.at + (offset - stretch.offset);
 }
 
-/** Which reads bring the stretches of a shard. */
+/** Plans the reads that load the stretches of a shard. */
 export function readsOf(stretches: readonly Stretch[], costs: Pick<ReadCosts, 'gapBytes'> = NEAR): StretchRead[] {
   const reads: StretchRead[] = [];
   for (let from = 0; from < stretches.length; ) {

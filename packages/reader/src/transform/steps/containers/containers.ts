@@ -7,7 +7,7 @@ import { needed, optional } from '../../parameters/parameter.js';
 import { shuffled } from '../../random.js';
 import { step } from '../step.js';
 
-/** Draws one random number for p, then what the steps draw. */
+/** Draws one random number for p, then the random numbers of the steps. */
 export const randomApply = step(
   'randomApply',
   {
@@ -25,7 +25,7 @@ export const randomApply = step(
   },
 );
 
-/** Draws one random number for the choice, then what its steps draw. */
+/** Draws one random number for the choice, then the random numbers of its steps. */
 export const randomChoice = step(
   'randomChoice',
   {
@@ -55,7 +55,7 @@ export const randomChoice = step(
   },
 );
 
-/** Draws one random number less than there are items for their order, then what the items draw. */
+/** For n items, draws n - 1 random numbers for their order, then the random numbers of the items. */
 export const randomOrder = step(
   'randomOrder',
   {
@@ -85,7 +85,7 @@ function drawWeighted(weights: readonly number[], drawn: number): number {
   return index < 0 ? weights.findLastIndex((weight) => weight > 0) : index;
 }
 
-/** The size that all have. Null if they differ. */
+/** The size that all of them have. Null if sizes differ. */
 function common(sizes: readonly (Size | null)[]): Size | null {
   const [first = null, ...others] = sizes;
   return others.every((size) => size?.width === first?.width && size?.height === first?.height) ? first : null;

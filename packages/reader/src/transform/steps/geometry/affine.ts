@@ -10,8 +10,8 @@ import { type Affine, rotationOf } from '../../rotation.js';
 import { step } from '../step.js';
 
 /**
- * Draws one random number for the angle, then two for the translation, one for the scale, and one or two for the shear, where these are set
- * (v2.RandomAffine `make_params`).
+ * Draws one random number for the angle, then two for the translation, one for the scale, and one or two for the shear,
+ * if these are set (v2.RandomAffine `make_params`).
  */
 export const randomAffine = step(
   'randomAffine',

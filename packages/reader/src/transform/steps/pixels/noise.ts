@@ -96,10 +96,13 @@ export const noise: EffectEntry<NoiseEffect> = {
 
 let last: { readonly mean: number; readonly sigma: number; readonly amounts: Int16Array } | undefined;
 
-/** What the noise adds, by 16 random bits. The noise of one step is mostly that of the image before. */
+/**
+ * The amount that the noise adds to a value, for each value of 16 random bits. Only the last table is kept, because
+ * consecutive images usually have the same noise.
+ */
 function amountsOf(mean: number, sigma: number): Int16Array {
   if (last?.mean !== mean || last.sigma !== sigma) {
-    // More than 255 levels change nothing further.
+    // Amounts of more than 255 levels have the same effect as 256.
     const amount = (quantile: number) => Math.max(-256, Math.min(256, Math.trunc(255 * (mean + sigma * quantile))));
     last = { mean, sigma, amounts: Int16Array.from(quantiles(), amount) };
   }

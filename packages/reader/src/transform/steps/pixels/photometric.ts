@@ -5,8 +5,9 @@ import { type Random, shuffled, uniform } from '../../random.js';
 import { step } from '../step.js';
 
 /**
- * Draws, for each of brightness, contrast, saturation and hue, one random number for p and one for its factor if it applies; then one for
- * the place of contrast, one for p of the channels, and two for their order (v2.RandomPhotometricDistort `make_params`).
+ * Draws, for each of brightness, contrast, saturation and hue, one random number for p and one for its factor if it
+ * applies; then one for the position of contrast in the order, one for p of the channels, and two for their order
+ * (v2.RandomPhotometricDistort `make_params`).
  */
 export const randomPhotometricDistort = step(
   'randomPhotometricDistort',
@@ -44,7 +45,7 @@ export const randomPhotometricDistort = step(
   },
 );
 
-/** A value from the range, with probability p. Null: none. */
+/** Draws a value from the range with probability p. Null if none is drawn. */
 function drawIf(p: number, range: readonly [number, number] | null, random: Random): number | null {
   if (random.next() >= p) return null;
   return range === null ? null : uniform(range, random);

@@ -109,8 +109,8 @@ export class OpenerChild {
   }
 
   /**
-   * True if the process still opens files for users that have left. If their file system hangs, they take up places
-   * that others need.
+   * True if the process still opens files for users that have left. If their file system hangs, their calls occupy
+   * positions that other users need.
    */
   get isHeldUp(): boolean {
     return [...this.#asked.values()].some(({ isDropped }) => isDropped);
@@ -130,7 +130,7 @@ export class OpenerChild {
   }
 
   /**
-   * Removes the first call whose user has few calls in progress, or whose user leaves enough places free for others.
+   * Removes the first call whose user has few calls in progress, or whose user leaves enough positions free for others.
    */
   #takeFrom(queue: Call[]): Call | undefined {
     const free = SIDE_BY_SIDE - this.#asked.size;
@@ -140,7 +140,7 @@ export class OpenerChild {
     return at < 0 ? undefined : queue.splice(at, 1)[0];
   }
 
-  /** Number of free places that are reserved for other users. */
+  /** Number of free positions that are reserved for other users. */
   #keptFrom(user: User): number {
     let kept = OWN;
     for (const other of this.users) if (other !== user) kept += Math.max(0, OWN - other.underWay);
