@@ -127,7 +127,7 @@ test('a custom authority is trusted if AWS_CA_BUNDLE names it, also through HTTP
   const location = `${secure.url}/shards`;
   const unknown = await lsAt(location);
   expect(unknown.code).not.toBe(0);
-  expect(unknown.stderr).toMatch(/certificate of its server is not trusted .*let AWS_CA_BUNDLE/s);
+  expect(unknown.stderr).toMatch(/certificate of its server is not trusted .*set AWS_CA_BUNDLE/s);
   const env = { AWS_CA_BUNDLE: tlsFile('ca.pem') };
   expect(await lsAt(location, env)).toMatchObject({ code: 0, listed });
   expect(await lsAt(location, { NODE_EXTRA_CA_CERTS: tlsFile('ca.pem') })).toMatchObject({ code: 0, listed });

@@ -158,7 +158,7 @@ test.each([
   ],
   ['a name that DALI would part', { index: ['dali'] }, { key: 'b c', jpg: jpeg(1) }, 'white space'],
   ['a name that wids would cut', { index: ['wids'] }, { key: 'b'.repeat(97), jpg: jpeg(1) }, 'longer than 100 bytes'],
-  ['a name that wids would not see', { index: ['wids'] }, { key: 'ü', jpg: jpeg(1) }, 'beyond ASCII'],
+  ['a name that wids would not see', { index: ['wids'] }, { key: 'ü', jpg: jpeg(1) }, 'that are not ASCII'],
 ] as const)(
   '%s: refused at the sample before anything is made, and the others are written',
   async (_, options, wrong, why) => {

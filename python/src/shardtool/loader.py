@@ -327,7 +327,8 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         return dict(self._start_as_rank().ask("state", epoch=self._epoch, transforms=self._transforms)["state"])
 
     def with_weights(self, state_dict: Mapping[str, Any], weights: Sequence[float]) -> Dict[str, Any]:
-        """Returns a state of this mixture with other weights from there on. The rest of each dataset is still exact."""
+        """Returns a state of this mixture in which the datasets have other weights from that position on. The position
+        in each dataset stays exact."""
         answer = self._start().ask("withWeights", state=dict(state_dict), weights=list(weights))
         return dict(answer["state"])
 
@@ -371,7 +372,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
 
     @property
     def metrics_url(self) -> Optional[str]:
-        """Where Prometheus can read the metrics of this process, while they are served. None: they are not."""
+        """URL at which Prometheus can read the metrics of this process, while they are served. None if they are not."""
         if self._served is None:
             return None
         from .metrics.server import url_of

@@ -32,25 +32,26 @@ Buckets = Union[Mapping[str, Any], Sequence[Sequence[int]]]
 
 
 class _CommonOptions(TypedDict, total=False):
-    #: Rows of this rank's batches. Default 64.
+    #: Rows of this rank's batches. Default: 64.
     batch_size: int | None
     #: Rows of a batch over all ranks, instead of ``batch_size``.
     global_batch_size: int | None
     #: Seed of the order and of all random numbers, together with the epoch. Default: 0.
     seed: int | None
-    #: The first epoch. Default 0.
+    #: The first epoch. Default: 0.
     epoch: int | None
     #: Number of epochs in one loop. After ``load_state_dict``, the rest of the resumed epoch is the first. Default: 1;
     #: ``math.inf`` is allowed.
     epochs_per_loop: float | None
-    #: Whether to shuffle. False: the order on disk. Default: True.
+    #: Shuffles the samples; False keeps the order on disk. Default: True.
     shuffle: bool | None
-    #: Forces the unit of the shuffle; by default it follows from the sizes.
+    #: The unit that is shuffled over the whole dataset. By default it depends on the sizes of the shards.
     shuffle_unit: Literal["sample", "shard", "chunk"] | None
     #: Number of streams that are read concurrently, over all ranks. Default: the least common multiple of 192 and
     #: ``world_size``.
     streams: int | None
-    #: Samples in the shuffle buffers of all streams together. Default: as many as make blocks of about 2 MiB.
+    #: Number of samples in the shuffle buffers of all streams together. Default: the number that makes blocks of
+    #: about 2 MiB.
     shuffle_buffer_size: int | None
     #: Samples in a block of a stream, instead of ``shuffle_buffer_size``.
     block_samples: int | None
@@ -78,14 +79,15 @@ class _CommonOptions(TypedDict, total=False):
     #: Only samples that match this expression over the columns of the index: ``width >= 256 and cls in (3, 7)``.
     where: str | None
     #: Relative frequency of samples: by class (a str is its name, an int its number; default 1), or as an array with
-    #: one number per sample, as for ``WeightedRandomSampler``. An epoch has as many samples as have a weight above 0,
-    #: or ``samples_per_epoch``. If that is the sum of whole weights, each sample comes exactly as often as its weight.
+    #: one number per sample, as for ``WeightedRandomSampler``. The number of samples in an epoch is the number of
+    #: samples with a weight above 0, or ``samples_per_epoch``. If that is the sum of whole weights, each sample occurs
+    #: exactly as often as its weight.
     weights: Mapping[str | int, float] | ArrayLike | None
     #: A custom order for every epoch, over all ranks: indices of samples, as in :class:`shardtool.Dataset`. An index
     #: may be repeated. Groups, an array [n, k], stay together: each goes to one rank and into one batch, in consecutive
     #: rows.
     indices: ArrayLike | None
-    #: Decode workers. Default: the number of cores, divided by LOCAL_WORLD_SIZE.
+    #: Number of decode workers. Default: the number of cores, divided by LOCAL_WORLD_SIZE.
     workers: int | None
     #: Number of batches that are prepared ahead, including the one in use. Default: 4.
     prefetch_batches: int | None
@@ -126,7 +128,7 @@ class _CommonOptions(TypedDict, total=False):
     #: Largest number of pixels of an image; larger images are bad samples. Default: 178,956,970, as in Pillow.
     max_pixels: int | None
     #: Channels of decoded images: 1 is luma (JPEGs decode no colour at all), 3 RGB, 4 RGB and alpha; any other number
-    #: for arrays and TIFFs that have as many. Default 3. Part of a state.
+    #: for arrays and TIFFs with that number of channels. Default: 3. Part of a state.
     channels: int | None
     #: Type of decoded values, before ``toDtype`` and ``normalize``. Values are not scaled. Default: ``uint8``.
     #: Part of a state.
@@ -134,16 +136,16 @@ class _CommonOptions(TypedDict, total=False):
     #: Colour behind transparent pixels, 0 to 255 or [red, green, blue]. Default: alpha is dropped, as Pillow's
     #: ``convert("RGB")`` does.
     background: int | Sequence[int] | None
-    #: How large JPEGs are decoded. ``exact``: whole, with Pillow's pixels; ``scaled`` (default) and ``fast``: at 1/2 to
-    #: 1/8 where twice, or once, the size is left that the transform makes of them (docs/transforms.md). Part of a
-    #: state.
+    #: The size at which JPEGs are decoded. ``exact``: full size, with Pillow's pixels. ``scaled`` (default): 1/2, 1/4
+    #: or 1/8 of their size if that is at least twice the size that the transform needs. ``fast``: the same if it is at
+    #: least the size that the transform needs (docs/transforms.md). Part of a state.
     decode: Literal["exact", "scaled", "fast"] | None
     #: Rotates images by their EXIF orientation, or by that of their XMP if EXIF has none. Default: False, as in
     #: torchvision. With ``aspect_buckets``: True.
     apply_exif_orientation: bool | None
-    #: Decodes crops of JPEGs with the crop indexes of the shards, if there are any (``pack --index crops``): faster,
-    #: with the same pixels. Default: True on fast local storage. On slow or remote storage False, because a crop index
-    #: adds bytes to fetch.
+    #: Decodes crops of JPEGs with the crop indexes of the shards, if they have any (``pack --index crops``). This is
+    #: faster and gives the same pixels. Default: True on fast local storage. On slow or remote storage False, because a
+    #: crop index adds bytes to fetch.
     crop_index: bool | None
     #: Maximum memory for encoded samples: a number of bytes, or a str such as ``"4GiB"``. Default: half of the
     #: machine's memory.

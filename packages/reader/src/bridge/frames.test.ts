@@ -38,9 +38,9 @@ test('integers beyond 2^53 keep their digits in both directions', () => {
 });
 
 test('what is no frame is refused', () => {
-  expect(() => new FrameDecoder().push(Buffer.from('Traceback (most recent call last):'))).toThrow('cannot be');
+  expect(() => new FrameDecoder().push(Buffer.from('Traceback (most recent call last):'))).toThrow('is not possible');
   const headerTooLong = Buffer.alloc(8);
   headerTooLong.writeUInt32LE(6, 0);
   headerTooLong.writeUInt32LE(3, 4);
-  expect(() => new FrameDecoder().push(headerTooLong)).toThrow('cannot be');
+  expect(() => new FrameDecoder().push(headerTooLong)).toThrow('is not possible');
 });

@@ -30,5 +30,5 @@ test('an answer that is cut at any byte, or is no list, is asked for again', () 
   expect(() => parseListPage('<html><body>Sign in</body></html>', '')).toThrow('not a whole list');
   expect(() => parseListPage(page(file('a', '')), '')).toThrow('without a size');
   expect(() => parseListPage(page(file('other/a')), 'in/')).toThrow('not asked for');
-  expect(() => parseListPage(page(`<EncodingType>url</EncodingType>${file('100%')}`), '')).toThrow('not encoded');
+  expect(() => parseListPage(page(`<EncodingType>url</EncodingType>${file('100%')}`), '')).toThrow('not URL-encoded');
 });

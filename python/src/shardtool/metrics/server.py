@@ -40,7 +40,8 @@ METRICS: Tuple[Tuple[str, str, str, str], ...] = (
     ("shardtool_storage_retries_total", "counter", "Requests to remote storage that were repeated.",
      "storage_retries"),
     ("shardtool_cache_hits_total", "counter", "Reads that were served from the cache.", "cache_hits"),
-    ("shardtool_cache_hit_bytes_total", "counter", "Bytes of the reads that were served from the cache.", "cache_hit_bytes"),
+    ("shardtool_cache_hit_bytes_total", "counter", "Bytes of the reads that were served from the cache.",
+     "cache_hit_bytes"),
 )  # fmt: skip
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -110,8 +111,8 @@ _CHANGING = threading.Lock()
 
 
 def serve(address: MetricsAddress, loader: Loader[Any, Any]) -> Optional[MetricsAddress]:
-    """Serves a loader, with others of this process on the same port. None, after a warning, if the port that the
-    environment names cannot be used. Raises OptionError for a port that an option names."""
+    """Serves a loader, together with other loaders of this process that use the same port. If the port from the
+    environment cannot be used, warns and returns None. Raises OptionError for a port that an option names."""
     with _CHANGING:
         server = _SERVERS.get(address)
         if server is None:
