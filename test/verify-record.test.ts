@@ -183,6 +183,6 @@ test('verify of shards without dataset.json, and with --fix, refuses --since and
   rmSync(path.join(shards, 'dataset.json'));
   rmSync(path.join(shards, 'pack.json'), { force: true });
   const { code, stderr } = await shardtool('verify', shards, '--sample', '5%');
-  expect([code, stderr]).toEqual([2, expect.stringContaining('leave out --sample')]);
+  expect([code, stderr]).toEqual([2, expect.stringContaining('omit --sample')]);
   expect((await shardtool('verify', shards, '--sample', '0%')).code).toBe(2);
 });
