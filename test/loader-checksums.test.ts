@@ -109,8 +109,6 @@ test('a msgpack value that became none at all has changed, too', async () => {
   const loop = async () => {
     for await (const _batch of dataset.loader({ transform: 'raw', checksum: 'always', workers: 1 }));
   };
-  await expect(loop()).rejects.toThrow(
-    'its field "count" has changed since it was packed (checksum: the stored bytes',
-  );
+  await expect(loop()).rejects.toThrow('its field "count" has changed since it was packed (checksum: the stored bytes');
   await expect(dataset.get('s03')).rejects.toThrow('has changed since it was packed (checksum: the stored bytes');
 });
