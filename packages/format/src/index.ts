@@ -80,7 +80,7 @@ export {
   readInspection,
   writeInspection,
 } from './inspection/inspection-file.js';
-export { parseCsv } from './labels/csv.js';
+export { CsvParser, type CsvRecord, CsvSyntaxError } from './labels/csv.js';
 export { type LabelTable, readLabelTable } from './labels/label-table.js';
 export { readParquetLabels, readParquetRows } from './labels/parquet-labels.js';
 export { decompressedByCommand } from './layouts/bytes/by-command.js';

@@ -1,8 +1,15 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { CsvSyntaxError, parseCsv } from './csv.js';
+import { CsvParser, type CsvRecord, CsvSyntaxError } from './csv.js';
 
-const cellsOf = (text: string) => [...parseCsv(text)].map((record) => record.cells);
+function recordsOf(text: string): CsvRecord[] {
+  const parser = new CsvParser();
+  const records = text.split('\n').flatMap((line) => parser.add(line) ?? []);
+  parser.end();
+  return records;
+}
+
+const cellsOf = (text: string) => recordsOf(text).map((record) => record.cells);
 
 test('cells are split at commas and lines, with LF and with CRLF', () => {
   expect(cellsOf('path,class\r\na.jpg,cat\nb.jpg,dog')).toEqual([
@@ -40,12 +47,13 @@ test('an empty cell at the end of a line is a cell', () => {
 });
 
 test('empty lines are left out, and line numbers count them and the breaks inside quotes', () => {
-  expect([...parseCsv('a,"x\ny"\n\nb,c\n')].map((record) => record.line)).toEqual([1, 4]);
+  expect(recordsOf('a,"x\ny"\n\nb,c\n').map((record) => record.line)).toEqual([1, 4]);
 });
 
 test('a quote that is never closed is an error with its line', () => {
   expect(() => cellsOf('a,b\n"c,d\n')).toThrow(expect.objectContaining({ line: 2 }));
   expect(() => cellsOf('"a"b,c')).toThrow(CsvSyntaxError);
+  expect(() => cellsOf('a,b\nc,d\n"e\n')).toThrow(expect.objectContaining({ line: 3 }));
 });
 
 test('whatever is written with quotes reads back', () => {
@@ -58,4 +66,13 @@ test('whatever is written with quotes reads back', () => {
       expect(cellsOf(text)).toEqual(records);
     }),
   );
+});
+
+test('a wrong quote in front of many lines is an error, and does not take quadratic time', () => {
+  const lines = Array.from({ length: 100_000 }, (_, row) => `${row},"x","y"`);
+  expect(() => cellsOf(['a,b,c', '0,"x,"y"', ...lines].join('\n'))).toThrow(CsvSyntaxError);
+  const doubled = Array.from({ length: 100_000 }, () => 'a ""b""');
+  expect(() => cellsOf(['a,b', '0,"x', ...doubled].join('\n'))).toThrow(expect.objectContaining({ line: 2 }));
+  const reopened = Array.from({ length: 100_000 }, () => '","');
+  expect(() => cellsOf(['a,b', '0,"x', ...reopened].join('\n'))).toThrow(expect.objectContaining({ line: 2 }));
 });

@@ -14,70 +14,98 @@ export class CsvSyntaxError extends Error {
   }
 }
 
-/**
- * Parses CSV as in RFC 4180: quoted cells may contain commas, line breaks and doubled quotes; lines end with CRLF or
- * LF. Cells are separated by tabs or semicolons if the first line has those and no comma. Empty lines are skipped.
- * Throws {@link CsvSyntaxError} with the line.
- */
-export function* parseCsv(text: string): Generator<CsvRecord> {
-  const separator = separatorOf(text);
-  let position = 0;
-  let line = 1;
-  while (position < text.length) {
-    const first = line;
-    const cells: string[] = [];
-    let ended = false;
-    while (!ended) {
-      const cell =
-        text[position] === '"' ? quotedCell(text, position, separator, first) : plainCell(text, position, separator);
-      cells.push(cell.value);
-      line += cell.lineBreaks;
-      position = cell.end;
-      ended = text[position] !== separator;
-      position += text.startsWith('\r\n', position) ? 2 : 1;
-    }
-    line++;
-    if (cells.length > 1 || cells[0] !== '') yield { line: first, cells };
-  }
-}
+/** A record with more cells that contain line breaks is refused, so that a wrong quote does not take quadratic time. */
+const MOST_TRIES = 1000;
 
 type Separator = ',' | '\t' | ';';
 
+/**
+ * Makes records from the lines of a CSV file as in RFC 4180: quoted cells may contain separators, line breaks and doubled
+ * quotes; lines end with CRLF or LF. Cells are separated by tabs or semicolons if the first line has those and no comma.
+ * Empty lines are skipped. All calls throw {@link CsvSyntaxError} with the line.
+ */
+export class CsvParser {
+  #separator: Separator | null = null;
+  /** Lines read. */
+  #lines = 0;
+  /** The lines of a record with a quoted cell that is not closed yet. */
+  #open: string[] = [];
+  /** How often the open record was parsed. */
+  #tries = 0;
+
+  /** Takes the next line, without its line feed. Returns the record that it ends; null if it ends none. */
+  add(line: string): CsvRecord | null {
+    this.#lines++;
+    if (this.#open.length > 0) return this.#continue(line);
+    if (line === '' || line === '\r') return null;
+    this.#separator ??= separatorOf(line);
+    // Most lines have no quotes.
+    if (!line.includes('"')) return { line: this.#lines, cells: withoutReturn(line).split(this.#separator) };
+    this.#tries = 0;
+    return this.#parse([line]);
+  }
+
+  /** Ends the file. */
+  end(): void {
+    if (this.#open.length > 0) throw this.#notClosed();
+  }
+
+  #continue(line: string): CsvRecord | null {
+    this.#open.push(line);
+    // Only a quote that is not doubled can close the cell.
+    return line.replaceAll('""', '').includes('"') ? this.#parse(this.#open) : null;
+  }
+
+  #parse(lines: string[]): CsvRecord | null {
+    const first = this.#lines - lines.length + 1;
+    const { cells, isClosed } = cellsOf(withoutReturn(lines.join('\n')), this.#separator!, first);
+    this.#open = isClosed ? [] : lines;
+    if (isClosed) return { line: first, cells };
+    if (++this.#tries > MOST_TRIES) throw this.#notClosed();
+    return null;
+  }
+
+  #notClosed(): CsvSyntaxError {
+    return new CsvSyntaxError(this.#lines - this.#open.length + 1, 'a quote is not closed');
+  }
+}
+
+function withoutReturn(line: string): string {
+  return line.endsWith('\r') ? line.slice(0, -1) : line;
+}
+
 /** The separator between the cells of the first line, ignoring quoted text. */
-function separatorOf(text: string): Separator {
-  const header = (/[^\r\n]+/.exec(text)?.[0] ?? '').replace(/"[^"]*"/g, '');
+function separatorOf(line: string): Separator {
+  const header = line.replace(/"[^"]*"/g, '');
   return ([',', '\t', ';'] as const).find((separator) => header.includes(separator)) ?? ',';
 }
 
-interface Cell {
-  readonly value: string;
-  /** Offset of the separator or line break after the cell, or the end of the text. */
-  readonly end: number;
-  readonly lineBreaks: number;
-}
-
-function plainCell(text: string, start: number, separator: Separator): Cell {
-  const cellEnd = CELL_END[separator];
-  cellEnd.lastIndex = start;
-  const end = cellEnd.exec(text)?.index ?? text.length;
-  return { value: text.slice(start, end), end, lineBreaks: 0 };
-}
-
-const CELL_END = { ',': /,|\r?\n/g, '\t': /\t|\r?\n/g, ';': /;|\r?\n/g };
-
-function quotedCell(text: string, start: number, separator: Separator, line: number): Cell {
-  let close = text.indexOf('"', start + 1);
-  while (close !== -1 && text[close + 1] === '"') close = text.indexOf('"', close + 2);
-  if (close === -1) throw new CsvSyntaxError(line, 'a quote is not closed');
-  const after = text.slice(close + 1, close + 3);
-  if (after !== '' && after[0] !== separator && !/^\r?\n/.test(after)) {
-    const name = { ',': 'comma', '\t': 'tab', ';': 'semicolon' }[separator];
-    throw new CsvSyntaxError(line, `a closing quote is not followed by a ${name} or the end of the line`);
+/** The cells of a record. `isClosed` is false if its last cell has no closing quote. */
+function cellsOf(text: string, separator: Separator, line: number): { cells: string[]; isClosed: boolean } {
+  const cells: string[] = [];
+  for (let position = 0; position <= text.length; position++) {
+    if (text[position] === '"') {
+      const close = closingQuote(text, position + 1);
+      if (close === -1) return { cells, isClosed: false };
+      const after = text[close + 1];
+      if (after !== undefined && after !== separator) {
+        const name = { ',': 'comma', '\t': 'tab', ';': 'semicolon' }[separator];
+        throw new CsvSyntaxError(line, `a closing quote is not followed by a ${name} or the end of the line`);
+      }
+      cells.push(text.slice(position + 1, close).replaceAll('""', '"'));
+      position = close + 1;
+    } else {
+      const next = text.indexOf(separator, position);
+      const end = next === -1 ? text.length : next;
+      cells.push(text.slice(position, end));
+      position = end;
+    }
   }
-  const quoted = text.slice(start + 1, close);
-  return {
-    value: quoted.replaceAll('""', '"'),
-    end: close + 1,
-    lineBreaks: quoted.split('\n').length - 1,
-  };
+  return { cells, isClosed: true };
+}
+
+function closingQuote(text: string, from: number): number {
+  let close = text.indexOf('"', from);
+  while (close !== -1 && text[close + 1] === '"') close = text.indexOf('"', close + 2);
+  return close;
 }

@@ -1,7 +1,7 @@
 import { LabelsError } from '@shardtool/base';
 import { jsonText, parseJson } from '../sample/exact-json.js';
 import type { ColumnValue } from '../sample/label-column.js';
-import { CsvSyntaxError, parseCsv } from './csv.js';
+import { CsvParser, CsvSyntaxError } from './csv.js';
 
 /** The content of a labels file, one row per sample. */
 export interface LabelTable<Name extends string> {
@@ -16,49 +16,198 @@ export interface LabelTable<Name extends string> {
   readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
 }
 
+/** A row of a labels file, with one value for each of the names. */
 interface Row {
   readonly line: number;
-  readonly values: ReadonlyMap<string, ColumnValue>;
+  readonly names: readonly string[];
+  readonly values: readonly ColumnValue[];
+}
+
+/** Makes rows from lines. A row can have several lines, and a line need not have a row. */
+interface RowParser {
+  add(text: string): Row | null;
+  end(): void;
 }
 
 /**
- * Reads the rows of a labels file: CSV with a header row (commas, tabs or semicolons), or JSON Lines. The first of the
- * `named` columns that the file has identifies the sample of each row. Throws {@link LabelsError} with the line.
+ * Reads the rows of a labels file: CSV with a header row (commas, tabs or semicolons), or JSON Lines. `lines` are its lines,
+ * without line feeds, in batches. The first of the `named` columns that the file has identifies the sample of each row. Throws
+ * {@link LabelsError} with the line.
  */
-export function readLabelTable<Name extends string>(
+export async function readLabelTable<Name extends string>(
   location: string,
-  text: string,
+  lines: AsyncIterable<readonly string[]> | Iterable<readonly string[]>,
   named: readonly Name[],
-): LabelTable<Name> {
-  const json = text.trimStart().startsWith('{');
-  const rows = json ? jsonRows(location, text) : csvRows(location, text, named);
-  let by: Name | undefined;
-  const id: string[] = [];
-  const line: number[] = [];
-  const columns = new Map<string, ColumnValue[]>();
-  for (const row of rows) {
-    by ??= named.find((name) => row.values.has(name)) ?? named[0]!;
-    const value = row.values.get(by);
-    if (value === undefined || value === null || value === '') fault(location, row.line, `has no ${by}`);
-    for (const [name, value] of row.values) {
-      if (name === by) continue;
-      let column = columns.get(name);
-      if (column === undefined) {
-        column = [];
-        columns.set(name, column);
+): Promise<LabelTable<Name>> {
+  let parser: RowParser | null = null;
+  let isJson = false;
+  let empty = 0;
+  const table = new TableBuilder(location, named);
+  for await (const batch of lines) {
+    for (const text of batch) {
+      if (parser === null) {
+        empty++;
+        if (text.trim() === '') continue;
+        isJson = text.trimStart().startsWith('{');
+        parser = isJson ? new JsonRows(location) : new CsvRows(location, named);
+        while (--empty > 0) parser.add('');
       }
-      while (column.length < id.length) column.push(null);
-      column.push(value);
+      const row = parser.add(text);
+      if (row !== null) table.add(row);
     }
-    id.push(String(value));
-    line.push(row.line);
   }
-  if (by === undefined) throw new LabelsError({ path: location }, `The labels file ${location} has no rows.`);
-  const classes = columns.get('class');
-  columns.delete('class');
-  const cls = classes === undefined ? null : namesOf(json ? classes : asWhole(classes), id.length);
-  for (const [name, values] of columns) columns.set(name, ofOneType(values, id.length, json));
-  return { by, id, line: Uint32Array.from(line), cls, columns };
+  parser?.end();
+  return table.finish(isJson);
+}
+
+/** Texts of a column that are kept once, however often they occur. */
+const MOST_SHARED = 1 << 16;
+
+class TableBuilder<Name extends string> {
+  readonly #location: string;
+  readonly #named: readonly Name[];
+  #by: Name | undefined;
+  readonly #id: string[] = [];
+  readonly #line: number[] = [];
+  readonly #columns = new Map<string, { readonly values: ColumnValue[]; readonly shared: Map<string, string> }>();
+
+  constructor(location: string, named: readonly Name[]) {
+    this.#location = location;
+    this.#named = named;
+  }
+
+  add({ line, names, values }: Row): void {
+    this.#by ??= this.#named.find((name) => names.includes(name)) ?? this.#named[0]!;
+    const value = values[names.indexOf(this.#by)];
+    if (value === undefined || value === null || value === '') fault(this.#location, line, `has no ${this.#by}`);
+    names.forEach((name, at) => {
+      if (name !== this.#by) this.#set(name, values[at]!);
+    });
+    this.#id.push(String(value));
+    this.#line.push(line);
+  }
+
+  #set(name: string, value: ColumnValue): void {
+    let column = this.#columns.get(name);
+    if (column === undefined) {
+      column = { values: [], shared: new Map() };
+      this.#columns.set(name, column);
+    }
+    extend(column.values, this.#id.length);
+    column.values.push(typeof value === 'string' ? sharedText(column.shared, value) : value);
+  }
+
+  finish(isJson: boolean): LabelTable<Name> {
+    if (this.#by === undefined)
+      throw new LabelsError({ path: this.#location }, `The labels file ${this.#location} has no rows.`);
+    const rows = this.#id.length;
+    const columns = new Map<string, readonly ColumnValue[]>();
+    let cls: readonly string[] | null = null;
+    for (const [name, { values }] of this.#columns) {
+      extend(values, rows);
+      if (name === 'class') cls = namesOf(isJson ? values : asWhole(values));
+      else columns.set(name, ofOneType(values, isJson));
+    }
+    return { by: this.#by, id: this.#id, line: Uint32Array.from(this.#line), cls, columns };
+  }
+}
+
+/** Rows without a value have null. */
+function extend(values: ColumnValue[], rows: number): void {
+  while (values.length < rows) values.push(null);
+}
+
+/** Equal texts share one string. Returns other texts as they are if there are too many of them, such as captions. */
+function sharedText(texts: Map<string, string>, text: string): string {
+  const known = texts.get(text);
+  if (known === undefined && texts.size < MOST_SHARED) texts.set(text, text);
+  return known ?? text;
+}
+
+class CsvRows implements RowParser {
+  readonly #location: string;
+  readonly #named: readonly string[];
+  readonly #parser = new CsvParser();
+  #header: readonly string[] | null = null;
+
+  constructor(location: string, named: readonly string[]) {
+    this.#location = location;
+    this.#named = named;
+  }
+
+  add(text: string): Row | null {
+    const record = this.#checked(() => this.#parser.add(text));
+    if (record === null) return null;
+    const { line, cells } = record;
+    if (this.#header === null) {
+      this.#header = checkHeader(this.#location, line, cells, this.#named);
+      return null;
+    }
+    if (cells.length !== this.#header.length) {
+      const counts = `${cells.length} for ${this.#header.length} columns`;
+      fault(this.#location, line, `has the wrong number of values: ${counts}`);
+    }
+    return { line, names: this.#header, values: cells.map((cell) => (cell === '' ? null : cell)) };
+  }
+
+  end(): void {
+    this.#checked(() => this.#parser.end());
+  }
+
+  #checked<Result>(parse: () => Result): Result {
+    try {
+      return parse();
+    } catch (error) {
+      if (error instanceof CsvSyntaxError)
+        fault(this.#location, error.line, `is not valid CSV (${error.message})`, error);
+      throw error;
+    }
+  }
+}
+
+function checkHeader(
+  location: string,
+  line: number,
+  header: readonly string[],
+  named: readonly string[],
+): readonly string[] {
+  if (!header.some((name) => named.includes(name))) {
+    const names = named.map((name) => `"${name}"`).join(' or ');
+    const there = header.join(', ');
+    fault(
+      location,
+      line,
+      `has the columns ${there}, but no column ${names}; rename the column that identifies the images`,
+    );
+  }
+  if (new Set(header).size < header.length) fault(location, line, 'names a column twice');
+  return header;
+}
+
+class JsonRows implements RowParser {
+  readonly #location: string;
+  #line = 0;
+
+  constructor(location: string) {
+    this.#location = location;
+  }
+
+  add(text: string): Row | null {
+    const line = ++this.#line;
+    if (text.trim() === '') return null;
+    let parsed: unknown;
+    try {
+      parsed = parseJson(text);
+    } catch (cause) {
+      fault(this.#location, line, `is not JSON (${(cause as Error).message})`, cause);
+    }
+    if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
+      fault(this.#location, line, 'is not an object');
+    const names = Object.keys(parsed);
+    return { line, names, values: Object.values(parsed).map((value) => jsonValue(value, this.#location, line)) };
+  }
+
+  end(): void {}
 }
 
 /**
@@ -69,10 +218,14 @@ const WHOLE = /^((?:0|[1-9]\d*)\.0+|nan)$/i;
 
 /** Removes the `.0` of classes that are whole numbers. Other values stay unchanged. */
 function asWhole(classes: readonly ColumnValue[]): readonly ColumnValue[] {
-  const texts = classes.filter((value) => value !== null).map(String);
-  const isWhole =
-    texts.some((text) => /^\d/.test(text)) && texts.every((text) => WHOLE.test(text) || /^\d+$/.test(text));
-  if (!isWhole) return classes;
+  let isNumbered = false;
+  for (const value of classes) {
+    if (value === null) continue;
+    const text = String(value);
+    if (!WHOLE.test(text) && !/^\d+$/.test(text)) return classes;
+    isNumbered ||= /^\d/.test(text);
+  }
+  if (!isNumbered) return classes;
   return classes.map((value) => (value === null || isNaNText(value) ? null : String(value).replace(/\.0+$/, '')));
 }
 
@@ -81,62 +234,15 @@ function isNaNText(value: ColumnValue): boolean {
 }
 
 /** The class of each row. Equal names share one string, however many rows have them. */
-function namesOf(classes: readonly ColumnValue[], rows: number): string[] {
+function namesOf(classes: readonly ColumnValue[]): string[] {
   const names = new Map<ColumnValue, string>();
-  return Array.from({ length: rows }, (_, row) => {
-    const value = classes[row] ?? '';
+  return classes.map((value) => {
     const known = names.get(value);
     if (known !== undefined) return known;
-    const name = String(value);
+    const name = String(value ?? '');
     names.set(value, name);
     return name;
   });
-}
-
-function* csvRows(location: string, text: string, named: readonly string[]): Generator<Row> {
-  try {
-    let header: readonly string[] | undefined;
-    for (const { line, cells } of parseCsv(text)) {
-      if (header === undefined) {
-        header = cells;
-        if (!header.some((name) => named.includes(name))) {
-          const names = named.map((name) => `"${name}"`).join(' or ');
-          fault(
-            location,
-            line,
-            `has the columns ${header.join(', ')}, but no column ${names}; rename the column that identifies the images`,
-          );
-        }
-        if (new Set(header).size < header.length) fault(location, line, 'names a column twice');
-      } else if (cells.length !== header.length) {
-        fault(location, line, `has the wrong number of values: ${cells.length} for ${header.length} columns`);
-      } else {
-        yield { line, values: new Map(header.map((name, i) => [name, cells[i] === '' ? null : cells[i]!])) };
-      }
-    }
-  } catch (error) {
-    if (error instanceof CsvSyntaxError) fault(location, error.line, `is not CSV (${error.message})`, error);
-    throw error;
-  }
-}
-
-function* jsonRows(location: string, text: string): Generator<Row> {
-  let line = 0;
-  for (const source of text.split('\n')) {
-    line++;
-    if (source.trim() === '') continue;
-    let parsed: unknown;
-    try {
-      parsed = parseJson(source);
-    } catch (cause) {
-      fault(location, line, `is not JSON (${(cause as Error).message})`, cause);
-    }
-    if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
-      fault(location, line, 'is not an object');
-    const values = new Map<string, ColumnValue>();
-    for (const [name, value] of Object.entries(parsed)) values.set(name, jsonValue(value, location, line));
-    yield { line, values };
-  }
 }
 
 /** Nested values become their JSON text, and integers that no number holds exactly become their digits. */
@@ -159,22 +265,29 @@ const INTEGER = /^-?\d+$/;
 const NO_NUMBER = /^(nan|[+-]?inf(inity)?)$/i;
 
 /**
- * Converts the column, extended to `rows`, to values of one type: numbers or booleans if all values are, else strings.
- * In CSV, `nan` among numbers is a missing value, and `inf` is infinite.
+ * Converts the column to values of one type: numbers or booleans if all values are, else strings. In CSV, `nan` among
+ * numbers is a missing value, and `inf` is infinite.
  */
-function ofOneType(values: readonly ColumnValue[], rows: number, typed: boolean): ColumnValue[] {
-  const filled = Array.from({ length: rows }, (_, i) => values[i] ?? null);
-  const present = filled.filter((value) => value !== null);
-  if (present.every((value) => typeof value === 'boolean')) return filled;
-  if (typed ? present.every((value) => typeof value === 'number') : areNumbers(present)) {
-    return filled.map((value) => (value === null ? null : numberOf(value)));
-  }
-  return filled.map((value) => (value === null ? null : String(value)));
+function ofOneType(values: ColumnValue[], isJson: boolean): readonly ColumnValue[] {
+  if (values.every((value) => value === null || typeof value === 'boolean')) return values;
+  const areAllNumbers = isJson
+    ? values.every((value) => value === null || typeof value === 'number')
+    : areNumbers(values);
+  values.forEach((value, row) => {
+    if (value !== null) values[row] = areAllNumbers ? numberOf(value) : String(value);
+  });
+  return values;
 }
 
 function areNumbers(cells: readonly ColumnValue[]): boolean {
-  const texts = cells.map(String);
-  return texts.every((text) => isNumber(text) || NO_NUMBER.test(text)) && texts.some((text) => NUMBER.test(text));
+  let hasNumber = false;
+  for (const cell of cells) {
+    if (cell === null) continue;
+    const text = String(cell);
+    if (!isNumber(text) && !NO_NUMBER.test(text)) return false;
+    hasNumber ||= NUMBER.test(text);
+  }
+  return hasNumber;
 }
 
 /** Whether a JavaScript number represents the cell: integers must be exact, others must not overflow. */

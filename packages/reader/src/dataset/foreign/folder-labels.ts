@@ -98,7 +98,9 @@ async function readTable(
       if (cause.code === 'ENOENT') return null;
       throw new FileError({ path: location }, `${location} cannot be read: ${reasonOf(cause)}.`, { cause });
     });
-    if (text !== null) return { ...readLabelTable(location, text.replace(/^\ufeff/, ''), [FILE_NAME]), location };
+    if (text === null) continue;
+    const lines = text.replace(/^\ufeff/, '').split('\n');
+    return { ...(await readLabelTable(location, [lines], [FILE_NAME])), location };
   }
   return null;
 }

@@ -16,7 +16,7 @@ import type { StorageOptions } from '@shardtool/storage';
 import { checkClasses, folderClass, orderClasses } from '../../plan/classes.js';
 import type { DatasetShard } from '../../shard/dataset-shards.js';
 import { type PackedLabels, readPackedLabels } from '../../source/labels/labels.js';
-import { readLines } from '../../source/labels/list.js';
+import { readLines } from '../../source/text-file.js';
 
 /** Options that change classes, columns or the selection of samples. */
 export interface RecastOptions {

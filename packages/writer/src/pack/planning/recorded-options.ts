@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
+import type { StorageOptions } from '@shardtool/storage';
 import { OUTPUT_OPTIONS, PACK_OPTIONS } from '../../option-table.js';
 import { type CheckedOptions, recodeOptions } from '../../options.js';
 import type { AppendBase } from '../../output/append-base.js';
 import type { PlanFacts } from '../../plan/plan-record.js';
-import { readTextFile } from '../../source/labels/list.js';
+import { textPieces } from '../../source/text-file.js';
 
 /**
  * Digest of everything that the shards are made from: the options and the source, by paths, sizes and times. Undefined
@@ -39,10 +40,7 @@ export async function recordedOptions(
   // Absent in the records of earlier versions.
   if (options.pair.length === 0) all.pair = undefined;
   if (options.provenance.length === 0) all.provenance = undefined;
-  if (labels !== undefined)
-    all.labels = createHash('sha256')
-      .update(await readTextFile(labels, options.storage))
-      .digest('hex');
+  if (labels !== undefined) all.labels = await hashOfText(labels, options.storage);
   if (base !== null) all.append = base.manifest.identity;
   if (base !== null && options.applyChanges) all.applyChanges = options.compare;
   if (recodeOptions(options) !== null) {
@@ -51,4 +49,10 @@ export async function recordedOptions(
   }
   const names = Object.keys(all).filter((name) => all[name] !== undefined);
   return Object.fromEntries(names.sort().map((name) => [name, all[name]]));
+}
+
+async function hashOfText(location: string, storage: StorageOptions | undefined): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const piece of textPieces(location, storage)) hash.update(piece);
+  return hash.digest('hex');
 }

@@ -1,12 +1,9 @@
-import { createReadStream } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { Readable } from 'node:stream';
-import { createGunzip } from 'node:zlib';
-import { didYouMean, FileError, FileNotFoundError, reasonOf } from '@shardtool/base';
-import { type ColumnValue, parseCsv, readParquetRows } from '@shardtool/format';
-import { entryAt, isRemote, openSource, readWhole, type StorageOptions, shownLocation } from '@shardtool/storage';
+import { didYouMean, FileNotFoundError, reasonOf } from '@shardtool/base';
+import { type ColumnValue, CsvParser, type CsvRecord, CsvSyntaxError, readParquetRows } from '@shardtool/format';
+import { entryAt, isRemote, readWhole, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { SourceError } from '../../errors.js';
+import { textLines } from '../text-file.js';
 
 /** A file of a bucket, as an inventory lists it. */
 export interface InventoryEntry {
@@ -30,8 +27,6 @@ type ColumnName = keyof typeof COLUMNS;
 /** The position of each column that an inventory has. */
 type Layout = Partial<Record<ColumnName, number>>;
 
-const READ_BYTES = 4 << 20;
-const GZIP = /\.gz$/i;
 const PARQUET = /\.parquet$/i;
 
 /**
@@ -146,11 +141,7 @@ async function* csvRows(
   let found = schema === null ? null : layoutOf(schema.names, schema.path);
   let isEncoded = schema !== null;
   let width = schema?.names.length ?? 0;
-  let number = 0;
-  for await (const line of linesOf(location, storage)) {
-    number++;
-    if (line === '') continue;
-    const cells = cellsOf(line, path, number);
+  for await (const { line: number, cells } of recordsOf(location, storage)) {
     width ||= cells.length;
     if (cells.length !== width) {
       const message = `Row ${number} of ${path} has the wrong number of values: ${cells.length} for ${width} columns. Quote keys with commas, and make the file again if it was cut short.`;
@@ -253,46 +244,20 @@ function timeOf(value: ColumnValue, path: string, number: number): number | unde
   );
 }
 
-function cellsOf(line: string, path: string, number: number): readonly string[] {
-  if (!line.includes('"')) return line.split(',');
+async function* recordsOf(location: string, storage: StorageOptions | undefined): AsyncGenerator<CsvRecord> {
+  const parser = new CsvParser();
   try {
-    for (const { cells } of parseCsv(line)) return cells;
-    return [];
-  } catch (cause) {
-    const message = `Line ${number} of ${path} is not valid CSV: ${reasonOf(cause as Error)}.`;
-    throw new SourceError({ path }, message, { cause });
-  }
-}
-
-async function* linesOf(location: string, storage: StorageOptions | undefined): AsyncGenerator<string> {
-  const path = shownLocation(location);
-  const bytes = isRemote(location) ? Readable.from(piecesOf(location, storage)) : createReadStream(location);
-  const text = GZIP.test(location) ? bytes.pipe(createGunzip()) : bytes;
-  // An error of the file would otherwise not reach the reader of the decompressed text.
-  if (text !== bytes) bytes.once('error', (error: Error) => text.destroy(error));
-  const lines = createInterface({ input: text, crlfDelay: Number.POSITIVE_INFINITY });
-  // Readline neither ends nor reports an error if its input fails.
-  text.once('error', () => lines.close());
-  try {
-    yield* lines;
-    if (text.errored) throw text.errored;
-  } catch (cause) {
-    if (cause instanceof FileError || !(cause instanceof Error && 'code' in cause)) throw cause;
-    throw new FileError({ path }, `${path} cannot be read: ${reasonOf(cause)}.`, { cause });
-  } finally {
-    bytes.destroy();
-  }
-}
-
-async function* piecesOf(location: string, storage: StorageOptions | undefined): AsyncGenerator<Buffer> {
-  const source = await openSource(location, undefined, storage);
-  try {
-    for (let at = 0; at < source.size; at += READ_BYTES) {
-      const piece = Buffer.allocUnsafe(Math.min(READ_BYTES, source.size - at));
-      await source.readAt(at, piece);
-      yield piece;
+    for await (const lines of textLines(location, storage)) {
+      for (const line of lines) {
+        const record = parser.add(line);
+        if (record !== null) yield record;
+      }
     }
-  } finally {
-    await source.close();
+    parser.end();
+  } catch (cause) {
+    if (!(cause instanceof CsvSyntaxError)) throw cause;
+    const path = shownLocation(location);
+    const message = `Line ${cause.line} of ${path} is not valid CSV: ${cause.message}.`;
+    throw new SourceError({ path }, message, { cause });
   }
 }

@@ -1,7 +1,8 @@
 import { compareCodePoints, LabelsError } from '@shardtool/base';
 import { type ColumnValue, jsonText, parseJson, shownValue } from '@shardtool/format';
 import { type StorageOptions, shownLocation } from '@shardtool/storage';
-import { pathBelow, readTextFile } from './list.js';
+import { readTextFile } from '../text-file.js';
+import { pathBelow } from './list.js';
 import { OBJECT_COUNTS, OBJECTS_FIELD, type ObjectLabels, type OddAnnotation } from './objects.js';
 
 /** Id of an image, a category or an annotation. The format requires numbers, but some tools write text. */

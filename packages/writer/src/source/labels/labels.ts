@@ -17,7 +17,8 @@ import {
 } from '@shardtool/format';
 import { type StorageOptions, shownLocation } from '@shardtool/storage';
 import type { SourceFiles } from '../source-files.js';
-import { pathBelow, readTextFile } from './list.js';
+import { textLines } from '../text-file.js';
+import { pathBelow } from './list.js';
 
 /** Path column of a `metadata.csv` or `metadata.jsonl`, as on the Hugging Face Hub. */
 export const FILE_NAME = 'file_name';
@@ -100,7 +101,7 @@ async function tableOf<Name extends string>(
   named: readonly Name[],
   storage: StorageOptions | undefined,
 ): Promise<LabelTable<Name>> {
-  const table = readLabelTable(shownLocation(location), await readTextFile(location, storage), named);
+  const table = await readLabelTable(shownLocation(location), textLines(location, storage), named);
   if (table.by === 'path' || table.by === 'key') return table;
   const columns = new Map([...table.columns].map(([name, values]) => [labelOfColumn(name), values]));
   const labels = columns.get(LABEL);

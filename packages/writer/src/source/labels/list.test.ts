@@ -4,7 +4,8 @@ import path, { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { FileNameError, LabelsError, SourceError } from '../../errors.js';
-import { listFiles, pathBelow, readLines } from './list.js';
+import { readLines } from '../text-file.js';
+import { listFiles, pathBelow } from './list.js';
 
 let root: string;
 

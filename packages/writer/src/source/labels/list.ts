@@ -1,12 +1,11 @@
-import { constants } from 'node:buffer';
-import { readFile } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
-import { FileError, reasonOf, sortByCodePoint } from '@shardtool/base';
-import { isRemote, readWhole, type StorageOptions, shownLocation } from '@shardtool/storage';
-import { FileNameError, LabelsError, SourceError } from '../../errors.js';
+import { sortByCodePoint } from '@shardtool/base';
+import { isRemote, type StorageOptions, shownLocation } from '@shardtool/storage';
+import { LabelsError } from '../../errors.js';
 import { withoutRepeats } from '../file-table.js';
 import { type SourceFiles, sourceFilesOf } from '../source-files.js';
 import type { SpoolPlace } from '../spool.js';
+import { readLines } from '../text-file.js';
 
 /** Returns the files of a list: paths relative to `source`, or a text file with one path per line. */
 export async function listFiles(
@@ -19,35 +18,6 @@ export async function listFiles(
   const where = typeof list === 'string' ? shownLocation(list) : null;
   const paths = lines.map((line, i) => pathBelow(source, line, where === null ? 'files' : `${where}:${i + 1}`));
   return sourceFilesOf(withoutRepeats(sortByCodePoint(paths.filter((path) => path !== ''))), place);
-}
-
-/** Returns the lines of a text file, local or remote. */
-export async function readLines(location: string, storage?: StorageOptions): Promise<string[]> {
-  const text = await readTextFile(location, storage);
-  return text.replace(/\r?\n$/, '').split(/\r?\n/);
-}
-
-/** Returns the text of a file that was given as an option, local or in a bucket, without a byte order mark. */
-export async function readTextFile(location: string, storage?: StorageOptions): Promise<string> {
-  const path = shownLocation(location);
-  let text: string;
-  let size = 0;
-  try {
-    const bytes = isRemote(location) ? await readWhole(location, storage) : await readFile(location);
-    size = bytes.length;
-    text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
-  } catch (cause) {
-    if (size > constants.MAX_STRING_LENGTH) {
-      const message = `The file ${path} has ${size} bytes, but at most ${constants.MAX_STRING_LENGTH} of a text are read at once; split it into several files.`;
-      throw new SourceError({ path }, message, { cause });
-    }
-    // The errors of storage are sentences that name the file.
-    const message = cause instanceof FileError ? cause.message : `The file ${path} cannot be read: ${reasonOf(cause)}.`;
-    throw new SourceError({ path }, message, { cause });
-  }
-  if (text.includes('\ufffd'))
-    throw new FileNameError({ path }, `The file ${path} is not UTF-8; convert it, for example with iconv.`);
-  return text.replace(/^\ufeff/, '');
 }
 
 /** A relative path without ".", "..", empty names and backslashes, which some systems treat as slashes. */

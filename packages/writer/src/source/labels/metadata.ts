@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { LabelsError, option, sentence } from '@shardtool/base';
 import { isRemote } from '@shardtool/storage';
 import type { InFlight } from '../ahead/in-flight.js';
+import { textLines } from '../text-file.js';
 import { FILE_NAME } from './labels.js';
-import { readTextFile } from './list.js';
 
 /** Names of labels files in a folder of images, as on the Hugging Face Hub (the docs of `datasets`, "ImageFolder"). */
 const NAMES = ['metadata.csv', 'metadata.jsonl'] as const;
@@ -38,8 +38,7 @@ export async function findMetadata(
 }
 
 async function namesFiles(table: string): Promise<boolean> {
-  const text = await readTextFile(table);
-  const [line = ''] = text.trimStart().split(/\r?\n/, 1);
+  const line = await firstLine(table);
   if (table.endsWith('.csv')) return line.split(',').some((cell) => cell.replace(/^"|"$/g, '') === FILE_NAME);
   try {
     const row: unknown = JSON.parse(line);
@@ -47,4 +46,13 @@ async function namesFiles(table: string): Promise<boolean> {
   } catch {
     return false;
   }
+}
+
+/** The first line of a file that is not empty; '' if there is none. */
+async function firstLine(location: string): Promise<string> {
+  for await (const lines of textLines(location)) {
+    const line = lines.find((text) => text.trim() !== '');
+    if (line !== undefined) return line.trim();
+  }
+  return '';
 }

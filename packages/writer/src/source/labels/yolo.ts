@@ -6,7 +6,7 @@ import { isRemote, readWhole, type StorageOptions, shownLocation } from '@shardt
 import { SourceError } from '../../errors.js';
 import type { InFlight } from '../ahead/in-flight.js';
 import type { SourceFiles } from '../source-files.js';
-import { readLines, readTextFile } from './list.js';
+import { readLines, readTextFile } from '../text-file.js';
 import { OBJECT_COUNTS, OBJECTS_FIELD, type ObjectLabels, type OddAnnotation } from './objects.js';
 
 /** Class names that the label files refer to, and the number of keypoints per object if the dataset has keypoints. */
