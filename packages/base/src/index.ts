@@ -8,6 +8,7 @@ export { LruCache } from './collections/lru-cache.js';
 export { indexArray, range } from './collections/range.js';
 export { Recent } from './collections/recent.js';
 export { lastAtMost, lowerBound, partitionPoint } from './collections/sorted.js';
+export { TextRows } from './collections/text-rows.js';
 export { total, totalOf } from './collections/total.js';
 export { abortable } from './concurrency/abortable.js';
 export { deferred } from './concurrency/deferred.js';

@@ -159,10 +159,10 @@ export {
 export { checkDaliName, daliIndex } from './other-indexes/dali.js';
 export { checkWidsName, checkWidsNames, type WidsShard, widsIndex } from './other-indexes/wids.js';
 export {
-  encodeOverlay,
   OVERLAYS_FOLDER,
   type Overlay,
   type OverlayClass,
+  OverlayEncoder,
   type OverlayEntry,
   OverlayError,
   type OverlayHeader,

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { copyFile, type FileHandle, link, open, rename, rm, stat } from 'node:fs/promises';
+import { copyFile, type FileHandle, link, open, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { FileError, FileExistsError } from '../errors.js';
 import { reasonOf, remedyOf } from '../system-error.js';
 import { flushFile } from './flush.js';
@@ -75,17 +75,17 @@ export class AtomicFile {
 /**
  * Writes a whole file. Readers never see it half written, and if several processes write the same file, one of them
  * wins. Rejects with {@link FileError}, or with {@link FileExistsError} if the name is taken and `ifAbsent` is set.
- * After an error, no temporary file is left.
+ * After an error, no temporary file is left. The content may be in pieces.
  */
 export async function writeAtomically(
   path: string,
-  content: Uint8Array | string,
+  content: Uint8Array | string | readonly Uint8Array[],
   options?: PlaceOptions,
 ): Promise<void> {
   try {
     const file = await AtomicFile.create(path);
     try {
-      await file.handle.writeFile(content);
+      await writeFile(file.handle, content);
     } catch (error) {
       await file.abandon();
       throw error;

@@ -12,6 +12,9 @@ export class OverlayError extends ShardtoolError {
 export const OVERLAYS_FOLDER = 'overlays';
 export const OVERLAY_VERSION = 1;
 
+/** Characters that are encoded at once. */
+const PIECE = 1 << 20;
+
 /** The position of a sample: the number of its shard in the dataset, and its row in that shard's index. */
 export type RowPlace = readonly [shard: number, row: number];
 
@@ -97,23 +100,39 @@ export function overlayLine(entry: OverlayEntry): string {
   return 'set' in entry ? jsonText(entry) : JSON.stringify(entry);
 }
 
-/** The bytes of an overlay: JSON Lines, the header first, the hash last. Equal overlays give equal bytes. */
-export function encodeOverlay(
-  { name, parent, dataset, shards, note, follows }: OverlayHeader,
-  entries: Iterable<OverlayEntry>,
-): {
-  readonly bytes: Uint8Array;
-  readonly hash: string;
-} {
-  const lines = [JSON.stringify({ overlay: name, version: OVERLAY_VERSION, parent, dataset, shards, note, follows })];
-  for (const entry of entries) lines.push(overlayLine(entry));
-  const text = Buffer.from(`${lines.join('\n')}\n`);
-  const hash = createHash('sha256').update(text).digest('hex');
-  return { bytes: Buffer.concat([text, Buffer.from(`${JSON.stringify({ sha256: hash })}\n`)]), hash };
+/** Encodes an overlay: JSON Lines, the header first, the hash last. Equal overlays give equal bytes. */
+export class OverlayEncoder {
+  #text: string;
+  readonly #pieces: Buffer[] = [];
+  readonly #hash = createHash('sha256');
+
+  constructor({ name, parent, dataset, shards, note, follows }: OverlayHeader) {
+    const header = { overlay: name, version: OVERLAY_VERSION, parent, dataset, shards, note, follows };
+    this.#text = `${JSON.stringify(header)}\n`;
+  }
+
+  add(entry: OverlayEntry): void {
+    this.#text += `${overlayLine(entry)}\n`;
+    if (this.#text.length >= PIECE) this.#encode();
+  }
+
+  /** Returns the bytes in pieces, and the hash of the overlay. */
+  finish(): { readonly pieces: readonly Uint8Array[]; readonly hash: string } {
+    this.#encode();
+    const hash = this.#hash.digest('hex');
+    return { pieces: [...this.#pieces, Buffer.from(`${JSON.stringify({ sha256: hash })}\n`)], hash };
+  }
+
+  #encode(): void {
+    const piece = Buffer.from(this.#text);
+    this.#text = '';
+    this.#hash.update(piece);
+    this.#pieces.push(piece);
+  }
 }
 
 /**
- * The inverse of {@link encodeOverlay}. `path` is for messages. Throws {@link OverlayError} if a byte has changed since
+ * The inverse of {@link OverlayEncoder}. `path` is for messages. Throws {@link OverlayError} if a byte has changed since
  * it was written, and {@link VersionError} if a newer version wrote it.
  */
 export function parseOverlay(bytes: Uint8Array, path: string): Overlay {

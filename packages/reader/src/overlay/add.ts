@@ -5,6 +5,7 @@ import {
   didYouMean,
   OptionError,
   type OptionTable,
+  TextRows,
   total,
 } from '@shardtool/base';
 import {
@@ -22,7 +23,7 @@ import { WhereError } from '../selection/where-tokens.js';
 import { type OverlayPlaceOptions, openBase, type ShownShard, saveOn, shownShards } from './base.js';
 import type { Layers } from './layers.js';
 import { checkOverlayName } from './save.js';
-import { countEntries, type OverlayCounts } from './summary.js';
+import { EntryCounter, type OverlayCounts } from './summary.js';
 
 /** Classes and columns for samples. All lists have one entry per sample. */
 export interface LabelChanges {
@@ -108,18 +109,25 @@ async function add(location: string, options: AddOverlayOptions): Promise<AddOve
   const { below } = base;
   const classes = classListOf(below, options);
   const wanted = new Wanted(options, classNamesOf(below), classes);
-  const entries: OverlayEntry[] = classes === null ? [] : [{ classes }];
   // Expressions may use any column. Without an expression, a few columns suffice.
   const parts = options.excludeWhere === undefined ? (['key', 'source', 'cls', 'columns'] as const) : INDEX_PARTS;
   const columns = options.excludeWhere === undefined ? undefined : namesInWhere(options.excludeWhere);
-  for await (const shown of shownShards(base, parts, columns))
-    for (const entry of wanted.entriesOf(shown)) entries.push(entry);
-  wanted.checkAllFound(location);
-  if (entries.length === 0) {
-    throw new OptionError({}, `The overlay "${name}" would change nothing: set at least one change.`);
+  const counts = new EntryCounter();
+  let isEmpty = classes === null;
+  async function* entries(): AsyncGenerator<Iterable<OverlayEntry>> {
+    if (classes !== null) yield [{ classes }];
+    for await (const shown of shownShards(base, parts, columns)) {
+      const changed = [...wanted.entriesOf(shown)];
+      for (const entry of changed) counts.add(entry);
+      isEmpty &&= changed.length === 0;
+      yield changed;
+    }
+    options.signal?.throwIfAborted();
+    wanted.checkAllFound(location);
+    if (isEmpty) throw new OptionError({}, `The overlay "${name}" would change nothing: set at least one change.`);
   }
-  const saved = await saveOn(base, { name, note, file }, entries);
-  const { excluded, relabelled, set } = countEntries(entries);
+  const saved = await saveOn(base, { name, note, file }, entries());
+  const { excluded, relabelled, set } = counts;
   const known = classNamesOf(below);
   const newClasses = addedClasses(known, options)
     .filter((cls) => !options.classes?.includes(cls))
@@ -177,7 +185,7 @@ class Wanted {
   readonly #excludeKeys: ReadonlySet<string>;
   readonly #missingKeys: Set<string>;
   readonly #labels: LabelChanges | undefined;
-  readonly #rowOf: Map<string, number>;
+  readonly #rowOf: TextRows;
   readonly #isFound: Uint8Array;
   readonly #numbers: ReadonlyMap<string, number>;
   /** New numbers of classes below, for those that change. */
@@ -188,16 +196,17 @@ class Wanted {
     this.#excludeKeys = new Set(changes.excludeKeys);
     this.#missingKeys = new Set(this.#excludeKeys);
     this.#labels = changes.labels;
-    this.#rowOf = new Map(changes.labels?.id.map((id, row) => [id, row]));
+    this.#rowOf = new TextRows(changes.labels?.id ?? []);
     this.#isFound = new Uint8Array(changes.labels?.id.length ?? 0);
     const names = classes?.map(({ name }) => name) ?? classesBelow;
     this.#numbers = new Map(names.map((name, number) => [name, number]));
     this.#now = new Map(classes?.flatMap(({ from }, number) => from.map((old) => [old, number] as const)));
     this.#where = changes.excludeWhere === undefined ? undefined : compileWhere(changes.excludeWhere, classesBelow);
     const { labels } = changes;
-    if (labels !== undefined && this.#rowOf.size < labels.id.length) {
-      const twice = labels.id.find((id, row) => this.#rowOf.get(id) !== row);
-      throw new OptionError({ key: twice }, `The labels name the ${labels.by} "${twice}" twice.`);
+    const { repeated } = this.#rowOf;
+    if (repeated !== null) {
+      const twice = labels!.id[repeated[0]];
+      throw new OptionError({ key: twice }, `The labels name the ${labels!.by} "${twice}" twice.`);
     }
     for (const [name, values] of labels?.columns ?? []) columnTypeOf(name, values);
   }

@@ -1,5 +1,5 @@
 import { abortable, inTurn } from '@shardtool/base';
-import type { IndexPart, Overlay, OverlayEntry, OverlayHeader } from '@shardtool/format';
+import type { IndexPart, Overlay, OverlayHeader } from '@shardtool/format';
 import type { StorageOptions } from '@shardtool/storage';
 import type { IndexPieces } from '../dataset/inspection-columns.js';
 import { withInspection } from '../dataset/inspection-columns.js';
@@ -7,7 +7,7 @@ import { openStored } from '../dataset/open-stored.js';
 import { relabel } from './change-index.js';
 import { overlayPath, readOverlays } from './find.js';
 import { type Layers, layersOf, rowsGone } from './layers.js';
-import { checkOverlayName, saveOverlay } from './save.js';
+import { checkOverlayName, type EntryBatches, saveOverlay } from './save.js';
 
 /** Options of calls that take an overlay's location. */
 export interface OverlayPlaceOptions {
@@ -75,7 +75,7 @@ export async function saveOn(
     note,
     file = overlayPath(location, name),
   }: Pick<OverlayHeader, 'name' | 'note'> & { file?: string | undefined },
-  entries: Iterable<OverlayEntry>,
+  entries: EntryBatches,
 ): Promise<{ readonly file: string; readonly hash: string }> {
   checkOverlayName(name);
   signal?.throwIfAborted();

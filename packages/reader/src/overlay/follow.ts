@@ -1,9 +1,9 @@
 import { inTurn, range, totalOf } from '@shardtool/base';
 import {
-  encodeOverlay,
   keptVersions,
   OVERLAYS_FOLDER,
   type Overlay,
+  OverlayEncoder,
   type OverlayEntry,
   parseOverlay,
   type RowPlace,
@@ -59,23 +59,22 @@ export async function followOverlays(location: string, { storage, isErased }: Fo
       continue;
     }
     const entries = fits ? [...overlay.entries] : await movedEntries(overlay, old, now, chainOf(overlay, overlays));
-    const next = encodeOverlay(
-      {
-        ...overlay,
-        parent: parent === null ? overlay.parent : { name: parent.name, hash: parent.hash },
-        dataset: now.identityOfFirst(now.shards.length),
-        shards: now.shards.length,
-        follows: [...(overlay.follows ?? []), overlay.hash],
-      },
-      entries,
-    );
+    const encoder = new OverlayEncoder({
+      ...overlay,
+      parent: parent === null ? overlay.parent : { name: parent.name, hash: parent.hash },
+      dataset: now.identityOfFirst(now.shards.length),
+      shards: now.shards.length,
+      follows: [...(overlay.follows ?? []), overlay.hash],
+    });
+    for (const entry of entries) encoder.add(entry);
+    const bytes = Buffer.concat(encoder.finish().pieces);
     const place = await openStorage(joinLocation(location, OVERLAYS_FOLDER), storage);
     const file = joinLocation(location, `${OVERLAYS_FOLDER}/${name}.jsonl`);
     if (!namesKey(overlay, isErased)) {
       await place.put(`dropped/${name}.${overlay.hash.slice(0, 16)}.jsonl`, await readWhole(file, storage));
     }
-    await place.put(`${name}.jsonl`, next.bytes);
-    overlays.set(name, parseOverlay(next.bytes, shownLocation(file)));
+    await place.put(`${name}.jsonl`, bytes);
+    overlays.set(name, parseOverlay(bytes, shownLocation(file)));
     moved.push(name);
   }
   return { moved, lost };

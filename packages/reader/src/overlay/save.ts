@@ -9,7 +9,7 @@ import {
   remedyOf,
   writeAtomically,
 } from '@shardtool/base';
-import { encodeOverlay, type OverlayEntry, OverlayError, type OverlayHeader } from '@shardtool/format';
+import { OverlayEncoder, type OverlayEntry, OverlayError, type OverlayHeader } from '@shardtool/format';
 import {
   isRemote,
   joinLocation,
@@ -33,20 +33,25 @@ export function checkOverlayName(name: string): void {
   );
 }
 
+/** Entries of an overlay, many at a time. */
+export type EntryBatches = Iterable<Iterable<OverlayEntry>> | AsyncIterable<Iterable<OverlayEntry>>;
+
 /**
- * Writes an overlay under a new name, whole or not at all. If two callers write the same name at the same time, one of
+ * Writes an overlay under a new name, whole or not at all. Its entries come in batches. If two callers write the same name at the same time, one of
  * them gets an error. Returns the hash of the overlay. Throws {@link OverlayError} if the name is taken, or {@link
  * FileError}.
  */
 export async function saveOverlay(
   file: string,
   header: OverlayHeader,
-  entries: Iterable<OverlayEntry>,
+  entries: EntryBatches,
   storage?: StorageOptions,
 ): Promise<string> {
-  const { bytes, hash } = encodeOverlay(header, entries);
-  if (isRemote(file)) await saveRemote(file, bytes, storage);
-  else await saveLocal(file, bytes);
+  const encoder = new OverlayEncoder(header);
+  for await (const batch of entries) for (const entry of batch) encoder.add(entry);
+  const { pieces, hash } = encoder.finish();
+  if (isRemote(file)) await saveRemote(file, Buffer.concat(pieces), storage);
+  else await saveLocal(file, pieces);
   return hash;
 }
 
@@ -80,12 +85,12 @@ function nameTaken(file: string): OverlayError {
   return new OverlayError({ path: file }, message);
 }
 
-async function saveLocal(file: string, bytes: Uint8Array): Promise<void> {
+async function saveLocal(file: string, pieces: readonly Uint8Array[]): Promise<void> {
   const folder = path.dirname(file);
   await mkdir(folder).catch((cause: NodeJS.ErrnoException) => {
     if (cause.code !== 'EEXIST') throw withoutFolder(file, cause);
   });
-  await writeAtomically(file, bytes, { ifAbsent: true }).catch((error) => {
+  await writeAtomically(file, pieces, { ifAbsent: true }).catch((error) => {
     throw error instanceof FileExistsError ? nameTaken(file) : error;
   });
   await flushFolder(folder);

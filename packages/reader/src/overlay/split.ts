@@ -84,7 +84,7 @@ export async function splitDataset(location: string, options: SplitOptions): Pro
   signal?.throwIfAborted();
   if (before !== null) await putAside(file, before, storage);
   // A split that was put aside is always replaced.
-  const saved = await saveOn({ ...base, signal: undefined }, { name, note }, entries);
+  const saved = await saveOn({ ...base, signal: undefined }, { name, note }, [entries]);
   const { splits } = countEntries(entries);
   return { ...saved, splits, isNew: true };
 }

@@ -94,7 +94,7 @@ export async function subsetDataset(location: string, options: SubsetOptions): P
     );
   }
   if (samples === 0) throw new OptionError({}, 'No sample is in the subset: widen classes, keys, where or the share.');
-  const saved = await saveOn(base, { name, note }, [{ kept: samples, classSamples }, ...rows]);
+  const saved = await saveOn(base, { name, note }, [[{ kept: samples, classSamples }], rows]);
   return { ...saved, samples };
 }
 

@@ -12,15 +12,23 @@ export interface OverlayCounts {
 }
 
 export function countEntries(entries: Iterable<OverlayEntry>): OverlayCounts {
-  const counts = { excluded: 0, relabelled: 0, set: 0 };
-  let kept: number | null = null;
-  const splits: { name: string; samples: number; rule: SplitRule }[] = [];
-  for (const entry of entries) {
-    if ('exclude' in entry) counts.excluded++;
-    else if ('cls' in entry) counts.relabelled++;
-    else if ('set' in entry) counts.set++;
-    else if ('kept' in entry) kept = entry.kept;
-    else if ('rule' in entry) splits.push({ name: entry.split, samples: entry.samples, rule: entry.rule });
+  const counter = new EntryCounter();
+  for (const entry of entries) counter.add(entry);
+  return counter;
+}
+
+export class EntryCounter implements OverlayCounts {
+  excluded = 0;
+  relabelled = 0;
+  set = 0;
+  kept: number | null = null;
+  readonly splits: { name: string; samples: number; rule: SplitRule }[] = [];
+
+  add(entry: OverlayEntry): void {
+    if ('exclude' in entry) this.excluded++;
+    else if ('cls' in entry) this.relabelled++;
+    else if ('set' in entry) this.set++;
+    else if ('kept' in entry) this.kept = entry.kept;
+    else if ('rule' in entry) this.splits.push({ name: entry.split, samples: entry.samples, rule: entry.rule });
   }
-  return { ...counts, kept, splits };
 }

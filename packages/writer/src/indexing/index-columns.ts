@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { OptionError, Recent } from '@shardtool/base';
+import { OptionError, Recent, TextRows } from '@shardtool/base';
 import {
   type ColumnType,
   type ColumnValue,
@@ -221,7 +221,7 @@ function addFromLabels(index: ShardIndex, table: LoadedTable, added: Map<string,
 }
 
 interface LoadedTable extends Pick<PackedLabels, 'by' | 'columns'> {
-  readonly rowOf: ReadonlyMap<string, number>;
+  readonly rowOf: TextRows;
 }
 
 /** Labels files; a few of them are kept in memory. */
@@ -246,7 +246,7 @@ class LabelTables {
 
 async function loadTable(file: string): Promise<LoadedTable> {
   const { by, id, columns } = await readPackedLabels(file);
-  return { by, columns, rowOf: new Map(id.map((name, row) => [name, row])) };
+  return { by, columns, rowOf: new TextRows(id) };
 }
 
 /** Common stem of a shard and the labels file next to it. */

@@ -6,6 +6,7 @@ import {
   optionName,
   type Sentence,
   sentence,
+  TextRows,
 } from '@shardtool/base';
 import {
   type ColumnValue,
@@ -83,17 +84,20 @@ export async function readPackedLabels(location: string, { storage }: ReadLabels
   const { by, ...table } = isParquet
     ? await readParquetLabels(location, named, storage)
     : await tableOf(location, named, storage);
-  if (new Set(table.id).size < table.id.length) refuseTwice(shownLocation(location), by, table);
+  const { repeated } = new TextRows(table.id);
+  if (repeated !== null) refuseTwice(shownLocation(location), by, table, repeated);
   return { by: by === 'key' ? 'key' : 'path', ...table };
 }
 
 /** Rejects repeated rows, because it would be unclear which one counts. */
-function refuseTwice(location: string, by: string, { id, line }: Pick<LabelTable<string>, 'id' | 'line'>): never {
-  const seen = new Map<string, number>();
-  const row = id.findIndex((name, at) => seen.has(name) || !seen.set(name, at));
-  const [first, second] = [seen.get(id[row]!)!, row].map((at) => line[at]!) as [number, number];
-  const message = `${location}:${second} repeats the ${by} "${id[row]}" of line ${first}. Remove one of them.`;
-  throw new LabelsError({ path: location, line: second }, message);
+function refuseTwice(
+  location: string,
+  by: string,
+  { id, line }: Pick<LabelTable<string>, 'id' | 'line'>,
+  [first, second]: readonly [number, number],
+): never {
+  const message = `${location}:${line[second]} repeats the ${by} "${id[second]}" of line ${line[first]}. Remove one of them.`;
+  throw new LabelsError({ path: location, line: line[second]! }, message);
 }
 
 async function tableOf<Name extends string>(
