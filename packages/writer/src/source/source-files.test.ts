@@ -47,6 +47,13 @@ test('files are read back unchanged, in any order, from memory and from disk', (
           expect(reader.find(sorted[file]!)).toBe(file);
         }
         expect(reader.find(`${sorted.at(-1)}!`)).toBe(-1);
+        const wanted = [
+          ...looks.map((look) => sorted[look % sorted.length]!),
+          '',
+          `${sorted[0]}!`,
+          `${sorted.at(-1)}!`,
+        ];
+        expect([...reader.findAll(wanted)]).toEqual(wanted.map((text) => sorted.indexOf(text)));
         files.close();
       },
     ),

@@ -1,4 +1,4 @@
-import { partitionPoint } from '@shardtool/base';
+import { codePointOrderOf, partitionPoint } from '@shardtool/base';
 import { SourceError } from '../errors.js';
 import { type SharedSpool, Spool, SpooledBytes, type SpoolPlace } from './spool.js';
 
@@ -136,6 +136,26 @@ export class FileReader {
   find(path: string): number {
     const file = this.firstFrom(path);
     return file < this.count && this.path(file) === path ? file : -1;
+  }
+
+  /** Like {@link find}, for many paths in any order. It is faster, since each search begins at the path before in the order. */
+  findAll(paths: readonly string[]): Int32Array {
+    const found = new Int32Array(paths.length).fill(-1);
+    const compare = codePointOrderOf(paths);
+    const rows = Uint32Array.from(paths, (_, row) => row).sort((a, b) => compare(paths[a]!, paths[b]!));
+    let low = 0;
+    for (const row of rows) {
+      const wanted = Buffer.from(paths[row]!);
+      const isBefore = (file: number) => this.#compare(file, wanted) < 0;
+      let [from, step] = [low, 1];
+      while (from + step < this.count && isBefore(from + step)) {
+        from += step;
+        step *= 2;
+      }
+      low = partitionPoint(from, Math.min(this.count, from + step), isBefore);
+      if (low < this.count && this.#compare(low, wanted) === 0) found[row] = low;
+    }
+    return found;
   }
 
   /** Returns the first file whose path is not before this one; {@link count} if there is none. */

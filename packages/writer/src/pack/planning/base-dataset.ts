@@ -44,9 +44,8 @@ function unchangedName(file: string): string {
 export async function markPacked(base: AppendBase, files: SourceFiles, naming: Naming): Promise<Uint8Array> {
   const packed = new Uint8Array(files.count);
   const reader = files.reader();
-  const mark = (path: string) => {
-    const file = reader.find(path);
-    if (file !== -1) packed[file] = 1;
+  const mark = (paths: readonly string[]) => {
+    for (const file of reader.findAll(paths)) if (file !== -1) packed[file] = 1;
   };
   const indexes = inTurn(base.manifest.shards, READ_AT_ONCE, async ({ file }) => ({
     file,
@@ -57,7 +56,7 @@ export async function markPacked(base: AppendBase, files: SourceFiles, naming: N
       const message = `${join(base.folder, file)}: its index does not record the files of its samples, so shardtool cannot tell which files are new; pack all of them to another folder.`;
       throw new OptionError({ shard: file }, message);
     }
-    for (const path of source) mark(path);
+    mark(source);
   }
   const erased = await readTombstones(await openStorage(base.location, base.storage));
   for (let file = 0; erased.size > 0 && file < files.count; file++) {
@@ -65,7 +64,7 @@ export async function markPacked(base: AppendBase, files: SourceFiles, naming: N
     if (key !== undefined && erased.has(key)) packed[file] = 1;
   }
   // A duplicate of a bad image may itself be intact.
-  for (const { path, standsFor } of base.quarantined) if (standsFor === undefined) mark(path);
+  mark(base.quarantined.filter(({ standsFor }) => standsFor === undefined).map(({ path }) => path));
   return packed;
 }
 

@@ -104,8 +104,9 @@ async function* changedFiles(
     const labelParts = labels === null ? [] : (['cls', 'columns'] as const);
     const index = await readBaseIndex(base, file, ['source', 'fields', ...labelParts]);
     const images = imageColumn(index);
+    const numbers = reader.findAll(index.source);
     for (const [row, name] of index.source.entries()) {
-      const number = reader.find(name);
+      const number = numbers[row]!;
       if (number === -1) {
         missing.set(name, { shard: file, row });
         continue;
