@@ -28,7 +28,8 @@ export {
 } from './dataset/figures/stats.js';
 export type { RepeatedKeys } from './dataset/keys/repeated-keys.js';
 export type { Sample, SamplesOptions } from './dataset/samples.js';
-export { DatasetClosedError, ShardLengthError } from './dataset/shard-reads.js';
+export { ShardLengthError } from './dataset/shard-length-error.js';
+export { DatasetClosedError } from './dataset/shard-reads.js';
 export { type GetOptions, SampleNotFoundError, type StoredDataset } from './dataset/stored-dataset.js';
 export type {
   InspectedSample,

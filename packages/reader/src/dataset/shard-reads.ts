@@ -11,12 +11,8 @@ import {
 } from '@shardtool/storage';
 import { DETECTION, LOCAL, READING_THREADS, REMOTE, type ReadProfile, SLOW } from './read-profiles.js';
 import type { ReadFile, ShardFile } from './shard-file.js';
+import { shardTooShort } from './shard-length-error.js';
 import type { ReadingCosts } from './shard-store.js';
-
-/** A shard is shorter than its index says. It was truncated or replaced after it was packed. */
-export class ShardLengthError extends ShardtoolError {
-  static override readonly kind: string = 'ShardLengthError';
-}
 
 /** A dataset was closed while something was being read from it. */
 export class DatasetClosedError extends ShardtoolError {
@@ -134,7 +130,7 @@ export class ShardReads implements ReadingCosts {
   }
 
   /**
-   * Fills `target` from `offset` on. After an error, no read is in progress. Throws {@link ShardLengthError},
+   * Fills `target` from `offset` on. After an error, no read is in progress. Throws ShardLengthError,
    * FileChangedError, {@link FileError}, {@link DatasetClosedError}.
    */
   async read(shard: number, offset: number, target: Uint8Array): Promise<void> {
@@ -213,11 +209,7 @@ export class ShardReads implements ReadingCosts {
       );
     }
     if (got < target.length) {
-      throw new ShardLengthError(
-        { shard: name, path: shownLocation(path), offset: offset + got },
-        `${name} ends at byte ${offset + got}, but its index refers to bytes up to ${offset + target.length}: it was truncated or ` +
-          'replaced since it was packed. Run "shardtool verify" on the dataset.',
-      );
+      throw shardTooShort(shownLocation(path), offset + got, offset + target.length, name);
     }
   }
 

@@ -2,6 +2,7 @@ import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { CheckedOptions } from './options.js';
 import { EpochReaders } from './read/readers/epoch-readers.js';
 import type { ReadHistory } from './read/readers/read-history.js';
+import { ReadSpeed } from './read/readers/read-speed.js';
 import { FreeSlots } from './ring/free-slots.js';
 import type { LoaderSetup } from './setup.js';
 import { Engine } from './work/engine.js';
@@ -16,7 +17,7 @@ export interface Running {
 
 /** Starts the decode workers and lays out the memory. `slotFileSlots`: the slots that are free in the option `slotFile`. */
 export async function startRunning(
-  { order, output, store, memory }: LoaderSetup,
+  { order, output, store, memory, staysInShards }: LoaderSetup,
   context: {
     readonly dataset: StoredDataset;
     readonly options: CheckedOptions;
@@ -40,7 +41,8 @@ export async function startRunning(
     annotations,
     steps,
     mixes,
-    shardPaths: isUncompressedOnly && !files.isRemote ? files.files.map(({ path }) => path) : [],
+    shardPaths: staysInShards || (isUncompressedOnly && !files.isRemote) ? files.files.map(({ path }) => path) : [],
+    readsCrops: isUncompressedOnly,
     slotFile,
     freeSlots: slotFile === undefined ? new FreeSlots() : context.slotFileSlots,
   };
@@ -58,7 +60,9 @@ export async function startRunning(
     samplesOf: order.samplesOf,
     history: context.history,
     checksum,
-    canStayInShards: isUncompressedOnly,
+    staysInShards,
+    canReadCrops: isUncompressedOnly,
+    speed: new ReadSpeed(engine.control),
   });
   return { engine, readers, output };
 }

@@ -28,6 +28,8 @@ export interface LoaderSetup {
    * them.
    */
   readonly cropIndex: 'used' | 'far' | 'unused';
+  /** Whether workers read the images from the shards, and the page cache of the system is all that is between them. */
+  readonly staysInShards: boolean;
   /** The cache in front of the shards, if there is one. */
   readonly cached: CachedBytes | null;
   readonly memory: LoaderMemory;
@@ -96,8 +98,25 @@ export async function setUp(
   const cropIndex = !output.usesCropIndex ? 'unused' : files.isSlow && options.cropIndex !== true ? 'far' : 'used';
   const withCrops: ShardStore = cached === null ? files.store : { ...files.store, bytes: cached };
   const store = cropIndex === 'used' ? withCrops : withoutCrops(withCrops);
-  const memory = await setUpMemory(dataset, store, order, output, options);
-  return { order, buckets, output, store, cropIndex, cached, memory, schedule };
+  const staysInShards = cached === null && (await canStayInShards(dataset, store, output, options));
+  const memory = await setUpMemory(dataset, store, order, output, { ...options, staysInShards });
+  return { order, buckets, output, store, cropIndex, staysInShards, cached, memory, schedule };
+}
+
+/**
+ * Whether workers can read the images from the shards. Read buffers are used if the user sets their size, for crop
+ * indexes, and for data that the main thread needs.
+ */
+async function canStayInShards(
+  { files }: StoredDataset,
+  store: ShardStore,
+  output: LoaderOutput,
+  { aspectBuckets, readBufferBytes }: CheckedOptions,
+): Promise<boolean> {
+  if (!output.isImageOnly || aspectBuckets !== undefined || readBufferBytes !== undefined) return false;
+  if (files.isSlow || files.isRemote || files.files.some(({ open }) => open !== undefined)) return false;
+  const shard = files.samples.findIndex((samples) => samples > 0);
+  return shard < 0 || (await store.crops.columns(shard)) === null;
 }
 
 /** The same setup with another schedule. Throws OptionError. */
@@ -111,7 +130,8 @@ export async function setUpSchedule(
   const { order, buckets, store } = setup;
   const request = outputRequest(options, { decode: setup.output.decode, buckets, schedule });
   const output = await setUpOutput(dataset, request);
-  const memory = await setUpMemory(dataset, store, order, output, options);
+  const { staysInShards } = setup;
+  const memory = await setUpMemory(dataset, store, order, output, { ...options, staysInShards });
   return { ...setup, output, memory, schedule };
 }
 

@@ -160,6 +160,8 @@ export class Delivery {
       this.#check(pending, feeder);
       await slots.whenLeft(pending.slot, 'filling');
     }
+    // A reader may wait until it is known how long the reads of workers take.
+    this.#options.engine.wakeSignal.notify();
     await this.#whenHeard(pending, feeder);
     // A batch without messages is being processed as a whole, and must not be changed during that time.
     if (this.#options.whole && pending.messages === 0) await this.#whenWhole(pending, feeder);

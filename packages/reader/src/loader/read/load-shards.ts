@@ -34,8 +34,7 @@ export async function planLoad(parts: Iterable<ShardRows>, store: PlannedStore):
   let bytes = 0;
   for (const { shard, rows } of withIndexesAhead(parts, store)) {
     const index = await store.indexes.index(shard);
-    store.indexes.checkSizes(shard, index, rows);
-    for (const row of rows) if (index.bytes[row]! > SEGMENT_BYTES) throw largerThanSegment(index, row);
+    checkRows({ shard, rows }, index, store);
     const stretches = stretchesOf(index, rows, bytes);
     bytes += stretchBytes(stretches);
     const columns = await store.crops.columns(shard);
@@ -44,6 +43,12 @@ export async function planLoad(parts: Iterable<ShardRows>, store: PlannedStore):
     shards.set(shard, { index, stretches, crops });
   }
   return { shards, bytes };
+}
+
+/** Throws SampleSizeError for a row that is too large to be read. */
+export function checkRows({ shard, rows }: ShardRows, index: LoadedIndex, { indexes }: Pick<ShardStore, 'indexes'>): void {
+  indexes.checkSizes(shard, index, rows);
+  for (const row of rows) if (index.bytes[row]! > SEGMENT_BYTES) throw largerThanSegment(index, row);
 }
 
 /** A sample must fit one segment, however large the memory limit is. */

@@ -65,6 +65,11 @@ export async function planReadBuffers(options: ReadBufferOptions): Promise<ReadB
   return { buffers, expectedBytes, limitBytes, reservedBytes: Math.min(limitBytes, reserved) };
 }
 
+/** The plan of a loader that keeps `buffers` blocks in the page cache, and none in its memory. */
+export function noReadBuffers(buffers: number): ReadBufferPlan {
+  return { buffers, expectedBytes: 0, limitBytes: 0, reservedBytes: 0 };
+}
+
 /** Returns the bytes of all samples, and of the unused space at the ends of segments. */
 async function residentBytes({ dataset, store, all }: ReadBufferOptions): Promise<number> {
   const { shards } = await planLoad(selectedRows(dataset.files.samples, all), store);

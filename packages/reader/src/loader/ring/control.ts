@@ -31,6 +31,10 @@ export const CONTROL_WORD = {
    */
   decodeTime: 7,
   transformTime: 8,
+  /** Reads of workers from shards: their number, their time, and the time that they take from the page cache at most, in microseconds. They wrap around. */
+  reads: 9,
+  readTime: 10,
+  cachedReadTime: 11,
 } as const;
 const {
   tail: TAIL,
@@ -42,6 +46,9 @@ const {
   narrowed: NARROWED,
   decodeTime: DECODE_TIME,
   transformTime: TRANSFORM_TIME,
+  reads: READS,
+  readTime: READ_TIME,
+  cachedReadTime: CACHED_READ_TIME,
 } = CONTROL_WORD;
 
 /** The buffers of a {@link Control}. They are sent to the workers once, when these start. */
@@ -59,6 +66,10 @@ export class Control {
   /** Values that {@link takeWork} read last. */
   #decodeTime = 0;
   #transformTime = 0;
+  /** Values that {@link takeReads} read last. */
+  #reads = 0;
+  #readTime = 0;
+  #cachedReadTime = 0;
 
   /** Uses the buffers of another thread. */
   constructor(buffers: ControlBuffers) {
@@ -116,6 +127,23 @@ export class Control {
     return work;
   }
 
+  /** Sums of the arguments of {@link countRead} since the last call, and the number of its calls. */
+  takeReads(): { reads: number; time: number; cachedTime: number } {
+    const reads = Atomics.load(this.#words, READS);
+    if (reads === this.#reads) return { reads: 0, time: 0, cachedTime: 0 };
+    const time = Atomics.load(this.#words, READ_TIME);
+    const cachedTime = Atomics.load(this.#words, CACHED_READ_TIME);
+    const taken = {
+      reads: (reads - this.#reads) >>> 0,
+      time: (time - this.#readTime) >>> 0,
+      cachedTime: (cachedTime - this.#cachedReadTime) >>> 0,
+    };
+    this.#reads = reads;
+    this.#readTime = time;
+    this.#cachedReadTime = cachedTime;
+    return taken;
+  }
+
   /** Workers end after their current job. */
   stop(): void {
     Atomics.store(this.#words, STOP, 1);
@@ -151,6 +179,14 @@ export class Control {
   countWork(decode: number, transform: number): void {
     Atomics.add(this.#words, DECODE_TIME, decode);
     Atomics.add(this.#words, TRANSFORM_TIME, transform);
+  }
+
+  /** A worker read from a shard: the time that it took, and the most that it takes from the page cache, in microseconds. */
+  countRead(time: number, cachedTime: number): void {
+    // The number last: whoever sees it also sees the times.
+    Atomics.add(this.#words, READ_TIME, time);
+    Atomics.add(this.#words, CACHED_READ_TIME, cachedTime);
+    Atomics.add(this.#words, READS, 1);
   }
 
   countSpliced(count: number): void {

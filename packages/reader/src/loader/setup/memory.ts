@@ -3,7 +3,7 @@ import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import { scratchBytesFor } from '../../decode/scratch-size.js';
 import type { CheckedOptions } from '../options.js';
 import type { PlannedStore } from '../read/load-shards.js';
-import { planReadBuffers, type ReadBufferPlan } from '../read/read-buffers.js';
+import { noReadBuffers, planReadBuffers, type ReadBufferPlan } from '../read/read-buffers.js';
 import { type MemoryPlan, planMemory } from '../ring/slots.js';
 import type { LoaderOrder } from './order.js';
 import type { LoaderOutput } from './output.js';
@@ -21,7 +21,10 @@ export interface LoaderMemory {
 type MemoryRequest = Pick<
   CheckedOptions,
   'prefetchBatches' | 'workers' | 'maxPixels' | 'readBufferBytes' | 'aspectBuckets' | 'holdBytes'
->;
+> & {
+  /** Images stay in their shards, so they need no read buffers. */
+  readonly staysInShards: boolean;
+};
 
 /** Divides the memory. Throws OptionError if it is not enough. */
 export async function setUpMemory(
@@ -44,6 +47,8 @@ export async function setUpMemory(
   const indexes = 2 * (streams / worldSize) + 16 + (options.aspectBuckets === undefined ? 0 : streams);
   dataset.files.keepIndexes(Math.min(dataset.shards.length, order.isScattered ? SCATTERED_INDEXES : indexes));
   const begin = order.isOver ? { epoch: order.begin.epoch + 1, position: 0 } : order.begin;
+  const held = order.held(prefetchBatches);
+  if (options.staysInShards) return { slots, readBuffers: noReadBuffers(held.buffers), heldBytes: 0 };
   const readBuffers = await planReadBuffers({
     dataset,
     store,
@@ -52,7 +57,7 @@ export async function setUpMemory(
     upcoming: order.upcoming(begin),
     samplesOf: order.samplesOf,
     all: order.all,
-    held: order.held(prefetchBatches),
+    held,
     limitBytes: options.readBufferBytes,
   });
   return { slots, readBuffers, heldBytes: heldBytesOf(dataset, order, options) };

@@ -54,6 +54,8 @@ export interface LoaderOutput extends DecoderOutput {
   readonly whole: boolean;
   /** Bytes of finished rows for each batch size. The annotations of a row follow the extra fields. */
   readonly rowBytes: readonly RowBytes[];
+  /** Whether rows consist of nothing but an image that is decoded, so that no other thread needs its bytes. */
+  readonly isImageOnly: boolean;
   /** Whether rows consist only of uncompressed images. Workers can then read the crops directly. */
   readonly isUncompressedOnly: boolean;
   /** True if crop indexes can be used. */
@@ -125,6 +127,7 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
       views === null
         ? rowBytesOf(batch, extraFields, options.transforms.length).map(withObjects)
         : [rowBytesOfViews(views, extraFields)],
+    isImageOnly: batch.kind !== 'raw' && extraFields.length + fields.length === 0,
     isUncompressedOnly: isUncompressedOnly(dataset, batch, options, extraFields.length + fields.length),
     usesCropIndex: options.cropIndex !== false && codec?.name === 'turbojpeg',
   };

@@ -24,6 +24,7 @@ import { ColumnTexts } from '../ring/column-texts.js';
 import { Control, type ControlBuffers } from '../ring/control.js';
 import { type ExtraField, type Part, PartTable } from '../ring/extra-fields.js';
 import { emptyJob, IN_ARENA, type Job, UNCHECKED, WHOLE_BATCH } from '../ring/job.js';
+import { ShardPaths, type ShardPathsBuffers } from '../ring/shard-paths.js';
 import { type MemoryPlan, scratchAddress, slotAddress } from '../ring/slots.js';
 import type { CustomSteps } from './custom-steps.js';
 import { ShardImages } from './shard-images.js';
@@ -54,7 +55,9 @@ export interface DecodeWorkerData {
   readonly steps: CustomSteps;
   readonly mixes: Mixes;
   /** Files of the shards, if workers may read images themselves. Otherwise empty. */
-  readonly shardPaths: readonly string[];
+  readonly shardPaths: ShardPathsBuffers;
+  /** All images are uncompressed, so only their crops are read from shards if nothing is checked. */
+  readonly readsCrops: boolean;
 }
 
 /**
@@ -86,7 +89,7 @@ export type WorkerMessage = { readonly kind: 'ready' } | BadRow | ListImage;
 
 const data = workerData as DecodeWorkerData;
 const control = new Control(data.control);
-const shardImages = new ShardImages(data.shardPaths);
+const shardImages = new ShardImages(new ShardPaths(data.shardPaths), control, data.plan.workers);
 const parts = new PartTable({ slots: data.plan.slots, rows: data.rows, parts: data.extraFields.length }, data.parts);
 const texts = new ColumnTexts({ slots: data.plan.slots, rows: data.rows }, data.texts);
 const facts = new BatchFacts({ slots: data.plan.slots, rows: data.rows }, data.facts);
@@ -137,7 +140,7 @@ async function run(): Promise<void> {
 /** Does a job. Returns true if the batch is complete and its batch step is next. Not async, to avoid needless awaits. */
 function doRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): boolean | Promise<boolean> {
   try {
-    const pending = job.shard === IN_ARENA ? decodeRead(job, decoder, steps) : decodeStored(job, decoder!);
+    const pending = decodeRow(job, decoder, steps);
     if (pending === undefined) return finish(job, decoder);
     return pending.then(
       () => finish(job, decoder),
@@ -152,16 +155,18 @@ function doRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): bool
   }
 }
 
-/**
- * Decodes uncompressed pixels directly from the shard. It is used only if there is no checksum, no custom step and no
- * further field.
- */
-function decodeStored(job: Job, decoder: Decoder): void | Promise<void> {
-  return decoder.decodeStored(shardImages.at(job), job, rowAddress(job));
+function decodeRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): void | Promise<void> {
+  if (job.shard === IN_ARENA) return decodeRead(arenaView(data.arena, job.offset, job.bytes), job, decoder, steps);
+  if (!data.readsCrops || job.crc32 !== UNCHECKED) return decodeRead(shardImages.whole(job), job, decoder, steps);
+  return decoder!.decodeStored(shardImages.at(job), job, rowAddress(job));
 }
 
-function decodeRead(job: Job, decoder: Decoder | null, steps: WorkSteps | null): void | Promise<void> {
-  const bytes = arenaView(data.arena, job.offset, job.bytes);
+function decodeRead(
+  bytes: Uint8Array,
+  job: Job,
+  decoder: Decoder | null,
+  steps: WorkSteps | null,
+): void | Promise<void> {
   checkBytes(bytes, job.crc32, 'it');
   if (decoder === null) return;
   if (job.orientation === 0) job.orientation = headerOf(bytes)?.orientation ?? 1;

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WorkerThread } from '@shardtool/base';
+import { ShardLengthError } from '../../dataset/shard-length-error.js';
 
 /** In MiB. It is small because no object is kept longer than one sample. */
 const YOUNG_GENERATION_MB = 4;
@@ -87,6 +88,7 @@ export class DecodeWorkers<Message> {
         workerData: options.workerData(index),
         name: `Decode worker ${index}`,
         youngGenerationMb: YOUNG_GENERATION_MB,
+        errors: { ShardLengthError },
         onMessage: (message) => {
           if (message.kind === 'ready') resolve();
           else options.onMessage(message);

@@ -11,6 +11,7 @@ import { Control } from '../ring/control.js';
 import { type ExtraField, PartTable } from '../ring/extra-fields.js';
 import type { FreeSlots } from '../ring/free-slots.js';
 import { layOverFile } from '../ring/slot-file.js';
+import { ShardPaths } from '../ring/shard-paths.js';
 import { type MemoryPlan, movedPlan, slotAddress } from '../ring/slots.js';
 import type { CustomSteps } from './custom-steps.js';
 import type { DecodeWorkerData, WorkerMessage } from './decode-worker.js';
@@ -35,6 +36,8 @@ export interface EngineOptions {
   readonly mixes: Mixes;
   /** The files of the shards, if workers may read images directly. Otherwise empty. */
   readonly shardPaths: readonly string[];
+  /** Whether they read only the crops of images that are not checked, because all are uncompressed. */
+  readonly readsCrops: boolean;
   /** The file that provides the memory of the slots, if there is one. */
   readonly slotFile: number | undefined;
   readonly freeSlots: FreeSlots;
@@ -83,6 +86,7 @@ export class Engine {
     if (options.slotFile !== undefined) await layOverFile(memory, options.slotFile, slotAddress(plan, plan.slots));
     options.freeSlots.begin(plan, () => wakeSignal.notify());
     giveUp.throwIfAborted();
+    const shardPaths = ShardPaths.of(options.shardPaths);
     let engine: Engine | undefined;
     const pool = await DecodeWorkers.start<WorkerMessage>({
       entry: new URL('./decode-worker.cjs', import.meta.url),
@@ -104,7 +108,8 @@ export class Engine {
         facts: facts.buffers,
         steps: options.steps,
         mixes: options.mixes,
-        shardPaths: options.shardPaths,
+        shardPaths: shardPaths.buffers,
+        readsCrops: options.readsCrops,
       }),
       onMessage: (message) => {
         if (engine !== undefined) engine.#onMessage(message);

@@ -12,10 +12,11 @@ import { type Demand, StreamingReader } from './block-reader.js';
 import { type BatchReader, BucketReader } from './bucket-reader.js';
 import { NO_OPENING, type Opening, openingOf } from './opening.js';
 import type { ReadHistory } from './read-history.js';
+import type { ReadSpeed } from './read-speed.js';
 import { ResidentReader } from './resident-reader.js';
 import { ReadSingles, singlesOf } from './single-samples.js';
 import type { Stretch } from './stretches.js';
-import { UnreadReader, wholeShard } from './unread-reader.js';
+import { type AheadOptions, UnreadReader, wholeShard } from './unread-reader.js';
 
 export interface EpochReadersOptions {
   readonly files: ShardFiles;
@@ -35,8 +36,12 @@ export interface EpochReadersOptions {
   readonly history: ReadHistory;
   /** Epochs in which the crc32 of delivered data is checked. */
   readonly checksum: 'first-epoch' | 'always' | 'never';
-  /** True if workers can read the images themselves. */
-  readonly canStayInShards: boolean;
+  /** Workers read the images of all epochs from the shards. */
+  readonly staysInShards: boolean;
+  /** Images are uncompressed. If they are cached and not checked, workers read only their crops from the shards. */
+  readonly canReadCrops: boolean;
+  /** Speed of the reads of workers. */
+  readonly speed: ReadSpeed;
 }
 
 /** How the blocks of an epoch are read. */
@@ -55,6 +60,8 @@ export interface EpochReading {
 export class EpochReaders {
   readonly #options: EpochReadersOptions;
   #residents: Promise<LoadedShards['shards']> | null = null;
+  /** The batches for which the last epoch was read. */
+  #lastDemand: Demand | null = null;
 
   constructor(options: EpochReadersOptions) {
     this.#options = options;
@@ -62,14 +69,14 @@ export class EpochReaders {
 
   /**
    * Begins to read an epoch. `whole` is true if it is read from its first sample. `least` returns the minimum memory
-   * with which the epoch can be read, in bytes. If the images were in the page cache in an earlier epoch, and are not
-   * checked, nothing is read ahead: the workers read the images themselves.
+   * with which the epoch can be read, in bytes.
    */
   async begin(plan: EpochPlan, whole: boolean, demand: Demand, least: () => Promise<number>): Promise<EpochReading> {
-    const { history, checksum: checked, canStayInShards } = this.#options;
+    const { history, checksum: checked, canReadCrops, speed } = this.#options;
     const { hasReadAll, wasCached } = history.begin(whole);
     const checksum = checked === 'always' || (checked === 'first-epoch' && !hasReadAll);
-    const inShards = wasCached && !checksum && canStayInShards && !this.#options.files.isSlow;
+    const inShards = wasCached && !checksum && canReadCrops && !this.#options.files.isSlow;
+    speed.begin(wasCached);
     if (plan.under === undefined) {
       const reader = await this.#reader(plan, demand, least, inShards);
       return { reader, batchReader: null, checksum };
@@ -107,14 +114,15 @@ export class EpochReaders {
     least: () => Promise<number>,
     inShards: boolean,
   ): Promise<BlockReader> {
-    const { files, store, arena, wakeSignal, buffers, readConcurrency, samplesOf } = this.#options;
+    const { files, store, arena, wakeSignal, buffers, readConcurrency, samplesOf, staysInShards } = this.#options;
     files.throwIfClosed();
     const blocks = plan.blocks();
+    if (staysInShards) return new UnreadReader({ blocks, samplesOf, store, ahead: this.#ahead(plan, demand) });
     if (plan.unit === 'sample') {
       this.#residents ??= this.#loadResidents(demand);
       return new ResidentReader({ blocks, samplesOf, shards: await this.#residents, store, arena });
     }
-    if (inShards) return new UnreadReader({ blocks, samplesOf, store });
+    if (inShards) return new UnreadReader({ blocks, samplesOf, store, ahead: null });
     return new StreamingReader({
       blocks,
       samplesOf,
@@ -127,6 +135,22 @@ export class EpochReaders {
       demand,
       leastBytes: least,
     });
+  }
+
+  #ahead(plan: EpochPlan, demand: Demand): AheadOptions {
+    const { files, wakeSignal, buffers, readConcurrency, all, speed } = this.#options;
+    // Nobody waits for the first batch of a later epoch of the same loop.
+    const first = this.#lastDemand === demand ? undefined : plan.rows().next().value;
+    this.#lastDemand = demand;
+    return {
+      wakeSignal,
+      buffers,
+      readConcurrency,
+      demand,
+      speed,
+      firstRows: first?.block.length ?? 0,
+      all: plan.unit === 'sample' ? () => selectedRows(files.samples, all) : null,
+    };
   }
 
   #openingOf(plan: EpochPlan): Opening {
