@@ -1,30 +1,22 @@
-import { cpSync, readdirSync, rmSync, truncateSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { type Dataset, type Loader, type LoaderOptions, openDataset } from '@shardtool/reader';
+import { type Dataset, type Loader, type LoaderOptions, openDataset, ShardLengthError } from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
 import { batchesOf, linesOf, look, type Seen } from './loader-look.js';
 
 const uncompressed = await packedSmall({ samples: 48 }, { imageFormat: 'npy', resize: 24, maxShardSamples: 12 });
+const compressed = await packedSmall({ samples: 96, classes: 2 }, { maxShardSamples: 12 });
 const options = {
   transform: [{ name: 'randomResizedCrop', size: 32 }, { name: 'randomHorizontalFlip' }],
   ...{ batchSize: 12, shuffleUnit: 'chunk', streams: 4, blockSamples: 3, seed: 3, workers: 1 },
 } as const satisfies LoaderOptions;
+/** With it, a loader reads into its own memory. */
+const IN_MEMORY = { readBufferBytes: '64MiB' } as const;
 
 /** A busy machine may take long to open a file, and the loader then takes the disk for a slow one. */
 function onFastDisk(dataset: Dataset): void {
   Object.defineProperty(dataset.files, 'isSlow', { get: () => false });
-}
-
-/** Bytes that the main thread has read from shards so far. */
-function watchReads(dataset: Dataset): { bytes: number } {
-  const watched = { bytes: 0 };
-  const read = dataset.files.read.bind(dataset.files);
-  dataset.files.read = (shard, offset, target) => {
-    watched.bytes += target.length;
-    return read(shard, offset, target);
-  };
-  return watched;
 }
 
 async function epochOf(loader: Loader): Promise<Seen[]> {
@@ -33,59 +25,106 @@ async function epochOf(loader: Loader): Promise<Seen[]> {
   return seen;
 }
 
-/** The bytes that the main thread reads in each of three epochs. */
-async function readPerEpoch(more: LoaderOptions): Promise<number[]> {
-  await using dataset = await openDataset(uncompressed);
+/** Bytes of encoded samples in the memory of a loader, and the batches of three epochs. */
+async function threeEpochs(location: string, more: LoaderOptions): Promise<{ bytes: number; lines: string[] }> {
+  await using dataset = await openDataset(location);
   onFastDisk(dataset);
-  const watched = watchReads(dataset);
   await using loader = dataset.loader({ ...options, ...more });
-  const bytes: number[] = [];
+  const seen: Seen[] = [];
+  let bytes = 0;
   for (let epoch = 0; epoch < 3; epoch++) {
-    const before = watched.bytes;
-    await epochOf(loader);
-    bytes.push(watched.bytes - before);
+    seen.push(...(await epochOf(loader)));
+    bytes = Math.max(bytes, loader.report().readBufferPeakBytes);
   }
-  return bytes;
+  return { bytes, lines: linesOf(seen) };
 }
 
-test('crops that workers read out of cached shards are those of samples that are read whole', async () => {
-  await using dataset = await openDataset(uncompressed);
+test.each([
+  ['JPEGs in blocks', compressed, {}],
+  ['JPEGs in whole shards', compressed, { shuffleUnit: 'shard', streams: 2, workers: 3 }],
+  ['JPEGs in single samples', compressed, { shuffleUnit: 'sample', batchSize: 7, lastBatch: 'partial' }],
+  ['JPEGs in their order on disk', compressed, { shuffle: false, shuffleUnit: undefined, streams: 1, workers: 2 }],
+  ['JPEGs that are always checked', compressed, { checksum: 'always', prefetchBatches: 1 }],
+  ['some classes', compressed, { classes: ['b'] }],
+  ['a custom order', compressed, { indices: [5, 90, 5, 31, 7], batchSize: 2, shuffleUnit: undefined, lastBatch: 'partial' }],
+  ['arrays', uncompressed, { workers: 2 }],
+  ['arrays that are never checked', uncompressed, { checksum: 'never' }],
+] as const)('the batches of %s are those of a loader that reads into its own memory', async (_, location, more) => {
+  const inShards = await threeEpochs(location, more);
+  const inMemory = await threeEpochs(location, { ...more, ...IN_MEMORY });
+  expect(inShards.lines).toEqual(inMemory.lines);
+  expect(inShards.lines.length).toBeGreaterThan(10);
+  expect(inShards.bytes).toBe(0);
+  expect(inMemory.bytes).toBeGreaterThan(0);
+});
+
+test.each([{ transform: 'raw' }, { fields: ['cls'] }, IN_MEMORY] as const)(
+  'samples are read into memory with %o',
+  async (more) => {
+    expect((await threeEpochs(compressed, more)).bytes).toBeGreaterThan(0);
+  },
+);
+
+test('a run that resumes within the first blocks of its first epoch continues with the same pixels', async () => {
+  await using dataset = await openDataset(compressed);
   onFastDisk(dataset);
-  const watched = watchReads(dataset);
-  await using loader = dataset.loader({ ...options, workers: 2 });
-  await epochOf(loader);
-  const { bytes } = watched;
-  for (const epoch of [1, 2]) {
-    const seen = await epochOf(loader);
-    const whole = await batchesOf(uncompressed, { ...options, epoch, checksum: 'always' });
-    expect(linesOf(seen)).toEqual(linesOf(whole));
-    expect(seen).toHaveLength(4);
+  const more = { ...options, streams: 8, blockSamples: 12, batchSize: 10 } as const;
+  await using whole = dataset.loader(more);
+  const expected = linesOf(await epochOf(whole));
+  await using stopped = dataset.loader(more);
+  const lines: string[] = [];
+  for await (const batch of stopped) {
+    lines.push(...linesOf([look(batch)]));
+    if (lines.length === 30) break;
   }
-  expect(watched.bytes).toBe(bytes);
-  expect(bytes).toBeGreaterThan(0);
+  await using resumed = dataset.loader({ ...more, state: stopped.state() });
+  lines.push(...linesOf(await epochOf(resumed)));
+  expect(lines).toEqual(expected);
 });
 
-test('samples are read whole where a checksum, a field or a step wants all of them', async () => {
-  const plain = await readPerEpoch({ checksum: 'never' });
-  expect(plain[0]).toBeGreaterThan(0);
-  expect(plain.slice(1)).toEqual([0, 0]);
-  for (const more of [{ checksum: 'always' }, { fields: ['cls'] }] as const) {
-    const [first, ...later] = await readPerEpoch(more);
-    for (const bytes of later) expect(bytes).toBeGreaterThan(first! / 2);
-  }
+test('lists of images and views of them are those of a loader that reads into its own memory', async () => {
+  const list = { ...options, transform: [{ name: 'resize', size: 20 }], collate: 'list' } as const;
+  const pixels = async (more: LoaderOptions) => {
+    await using dataset = await openDataset(compressed);
+    onFastDisk(dataset);
+    await using loader = dataset.loader({ ...list, ...more });
+    const seen: string[] = [];
+    for await (const batch of loader) {
+      for (const { pixels, width, height } of batch.list ?? [])
+        seen.push(`${width}x${height} ${Buffer.from(pixels).toString('base64')}`);
+    }
+    return seen;
+  };
+  expect(await pixels({})).toEqual(await pixels(IN_MEMORY));
+  expect((await pixels({})).length).toBe(96);
 });
 
-test('a shard that is cut while workers read it makes bad samples, whose shard and key are named', async () => {
+test('a sample that is damaged in its shard is named', async () => {
+  const folder = path.join(emptyFolder(), 'damaged');
+  cpSync(compressed, folder, { recursive: true });
+  const shard = path.join(folder, '000000.tar');
+  const bytes = readFileSync(shard);
+  bytes[bytes.indexOf(Buffer.of(0xff, 0xd8, 0xff)) + 300]! ^= 1;
+  writeFileSync(shard, bytes);
+  await using dataset = await openDataset(folder);
+  onFastDisk(dataset);
+  await using loader = dataset.loader(options);
+  await expect(epochOf(loader)).rejects.toThrow(/000000.tar: sample ".*" cannot be used: it .*changed/);
+});
+
+test('a shard that is cut while workers read it ends the loop', async () => {
   const folder = path.join(emptyFolder(), 'cut');
   cpSync(uncompressed, folder, { recursive: true });
   await using dataset = await openDataset(folder);
   onFastDisk(dataset);
-  await using loader = dataset.loader({ ...options, onBad: 'raise' });
+  await using loader = dataset.loader({ ...options, onBad: 'skip' });
   await epochOf(loader);
   for (const name of readdirSync(folder).filter((file) => file.endsWith('.tar'))) {
     truncateSync(path.join(folder, name), 1024);
   }
-  await expect(epochOf(loader)).rejects.toThrow(/tar: sample ".*" cannot be used: its shard ends at byte \d+/);
+  const error = await epochOf(loader).catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(ShardLengthError);
+  expect((error as Error).message).toMatch(/\.tar ends at byte \d+, but its index refers to bytes up to \d+: it was truncated/);
 });
 
 test('a shard that is gone ends the loop with its path', async () => {
@@ -94,7 +133,6 @@ test('a shard that is gone ends the loop with its path', async () => {
   await using dataset = await openDataset(folder);
   onFastDisk(dataset);
   await using loader = dataset.loader(options);
-  await epochOf(loader);
-  rmSync(path.join(folder, '000000.tar'));
-  await expect(epochOf(loader)).rejects.toThrow(/000000.tar cannot be opened: no such file or folder/);
+  rmSync(path.join(folder, '000003.tar'));
+  await expect(epochOf(loader)).rejects.toThrow(/000003.tar cannot be opened: no such file or folder/);
 });

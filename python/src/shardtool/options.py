@@ -148,7 +148,8 @@ class _CommonOptions(TypedDict, total=False):
     #: crop index adds bytes to fetch.
     crop_index: bool | None
     #: Maximum memory for encoded samples: a number of bytes, or a str such as ``"4GiB"``. Default: half of the
-    #: machine's memory.
+    #: machine's memory. If batches consist of images alone and the shards are on a local disk, there are no read
+    #: buffers by default: workers read the images out of the system's page cache.
     read_buffer_bytes: int | str | None
     #: Number of blocks that are read at a time. Default: 4 on a local disk. Otherwise it is raised as long as that
     #: increases the rate.

@@ -37,7 +37,7 @@ export interface LoaderInfo {
   };
   /** Memory of the batch slots. */
   readonly slotBytes: number;
-  /** Memory for encoded samples: the expected amount, and the limit. */
+  /** Memory for encoded samples: the expected amount, and the limit. Both are 0 if workers read the images from the shards. */
   readonly readBufferBytes: number;
   readonly readBufferLimitBytes: number;
 }

@@ -201,7 +201,11 @@ export interface LoaderOptions {
    * it, the samples that have waited longest are dropped and read again. Default: 256 MiB.
    */
   readonly holdBytes?: number | string | undefined;
-  /** Maximum memory for encoded samples, in bytes or as a text such as `4GiB`. Default: half of the machine's memory. */
+  /**
+   * Maximum memory for encoded samples, in bytes or as a text such as `4GiB`. Default: half of the machine's memory. If
+   * batches consist of images alone and the shards are on a local disk, there are no read buffers by default: workers
+   * read the images out of the system's page cache.
+   */
   readonly readBufferBytes?: number | string | undefined;
   /**
    * Number of blocks that are read at a time. Default: 4 on a local disk. Otherwise it is raised as long as that

@@ -118,7 +118,8 @@ function detailLines(result: BenchResult): string[] {
       `${countOf(result.workers, 'worker')}, checksum ${result.checksum}`,
     `batch wait: p50 ${ms(result.batchWaitP50Ms)}, ${batches < 100 ? 'largest' : 'p99'} ${ms(result.batchWaitP99Ms)}; ` +
       `first batch ${ms(result.firstBatchMs)}`,
-    `memory: peak ${formatSize(result.peakRssBytes)}, including read buffers of ${formatSize(result.readBufferPeakBytes)} and ` +
+    `memory: peak ${formatSize(result.peakRssBytes)}, including ` +
+      (result.readBufferPeakBytes > 0 ? `read buffers of ${formatSize(result.readBufferPeakBytes)} and ` : '') +
       `the filled part of batch slots of ${formatSize(result.slotBytes)}`,
     `main thread: ${result.mainThreadMicrosPerSample.toFixed(1)} microseconds per sample`,
     `time: ${percent(boundBy.io)} waiting for reads, ${percent(boundBy.decode)} for decoding, ` +

@@ -179,16 +179,17 @@ export class UnreadReader implements BlockReader {
     const { ordinal, pass } = plan;
     this.#begun.add(ordinal);
     this.#reading++;
-    await this.#readRows(blockRows(plan, this.#options.samplesOf), ordinal, pass);
+    const isRead = await this.#readRows(blockRows(plan, this.#options.samplesOf), ordinal, pass);
     this.#reading--;
-    if (this.#planned.has(ordinal)) this.#read.add(ordinal);
+    if (isRead && this.#planned.has(ordinal)) this.#read.add(ordinal);
     wakeSignal.notify();
   }
 
-  /** Reads rows of shards and drops the bytes. Never rejects. */
-  async #readRows(parts: Iterable<ShardRows>, ordinal: number, pass: number | undefined): Promise<void> {
+  /** Reads rows of shards and drops the bytes. Never rejects: returns false after an error, and if the reader was closed. */
+  async #readRows(parts: Iterable<ShardRows>, ordinal: number, pass: number | undefined): Promise<boolean> {
     const { store } = this.#options;
     const buffer = this.#buffers.pop() ?? new Uint8Array(BUFFER_BYTES);
+    let isRead = true;
     try {
       for (const { shard, rows } of parts) {
         const index = await store.indexes.index(shard);
@@ -201,8 +202,10 @@ export class UnreadReader implements BlockReader {
       }
     } catch (error) {
       this.#fail(ordinal, error);
+      isRead = false;
     }
     this.#buffers.push(buffer);
+    return isRead && !this.#closed;
   }
 
   #fail(ordinal: number, error: unknown): void {
