@@ -46,7 +46,11 @@ test.each([
   ['JPEGs in their order on disk', compressed, { shuffle: false, shuffleUnit: undefined, streams: 1, workers: 2 }],
   ['JPEGs that are always checked', compressed, { checksum: 'always', prefetchBatches: 1 }],
   ['some classes', compressed, { classes: ['b'] }],
-  ['a custom order', compressed, { indices: [5, 90, 5, 31, 7], batchSize: 2, shuffleUnit: undefined, lastBatch: 'partial' }],
+  [
+    'a custom order',
+    compressed,
+    { indices: [5, 90, 5, 31, 7], batchSize: 2, shuffleUnit: undefined, lastBatch: 'partial' },
+  ],
   ['arrays', uncompressed, { workers: 2 }],
   ['arrays that are never checked', uncompressed, { checksum: 'never' }],
 ] as const)('the batches of %s are those of a loader that reads into its own memory', async (_, location, more) => {
@@ -124,7 +128,9 @@ test('a shard that is cut while workers read it ends the loop', async () => {
   }
   const error = await epochOf(loader).catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(ShardLengthError);
-  expect((error as Error).message).toMatch(/\.tar ends at byte \d+, but its index refers to bytes up to \d+: it was truncated/);
+  expect((error as Error).message).toMatch(
+    /\.tar ends at byte \d+, but its index refers to bytes up to \d+: it was truncated/,
+  );
 });
 
 test('a shard that is gone ends the loop with its path', async () => {

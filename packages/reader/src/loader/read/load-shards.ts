@@ -46,7 +46,11 @@ export async function planLoad(parts: Iterable<ShardRows>, store: PlannedStore):
 }
 
 /** Throws SampleSizeError for a row that is too large to be read. */
-export function checkRows({ shard, rows }: ShardRows, index: LoadedIndex, { indexes }: Pick<ShardStore, 'indexes'>): void {
+export function checkRows(
+  { shard, rows }: ShardRows,
+  index: LoadedIndex,
+  { indexes }: Pick<ShardStore, 'indexes'>,
+): void {
   indexes.checkSizes(shard, index, rows);
   for (const row of rows) if (index.bytes[row]! > SEGMENT_BYTES) throw largerThanSegment(index, row);
 }

@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { FileError, LruCache, reasonOf } from '@shardtool/base';
 import type { StoredImage } from '../../codec/npy.js';
 import { shardTooShort } from '../../dataset/shard-length-error.js';
@@ -62,7 +62,10 @@ export class ShardImages implements StoredImage {
     let done = 0;
     while (done < bytes) {
       const got = this.#readSome(target, at + done, bytes - done, position + done);
-      if (got === 0) throw shardTooShort(this.#paths.at(this.#shard), position + done, this.#offset + this.bytes);
+      if (got === 0) {
+        const { size } = fstatSync(this.#file);
+        throw shardTooShort(this.#paths.at(this.#shard), size, this.#offset + this.bytes);
+      }
       done += got;
     }
     const us = Math.round((performance.now() - begun) * 1000);

@@ -12,7 +12,9 @@ const SAMPLE_BYTES = 2 ** 21;
 const SAMPLES = BLOCKS * BLOCK_SAMPLES;
 
 /** A reader of six blocks of a shard whose reads end when the test lets them. */
-function reading(given: Partial<Omit<AheadOptions, 'speed'>> & { readonly speed?: Partial<AheadOptions['speed']> } = {}) {
+function reading(
+  given: Partial<Omit<AheadOptions, 'speed'>> & { readonly speed?: Partial<AheadOptions['speed']> } = {},
+) {
   const wakeSignal = new WakeSignal();
   const index = {
     samples: SAMPLES,

@@ -4,7 +4,14 @@ import type { ShardStore } from '../../../dataset/shard-store.js';
 import type { PlannedBlock } from '../../../order/batches.js';
 import type { SamplesOf } from '../../../selection/pass-samples.js';
 import { ReadBufferError } from '../arena.js';
-import { type Block, type BlockReader, blockRows, blockWithoutMemory, type LoadedShard, type ShardRows } from '../block.js';
+import {
+  type Block,
+  type BlockReader,
+  blockRows,
+  blockWithoutMemory,
+  type LoadedShard,
+  type ShardRows,
+} from '../block.js';
 import { checkRows } from '../load-shards.js';
 import type { Demand } from './block-reader.js';
 import type { ReadSpeed } from './read-speed.js';
