@@ -3,7 +3,7 @@ import path from 'node:path';
 import { type Dataset, type Loader, type LoaderOptions, openDataset, ShardLengthError } from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
-import { batchesOf, linesOf, look, type Seen } from './loader-look.js';
+import { linesOf, look, type Seen } from './loader-look.js';
 
 const uncompressed = await packedSmall({ samples: 48 }, { imageFormat: 'npy', resize: 24, maxShardSamples: 12 });
 const compressed = await packedSmall({ samples: 96, classes: 2 }, { maxShardSamples: 12 });
