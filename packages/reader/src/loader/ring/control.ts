@@ -183,7 +183,7 @@ export class Control {
 
   /** A worker read from a shard: the time that it took, and the most that it takes from the page cache, in microseconds. */
   countRead(time: number, cachedTime: number): void {
-    // The number last: whoever sees it also sees the times.
+    // The number last: a thread that reads it also reads the times.
     Atomics.add(this.#words, READ_TIME, time);
     Atomics.add(this.#words, CACHED_READ_TIME, cachedTime);
     Atomics.add(this.#words, READS, 1);

@@ -139,7 +139,7 @@ export class EpochReaders {
 
   #ahead(plan: EpochPlan, demand: Demand): AheadOptions {
     const { files, wakeSignal, buffers, readConcurrency, all, speed } = this.#options;
-    // Nobody waits for the first batch of a later epoch of the same loop.
+    // The first batch of a later epoch of the same loop is not urgent.
     const first = this.#lastDemand === demand ? undefined : plan.rows().next().value;
     this.#lastDemand = demand;
     return {
