@@ -33,6 +33,7 @@ from .batch import Arrays, Batch, arrays
 from .bridge.for_reader import sample_options_for_reader, seen_for_reader
 from .bridge.foreign_names import FOREIGN_DATASET_NAMES, unknown_option
 from .bridge.sample_reader import SampleReader
+from .bridge.stored_images import ImagePlaces
 from .draws import Draws
 from .errors import OptionError
 from .location import Location, absolute
@@ -68,13 +69,24 @@ _MIME = {"jpg": "jpeg", "jpeg": "jpeg", "png": "png", "webp": "webp", "gif": "gi
 class Sample(Tuple[Any, ...], Generic[Image]):
     """``(image, label)``, or with fields or masks ``(image, label, more)``; and more as attributes."""
 
-    key: str
     #: Index in the dataset. Tuples have a method of this name, which a sample has no use for.
     index: int  # type: ignore[assignment]
     #: Values of the fields and columns that were asked for; None for one that it does not have.
     fields: Mapping[str, Any]
     #: The masks that were asked for, by field name, moved as the image was: uint8 [h, w]; None for one that it lacks.
     masks: Mapping[str, Any]
+    #: The key, or the reader to ask for it: code that trains does not, and reading keys takes longer than an image.
+    _key: Union[str, SampleReader]
+
+    @property
+    def key(self) -> str:
+        if not isinstance(self._key, str):
+            self._key = self._key.keys([self.index])[0]
+        return self._key
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """Another process gets the key instead of the reader."""
+        return {**self.__dict__, **({"_key": self.key} if "_key" in self.__dict__ else {})}
 
     @property
     def image(self) -> Image:
@@ -294,7 +306,7 @@ class Dataset(KnownAttributes, Generic[Image]):
 
     def __getitems__(self, places: Sequence[int]) -> List[Sample[Image]]:
         """Several samples at once: what DataLoader asks for."""
-        return self._samples([self._index_at(place) for place in places])
+        return self._samples([self._index_at(place) for place in places], with_keys=False)
 
     def __contains__(self, key: object) -> bool:
         """Whether there is a sample with this key. Raises TypeError if the key is not a str."""
@@ -308,7 +320,7 @@ class Dataset(KnownAttributes, Generic[Image]):
 
     def __iter__(self) -> Iterator[Sample[Image]]:
         for start in range(0, len(self), _AT_ONCE):
-            yield from self.__getitems__(range(start, min(len(self), start + _AT_ONCE)))
+            yield from self._samples([self._index_at(at) for at in range(start, min(len(self), start + _AT_ONCE))])
 
     def raw(self, which: Union[int, str]) -> Dict[str, Any]:
         """All that is stored of a sample, by name: images as bytes, JSON as its value, npy as an array."""
@@ -417,7 +429,11 @@ class Dataset(KnownAttributes, Generic[Image]):
             draws = self._draws.take(indices, len(self._all()))
         return self._reader.samples(indices, draws, self._arrays, whole=whole)
 
-    def _samples(self, indices: List[int]) -> List[Sample[Image]]:
+    def _samples(self, indices: List[int], with_keys: bool = True) -> List[Sample[Image]]:
+        if not self._has_more and (self._decodes_here or self._transform == "raw"):
+            places = self._reader.image_places(indices, with_keys=with_keys)
+            if places is not None:
+                return [self._stored_sample(index, places, row) for row, index in enumerate(indices)]
         if self._decodes_here:
             batch = self._reader.samples(indices, [(0, 0)] * len(indices), self._arrays, encoded=True)
             batch[0][:] = [self._decoded(index, data) for index, data in zip(indices, batch[0])]
@@ -426,6 +442,16 @@ class Dataset(KnownAttributes, Generic[Image]):
             if self._output == "pil" and self._transform != "raw":
                 batch[0][:] = map(_pillow, batch[0])
         return [self._sample(batch, row) for row in range(len(indices))]
+
+    def _stored_sample(self, index: int, places: ImagePlaces, row: int) -> Sample[Image]:
+        """A sample whose image this process reads from the shard."""
+        data = self._reader.stored_image(places, row)
+        if data is None:
+            # Raises an error with the reason; or the file was just replaced by a good one.
+            data = self._reader.samples([index], [(0, 0)], self._arrays, encoded=True)[0][0]
+        image = data if self._transform == "raw" else self._decoded(index, data)
+        key = self._reader if places.keys is None else places.keys[row]
+        return self._sample_of(image, int(places.labels[row]), {}, (index, key))
 
     @property
     def _decodes_here(self) -> bool:
@@ -440,14 +466,20 @@ class Dataset(KnownAttributes, Generic[Image]):
         return _pillow(self._ask([index])[0][0]) if image is None else image
 
     def _sample(self, batch: Batch, row: int) -> Sample[Image]:
-        image, label = batch[0][row], int(batch.labels[row])
+        more = {name: None for name in self._masks}
+        more.update((name, values[row]) for name, values in batch.fields.items())
+        place = int(batch.indices[row]), batch[2][row]
+        return self._sample_of(batch[0][row], int(batch.labels[row]), more, place)
+
+    def _sample_of(
+        self, image: Any, label: int, more: Dict[str, Any], place: Tuple[int, Union[str, SampleReader]]
+    ) -> Sample[Image]:
+        """``place``: the index and the key."""
         if callable(self._transform):
             image = self._transform(image)
         target = label if self._target_transform is None else self._target_transform(label)
-        more = {name: None for name in self._masks}
-        more.update((name, values[row]) for name, values in batch.fields.items())
         sample: Sample[Image] = Sample((image, target, more) if self._has_more else (image, target))
-        sample.key, sample.index = batch[2][row], int(batch.indices[row])
+        sample.index, sample._key = place
         sample.masks = {name: more[name] for name in self._masks}
         sample.fields = {name: value for name, value in more.items() if name not in self._masks}
         return sample
@@ -484,7 +516,8 @@ def _jpeg(data: bytes, max_pixels: int) -> Any:
     except (OSError, SyntaxError, ValueError, module.DecompressionBombError):
         # The reader says what is wrong, or reads it all the same.
         return None
-    return image.convert("RGB")
+    # convert would copy an image that is RGB already.
+    return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _pillow_module() -> Any:

@@ -152,6 +152,7 @@ function isArray(value: FieldValue | null): value is NpyArray {
   return typeof value === 'object' && value !== null && 'data' in value && ArrayBuffer.isView(value.data);
 }
 
-function bytesOf(array: ArrayBufferView): Uint8Array {
+/** The memory of an array as bytes. */
+export function bytesOf(array: ArrayBufferView): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 }

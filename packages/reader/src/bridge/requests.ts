@@ -78,6 +78,14 @@ const schema = z.discriminatedUnion('kind', [
     /** Whether to return images as they are stored. */
     encoded: z.boolean(),
   }),
+  /**
+   * Asks where the stored images of samples are, so that the other side can read them by itself. Answer: paths; then
+   * int32 file [n], float64 offset, bytes and crc32 [n], int32 labels [n]. `paths` is null if the samples have to be
+   * requested.
+   */
+  z.object({ kind: z.literal('imagePlaces'), request, wanted: z.array(z.number().int()), withKeys: z.boolean() }),
+  /** Answer: the keys of these samples, by index. */
+  z.object({ kind: z.literal('keys'), request, wanted: z.array(z.number().int()) }),
   /** Answer: the index of the sample with this key, or -1. */
   z.object({ kind: z.literal('indexOf'), request, key: z.string() }),
   /** Answer: class numbers of all samples, int32, after the header. */

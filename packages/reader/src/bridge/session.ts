@@ -1,6 +1,7 @@
 import { inPython, OptionError } from '@shardtool/base';
 import { type FormatOptions, formatOf } from '../codec/pixel-format.js';
 import { numberTypesOf } from '../dataset/field-names.js';
+import { ImageFinder } from '../dataset/image-places.js';
 import type { Batch } from '../loader/deliver/batch.js';
 import { type LoaderReport, spelledBadSample } from '../loader/deliver/statistics.js';
 import { Loader } from '../loader/loader.js';
@@ -14,7 +15,7 @@ import { type DecodedSample, SampleDecoder } from '../open/sample-decoder.js';
 import { resolveRanks } from '../order/ranks.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
 import { type Answer, errorHeader } from './answer.js';
-import { frameBatch, type Shown } from './batch-frame.js';
+import { bytesOf, frameBatch, type Shown } from './batch-frame.js';
 import type { Request, RequestOf } from './requests.js';
 import { batchOfDecoded, batchOfStored } from './samples-batch.js';
 
@@ -24,6 +25,7 @@ export class Session {
   #dataset: Dataset | null = null;
   #loader: Loader | null = null;
   #samples: SampleDecoder | null = null;
+  #images: ImageFinder | null = null;
   #shown: Shown = { withKeys: false, dtype: 'uint8', layout: 'nhwc' };
   #batches: AsyncIterator<Batch> | null = null;
   /** Batches that the other side uses, by number. */
@@ -52,6 +54,10 @@ export class Session {
         return this.#openSamples(request);
       case 'samples':
         return this.#someSamples(request);
+      case 'imagePlaces':
+        return this.#findImages(request);
+      case 'keys':
+        return { header: { kind: 'keys', keys: await this.#finder.keys(request.wanted) } };
       case 'indexOf': {
         const index = await this.#place.indexOf(request.key);
         return { header: { kind: 'index', index, hint: index < 0 ? await this.#place.hintOnKey(request.key) : '' } };
@@ -98,6 +104,8 @@ export class Session {
     this.#samples?.close();
     this.#dataset ??= await openPlace(location, seen);
     this.#samples = await SampleDecoder.open(this.#dataset, options);
+    const { image } = options as { readonly image?: string };
+    this.#images = new ImageFinder(this.#dataset.files, image);
     this.#shown = { withKeys: true, ...shownOf(options) };
     return opened(this.#dataset);
   }
@@ -116,6 +124,14 @@ export class Session {
       batch = batchOfDecoded(decoded);
     }
     return frameBatch(batch, this.#given++, null, this.#shown);
+  }
+
+  async #findImages({ wanted, withKeys }: RequestOf<'imagePlaces'>): Promise<Answer> {
+    const places = await this.#finder.find(wanted);
+    if (places === null) return { header: { kind: 'imagePlaces', paths: null, keys: null } };
+    const { paths, file, offset, bytes, crc32, labels } = places;
+    const keys = withKeys ? await this.#finder.keys(wanted) : null;
+    return { header: { kind: 'imagePlaces', paths, keys }, parts: [file, offset, bytes, crc32, labels].map(bytesOf) };
   }
 
   async #next({ release }: RequestOf<'next'>): Promise<Answer> {
@@ -167,6 +183,11 @@ export class Session {
   get #opened(): Loader {
     if (this.#loader !== null) return this.#loader;
     throw nothingOpen('open');
+  }
+
+  get #finder(): ImageFinder {
+    if (this.#images !== null) return this.#images;
+    throw nothingOpen('openSamples');
   }
 
   get #place(): Dataset {

@@ -13,6 +13,7 @@ from ..batch import Arrays, Batch, read_batch
 from ..draws import Draw
 from .held_slots import no_slot
 from .reader_process import ReaderProcess
+from .stored_images import ImagePlaces, ShardReads, read_places
 
 
 class SampleReader:
@@ -27,6 +28,7 @@ class SampleReader:
         self._lock = threading.RLock()
         self._process: Optional[ReaderProcess] = None
         self._about: Dict[str, Any] = {}
+        self._reads = ShardReads()
 
     def __getstate__(self) -> Any:
         return self._how
@@ -48,6 +50,19 @@ class SampleReader:
         frame = self._started().request("samples", **content)
         return read_batch(frame, no_slot, to)
 
+    def image_places(self, numbers: List[int], *, with_keys: bool) -> Optional[ImagePlaces]:
+        """Where the stored images are. None: request them by :meth:`samples` with ``encoded``."""
+        frame = self._started().request("imagePlaces", wanted=numbers, withKeys=with_keys)
+        return read_places(frame, len(numbers))
+
+    def stored_image(self, places: ImagePlaces, row: int) -> Optional[bytes]:
+        """The bytes of an image. None: the reader says what is wrong with it when the sample is requested."""
+        return self._reads.read(places, row)
+
+    def keys(self, numbers: List[int]) -> List[str]:
+        keys: List[str] = self._started().ask("keys", wanted=numbers)["keys"]
+        return keys
+
     def index_of(self, key: str) -> int:
         """The index of a sample. Raises KeyError, with the most similar key, if there is none with this key."""
         answer = self._started().ask("indexOf", key=key)
@@ -61,6 +76,7 @@ class SampleReader:
     def close(self) -> None:
         if self._owner == os.getpid() and self._process is not None:
             self._process.close()
+        self._reads.close()
         self._forget()
 
     def _started(self) -> ReaderProcess:

@@ -1,0 +1,91 @@
+"""Images that this process reads from local shards by itself: their bytes then need no pipe."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+import zlib
+from collections import OrderedDict
+from typing import Any, Dict, List, NamedTuple, Optional
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .frames import Frame
+
+#: Number of open shards. Processes may usually have 1,024 open files.
+_OPEN_FILES = 64
+
+
+class ImagePlaces(NamedTuple):
+    """Where the images of some samples are, with one entry for each sample."""
+
+    paths: List[str]
+    #: int32 [n], index in ``paths``.
+    file: NDArray[np.int32]
+    #: float64 [n], the first byte in the file.
+    offset: NDArray[np.float64]
+    #: float64 [n], the number of bytes.
+    length: NDArray[np.float64]
+    #: float64 [n]; -1 where the index has none.
+    crc32: NDArray[np.float64]
+    #: int32 [n], class numbers; -1 where a sample has none.
+    labels: NDArray[np.int32]
+    #: The keys, if they were asked for.
+    keys: Optional[List[str]]
+
+
+def read_places(frame: Frame, size: int) -> Optional[ImagePlaces]:
+    """The answer to the request ``imagePlaces`` for ``size`` samples (packages/reader/src/bridge/requests.ts). None: the
+    reader has to read at least one of them."""
+    paths = frame.header["paths"]
+    if paths is None:
+        return None
+    columns, at = [], 0
+    for kind in (np.int32, np.float64, np.float64, np.float64, np.int32):
+        end = at + size * np.dtype(kind).itemsize
+        columns.append(np.frombuffer(frame.rest[at:end], kind))
+        at = end
+    return ImagePlaces(paths, *columns, keys=frame.header["keys"])
+
+
+class ShardReads:
+    """Reads parts of local files, and keeps the most recently used files open. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, int] = OrderedDict()
+        self._lock = threading.Lock()
+        self._finalizer = weakref.finalize(self, _close, self._open)
+
+    def read(self, places: ImagePlaces, row: int) -> Optional[bytes]:
+        """The bytes of an image. None if they cannot be read or have another checksum: the reader then says why."""
+        length, expected = int(places.length[row]), int(places.crc32[row])
+        try:
+            with self._lock:
+                data = os.pread(self._file(places.paths[places.file[row]]), length, int(places.offset[row]))
+        except OSError:
+            return None
+        if len(data) < length or (expected >= 0 and zlib.crc32(data) != expected):
+            return None
+        return data
+
+    def _file(self, path: str) -> int:
+        descriptor = self._open.get(path)
+        if descriptor is None:
+            descriptor = self._open[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            if len(self._open) > _OPEN_FILES:
+                os.close(self._open.popitem(last=False)[1])
+        else:
+            self._open.move_to_end(path)
+        return descriptor
+
+    def close(self) -> None:
+        """Closes the files. The next read opens them again."""
+        with self._lock:
+            _close(self._open)
+
+
+def _close(files: Dict[str, Any]) -> None:
+    while files:
+        os.close(files.popitem()[1])
