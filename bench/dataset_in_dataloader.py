@@ -22,8 +22,7 @@ from torchvision import transforms
 from torchvision.datasets import ImageFolder
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "src"))
-import shardtool  # noqa: E402
-
+import shardtool
 
 LINE = "{:.0f} and {:.0f} images/s, {:.3f} times; {:.2f} and {:.2f} ms of CPU, {:.3f} times"
 
@@ -39,9 +38,7 @@ def transform_of(name):
         )
     from timm.data.transforms_factory import transforms_imagenet_train
 
-    return transforms_imagenet_train(
-        224, auto_augment="rand-m7-mstd0.5-inc1", interpolation="random"
-    )
+    return transforms_imagenet_train(224, auto_augment="rand-m7-mstd0.5-inc1", interpolation="random")
 
 
 def processes():

@@ -7,9 +7,8 @@
  *
  * PYTHON has torch, torchvision 0.22 or newer, timm, open_clip_torch and Pillow. The recipes run on images of Pillow, as published.
  * torchvision's are tried on uint8 tensors of torchvision.io first, and run on these if that is faster.
- * Prints the median rate of both and the median of the ratio per round. At the end, timm's A1 with Python's own transforms: torch's
- * DataLoader over shardtool.Dataset, and over ImageFolder. `--profile FOLDER` only runs shardtool, with one decode worker,
- * and prints where the time of each recipe goes.
+ * Prints the median rate of both and the median of the ratio per round. `--profile FOLDER` only runs shardtool, with one decode
+ * worker, and prints where the time of each recipe goes.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -34,7 +33,6 @@ const RECIPES = {
   'DINOv2, 2 + 8 views': { views: 'dinov2' },
 };
 
-const OF_DATASET = 'Dataset in a DataLoader, timm A1';
 const OF_TORCHVISION = ['TrivialAugmentWide', 'SimCLR, 2 views', 'DINOv2, 2 + 8 views'];
 
 const { values: flags } = parseArgs({
@@ -61,9 +59,6 @@ else await compare();
 
 async function compare() {
   const rows = recipes.map(([name, options]) => rowOf(name, () => ownRate(options)));
-  if (flags.only === undefined || flags.only === OF_DATASET) {
-    rows.push(rowOf('timm A1', () => torchRate(shards.path, 'timm A1', 'shards'), OF_DATASET));
-  }
   for (let round = 1; round <= Number(flags.rounds); round++) {
     for (const row of rows) {
       const own = await row.rate();
@@ -73,19 +68,19 @@ async function compare() {
       row.other.push(other);
       row.ratio.push(own / other);
       log(
-        `round ${round}, ${row.shown}, ${row.backend}: ${own.toFixed(0)} and ${other.toFixed(0)}, ${(own / other).toFixed(2)} times`,
+        `round ${round}, ${row.name}, ${row.backend}: ${own.toFixed(0)} and ${other.toFixed(0)}, ${(own / other).toFixed(2)} times`,
       );
     }
   }
   console.log(`${flags.workers} workers, ${photos.count} photos, medians of ${flags.rounds} rounds\n`);
   console.log('| recipe | shardtool, images/s | the original, images/s | times |\n|---|---:|---:|---:|');
-  for (const { shown, own, other, ratio } of rows) {
-    console.log(`| ${shown} | ${median(own).toFixed(0)} | ${median(other).toFixed(0)} | ${median(ratio).toFixed(1)} |`);
+  for (const { name, own, other, ratio } of rows) {
+    console.log(`| ${name} | ${median(own).toFixed(0)} | ${median(other).toFixed(0)} | ${median(ratio).toFixed(1)} |`);
   }
 }
 
-function rowOf(name, rate, shown = name) {
-  return { name, shown, rate, backend: undefined, own: [], other: [], ratio: [] };
+function rowOf(name, rate) {
+  return { name, rate, backend: undefined, own: [], other: [], ratio: [] };
 }
 
 /** Images of Pillow, or uint8 tensors if torchvision's steps are faster on them. */

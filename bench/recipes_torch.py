@@ -1,14 +1,12 @@
 """The recipes of bench/recipes.mjs by PyTorch's DataLoader and the libraries that published them.
 
-    python bench/recipes_torch.py PHOTOS NAME WORKERS BATCH pillow|tensor|shards
+    python bench/recipes_torch.py PHOTOS NAME WORKERS BATCH pillow|tensor
 
-Prints images per second of the second epoch. `tensor` decodes with torchvision.io and transforms uint8 tensors. With
-`shards`, PHOTOS are shards: they are read by shardtool.Dataset instead of ImageFolder.
+Prints images per second of the second epoch. `tensor` decodes with torchvision.io and transforms uint8 tensors.
 """
 
 import sys
 import time
-from pathlib import Path
 
 import torch
 from torch.utils.data import DataLoader
@@ -119,11 +117,6 @@ RECIPES = {
 
 
 def dataset_of(folder, backend, transform):
-    if backend == "shards":
-        sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "src"))
-        import shardtool
-
-        return shardtool.Dataset(folder, transform=transform, output="pil")
     return ImageFolder(
         folder, transform, **({"loader": tensor_of} if backend == "tensor" else {})
     )

@@ -2,8 +2,13 @@
 
 import io
 import multiprocessing
+import os
 import pickle
+import shutil
+import threading
+import zipfile
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +16,7 @@ from PIL import Image
 
 import shardtool
 from datasets import children, pack, small_images
-from shardtool.bridge import frames, reader_process
+from shardtool.bridge import frames, reader_process, stored_images
 from signals import interrupted_at
 
 torch = pytest.importorskip("torch")
@@ -161,6 +166,83 @@ def test_pillow_images_are_those_of_the_reader_for_every_kind_of_file(tmp_path):
             for key in [sample.key for sample in reader]:
                 assert np.array_equal(np.asarray(pillow[key].image), reader[key].image), key
                 assert pillow[key].image.mode == "RGB"
+
+
+@pytest.mark.usefixtures("lent_readers")
+def test_stored_images_are_those_of_the_reader_wherever_they_are_stored(photos, tmp_path):
+    """Plain files are read by this process, compressed and split ones by the reader."""
+    hidden = shardtool.Dataset(photos, output="numpy")[1].key
+    compressed = tmp_path / "photos.zip"
+    with shardtool.Dataset(photos) as stored, zipfile.ZipFile(compressed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for sample in stored[:12]:
+            archive.writestr(f"{sample.key}.jpg", stored.raw(sample.index)["jpg"])
+    for place, options in ((photos, {}), (photos, {"exclude_keys": [hidden]}), (compressed, {})):
+        with (
+            shardtool.Dataset(place, output="numpy", **options) as reader,
+            shardtool.Dataset(place, transform="raw", **options) as raw,
+            shardtool.Dataset(place, output="pil", **options) as pillow,
+        ):
+            indices = np.random.default_rng(3).permutation(len(reader))[:12].tolist()
+            for index, stored, image in zip(indices, raw.__getitems__(indices), pillow.__getitems__(indices)):
+                expected = reader[index]
+                for sample in (stored, image, raw[index]):
+                    assert (sample.index, sample.label, sample.key) == (index, expected.label, expected.key)
+                assert stored.image == reader.raw(index)["jpg"]
+                assert np.array_equal(np.asarray(image.image), expected.image)
+
+
+def test_a_key_that_nothing_asked_for_is_found_when_it_is_asked_for(photos):
+    with shardtool.Dataset(photos, output="pil") as dataset:
+        key = dataset[7].key
+        for sample in (dataset.__getitems__([7])[0], pickle.loads(pickle.dumps(dataset.__getitems__([7])[0]))):
+            assert (sample.key, sample.index) == (key, 7)
+        later = dataset.__getitems__([7])[0]
+        copied = pickle.dumps(dataset.__getitems__([7])[0])
+    assert later.key == key
+    later._key = None
+    del later
+    assert pickle.loads(copied).key == key
+
+
+def test_a_shard_that_changed_is_an_error_that_names_it(photos, tmp_path):
+    shards = tmp_path / "shards"
+    shutil.copytree(photos, shards)
+    with shardtool.Dataset(shards, transform="raw") as dataset:
+        image, key = dataset[4].image, dataset[4].key
+        shard = next(path for path in sorted(shards.glob("*.tar")) if image in path.read_bytes())
+        data = bytearray(shard.read_bytes())
+        data[data.index(image) + len(image) // 2] ^= 1
+        shard.write_bytes(data)
+        for options in ({"transform": "raw"}, {"output": "pil"}):
+            with shardtool.Dataset(shards, **options) as changed:
+                with pytest.raises(shardtool.ShardtoolError, match="checksum") as error:
+                    changed.__getitems__([4])
+                assert (error.value.shard, error.value.key) == (shard.name, key)
+        with pytest.raises(shardtool.ShardtoolError, match="checksum"):
+            _ = dataset[4]
+        os.truncate(shard, data.index(b"ustar"))
+        with pytest.raises(shardtool.ShardtoolError, match=shard.name):
+            _ = dataset[4]
+
+
+def test_open_shards_are_few_and_are_closed_with_the_dataset(tmp_path, monkeypatch):
+    small_images(tmp_path / "images", 12)
+    shards = pack(tmp_path / "images", tmp_path / "shards", "--max-shard-samples", "2")
+    monkeypatch.setattr(stored_images, "_OPEN_FILES", 2)
+
+    def open_shards():
+        links = [os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+        return sum(link.startswith(str(shards)) for link in links)
+
+    with shardtool.Dataset(shards, transform="raw") as dataset:
+        threads = [threading.Thread(target=lambda: dataset.__getitems__(range(12))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [sample.image for sample in dataset] == [dataset.raw(index)["jpg"] for index in range(12)]
+        assert open_shards() == 2
+    assert open_shards() == 0
 
 
 def test_a_jpeg_that_pillow_cannot_decode_is_the_bad_sample_that_it_is_for_the_reader(tmp_path):

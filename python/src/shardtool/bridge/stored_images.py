@@ -37,8 +37,10 @@ class ImagePlaces(NamedTuple):
 
 
 def read_places(frame: Frame, size: int) -> Optional[ImagePlaces]:
-    """The answer to the request ``imagePlaces`` for ``size`` samples (packages/reader/src/bridge/requests.ts). None: the
-    reader has to read at least one of them."""
+    """The answer to a request ``imagePlaces`` for ``size`` samples (packages/reader/src/bridge/requests.ts).
+
+    None: the reader has to read at least one of them.
+    """
     paths = frame.header["paths"]
     if paths is None:
         return None
