@@ -44,12 +44,16 @@ def read_places(frame: Frame, size: int) -> Optional[ImagePlaces]:
     paths = frame.header["paths"]
     if paths is None:
         return None
-    columns, at = [], 0
-    for kind in (np.int32, np.float64, np.float64, np.float64, np.int32):
-        end = at + size * np.dtype(kind).itemsize
-        columns.append(np.frombuffer(frame.rest[at:end], kind))
-        at = end
-    return ImagePlaces(paths, *columns, keys=frame.header["keys"])
+    at = 0
+
+    def column(kind: Any) -> Any:
+        nonlocal at
+        start, at = at, at + size * np.dtype(kind).itemsize
+        return np.frombuffer(frame.rest[start:at], kind)
+
+    file = column(np.int32)
+    offset, length, crc32 = (column(np.float64) for _ in range(3))
+    return ImagePlaces(paths, file, offset, length, crc32, column(np.int32), frame.header["keys"])
 
 
 class ShardReads:
