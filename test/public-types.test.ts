@@ -63,3 +63,29 @@ test('a library can export all that shardtool gives with declarations, where onl
   writeFileSync(path.join(folder, 'library.ts'), PROGRAM);
   expect(compile(folder)).toBe('');
 });
+
+/** Bytes that a batch or a sample has for itself fit where memory that threads share does not. */
+const OWN_MEMORY = `
+import { imageOf, openDataset } from 'shardtool';
+
+declare function own(bytes: Uint8Array<ArrayBuffer> | undefined): void;
+const dataset = await openDataset('a');
+const sample = await dataset.get('a');
+own(sample.fields.txt);
+own(imageOf(sample)?.bytes);
+new Response(sample.fields.txt, { headers: { 'content-type': imageOf(sample)?.type ?? '' } });
+for await (const { fields } of dataset.samples()) own(fields.txt);
+for await (const { images } of dataset.loader({ transform: 'train224' })) own(images);
+for await (const { encoded } of dataset.loader({ transform: 'raw', reuse: false })) own(encoded[0]);
+for await (const { list } of dataset.loader({ collate: 'list', reuse: true })) own(list[0]?.pixels);
+// @ts-expect-error: shared memory.
+for await (const { images } of dataset.loader({ transform: 'train224', reuse: true })) own(images);
+// @ts-expect-error: shared memory.
+for await (const { encoded } of dataset.loader({ transform: 'raw', reuse: 'manual' })) own(encoded[0]);
+`;
+
+test('types tell memory that is yours from memory that threads share', () => {
+  const folder = userProject();
+  writeFileSync(path.join(folder, 'program.ts'), OWN_MEMORY);
+  expect(compile(folder)).toBe('');
+});

@@ -68,6 +68,7 @@ export {
   isImageExtension,
   isImageField,
   kindOfField,
+  mediaTypeOf,
 } from './image/kinds.js';
 export { afterSpace, digitOf, isSpace, type PnmLayout, pnmLayout } from './image/pnm.js';
 export { type ImageHeader, MAX_PIXELS, type Precision, probeImage } from './image/probe.js';

@@ -26,6 +26,7 @@ export {
   type IndexProgress,
   type StatsOptions,
 } from './dataset/figures/stats.js';
+export { imageOf, type StoredSampleImage } from './dataset/image-of.js';
 export type { RepeatedKeys } from './dataset/keys/repeated-keys.js';
 export type { Sample, SamplesOptions } from './dataset/samples.js';
 export { ShardLengthError } from './dataset/shard-length-error.js';

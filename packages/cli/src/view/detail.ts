@@ -1,9 +1,9 @@
 import { crc32, ShardtoolError, toMessage } from '@shardtool/base';
-import { type FieldColumns, headerOf, imageFields, imageKindOf, type LoadedIndex } from '@shardtool/format';
-import type { AnnotationOptions, Dataset, Sample } from '@shardtool/reader';
+import { type FieldColumns, headerOf, type LoadedIndex } from '@shardtool/format';
+import { type AnnotationOptions, type Dataset, imageOf, type Sample } from '@shardtool/reader';
 import { exifLines } from './exif.js';
 import { drawn, objectsOf } from './objects.js';
-import { imageOf, isReadBySharp, masksOf } from './pictures.js';
+import { isReadBySharp, masksOf } from './pictures.js';
 import type { DrawnObject, FieldDetail, Mark, SampleDetail } from './protocol.js';
 
 /** Maximum number of characters of a text, and of columns, that are shown. */
@@ -60,9 +60,9 @@ export async function detailOf(
 /** Size as the index has it. If the image was never measured, the size in the header of the image. */
 function shapeOf({ width, height, orientation }: LoadedIndex, row: number, { fields }: Sample) {
   const known = { width: width[row]!, height: height[row]!, orientation: orientation[row]! };
-  const [name] = imageFields(Object.keys(fields));
-  if (known.width > 0 || name === undefined) return known;
-  const header = headerOf(fields[name]!);
+  const image = known.width > 0 ? null : imageOf({ fields });
+  if (image === null) return known;
+  const header = headerOf(image.bytes);
   return header === null ? known : { width: header.width, height: header.height, orientation: header.orientation };
 }
 
@@ -96,10 +96,8 @@ function textOf(bytes: Uint8Array): string | null {
 }
 
 async function exifOf(sample: Sample): Promise<SampleDetail['exif']> {
-  const names = Object.values(sample.fields).some((bytes) => imageKindOf(bytes) !== undefined);
-  if (!names) return [];
-  const { bytes } = imageOf(sample);
-  return isReadBySharp(bytes) ? exifLines(bytes) : [];
+  const image = imageOf(sample);
+  return image !== null && isReadBySharp(image.bytes) ? exifLines(image.bytes) : [];
 }
 
 /** Returns the values that `shardtool inspect` measured of a sample. */

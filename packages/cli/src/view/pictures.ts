@@ -1,24 +1,33 @@
 import { SampleDecodeError } from '@shardtool/base';
-import { type ImageKind, imageFields, imageKindOf, MAX_PIXELS, probeImage, stripMetadata } from '@shardtool/format';
-import { codecReason, type Dataset, readMask, type Sample, SampleDecoder } from '@shardtool/reader';
+import { type ImageKind, imageKindOf, MAX_PIXELS, probeImage, stripMetadata } from '@shardtool/format';
+import {
+  codecReason,
+  type Dataset,
+  imageOf,
+  readMask,
+  type Sample,
+  SampleDecoder,
+  type StoredSampleImage,
+} from '@shardtool/reader';
 import sharp, { type Sharp } from 'sharp';
 import { maskTile } from '../preview/tiles.js';
 
 export interface Picture {
-  readonly type: 'image/jpeg' | 'image/png' | 'image/webp' | 'image/gif' | 'image/avif';
+  /** Media type. */
+  readonly type: string;
   readonly bytes: Uint8Array;
 }
 
 /** Background of transparent pixels. */
 const BACKGROUND = { r: 128, g: 128, b: 128 };
 
-const TYPES = {
-  jpeg: 'image/jpeg',
-  png: 'image/png',
-  webp: 'image/webp',
-  gif: 'image/gif',
-  avif: 'image/avif',
-} as const;
+const SHOWN_BY_BROWSERS: ReadonlySet<string> = new Set([
+  'image/jpeg',
+  'image/png',
+  'image/webp',
+  'image/gif',
+  'image/avif',
+]);
 
 /** Kinds that sharp does not read. */
 const NOT_BY_SHARP: ReadonlySet<ImageKind | undefined> = new Set<ImageKind | undefined>([undefined, 'bmp', 'pnm']);
@@ -28,12 +37,11 @@ export function isReadBySharp(image: Uint8Array): boolean {
   return !NOT_BY_SHARP.has(imageKindOf(image));
 }
 
-/** Returns the name and bytes of a sample's image. Throws {@link SampleDecodeError} if the sample has no image. */
-export function imageOf({ fields }: Pick<Sample, 'fields'>): { readonly name: string; readonly bytes: Uint8Array } {
-  const [name] = imageFields(Object.keys(fields));
-  const bytes = name === undefined ? undefined : fields[name];
-  if (name === undefined || bytes === undefined) throw new SampleDecodeError({}, 'it has no image');
-  return { name, bytes };
+/** Returns a sample's image. Throws {@link SampleDecodeError} if the sample has no image. */
+function requiredImage(sample: Sample): StoredSampleImage {
+  const image = imageOf(sample);
+  if (image === null) throw new SampleDecodeError({}, 'it has no image');
+  return image;
 }
 
 /**
@@ -41,7 +49,7 @@ export function imageOf({ fields }: Pick<Sample, 'fields'>): { readonly name: st
  * false.
  */
 export async function opened(dataset: Dataset, sample: Sample, { isTurned = true } = {}): Promise<Sharp> {
-  const { bytes } = imageOf(sample);
+  const { bytes } = requiredImage(sample);
   if (isReadBySharp(bytes)) {
     const options = { limitInputPixels: MAX_PIXELS, failOn: 'none', pages: 1 } as const;
     return isTurned ? sharp(withExifOrientation(bytes), options).autoOrient() : sharp(bytes, options);
@@ -88,9 +96,8 @@ export async function thumbnailOf(dataset: Dataset, index: number, size: number)
 export async function fullPicture(dataset: Dataset, index: number): Promise<Picture> {
   const sample = await dataset.get(index, { checksum: false });
   try {
-    const { bytes } = imageOf(sample);
-    const kind = imageKindOf(bytes);
-    if (kind !== undefined && kind in TYPES) return { type: TYPES[kind as keyof typeof TYPES], bytes };
+    const { type, bytes } = requiredImage(sample);
+    if (SHOWN_BY_BROWSERS.has(type)) return { type, bytes };
     const image = await opened(dataset, sample, { isTurned: false });
     return { type: 'image/png', bytes: await image.png({ compressionLevel: 1 }).toBuffer() };
   } catch (cause) {

@@ -17,6 +17,8 @@ import { readWebpHeader } from './webp.js';
 interface ImageKindEntry {
   /** Extensions and field names of such images. The first one is the canonical field name. */
   readonly names: readonly string[];
+  /** Media type, as the header Content-Type has it. */
+  readonly mediaType: string;
   /** Whether a file that begins with these bytes (four or more) is such an image. */
   begins(bytes: Uint8Array): boolean;
   readonly readHeader: HeaderReader;
@@ -36,18 +38,21 @@ const TIFF_BIG = fourCC('MM\0*');
 const KINDS = {
   jpeg: {
     names: ['jpg', 'jpeg', 'jpe', 'jfif', 'mpo'],
+    mediaType: 'image/jpeg',
     begins: (bytes: Uint8Array) => u16be(bytes, 0) === 0xffd8 && bytes[2] === 0xff,
     readHeader: readJpegHeader,
     strip: stripJpeg,
   },
   png: {
     names: ['png', 'apng'],
+    mediaType: 'image/png',
     begins: (bytes: Uint8Array) => u32be(bytes, 0) === PNG && u32be(bytes, 4) === PNG_END,
     readHeader: readPngHeader,
     strip: stripPng,
   },
   gif: {
     names: ['gif'],
+    mediaType: 'image/gif',
     begins: (bytes: Uint8Array) =>
       u32be(bytes, 0) === GIF && (bytes[4] === 0x37 || bytes[4] === 0x39) && bytes[5] === 0x61,
     readHeader: readGifHeader,
@@ -55,27 +60,32 @@ const KINDS = {
   },
   webp: {
     names: ['webp'],
+    mediaType: 'image/webp',
     begins: (bytes: Uint8Array) => u32be(bytes, 0) === RIFF && u32be(bytes, 8) === WEBP,
     readHeader: readWebpHeader,
     strip: stripWebp,
   },
   tiff: {
     names: ['tif', 'tiff'],
+    mediaType: 'image/tiff',
     begins: (bytes: Uint8Array) => u32be(bytes, 0) === TIFF_LITTLE || u32be(bytes, 0) === TIFF_BIG,
     readHeader: readTiffHeader,
   },
   avif: {
     names: ['avif'],
+    mediaType: 'image/avif',
     begins: (bytes: Uint8Array) => heifBrand(bytes) === 'avif',
     readHeader: readAvifHeader,
   },
   bmp: {
     names: ['bmp', 'dib'],
+    mediaType: 'image/bmp',
     begins: isBmp,
     readHeader: readBmpHeader,
   },
   pnm: {
     names: ['ppm', 'pgm', 'pbm', 'pnm'],
+    mediaType: 'image/x-portable-anymap',
     begins: isPnm,
     readHeader: readPnmHeader,
   },
@@ -97,6 +107,11 @@ export function imageKindOf(bytes: Uint8Array): ImageKind | undefined {
   if (bytes.length < 4) return undefined;
   for (let i = 0; i < BY_KIND.length; i++) if (BY_KIND[i]![1].begins(bytes)) return BY_KIND[i]![0];
   return undefined;
+}
+
+/** `image/jpeg` for a JPEG. */
+export function mediaTypeOf(kind: ImageKind): string {
+  return ENTRIES[kind].mediaType;
 }
 
 /** Reads the header of an image of this kind. */

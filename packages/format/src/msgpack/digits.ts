@@ -7,7 +7,7 @@ const ZERO = 0x30;
  * The decimal digits of the msgpack integer that fills `bytes`, if it is between 0 and 65535: a fast path for class
  * numbers, which every sample has. Null for anything else.
  */
-export function digitsOf(bytes: Uint8Array): Uint8Array | null {
+export function digitsOf(bytes: Uint8Array): Uint8Array<ArrayBuffer> | null {
   const first = bytes[0]!;
   if (bytes.length === 1 && first < 0x80) return digits(first);
   if (bytes.length === 2 && first === UINT8) return digits(bytes[1]!);
@@ -15,7 +15,7 @@ export function digitsOf(bytes: Uint8Array): Uint8Array | null {
   return null;
 }
 
-function digits(value: number): Uint8Array {
+function digits(value: number): Uint8Array<ArrayBuffer> {
   const text = new Uint8Array(value < 10 ? 1 : value < 100 ? 2 : value < 1000 ? 3 : value < 10_000 ? 4 : 5);
   for (let at = text.length - 1, rest = value; at >= 0; at--, rest = Math.floor(rest / 10))
     text[at] = ZERO + (rest % 10);

@@ -6,7 +6,10 @@ import { jsonText } from '../msgpack/json-text.js';
  * the payload is the JSON text of the stored value (`7` for the integer 7); otherwise the stored bytes are the payload.
  * Throws a SyntaxError if the value has no JSON text.
  */
-export function fieldPayload(stored: Uint8Array, msgpack: boolean | undefined): Uint8Array {
+export function fieldPayload<Memory extends ArrayBufferLike>(
+  stored: Uint8Array<Memory>,
+  msgpack: boolean | undefined,
+): Uint8Array<Memory | ArrayBuffer> {
   if (!msgpack) return stored;
   return digitsOf(stored) ?? Buffer.from(jsonText(stored));
 }

@@ -7,11 +7,11 @@ import { type FieldColumns, fieldPayload } from '@shardtool/format';
  * value.
  */
 export function fieldBytes(
-  stored: Uint8Array,
+  stored: Uint8Array<ArrayBuffer>,
   column: FieldColumns,
   row: number,
   { shard, key, field }: { readonly shard: string; readonly key: string; readonly field: string },
-): Uint8Array {
+): Uint8Array<ArrayBuffer> {
   if (column.msgpack?.[row] !== 1) return stored;
   try {
     return fieldPayload(stored, true);

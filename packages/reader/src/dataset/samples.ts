@@ -20,7 +20,8 @@ export interface Sample {
   readonly key: string;
   /** Class number; -1 if the sample has no class. */
   readonly label: number;
-  readonly fields: Readonly<Record<string, Uint8Array>>;
+  /** Stored bytes of each field, by name. {@link imageOf} returns the image. */
+  readonly fields: Readonly<Record<string, Uint8Array<ArrayBuffer>>>;
   /** Values of the columns that came with the labels, by name; null if the sample has none. */
   readonly columns: Readonly<Record<string, ColumnValue>>;
   /** The file that the image was packed from, relative to the packed folder. Empty if the index does not have it. */
@@ -77,8 +78,8 @@ interface Window {
  */
 export async function* readSamples(files: ShardFiles, options: SamplesOptions = {}): AsyncGenerator<Sample> {
   const { from = 0, to = files.firstSample.at(-1)!, checksum = false, reuse = false, signal } = options;
-  const buffers: Uint8Array[] = [];
-  const ahead: { window: Window; buffer: Uint8Array; ready: Promise<void> }[] = [];
+  const buffers: Uint8Array<ArrayBuffer>[] = [];
+  const ahead: { window: Window; buffer: Uint8Array<ArrayBuffer>; ready: Promise<void> }[] = [];
   const windows = planWindows(files, from, to);
   const readNext = async (): Promise<void> => {
     const next = await windows.next();
@@ -159,7 +160,13 @@ function* shardWindows(shard: number, index: ShardIndex, from: number, to: numbe
 }
 
 /** Returns the sample of a row of a window. */
-function sampleOf(files: ShardFiles, window: Window, row: number, buffer: Uint8Array, checksum: boolean): Sample {
+function sampleOf(
+  files: ShardFiles,
+  window: Window,
+  row: number,
+  buffer: Uint8Array<ArrayBuffer>,
+  checksum: boolean,
+): Sample {
   const { index, offset } = window;
   const shard = files.files[window.shard]!.name;
   const name = { shard, key: index.key[row]!, index: files.firstSample[window.shard]! + row };
@@ -184,10 +191,10 @@ export function sampleAt(
   { shard, key, index }: Pick<Sample, 'shard' | 'key' | 'index'>,
   shardIndex: Pick<ShardIndex, 'fields' | 'cls' | 'columns' | 'source'>,
   row: number,
-  { buffer, offset }: { readonly buffer: Uint8Array; readonly offset: number },
+  { buffer, offset }: { readonly buffer: Uint8Array<ArrayBuffer>; readonly offset: number },
   checksum: boolean,
 ): Sample {
-  const fields = nameTable<Uint8Array>();
+  const fields = nameTable<Uint8Array<ArrayBuffer>>();
   for (const [name, column] of shardIndex.fields) {
     const at = column.offset[row]!;
     if (at < 0) continue;

@@ -30,7 +30,7 @@ export interface ShownPart {
 
 /** A decoded image that does not share memory with the decoder. `pixels` are bytes in the transform's layout. */
 export interface DecodedImage {
-  readonly pixels: Uint8Array;
+  readonly pixels: Uint8Array<ArrayBuffer>;
   readonly width: number;
   readonly height: number;
 }

@@ -35,36 +35,41 @@ type DtypeBy<Transform, Collate, Stored> = Transform extends 'raw'
       ? LastOf<Transform, Stored>
       : Stored;
 
-type PixelsBy<Values> = Values extends null
+type PixelsBy<Values, Memory extends ArrayBufferLike> = Values extends null
   ? null
   : Values extends 'float32'
-    ? Float32Array
+    ? Float32Array<Memory>
     : Values extends 'uint16'
-      ? Uint16Array
+      ? Uint16Array<Memory>
       : Values extends 'int16'
-        ? Int16Array
-        : Uint8Array;
+        ? Int16Array<Memory>
+        : Uint8Array<Memory>;
 type ShapeBy<Values> = Values extends null ? null : readonly [number, number, number, number];
 type ListBy<Transform, Collate> = Transform extends 'raw'
   ? null
   : Collate extends 'list'
     ? readonly ImageArray[]
     : null;
-type EncodedBy<Transform> = Transform extends 'raw' ? readonly Uint8Array[] : null;
+type EncodedBy<Transform, Memory extends ArrayBufferLike> = Transform extends 'raw'
+  ? readonly Uint8Array<Memory>[]
+  : null;
 
-/** Content of a batch, by the options `transform` and `collate`. */
-export interface ContentBy<Transform, Collate, Stored = 'uint8'> {
+/** Memory of images, by the option `reuse`: without it, the memory is the batch's own. Otherwise it may be shared by threads. */
+type MemoryBy<Reuse> = Reuse extends false | undefined ? ArrayBuffer : ArrayBufferLike;
+
+/** Content of a batch, by the options `transform`, `collate`, `pixelDtype` and `reuse`. */
+export interface ContentBy<Transform, Collate, Stored = 'uint8', Memory extends ArrayBufferLike = ArrayBufferLike> {
   readonly dtype: DtypeBy<Transform, Collate, Stored> & (Dtype | null);
-  readonly images: PixelsBy<DtypeBy<Transform, Collate, Stored>>;
+  readonly images: PixelsBy<DtypeBy<Transform, Collate, Stored>, Memory>;
   readonly shape: ShapeBy<DtypeBy<Transform, Collate, Stored>>;
   readonly list: ListBy<Transform, Collate>;
-  readonly encoded: EncodedBy<Transform>;
+  readonly encoded: EncodedBy<Transform, Memory>;
 }
 
 /** Images are the first view. */
-export interface ContentOfViews extends BatchContent {
+export interface ContentOfViews<Memory extends ArrayBufferLike = ArrayBufferLike> extends BatchContent {
   readonly dtype: Dtype;
-  readonly images: PixelValues;
+  readonly images: PixelValues<Memory>;
   readonly shape: readonly [number, number, number, number];
   readonly list: null;
   readonly encoded: null;
@@ -74,8 +79,13 @@ type StoredBy<Pixels> = Pixels extends Dtype ? Pixels : 'uint8';
 
 /** Contents of the batches of a loader with these options. */
 export type ContentOf<Options> = Options extends { readonly views: object }
-  ? ContentOfViews
-  : ContentBy<Given<Options, 'transform'>, Given<Options, 'collate'>, StoredBy<Given<Options, 'pixelDtype'>>>;
+  ? ContentOfViews<MemoryBy<Given<Options, 'reuse'>>>
+  : ContentBy<
+      Given<Options, 'transform'>,
+      Given<Options, 'collate'>,
+      StoredBy<Given<Options, 'pixelDtype'>>,
+      MemoryBy<Given<Options, 'reuse'>>
+    >;
 
 /** Unknown names of options are a type error, as for a type without parameters. */
 export type OnlyOptions<Options> = Options & {

@@ -6,7 +6,7 @@ import type { LabelValues } from './label-values.js';
 
 /** One image of a `list` batch: bytes of the transform's dtype and layout, such as uint8 [height, width, 3]. */
 export interface ImageArray {
-  readonly pixels: Uint8Array;
+  readonly pixels: Uint8Array<ArrayBuffer>;
   readonly height: number;
   readonly width: number;
 }
@@ -30,7 +30,11 @@ export interface BatchMix {
 }
 
 /** Pixels in an array of their dtype. float16, for which JavaScript has no array, is stored as bytes, two per value. */
-export type PixelValues = Uint8Array | Uint16Array | Int16Array | Float32Array;
+export type PixelValues<Memory extends ArrayBufferLike = ArrayBufferLike> =
+  | Uint8Array<Memory>
+  | Uint16Array<Memory>
+  | Int16Array<Memory>
+  | Float32Array<Memory>;
 
 /** The views of one group. */
 export interface ViewArrays {

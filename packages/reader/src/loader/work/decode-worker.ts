@@ -80,7 +80,7 @@ export interface ListImage {
   readonly kind: 'image';
   readonly slot: number;
   readonly row: number;
-  readonly pixels: Uint8Array;
+  readonly pixels: Uint8Array<ArrayBuffer>;
   readonly height: number;
   readonly width: number;
 }
@@ -177,7 +177,7 @@ function decodeRead(
   if (data.list) {
     return decoder.decodeToArray(bytes, job, cropIndex, given).then(({ pixels, height, width }) => {
       writeObjects(job, decoder);
-      post({ kind: 'image', slot: job.slot, row: job.row, pixels, height, width }, [pixels.buffer as ArrayBuffer]);
+      post({ kind: 'image', slot: job.slot, row: job.row, pixels, height, width }, [pixels.buffer]);
     });
   }
   const target = rowAddress(job);
