@@ -144,6 +144,7 @@ export {
 export { canonicalSplit, chooseSplit, folderAt, shardsOfSplit, splitsOf } from './layouts/split-name.js';
 export { type StreamedFile, scanEntries, streamFiles, tar } from './layouts/tar/index.js';
 export {
+  describeNpyRow,
   encodeNpyHeader,
   encodeNpyImage,
   isBytes,
@@ -152,10 +153,17 @@ export {
   type NpyArray,
   type NpyHeader,
   type NpyImage,
+  type NpyRow,
+  NpyRowCopier,
+  npyRowBytes,
+  npyRowOf,
+  npyRowValues,
   npyValuesOffset,
+  OtherNpyRow,
   readNpy,
   readNpyHeader,
   readNpyImage,
+  type StackedArray,
 } from './npy/index.js';
 export { checkDaliName, daliIndex } from './other-indexes/dali.js';
 export { checkWidsName, checkWidsNames, type WidsShard, widsIndex } from './other-indexes/wids.js';

@@ -43,7 +43,7 @@ export { type CropRefusal, refusalOf } from './kernels/crop-index.js';
 export { DecodeBufferError } from './kernels/tables.js';
 export { BadSampleError, CustomStepError } from './loader/deliver/bad-rows.js';
 export type { Batch, BatchContent, BatchMix, ImageArray, PixelValues, ViewArrays } from './loader/deliver/batch.js';
-export type { ContentBy, ContentOf, ContentOfViews } from './loader/deliver/batch-content.js';
+export type { ContentBy, ContentOf, ContentOfFields, ContentOfViews } from './loader/deliver/batch-content.js';
 export type { LabelsInput, LabelValues } from './loader/deliver/label-values.js';
 export {
   type BadSample,
@@ -77,6 +77,7 @@ export type { MetricsOptions } from './loader/metrics/address.js';
 export type { LoaderOptions } from './loader/options.js';
 export { ReadBufferError } from './loader/read/arena.js';
 export type { BatchCrop } from './loader/ring/batch-facts.js';
+export { hasImages } from './loader/setup/image-choice.js';
 export type { ScheduledTransform } from './loader/setup/transform-schedule.js';
 export type {
   BatchStep,

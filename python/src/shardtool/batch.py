@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List, Mapping, NamedTuple, Optional, Tuple, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List, Mapping, NamedTuple, Optional, Tuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +91,8 @@ class Crop(NamedTuple):
 
 
 class Batch(Tuple[Any, ...], Generic[Array, Images]):
-    """``(images, labels)``, or ``(images, labels, keys)`` with ``with_keys=True``; and more as attributes.
+    """``(images, labels)``, or ``(images, labels, keys)`` with ``with_keys=True``; and more as attributes. Of samples
+    without images ``(fields, labels)``, where ``fields`` is a dictionary by name.
 
     It is yours: its images are in memory that the reader fills again only when nothing refers to them. With
     ``reuse=True`` they are overwritten when the next batch is requested. All else is always a copy.
@@ -140,6 +141,7 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
     row_seeds: Any = None
     #: With ``fields``, by name: numbers as an array [n] (int64, or float64 with NaN for a sample that has none), npy as
     #: an array [n, ...] if all have one shape; else a list with the value of each row, None for a sample that has none.
+    #: Of samples without images npy is always an array [n, ...], unless ``collate`` is ``"list"``.
     fields: Mapping[str, Any] = MappingProxyType({})
 
     def targets(self) -> List[Dict[str, Any]]:
@@ -170,8 +172,9 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
 
     @property
     def images(self) -> Images:
-        images: Images = self[0]
-        return images
+        """None if the samples have no images."""
+        images: Any = None if self[0] is self.fields else self[0]
+        return cast("Images", images)
 
     @property
     def labels(self) -> Array:
@@ -253,7 +256,8 @@ class DLPackArray:
 
 
 def read_batch(frame: Frame, in_slot: MakeArray, to: Arrays) -> Batch:
-    """The batch of a frame (packages/reader/src/bridge/batch-frame.ts). ``in_slot`` makes the arrays over its slot."""
+    """The batch of a frame (packages/reader/src/bridge/batch-frame.ts). ``in_slot`` makes the arrays over its slot.
+    Without images the first part of the batch is its fields."""
     header, rest = frame
     take = _Cutter(rest)
     size = header["size"]
@@ -295,14 +299,21 @@ def read_batch(frame: Frame, in_slot: MakeArray, to: Arrays) -> Batch:
     if shape is not None:
         values = np.frombuffer(take(4 * math.prod(shape)), np.float32).reshape(shape)
         # Arrays over a frame are read-only.
-        batch = _with_labels(batch, to.values(values.copy()))
-    batch.fields = {field["name"]: _field(field, size, take, to) for field in header["fields"]}
-    return batch
+        batch = _with_parts(batch, batch[0], to.values(values.copy()), *batch[2:])
+    fields = {array["name"]: _stacked(array, in_slot, to) for array in header["arrays"]}
+    fields.update((field["name"], _field(field, size, take, to)) for field in header["fields"])
+    batch.fields = fields
+    return batch if batch[0] is not None else _with_parts(batch, fields, *batch[1:])
 
 
-def _with_labels(batch: Batch, labels: Any) -> Batch:
-    """The batch with other labels."""
-    made: Batch = Batch([batch[0], labels, *batch[2:]])
+def _stacked(array: Dict[str, Any], in_slot: MakeArray, to: Arrays) -> Any:
+    """Rows of one shape, over the slot."""
+    return _array_value(in_slot(array["offset"], array["dtype"], tuple(array["shape"])), to)
+
+
+def _with_parts(batch: Batch, *parts: Any) -> Batch:
+    """The batch with other parts and the same attributes."""
+    made: Batch = Batch(parts)
     made.__dict__.update(batch.__dict__)
     return made
 
@@ -333,13 +344,15 @@ def soft_labels(
 
 
 def _images(header: Dict[str, Any], in_slot: MakeArray, take: _Cutter, to: Arrays) -> Any:
-    """One array over the slot; or a list of arrays or of encoded images, copies."""
+    """One array over the slot; a list of arrays or of encoded images, copies; or None without images."""
     if header["encoded"] is not None:
         return [bytes(take(length)) for length in header["encoded"]]
     dtype, layout = header["dtype"], header["layout"]
     if header["images"] is not None:
         images = in_slot(header["images"]["offset"], dtype, tuple(header["images"]["shape"]))
         return _shown(images, layout, to)
+    if header["list"] is None:
+        return None
     shapes = [(image["height"], image["width"]) for image in header["list"]]
     channels = header["channels"]
     return [_shown(_image(take, dtype, layout, (height, width, channels)), layout, to) for height, width in shapes]
@@ -444,7 +457,7 @@ def _array_value(array: NDArray[Any], to: Arrays) -> Any:
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     try:
         return to.values(array)
-    except TypeError:
+    except (TypeError, OptionError):
         return array
 
 

@@ -210,6 +210,8 @@ class DeviceBatches(BatchesAhead["OnDevice"]):
             raise OptionError(
                 "The option device needs images of one size: remove collate='list' and transform='raw', or device."
             )
+        if batch.images is None:
+            return self._begin_arrays(batch, header)
         for tensor in (batch.images, *(view for group in batch.views.values() for view in group)):
             self._values.check(tensor)
         is_pinned = self._slots.use(self._reader.memory())
@@ -240,6 +242,41 @@ class DeviceBatches(BatchesAhead["OnDevice"]):
         return OnDevice(made, self._cuda.record(), header)
 
 
+    def _begin_arrays(self, batch: Batch, header: Dict[str, Any]) -> OnDevice:
+        """Copies the arrays and labels of samples without images. Lists and other fields stay on the host."""
+        if self._values.dtype is not None:
+            raise OptionError("dtype, mean and std convert images, and the samples have none: remove them.")
+        is_pinned = len(header["arrays"]) > 0 and self._slots.use(self._reader.memory())
+        stacked = {array["name"] for array in header["arrays"]}
+
+        def copy(name: str, tensor: Any) -> Any:
+            return self._cuda.copy(tensor if is_pinned and name in stacked else self._cuda.pinned(tensor))
+
+        fields = {name: copy(name, value) if _is_tensor(value) else value for name, value in batch.fields.items()}
+        labels = self._cuda.copy(self._cuda.pinned(batch.labels))
+        if stacked:
+            # The slot is in use up to here.
+            self._loader._hold_until(self._cuda.record())
+        made: Batch = Batch([fields, labels, *batch[2:]])
+        made.__dict__.update(batch.__dict__)
+        made.fields = fields
+        return OnDevice(made, self._cuda.record(), header)
+
+
+def with_arrays(batch: Batch, how: Callable[[Any], Any]) -> Batch:
+    """A batch without images, with what ``how`` makes of the tensors of its fields."""
+    fields = {name: how(value) if _is_tensor(value) else value for name, value in batch.fields.items()}
+    made: Batch = Batch([fields, *batch[1:]])
+    made.__dict__.update(batch.__dict__)
+    made.fields = fields
+    return made
+
+
+def _is_tensor(value: Any) -> bool:
+    """Texts and arrays of dtypes that torch does not have are no tensors."""
+    return hasattr(value, "is_cuda")
+
+
 class OnDevice(NamedTuple):
     """A batch on the device."""
 
@@ -261,7 +298,8 @@ def _tensors(batch: Batch) -> List[Any]:
     views = [view for group in batch.views.values() for view in group]
     soft = [] if batch.soft_labels is None else [batch.soft_labels]
     along = [*soft, *views, *batch.extra_images.values(), *batch.masks.values(), *_objects(batch).values()]
-    return [batch.images, batch.labels, *along]
+    images = [value for value in batch.fields.values() if _is_tensor(value)] if batch.images is None else [batch.images]
+    return [*images, batch.labels, *along]
 
 
 def _objects(batch: Batch) -> Dict[str, Any]:

@@ -22,6 +22,7 @@ from typing import (
     Tuple,
     TypeVar,
     Union,
+    cast,
     overload,
 )
 
@@ -67,7 +68,8 @@ _MIME = {"jpg": "jpeg", "jpeg": "jpeg", "png": "png", "webp": "webp", "gif": "gi
 
 
 class Sample(Tuple[Any, ...], Generic[Image]):
-    """``(image, label)``, or with fields or masks ``(image, label, more)``; and more as attributes."""
+    """``(image, label)``, or with fields or masks ``(image, label, more)``; and more as attributes. Without an image
+    ``(fields, label)``, where ``fields`` is a dictionary by name."""
 
     #: Index in the dataset. Tuples have a method of this name, which a sample has no use for.
     index: int  # type: ignore[assignment]
@@ -90,8 +92,9 @@ class Sample(Tuple[Any, ...], Generic[Image]):
 
     @property
     def image(self) -> Image:
-        image: Image = self[0]
-        return image
+        """None if the sample has no image."""
+        image: Any = None if self[0] is self.fields else self[0]
+        return cast("Image", image)
 
     @property
     def label(self) -> Any:
@@ -201,7 +204,7 @@ class Dataset(KnownAttributes, Generic[Image]):
         output: Literal["torch", "numpy", "pil"] = "torch",
         fields: Sequence[str] = (),
         masks: Sequence[str] = (),
-        image: Optional[str] = None,
+        image: Optional[Union[str, Literal[False]]] = None,
         seed: int = 0,
         decode: Optional[Literal["exact", "scaled", "fast"]] = None,
         apply_exif_orientation: Optional[bool] = None,
@@ -230,7 +233,8 @@ class Dataset(KnownAttributes, Generic[Image]):
         self._seen = seen_for_reader(overlay, split, layout, features, exclude_keys, max_sample_bytes, storage, version)
         self._given = {
             "seed": seed,
-            "fields": fields,
+            # Without images, the reader returns all fields if none are named.
+            "fields": fields or None,
             "masks": masks,
             "image": image,
             "decode": decode,
@@ -436,10 +440,11 @@ class Dataset(KnownAttributes, Generic[Image]):
                 return [self._stored_sample(index, places, row) for row, index in enumerate(indices)]
         if self._decodes_here:
             batch = self._reader.samples(indices, [(0, 0)] * len(indices), self._arrays, encoded=True)
-            batch[0][:] = [self._decoded(index, data) for index, data in zip(indices, batch[0])]
+            if batch.images is not None:
+                batch[0][:] = [self._decoded(index, data) for index, data in zip(indices, batch[0])]
         else:
             batch = self._ask(indices)
-            if self._output == "pil" and self._transform != "raw":
+            if self._output == "pil" and self._transform != "raw" and batch.images is not None:
                 batch[0][:] = map(_pillow, batch[0])
         return [self._sample(batch, row) for row in range(len(indices))]
 
@@ -469,7 +474,18 @@ class Dataset(KnownAttributes, Generic[Image]):
         more = {name: None for name in self._masks}
         more.update((name, values[row]) for name, values in batch.fields.items())
         place = int(batch.indices[row]), batch[2][row]
-        return self._sample_of(batch[0][row], int(batch.labels[row]), more, place)
+        label = int(batch.labels[row])
+        if batch.images is None:
+            return self._fields_of(label, more, place)
+        return self._sample_of(batch[0][row], label, more, place)
+
+    def _fields_of(self, label: int, fields: Dict[str, Any], place: Tuple[int, str]) -> Sample[Image]:
+        """A sample without an image. ``place``: the index and the key."""
+        target = label if self._target_transform is None else self._target_transform(label)
+        sample: Sample[Image] = Sample((self._transform(fields) if callable(self._transform) else fields, target))
+        sample.index, sample._key = place
+        sample.masks, sample.fields = {}, fields
+        return sample
 
     def _sample_of(
         self, image: Any, label: int, more: Dict[str, Any], place: Tuple[int, Union[str, SampleReader]]

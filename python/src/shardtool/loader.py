@@ -28,7 +28,7 @@ from .batches_ahead import AHEAD, BatchesAhead
 from .bridge.for_reader import cores_of_this_rank, options_for_reader, seen_for_reader, transform_for_reader
 from .bridge.held_slots import HeldSlots, no_slot
 from .bridge.reader_process import ReaderProcess
-from .cuda import Cuda, DeviceBatches, PinnedSlots, Values, with_first_view
+from .cuda import Cuda, DeviceBatches, PinnedSlots, Values, with_arrays, with_first_view
 from .errors import ForkedLoaderError, OptionError, ShardtoolError, StaleIteratorError
 from .location import Location, absolute
 from .loop import LoaderIterator
@@ -506,7 +506,8 @@ class Loader(KnownAttributes, Generic[Array, Images]):
             return None
         batch, header = received
         self._count(header)
-        if self._cuda is not None and self._pinned is not None and header["images"] is not None:
+        is_in_slot = header["images"] is not None or len(header["arrays"]) > 0
+        if self._cuda is not None and self._pinned is not None and is_in_slot:
             # The caller's asynchronous copies end unseen, except those from memory of torch, which it keeps until then.
             stays_in_slot = self._reuse and self._pinned.use(reader.memory())
             return batch if stays_in_slot else _copied_to_pinned(batch, self._cuda)
@@ -530,7 +531,8 @@ class Loader(KnownAttributes, Generic[Array, Images]):
                 # Nothing was left of the epoch that was asked for: the next loop is the reader's next.
                 self._epoch = None
             return None
-        in_slot = no_slot if header["images"] is None else self._held.hold(header["number"], reader.memory())
+        is_in_slot = header["images"] is not None or len(header["arrays"]) > 0
+        in_slot = self._held.hold(header["number"], reader.memory()) if is_in_slot else no_slot
         return read_batch(frame, in_slot, self._arrays), header
 
     def _pinned_copy(self, batch: Batch[Array, Images]) -> Batch[Array, Images]:
@@ -572,6 +574,8 @@ def _slots_in_use(device: str, reuse: bool, python: Optional[PythonOptions]) -> 
 
 def _copied_to_pinned(batch: Batch, cuda: Cuda) -> Batch:
     """The batch in page-locked memory of its own."""
+    if batch.images is None:
+        return with_arrays(batch, cuda.pinned)
     copied: Batch = Batch([cuda.pinned(batch.images), *batch[1:]])
     copied.__dict__.update(batch.__dict__)
     copied.extra_images = {name: cuda.pinned(tensor) for name, tensor in batch.extra_images.items()}

@@ -93,8 +93,9 @@ class _CommonOptions(TypedDict, total=False):
     prefetch_batches: int | None
     #: When to check the crc32 of delivered images, masks and fields. Default: ``first-epoch``.
     checksum: Literal["first-epoch", "always", "never"] | None
-    #: The field that is the image. Default: the sample's first field of an image kind.
-    image: str | None
+    #: The field that is the image. Default: the sample's first field of an image kind. False: batches have only fields,
+    #: ``(fields, labels)``, with npy as arrays [n, ...]. That is also the default if the samples have no image.
+    image: str | Literal[False] | None
     #: Further fields that are images of the same size, transformed like the image: ``batch.extra_images``.
     extra_images: Sequence[str] | None
     #: Fields that are masks of the image's size, which are cropped, flipped and rotated like it: ``batch.masks``.
@@ -226,7 +227,7 @@ class DatasetArguments(Seen, total=False):
     target_transform: Callable[[int], Any] | None
     fields: Sequence[str]
     masks: Sequence[str]
-    image: str | None
+    image: str | Literal[False] | None
     seed: int
     decode: Literal["exact", "scaled", "fast"] | None
     apply_exif_orientation: bool | None
@@ -263,6 +264,9 @@ class WriterOptions(TypedDict, total=False):
     name: str | None
     #: Whether to remove the output of an earlier pack or writer in the folder; with ``part``, the output of that part.
     overwrite: bool | None
+    #: For samples without images: the field that every sample must have, such as ``npy``, ``txt`` or ``latent.npy``.
+    #: Default: every sample must have an image.
+    primary: str | None
     #: The part of one dataset that this writer writes: ``"2/4"`` for the second of four, or ``"auto"``: the
     #: part that the environment variables of the job scheduler define. See :class:`shardtool.Writer`.
     part: str | None

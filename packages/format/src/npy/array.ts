@@ -46,17 +46,44 @@ function plainBytes(type: string): number | null {
   return Number(match[2]) * (match[1] === 'U' ? 4 : 1);
 }
 
+/** A dtype that is not structured. */
+export interface SimpleDtype {
+  /** Without its byte order: `f4`, `U5`, `M8[ns]`. */
+  readonly type: string;
+  readonly valueBytes: number;
+  /** Size of the numbers of a value whose bytes have an order: 4 for `c8` and `U5`, 1 for `S5`. */
+  readonly numberBytes: number;
+}
+
+/** Returns null for a structured dtype. Throws {@link NpyError} for pickled objects and unknown dtypes. */
+export function simpleDtype(dtype: string): SimpleDtype | null {
+  refuseObjects(dtype);
+  if (dtype.startsWith('[')) return null;
+  const type = dtype.replace(/^[<>|=]/, '');
+  const valueBytes = Object.hasOwn(ARRAYS, type)
+    ? ARRAYS[type as keyof typeof ARRAYS].BYTES_PER_ELEMENT
+    : plainBytes(type);
+  if (valueBytes === null) throw unknownDtype(dtype);
+  const kind = type[0]!;
+  if (kind === 'U') return { type, valueBytes, numberBytes: 4 };
+  if (kind === 'c') return { type, valueBytes, numberBytes: valueBytes / 2 };
+  return { type, valueBytes, numberBytes: 'SaV'.includes(kind) ? 1 : valueBytes };
+}
+
+/** Values of a dtype that is not structured as a typed array, or the bytes if there is none for it. No copy. */
+export function typedArray(dtype: string, bytes: Uint8Array): NpyData {
+  const type = dtype.replace(/^[<>|=]/, '');
+  if (!Object.hasOwn(ARRAYS, type)) return bytes;
+  const kind = ARRAYS[type as keyof typeof ARRAYS];
+  return new kind(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length / kind.BYTES_PER_ELEMENT);
+}
+
 /** Reads an array. The returned values are a copy. Throws {@link NpyError} for pickled objects, and if values are missing. */
 export function readNpy(bytes: Uint8Array): NpyArray {
   const { dtype, shape, fortranOrder, offset } = readNpyHeader(bytes);
   const count = shape.reduce((product, size) => product * size, 1);
   const type = dtype.replace(/^[<>|=]/, '');
-  if (/^O\d*$/.test(type) || (dtype.startsWith('[') && /['"][<>|=]?O\d*['"]/.test(dtype))) {
-    throw new NpyError(
-      {},
-      'its values are pickled Python objects, which are never run: save it as an array of numbers',
-    );
-  }
+  refuseObjects(dtype);
   const kind = Object.hasOwn(ARRAYS, type) ? ARRAYS[type as keyof typeof ARRAYS] : null;
   const valueBytes = kind?.BYTES_PER_ELEMENT ?? plainBytes(type) ?? restBytes(bytes.length - offset, count, dtype);
   // A copy: Buffer's own slice is a view.
@@ -69,7 +96,7 @@ export function readNpy(bytes: Uint8Array): NpyArray {
     );
   }
   if (kind === null) return { dtype, shape, fortranOrder, data: values };
-  if (dtype.startsWith('>')) swap(values, valueBytes);
+  if (dtype.startsWith('>')) reverseNumbers(values, valueBytes);
   const data = new kind(values.buffer, 0, count);
   return { dtype: valueBytes === 1 ? `|${type}` : `<${type}`, shape, fortranOrder, data };
 }
@@ -77,10 +104,20 @@ export function readNpy(bytes: Uint8Array): NpyArray {
 /** Size of one value of a structured array, computed from the bytes present. */
 function restBytes(bytes: number, count: number, dtype: string): number {
   if (dtype.startsWith('[')) return count === 0 ? 0 : bytes / count;
-  throw new NpyError({}, `its values have the unknown dtype ${dtype}: save it as an array of numbers`);
+  throw unknownDtype(dtype);
 }
 
-/** Reverses the byte order of each value. */
-function swap(bytes: Uint8Array, valueBytes: number): void {
-  for (let at = 0; at < bytes.length; at += valueBytes) bytes.subarray(at, at + valueBytes).reverse();
+function refuseObjects(dtype: string): void {
+  const type = dtype.replace(/^[<>|=]/, '');
+  if (!/^O\d*$/.test(type) && !(dtype.startsWith('[') && /['"][<>|=]?O\d*['"]/.test(dtype))) return;
+  throw new NpyError({}, 'its values are pickled Python objects, which are never run: save it as an array of numbers');
+}
+
+function unknownDtype(dtype: string): NpyError {
+  return new NpyError({}, `its values have the unknown dtype ${dtype}: save it as an array of numbers`);
+}
+
+/** Reverses the byte order of each number. */
+export function reverseNumbers(bytes: Uint8Array, numberBytes: number): void {
+  for (let at = 0; at < bytes.length; at += numberBytes) bytes.subarray(at, at + numberBytes).reverse();
 }

@@ -17,6 +17,7 @@ function batchOf(parts: Partial<Batch>): Batch {
     views: {},
     extraImages: {},
     masks: {},
+    arrays: {},
     offsets: null,
     boxes: null,
     boxLabels: null,

@@ -59,6 +59,12 @@ export function frameBatch(batch: Batch, number: number, state: LoaderState | nu
     views,
     extraImages: placesOf(batch.extraImages),
     masks: placesOf(batch.masks),
+    arrays: Object.entries(batch.arrays).map(([name, { dtype, shape, data }]) => ({
+      name,
+      dtype,
+      shape,
+      offset: data.byteOffset,
+    })),
     mix: mix && { name: mix.name, weight: mix.weight, numClasses: mix.numClasses, labelSmoothing: mix.labelSmoothing },
     list: list?.map(({ height, width }) => ({ height, width })) ?? null,
     encoded: encoded?.map((bytes) => bytes.length) ?? null,

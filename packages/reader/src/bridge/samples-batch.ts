@@ -8,9 +8,10 @@ import type { DecodedSample } from '../open/sample-decoder.js';
 /** Converts single samples to one message: a batch whose images are a list, or stay encoded. */
 export function batchOfDecoded(samples: readonly DecodedSample[]): Batch {
   const isRaw = samples.some(({ encoded }) => encoded !== null);
+  const isDecoded = samples.some(({ image }) => image !== null);
   return {
     ...facts(samples),
-    list: isRaw ? null : samples.map(({ image }) => image!),
+    list: isDecoded ? samples.map(({ image }) => image!) : null,
     encoded: isRaw ? samples.map(({ encoded }) => encoded!) : null,
     fields: fieldTable(samples.map((sample) => ({ ...sample.fields, ...maskArrays(sample) }))),
   };
@@ -51,6 +52,7 @@ function facts(samples: readonly Pick<Sample, 'index' | 'key' | 'label'>[]): Bat
     views: {},
     extraImages: {},
     masks: {},
+    arrays: {},
     ...NO_OBJECTS,
     list: null,
     encoded: null,

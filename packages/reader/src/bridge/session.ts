@@ -5,8 +5,11 @@ import { ImageFinder } from '../dataset/image-places.js';
 import type { Batch } from '../loader/deliver/batch.js';
 import { type LoaderReport, spelledBadSample } from '../loader/deliver/statistics.js';
 import { Loader } from '../loader/loader.js';
+import type { LoaderOptions } from '../loader/options.js';
 import { Progress } from '../loader/progress.js';
 import { FreeSlots } from '../loader/ring/free-slots.js';
+import { fieldsWithoutImages } from '../loader/setup/fields-output.js';
+import { hasImages } from '../loader/setup/image-choice.js';
 import type { ScheduledTransform } from '../loader/setup/transform-schedule.js';
 import type { Dataset } from '../open/dataset.js';
 import { type OpenOptions, openDataset, openMixture } from '../open/open.js';
@@ -92,9 +95,11 @@ export class Session {
     this.#keep(held);
     this.#dataset ??= await openPlace(location, seen);
     const { rank, worldSize } = resolveRanks(options, ranks);
-    const given = { ...options, rank, worldSize, reuse: 'manual', slotFile: this.#slotFile, metrics: false } as const;
+    const fields = await fieldsIn(options, this.#dataset);
+    const whole = options.fields === undefined && fields.isForImages ? { ...options, fields: [] } : options;
+    const given = { ...whole, rank, worldSize, reuse: 'manual', slotFile: this.#slotFile, metrics: false } as const;
     this.#loader = new Loader(this.#dataset, given, new Progress(), this.#slots);
-    const numberTypes = await numberTypesOf(namesIn(options), this.#dataset);
+    const numberTypes = await numberTypesOf(fields.names, this.#dataset);
     this.#shown = { withKeys, withRowSeeds, ...shownOf(options), numberTypes };
     const { header } = opened(this.#dataset);
     return { header: { ...header, rank } };
@@ -103,9 +108,9 @@ export class Session {
   async #openSamples({ location, options, seen }: RequestOf<'openSamples'>): Promise<Answer> {
     this.#samples?.close();
     this.#dataset ??= await openPlace(location, seen);
-    this.#samples = await SampleDecoder.open(this.#dataset, options);
-    const { image } = options as { readonly image?: string };
-    this.#images = new ImageFinder(this.#dataset.files, image);
+    const { names, isForImages } = await fieldsIn(options, this.#dataset);
+    this.#samples = await SampleDecoder.open(this.#dataset, { ...options, fields: names });
+    this.#images = new ImageFinder(this.#dataset.files, isForImages ? (options as LoaderOptions).image : false);
     this.#shown = { withKeys: true, ...shownOf(options) };
     return opened(this.#dataset);
   }
@@ -142,7 +147,8 @@ export class Session {
     const framed = frameBatch(batch, number, this.#opened.state(), this.#shown);
     const { parts } = framed;
     const header = { ...framed.header, totals: this.#opened.totals() };
-    if (batch.images === null) return { header, parts, written: () => batch.release() };
+    const isInSlot = batch.images !== null || Object.keys(batch.arrays).length > 0;
+    if (!isInSlot) return { header, parts, written: () => batch.release() };
     this.#held.set(number, batch);
     return { header, parts };
   }
@@ -221,9 +227,14 @@ async function labelsOf(dataset: Dataset): Promise<Uint8Array[]> {
   return labels;
 }
 
-/** The requested fields. */
-function namesIn({ fields }: { readonly [name: string]: unknown }): readonly string[] {
-  return Array.isArray(fields) ? fields : [];
+/** The requested fields. By default, none next to images, and otherwise all. */
+async function fieldsIn(
+  options: LoaderOptions,
+  dataset: Dataset,
+): Promise<{ readonly names: readonly string[]; readonly isForImages: boolean }> {
+  const isForImages = await hasImages(dataset, options);
+  if (Array.isArray(options.fields)) return { names: options.fields, isForImages };
+  return { names: isForImages ? [] : fieldsWithoutImages(dataset), isForImages };
 }
 
 /** Dtype and layout of the pixels of a transform. */

@@ -27,12 +27,12 @@ export interface ImagePlaces {
 /** Finds stored images that another process can read by itself: plain bytes of a local file. */
 export class ImageFinder {
   readonly #files: ShardFiles;
-  readonly #image: string | undefined;
+  readonly #image: string | false | undefined;
   readonly #parts: Recent<number, PartOfIndex<(typeof PARTS)[number]>>;
   readonly #keys: Recent<number, PartOfIndex<'key'>>;
 
-  /** `image`: field of the images. Default: the first image field of each sample. */
-  constructor(files: ShardFiles, image?: string | undefined) {
+  /** `image`: field of the images, or false if there are none. Default: the first image field of each sample. */
+  constructor(files: ShardFiles, image?: string | false | undefined) {
     const meanSamples = Math.max(1, files.firstSample.at(-1)! / files.files.length);
     this.#files = files;
     this.#image = image;
@@ -88,6 +88,7 @@ export class ImageFinder {
   }
 
   #column({ fields }: Pick<PartOfIndex<'fields'>, 'fields'>, row: number) {
+    if (this.#image === false) return undefined;
     if (this.#image !== undefined) return fields.get(this.#image);
     const names = [...fields].flatMap(([name, { offset }]) => (offset[row]! >= 0 ? [name] : []));
     const [first] = imageFields(names);

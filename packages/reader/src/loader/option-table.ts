@@ -247,10 +247,13 @@ export const LOADER_OPTIONS = {
   image: {
     group: 'Images',
     placeholder: 'FIELD',
-    kind: 'text',
-    shown: 'the first image field',
+    kind: 'own',
+    type: 'string | false',
+    must: 'is the name of a field, or false',
+    python: 'str | Literal[False]',
+    shown: 'the first image field; without one, false',
     commands: ['bench', 'preview'],
-    help: 'Name of the image field',
+    help: 'Name of the image field, or false for batches of fields only: arrays, text and JSON (docs/train-on-arrays.md)',
   },
   extraImages: {
     group: 'Images',

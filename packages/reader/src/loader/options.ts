@@ -13,6 +13,7 @@ import { checkLabels, type LabelsInput } from './deliver/label-values.js';
 import { FOREIGN_NAMES } from './foreign-names.js';
 import { isMetricsOptions, type MetricsOptions } from './metrics/address.js';
 import { LOADER_OPTIONS } from './option-table.js';
+import { refuseImageOptions } from './setup/image-choice.js';
 import { checkSchedule, type ScheduledTransform } from './setup/transform-schedule.js';
 import { type CustomSteps, isCustomSteps } from './work/custom-steps.js';
 
@@ -108,8 +109,11 @@ export interface LoaderOptions {
   readonly checksum?: 'first-epoch' | 'always' | 'never' | undefined;
   /** `stack` (default): one array of images of one size. `list`: one array per image. */
   readonly collate?: 'stack' | 'list' | undefined;
-  /** The field that is the image. Default: the sample's first field of an image kind. */
-  readonly image?: string | undefined;
+  /**
+   * The field that is the image. Default: the sample's first field of an image kind. false: batches have only fields,
+   * and `.npy` fields are stacked as `batch.arrays`. That is also the default if the samples have no image.
+   */
+  readonly image?: string | false | undefined;
   /**
    * Further fields that are images of the same size. They are cropped, rotated and coloured like the image, and
    * delivered as `batch.extraImages`.
@@ -267,6 +271,7 @@ const OWN_CHECKS: Readonly<Record<OwnNames, OwnChecks[string]>> = {
   mix: (value) => typeof value === 'object' && value !== null,
   metrics: isMetricsOptions,
   background: isBackground,
+  image: isImageChoice,
   labels: (value) => typeof value === 'string' || (typeof value === 'object' && value !== null),
   reuse: (value) => typeof value === 'boolean' || value === 'manual',
   state: () => true,
@@ -295,6 +300,7 @@ export function checkOptions(options: LoaderOptions): CheckedOptions {
   checkMix(mix);
   if (checked.labels !== undefined) checkLabels(checked.labels);
   if (annotations !== undefined) checkAnnotations(annotations);
+  if (checked.image === false) refuseImageOptions({ ...checked, views, customSteps });
   if (aspectBuckets !== undefined) checkBuckets(aspectBuckets);
   if (checked.slotFile !== undefined && reuse === false) {
     throw new OptionError(
@@ -311,6 +317,11 @@ function isWeights(value: unknown): boolean {
   }
   if (Array.isArray(value)) return isNumbers(value);
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
+}
+
+/** Whether a value may be the option `image`. */
+export function isImageChoice(value: unknown): boolean {
+  return value === false || (typeof value === 'string' && value !== '');
 }
 
 function isNumbers(value: unknown): boolean {

@@ -36,6 +36,7 @@ export async function startRunning(
     heldBytes: memory.heldBytes,
     decoder: decoder && { ...decoder, seeds: order.origin.seeds },
     list: output.batch.kind === 'list',
+    hasImages: output.batch.kind !== 'fields',
     views: output.batch.kind === 'pixels' ? output.batch.views : null,
     extraFields,
     annotations,

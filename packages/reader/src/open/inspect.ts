@@ -9,6 +9,7 @@ import {
 import type { StorageOptions } from '@shardtool/storage';
 import { findCopies } from '../inspect/copies.js';
 import { type InspectReport, reportOf } from '../inspect/report.js';
+import { hasImages } from '../loader/setup/image-choice.js';
 import type { Dataset } from './dataset.js';
 import { keepGroups } from './keep-groups.js';
 import { type InspectProgress, type MeasureOptions, measureDataset } from './measure-dataset.js';
@@ -49,6 +50,12 @@ export async function inspect(location: string, options: InspectOptions = {}): P
 
 async function inspectDataset(location: string, options: InspectOptions): Promise<InspectReport> {
   await using dataset = await openOne(location, options.storage);
+  if (!(await hasImages(dataset))) {
+    throw new OptionError(
+      { path: location },
+      `The samples of ${location} have no images, so there is nothing to inspect.`,
+    );
+  }
   await using other = options.against === undefined ? null : await openOne(options.against, options.storage);
   const { measures, known, isKept } = await measureDataset(dataset, options);
   const against = other === null ? null : (await measureDataset(other, options)).measures;

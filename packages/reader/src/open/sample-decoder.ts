@@ -22,7 +22,9 @@ import { scratchBytesFor } from '../decode/scratch-size.js';
 import { adviceOn, BadSampleError, clauseOf } from '../loader/deliver/bad-rows.js';
 import { tellNarrowed } from '../loader/deliver/narrowed.js';
 import { LOADER_OPTIONS } from '../loader/option-table.js';
-import type { LoaderOptions } from '../loader/options.js';
+import { type CheckedOptions, isImageChoice, type LoaderOptions } from '../loader/options.js';
+import { hasImages, refuseImageOptions } from '../loader/setup/image-choice.js';
+import { nameOfImage } from '../loader/setup/output-request.js';
 import type { Annotations, GivenAnnotations } from '../transform/annotations.js';
 import { type CompiledTransform, compileTransform } from '../transform/transform.js';
 
@@ -38,6 +40,8 @@ const OWNER = {
 
 /** Options of a sample decoder. They mean the same as for a loader. Without a transform, images keep their size. */
 export type SampleDecoderOptions = Pick<LoaderOptions, keyof typeof OPTIONS>;
+
+type Checked = Omit<CheckedValues<typeof OPTIONS>, 'image'> & Pick<CheckedOptions, 'image'>;
 
 /** How one sample is decoded. */
 export interface DecodeRequest {
@@ -77,7 +81,7 @@ export interface DecodedSample {
   readonly key: string;
   /** Class number; -1 if the sample has no class. */
   readonly label: number;
-  /** Pixels in the transform's dtype and layout; null with `transform: 'raw'`. */
+  /** Pixels in the transform's dtype and layout; null with `transform: 'raw'`, and for samples without an image. */
   readonly image: DecodedImage | null;
   /** The stored image with `transform: 'raw'`, otherwise null. */
   readonly encoded: Uint8Array | null;
@@ -95,13 +99,16 @@ export interface DecodedSample {
  */
 export class SampleDecoder {
   readonly #dataset: StoredDataset;
-  readonly #options: Omit<CheckedValues<typeof OPTIONS>, 'transform'>;
-  /** Null if images stay encoded. */
+  readonly #options: Omit<Checked, 'transform'>;
+  /** False: samples have only fields. */
+  readonly #hasImages: boolean;
+  /** Null if images stay encoded, or there are none. */
   readonly #decoder: Decoder | null;
 
-  private constructor(dataset: StoredDataset, options: CheckedValues<typeof OPTIONS>, decoder: Decoder | null) {
+  private constructor(dataset: StoredDataset, options: Checked, hasImages: boolean, decoder: Decoder | null) {
     this.#dataset = dataset;
     this.#options = options;
+    this.#hasImages = hasImages;
     this.#decoder = decoder;
   }
 
@@ -111,12 +118,17 @@ export class SampleDecoder {
     const options = checkGiven(OWNER, OPTIONS, given, {
       transform: (value) => typeof value === 'string' || Array.isArray(value),
       background: isBackground,
-    }) as CheckedValues<typeof OPTIONS>;
+      image: isImageChoice,
+    }) as Checked;
+    const withImages = await hasImages(dataset, given);
+    if (!withImages) refuseImageOptions(given);
     const transform = given.transform === 'raw' ? null : compileTransform(given.transform ?? [], formatOf(given));
-    checkFields('image', options.image === undefined ? [] : [options.image], dataset);
+    const image = nameOfImage(options);
+    checkFields('image', image === undefined ? [] : [image], dataset);
     checkFields('masks', options.masks ?? [], dataset);
     await checkFieldsAndColumns('fields', options.fields ?? [], dataset);
-    return new SampleDecoder(dataset, options, transform && (await decoderOf(transform, options)));
+    const decoder = withImages && transform !== null ? await decoderOf(transform, options) : null;
+    return new SampleDecoder(dataset, options, withImages, decoder);
   }
 
   /**
@@ -129,10 +141,10 @@ export class SampleDecoder {
     const decoder = encoded ? null : this.#decoder;
     const sample = await this.#dataset.get(keyOrIndex, { signal });
     try {
-      const bytes = this.#imageOf(sample);
+      const bytes = this.#hasImages ? this.#imageOf(sample) : null;
       const { index, key, label } = sample;
       const named = masks.flatMap((field) => (field in sample.fields ? [{ field, bytes: sample.fields[field]! }] : []));
-      const decoded = decoder && (await this.#decode(decoder, bytes, index, request, named));
+      const decoded = decoder && bytes && (await this.#decode(decoder, bytes, index, request, named));
       const image = decoded && { pixels: decoded.pixels, width: decoded.width, height: decoded.height };
       const { annotations = null } = decoder ?? {};
       return {
@@ -163,7 +175,7 @@ export class SampleDecoder {
   }
 
   #imageOf({ fields }: Sample): Uint8Array {
-    const name = this.#options.image ?? imageFields(Object.keys(fields))[0];
+    const name = nameOfImage(this.#options) ?? imageFields(Object.keys(fields))[0];
     const bytes = name === undefined ? undefined : fields[name];
     if (bytes !== undefined) return bytes;
     throw new SampleDecodeError({}, name === undefined ? 'it has no image' : `it has no field "${name}"`);

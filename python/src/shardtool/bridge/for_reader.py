@@ -18,7 +18,7 @@ def options_for_reader(options: Mapping[str, Any], slots_in_use: int = 0) -> Dic
 
     Raises TypeError for an unknown name.
     """
-    given: Dict[str, Any] = {"fields": [], "prefetchBatches": 4}
+    given: Dict[str, Any] = {"prefetchBatches": 4}
     workers = _workers_of_this_rank()
     if workers is not None:
         given["workers"] = workers

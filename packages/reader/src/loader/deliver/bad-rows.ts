@@ -7,8 +7,10 @@ import {
   ShardtoolError,
   sentence,
 } from '@shardtool/base';
+import { describeNpyRow } from '@shardtool/format';
 import { drawnValues, drawsAddress, type ViewLayout, viewAddress, viewBytes } from '../../views/slot-layout.js';
 import { type Block, keyOf } from '../read/block.js';
+import type { ExtraField } from '../ring/extra-fields.js';
 import { WHOLE_BATCH } from '../ring/job.js';
 import { slotAddress } from '../ring/slots.js';
 import type { Engine } from '../work/engine.js';
@@ -47,6 +49,7 @@ export interface BadRowOptions {
   readonly shardName: (shard: number) => string;
   readonly onBad: 'raise' | 'skip' | 'replace';
   readonly output: BatchOutput;
+  readonly extraFields: readonly ExtraField[];
 }
 
 /**
@@ -55,7 +58,7 @@ export interface BadRowOptions {
  */
 export function judgeRow(
   pending: PendingBatch,
-  { row, reason, dropped = false, isOtherSize = false }: Trouble,
+  { row, reason, dropped = false, isOtherSize = false, otherArray }: Trouble,
   options: BadRowOptions,
 ): boolean {
   const { onBad } = options;
@@ -63,6 +66,7 @@ export function judgeRow(
   const item = pending.items[row]!;
   // Skipping such samples would silently select samples by size.
   if (isOtherSize) throw otherSize(reason, whereabouts(block, item, options));
+  if (otherArray !== undefined) throw otherArrayError(otherArray, reason, whereabouts(block, item, options), options);
   if (dropped) pending.dropped.add(row);
   else if (onBad === 'raise') {
     const { shard, key } = whereabouts(block, item, options);
@@ -141,6 +145,19 @@ function otherSize(
   return new OptionError(
     { shard, key },
     sentence`The images differ in size. Sample "${key}" of ${shard} is undamaged, but ${reason}. Add a resize and a crop to the transform ('train224' has both), or set ${optionName('collate')} to 'list'.`,
+  );
+}
+
+function otherArrayError(
+  field: string,
+  reason: string | Sentence,
+  { shard, key }: { readonly shard: string; readonly key: string },
+  { extraFields }: BadRowOptions,
+): OptionError {
+  const first = extraFields.find((one) => one.field === field)!.array!;
+  return new OptionError(
+    { shard, key },
+    sentence`The arrays of the field "${field}" differ. In sample "${first.key}" of ${first.shard} it is ${describeNpyRow(first)}, but in sample "${key}" of ${shard} ${reason}. Store arrays of one dtype and shape, set ${optionName('collate')} to 'list', or choose other ${optionName('fields')}.`,
   );
 }
 

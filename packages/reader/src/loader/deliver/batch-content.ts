@@ -74,18 +74,28 @@ export interface ContentOfViews<Memory extends ArrayBufferLike = ArrayBufferLike
   readonly list: null;
   readonly encoded: null;
 }
+/** Batches of fields only. */
+export interface ContentOfFields {
+  readonly dtype: null;
+  readonly images: null;
+  readonly shape: null;
+  readonly list: null;
+  readonly encoded: null;
+}
 /** The dtype of decoded values, by the option `pixelDtype`. */
 type StoredBy<Pixels> = Pixels extends Dtype ? Pixels : 'uint8';
 
 /** Contents of the batches of a loader with these options. */
 export type ContentOf<Options> = Options extends { readonly views: object }
   ? ContentOfViews<MemoryBy<Given<Options, 'reuse'>>>
-  : ContentBy<
-      Given<Options, 'transform'>,
-      Given<Options, 'collate'>,
-      StoredBy<Given<Options, 'pixelDtype'>>,
-      MemoryBy<Given<Options, 'reuse'>>
-    >;
+  : Options extends { readonly image: false }
+    ? ContentOfFields
+    : ContentBy<
+        Given<Options, 'transform'>,
+        Given<Options, 'collate'>,
+        StoredBy<Given<Options, 'pixelDtype'>>,
+        MemoryBy<Given<Options, 'reuse'>>
+      >;
 
 /** Unknown names of options are a type error, as for a type without parameters. */
 export type OnlyOptions<Options> = Options & {

@@ -1,3 +1,4 @@
+import type { StackedArray } from '@shardtool/format';
 import type { BatchObjects } from '../../annotations/record.js';
 import type { FieldValue } from '../../dataset/field-values.js';
 import type { Dtype } from '../../transform/values.js';
@@ -64,8 +65,8 @@ export interface BatchContent {
 }
 
 /**
- * One batch. All of its arrays are yours to keep. With the option `reuse`, `images`, `extraImages`, `masks` and
- * `encoded` are views of memory that is overwritten: with `reuse: true` when the next batch is requested, with `reuse:
+ * One batch. All of its arrays are yours to keep. With the option `reuse`, `images`, `extraImages`, `masks`,
+ * `arrays` and `encoded` are views of memory that is overwritten: with `reuse: true` when the next batch is requested, with `reuse:
  * 'manual'` after {@link Batch.release}. The type of `images` follows from the loader's options.
  */
 export interface Batch<Content extends BatchContent = BatchContent> extends Objects {
@@ -114,7 +115,12 @@ export interface Batch<Content extends BatchContent = BatchContent> extends Obje
    * the sample occurred before in its epoch, so they are the same for any number of workers and ranks, and after a resume.
    */
   readonly rowSeeds: Uint32Array;
-  /** Values of the requested fields and label columns, by name. Null if a sample has no value. */
+  /**
+   * Without images: the `.npy` fields by name, each as one array of the shape [n, ...shape]. With `collate: 'list'` they
+   * are in `fields`, an array for each sample.
+   */
+  readonly arrays: Readonly<Record<string, StackedArray>>;
+  /** Values of the other requested fields and label columns, by name. Null if a sample has no value. */
   readonly fields: Readonly<Record<string, readonly (FieldValue | null)[]>>;
   /** With the option `reuse`: the memory of this batch may be filled again. Its arrays must not be used after that. */
   release(): void;

@@ -39,6 +39,8 @@ export interface FeederOptions {
   readonly slots: number;
   readonly freeSlots: FreeSlots;
   readonly image: string | undefined;
+  /** False: rows have only extra fields. */
+  readonly hasImages: boolean;
   readonly extraFields: readonly ExtraField[];
   readonly parts: PartTable;
   readonly texts: ColumnTexts;
@@ -168,14 +170,14 @@ export class Feeder implements Demand {
 
   /** Publishes the job of one row, from the block and item that `pending` names for it. */
   push(pending: PendingBatch, row: number): void {
-    const { control, origin, image, extraFields, facts, whole } = this.#options;
+    const { control, origin, image, hasImages, extraFields, facts, whole } = this.#options;
     const block = pending.blocks[row]!;
     const item = pending.items[row]!;
     const shard = block.shard[item]!;
     const indexRow = block.row[item]!;
     const { index, stretches, crops } = block.shards.get(shard)!;
-    const column = keptImageColumn(index, image);
-    const offset = column.offset[indexRow]!;
+    const column = hasImages ? keptImageColumn(index, image) : null;
+    const offset = column === null ? 0 : column.offset[indexRow]!;
     const job = this.#job;
     pending.labels[row] = index.cls[indexRow]!;
     job.number = origin.firstSample[shard]! + indexRow;
@@ -187,15 +189,15 @@ export class Feeder implements Demand {
       return;
     }
     job.shard = block.inShards ? shard : IN_ARENA;
-    job.offset = placeOf(block, stretches, offset);
-    job.bytes = column.bytes[indexRow]!;
+    job.offset = column === null ? 0 : placeOf(block, stretches, offset);
+    job.bytes = column === null ? 0 : column.bytes[indexRow]!;
     job.epoch = block.pass;
     job.occurrence = block.occurrence[item]!;
     job.slot = pending.slot;
     job.row = row;
     job.bucket = pending.bucket;
     job.orientation = index.orientation[indexRow]!;
-    job.crc32 = (pending.checksum ? column.crc32?.[indexRow] : undefined) ?? UNCHECKED;
+    job.crc32 = (pending.checksum ? column?.crc32?.[indexRow] : undefined) ?? UNCHECKED;
     // The crop index is that of the image that is used if the option `image` is not set.
     job.cropBytes = crops === null || column !== keptImageColumn(index, undefined) ? 0 : crops.columns.bytes[indexRow]!;
     if (job.cropBytes > 0) job.cropOffset = placeOf(block, crops!.stretches, crops!.columns.offset[indexRow]!);

@@ -1,4 +1,4 @@
-import { nameTable } from '@shardtool/format';
+import { nameTable, npyRowValues, type StackedArray } from '@shardtool/format';
 import type { CheckedAnnotations } from '../../annotations/options.js';
 import { layOutRecord, NO_OBJECTS, readRecords } from '../../annotations/record.js';
 import type { Size } from '../../codec/codec.js';
@@ -17,7 +17,7 @@ import type { Batch, BatchMix, PixelValues, ViewArrays } from './batch.js';
 import { type LabelSource, type LabelValues, labelValues } from './label-values.js';
 import type { PendingBatch } from './pending-batch.js';
 
-/** The form of the images of a batch: pixels of one shape, a list, or encoded bytes. */
+/** The form of the images of a batch: pixels of one shape, a list, encoded bytes, or no images. */
 export type BatchOutput =
   | {
       readonly kind: 'pixels';
@@ -30,7 +30,8 @@ export type BatchOutput =
       readonly views: ViewLayout | null;
     }
   | { readonly kind: 'list' }
-  | { readonly kind: 'raw' };
+  | { readonly kind: 'raw' }
+  | { readonly kind: 'fields' };
 
 export interface FinishedBatchOptions {
   readonly engine: Engine;
@@ -76,6 +77,7 @@ export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptio
     shape: output.kind === 'pixels' ? shapeOf(output, rows, pending.bucket) : null,
     views,
     ...extraFieldsOf(pending, options),
+    arrays: arraysOf(pending, options),
     ...objectsOf(pending, options),
     list: output.kind === 'list' ? pending.list : null,
     encoded: output.kind === 'raw' ? encodedImages(pending, options) : null,
@@ -194,6 +196,16 @@ function extraFieldsOf(
     else extraImages[field] = valuesOf(bytes, output.kind === 'pixels' ? output.dtype : 'uint8');
   }
   return { extraImages, masks };
+}
+
+function arraysOf({ slot, rows, bucket }: PendingBatch, options: FinishedBatchOptions): Batch['arrays'] {
+  const arrays = nameTable<StackedArray>();
+  for (const [i, { field, array }] of options.extraFields.entries()) {
+    if (array === undefined) continue;
+    const bytes = owned(options.engine.extraFieldBytes(slot, i, rows, bucket), options);
+    arrays[field] = { dtype: array.dtype, shape: [rows, ...array.shape], data: npyRowValues(bytes, array) };
+  }
+  return arrays;
 }
 
 function objectsOf({ slot, rows, bucket }: PendingBatch, { engine, annotations, extraFields }: FinishedBatchOptions) {

@@ -46,7 +46,7 @@ export class Iteration {
       whole,
       labels: output.labels,
       captionSampling: output.drawsTexts ? new TextChoice(origin.seeds) : null,
-      badRows: { engine, statistics, shardName, onBad, output: output.batch },
+      badRows: { engine, statistics, shardName, onBad, output: output.batch, extraFields },
     });
     this.#delivery = delivery;
     this.#finish = {
@@ -68,6 +68,7 @@ export class Iteration {
       slots: engine.plan.slots,
       freeSlots: engine.freeSlots,
       image,
+      hasImages: output.batch.kind !== 'fields',
       extraFields,
       parts: engine.parts,
       texts: engine.texts,
@@ -131,7 +132,7 @@ export class Iteration {
       engine.freeSlots.free(held);
     });
     // The statistics object exists as long as the loader, so there is one warning per loader.
-    if (this.#finish.labels === null) tellUnlabelled(batch, statistics);
+    if (this.#finish.labels === null && output.batch.kind !== 'fields') tellUnlabelled(batch, statistics);
     if (engine.control.narrowed > 0) tellNarrowed(engine.control);
     if (!showsBytes) this.#feeder.retire(pending);
     if (reuse === false) batch.release();

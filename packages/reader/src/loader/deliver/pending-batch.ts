@@ -14,6 +14,8 @@ export interface Trouble {
   readonly dropped?: boolean;
   /** True if the transform gave it another size than the batch has. */
   readonly isOtherSize?: boolean;
+  /** Name of a field whose array has another dtype or shape than the rows of the batch. */
+  readonly otherArray?: string;
   /** Location of an error that a custom step threw. */
   readonly stack?: string;
 }

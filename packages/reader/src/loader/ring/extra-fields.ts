@@ -1,16 +1,19 @@
+import type { NpyRow } from '@shardtool/format';
 import { layOut } from './fields.js';
 import { UNCHECKED } from './job.js';
 
 /**
  * Further fields of a sample that workers need: further images and masks, which are decoded with it, fields for custom
- * steps, and annotations, which may be columns of the index. The offsets of their bytes are written into shared memory
+ * steps, annotations, which may be columns of the index, and arrays that are stacked. The offsets of their bytes are written into shared memory
  * next to the ring of jobs, so that a job stays small.
  */
 export interface ExtraField {
   readonly field: string;
-  readonly kind: 'image' | 'mask' | 'field' | 'annotation' | 'columns';
+  readonly kind: 'image' | 'mask' | 'field' | 'annotation' | 'columns' | 'array';
   /** For the kind `columns`: names of the columns, or the name of the column that contains JSON. */
   readonly columns?: readonly string[] | string | undefined;
+  /** For the kind `array`: the dtype and shape of its rows, and the sample that they were taken from. */
+  readonly array?: (NpyRow & { readonly shard: string; readonly key: string }) | undefined;
 }
 
 /** Position of the bytes of one extra field of a row in the arena. Texts of columns are in {@link ColumnTexts}. */

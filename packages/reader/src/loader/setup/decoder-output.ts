@@ -1,4 +1,5 @@
 import { OptionError, optionName, sentence } from '@shardtool/base';
+import { npyRowBytes } from '@shardtool/format';
 import type { PixelFormat } from '../../codec/pixel-format.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { DecoderOptions } from '../../decode/decoder.js';
@@ -17,7 +18,7 @@ import type { BatchOutput } from '../deliver/finished-batch.js';
 import type { ExtraField } from '../ring/extra-fields.js';
 import type { RowBytes } from '../ring/slots.js';
 import { commonShape } from './common-shape.js';
-import { needsPixels, type OutputRequest } from './output-request.js';
+import { nameOfImage, needsPixels, type OutputRequest } from './output-request.js';
 
 /** The arrays of batches, and how they are decoded. */
 export interface DecoderOutput {
@@ -54,7 +55,8 @@ export async function decoderOutputOf(
       decoder: { ...decoder, covers, showsParts: true },
     };
   }
-  const size = transform.outputShape ?? (await commonShape(dataset, transform, options));
+  const size =
+    transform.outputShape ?? (await commonShape(dataset, transform, { ...options, image: nameOfImage(options) }));
   return {
     batch: { kind: 'pixels', sizes: [size], channels, dtype, layout, views: null },
     decoder: { ...decoder, outputSize: size },
@@ -140,11 +142,13 @@ export function rowBytesOfViews(views: ViewLayout, extraFields: readonly ExtraFi
 
 /** Row sizes for each batch size. Encoded images, and images in a list, are stored elsewhere. */
 export function rowBytesOf(output: BatchOutput, extraFields: readonly ExtraField[], transforms: number): RowBytes[] {
-  if (output.kind !== 'pixels')
-    return new Array<RowBytes>(transforms).fill({ image: 0, extraFields: extraFields.map(() => 0) });
+  if (output.kind !== 'pixels') {
+    const arrays = extraFields.map(({ array }) => (array === undefined ? 0 : npyRowBytes(array)));
+    return new Array<RowBytes>(transforms).fill({ image: 0, extraFields: arrays });
+  }
   return output.sizes.map(({ width, height }) => {
     const image = width * height * output.channels * valueBytes(output.dtype);
-    const bytesOf = { image, mask: width * height, field: 0, annotation: 0, columns: 0 };
+    const bytesOf = { image, mask: width * height, field: 0, annotation: 0, columns: 0, array: 0 };
     return { image, extraFields: extraFields.map(({ kind }) => bytesOf[kind]) };
   });
 }

@@ -1,6 +1,7 @@
 import { OptionError, optionName, sentence } from '@shardtool/base';
 import type { BucketCrop } from '../../buckets/options.js';
 import type { Size } from '../../codec/codec.js';
+import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { Mixes } from '../../transform/mix.js';
 import { entryOf, everyStep } from '../../transform/parse-steps.js';
 import type { DecodeMode } from '../../transform/plan.js';
@@ -120,4 +121,21 @@ export function checkMixable(mixes: Mixes, { dtype }: CompiledTransform, extraFi
   if (dtype === 'float16' && mixes.some(({ name }) => name === 'mixup')) {
     throw new OptionError({}, 'mixup takes uint8 or float32 images: let the transform end with one of them.');
   }
+}
+
+/** Datasets of a mixture must have the same extra fields. */
+export function checkFieldsAlike({ mixture }: StoredDataset, fields: readonly string[]): void {
+  for (const field of fields) {
+    const without = mixture?.datasets.find(({ dataset }) => !dataset.fields.includes(field));
+    if (without === undefined) continue;
+    throw new OptionError(
+      {},
+      sentence`${without.name} has no field "${field}", which another dataset of the mixture has: set the option ${optionName('fields')} to the fields that you need (an empty list for none). Samples without one of them get null.`,
+    );
+  }
+}
+
+/** The field that is the image; undefined: the first field of an image kind. */
+export function nameOfImage({ image }: Pick<CheckedOptions, 'image'>): string | undefined {
+  return image === false ? undefined : image;
 }

@@ -16,9 +16,13 @@ import type { ExtraField } from '../ring/extra-fields.js';
 import type { RowBytes } from '../ring/slots.js';
 import { type CustomStep, type CustomSteps, resolveStep } from '../work/custom-steps.js';
 import { type DecoderOutput, decoderOutputOf, rowBytesOf, rowBytesOfViews } from './decoder-output.js';
+import { outputOfFields } from './fields-output.js';
+import { hasImages } from './image-choice.js';
 import { checkMixtureFormats } from './mixture-formats.js';
 import {
+  checkFieldsAlike,
   checkMixable,
+  nameOfImage,
   needsPixels,
   type OutputRequest,
   refuseAnnotations,
@@ -64,9 +68,11 @@ export interface LoaderOutput extends DecoderOutput {
 
 /** Determines the content of batches. Throws OptionError. */
 export async function setUpOutput(dataset: StoredDataset, options: OutputRequest): Promise<LoaderOutput> {
+  if (!(await hasImages(dataset, options))) return outputOfFields(dataset, options);
   refuseDrawsAlone(options);
   if (options.views !== undefined) refuseBesideViews(options);
   const format = formatOf(options);
+  const image = nameOfImage(options);
   const transform = options.transform === 'raw' ? null : compileTransform(options.transform ?? [], format);
   const annotations =
     options.annotations === undefined ? null : checkAnnotations(options.annotations, dataset.mostObjects);
@@ -76,13 +82,13 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   }
   if (transform !== null && annotations !== null) refuseAnnotations('annotations', transform);
   if (transform !== null && options.masks.length > 0) refuseAnnotations('masks', transform);
-  if (transform !== null || options.views !== undefined) await checkMixtureFormats(dataset, format, options.image);
+  if (transform !== null || options.views !== undefined) await checkMixtureFormats(dataset, format, image);
   const { batch, decoder } = await decoderOutputOf(dataset, transform, options, format);
   const mixes = checkMix(options.mix);
   const steps = stepsOf(options.customSteps);
   const extraFields = extraFieldsOf(options, batch);
   if (annotations !== null) extraFields.push(...annotated(annotations, batch, dataset));
-  checkFields('image', options.image === undefined ? [] : [options.image], dataset);
+  checkFields('image', image === undefined ? [] : [image], dataset);
   checkFields('extraImages', options.extraImages, dataset);
   checkFields('masks', options.masks, dataset);
   if (annotations !== null) await checkFieldsAndColumns('annotations', sourceNames(annotations), dataset);
@@ -114,7 +120,7 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
     decoder: codec && { ...decoder!, codec: codec.name },
     codec,
     decode: options.decode,
-    image: options.image,
+    image,
     extraFields,
     annotations,
     fields,
@@ -191,25 +197,14 @@ function fieldsOf(dataset: StoredDataset, extraFields: readonly ExtraField[]): s
   return dataset.fields.filter((field) => !pixels.has(field));
 }
 
-/** Datasets of a mixture must have the same extra fields. */
-function checkFieldsAlike({ mixture }: StoredDataset, fields: readonly string[]): void {
-  for (const field of fields) {
-    const without = mixture?.datasets.find(({ dataset }) => !dataset.fields.includes(field));
-    if (without === undefined) continue;
-    throw new OptionError(
-      {},
-      sentence`${without.name} has no field "${field}", which another dataset of the mixture has: set the option ${optionName('fields')} to the fields that you need (an empty list for none). Samples without one of them get null.`,
-    );
-  }
-}
-
 function isUncompressedOnly(
   dataset: StoredDataset,
   output: BatchOutput,
   options: OutputRequest,
   others: number,
 ): boolean {
-  const { image, customSteps } = options;
+  const { customSteps } = options;
+  const image = nameOfImage(options);
   const images = image === undefined ? imageFields(dataset.fields) : [image];
   const isPlain =
     output.kind === 'pixels' &&

@@ -5,8 +5,16 @@
  */
 
 import { parentPort, workerData } from 'node:worker_threads';
-import { changedSincePacked, crc32, SampleDecodeError, type SentencePart, sentenceOf } from '@shardtool/base';
-import { checkedCropIndex, cropIndexOf, fieldPayload, headerOf, nameTable } from '@shardtool/format';
+import { changedSincePacked, crc32, NpyError, SampleDecodeError, type SentencePart, sentenceOf } from '@shardtool/base';
+import {
+  checkedCropIndex,
+  cropIndexOf,
+  fieldPayload,
+  headerOf,
+  NpyRowCopier,
+  nameTable,
+  OtherNpyRow,
+} from '@shardtool/format';
 import type { CheckedAnnotations } from '../../annotations/options.js';
 import { readAnnotations } from '../../annotations/read.js';
 import { layOutRecord, writeRecord } from '../../annotations/record.js';
@@ -41,6 +49,8 @@ export interface DecodeWorkerData {
   readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch'> | null;
   /** Images have no common size: each is sent to the main thread as a separate array. */
   readonly list: boolean;
+  /** False: rows have only arrays, which are copied to the slot. */
+  readonly hasImages: boolean;
   /** Rows of a full batch. */
   readonly rows: number;
   readonly extraFields: readonly ExtraField[];
@@ -72,6 +82,8 @@ export interface BadRow {
   readonly reason: string | readonly SentencePart[];
   readonly dropped?: boolean;
   readonly isOtherSize?: boolean;
+  /** Name of a field whose array has another dtype or shape than the rows of the batch. */
+  readonly otherArray?: string;
   readonly stack?: string;
 }
 
@@ -93,6 +105,9 @@ const shardImages = new ShardImages(new ShardPaths(data.shardPaths), control, da
 const parts = new PartTable({ slots: data.plan.slots, rows: data.rows, parts: data.extraFields.length }, data.parts);
 const texts = new ColumnTexts({ slots: data.plan.slots, rows: data.rows }, data.texts);
 const facts = new BatchFacts({ slots: data.plan.slots, rows: data.rows }, data.facts);
+
+/** For each extra field that is an array: copies the values of a sample to its row. */
+const copiers = data.extraFields.map(({ array }) => array && new NpyRowCopier(array));
 
 const { annotations } = data;
 const record = annotations && layOutRecord(annotations);
@@ -156,6 +171,10 @@ function doRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): bool
 }
 
 function decodeRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): void | Promise<void> {
+  if (!data.hasImages) {
+    copyArrays(job);
+    return;
+  }
   if (job.shard === IN_ARENA) return decodeRead(arenaView(data.arena, job.offset, job.bytes), job, decoder, steps);
   if (!data.readsCrops || job.crc32 !== UNCHECKED) return decodeRead(shardImages.whole(job), job, decoder, steps);
   return decoder!.decodeStored(shardImages.at(job), job, rowAddress(job));
@@ -189,6 +208,36 @@ function decodeRead(
   writeObjects(job, decoder);
 }
 
+/** Copies the arrays of a sample to their rows of the slot. */
+function copyArrays(job: Job): void {
+  for (const [i, { field }] of data.extraFields.entries()) {
+    const part = parts.get(job.slot, job.row, i);
+    if (part === null) throw new SampleDecodeError({}, `it has no field "${field}"`);
+    const bytes = payloadOf(part, field);
+    const rowBytes = data.plan.rowBytes[job.bucket]!.extraFields[i]!;
+    const address = slotAddress(data.plan, job.slot) + data.plan.extraFields[i]! + job.row * rowBytes;
+    try {
+      copiers[i]!.copy(bytes, new Uint8Array(data.memory.buffer, address, rowBytes));
+    } catch (error) {
+      if (error instanceof OtherNpyRow) throw new OtherArray(field, error);
+      if (error instanceof NpyError) {
+        throw new SampleDecodeError({}, `its field "${field}" is not what its name says (${error.message})`);
+      }
+      throw error;
+    }
+  }
+}
+
+/** The array of a field cannot be a row of its batch. */
+class OtherArray extends Error {
+  readonly field: string;
+
+  constructor(field: string, { message }: OtherNpyRow) {
+    super(message);
+    this.field = field;
+  }
+}
+
 /** Writes the annotations of the image into its row of the slot. */
 function writeObjects({ slot, row, bucket }: Job, { annotations: placed }: Decoder): void {
   if (placed === null) return;
@@ -206,7 +255,8 @@ function cropIndexAt({ cropOffset, cropBytes, crc32: imageCrc32 }: Job): Uint8Ar
 
 /** Reports a bad sample. Any other error ends this worker, and with it the loop, with the error as the reason. */
 function report(error: unknown, { slot, row }: Job): void {
-  if (error instanceof OtherSize) post({ kind: 'bad', slot, row, reason: error.reason, isOtherSize: true });
+  if (error instanceof OtherArray) post({ kind: 'bad', slot, row, reason: error.message, otherArray: error.field });
+  else if (error instanceof OtherSize) post({ kind: 'bad', slot, row, reason: error.reason, isOtherSize: true });
   else if (error instanceof SampleDecodeError) post({ kind: 'bad', slot, row, reason: partsOf(error) });
   else if (error instanceof DroppedSample) post({ kind: 'bad', slot, row, reason: error.message, dropped: true });
   else if (error instanceof CustomStepFailure)
@@ -278,7 +328,7 @@ function extraFieldsOf(job: Job): Accompanied {
     const bytes = payloadOf(part, field);
     if (kind === 'field') fields[field] = bytes;
     else if (kind === 'annotation') annotated[field] = bytes;
-    else {
+    else if (kind !== 'array') {
       const rowBytes = data.plan.rowBytes[job.bucket]!.extraFields[i]!;
       const target = slotAddress(data.plan, job.slot) + data.plan.extraFields[i]! + job.row * rowBytes;
       images.push({ field, kind, bytes, target });

@@ -26,6 +26,8 @@ export interface EngineOptions {
   readonly heldBytes: number;
   readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch'> | null;
   readonly list: boolean;
+  /** False: rows have only extra fields. */
+  readonly hasImages: boolean;
   readonly views: ViewLayout | null;
   /** The extra fields of each image. */
   readonly extraFields: readonly ExtraField[];
@@ -99,6 +101,7 @@ export class Engine {
         plan,
         decoder: options.decoder,
         list: options.list,
+        hasImages: options.hasImages,
         views: options.views,
         rows: options.rows,
         extraFields: options.extraFields,
