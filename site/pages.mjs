@@ -17,6 +17,7 @@ export const PARTS = {
     'docs/pack.md',
     'docs/pack-large.md',
     'docs/writer.md',
+    'docs/train-on-arrays.md',
     'docs/read-by-others.md',
     'docs/choose-samples.md',
     'docs/remote.md',

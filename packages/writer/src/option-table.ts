@@ -200,6 +200,15 @@ export const PACK_OPTIONS = {
     isRecorded: true,
     help: 'Extensions of files that belong to the image with the same stem, separated by commas: seg.png, or _mask.png (field mask.png)',
   },
+  primary: {
+    group: 'Input',
+    placeholder: 'EXTENSION',
+    kind: 'text',
+    pattern: /^[^._\-/\\][^/\\]*$/,
+    must: 'is an extension without the leading dot, such as npy',
+    isRecorded: true,
+    help: 'For samples without images: extension of the file that every sample has, such as npy, txt or json',
+  },
   pair: {
     group: 'Input',
     placeholder: 'FOLDER=FIELD',
@@ -400,6 +409,10 @@ export const PACK_OPTIONS = {
 
 /** Options of a writer of samples, in addition to {@link OUTPUT_OPTIONS}. */
 export const WRITER_OPTIONS = {
+  primary: {
+    ...PACK_OPTIONS.primary,
+    help: 'For samples without images: the field that every sample must have, such as npy, txt or json',
+  },
   part: {
     group: 'Resume and parts',
     placeholder: 'K/N',

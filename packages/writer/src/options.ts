@@ -10,7 +10,12 @@ import {
   option,
   sentence,
 } from '@shardtool/base';
-import type { DerivedSidecar, OutputLayoutName, WrittenLayoutName } from '@shardtool/format';
+import {
+  type DerivedSidecar,
+  isImageExtension,
+  type OutputLayoutName,
+  type WrittenLayoutName,
+} from '@shardtool/format';
 import { countBraces, type StorageOptions } from '@shardtool/storage';
 import { CONVERT_OPTIONS, OUTPUT_OPTIONS, PACK_OPTIONS, WRITER_OPTIONS } from './option-table.js';
 import { type Part, type PartOption, partOf, type WriterPartOption, writerPartOf } from './part.js';
@@ -132,6 +137,11 @@ export interface PackOptions extends OutputOptions {
    * With `_mask.png`, 1_mask.png becomes the field mask.png of 1.jpg.
    */
   fields?: readonly string[] | undefined;
+  /**
+   * For samples without images, the extension of the file that every sample has: `npy`, `txt`, `json`, `latent.npy`.
+   * Other files with the same stem are further fields. Default: every sample has an image.
+   */
+  primary?: string | undefined;
   /**
    * Folders whose files belong to images elsewhere. With `{ folder: 'masks', field: 'seg.png' }`, masks/cat/1.png becomes
    * the field seg.png of images/cat/1.jpg (images can be any folder next to masks) or of cat/1.jpg.
@@ -281,7 +291,14 @@ type CheckedPackValues = CheckedOutputOptions & CheckedValues<typeof PACK_OPTION
 export function checkOptions(options: GivenOptions): CheckedOptions {
   const { part, ...given } = options;
   const { fields, ...others } = complete<CheckedPackValues>('A pack', PACK_TABLE, given);
-  const checked = { ...others, fields: fields.map((field) => field.toLowerCase()), part: partOf(part, process.env) };
+  const primary = others.primary?.toLowerCase();
+  const checked = {
+    ...others,
+    primary,
+    fields: fields.map((field) => field.toLowerCase()),
+    part: partOf(part, process.env),
+  };
+  if (primary !== undefined) refuseWithPrimary(checked, primary);
   new Naming(checked);
   checkPatterns(checked);
   if (checked.files !== undefined && (options.include !== undefined || options.exclude !== undefined)) {
@@ -322,6 +339,33 @@ export function checkOptions(options: GivenOptions): CheckedOptions {
     throw new OptionError({}, message);
   }
   return checked;
+}
+
+/** Throws {@link OptionError} for options that are only for images, if samples have none. */
+function refuseWithPrimary(checked: CheckedOptions, primary: string): void {
+  checkPrimary(primary);
+  const forImages = (['resize', 'imageFormat', 'stripMetadata', 'check', 'minSize', 'coco', 'yolo'] as const).find(
+    (name) => checked[name] !== (PACK_DEFAULTS as Partial<CheckedOptions>)[name],
+  );
+  const other =
+    forImages ??
+    (checked.index.includes('crops') ? 'index' : null) ??
+    (checked.lmdbValues === 'image' ? 'lmdbValues' : null);
+  if (other === null) return;
+  const value = other === 'index' ? 'crops' : undefined;
+  throw new OptionError(
+    {},
+    sentence`The option ${option(other, value)} is for images, and with ${option('primary')} samples have none: remove one of them.`,
+  );
+}
+
+/** Throws {@link OptionError} if samples with this field have an image. */
+export function checkPrimary(primary: string): void {
+  if (!isImageExtension(primary) && primary !== 'cls') return;
+  throw new OptionError(
+    {},
+    sentence`The option ${option('primary')} is for samples without images, so it cannot be "${primary}": ${primary === 'cls' ? 'give the extension of the data, such as npy' : 'remove it'}.`,
+  );
 }
 
 /** Options of a conversion after checking. A conversion can write more shard formats than a pack. */

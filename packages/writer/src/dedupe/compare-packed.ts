@@ -1,13 +1,12 @@
 import { join } from 'node:path';
-import type { AppendBase } from '../output/append-base.js';
 import type { ProgressTicker } from '../progress.js';
 import type { DigestTable } from './digest-table.js';
 import type { EqualSizes } from './equal-sizes.js';
 import type { Hasher, HashPartsJob } from './hash-files.js';
-import { describeImages, packedImages } from './packed-images.js';
+import { type ComparedBase, describeImages, packedImages } from './packed-images.js';
 
 /** Adds the lengths of all images of the dataset, so that files of the same length are hashed. */
-export async function notePackedSizes(base: AppendBase, sizes: EqualSizes): Promise<void> {
+export async function notePackedSizes(base: ComparedBase, sizes: EqualSizes): Promise<void> {
   for await (const { offset, bytes } of packedImages(base)) {
     for (let row = 0; row < bytes.length; row++) if (offset[row]! >= 0) sizes.note(bytes[row]!);
   }
@@ -26,7 +25,7 @@ interface Candidates {
  * ShardIndexError, VersionError.
  */
 export async function comparePacked(
-  base: AppendBase,
+  base: ComparedBase,
   sizes: EqualSizes,
   table: DigestTable,
   hasher: Hasher,

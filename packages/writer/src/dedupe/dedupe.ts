@@ -3,7 +3,6 @@ import { dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { makeFolder, writeAtomically } from '@shardtool/base';
-import type { AppendBase } from '../output/append-base.js';
 import { DUPLICATES_FILE } from '../output/lists.js';
 import type { Grouping } from '../plan/grouping.js';
 import { OUTCOME } from '../plan/outcomes.js';
@@ -15,6 +14,7 @@ import { comparePacked, notePackedSizes } from './compare-packed.js';
 import { DigestTable } from './digest-table.js';
 import { EqualSizes } from './equal-sizes.js';
 import type { Hasher } from './hash-files.js';
+import type { ComparedBase } from './packed-images.js';
 
 /** Images of a plan that occur more than once. */
 export interface Duplicates {
@@ -53,7 +53,7 @@ export async function findDuplicates(
   output: string,
   hasher: Hasher,
   ticker: ProgressTicker,
-  base: AppendBase | null,
+  base: ComparedBase | null,
 ): Promise<Duplicates> {
   makeFolder(dirname(resolve(output)));
   const folder = mkdtempSync(`${resolve(output)}.dedupe-`);

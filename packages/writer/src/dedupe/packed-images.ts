@@ -10,6 +10,9 @@ export interface PackedImage {
   readonly shard: string;
 }
 
+/** The dataset whose images are compared. `primary` is the field that takes their place, if its samples have none. */
+export type ComparedBase = AppendBase & { readonly primary?: string | undefined };
+
 /** Images of a shard by row, from its index. The offset is -1 if a sample has no image. */
 type Images = Pick<SummedColumns, 'offset' | 'bytes' | 'crc32'>;
 
@@ -17,11 +20,11 @@ type Images = Pick<SummedColumns, 'offset' | 'bytes' | 'crc32'>;
  * Yields the lengths and checksums of all images of the dataset, shard by shard. Throws FileError, ShardIndexError,
  * VersionError.
  */
-export async function* packedImages(base: AppendBase): AsyncGenerator<Images> {
+export async function* packedImages(base: ComparedBase): AsyncGenerator<Images> {
   for (const { file } of base.manifest.shards) {
     const parts = await readBaseIndex(base, file, ['fields']);
     // Shards written by `pack` have checksums.
-    yield imageColumn(parts) as SummedColumns;
+    yield imageColumn(parts, base.primary) as SummedColumns;
   }
 }
 

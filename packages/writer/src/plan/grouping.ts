@@ -1,5 +1,4 @@
 import { countOf, OptionError, option, sentence } from '@shardtool/base';
-import { isImageExtension, isImageField } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
 import type { FileReader, SourceFiles } from '../source/source-files.js';
 import { Chains, NONE } from './chains.js';
@@ -7,7 +6,10 @@ import { ImagesOfStem, stemOf } from './images-of-stem.js';
 import type { Naming } from './naming.js';
 import { OUTCOME } from './outcomes.js';
 
-/** Files grouped into samples. Samples are numbered in the order of their images' paths. */
+/**
+ * Files grouped into samples. Samples are numbered in the order of their images' paths. If samples have no images, the
+ * files of the field `primary` take their place, here and in all of planning.
+ */
 export interface Grouping {
   readonly samples: number;
   /** Sample s has the files `files[fileStart[s]]` to `files[fileStart[s + 1] - 1]`, its image first. */
@@ -117,12 +119,12 @@ class OpenGroups {
     }
     const isSidecar = naming.isSidecar(name.field);
     if (isSidecar) this.met.add(name.field);
-    const isImage = !isSidecar && isImageExtension(name.field);
+    const isImage = naming.makesSample(name.field);
     const outcomes = isImage ? imageOutcome(file) : OUTCOME.packed;
     if (outcomes !== OUTCOME.packed) {
       this.outcomes[file] = outcomes;
       this.#groupOf(stemOf(path, name.field)).unpacked = outcomes === OUTCOME.inDataset ? outcomes : OUTCOME.ofUnpacked;
-    } else if (isImage && !isImageField(name.field)) {
+    } else if (isImage && !naming.canBeImage(name.field)) {
       // An image of a rejected kind gets no key, so it cannot collide with another file.
       this.chains.add(file, [file]);
     } else this.#join(path, file, name.field, isImage);
@@ -221,7 +223,7 @@ function equalKeys(files: SourceFiles, { naming, onCollision }: GroupOptions, gr
       const image = grouping.files[grouping.fileStart[sample]!]!;
       const path = reader.path(image);
       const { key, field } = naming.nameOf(path)!;
-      if (path.startsWith(key) === changed || !isImageField(field)) continue;
+      if (path.startsWith(key) === changed || !naming.canBeImage(field)) continue;
       const other = changedKeys.get(key);
       if (other !== undefined) {
         if (onCollision === 'raise') throw collision(key, reader.path(other), path);

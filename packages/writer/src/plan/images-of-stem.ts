@@ -1,4 +1,3 @@
-import { isImageField } from '@shardtool/format';
 import type { FileReader, SourceFiles } from '../source/source-files.js';
 import { NONE } from './chains.js';
 import type { ExtraField, Naming } from './naming.js';
@@ -38,7 +37,7 @@ export class ImagesOfStem {
       const path = this.#files.path(file);
       if (!path.startsWith(start)) return NONE;
       const name = this.#naming.extraFieldOf(path) === null ? this.#naming.nameOf(path) : null;
-      if (name === null || this.#naming.isSidecar(name.field) || !isImageField(name.field)) continue;
+      if (name === null || this.#naming.isSidecar(name.field) || !this.#naming.canBeImage(name.field)) continue;
       if (stemOf(path, name.field) === stem) return file;
     }
     return NONE;

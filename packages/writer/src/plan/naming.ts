@@ -1,5 +1,5 @@
 import { OptionError, option, sentence } from '@shardtool/base';
-import { packedName, type SampleName } from '@shardtool/format';
+import { isImageExtension, isImageField, packedName, type SampleName } from '@shardtool/format';
 
 /** Options that define which files belong together. */
 export interface NamingOptions {
@@ -9,6 +9,8 @@ export interface NamingOptions {
   readonly fields: readonly string[];
   /** Folders whose files belong to images in a folder next to them: `masks=seg.png`. */
   readonly pair?: readonly string[] | undefined;
+  /** For samples without images: the field that every sample has, which takes the place of the image. */
+  readonly primary?: string | undefined;
 }
 
 /** A file that belongs to an image with another stem or in another folder. */
@@ -41,14 +43,20 @@ const SUFFIX = /^[_-]+/;
 export class Naming {
   /** Extensions that follow a dot and become the field of that name. */
   readonly fields: readonly string[];
+  /** The field that every sample has, if samples have no images. */
+  readonly primary: string | null;
+  /** Fields with dots in their names. */
+  readonly #compound: readonly string[];
   readonly #isSidecar: ReadonlySet<string>;
   readonly #suffixes: readonly string[];
   readonly #pairs: readonly Pair[];
 
   /** Throws {@link OptionError} for an invalid pair. */
-  constructor({ fields, pair = [] }: NamingOptions) {
+  constructor({ fields, pair = [], primary }: NamingOptions) {
     this.fields = fields;
-    this.#isSidecar = new Set(this.fields);
+    this.primary = primary ?? null;
+    this.#compound = primary === undefined ? fields : [...fields, primary];
+    this.#isSidecar = new Set(fields.filter((field) => field !== primary));
     this.#suffixes = fields.filter((field) => SUFFIX.test(field)).toSorted((a, b) => b.length - a.length);
     this.#pairs = pair.map(parsePair);
   }
@@ -70,7 +78,7 @@ export class Naming {
 
   /** See {@link packedName}. */
   nameOf(path: string): SampleName | null {
-    return packedName(path, this.fields);
+    return packedName(path, this.#compound);
   }
 
   /** Key of an image. */
@@ -81,6 +89,16 @@ export class Naming {
   /** Field of a file in its sample. */
   fieldOf(path: string): string {
     return this.extraFieldOf(path)?.field ?? this.nameOf(path)!.field;
+  }
+
+  /** True if a file with this field makes a sample, or would if its kind of image were supported. */
+  makesSample(field: string): boolean {
+    return !this.isSidecar(field) && (this.primary === null ? isImageExtension(field) : field === this.primary);
+  }
+
+  /** True if a file with this field can be the image of a sample, or what takes its place. */
+  canBeImage(field: string): boolean {
+    return this.primary === null ? isImageField(field) : field === this.primary;
   }
 
   /** True if a file with this field is never the image of a sample. */

@@ -37,6 +37,8 @@ export interface PlanOptions {
   readonly fields: readonly string[];
   /** Folders next to those of the images that their files belong to, such as `masks=seg.png`. */
   readonly pair?: readonly string[] | undefined;
+  /** For samples without images: the field that every sample has. */
+  readonly primary?: string | undefined;
   /** How files with the same key are handled: stop with an error, or keep the first by path. */
   readonly onBad?: 'raise' | 'quarantine' | undefined;
   readonly maxShardBytes: number;

@@ -41,6 +41,8 @@ export interface SampleRules {
   readonly columns: ReadonlyMap<string, ColumnType>;
   /** Images with more pixels according to their header are rejected. */
   readonly maxPixels: number;
+  /** The field that every sample has instead of an image; null if every sample has an image. */
+  readonly primary: string | null;
 }
 
 /** A sample as a shard stores it. */
@@ -65,8 +67,16 @@ export function encodeSample(sample: NewSample, rules: SampleRules): EncodedSamp
     value === undefined ? [] : [{ name, bytes: encodeField(key, name, value, rules) }],
   );
   if (label !== undefined) fields.push({ name: 'cls', bytes: encodeLabel(key, label, rules.classes) });
-  if (fields.length === 0) throw wrong(key, 'has no field; add at least an image, such as jpg: bytes');
-  if (imageFieldOf(fields) === undefined) throw wrong(key, 'has no image; add one, such as jpg: bytes');
+  const { primary } = rules;
+  if (primary !== null && !fields.some(({ name }) => name === primary))
+    throw wrong(key, sentence`has no field "${primary}", which every sample has by the option ${option('primary')}`);
+  if (primary === null && imageFieldOf(fields) === undefined) {
+    const what = fields.length === 0 ? 'has no field; add at least an image' : 'has no image; add one';
+    throw wrong(
+      key,
+      sentence`${what}, such as jpg: bytes, or set the option ${option('primary')} for samples without images`,
+    );
+  }
   return { key, fields, columns: checkColumns(key, columns ?? {}, rules.columns) };
 }
 

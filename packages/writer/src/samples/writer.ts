@@ -19,7 +19,7 @@ import {
 } from '@shardtool/format';
 import { localPathOf } from '@shardtool/storage';
 import { NoImagesError } from '../errors.js';
-import { type CheckedOutputOptions, checkWriterOptions, type OutputOptions } from '../options.js';
+import { type CheckedOutputOptions, checkPrimary, checkWriterOptions, type OutputOptions } from '../options.js';
 import type { PartialField } from '../output/commit.js';
 import { namingOutput } from '../output/destination.js';
 import { refuseTaken } from '../output/output-folder.js';
@@ -41,6 +41,11 @@ export interface WriterOptions extends Omit<OutputOptions, 'workers' | 'onProgre
   readonly classes?: readonly string[] | undefined;
   /** Label columns of the index, by name with their types. */
   readonly columns?: Readonly<Record<string, ColumnType>> | undefined;
+  /**
+   * For samples without images: the field that every sample must have, such as `npy`, `txt` or `latent.npy`. Default:
+   * every sample must have an image.
+   */
+  readonly primary?: string | undefined;
   /**
    * The part of the dataset that this writer writes: `{ index: 1, of: 4 }` is the second of four. `auto` takes the part
    * from the environment variables of the job scheduler. Each process, on any machine, has a writer for its own
@@ -107,7 +112,7 @@ export class Writer implements AsyncDisposable {
     checkObject('A writer', options);
     const { classes = [], columns = {} } = options;
     this.output = output;
-    const { part, job, ...checked } = checkWriterOptions(options);
+    const { part, job, primary, ...checked } = checkWriterOptions(options);
     this.#options = checked;
     this.#part = part;
     this.#job = job;
@@ -119,7 +124,13 @@ export class Writer implements AsyncDisposable {
     }
     checkOtherIndexes(this.#options.format, this.#options.index);
     checkOutput(output, this.#part, this.#options.overwrite);
-    this.#rules = { classes: checkNames(classes), columns: checkTypes(columns), maxPixels: MAX_PIXELS };
+    if (primary !== undefined) checkPrimary(primary);
+    this.#rules = {
+      classes: checkNames(classes),
+      columns: checkTypes(columns),
+      maxPixels: MAX_PIXELS,
+      primary: primary ?? null,
+    };
     checked.signal?.addEventListener('abort', this.#stop, { once: true });
   }
 

@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto';
-import { crc32, optionName, sentence } from '@shardtool/base';
+import { crc32, NpyError, optionName, sentence } from '@shardtool/base';
 import {
   fieldOfKind,
+  headerOf,
   type ImageHeader,
   type IndexRows,
+  imageFieldOf,
   isImageField,
   kindOfField,
+  npyRowOf,
   probeImage,
 } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
@@ -121,8 +124,9 @@ export function packSample(
   sample: PlannedSample,
   options: SampleOptions,
 ): PackedSample {
-  const { root, limits } = options;
+  const { root, limits, naming } = options;
   const { key, image, fields } = layOut(sample, options);
+  if (naming.primary !== null) return packWithoutImage(writer, rows, { key, image, fields }, sample, options);
   const laidOut = layOutSample(writer, key, fields);
   try {
     const sha256 = options.isHashed === true ? sha256Of(payloadNamed(image.name, laidOut)!) : null;
@@ -151,6 +155,47 @@ export function packSample(
   }
 }
 
+/** Writes a sample that has no image, or whose image is a field like any other. */
+function packWithoutImage(
+  writer: SampleWriter,
+  rows: IndexRows,
+  { key, image, fields }: LaidOut,
+  sample: PlannedSample,
+  { root, isHashed }: SampleOptions,
+): PackedSample {
+  const laidOut = layOutSample(writer, key, fields);
+  try {
+    const sha256 = isHashed === true ? sha256Of(payloadNamed(image.name, laidOut)!) : null;
+    const facts = factsWithoutImage(sample, fields, root, (name) => payloadNamed(name, laidOut));
+    commitSample(writer, rows, key, laidOut, facts);
+    return { ...AS_IT_WAS, precision: { narrowed: 0, refused: 0 }, sha256 };
+  } catch (error) {
+    writer.discard();
+    throw error;
+  }
+}
+
+/** Throws {@link BadFile} for an array that cannot be read. */
+function factsWithoutImage(
+  sample: PlannedSample,
+  fields: readonly NewField[],
+  root: string,
+  payloadOf: PayloadOf,
+): SampleFacts {
+  for (const field of fields) {
+    if (!/(^|\.)npy$/.test(field.name)) continue;
+    try {
+      npyRowOf(payloadOf(field.name)!);
+    } catch (error) {
+      if (!(error instanceof NpyError)) throw error;
+      throw new BadFile(`${root}${(field as FileField).path} cannot be packed: ${error.message}.`);
+    }
+  }
+  const payload = payloadOf(imageFieldOf(fields));
+  const header = payload === undefined ? null : headerOf(payload);
+  return factsOf(sample, header ?? { width: 0, height: 0, orientation: 1 }, payloadOf);
+}
+
 /**
  * Writes a sample after its image was processed. If `step` is null, a large sample is written in pieces. Throws {@link
  * BadFile} or {@link ImageError} if a file cannot be packed.
@@ -163,6 +208,21 @@ export async function packSteppedSample(
   step: ImageStep | null,
 ): Promise<PackedSample> {
   const { key, image, fields } = layOut(sample, options);
+  if (options.naming.primary !== null) {
+    if (
+      !goesInPieces(
+        fields.reduce((sum, field) => sum + field.bytes, 0),
+        writer,
+      )
+    )
+      return packWithoutImage(writer, rows, { key, image, fields }, sample, options);
+    const sha256 = options.isHashed === true ? sha256Of(await wholeOf(image)) : null;
+    const arrays = fields.map(({ name }) => name).filter((name) => /(^|\.)npy$/.test(name));
+    await putLargeSample(writer, rows, key, fields, [...arrays, 'cls'], (payloadOf) =>
+      factsWithoutImage(sample, fields, options.root, payloadOf),
+    );
+    return { ...AS_IT_WAS, precision: { narrowed: 0, refused: 0 }, sha256 };
+  }
   const path = options.root + image.path;
   const original = await wholeOf(image);
   const sha256 = options.isHashed === true ? sha256Of(original) : null;

@@ -48,7 +48,9 @@ export const benchCommand = command({
     const options = loaderOptions('bench', given);
     const steps = transform === 'raw' ? ('raw' as const) : await readTransform(transform, options.aspectBuckets);
     await using dataset = await openGiven(location, given);
-    const loader = { ...options, transform: steps };
+    const { hasImages } = await import('@shardtool/reader');
+    const isOfFields = transform === undefined && !(await hasImages(dataset, options));
+    const loader = isOfFields ? options : { ...options, transform: steps };
     const result = await benchDataset(dataset, { loader, epochs, cold, stepMs });
     await print(json ? JSON.stringify(result) : describe(result, verbose));
   },

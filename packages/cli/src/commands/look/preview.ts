@@ -6,6 +6,7 @@ import { DATASET_ARGUMENT } from '../../options/arguments.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
 import { loaderFlags, loaderOptions } from '../../options/loader-flags.js';
 import { ANNOTATIONS_FLAG, readAnnotationsFlag, readTransform, TRANSFORM_FLAG } from '../../options/transform-flag.js';
+import { refuseWithoutImages } from '../../options/without-images.js';
 import type { Grid, Shown } from '../../preview/preview.js';
 import { foundFault, print, UsageError } from '../../terminal/outcome.js';
 import { countOf } from '../../terminal/size.js';
@@ -48,6 +49,7 @@ export const previewCommand = command({
     const { writePreview } = await import('../../preview/preview.js');
     await using dataset = await openGiven(location, given);
     if (dataset.size === 0) throw new UsageError(`${location} contains no samples, so there is nothing to show.`);
+    await refuseWithoutImages(dataset, 'use "shardtool cat" or "shardtool view" instead');
     const loader = { ...loaderOptions('preview', given), annotations: await readAnnotationsFlag(annotations) };
     const steps = await readTransform(transform, loader.aspectBuckets);
     const shown = await writePreview(dataset, {

@@ -6,6 +6,7 @@ import { size, wholeNumber } from '../../options/flags.js';
 import { loaderFlags, loaderOptions } from '../../options/loader-flags.js';
 import { withDefault } from '../../options/option-flags.js';
 import { readTransform, TRANSFORM_FLAG } from '../../options/transform-flag.js';
+import { refuseWithoutImages } from '../../options/without-images.js';
 import { stoppable } from '../../terminal/interrupt.js';
 import { print } from '../../terminal/outcome.js';
 import { countOf, formatCount, formatSize } from '../../terminal/size.js';
@@ -50,6 +51,7 @@ export const tuneCommand = command({
     const options = loaderOptions('bench', given);
     const steps = await readTransform(transform, options.aspectBuckets);
     await using dataset = await openGiven(location, given);
+    await refuseWithoutImages(dataset, 'measure the loader with "shardtool bench" instead');
     const workers = cpuBudget ?? availableParallelism();
     const loader = { ...options, transform: steps, workers };
     const result = await stoppable('', (signal) => tuneDataset(dataset, { loader, memory, seconds, signal }));

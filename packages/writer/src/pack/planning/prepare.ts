@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { countOf, OptionError, option, sentence } from '@shardtool/base';
+import { countOf, OptionError, option, type Sentence, sentence } from '@shardtool/base';
 import { isRemote, shownLocation } from '@shardtool/storage';
 import { type Duplicates, findDuplicates } from '../../dedupe/dedupe.js';
 import { NoImagesError } from '../../errors.js';
@@ -87,10 +87,10 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
       base: base && packed ? { classes: base.manifest.classes.map(({ name }) => name), packed } : undefined,
     };
     const whole = planShards(files, planOptions);
-    if (whole.order.length === 0 && base === null) refuseEmpty(source.location, files.count);
+    if (whole.order.length === 0 && base === null) refuseEmpty(source.location, files, options.primary);
     const naming = new Naming(options);
     if (options.onBad === 'raise') refuseUnreadable(root, files, whole);
-    const compared = changesBytes(options) ? null : base;
+    const compared = changesBytes(options) || base === null ? null : { ...base, primary: options.primary };
     if (options.dedupe) {
       workers.chooseFor({ shards: whole.shards, files: whole.grouping.files.length, bytes: whole.sourceBytes });
       duplicates = await findDuplicates(files, whole, output, hasherOf(workers), ticker, compared);
@@ -198,10 +198,22 @@ function refuseOtherSource(source: string): never {
   throw new OptionError({ path: source }, message);
 }
 
-function refuseEmpty(source: string, files: number): never {
-  const found = files === 0 ? 'no file' : `no image among ${countOf(files, 'file')}`;
-  const message = `The source ${source} contains ${found} that can be packed; check the path, the patterns and the labels.`;
+function refuseEmpty(source: string, files: SourceFiles, primary: string | undefined): never {
+  const wanted = primary === undefined ? 'image' : `file with the extension ${primary}`;
+  const found = files.count === 0 ? 'no file' : `no ${wanted} among ${countOf(files.count, 'file')}`;
+  const message = sentence`The source ${source} contains ${found} that can be packed; check the path, the patterns and the labels.${primary === undefined ? hintOnPrimary(files) : ''}`;
   throw new NoImagesError({ path: source }, message);
+}
+
+/** Extensions of files that are often packed without images, in the order in which they are suggested. */
+const WITHOUT_IMAGES = ['npy', 'json', 'txt'] as const;
+
+function hintOnPrimary(files: SourceFiles): Sentence | string {
+  const reader = files.reader();
+  const ends = new Set<string>();
+  for (let file = 0; file < files.count; file++) ends.add(reader.path(file).split('.').at(-1)!.toLowerCase());
+  const found = WITHOUT_IMAGES.find((extension) => ends.has(extension));
+  return found === undefined ? '' : sentence` To pack samples without images, set ${option('primary', found)}.`;
 }
 
 /** A file that could not be measured stops the pack before it starts. */

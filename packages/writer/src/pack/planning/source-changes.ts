@@ -119,7 +119,7 @@ async function* changedFiles(
           : (changeOf(reader, number, stored, Number.POSITIVE_INFINITY) ??
             (await changedBytes(storage, name, storedSum(index.fields.get(naming.fieldOf(name)), images, row))));
       const since = storage === null ? packedAt : Number.POSITIVE_INFINITY;
-      const comparison = { isOther, since, storage, isAll: options.files === undefined };
+      const comparison = { isOther, since, storage, isAll: options.files === undefined, primary: naming.primary };
       const besides = packedFields?.ofImage(number) ?? null;
       const reason = change ?? (await otherField(besides, reader, index, row, comparison));
       if (reason !== null) yield { path: name, what: 'changed', reason, ...place };
@@ -143,6 +143,8 @@ interface FieldComparison {
   readonly storage: Storage | null;
   /** True if all files of the source are known, so that a missing file was deleted. */
   readonly isAll: boolean;
+  /** The field that takes the place of the image; null for samples with images. */
+  readonly primary: string | null;
 }
 
 /** Describes how the files next to an image differ from the fields of its sample; null if they do not differ. `files` is null if they are not known. */
@@ -151,10 +153,11 @@ async function otherField(
   reader: FileReader,
   { fields }: Pick<ShardIndex, 'fields'>,
   row: number,
-  { isOther, since, storage, isAll }: FieldComparison,
+  { isOther, since, storage, isAll, primary }: FieldComparison,
 ): Promise<string | null> {
   if (files === null) return null;
   const packed = extraFields(fields, row);
+  if (primary !== null) packed.delete(primary);
   for (const { file, field } of files) {
     const path = reader.path(file);
     const stored = packed.get(field);

@@ -78,6 +78,7 @@ function settingOf({ source, output, options }: PrepareWork, columns: PlanHeader
     onBad,
     fields,
     pair,
+    primary,
     maxPixels,
     minSize,
     recheck,
@@ -91,7 +92,7 @@ function settingOf({ source, output, options }: PrepareWork, columns: PlanHeader
     columnTypes,
     otherIndexes,
     maxSampleBytes,
-    naming: { fields, pair },
+    naming: { fields, pair, primary },
     isHashed: provenance.includes('sha256'),
   };
   const images = { step: imageStepOptions(options), limits: { maxPixels, minSize } };
