@@ -47,6 +47,7 @@ export async function outputOfFields(dataset: StoredDataset, options: OutputRequ
     whole: false,
     rowBytes: rowBytesOf(batch, arrays, 1),
     isUncompressedOnly: false,
+    isImageOnly: false,
     usesCropIndex: false,
   };
 }
