@@ -128,14 +128,10 @@ const PROGRAMS = {
     Worker.prototype.postMessage = function (...given) { if (workers.includes(this)) posted++; return post.apply(this, given); };
     let heard = 0;
     const emit = Worker.prototype.emit;
-    Worker.prototype.emit = function (name, ...given) { if (name === 'message' && workers.includes(this)) heard++; return emit.call(this, name, ...given); };
+    Worker.prototype.emit = function (name, ...given) { if (name === 'message' && workers.includes(this) && given[0].kind !== 'ready') heard++; return emit.call(this, name, ...given); };
     let images = 0;
-    let started = 0;
-    for await (const batch of dataset.loader({ ...options, epochsPerLoop: 5 })) {
-      if (images === 0) started = heard;
-      images += batch.size;
-    }
-    say(images, posted, heard - started);`,
+    for await (const batch of dataset.loader({ ...options, epochsPerLoop: 5 })) images += batch.size;
+    say(images, posted, heard);`,
   breaksOut: `
     const threads = () => readdirSync('/proc/self/task').length;
     const before = threads();

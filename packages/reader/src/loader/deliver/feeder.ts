@@ -56,6 +56,8 @@ export interface FeederOptions {
   readonly readsAllFirst: boolean;
   /** The next epoch to feed, or null after the last. */
   nextEpoch(demand: Demand): Promise<FedEpoch | null>;
+  /** The error that ended the workers. Undefined while they work. */
+  failure(): Error | undefined;
   /** Called when a batch has got its slot. Jobs and messages about it may follow. */
   onOpen(pending: PendingBatch): void;
   /** Called for a row whose sample has no image. */
@@ -108,6 +110,8 @@ export class Feeder implements Demand {
       }
       if (this.#failure !== null) throw this.#failure.error;
       if (this.#ended) return null;
+      const failure = this.#options.failure();
+      if (failure !== undefined) throw failure;
       if (this.#needsSlot && this.#options.freeSlots.isEmpty) throw allSlotsHeld(this.#options.slots);
       await this.#options.wakeSignal.wait();
     }

@@ -79,6 +79,7 @@ export class Iteration {
       bytesAreHeld: output.batch.kind === 'raw' && reuse === 'manual',
       readsAllFirst: options.readsAllFirst,
       nextEpoch: (demand) => options.nextEpoch(demand),
+      failure: () => engine.failure,
       onOpen: (pending) => delivery.expect(pending),
       onUnusable: (pending, row, reason) => delivery.reject(pending, row, reason),
     });

@@ -20,38 +20,29 @@ export class DecodeWorkers<Message> {
   readonly #workers: WorkerThread<never>[] = [];
   #closing = false;
   #failure: Error | undefined;
-  #onFailure: () => void = () => {};
+  readonly #onFailure: () => void;
+  /** Each resolves when its worker has started, or has ended. */
+  readonly #starting: Promise<void>[] = [];
 
   /**
-   * Starts `count` workers with the built file `entry`. Resolves when each has sent `ready`. If a worker cannot start,
-   * throws its error, at the latest after waiting for the others for a limited time.
+   * Starts `count` workers with the built file `entry`, without waiting for them: jobs may be published at once. A worker that cannot
+   * start is a failure of the pool.
    */
-  static async start<Message extends { readonly kind: string }>(options: {
+  static start<Message extends { readonly kind: string }>(options: {
     readonly entry: URL;
     readonly count: number;
     readonly workerData: (worker: number) => unknown;
     readonly onMessage: (message: Message) => void;
     readonly onFailure: () => void;
-    /** Tells the workers to end once they have started. */
-    readonly stop: () => void;
-    /** Aborts a start in progress, with the signal's reason. */
-    readonly giveUp: AbortSignal;
-  }): Promise<DecodeWorkers<Message>> {
-    const pool = new DecodeWorkers<Message>();
-    const starting = Array.from({ length: options.count }, (_, i) => pool.#startWorker(i, options));
-    try {
-      await Promise.race([Promise.all(starting), aborted(options.giveUp)]);
-    } catch (error) {
-      pool.#closing = true;
-      options.stop();
-      await settledInTime(starting);
-      await pool.close(options.stop);
-      throw error;
-    }
-    pool.#onFailure = options.onFailure;
-    if (pool.#failure !== undefined) options.onFailure();
+  }): DecodeWorkers<Message> {
+    const pool = new DecodeWorkers<Message>(options.onFailure);
+    for (let i = 0; i < options.count; i++) pool.#starting.push(pool.#startWorker(i, options));
     pool.unref();
     return pool;
+  }
+
+  private constructor(onFailure: () => void) {
+    this.#onFailure = onFailure;
   }
 
   /** Why the pool has failed. Undefined if it works. */
@@ -67,10 +58,14 @@ export class DecodeWorkers<Message> {
     for (const worker of this.#workers) worker.unref();
   }
 
-  /** Tells the workers to end with `stop`, and terminates those that do not end in time. */
+  /**
+   * Tells the workers to end with `stop`, which those that are still starting do when they have started. Terminates those that do not
+   * end in time.
+   */
   async close(stop: () => void): Promise<void> {
     this.#closing = true;
     stop();
+    await settledInTime(this.#starting);
     await WorkerThread.whenEnded(this.#workers);
   }
 
@@ -82,7 +77,7 @@ export class DecodeWorkers<Message> {
       readonly onMessage: (message: Message) => void;
     },
   ): Promise<void> {
-    return new Promise((resolve, reject) => {
+    return new Promise((resolve) => {
       const worker = new WorkerThread<Message & { readonly kind: string }>({
         script: options.entry,
         workerData: options.workerData(index),
@@ -94,7 +89,7 @@ export class DecodeWorkers<Message> {
           else options.onMessage(message);
         },
         onEnd: (reason) => {
-          reject(reason);
+          resolve();
           if (this.#closing || this.#failure !== undefined) return;
           this.#failure = reason;
           this.#onFailure();
@@ -108,17 +103,10 @@ export class DecodeWorkers<Message> {
 /** Waits until all have settled, at most {@link START_PATIENCE_MS}. */
 async function settledInTime(promises: readonly Promise<unknown>[]): Promise<void> {
   const patience = new AbortController();
-  const settled = Promise.allSettled(promises);
+  const settled = Promise.all(promises);
   await Promise.race([
     settled,
     sleep(START_PATIENCE_MS, undefined, { signal: patience.signal }).catch(() => undefined),
   ]);
   patience.abort();
-}
-
-/** Rejects with the signal's reason. */
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
 }

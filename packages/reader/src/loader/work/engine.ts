@@ -90,7 +90,7 @@ export class Engine {
     giveUp.throwIfAborted();
     const shardPaths = ShardPaths.of(options.shardPaths);
     let engine: Engine | undefined;
-    const pool = await DecodeWorkers.start<WorkerMessage>({
+    const pool = DecodeWorkers.start<WorkerMessage>({
       entry: new URL('./decode-worker.cjs', import.meta.url),
       count: plan.workers,
       workerData: (worker): DecodeWorkerData => ({
@@ -121,8 +121,6 @@ export class Engine {
         control.slots.wake();
         wakeSignal.notify();
       },
-      stop: () => control.stop(),
-      giveUp,
     });
     const { freeSlots } = options;
     engine = new Engine({ control, arena, held, memory, plan, wakeSignal, parts, texts, facts, freeSlots }, pool);
