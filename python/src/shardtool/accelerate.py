@@ -23,7 +23,7 @@ from .mixture import Mixture
 from .torch_dataset import WholeBatch
 from .wrappers import skipping_caller
 
-#: What the state of an order has whose position is a number of samples. States of mixtures and of buckets have more.
+#: Keys of a state whose position is a number of samples. States of mixtures and of buckets have more keys.
 _SIMPLE_STATE = {
     *("version", "dataset", "selection", "seed", "epoch", "streams", "blockSamples", "unit", "shuffle", "epochSamples"),
     *("globalBatch", "lastBatch", "position", "decode", "codec"),
@@ -89,15 +89,15 @@ class PreparedLoader:
         self._accelerator = weakref.ref(accelerator)
         self._gradient_state: Any = import_module("accelerate.state").GradientState()
         self._may_skip_rows = options.get("on_bad") == "skip"
-        #: Of the loop under way, for Accelerate: whether the loop has reached its last batch.
+        #: Whether the current loop has reached its last batch. Accelerate reads this.
         self.end_of_dataloader = False
         #: The number of rows to which Accelerate cuts the last batch; -1: it does not. `valid` removes rows instead.
         self.remainder = -1
         #: bool [n], rows of the current batch that count.
         self._valid: Any = None
-        #: After the last batch that the loop gave away; None: ask the loader.
+        #: The state after the last batch that the loop yielded. None: ask the loader.
         self._state: Optional[Dict[str, Any]] = None
-        #: What load_state_dict took, until a loop begins with it.
+        #: The state of load_state_dict, until a loop begins with it.
         self._loaded: Optional[Dict[str, Any]] = None
         _remove_padding_in_gather(accelerator)
 
@@ -122,7 +122,7 @@ class PreparedLoader:
             self._gradient_state._remove_dataloader(self)
 
     def _receive(self, batches: Iterator[Any]) -> Any:
-        """The next batch and the state after it. None: the loop is over."""
+        """The next batch and the state after it. None at the end of the loop."""
         batch = next(batches, None)
         if batch is None:
             return None
@@ -149,7 +149,7 @@ class PreparedLoader:
         return int(self._loader.info()["global_batch_size"])
 
     def set_epoch(self, epoch: int) -> None:
-        """The next loop begins with this epoch: at its start, or where a loaded state was taken in it."""
+        """The next loop begins with this epoch: at its start, or at the position of a loaded state in it."""
         if self._loaded is not None and self._loader.state_dict()["epoch"] != epoch and not self._is_behind(epoch):
             warn(
                 f"set_epoch({epoch}) leaves the state that was loaded, which is in epoch {self._loaded['epoch']}: "
@@ -163,12 +163,12 @@ class PreparedLoader:
         return self._loaded is not None and self._loaded["epoch"] + 1 == epoch and self._rest_of_loaded() == 0
 
     def _rest_of_loaded(self) -> int:
-        """Samples that are left of the epoch of the loaded state."""
+        """Number of samples that remain in the epoch of the loaded state."""
         assert self._loaded is not None
         return max(0, int(self._loader.info()["samples"]) - int(self._loaded.get("position", 0)))
 
     def state_dict(self) -> Dict[str, Any]:
-        """Where the run is, after the batch that the loop gave away last: plain data, the same on all processes."""
+        """The position of the run after the batch that the loop yielded last: plain data, the same on all processes."""
         return self._loader.state_dict() if self._state is None else dict(self._state)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -182,9 +182,10 @@ class PreparedLoader:
         self._loader.close()
 
     def _skip(self, batches: int) -> int:
-        """Continues behind that many batches of the epoch. Returns how many are still to be read and dropped.
+        """Continues after the first ``batches`` batches of the epoch. Returns how many still have to be read and
+        dropped.
 
-        A state that was loaded has them behind it already: nothing more is skipped.
+        If a state was loaded, its position is already after them, so nothing more is skipped.
         """
         loaded, self._loaded = self._loaded, None
         state = self._loader.state_dict() if loaded is None else loaded
@@ -208,9 +209,10 @@ class PreparedLoader:
 
 
 class _Samples(torch.utils.data.IterableDataset):  # type: ignore[type-arg]
-    """The dataset of a prepared loader, of which ``accelerate.skip_first_batches`` makes a DataLoader of its own.
+    """The dataset of a prepared loader, from which ``accelerate.skip_first_batches`` makes another DataLoader.
 
-    That reads all batches and drops the first ones. Here the loader moves on at once, and what is dropped is None.
+    That DataLoader reads all batches and drops the first ones. Here the loader skips to the position at once, and
+    yields None for each dropped batch.
     """
 
     def __init__(self, prepared: PreparedLoader) -> None:
@@ -274,9 +276,9 @@ def _options_of_process(accelerator: Any, options: Dict[str, Any]) -> Dict[str, 
 
 
 def _remove_padding_in_gather(accelerator: Any) -> None:
-    """Has ``gather_for_metrics`` of this accelerator remove rows that do not count, in batches of prepared loaders.
+    """Makes ``gather_for_metrics`` of this accelerator remove rows that do not count, in batches of prepared loaders.
 
-    Accelerate removes such rows by their number, from the end of what it has gathered. Here they are at the end of each
+    Accelerate removes such rows by their number, from the end of the gathered rows. Here they are at the end of each
     process's part.
     """
     gather_for_metrics = accelerator.gather_for_metrics
@@ -287,11 +289,11 @@ def _remove_padding_in_gather(accelerator: Any) -> None:
     def gather_valid(input_data: Any, use_gather_object: bool = False) -> Any:
         own = reference()
         active = None if own is None else own.gradient_state.active_dataloader
-        # Old versions of Accelerate gather tensors alone.
+        # Old versions of Accelerate gather only tensors.
         gathered = gather_for_metrics(input_data, True) if use_gather_object else gather_for_metrics(input_data)
         if own is None or not isinstance(active, PreparedLoader):
             return gathered
-        # All processes agree on whether they ask for the rows that count.
+        # All processes must make the same decision about gathering the rows that count.
         if not (active.end_of_dataloader or active._may_skip_rows):
             return gathered
         valid = own.gather(active._valid.to(own.device))
@@ -302,7 +304,7 @@ def _remove_padding_in_gather(accelerator: Any) -> None:
 
 
 def _rows(values: Any, valid: Any, flags: Any) -> Any:
-    """Those rows of all tensors, and of a list of objects, that are valid. What has another length stays as it is."""
+    """The valid rows of all tensors, and of a list of objects. Values of another length stay unchanged."""
     if isinstance(values, torch.Tensor):
         return values[valid.to(values.device)] if values.ndim > 0 and len(values) == len(flags) else values
     if isinstance(values, Mapping):

@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Mapping, Sequence
 
 
 class KnownAttributes:
-    """No other attribute can be set than those that change something. A subclass of the user's may have its own."""
+    """Only attributes that have an effect can be set. A subclass of the user may have further ones."""
 
-    #: Names of what can be given when the object is made, and not later.
+    #: Names of values that can be given when the object is made, but not set later.
     _MADE_WITH: ClassVar[Sequence[str]] = ()
-    #: What to use in place of attributes that other libraries have.
+    #: What to use instead of attributes that other libraries have.
     _INSTEAD: ClassVar[Mapping[str, str]] = {}
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -18,20 +18,21 @@ if TYPE_CHECKING:
 
     import typing_extensions
 
-    #: What the arrays of a batch are: torch.Tensor, numpy's NDArray, or :class:`DLPackArray`.
+    #: Type of the arrays of a batch: torch.Tensor, numpy's NDArray, or :class:`DLPackArray`.
     Array = typing_extensions.TypeVar("Array", default=Any)
-    #: What its images are: one such array, or a list with something for each image.
+    #: Type of its images: one such array, or a list with an entry for each image.
     Images = typing_extensions.TypeVar("Images", default=Array)
 else:
     Array, Images = TypeVar("Array"), TypeVar("Images")
 
 
 class Mix(NamedTuple):
-    """Row i is ``weight`` of its own image and label, the rest of those of another row: of the row before (row 0: of
-    the last); with ``timm_mixup`` of row n - 1 - i."""
+    """How a batch was mixed. Row i is ``weight`` times its own image and label, plus 1 - weight times those of another
+    row. The other row is the row before (for row 0, the last row); with ``timm_mixup``, it is row n - 1 - i."""
 
     name: str
-    #: Of the first row. All rows have the same, except with the modes ``pair`` and ``elem`` of ``timm_mixup``.
+    #: The weight of the first row. All rows have the same weight, except with the modes ``pair`` and ``elem`` of
+    #: ``timm_mixup``.
     weight: float
     #: int64 [n], class numbers of the other rows.
     other_labels: Any
@@ -44,13 +45,13 @@ class Polygons(NamedTuple):
 
     #: float32 [p, 2]: x and y of all corners.
     points: Any
-    #: int64 [q + 1]: the corners of polygon i are those from ``point_offsets[i]`` on.
+    #: int64 [q + 1]: polygon i has the corners ``point_offsets[i]`` to ``point_offsets[i + 1] - 1``.
     point_offsets: Any
-    #: int64 [n + 1]: the polygons of object i are those from ``object_offsets[i]`` on.
+    #: int64 [n + 1]: object i has the polygons ``object_offsets[i]`` to ``object_offsets[i + 1] - 1``.
     object_offsets: Any
 
     def lists(self) -> List[List[Any]]:
-        """For each object its polygons, arrays [p, 2]."""
+        """For each object, a list of its polygons, which are arrays [p, 2]."""
         ends = [int(end) for end in self.point_offsets]
         rings = [self.points[at:end] for at, end in zip(ends, ends[1:])]
         objects = [int(end) for end in self.object_offsets]
@@ -58,7 +59,7 @@ class Polygons(NamedTuple):
 
 
 def _like(array: NDArray[Any], other: Any) -> Any:
-    """The array as a tensor, where the other is one, and on its device."""
+    """The array as a tensor on the device of ``other``, if ``other`` is a tensor."""
     if isinstance(other, np.ndarray):
         return array
     tensor = _torch().from_numpy(array)
@@ -67,9 +68,9 @@ def _like(array: NDArray[Any], other: Any) -> Any:
 
 
 def _spread(rows: Any, mask: NDArray[Any], fill: float) -> Any:
-    """The rows where the mask is true, one after the other, and else ``fill``."""
+    """Puts the rows, one after the other, where the mask is true, and ``fill`` elsewhere."""
     if hasattr(rows, "new_full"):
-        # A tensor, which may be on a device: it is not fetched from there.
+        # A tensor may be on a device. It is not copied to the host.
         spread = rows.new_full((mask.size, *rows.shape[1:]), fill)
         spread[_like(np.flatnonzero(mask), rows)] = rows
         return spread.reshape(*mask.shape, *rows.shape[1:])
@@ -80,73 +81,77 @@ def _spread(rows: Any, mask: NDArray[Any], fill: float) -> Any:
 
 
 class Crop(NamedTuple):
-    """Which part of its image each row shows, in pixels: what SDXL's conditioning takes. int64 [n, 2] each."""
+    """The part of its image that each row shows, in pixels, int64 [n, 2] each. SDXL is conditioned on these values."""
 
-    #: [height, width] of the image, as it is shown.
+    #: [height, width] of the image, after its EXIF orientation if that is applied.
     original_size: Any
     #: [height, width] to which it was resized.
     resized_size: Any
-    #: Where the row begins in that, [top, left]; where the row is mirrored, in the mirror image.
+    #: [top, left] corner of the row in the resized image. If the row is mirrored, in the mirror image.
     top_left: Any
 
 
 class Batch(Tuple[Any, ...], Generic[Array, Images]):
-    """``(images, labels)``, or ``(images, labels, keys)`` with ``with_keys=True``; and more as attributes. Of samples
-    without images ``(fields, labels)``, where ``fields`` is a dictionary by name.
+    """``(images, labels)``, or ``(images, labels, keys)`` with ``with_keys=True``. For samples without images,
+    ``(fields, labels)``, where ``fields`` is a dictionary by name. Further values are attributes.
 
-    It is yours: its images are in memory that the reader fills again only when nothing refers to them. With
-    ``reuse=True`` they are overwritten when the next batch is requested. All else is always a copy.
+    The batch is yours to keep: the reader reuses the memory of its images only when nothing refers to them. With
+    ``reuse=True``, they are overwritten when the next batch is requested. All other values are always copies.
 
-    To a type checker it is a ``Batch[torch.Tensor]``, or of what else ``output`` gives. Where ``images`` is a list,
-    that is the second parameter: ``Batch[Any, List[bytes]]`` with ``transform="raw"``. What it unpacks to is Any.
+    For a type checker it is a ``Batch[torch.Tensor]``, or a batch of the type that ``output`` sets. If ``images`` is a
+    list, the second parameter is the type of the list: ``Batch[Any, List[bytes]]`` with ``transform="raw"``. The values
+    that it unpacks to have the type Any.
     """
 
-    #: Of these rows, and the number of the batch since the start of the epoch or of the resumed part.
+    #: The epoch of these rows, and the number of the batch, counted from the start of the epoch or of the resumed part.
     epoch: int = 0
     batch_index: int = 0
     #: bool [n]. False marks a row that does not count: a repeated one of a padded last batch, or a bad sample that was
-    #: skipped. None where tools have rebuilt the batch.
+    #: skipped. None if a framework has rebuilt the batch.
     valid: Any = None
     #: int64 [n], the index of each sample in its dataset.
     indices: Any = None
-    #: Of a mixture, int64 [n]: which dataset of its list each sample is from.
+    #: For a mixture, int64 [n]: the index of each sample's dataset in the list of datasets.
     dataset_index: Any = None
-    #: With ``aspect_buckets``: which part of its image each row shows.
+    #: With ``aspect_buckets``: the part of its image that each row shows.
     crop: Optional[Crop] = None
     #: With ``views``: for each group, by name, an array like ``images`` for each of its views. ``images`` is the first
     #: view of the first group.
     views: Mapping[str, List[Array]] = MappingProxyType({})
-    #: With ``draws``: for each group, by name, what was drawn for each of its views, by the name of the step. A crop is
-    #: float32 [n, 4], x, y, width and height in pixels of the image; a flip is float32 [n], 1 or 0.
+    #: With ``draws``: for each group, by name, the recorded draws for each of its views, by the name of the step. A
+    #: crop is float32 [n, 4], x, y, width and height in pixels of the image; a flip is float32 [n], 1 or 0.
     draws: Mapping[str, List[Mapping[str, Array]]] = MappingProxyType({})
-    #: With ``extra_images`` and ``masks``, by field name: arrays like ``images``, and uint8 [n, h, w]; yours as long.
+    #: With ``extra_images`` and ``masks``, by field name: arrays like ``images``, and uint8 [n, h, w]. They are yours
+    #: to keep like ``images``.
     extra_images: Mapping[str, Array] = MappingProxyType({})
     masks: Mapping[str, Array] = MappingProxyType({})
     #: With ``mix``: how the images were mixed.
     mix: Optional[Mix] = None
     #: With ``num_classes`` of ``mix``: float32 [n, num_classes], the share of each class.
     soft_labels: Any = None
-    #: With ``annotations``: what lies on the images, one row after the other. None without. With ``device`` boxes,
-    #: labels, keypoints and the points of polygons are there; what says which is whose is on the host.
-    #: int64 [size + 1]: the objects of row i are those from ``offsets[i]`` up to ``offsets[i + 1]``.
+    #: With ``annotations``: the objects on the images, one row after the other; otherwise None. With ``device``, boxes,
+    #: labels, keypoints and the points of polygons are on the device, and all offsets are on the host. int64 [size +
+    #: 1]: row i has the objects ``offsets[i]`` to ``offsets[i + 1] - 1``.
     offsets: Any = None
-    #: float32 [n, 4] in ``box_format``; int64 [n] class numbers; int64 [n] which object of its sample each is.
+    #: float32 [n, 4] in ``box_format``; int64 [n] class numbers; int64 [n] index of each object among those of its
+    #: sample.
     boxes: Any = None
     box_labels: Any = None
     box_rows: Any = None
-    #: float32 [n, count, 3]: x, y and what was given with them (COCO: 0 not labelled, 1 hidden, 2 visible).
+    #: float32 [n, count, 3]: x, y and the third number of the dataset (COCO: 0 not labelled, 1 hidden, 2 visible).
     keypoints: Any = None
     polygons: Optional[Polygons] = None
     #: With ``python_transform``, uint64 [n]: the seed of each row, from the loader's seed, the epoch and the sample.
     row_seeds: Any = None
-    #: With ``fields``, by name: numbers as an array [n] (int64, or float64 with NaN for a sample that has none), npy as
-    #: an array [n, ...] if all have one shape; else a list with the value of each row, None for a sample that has none.
-    #: Of samples without images npy is always an array [n, ...], unless ``collate`` is ``"list"``.
+    #: With ``fields``, by name: numbers as an array [n] (int64, or float64 with NaN for a sample without a value), npy
+    #: as an array [n, ...] if all have one shape; otherwise a list with the value of each row, and None for a sample
+    #: without a value. For samples without images, npy is always an array [n, ...], unless ``collate`` is ``"list"``.
     fields: Mapping[str, Any] = MappingProxyType({})
 
     def targets(self) -> List[Dict[str, Any]]:
-        """For each image what torchvision's detection models take: ``boxes`` (with ``box_format="xyxy"``), ``labels``,
-        ``keypoints``, where they were asked for, and ``polygons``, for each object a list of arrays [p, 2]."""
+        """For each image, the dictionary that torchvision's detection models take: ``boxes`` (with
+        ``box_format="xyxy"``), ``labels`` and ``keypoints``, if they were requested, and ``polygons``, a list of arrays
+        [p, 2] for each object."""
         if self.offsets is None:
             raise ValueError("The batch has no annotations: set the option annotations of the loader.")
         ends = [int(end) for end in self.offsets]
@@ -156,9 +161,9 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
         return [{name: values[at:end] for name, values in given.items()} for at, end in zip(ends, ends[1:])]
 
     def padded(self, fill: float = 0) -> Dict[str, Any]:
-        """``boxes`` [size, most, 4], ``labels`` [size, most] and ``keypoints`` [size, most, count, 3], where they were
-        asked for, with ``fill`` (labels: -1) behind the objects of each image; ``mask``, bool [size, most], is true for
-        objects.
+        """``boxes`` [size, most, 4], ``labels`` [size, most] and ``keypoints`` [size, most, count, 3], if they were
+        requested. After the objects of each image, they contain ``fill`` (labels: -1). ``mask``, bool [size, most], is
+        true for objects.
         """
         if self.offsets is None:
             raise ValueError("The batch has no annotations: set the option annotations of the loader.")
@@ -178,7 +183,8 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
 
     @property
     def labels(self) -> Array:
-        """int64 [n], class numbers; -1 where a sample has none. With the option ``labels`` float32 [n] or [n, k]."""
+        """int64 [n], class numbers; -1 for a sample without a class. With the option ``labels``: float32 [n] or [n,
+        k]."""
         labels: Array = self[1]
         return labels
 
@@ -188,7 +194,7 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
 
 
 class Arrays(NamedTuple):
-    """How numpy's arrays become what the user asked for."""
+    """How numpy's arrays are converted to the requested output."""
 
     values: Callable[[NDArray[Any]], Any]
     #: Images of layout nhwc are shown as nchw: the same memory, other strides.
@@ -196,7 +202,8 @@ class Arrays(NamedTuple):
 
 
 def arrays(output: str) -> Arrays:
-    """``torch``, ``numpy`` or ``dlpack``. Raises ValueError for another one, ImportError where torch is missing."""
+    """``torch``, ``numpy`` or ``dlpack``. Raises ValueError for any other output, and ImportError if torch is
+    missing."""
     if output == "numpy":
         return Arrays(lambda array: array, shows_channels_first=False)
     if output == "dlpack":
@@ -326,7 +333,7 @@ def soft_labels(
     smoothing: float,
 ) -> NDArray[np.float32]:
     """Soft labels float32 [n, classes] (packages/reader/src/transform/soft-labels.ts): ``weights`` times the own label,
-    the rest of the other one. Raises ValueError for a label that is not a class."""
+    plus 1 - weights times the other one. Raises ValueError for a label that is not a class."""
     parts = weights.astype(np.float32)[:, None], (1 - weights).astype(np.float32)[:, None]
     soft = np.zeros((len(weights), classes), np.float32)
     for numbers, part in zip(labels, parts):
@@ -344,7 +351,7 @@ def soft_labels(
 
 
 def _images(header: Dict[str, Any], in_slot: MakeArray, take: _Cutter, to: Arrays) -> Any:
-    """One array over the slot; a list of arrays or of encoded images, copies; or None without images."""
+    """One array over the slot; a list of arrays or of encoded images, which are copies; or None without images."""
     if header["encoded"] is not None:
         return [bytes(take(length)) for length in header["encoded"]]
     dtype, layout = header["dtype"], header["layout"]
@@ -365,7 +372,7 @@ def _add_views(batch: Batch, groups: List[Dict[str, Any]], in_slot: MakeArray, t
         name, dtype, (count, *shape) = group["name"], group["dtype"], group["shape"]
         size = math.prod(shape) * np.dtype(dtype).itemsize
         offsets = [group["offset"] + view * size for view in range(count)]
-        # The first view of the first group is there already.
+        # The first view of the first group was already made.
         first = [] if views else [batch[0]]
         more = [_shown(in_slot(at, dtype, tuple(shape)), group["layout"], to) for at in offsets[len(first) :]]
         views[name] = first + more
@@ -382,7 +389,7 @@ def _drawn(take: _Cutter, length: int, count: int, rows: int) -> NDArray[Any]:
 
 
 def _companions(header: Dict[str, Any], in_slot: MakeArray, to: Arrays) -> Tuple[Dict[str, Any], Dict[str, Any]]:
-    """More images, of the images' shape; and masks."""
+    """The extra images, in the shape of the images, and the masks."""
     if header["images"] is None:
         return {}, {}
     shape = tuple(header["images"]["shape"])
@@ -429,7 +436,7 @@ def _shown(images: NDArray[Any], layout: str, to: Arrays) -> Any:
 
 
 def _field(field: Dict[str, Any], size: int, take: _Cutter, to: Arrays) -> Any:
-    """Numbers as one array, arrays of one shape as one, and all else as a list with a value for each row."""
+    """Numbers as one array, arrays of one shape as one array, and other values as a list with a value for each row."""
     if field["type"] is not None:
         return to.values(_numbers(np.frombuffer(take(8 * size), np.float64).copy(), field["type"]))
     values: List[Any] = field["values"]
@@ -453,7 +460,7 @@ def _numbers(numbers: NDArray[np.float64], kind: str) -> NDArray[Any]:
 
 
 def _array_value(array: NDArray[Any], to: Arrays) -> Any:
-    """The array as the caller wants it; numpy's own, if torch has no such dtype."""
+    """The array in the requested output, or as a numpy array if torch does not have its dtype."""
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     try:
         return to.values(array)

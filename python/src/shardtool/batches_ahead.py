@@ -1,4 +1,4 @@
-"""Takes batches from the reader before the loop asks for them."""
+"""Takes batches from the reader before the loop requests them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Taken = TypeVar("Taken")
 
 
 class BatchesAhead(ABC, Generic[Taken]):
-    """The batches of one loop, of which up to :data:`AHEAD` are in work before the loop asks for them."""
+    """The batches of one loop. Up to :data:`AHEAD` of them are in work before the loop requests them."""
 
     def __init__(self, loader: Loader, reader: ReaderProcess) -> None:
         self._loader = loader

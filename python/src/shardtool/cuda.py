@@ -1,8 +1,8 @@
-"""Batches on the way to a GPU: what NVIDIA apex's data_prefetcher did, built in.
+"""Copies batches to a GPU ahead of the loop, like data_prefetcher of NVIDIA apex.
 
-The reader's slots are page-locked; copies and conversion run on a stream of their own, ahead of the loop. A slot goes
-back to the reader when the event behind its copies has happened. The consumer's stream waits for the event behind the
-conversion, and the tensors are recorded on it: torch's allocator takes their memory back behind the consumer's work.
+The reader's slots are page-locked. Copies and conversion run on a separate stream. A slot is returned to the reader
+when the event after its copies has happened. The consumer's stream waits for the event after the conversion. The
+tensors are recorded on that stream, so torch's allocator reuses their memory only after the consumer's work.
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ class OnDevice(NamedTuple):
 
 
 def with_first_view(first: Any, views: Mapping[str, Sequence[Any]], how: Callable[[Any], Any]) -> Dict[str, List[Any]]:
-    """What ``how`` makes of all views, except that the first view of the first group is ``first``, made already."""
+    """Applies ``how`` to all views, except the first view of the first group, which is ``first``."""
     made: Dict[str, List[Any]] = {}
     for name, tensors in views.items():
         made[name] = [how(tensor) for tensor in tensors] if made else [first, *map(how, tensors[1:])]

@@ -46,38 +46,39 @@ if TYPE_CHECKING:
     import torch
     import typing_extensions
 
-    # Pillow came with types late; without them its images are Any.
+    # Old versions of Pillow have no types; their images are Any.
     from PIL.Image import Image as PillowImage  # type: ignore[import-not-found, import-untyped, unused-ignore]
     from typing_extensions import Unpack
 
     from .options import Transform
 
-    #: What the image of a sample is: torch.Tensor, numpy's NDArray, Pillow's Image, bytes, or what a function makes.
+    #: Type of the image of a sample: torch.Tensor, numpy's NDArray, Pillow's Image, bytes, or the result of a function.
     Image = typing_extensions.TypeVar("Image", default=Any)
 else:
     Image = TypeVar("Image")
 
-#: Samples of one request where many are wanted: enough to pay for the way, and few in memory.
+#: Number of samples per request if many are read: enough to make requests cheap, and few enough to fit in memory.
 _AT_ONCE = 64
 #: Images of the grid in a notebook, and the largest one that is shown there, in bytes.
 _SHOWN_IMAGES = 18
 _SHOWN_BYTES = 1 << 18
-#: Images with more pixels are left to the reader: Pillow warns of them.
+#: Images with more pixels are decoded by the reader, because Pillow would warn about them.
 _MAX_PIXELS = 1 << 26
 _MIME = {"jpg": "jpeg", "jpeg": "jpeg", "png": "png", "webp": "webp", "gif": "gif", "avif": "avif"}
 
 
 class Sample(Tuple[Any, ...], Generic[Image]):
-    """``(image, label)``, or with fields or masks ``(image, label, more)``; and more as attributes. Without an image
-    ``(fields, label)``, where ``fields`` is a dictionary by name."""
+    """``(image, label)``, or with fields or masks ``(image, label, more)``. Without an image ``(fields, label)``, where
+    ``fields`` is a dictionary by name. Further values are attributes."""
 
-    #: Index in the dataset. Tuples have a method of this name, which a sample has no use for.
+    #: Index in the dataset. It hides the method of tuples with this name, which samples do not need.
     index: int  # type: ignore[assignment]
-    #: Values of the fields and columns that were asked for; None for one that it does not have.
+    #: Values of the requested fields and columns; None for one that the sample lacks.
     fields: Mapping[str, Any]
-    #: The masks that were asked for, by field name, moved as the image was: uint8 [h, w]; None for one that it lacks.
+    #: The requested masks by field name, uint8 [h, w], transformed like the image; None for a mask that the sample
+    #: lacks.
     masks: Mapping[str, Any]
-    #: The key, or the reader to ask for it: code that trains does not, and reading keys takes longer than an image.
+    #: The key, or the reader that can read it. Training does not need keys, and reading them takes longer than an image.
     _key: Union[str, SampleReader]
 
     @property
@@ -244,7 +245,7 @@ class Dataset(KnownAttributes, Generic[Image]):
             "pixel_dtype": pixel_dtype,
             "background": background,
         }
-        #: Larger images are decoded by the reader, or refused by it.
+        #: Larger images are decoded or refused by the reader.
         self._most_pixels = min(max_pixels or _MAX_PIXELS, _MAX_PIXELS)
         twice = [name for name in masks if name in fields]
         if twice:
@@ -266,7 +267,8 @@ class Dataset(KnownAttributes, Generic[Image]):
 
     @property
     def transform(self) -> Optional[Union[Transform, Callable[[Any], Any]]]:
-        """May be set, as frameworks do: the samples from then on have it. Parts keep the one that they have."""
+        """It may be set, as frameworks do, and applies to samples that are requested after that. Parts of the dataset
+        keep their own."""
         return self._transform
 
     @transform.setter
@@ -275,7 +277,7 @@ class Dataset(KnownAttributes, Generic[Image]):
 
     @property
     def target_transform(self) -> Optional[Callable[[int], Any]]:
-        """May be set, too."""
+        """It may be set, too."""
         return self._target_transform
 
     @target_transform.setter
@@ -309,7 +311,7 @@ class Dataset(KnownAttributes, Generic[Image]):
         return self._samples([self._index_at(which.__index__())])[0]
 
     def __getitems__(self, places: Sequence[int]) -> List[Sample[Image]]:
-        """Several samples at once: what DataLoader asks for."""
+        """Several samples at once, as DataLoader requests them."""
         return self._samples([self._index_at(place) for place in places], with_keys=False)
 
     def __contains__(self, key: object) -> bool:
@@ -327,7 +329,7 @@ class Dataset(KnownAttributes, Generic[Image]):
             yield from self._samples([self._index_at(at) for at in range(start, min(len(self), start + _AT_ONCE))])
 
     def raw(self, which: Union[int, str]) -> Dict[str, Any]:
-        """All that is stored of a sample, by name: images as bytes, JSON as its value, npy as an array."""
+        """Everything that is stored of a sample, by name: images as bytes, JSON as its value, npy as an array."""
         index = self._index_of(which) if isinstance(which, str) else self._index_at(which.__index__())
         batch = self._ask([index], whole=True)
         return {name: values[0] for name, values in batch.fields.items() if values[0] is not None}
@@ -353,10 +355,11 @@ class Dataset(KnownAttributes, Generic[Image]):
         return labels if self._indices is None else labels[self._indices]
 
     def set_epoch(self, epoch: int) -> None:
-        """From now on the transform draws in this process what it draws in a loader of the same seed, in this epoch.
+        """From now on, the transform draws the same random numbers in this process as in a loader with the same seed,
+        in this epoch.
 
-        A sample that comes again in the epoch draws other numbers, there as here. Nothing has to be called for epochs
-        to differ, and the workers of a DataLoader do not follow it.
+        If a sample occurs again in the epoch, it draws other numbers, as in a loader. Without this call, epochs differ
+        anyway. The workers of a DataLoader ignore it.
         """
         if not isinstance(epoch, int) or not 0 <= epoch < 2**32:
             raise OptionError(f"Invalid epoch {epoch!r}: it must be a whole number of 0 or more.")
@@ -384,7 +387,7 @@ class Dataset(KnownAttributes, Generic[Image]):
         return f"shardtool.Dataset({self._location!r}{part})"
 
     def _repr_html_(self) -> str:
-        """A grid of the first images, for notebooks. Keys and classes are text there, whatever they are."""
+        """A grid of the first images, for notebooks. Keys and classes are escaped as text."""
         cells = []
         classes = self.classes
         for place in range(min(_SHOWN_IMAGES, len(self))):
@@ -460,13 +463,14 @@ class Dataset(KnownAttributes, Generic[Image]):
 
     @property
     def _decodes_here(self) -> bool:
-        """Whether Pillow decodes JPEGs in this process: pixels then need no pipe. Both decoders give the same."""
+        """Whether Pillow decodes JPEGs in this process, so that pixels need not pass through a pipe. Both decoders give
+        the same pixels."""
         reads_pixels = self._transform is None or callable(self._transform)
         moved = self._given["apply_exif_orientation"] or len(self._masks) > 0
         return self._output == "pil" and reads_pixels and not moved
 
     def _decoded(self, index: int, data: bytes) -> Any:
-        """The image of a sample. The reader decodes what Pillow may decode in another way, or not at all."""
+        """The image of a sample. The reader decodes images that Pillow may decode differently, or not at all."""
         image = _jpeg(data, self._most_pixels)
         return _pillow(self._ask([index])[0][0]) if image is None else image
 
@@ -530,14 +534,14 @@ def _jpeg(data: bytes, max_pixels: int) -> Any:
             return None
         image.load()
     except (OSError, SyntaxError, ValueError, module.DecompressionBombError):
-        # The reader says what is wrong, or reads it all the same.
+        # The reader decodes the image after all, or raises the error.
         return None
     # convert would copy an image that is RGB already.
     return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _pillow_module() -> Any:
-    # Pillow came with types late; a program is checked with any of its versions.
+    # Old versions of Pillow have no types, and programs are checked with any version.
     return import_module("PIL.Image")
 
 

@@ -8,7 +8,7 @@ from typing import Any, List, Optional, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-#: A sample draws by the seed, its number, an epoch of 32 bits and an occurrence of 20 bits.
+#: The random numbers of a sample depend on the seed, its number, an epoch of 32 bits and an occurrence of 20 bits.
 _OCCURRENCE_BITS = 20
 _DRAW_BITS = 32 + _OCCURRENCE_BITS
 
@@ -17,17 +17,17 @@ Draw = Tuple[int, int]
 
 
 class Draws:
-    """Other random numbers each time that a sample is asked for.
+    """Different random numbers each time that a sample is requested.
 
-    They come from torch's generator, as those of torchvision's transforms do: a program that seeds torch draws the same
-    again, and each worker of a DataLoader has numbers of its own, which torch changes with each epoch. Without torch,
-    and in the process in which :meth:`set_epoch` was called, they are those that a loader draws: by the epoch, and by
-    how often the sample came before in it.
+    They come from torch's generator, like those of torchvision's transforms. So a program that seeds torch draws the
+    same numbers again, and each worker of a DataLoader has its own numbers, which torch changes with each epoch.
+    Without torch, and in the process in which :meth:`set_epoch` was called, they are those of a loader: they depend on
+    the epoch, and on how often the sample occurred before in it.
     """
 
     def __init__(self) -> None:
         self._epoch: Optional[int] = None
-        #: For each index, the number of times that the sample came in this epoch.
+        #: For each index, the number of times that the sample has occurred in this epoch.
         self._times: Optional[NDArray[np.uint32]] = None
 
     def __getstate__(self) -> Any:
@@ -37,7 +37,7 @@ class Draws:
         self._epoch, self._times = epoch, None
 
     def take(self, numbers: List[int], samples: int) -> List[Draw]:
-        """One for each of these samples, of as many in the dataset."""
+        """Epoch and occurrence for each of these samples. ``samples`` is the number of samples in the dataset."""
         torch = sys.modules.get("torch")
         if torch is not None and (self._epoch is None or torch.utils.data.get_worker_info() is not None):
             drawn: List[int] = torch.randint(0, 1 << _DRAW_BITS, (len(numbers),)).tolist()

@@ -102,7 +102,7 @@ _PASSED_OVER = ("shardtool", "torch", "torchdata", "accelerate", "transformers",
 
 
 def warn(message: str) -> None:
-    """A UserWarning at the line outside of this package, and of torch's loaders around it, that led here."""
+    """Issues a UserWarning for the user's line: the innermost one outside of this package and of torch's loaders."""
     level = 1
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_OVER:

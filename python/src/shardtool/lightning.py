@@ -27,7 +27,7 @@ class DataModule(_lightning.LightningDataModule):  # type: ignore[misc]
     :class:`shardtool.Batch`; rows that only pad the end of an epoch are not ``batch.valid``.
 
     A checkpoint has the state of ``train``: a run that resumes from it continues with the next batch, with any number
-    of devices that makes batches of as many rows over all of them (``global_batch_size``).
+    of devices for which batches have the same number of rows over all devices (``global_batch_size``).
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class DataModule(_lightning.LightningDataModule):  # type: ignore[misc]
                 if isinstance(dataset, ShardDataset) and dataset._make.keywords.get("epochs_per_loop") not in (None, 1):
                     raise OptionError(f"In Lightning a loop is one epoch: remove epochs_per_loop of {name}.")
         self._train, self._val, self._test, self._predict = train, val, test, predict
-        #: What load_state_dict took, until a loop begins.
+        #: The state of load_state_dict, until a loop begins.
         self._saved: Mapping[str, Any] = {}
         #: The epoch of ``train`` in Lightning's epoch 0.
         self._first_epoch = self._option_epoch()
@@ -99,7 +99,7 @@ class DataModule(_lightning.LightningDataModule):  # type: ignore[misc]
         self._saved = state_dict
 
     def _begin_epoch(self) -> None:
-        """Called when a loop over ``train`` asks for its first batch.
+        """Called when a loop over ``train`` requests its first batch.
 
         A checkpoint that was made at the end of an epoch which ``limit_train_batches`` cut short has a state in the
         middle of it. Lightning continues with the next epoch, so the loader does too.
@@ -114,7 +114,7 @@ class DataModule(_lightning.LightningDataModule):  # type: ignore[misc]
             of_state = epoch if saved.get("epoch") is None else saved["epoch"]
             self._first_epoch = saved["train"]["epoch"] - of_state
             if epoch == of_state:
-                # Continues behind the batch of the state.
+                # Continues after the batch of the state.
                 return
         elif loop.epoch_loop.batch_progress.current.ready > 0:
             warn("The checkpoint has no state of this DataModule, so its epoch starts again from the first batch.")

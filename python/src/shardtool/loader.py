@@ -244,27 +244,28 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         self._owner = os.getpid()
         self._reader: Optional[ReaderProcess] = None
         self._dataset: Dict[str, Any] = {}
-        #: Options that follow from how a framework reads this loader, and what the reader was opened with.
+        #: Options that depend on how a framework reads this loader, and the options with which the reader was opened.
         self._share: Dict[str, Any] = {}
         self._opened_for: Any = None
-        #: Where a reader that starts begins: what load_state_dict took, or the run's order at the start of an epoch.
+        #: The state with which a new reader starts: that of load_state_dict, or the run's order at the start of an
+        #: epoch.
         self._take_up: Optional[Dict[str, Any]] = None
-        #: The epoch of the next loop; None: the reader knows.
+        #: The epoch of the next loop. None: the reader determines it.
         self._epoch: Optional[int] = None
-        #: The transforms that set_epoch was given, by rising epoch.
+        #: The transforms of set_epoch, in ascending order of epochs.
         self._transforms: List[Dict[str, Any]] = []
-        #: The loop that was begun last has delivered a batch.
+        #: Whether the loop that was started last has delivered a batch.
         self._has_delivered = False
-        #: After the last batch that was delivered.
+        #: The state after the last batch that was delivered.
         self._delivered: Optional[Dict[str, Any]] = None
-        #: On the way to a device, only the copies use a slot.
+        #: With a device, only the copies to it use a slot.
         self._held = HeldSlots(_slots(self._options), reuse=reuse or device != "cpu" or self._python is not None)
-        #: Raised with every loop, and where one ends from outside: only the latest may go on.
+        #: Incremented when a loop starts, and when one is ended from outside: only the latest loop may continue.
         self._loops = 0
-        #: How often the loader was closed; held while a reader starts.
+        #: Number of times that the loader was closed, and a lock that is held while a reader starts.
         self._closes = 0
         self._starting = threading.RLock()
-        #: Held until the dataset is open.
+        #: A lock that is held until the dataset is open.
         self._opening = threading.RLock()
 
     def __iter__(self) -> LoaderIterator[Array, Images]:
@@ -273,14 +274,14 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         return LoaderIterator(self, self._loops)
 
     def __len__(self) -> int:
-        """Batches of a whole loop on this rank: also where a state was taken up within the epoch."""
+        """Number of batches of a whole loop on this rank, even if a loop resumes within the epoch."""
         epochs = self._options.get("epochsPerLoop", 1)
         if epochs == "Infinity":
             raise TypeError("A loader with epochs_per_loop=math.inf has no length.")
         return int(self.info()["epoch_batches"]) * int(epochs)
 
     if not TYPE_CHECKING:
-        # For a DataLoader, which takes what can be asked for a sample by its number. Type checkers are not to know it.
+        # For a DataLoader, which accepts any object with this method. It is hidden from type checkers.
         def __getitem__(self, place):
             raise TypeError(
                 "A Loader yields whole batches and cannot be indexed: loop over the Loader itself. For a DataLoader, "
@@ -295,17 +296,17 @@ class Loader(KnownAttributes, Generic[Array, Images]):
 
     @property
     def num_samples(self) -> int:
-        """Samples of the dataset, over all ranks and before any choice among them."""
+        """Number of samples in the dataset, over all ranks and before any selection."""
         self._start()
         return int(self._dataset["samples"])
 
     def set_epoch(self, epoch: int, transform: Optional[Transform] = None) -> None:
-        """The next loop begins with this epoch: at its start, or where a state was taken in it.
+        """The next loop begins with this epoch: at its start, or at the position of a loaded state in it.
 
         Call it between loops. Within a loop, each further batch sets the next epoch again.
 
         With ``transform``, this epoch and those after it are made with another transform, for example with larger
-        images. That starts new decode workers, but no new reader. The option ``schedule`` does neither.
+        images. That starts new decode workers, but not a new reader. The option ``schedule`` starts neither.
         """
         if not isinstance(epoch, int) or not 0 <= epoch < 2**32:
             raise OptionError(f"Invalid epoch {epoch!r}: it must be a whole number of 0 or more.")
@@ -320,7 +321,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         self._epoch = epoch
 
     def state_dict(self) -> Dict[str, Any]:
-        """Where the run is, after the last batch that was delivered: plain data, the same on all ranks."""
+        """The position of the run after the last batch that was delivered: plain data, the same on all ranks."""
         self._check_process()
         if self._delivered is not None:
             return dict(self._delivered)
@@ -350,12 +351,12 @@ class Loader(KnownAttributes, Generic[Array, Images]):
             self._open(self._reader)
 
     def info(self) -> Dict[str, Any]:
-        """What the next loop is going to do: samples, batches, workers, codec, memory in bytes, and more."""
+        """Facts about the next loop: samples, batches, workers, codec, memory in bytes, and more."""
         info = self._start_as_rank().ask("info", epoch=self._epoch, transforms=self._transforms)["info"]
         return {snake(name): value for name, value in info.items()}
 
     def report(self) -> Dict[str, Any]:
-        """Where the time of the loop went, in milliseconds, what bounds it, and which samples were bad."""
+        """How the time of the loop was spent, in milliseconds, what limits its rate, and which samples were bad."""
         answer = self._start().ask("report")["report"]
         report = {snake(name): value for name, value in answer.items()}
         report["wait"] = self._waits.report()
@@ -388,9 +389,9 @@ class Loader(KnownAttributes, Generic[Array, Images]):
             self._is_served = True
 
     def close(self) -> None:
-        """Ends the reader; batches stay as they are. The loader may be used again.
+        """Ends the reader. Batches stay valid. The loader may be used again.
 
-        A loop that is under way, in another thread too, raises :class:`StaleIteratorError`.
+        A loop in progress, even in another thread, raises :class:`StaleIteratorError`.
         """
         with self._starting:
             self._loops += 1
@@ -423,7 +424,8 @@ class Loader(KnownAttributes, Generic[Array, Images]):
             )
 
     def _start(self, closes: Optional[int] = None) -> ReaderProcess:
-        """The reader, started and with the dataset open; not where the loader was closed more than `closes` times."""
+        """The reader, started and with the dataset open. Raises an error if the loader was closed more than `closes`
+        times."""
         self._check_process()
         closes = self._closes if closes is None else closes
         with self._opening:
@@ -447,7 +449,8 @@ class Loader(KnownAttributes, Generic[Array, Images]):
             raise StaleIteratorError("The loader was closed while it started: start a new loop.")
 
     def _start_as_rank(self, closes: Optional[int] = None) -> ReaderProcess:
-        """The same, with the dataset open for the rank that the process has now. A loop of another rank ends."""
+        """Like :meth:`_start`, with the dataset open for the rank that the process has now. A loop of another rank
+        ends."""
         with self._opening:
             if self._opened_for not in (None, (self._share, rank_sources())):
                 self._drop_reader()
@@ -500,7 +503,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         return DeviceBatches(self, reader, self._cuda, self._pinned, self._values)
 
     def _next_batch(self, reader: ReaderProcess) -> Optional[Batch[Array, Images]]:
-        """None: the loop is over."""
+        """The next batch; None at the end of the loop."""
         received = self._receive(reader)
         if received is None:
             return None
@@ -508,13 +511,14 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         self._count(header)
         is_in_slot = header["images"] is not None or len(header["arrays"]) > 0
         if self._cuda is not None and self._pinned is not None and is_in_slot:
-            # The caller's asynchronous copies end unseen, except those from memory of torch, which it keeps until then.
+            # The end of the caller's asynchronous copies cannot be observed, except for copies from memory of torch,
+            # which torch keeps until then.
             stays_in_slot = self._reuse and self._pinned.use(reader.memory())
             return batch if stays_in_slot else _copied_to_pinned(batch, self._cuda)
         return batch
 
     def _receive(self, reader: ReaderProcess) -> Optional[Tuple[Batch[Array, Images], Dict[str, Any]]]:
-        """The next batch and its header, which is for :meth:`_count`. None: the loop is over."""
+        """The next batch and its header, which is for :meth:`_count`. None at the end of the loop."""
         try:
             frame = reader.request("next", release=self._held.release())
         except ShardtoolError:
@@ -528,7 +532,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
             self._waits.take(header["totals"])
         if header["kind"] == "end":
             if not self._has_delivered:
-                # Nothing was left of the epoch that was asked for: the next loop is the reader's next.
+                # The requested epoch had no samples left, so the reader determines the next loop.
                 self._epoch = None
             return None
         is_in_slot = header["images"] is not None or len(header["arrays"]) > 0
@@ -536,7 +540,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         return read_batch(frame, in_slot, self._arrays), header
 
     def _pinned_copy(self, batch: Batch[Array, Images]) -> Batch[Array, Images]:
-        """The batch in page-locked memory, if that is asked for."""
+        """The batch in page-locked memory, if that is requested."""
         return batch if self._cuda is None else _copied_to_pinned(batch, self._cuda)
 
     def _hold_until(self, event: Any) -> None:
@@ -544,7 +548,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         self._held.hold_until(event)
 
     def _count(self, header: Mapping[str, Any]) -> None:
-        """The batch is delivered."""
+        """Called when a batch is delivered."""
         self._has_delivered = True
         self._delivered = header["state"]
         self._take_up = {**header["state"], "position": 0}
@@ -559,7 +563,7 @@ def _check_device(device: str, output: str) -> None:
 
 
 def _slots(options: Mapping[str, Any]) -> int:
-    """The number of the reader's slots, or any number if the reader is going to refuse it."""
+    """Number of the reader's slots. If the option is invalid, any number: the reader then raises the error."""
     slots = options["prefetchBatches"]
     return slots if isinstance(slots, int) else 0
 
@@ -573,7 +577,7 @@ def _slots_in_use(device: str, reuse: bool, python: Optional[PythonOptions]) -> 
 
 
 def _copied_to_pinned(batch: Batch, cuda: Cuda) -> Batch:
-    """The batch in page-locked memory of its own."""
+    """A copy of the batch in page-locked memory."""
     if batch.images is None:
         return with_arrays(batch, cuda.pinned)
     copied: Batch = Batch([cuda.pinned(batch.images), *batch[1:]])

@@ -6,19 +6,19 @@ import os
 import re
 from typing import Any, List, Sequence, Union
 
-#: A folder, or a list of tars: paths, or locations as ``s3://bucket/shards`` and ``https://host/shards``.
+#: A folder, or a list of tars: paths, or locations such as ``s3://bucket/shards`` and ``https://host/shards``.
 Location = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
 
 
 def place(location: str | os.PathLike[str]) -> str:
-    """A place, whatever becomes of the working directory."""
+    """A location that does not depend on the working directory."""
     text = os.fspath(location)
     # s3://bucket/shards is not below the working directory.
     return text if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) else os.path.abspath(text)
 
 
 def absolute(location: Location) -> Union[str, List[str]]:
-    """Where a dataset is, whatever becomes of the working directory."""
+    """The location of a dataset, independent of the working directory."""
     if isinstance(location, (str, os.PathLike)):
         return place(location)
     if not _is_list(location):

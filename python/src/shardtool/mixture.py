@@ -26,7 +26,7 @@ class Mixture(KnownAttributes):
     ``parts``: a mapping for each dataset, such as ``{"dataset": "a/", "weight": 0.7}``, in the order of
     ``batch.dataset_index``. A part may have ``name``, ``weight`` (either all parts or none; shares are exact as
     written) or ``repeat`` (2, 0.5), ``overlay``, ``split``, ``version``, ``layout``, ``exclude_keys``,
-    ``max_sample_bytes``, ``classes``, ``keys`` and ``where``. Without weights, every sample comes once per epoch.
+    ``max_sample_bytes``, ``classes``, ``keys`` and ``where``. Without weights, every sample occurs once per epoch.
 
     ``end``: where an epoch with weights ends: with the dataset that is used up ``"first"`` (default) or ``"last"``, or
     with the dataset of this name or number. ``samples_per_epoch`` sets the length of an epoch instead. ``per_batch``:
@@ -121,7 +121,7 @@ class Mixture(KnownAttributes):
         return Loader(self, output=output, **options)
 
     def as_location(self) -> Dict[str, Any]:
-        """What the reader is sent."""
+        """The mixture in the form that is sent to the reader."""
         return {"mixture": self._parts, **self._options}
 
 

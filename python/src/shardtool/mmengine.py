@@ -20,9 +20,9 @@ _fileio: Any = import_module("mmengine.fileio")
 class ShardBackend(_fileio.BaseStorageBackend):  # type: ignore[misc]
     """Files by the paths that they had before they were packed: the key of a sample, a dot and a field of it.
 
-    ``location``: the dataset. ``prefix`` is what paths begin with that the keys do not have, such as ``data_root``. It
-    may be pickled and used in the workers of a DataLoader: each process has a reader of its own. The bytes that it
-    returns are the caller's own. ``options``: those of :class:`shardtool.Dataset`.
+    ``location``: the dataset. ``prefix`` is the beginning of paths that keys lack, such as ``data_root``. The object
+    may be pickled and used in the workers of a DataLoader: each process has its own reader. The returned bytes are
+    copies. ``options``: those of :class:`shardtool.Dataset`.
     """
 
     def __init__(self, location: Any, prefix: str = "", **options: Any) -> None:

@@ -51,7 +51,7 @@ def get_shard_dataset(
 
 
 class ImagesAndTexts:
-    """``(images, tokens)`` of a loader. A batch is the caller's own."""
+    """``(images, tokens)`` of a loader. Batches are copies that the caller may keep."""
 
     def __init__(self, loader: Loader[Any, Any], tokenizer: Callable[..., Any], caption: str) -> None:
         self.shards = loader
@@ -80,7 +80,7 @@ class ImagesAndTexts:
 
 
 class _Epoch:
-    """What open_clip sets at the start of each epoch."""
+    """The value that open_clip sets at the start of each epoch."""
 
     def __init__(self, loader: Loader[Any, Any]) -> None:
         self._loader = loader

@@ -178,7 +178,8 @@ class LoaderOptions(_CommonOptions, _Transformed, _Collated, total=False):
 
 
 class Seen(TypedDict, total=False):
-    """What is seen of a place, and how it is asked: of :class:`shardtool.Loader` and :class:`shardtool.Dataset`."""
+    """Options that select the samples of a location, and those of requests. :class:`shardtool.Loader` and
+    :class:`shardtool.Dataset` have them."""
 
     overlay: str | None
     split: str | None

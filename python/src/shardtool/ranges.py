@@ -11,7 +11,7 @@ import numpy as np
 from .dataset import Dataset
 from .errors import ShardtoolError
 
-#: Samples of one request, and of one block: enough to pay for the way, and few in memory.
+#: Number of samples per request, and per block: enough to make requests cheap, and few enough to fit in memory.
 ROWS_AT_ONCE = 64
 
 

@@ -24,7 +24,8 @@ _VARIABLES = (
 
 
 def rank_sources() -> Dict[str, Any]:
-    """What says now which rank this process is. A framework may start its processes after a loader was made."""
+    """The values that currently determine the rank of this process. A framework may start its processes after a loader
+    was made."""
     return {
         "environment": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
         "distributed": _distributed_rank(),

@@ -10,7 +10,7 @@ from .errors import OptionError
 
 
 class RowSamples:
-    """Says which columns of a table are the key, the image, the class, label columns and fields of a sample."""
+    """Which columns of a table are the key, the image, the class, label columns and fields of a sample."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class RowSamples:
             raise OptionError(f'{message} "fields" (a field of each sample) or "columns" (a label column).')
 
     def samples(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[Dict[str, Any]]:
-        """The arguments of :meth:`shardtool.Writer.add` for each row. Values that are None are left out."""
+        """The arguments of :meth:`shardtool.Writer.add` for each row. Values that are None are omitted."""
         for row in rows:
             sample: Dict[str, Any] = {"key": row[self._key]}
             image, label = row.get(self._image), row.get(self._label)

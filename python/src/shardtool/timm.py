@@ -1,4 +1,5 @@
-"""Batches for timm: its ``create_loader`` over shards, a reader for its datasets, and its scripts as they are.
+"""Batches for timm: its ``create_loader`` over shards, a reader for its datasets, and support for its unchanged
+scripts.
 
 loader = shardtool.timm.create_loader("shards/train", (3, 224, 224), 256, is_training=True, hflip=0.5)
 
@@ -52,7 +53,7 @@ _OF_TRANSFORM = (
     *("color_jitter_prob", "grayscale_prob", "gaussian_blur_prob", "auto_augment", "interpolation", "mean", "std"),
     *("crop_pct", "crop_mode", "crop_border_pixels"),
 )
-#: Arguments that say nothing to a loader with workers of its own, which stay from one epoch to the next.
+#: Arguments without meaning for a loader, whose own workers stay from one epoch to the next.
 _WITHOUT_EFFECT = ("use_multi_epochs_loader", "persistent_workers", "worker_seeding", "fp16")
 
 
@@ -123,11 +124,11 @@ def create_loader(
 
     ``dataset``: the location of shards, a :class:`shardtool.Mixture`, or a dataset of timm with a
     :class:`ReaderShards`. The arguments are those of timm, and the transform is the one that timm's
-    ``create_transform`` makes of them. Steps that shardtool knows run in the reader; the others run as they are, as
+    ``create_transform`` makes of them. Steps that shardtool knows run in the reader. The others run unchanged, as
     ``python_transform``. Random erasing and normalisation run on ``device``, in timm's ``PrefetchLoader``, unless
     ``use_prefetcher`` is false.
 
-    ``num_workers``: decode workers; default: all cores, divided among the ranks of a machine. ``seed`` decides order
+    ``num_workers``: decode workers; default: all cores, divided among the ranks of a machine. ``seed`` determines order
     and augmentation, and must be the same on all ranks. ``loader_options``: more options of :class:`shardtool.Loader`.
 
     A training batch is always full, as in timm. An evaluation counts each sample once, except that with ``distributed``
@@ -161,7 +162,7 @@ def create_loader(
         options["repeats"] = arguments["num_aug_repeats"]
     device = torch.device(device)
     is_cuda = device.type == "cuda"
-    # A collate function takes single images of numpy; without one, batches may come to the device at once.
+    # A collate function takes single numpy images. Without one, batches can be copied to the device directly.
     if is_cuda and use_prefetcher and collate_fn is None:
         options["device"] = str(device)
     elif pin_memory and torch.cuda.is_available():
@@ -185,9 +186,9 @@ def create_loader(
 class ShardPrefetchLoader(_loader.PrefetchLoader):  # type: ignore[misc]
     """timm's PrefetchLoader over batches of shards.
 
-    A batch is the caller's own: a new tensor on the device. On a GPU, the loader has copied the bytes ahead on a stream
-    of its own, has the current stream wait for them and records them on it; normalisation and random erasing are given
-    to the current stream. Here nothing is read ahead, so that :meth:`state_dict` is that of the batch in use.
+    A batch is a new tensor on the device, which the caller may keep. On a GPU, the loader has copied the bytes ahead on
+    a separate stream, makes the current stream wait for them, and records them on it. Normalisation and random erasing
+    run on the current stream. This class reads nothing ahead, so :meth:`state_dict` is that of the batch in use.
     """
 
     def __iter__(self) -> Iterator[Tuple[Any, Any]]:
@@ -212,12 +213,12 @@ class ShardPrefetchLoader(_loader.PrefetchLoader):  # type: ignore[misc]
 
 
 class _Batches:
-    """``(images, targets)`` of a loader, with what timm's scripts ask of a DataLoader."""
+    """``(images, targets)`` of a loader, with the attributes of a DataLoader that timm's scripts use."""
 
     def __init__(self, loader: Loader[Any, Any], reader: Optional[ReaderShards], collate_fn: Any, dataset: Any) -> None:
         self.shards = loader
         self.collate_fn = collate_fn
-        #: For the scripts, which set the epoch by one of the three.
+        #: The scripts set the epoch by one of these three attributes.
         self.sampler = self.batch_sampler = SimpleNamespace(set_epoch=self.set_epoch)
         self.dataset = dataset if reader is not None else SimpleNamespace(location=dataset)
         targets = None if reader is None else reader.targets
@@ -249,7 +250,7 @@ class _Batches:
 
 
 def _refused(arguments: Dict[str, Any]) -> List[str]:
-    """Names of arguments that are set and that shards do not follow."""
+    """Names of arguments that are set, but not supported for shards."""
     known = {*_OF_TRANSFORM, *_WITHOUT_EFFECT, "re_split", "num_aug_repeats"}
     no_effect = {"batch_choice_seed", "batch_choice_schedule", "batch_schedule_spread", "batch_schedule_random_mix"}
     return [
@@ -279,10 +280,11 @@ def _location_of(dataset: Any) -> Tuple[Any, Optional[ReaderShards]]:
 
 
 def _transform_options(transform: Any) -> Dict[str, Any]:
-    """The transform as options of a loader: as many of its first steps as shardtool knows, then Python's."""
+    """The transform as options of a loader: the first steps that shardtool knows, and the rest as a Python
+    transform."""
     parts = list(getattr(transform, "transforms", [transform]))
     if parts and type(parts[-1]).__name__ in ("ToNumpy", "MaybePILToTensor", "PILToTensor"):
-        # Bytes [n, 3, h, w] are what a loader gives.
+        # A loader returns bytes [n, 3, h, w].
         parts.pop()
     problem: Optional[OptionError] = None
     for count in range(len(parts), 0, -1):
@@ -310,8 +312,9 @@ class _Rest:
 
 
 def install() -> None:
-    """Has timm read ``shards/``: its ``create_dataset`` knows the prefix, and its ``create_loader`` reads such datasets
-    with :func:`create_loader`. Where that cannot follow an argument, timm reads single samples, after a warning."""
+    """Makes timm read ``shards/``: its ``create_dataset`` knows the prefix, and its ``create_loader`` reads such
+    datasets with :func:`create_loader`. If that does not support an argument, timm reads single samples, after a
+    warning."""
 
     def create(dataset: Any, *arguments: Any, **named: Any) -> Any:
         if not isinstance(getattr(dataset, "reader", None), ReaderShards):
@@ -330,7 +333,7 @@ def install() -> None:
 
 
 def _without_own(named: Dict[str, Any]) -> Dict[str, Any]:
-    """Without the arguments that :func:`create_loader` has by name."""
+    """The arguments that :func:`create_loader` does not have by name."""
     own = signature(create_loader).parameters
     return {name: value for name, value in named.items() if name not in own}
 
@@ -339,7 +342,7 @@ def main() -> None:
     """Runs a script of timm that reads shards: ``python -m shardtool.timm train.py --dataset shards/ ...``."""
     if len(sys.argv) < 2:
         raise SystemExit("Usage: python -m shardtool.timm SCRIPT [ARGUMENTS], with --dataset shards/ among them.")
-    # Not of this module, which is __main__ here.
+    # Imported by name, because this module is __main__ here.
     import_module("shardtool.timm").install()
     sys.argv = sys.argv[1:]
     sys.path[0] = str(Path(sys.argv[0]).resolve().parent)

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class WholeBatch(Generic[Array, Images]):
     """A :class:`Batch` that is not a tuple, because torch converts tuples to plain lists without attributes.
 
-    It unpacks as the batch does (``images, labels = batch``) and has all of its attributes: ``valid``, ``fields``,
-    ``masks``, ``mix``, ``epoch``. A DataLoader's ``pin_memory=True``, and what moves batches to a device, call the two
-    methods here.
+    It unpacks like the batch (``images, labels = batch``) and has all of its attributes: ``valid``, ``fields``,
+    ``masks``, ``mix``, ``epoch``. A DataLoader with ``pin_memory=True``, and frameworks that move batches to a device,
+    call the two methods below.
     """
 
     if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class WholeBatch(Generic[Array, Images]):
         return getattr(self._batch, name)
 
     def to(self, *where: Any, **how: Any) -> WholeBatch[Array, Images]:
-        """The batch with all of its tensors moved, as by ``Tensor.to``."""
+        """The batch with all of its tensors moved, like ``Tensor.to``."""
         return self._each(lambda tensor: tensor.to(*where, **how))
 
     def pin_memory(self, *device: Any) -> WholeBatch[Array, Images]:
@@ -68,7 +68,7 @@ class WholeBatch(Generic[Array, Images]):
 
 
 def _collect(batches: Any, *, collate_fn_map: Any = None) -> Any:
-    """In place of torch's sentence about types that it cannot collate."""
+    """Replaces torch's message about types that it cannot collate."""
     raise OptionError(
         "The dataset already yields whole batches, but this DataLoader would batch them again: use "
         "DataLoader(dataset, batch_size=None), and set batch_size=... for the dataset."
@@ -92,7 +92,8 @@ def _moved(value: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
 
 
 class DispatchedBatch(NamedTuple):
-    """What Accelerate sends from one process to the others: it knows tensors and tuples of them, and nothing else."""
+    """The form in which Accelerate sends a batch from one process to the others. It supports only tensors and tuples of
+    them."""
 
     images: Any
     labels: Any
@@ -123,7 +124,7 @@ class _WholeBatches(Generic[Array, Images]):
             )
         whole = WholeBatch(batch)
         if self._share.receivers > 1:
-            # Bytes are sent as they lie in memory, and the other processes take them for contiguous tensors.
+            # Bytes are sent in memory order, and the other processes read them as contiguous tensors.
             whole = whole._each(torch.Tensor.contiguous)
         return DispatchedBatch(*whole) if self._share.is_sent else whole
 
@@ -131,9 +132,9 @@ class _WholeBatches(Generic[Array, Images]):
 class ShardDataset(KnownAttributes, IterableDataset[WholeBatch[Array, Images]], Generic[Array, Images]):
     """A :class:`Loader` as an IterableDataset of whole batches: ``DataLoader(dataset, batch_size=None)``.
 
-    It may be pickled, and used in a forked process: each process has a loader of its own, which continues with the
-    epoch that is next in the process before. Ranks are those that processes have when a loop begins. Accelerate, and
-    the Trainer of transformers, may wrap the DataLoader: each sample comes once all the same.
+    It may be pickled, and used in a forked process. Each process has its own loader, which continues with the next
+    epoch of the original process. The rank of a process is determined when a loop begins. Accelerate, and the Trainer
+    of transformers, may wrap the DataLoader: each sample still occurs once.
     """
 
     _MADE_WITH = Loader._MADE_WITH
@@ -147,7 +148,7 @@ class ShardDataset(KnownAttributes, IterableDataset[WholeBatch[Array, Images]], 
         self._owner = os.getpid()
         self._loader: Loader[Array, Images] = self._make()
         self._loader._take_up, self._loader._epoch, self._loader._transforms = take_up, epoch, transforms
-        #: A state was loaded with which no loop has begun yet.
+        #: True if a state was loaded and no loop has begun with it yet.
         self._is_resumed = False
 
     @property
@@ -186,7 +187,7 @@ class ShardDataset(KnownAttributes, IterableDataset[WholeBatch[Array, Images]], 
         return len(self.loader)
 
     def _read(self, share: Optional[Share]) -> None:
-        """From now on the loader has the part of the dataset that a framework reads here."""
+        """Makes the loader read the part of the dataset that a framework reads in this process."""
         self.loader._share = options_of_share(share, self._make.keywords)
 
     def _check_tensors(self) -> None:

@@ -29,19 +29,19 @@ IGNORED_LABEL = -100
 
 
 class ShardTrainerMixin:
-    """For a Trainer of your own: ``class MyTrainer(ShardTrainerMixin, Trainer)``.
+    """For a custom Trainer: ``class MyTrainer(ShardTrainerMixin, Trainer)``.
 
     ``train_dataset`` and ``eval_dataset`` (or each of a dict of them) may be of ``shardtool.iterable_dataset(...)``.
     Rows of a batch are those of ``per_device_train_batch_size`` and ``per_device_eval_batch_size``. The model gets
     ``pixel_values`` and ``labels``; rows that only pad the end of an epoch have the label -100. With a
-    ``data_collator``, it gets what that makes of a whole batch (see :class:`shardtool.Batch`).
+    ``data_collator``, it gets the result of calling that with a whole batch (see :class:`shardtool.Batch`).
 
     A checkpoint has the position of the loader. ``train(resume_from_checkpoint=...)`` continues with the next batch
-    without reading those before it, with any number of processes that makes batches of as many rows.
+    without reading those before it, with any number of processes for which batches have the same number of rows.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        #: By the dataset's id, rows and use; with the dataset, so that ids stay unique.
+        #: Loaders by the id, the rows and the use of the dataset. The dataset is kept too, so that its id stays unique.
         self._prepared_loaders: Dict[Tuple[int, int, bool], Tuple[Any, PreparedLoader]] = {}
         super().__init__(*args, **kwargs)
         self.add_callback(ShardState())  # type: ignore[attr-defined]
@@ -66,7 +66,7 @@ class ShardTrainerMixin:
         return self._prepared(test_dataset, self.args.eval_batch_size)  # type: ignore[attr-defined]
 
     def _prepared(self, dataset: ShardDataset[Any, Any], rows: int, is_training: bool = False) -> PreparedLoader:
-        """The loader of a dataset. It stays for the next evaluation, and keeps its reader."""
+        """The loader of a dataset. It is kept for the next evaluation, with its reader."""
         args = self.args  # type: ignore[attr-defined]
         accelerator = self.accelerator  # type: ignore[attr-defined]
         key = (id(dataset), rows, is_training)
@@ -99,13 +99,13 @@ def for_model(batch: Any) -> Dict[str, Any]:
 
 
 class ShardState(_callbacks.TrainerCallback, _callbacks.ExportableState):  # type: ignore[misc]
-    """Puts the loader's state into each checkpoint, and takes it from the one with which a training resumes."""
+    """Saves the loader's state in each checkpoint, and loads it when training resumes from a checkpoint."""
 
     def __init__(self) -> None:
         self._loader: Optional[PreparedLoader] = None
 
     def state(self) -> Dict[str, Any]:
-        """For the file ``trainer_state.json`` of a checkpoint."""
+        """The state for the file ``trainer_state.json`` of a checkpoint."""
         return {"args": {}, "attributes": {"saved": None if self._loader is None else self._loader.state_dict()}}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, train_dataloader: Any = None, **more: Any) -> None:
@@ -116,7 +116,7 @@ class ShardState(_callbacks.TrainerCallback, _callbacks.ExportableState):  # typ
         saved = exported["attributes"]["saved"] if isinstance(exported, dict) else None
         updates = max(math.ceil(len(self._loader) / args.gradient_accumulation_steps), 1)
         if saved is None:
-            # A checkpoint of another Trainer: the batches that it counted are skipped.
+            # A checkpoint of another Trainer has no state, so the batches that it counted are skipped.
             self._loader.set_epoch(state.global_step // updates)
             return
         rows = self._loader.global_batch_size

@@ -3,7 +3,7 @@
 They wrap the user's DataLoader without telling the dataset:
 
 - ``DataLoaderDispatcher`` (their default, ``dispatch_batches=True``) reads the dataset in process 0 and sends each
-  process its rows. The dataset has to give process 0 all samples, as if it were alone.
+  process its rows. The dataset must return all samples in process 0, as if it were the only process.
 - ``IterableDatasetShard`` (``dispatch_batches=False``) reads the whole dataset in each process and keeps every n-th
   element. A dataset that is already sharded must pass through it complete.
 
@@ -32,16 +32,16 @@ class Share(NamedTuple):
 
     rank: int
     world_size: int
-    #: The processes that get their rows from this one, itself included.
+    #: Number of processes that get their rows from this one, including itself.
     receivers: int = 1
-    #: Whether they share one batch, and not each gets a batch of its own.
+    #: Whether they share one batch, instead of each getting its own batch.
     cuts_batches: bool = False
-    #: Whether Accelerate takes the batches as they are, to send their tensors to other processes.
+    #: Whether Accelerate sends the tensors of the batches to other processes.
     is_sent: bool = False
 
 
 def share_of_caller(dataset: Any, is_loop: bool = False) -> Optional[Share]:
-    """How the framework whose call led here reads the dataset. None: no framework splits it.
+    """How the framework that is calling reads the dataset. None if no framework splits it.
 
     ``is_loop``: its loop has begun, so that it is too late to change how it reads.
     """
@@ -76,7 +76,7 @@ def looping_caller(dataset: Any) -> Any:
 
 
 def _classes(names: Tuple[Tuple[str, str], ...]) -> Any:
-    """Those of the classes whose modules the program has imported."""
+    """The classes whose modules the program has imported."""
     found = (getattr(sys.modules.get(module), name, None) for module, name in names)
     return tuple(one for one in found if isinstance(one, type))
 
@@ -87,7 +87,7 @@ def _callers() -> Iterator[Any]:
 
 
 def _calls() -> Iterator[Tuple[Any, str]]:
-    """The same with the names of the methods."""
+    """Like :func:`_callers`, with the names of the methods."""
     frame = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_argcount > 0 and frame.f_code.co_varnames[0] == "self":
@@ -107,12 +107,13 @@ def _of_dispatcher(dispatcher: Any) -> Share:
     )
 
 
-#: The share that a wrapper was made for, before it was changed to pass on everything.
+#: The share for which a wrapper was made, before it was changed to pass on all elements.
 _TOLD = "_shardtool_share"
 
 
 def _let_through(shard: Any, is_loop: bool) -> Share:
-    """Has the wrapper pass on every element that it reads: it asks for the length or sets the epoch before it loops."""
+    """Makes the wrapper pass on every element that it reads. This is called when the wrapper requests the length or
+    sets the epoch, before it loops."""
     told: Optional[Share] = getattr(shard, _TOLD, None)
     if told is not None:
         return told

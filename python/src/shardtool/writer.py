@@ -87,7 +87,7 @@ class Writer:
         self._image_format, self._quality = image_format, quality
         closed = "This writer was closed while a sample was added: make a new one."
         self._process: Optional[ReaderProcess] = ReaderProcess(find_program("writer"), closed)
-        #: What was written, once it is closed: as :meth:`close` returns it.
+        #: The report of :meth:`close`; None until the writer is closed.
         self.report: Optional[Dict[str, Any]] = None
         try:
             self._process.ask("open", output=place(output), options=given)
@@ -232,7 +232,7 @@ def _rgb(image: Any) -> Any:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """The value as bytes, or as JSON can say it."""
+    """The value as bytes, or as a value that JSON can represent."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     if isinstance(value, np.ndarray) and name.rsplit(".", 1)[-1] == "npy":
@@ -241,7 +241,7 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """Numbers of numpy as Python's."""
+    """Converts numbers of numpy to Python's numbers."""
     return value.item() if isinstance(value, np.generic) else value
 
 

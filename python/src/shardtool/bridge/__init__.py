@@ -1,1 +1,2 @@
-"""The child process that reads and decodes: how it is found, started and spoken to, and the memory that it shares."""
+"""The child process that reads and decodes: how it is found and started, the messages to it, and the memory that it
+shares."""

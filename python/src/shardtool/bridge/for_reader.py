@@ -56,7 +56,7 @@ def _plain(name: str, value: Any) -> Any:
     if name == "weights":
         if not isinstance(value, Mapping):
             return _numbers(name, value, dimensions=1, kinds="iuf")
-        # Pairs: JSON's objects have no keys but text, and the class number 10 is not the class named "10".
+        # Pairs, because keys of JSON objects are always text, and the class number 10 is not the class named "10".
         return [[_class(name, cls), weight] for cls, weight in value.items()]
     if name == "indices":
         return _numbers(name, value, dimensions=2, kinds="iu")
@@ -78,7 +78,7 @@ def _scheduled(entry: Any) -> Any:
 
 
 def transform_for_reader(transform: Any) -> Any:
-    """A transform as the reader has it: plain steps, or the name of a preset."""
+    """A transform in the form that the reader takes: plain steps, or the name of a preset."""
     return _plain("transform", transform)
 
 
@@ -92,7 +92,7 @@ def _views(part: Any) -> Any:
 
 
 def _numbers(name: str, value: Any, dimensions: int, kinds: str) -> List[Any]:
-    """An array of at most `dimensions` dimensions as a list, whatever kind of array (numpy, torch, a list) it is."""
+    """An array of at most `dimensions` dimensions as a list. The array may be of numpy or torch, or a list."""
     import numpy as np
 
     whole = "" if "f" in kinds else "whole "
@@ -115,7 +115,7 @@ def _camel_keys(part: Any) -> Any:
 
 
 def _class(option: str, cls: Any) -> str | int:
-    """A class by its name or its number, whatever kind of whole number that is."""
+    """A class by its name or its number, which may be any kind of whole number."""
     if isinstance(cls, str):
         return cls
     if isinstance(cls, numbers.Integral) and not isinstance(cls, bool):
@@ -142,7 +142,7 @@ def _value(value: Any) -> Any:
 
 
 def sample_options_for_reader(options: Mapping[str, Any]) -> Dict[str, Any]:
-    """Those of single samples, as the reader has them."""
+    """The options of single samples, under the names that the reader uses."""
     return {OPTION_NAMES[name]: _plain(name, value) for name, value in options.items() if value is not None}
 
 
@@ -156,7 +156,8 @@ def seen_for_reader(
     storage: Mapping[str, Any] | None,
     version: str | None = None,
 ) -> Dict[str, Any]:
-    """What is seen of a place, and how it is asked, as the reader has it."""
+    """The options that select the samples of a location, and those of requests, under the names that the reader
+    uses."""
     seen: Dict[str, Any] = {"overlay": overlay, "split": split, "layout": layout, "maxSampleBytes": max_sample_bytes}
     seen["features"] = None if features is None else dict(features)
     seen["excludeKeys"] = None if exclude_keys is None else list(exclude_keys)
@@ -175,7 +176,8 @@ def storage_for_reader(storage: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _workers_of_this_rank() -> int | None:
-    """The ranks of one machine (torchrun counts them) share its cores. None: the reader takes all."""
+    """Number of workers, if several ranks share the cores of this machine (torchrun sets their number). None: the
+    reader uses all cores."""
     ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
     return cores_of_this_rank() if ranks.isdigit() and int(ranks) > 1 else None
 

@@ -1,11 +1,11 @@
-"""What goes over the pipes between this process and the reader (packages/reader/src/bridge/frames.ts).
+"""The messages on the pipes between this process and the reader (packages/reader/src/bridge/frames.ts).
 
-A frame is its length in bytes without these four (uint32, little endian), the length of its header (uint32), the header
-(JSON in UTF-8), and what the header announces as plain bytes.
+A frame consists of its length without these four bytes (uint32, little endian), the length of its header (uint32), the
+header (JSON in UTF-8), and bytes that the header announces.
 
-What a signal's handler raises (KeyboardInterrupt) may end any wait for a pipe, and the next frame is still read and
-written from its first byte on: the calls that read and write are made by ``list.extend``, and the interpreter runs no
-handler between such a call and the place where its result is kept.
+An exception from a signal handler (KeyboardInterrupt) may end any wait for a pipe. The next frame must still be read or
+written from its first byte. So ``list.extend`` makes the calls that read and write: the interpreter runs no handler
+between such a call and storing its result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LENGTHS = struct.Struct("<II")
 
 
 def encode_frame(header: Dict[str, Any], parts: Sequence[bytes] = ()) -> bytes:
-    """Raises TypeError where JSON cannot say the header."""
+    """Raises TypeError if JSON cannot represent the header."""
     text = json.dumps(header, allow_nan=False).encode()
     length = _LENGTH.size + len(text) + sum(map(len, parts))
     return b"".join((_LENGTHS.pack(length, len(text)), text, *parts))
@@ -33,7 +33,7 @@ class Frame(NamedTuple):
 
 
 class FrameDecoder:
-    """Puts frames together from pieces of any length."""
+    """Assembles frames from pieces of any length."""
 
     def __init__(self) -> None:
         self._pieces: List[bytes] = []
@@ -55,7 +55,7 @@ class FrameDecoder:
         return Frame(json.loads(bytes(frame[_LENGTHS.size : header_end])), frame[header_end:])
 
     def _length(self) -> Optional[int]:
-        """Of the oldest frame, the length itself included."""
+        """Length of the oldest frame in bytes, including the length itself."""
         if self._bytes() < _LENGTHS.size:
             return None
         if len(self._pieces[0]) < _LENGTH.size:
@@ -67,14 +67,14 @@ class FrameDecoder:
 
 
 class OutgoingFrame:
-    """A frame on its way into a pipe."""
+    """A frame that is being written to a pipe."""
 
     def __init__(self, frame: bytes) -> None:
         self._frame = memoryview(frame)
         self._written: List[int] = []
 
     def write(self, descriptor: int) -> bool:
-        """Writes as much as the pipe takes. True: the whole frame is written."""
+        """Writes as much as the pipe accepts. Returns True if the whole frame is written."""
         rest = self._frame[sum(self._written) :]
         if rest:
             self._written.extend(map(os.write, (descriptor,), (rest,)))

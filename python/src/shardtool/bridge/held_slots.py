@@ -13,7 +13,7 @@ from .slot_file import SlotMemory
 #: Makes an array of a batch, from its offset in the slot file, its dtype and its shape.
 MakeArray = Callable[[int, str, Tuple[int, ...]], NDArray[Any]]
 
-#: The reader always has as many slots for the next batches, unless it has fewer than four in all.
+#: The reader always keeps this number of slots for the next batches, unless it has fewer than four slots in total.
 _FOR_THE_READER = 2
 
 
@@ -32,7 +32,7 @@ class HeldSlots:
 
     def __init__(self, slots: int, *, reuse: bool) -> None:
         """``slots``: the number of slots that the reader has. ``reuse``: the next request releases every slot, unless a
-        copy from it to a device is under way."""
+        copy from it to a device is in progress."""
         self._most = max(slots - _FOR_THE_READER, min(slots - 1, 2))
         self._reuse = reuse
         #: In the order in which they arrived.
@@ -44,8 +44,8 @@ class HeldSlots:
         return [held.number for held in self._held]
 
     def hold(self, number: int, memory: SlotMemory) -> MakeArray:
-        """A batch has arrived. Its arrays are views of its slot, or copies if too many slots are in use: so the reader
-        always has a slot for the next batch, however many batches the caller keeps."""
+        """Called when a batch has arrived. Its arrays are views of its slot, or copies if too many slots are in use. So
+        the reader always has a slot for the next batch, however many batches the caller keeps."""
         if not self._reuse and len(self._held) >= self._most:
             self._copied.append(number)
             return lambda offset, dtype, shape: memory.array(offset, dtype, shape).copy()
@@ -54,11 +54,11 @@ class HeldSlots:
         return lambda offset, dtype, shape: memory.array(offset, dtype, shape, owner)
 
     def hold_until(self, copied: Any) -> None:
-        """Copies to a device are under way out of the slot of the batch that arrived last, until this event."""
+        """Copies from the slot of the batch that arrived last to a device are in progress until this event."""
         self._held[-1] = self._held[-1]._replace(copied=copied)
 
     def release(self) -> List[int]:
-        """Takes out the batches that are no longer in use, and returns their numbers for the next request."""
+        """Removes the batches that are no longer in use, and returns their numbers for the next request."""
         released, self._copied = self._copied, []
         in_use: List[_Held] = []
         for held in self._held:
@@ -74,7 +74,7 @@ class HeldSlots:
         return released
 
     def clear(self) -> None:
-        """The reader has ended. Arrays over its slots stay as they are."""
+        """Called when the reader has ended. Arrays over its slots stay valid."""
         self._held, self._copied = [], []
 
     def _is_in_use(self, held: _Held) -> bool:

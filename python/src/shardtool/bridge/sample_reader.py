@@ -1,4 +1,4 @@
-"""The reader that a map-style dataset asks for samples: one in each process, started when it is first asked."""
+"""The reader of a map-style dataset: one in each process, started with the first request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .stored_images import ImagePlaces, ShardReads, read_places
 
 
 class SampleReader:
-    """A reader of each process that asks. What goes to another process is only how to start one."""
+    """A reader in each process that requests samples. Pickling it sends only the arguments for starting a reader."""
 
     def __init__(self, location: Any, options: Dict[str, Any], seen: Dict[str, Any]) -> None:
         self._how = (location, options, seen)
@@ -81,7 +81,8 @@ class SampleReader:
 
     def _started(self) -> ReaderProcess:
         if self._owner != os.getpid():
-            # Forked: the reader, and a lock that another thread may have held, are those of the process before.
+            # After a fork, the reader belongs to the parent process, and so does the lock, which another thread may
+            # have held.
             self._forget()
         with self._lock:
             if self._process is None or self._process.is_closed:

@@ -1,4 +1,5 @@
-"""Memory that this process and the reader share: a file without a name, gone with the last process that has it."""
+"""Memory that this process and the reader share: a file without a name, which disappears with the last process that
+uses it."""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ _MFD_CLOEXEC = 1
 
 
 def create_slot_file() -> int:
-    """The descriptor of an empty file without a name, in memory where the system can do that (Linux)."""
+    """The descriptor of an empty file without a name, in memory if the system supports that (Linux)."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("shardtool-slots", os.MFD_CLOEXEC)
-    # Pythons that were built for old C libraries do not offer what the system has.
+    # A Python that was built for an old C library lacks this function even if the system has it.
     libc_memfd_create = getattr(ctypes.CDLL(None, use_errno=True), "memfd_create", None)
     if libc_memfd_create is not None:
         descriptor = int(libc_memfd_create(b"shardtool-slots", _MFD_CLOEXEC))
@@ -28,7 +29,7 @@ def create_slot_file() -> int:
 
 
 def create_unlinked_file() -> int:
-    """The same on any system: a temporary file that is unlinked before anyone uses it."""
+    """Like :func:`create_slot_file`, on any system: a temporary file that is unlinked before it is used."""
     with tempfile.TemporaryFile(prefix="shardtool-slots-") as file:
         descriptor = os.dup(file.fileno())
     os.set_inheritable(descriptor, False)
@@ -47,11 +48,11 @@ class SlotMemory:
 
     @property
     def address(self) -> int:
-        """Of the first byte."""
+        """Address of the first byte."""
         return int(np.frombuffer(self._memory, np.uint8).ctypes.data)
 
     def owner(self) -> Any:
-        """A new object that stands for this memory. Arrays that are given it keep it alive, as their base."""
+        """A new object for this memory. Arrays that have it as their base keep it alive."""
         return self._owner_type.from_buffer(self._memory)
 
     def array(self, offset: int, dtype: str, shape: Tuple[int, ...], owner: Optional[Any] = None) -> NDArray[Any]:

@@ -34,7 +34,7 @@ class Pipeline:
     def __init__(self) -> None:
         self.pixels: List[Step] = []
         self.values: List[Step] = []
-        #: Pipelines start with a Pillow image, as ImageFolder gives it.
+        #: Pipelines start with a Pillow image, as ImageFolder returns it.
         self.is_tensor = False
         #: The dtype of the tensor by its name in torch.
         self.dtype = "uint8"

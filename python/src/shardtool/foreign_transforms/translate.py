@@ -11,7 +11,7 @@ from .pipeline import Pipeline, Step, Untranslatable
 _LIBRARIES = ("torchvision", "timm", "open_clip")
 #: Transforms that apply others in their order.
 _SEQUENCES = (("torchvision", "Compose"), ("torch", "Sequential"))
-#: What a subclass may replace and still do the same: its parameters, how it is shown, how it is pickled.
+#: Methods that a subclass may replace without a different result: parameters, string form, pickling.
 _HARMLESS = ("__init__", "__repr__", "extra_repr", "__getstate__", "__setstate__", "__reduce__")
 
 
@@ -38,7 +38,7 @@ def steps_from(transform: Any) -> List[Step]:
     parts = _flat(transform)
     pipeline = Pipeline()
     problems: List[_Problem] = []
-    #: Number of parts, from the first, that are translated and leave bytes.
+    #: Number of parts, from the first on, that can be translated and after which images are still bytes.
     before = 0
     for at, part in enumerate(parts):
         try:
@@ -111,7 +111,7 @@ def _add(part: Any, pipeline: Pipeline) -> None:
 
 
 def _add_step(step: Step, pipeline: Pipeline) -> None:
-    """Adds a step of shardtool that is in a list beside transforms."""
+    """Adds a step of shardtool that is in a list together with transforms."""
     name = str(step.get("name")).replace("_", "").lower()
     if name in ("todtype", "normalize", "layout") or (name == "randomerasing" and pipeline.values):
         pipeline.values.append(step)

@@ -62,7 +62,7 @@ def exposition(loaders: List[Tuple[Mapping[str, str], Mapping[str, Any]]]) -> st
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    #: HTTP servers reuse addresses, which on Linux hides nothing: a port on which another process listens is an error.
+    #: HTTP servers reuse addresses. On Linux, a port on which another process listens is an error all the same.
     allow_reuse_address = True
 
     def __init__(self, host: str, port: int) -> None:
@@ -71,7 +71,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__((host, port), _Handler)
 
     def server_bind(self) -> None:
-        # That of HTTPServer looks up the name of the host, which can take seconds.
+        # The method of HTTPServer looks up the name of the host, which can take seconds.
         socket.socket.bind(self.socket, self.server_address)
         self.server_address = self.socket.getsockname()
 
@@ -122,7 +122,7 @@ def serve(address: MetricsAddress, loader: Loader[Any, Any]) -> Optional[Metrics
                 _refuse(address, error)
                 return None
             _SERVERS[address] = server
-            # It ends with the process, which does not wait for it.
+            # The thread ends with the process, which does not wait for it.
             threading.Thread(target=server.serve_forever, args=(0.1,), name="shardtool metrics", daemon=True).start()
         server.loaders.add(loader)
     return address

@@ -1,6 +1,6 @@
 """How long loops wait for batches, and why: over an epoch, over the last minute, and in all.
 
-Waits of the loop are measured in Python. With each batch, the reader reports what it waited for itself.
+Waits of the loop are measured in Python. With each batch, the reader reports its own waits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 #: Why a loop waits. Those of the reader are in packages/reader/src/loader/deliver/waits.ts.
 CAUSES = ("start", "storage", "order", "decode", "transform", "python_transform", "delivery")
 _READER_CAUSES = ("start", "storage", "order", "decode", "transform", "delivery")
-#: Totals of the reader that are shown as they are.
+#: Totals of the reader that are shown unchanged.
 _COUNTS = ("bad", "dropped", "requests", "fetchedBytes", "retries", "cacheHits", "cacheHitBytes")
 _WINDOW_SECONDS = 60
 
@@ -65,7 +65,7 @@ class _Wait:
 
     @contextmanager
     def start(self) -> Iterator[None]:
-        """What happens here is the start of the loop."""
+        """The time within this block counts as the start of the loop."""
         begun = self._waits.now()
         yield
         self._start += self._waits.now() - begun
@@ -78,7 +78,7 @@ class _Wait:
 
 
 def split(waited: float, start: float, python: float, reader: Mapping[str, float]) -> Dict[str, float]:
-    """Splits a wait by its causes, which add up to it. What nothing else explains is ``delivery``."""
+    """Splits a wait by its causes, which add up to it. The unexplained rest is ``delivery``."""
     waits = dict.fromkeys(CAUSES, 0.0)
     waits["start"] = min(start, waited)
     waits["python_transform"] = min(python, waited - waits["start"])
@@ -96,15 +96,15 @@ _NUMBERS = itertools.count()
 
 
 class Waits:
-    """The waits of a loader. Their memory does not depend on how many batches there were."""
+    """The waits of a loader. Their memory does not depend on the number of batches."""
 
-    #: Seconds on a clock that never goes back. Tests have another one.
+    #: Returns seconds on a clock that never goes back. Tests use another function.
     now: Callable[[], float] = staticmethod(time.perf_counter)
 
     def __init__(self, python: Optional[Callable[[], Tuple[float, int]]] = None) -> None:
         """``python``: how many seconds all loops waited for python_transform, and for how many samples it failed."""
         self.python: Callable[[], Tuple[float, int]] = python or (lambda: (0.0, 0))
-        #: What all readers of this loader waited for, in seconds, and what they counted.
+        #: Waits of all readers of this loader, in seconds, and their counts.
         self.reader = dict.fromkeys(_READER_CAUSES, 0.0)
         self.counts = dict.fromkeys(_COUNTS, 0)
         self.rank = 0
@@ -120,11 +120,11 @@ class Waits:
         self._asked: Optional[float] = None
 
     def reader_opens(self) -> None:
-        """The reader counts from 0 on."""
+        """Called when a reader opens the dataset: its counts start at 0."""
         self._seen = {}
 
     def take(self, totals: Mapping[str, Any]) -> None:
-        """What the reader has counted since it opened the dataset."""
+        """Takes the counts of the reader since it opened the dataset."""
         seen = self._seen
         before = seen.get("waitMsBy", {})
         for cause, ms in totals["waitMsBy"].items():
@@ -136,7 +136,7 @@ class Waits:
 
     @contextmanager
     def waiting(self, loop: int) -> Iterator[_Wait]:
-        """A loop waits for a batch."""
+        """Measures the wait of a loop for a batch."""
         asked = self.now()
         self._consumer = asked - self._returned if self._loop == loop else 0.0
         self._asked = asked
@@ -147,7 +147,7 @@ class Waits:
             self._loop, self._returned = loop, self.now()
 
     def add(self, epoch: int, rows: int, now: float, waits: Mapping[str, float]) -> None:
-        """A batch was delivered."""
+        """Called when a batch was delivered."""
         second = int(now)
         place = second % _WINDOW_SECONDS
         if self._seconds.get(place, (-1, None))[0] != second:
@@ -158,7 +158,7 @@ class Waits:
             period.add(1, rows, self._consumer, waits)
 
     def report(self) -> Dict[str, Any]:
-        """Of the epoch of the last batch, the epoch before it, and the last minute."""
+        """Reports the waits of the epoch of the last batch, of the epoch before it, and of the last minute."""
         epochs = [{"epoch": epoch, **period.report()} for epoch, period in self._epochs]
         return {
             "epoch": epochs[-1] if epochs else None,
@@ -167,7 +167,7 @@ class Waits:
         }
 
     def totals(self) -> Dict[str, Any]:
-        """What Prometheus shows. Times are in seconds."""
+        """The values for Prometheus. Times are in seconds."""
         asked = self._asked
         return {
             "wait_seconds": dict(self.all.waits),
@@ -187,7 +187,7 @@ class Waits:
         }
 
     def flat(self, prefix: str) -> Dict[str, float]:
-        """For W&B and TensorBoard."""
+        """The values for W&B and TensorBoard."""
         totals = self.totals()
         totals.pop("waiting_seconds")
         window = self._window()

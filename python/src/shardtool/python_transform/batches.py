@@ -1,4 +1,4 @@
-"""The batches of a loop, whose images the user's function transforms."""
+"""The batches of a loop. The user's function transforms their images."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class PythonOptions:
         self._pool: Optional[Pool] = None
 
     def waited(self) -> Tuple[float, int]:
-        """Of all loops: how many seconds they waited for the function, and for how many samples it failed."""
+        """How many seconds all loops waited for the function, and for how many samples it failed."""
         return self.waited_seconds_of_all, self.bad_of_all
 
     def pool(self) -> Pool:
@@ -120,7 +120,8 @@ def check_python_options(
 
 
 class _Pending:
-    """A batch that workers process. To :class:`HeldSlots` it is the event after which its slot may be filled again."""
+    """A batch that workers process. For :class:`HeldSlots`, it is the event after which its slot may be filled
+    again."""
 
     def __init__(self, batch: Batch, header: Dict[str, Any], pool: Pool) -> None:
         self.batch = batch

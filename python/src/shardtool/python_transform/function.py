@@ -29,7 +29,7 @@ PARAMETERS = (
     "keypoints",
 )
 
-#: Results with a row for each object, so that their length varies from sample to sample.
+#: Results with one row per object. Their length varies from sample to sample.
 VARYING = ("boxes", "box_labels", "box_rows", "keypoints")
 
 #: Results that are dictionaries of arrays.
@@ -81,7 +81,7 @@ class Function:
         _seed_generators(seed)
         result = self._call(image, seed, more)
         if not has_torch and "torch" in sys.modules:
-            # The function has just imported torch, whose generator was seeded with something else.
+            # The function has just imported torch, so torch's generator does not have this seed yet.
             _seed_generators(seed)
             result = self._call(image, seed, more)
         return _by_path(result)
