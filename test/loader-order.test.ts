@@ -126,7 +126,7 @@ test('a run in an order goes on with another number of ranks', async () => {
 test('what an order cannot stand beside, and what is none, is one sentence', async () => {
   for (const other of [{ where: 'width > 1' }, { weights: { a: 2 } }, { shuffle: true }, { classes: ['a'] }]) {
     await expect(batchesOf(shards, { ...base, ...other, indices: order })).rejects.toThrow(
-      `indices already sets which samples come and in which order: remove ${Object.keys(other)[0]}, or indices.`,
+      `indices already selects the samples and sets their order: remove ${Object.keys(other)[0]}, or indices.`,
     );
   }
   await expect(batchesOf(shards, { ...base, indices: [80] })).rejects.toThrow('indices[0] is 80');

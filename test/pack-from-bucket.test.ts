@@ -264,13 +264,13 @@ test('a list that is cut on its way is asked for again, and none is taken for wh
   );
   let first = '';
   server.editList = (xml) => (first ||= xml);
-  await expect(packed()).rejects.toThrow('the server gives the same part of the list again and again');
+  await expect(packed()).rejects.toThrow('the server returns the same part of the list again');
   let n = 0;
   // Other names, and a place to go on that was there before.
   server.editList = () =>
     `<ListBucketResult><Contents><Key>set/${n++}.jpg</Key><Size>5</Size></Contents><IsTruncated>true</IsTruncated>` +
     '<NextContinuationToken>here</NextContinuationToken></ListBucketResult>';
-  await expect(packed()).rejects.toThrow('the server gives the same part of the list again and again');
+  await expect(packed()).rejects.toThrow('the server returns the same part of the list again');
 });
 
 test('a bucket that may not be listed, one that is empty, and names that no file can have are one sentence each', async () => {

@@ -200,7 +200,7 @@ test('a shard that is replaced in the middle of an epoch ends the loop with its 
     () => new Error('nothing was noticed'),
     (error) => error,
   );
-  expect(error.message).toMatch(/\/replaced\/\d+\.tar has changed: it was replaced since it was first read/);
+  expect(error.message).toMatch(/\/replaced\/\d+\.tar has changed: it has been replaced since it was first read/);
   expect(error.name).toBe('FileChangedError');
 });
 

@@ -85,7 +85,7 @@ test('a list goes on at the endpoint, whichever host its next page names, and co
   hub.editList = (link, body) => [link, pages++ % 2 === 0 ? body.slice(0, -10) : body];
   expect(await listed()).toBe(whole);
   hub.editList = (link, body) => [link.replace(/cursor=\d+/, 'cursor=3'), body];
-  await expect(listed()).rejects.toThrow(/hf:.*cannot be listed: the server gives the same part of the list again/);
+  await expect(listed()).rejects.toThrow(/hf:.*cannot be listed: the server returns the same part of the list again/);
 });
 
 test('where a tar is is asked once, and once more where that counts no more', async () => {

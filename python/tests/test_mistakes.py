@@ -34,7 +34,7 @@ AT_ONCE = [
     ),
     (
         lambda at: shardtool.Loader(at, sampler=[1]),
-        "A loader has no option 'sampler': indices=array sets which samples come, and in which order.",
+        "A loader has no option 'sampler': indices=array selects the samples and sets their order.",
     ),
     (
         lambda at: shardtool.Loader(at, transform=224),

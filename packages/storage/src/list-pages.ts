@@ -20,7 +20,7 @@ export class ListPages {
   take(first: string | undefined, next: string | null): void {
     const isRepeated = first !== undefined && first === this.#first;
     if (isRepeated || (next !== null && this.#asked.has(next))) {
-      throw this.#broken('the server gives the same part of the list again and again');
+      throw this.#broken('the server returns the same part of the list again');
     }
     this.#first = first;
     if (next !== null) this.#asked.add(next);

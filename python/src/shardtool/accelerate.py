@@ -153,7 +153,7 @@ class PreparedLoader:
         if self._loaded is not None and self._loader.state_dict()["epoch"] != epoch and not self._is_behind(epoch):
             warn(
                 f"set_epoch({epoch}) leaves the state that was loaded, which is in epoch {self._loaded['epoch']}: "
-                "begin to count epochs there, or remove set_epoch to continue where the state was taken."
+                "begin the loop over epochs with that epoch, or remove set_epoch to continue where the state was taken."
             )
         self._state = None
         self._loader.set_epoch(epoch)

@@ -53,7 +53,7 @@ export interface BenchResult {
     readonly spliced: number;
     readonly others: number;
   };
-  /** Measured from the first batch on. */
+  /** Duration of the measurement, from the first batch on. */
   readonly seconds: number;
   readonly storage: LoaderReport['storage'];
   readonly warnings: number;

@@ -27,7 +27,7 @@ const GAP = 6;
 const BACKGROUND = 24;
 const INK = 230;
 
-/** Number and sizes of the images, and what is missing in the picture. */
+/** Number and sizes of the images, and the reason why some are missing in the picture. */
 export interface Shown {
   readonly images: number;
   /** The size of the images. With buckets, the sizes that have a row. */

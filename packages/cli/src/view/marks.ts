@@ -30,7 +30,7 @@ export class Marks {
     return this.#marks.get(index)?.mark ?? null;
   }
 
-  /** With null, removes the mark. */
+  /** Sets the mark of a sample. If `mark` is null, removes it. */
   set(index: number, key: string, mark: Mark | null): void {
     if (mark === null) this.#marks.delete(index);
     else this.#marks.set(index, { key, mark });

@@ -43,7 +43,7 @@ export interface Manifest {
   readonly samples: number;
   /** Total size of all shards, in bytes. */
   readonly bytes: number;
-  /** In the order of the class numbers. */
+  /** The classes, in the order of their numbers. */
   readonly classes: readonly { readonly name: string; readonly samples: number }[];
   /** Sorted by name; `samples` is the number of samples that have the field. */
   readonly fields: readonly { readonly name: string; readonly samples: number }[];

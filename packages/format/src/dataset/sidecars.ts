@@ -63,7 +63,7 @@ export const SIDECARS = {
     otherName: (shard) => `${shard}.crops`,
     mark: 'shardtool.crops',
   },
-  /** What `shardtool inspect` measured of the samples. */
+  /** The measurements of the samples by `shardtool inspect`. */
   inspection: {
     of: 'shard',
     isFoundOut: true,

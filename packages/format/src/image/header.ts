@@ -3,7 +3,7 @@ import type { ImageKind } from './kinds.js';
 /** The facts in the header of an image. */
 export interface ImageHeader {
   readonly kind: ImageKind;
-  /** In pixels, as stored: with an orientation of 5 to 8, width and height are swapped for display. */
+  /** The size in pixels, as stored: with an orientation of 5 to 8, width and height are swapped for display. */
   readonly width: number;
   readonly height: number;
   /** EXIF orientation, 1..8; 1 if the image has none. */

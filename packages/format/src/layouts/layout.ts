@@ -118,7 +118,7 @@ export type OnDamaged = (error: DamagedShardError, key?: string) => void;
 /** One kind of shard file, as a set of functions. A read-only layout has no writer. */
 export interface ShardLayout {
   readonly name: LayoutName;
-  /** With the dot: `.tar`. */
+  /** The extension with its dot: `.tar`. */
   readonly extension: string;
   /** The shard is a folder with that extension, and this is the file in it: `data.mdb`. Absent if the shard is a file. */
   readonly innerFile?: string;

@@ -17,7 +17,7 @@ export class SamplePlaces {
     this.#payloadOffset.push(offset);
   }
 
-  /** In the form of {@link FinishedShard}. */
+  /** Returns the places in the form of {@link FinishedShard}. */
   toArrays(): Pick<FinishedShard, 'sampleOffset' | 'sampleBytes' | 'payloadOffset'> {
     return {
       sampleOffset: this.#sampleOffset.toArray(),

@@ -16,12 +16,12 @@ export type NpyData =
 
 /** A NumPy array. */
 export interface NpyArray {
-  /** In NumPy's notation, and in this machine's byte order if `data` holds numbers: `|u1`, `<f4`. */
+  /** The type in NumPy's notation, and in this machine's byte order if `data` holds numbers: `|u1`, `<f4`. */
   readonly dtype: string;
   readonly shape: readonly number[];
   /** True: the first index changes fastest. */
   readonly fortranOrder: boolean;
-  /** In the order of the file. float16, complex numbers, texts, dates and structures are bytes. */
+  /** The values in the order of the file. float16, complex numbers, texts, dates and structures are bytes. */
   readonly data: NpyData;
 }
 

@@ -2,7 +2,7 @@ import { NpyError } from '@shardtool/base';
 
 /** The header of a `.npy` file (NumPy, "The .npy format", NEP 1). */
 export interface NpyHeader {
-  /** In NumPy's notation: `|u1`, `<f4`; for a structured array the list, as text. */
+  /** The type in NumPy's notation: `|u1`, `<f4`; for a structured array the list, as text. */
   readonly dtype: string;
   /** Columns first: the first index changes fastest. */
   readonly fortranOrder: boolean;

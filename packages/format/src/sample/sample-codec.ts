@@ -28,7 +28,7 @@ export interface PlacedField {
 export interface ValueEncoder {
   /** Starts a sample and returns an upper bound for the size of its value, in bytes. */
   plan(key: string, fields: readonly FieldSize[]): number;
-  /** Writes what is known before the payloads to `target` and returns a view for each payload, in the order of the fields. */
+  /** Writes the parts that are known before the payloads to `target` and returns a view for each payload, in the order of the fields. */
   layOut(target: Buffer): readonly Uint8Array[];
   /**
    * Completes the value once the payloads are in place, and returns its length. Throws {@link WriteCheckError} if a

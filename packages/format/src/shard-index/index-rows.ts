@@ -7,7 +7,7 @@ export interface SampleRow {
   readonly key: string;
   /** Path of the image relative to the packed folder. */
   readonly source: string;
-  /** In the order in which they were laid out. */
+  /** The fields, in the order in which they were laid out. */
   readonly fields: readonly FieldSize[];
   readonly crc32: readonly number[];
   readonly width: number;

@@ -24,7 +24,7 @@ export interface ShardIndex {
   /** The sample's range in the shard, headers included, in bytes. */
   readonly offset: Float64Array;
   readonly bytes: Float64Array;
-  /** By field name (`jpg`, `cls`, `seg.png`). */
+  /** Columns of the fields, by field name (`jpg`, `cls`, `seg.png`). */
   readonly fields: ReadonlyMap<string, FieldColumns>;
   /** Size of the stored image in pixels; 0 if there is none, or if it is unknown. */
   readonly width: Int32Array;

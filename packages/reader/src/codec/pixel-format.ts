@@ -24,7 +24,7 @@ export function fullScale(dtype: PixelDtype): number {
   return { uint8: 255, uint16: 65_535, int16: 32_767, float32: 1 }[dtype];
 }
 
-/** The options that make a format. */
+/** The options that determine a pixel format. */
 export interface FormatOptions {
   readonly channels?: number | undefined;
   readonly pixelDtype?: PixelDtype | undefined;

@@ -187,7 +187,7 @@ export class ShardReads implements ReadingCosts {
       const { name, path } = this.#files[shard]!;
       throw new FileChangedError(
         { shard: name, path: shownLocation(path) },
-        `${shownLocation(path)} has changed: it was replaced since it was first read. Open the dataset again, or restore the file.`,
+        `${shownLocation(path)} has changed: it has been replaced since it was first read. Open the dataset again, or restore the file.`,
       );
     }
   }

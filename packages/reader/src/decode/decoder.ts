@@ -62,7 +62,7 @@ export class Decoder {
   readonly #codecs: OpenCodecs;
   readonly #scratch: Scratch;
   readonly #tools: PassTools;
-  /** By index of the batch size. */
+  /** Tools by index of the batch size. */
   readonly #toolsOfSizes: readonly PassTools[];
   readonly #randoms: readonly SampleRandom[];
   /** Null if the JPEG codec cannot use crop indexes. */

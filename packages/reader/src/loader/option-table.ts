@@ -277,7 +277,7 @@ export const LOADER_OPTIONS = {
     must: "is { boxes: { field: 'json', path: 'boxes', format: 'xywh' }, labels, keypoints, polygons } (docs/detection.md)",
     python: 'Mapping[str, Any]',
     shown: null,
-    help: 'Boxes, keypoints and polygons that move with the image and come as `batch.boxes` and so on (docs/detection.md)',
+    help: 'Boxes, keypoints and polygons that move with the image and are delivered as `batch.boxes` and so on (docs/detection.md)',
   },
   customSteps: {
     group: 'Images',

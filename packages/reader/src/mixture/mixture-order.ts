@@ -16,7 +16,7 @@ export interface MixtureOrderOptions {
   readonly samples: readonly number[];
   /** 0 to 2^53 - 1. */
   readonly seed: number;
-  /** Below 2^32. */
+  /** The epoch; less than 2^32. */
   readonly epoch: number;
   /** Number of consecutive samples of a source, which are a turn. */
   readonly group: number;

@@ -16,7 +16,7 @@ export interface MixturePolicy {
   readonly weights?: readonly number[] | undefined;
   /** Rows of each source in every global batch. */
   readonly perBatch?: readonly number[] | undefined;
-  /** For `weights` or `perBatch`. Default: `first`. */
+  /** When an epoch ends, for `weights` or `perBatch`. Default: `first`. */
   readonly end?: MixtureEnd | undefined;
   /** Number of samples of an epoch, instead of `end`. */
   readonly epochSamples?: number | undefined;

@@ -9,9 +9,9 @@ export interface OrderOptions {
    * samples count.
    */
   readonly counts: ArrayLike<number>;
-  /** From 0 to 2^53 - 1. */
+  /** The seed, from 0 to 2^53 - 1. */
   readonly seed: number;
-  /** Below 2^32. */
+  /** The epoch; less than 2^32. */
   readonly epoch: number;
   /** Number of streams over all ranks that are read in parallel, at most 65,536. */
   readonly streams: number;
@@ -73,9 +73,9 @@ export function blockEnd(cut: StreamCut, s: number, block: number): number {
 
 /** The samples of one block, and its reads. */
 export interface BlockSamples {
-  /** In the order in which the samples are consumed. */
+  /** The samples, in the order in which they are consumed. */
   readonly samples: SampleNumbers;
-  /** In the order of the line. */
+  /** The pieces, in the order of the line. */
   readonly pieces: readonly Piece[];
 }
 

@@ -34,7 +34,7 @@ export type BucketsPlanOptions = Pick<
 
 /** Estimates for an epoch of batches of several sizes. Sizes of images are in pixels, sizes of memory in bytes. */
 export interface BucketsReport {
-  /** For an epoch, over all ranks. */
+  /** Number of samples of an epoch, over all ranks. */
   readonly samples: number;
   readonly worldSize: number;
   readonly batchSize: number;

@@ -38,7 +38,7 @@ export interface MixturePlanOptions
 
 /** Estimates for an epoch of a mixture for one rank, before anything is read. Sizes are in bytes. */
 export interface MixtureReport {
-  /** For an epoch, over all ranks. */
+  /** Number of samples of an epoch, over all ranks. */
   readonly samples: number;
   readonly worldSize: number;
   readonly globalBatch: number;
@@ -62,7 +62,7 @@ export interface MixtureReport {
     readonly blockSamples: number;
     readonly unit: Unit;
   }[];
-  /** For one rank. */
+  /** Memory of one rank, in bytes. */
   readonly memory: { readonly readBytes: number; readonly slotBytes: number; readonly totalBytes: number };
 }
 

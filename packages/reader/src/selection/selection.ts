@@ -38,7 +38,7 @@ export interface Selection {
 export interface Subset {
   /** '' if everything is selected; otherwise a hash of the selection and the weights. Part of a loader's state. */
   readonly identity: string;
-  /** Every sample that can come in any pass, each at least once. */
+  /** Every sample that can occur in any pass, at least once. */
   readonly all: Selection;
   /** Sum of the weights of its samples; without weights, the number of samples. */
   readonly weight: number;

@@ -1,4 +1,4 @@
-/** How batches are mixed: the option `mix`, and what is drawn for a batch. */
+/** How batches are mixed: the option `mix`, and the random values of a batch. */
 import { didYouMean, OptionError, optionName, sentence } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';

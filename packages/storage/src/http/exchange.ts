@@ -166,7 +166,7 @@ function refusedForGood(url: URL, cause: Error & { code?: string }): FileError |
   }
   if (!CERTIFICATE.test(code)) return null;
   const remedy =
-    'if your own authority has signed it, set AWS_CA_BUNDLE or NODE_EXTRA_CA_CERTS to the file of that authority';
+    'if a certificate authority of your own has signed it, set AWS_CA_BUNDLE or NODE_EXTRA_CA_CERTS to the file of that authority';
   const message = `${path} cannot be read: the certificate of its server is not trusted (${code}); ${remedy}.`;
   return new FileError({ path }, message, { cause });
 }

@@ -200,17 +200,17 @@ class RemoteSource implements Source {
     const known = this.#pinned;
     if (known === null) {
       if (expected !== undefined && version !== undefined && version !== expected)
-        throw this.#changed('it was replaced since it was first read');
+        throw this.#changed('it has been replaced since it was first read');
       this.#pinned = { size, version };
     } else if (known.size !== size || known.version !== version)
-      throw this.#changed('it was replaced since it was first read');
+      throw this.#changed('it has been replaced since it was first read');
   }
 
   /** Throws if an answer does not have bytes. */
   async #check(answer: Answer): Promise<void> {
     const { status } = answer;
     if (status === 200 || status === 206) return;
-    if (status === 412) throw this.#changed('it was replaced since it was first read');
+    if (status === 412) throw this.#changed('it has been replaced since it was first read');
     await throwRefused(this.#file, answer, 'read');
   }
 

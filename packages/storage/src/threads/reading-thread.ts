@@ -18,7 +18,7 @@ export interface ThreadEvents {
   free(): void;
   /** Receives the counts of requests since the last call. */
   counted?(counts: StorageCounts): void;
-  /** The thread has ended. `how` is the end of a sentence. Returns the error for calls that were not answered. */
+  /** Called when the thread has ended. `how` is the end of a sentence. Returns the error for calls that were not answered. */
   ended(how: string): Error;
 }
 

@@ -36,7 +36,7 @@ export interface CompactOptions extends ChangeOptions {
   readonly maxShardBytes?: number | string | undefined;
   /** Largest number of samples of a joined shard. Default: no limit. */
   readonly maxShardSamples?: number | undefined;
-  /** Nothing is written: the report says what would be. Default: false. */
+  /** If true, nothing is written, and the report describes what a run would do. Default: false. */
   readonly dryRun?: boolean | undefined;
 }
 

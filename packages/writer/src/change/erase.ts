@@ -19,7 +19,7 @@ import { forgetChange, pendingChanges, putPending } from './pending.js';
 import { updateWidsIndex } from './wids-index.js';
 import { manifestWithout, type RemovedRows, removedRows, rewriteShards } from './without-samples.js';
 
-/** The samples to erase, and what is checked afterwards. */
+/** The samples to erase, and the checks afterwards. */
 export interface EraseOptions extends ChangeOptions {
   /** Keys of samples. */
   readonly keys?: Iterable<string> | undefined;

@@ -55,7 +55,7 @@ export async function comparePacked(
   const hashed = new Map<number, Uint8Array>();
   const jobs = candidates.map(({ job }) => job);
   await hasher.parts(jobs, ({ numbers, digests }) => hashed.set(numbers[0]!, digests));
-  // In order, so that the first of several equal images counts.
+  // The shards are taken in order, so that of several equal images the first is the original.
   for (const { shard: number, rows, job } of candidates) {
     table.addPacked(hashed.get(job.first)!, await describeImages(base, number, rows));
   }

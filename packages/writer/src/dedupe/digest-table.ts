@@ -89,7 +89,7 @@ export class DigestTable {
     });
   }
 
-  /** In the order of the files' numbers. */
+  /** Yields the duplicates in the order of the files' numbers. */
   *duplicates(): Generator<Duplicate> {
     for (const { key, value } of this.#others.getRange({ start: LEAST_KEY })) {
       const packed = this.#packed.get(value);

@@ -189,7 +189,7 @@ async function addFromJson(
   return unreadable;
 }
 
-/** Undefined if it is not valid JSON. */
+/** Parses the JSON of a field. Returns undefined if it is invalid. */
 function parsed(stored: Uint8Array, isMsgpack: boolean): unknown {
   try {
     return parseJson(Buffer.from(fieldPayload(stored, isMsgpack)).toString('utf8'));

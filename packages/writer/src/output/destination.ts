@@ -21,7 +21,7 @@ export interface Destination {
   fetch(recheck: boolean): Promise<void>;
   /** Downloads files of which the folder has only the size. */
   fetchFiles(names: readonly string[]): Promise<void>;
-  /** Removes from the remote location what was removed from the folder. */
+  /** Removes from the remote location the files that were removed from the folder. */
   removeGone(): Promise<void>;
   /** Places the plan at this path for all parts, or replaces it by an earlier one. */
   placePlan(path: string): Promise<void>;

@@ -14,7 +14,7 @@ export interface PartOptions {
   readonly format: WrittenLayoutName;
   readonly index: readonly OtherIndex[];
   readonly name: string;
-  /** In the order of their numbers. */
+  /** Names of the classes, in the order of their numbers. */
   readonly classes: readonly string[];
   readonly columns: readonly { readonly name: string; readonly type: ColumnType }[];
   /** The run that the part belongs to, as in `WriterOptions`. */

@@ -126,8 +126,8 @@ async function commitPlan(output: string, lock: HeldOutput, maxBad: number): Pro
 }
 
 /**
- * Makes all shards of a plan, in order, a dataset, or adds them to what is left of `base`. Then removes the files that only a running
- * pack needs.
+ * Makes a dataset of all shards of a plan, in order. With `base`, adds them to the shards of `base` that remain. Then removes the files
+ * that only a running pack needs.
  */
 export async function completePack(
   output: string,

@@ -162,7 +162,7 @@ function measureSamples(files: SourceFiles, grouping: Grouping, cls: Int32Array,
 
 interface ClassNumbers {
   readonly classes: readonly string[];
-  /** By sample. */
+  /** Class number of each sample. */
   readonly cls: Int32Array;
 }
 

@@ -42,7 +42,7 @@ export interface LostSample {
 }
 
 export interface Expectation {
-  /** In the order of the index, as far as that is known. */
+  /** The samples, in the order of the index where the index is known. */
   readonly samples: readonly ExpectedSample[];
   readonly lost: readonly LostSample[];
 }

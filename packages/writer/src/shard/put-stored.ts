@@ -5,7 +5,7 @@ import { type NewField, putSample, type SampleFacts, type SampleWriter } from '.
 /** A sample of a shard that is written to another one unchanged. */
 export interface StoredSample {
   readonly key: string;
-  /** As the new shard stores them; valid until the next sample is requested. Those of a large sample come in pieces. */
+  /** The fields as the new shard stores them; valid until the next sample is requested. Those of a large sample come in pieces. */
   readonly fields: readonly NewField[];
   readonly facts: SampleFacts;
   /** Size of the sample with its headers in the shard that it comes from. */

@@ -11,7 +11,8 @@ export const FREE = 'free';
 export const END = null;
 
 /**
- * In MiB. A pack's objects live only as long as one sample. With a million tiny files and two workers this saves 65 MB.
+ * Size of the young generation in MiB. A pack's objects live only as long as one sample. With a million tiny files and two
+ * workers this saves 65 MB.
  */
 const YOUNG_GENERATION_MB = 12;
 

@@ -189,7 +189,7 @@ class ReaderProcess:
         self._answered = True
         if frame.header["request"] != request:
             self._end()
-            raise ReaderError(f"The reader answered request {frame.header['request']} where {request} was asked.")
+            raise ReaderError(f"The reader answered request {frame.header['request']} instead of request {request}.")
 
     def memory(self) -> SlotMemory:
         """The slot file, mapped up to its current length. Raises :class:`StaleIteratorError` if the reader was

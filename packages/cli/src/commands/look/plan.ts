@@ -131,7 +131,7 @@ function describeBuckets(report: BucketsReport): string {
   ].join('\n');
 }
 
-/** Options that are not available for a mixture as a whole. */
+/** Throws for options that are not available for a mixture as a whole. */
 function refuseForMixture(given: Readonly<Record<string, unknown>>): void {
   const [name] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
   if (name === undefined) return;

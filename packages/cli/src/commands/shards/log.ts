@@ -13,7 +13,7 @@ export const logCommand = command({
   options: {},
   examples: [
     ['$0 log shards', 'Version, time, command and size of each'],
-    ['$0 ls shards --at 3f9c2a', 'What the dataset was at a version'],
+    ['$0 ls shards --at 3f9c2a', 'Print the dataset as it was at a version'],
   ],
   handler: async ({ dataset: location, json }) => {
     const { listVersions } = await import('@shardtool/writer');

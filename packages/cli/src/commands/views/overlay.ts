@@ -68,7 +68,7 @@ const overlayAddCommand = command({
   examples: [
     ['$0 overlay add shards clean --exclude-keys bad.txt --labels fixed.csv', 'The shards do not change'],
     ['$0 overlay add shards fewer --parent clean --rename dog=animal --rename cat=animal', 'Merge two classes'],
-    ['$0 bench shards --overlay fewer', 'Every command and loader takes it'],
+    ['$0 bench shards --overlay fewer', 'Use it with any command or loader'],
   ],
   handler: async (given) => {
     const { addOverlay } = await import('@shardtool/reader');
@@ -154,7 +154,7 @@ export const overlayCommand: CommandFamily = {
   examples: [
     ['$0 overlay add shards clean --exclude-keys bad.txt', 'Exclude the keys in bad.txt'],
     ['$0 overlay ls shards', 'List the overlays'],
-    ['$0 bench shards --overlay clean', 'Every command and loader takes it'],
+    ['$0 bench shards --overlay clean', 'Use it with any command or loader'],
   ],
 };
 

@@ -28,7 +28,7 @@ export const relabelCommand = command({
   },
   examples: [
     ['$0 relabel shards --labels new.csv', 'Writes the overlay "relabel"'],
-    ['$0 ls shards --overlay relabel', 'Every command and loader takes it'],
+    ['$0 ls shards --overlay relabel', 'Use it with any command or loader'],
   ],
   handler: async ({ dataset: location, labels, name, parent, copy, json }) => {
     const [{ addOverlay }, { readPackedLabels }] = await Promise.all([

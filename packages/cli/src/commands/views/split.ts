@@ -39,7 +39,7 @@ export const splitCommand = command({
   },
   examples: [
     ['$0 split shards --val 10% --by class', 'A tenth of each class becomes val'],
-    ['$0 bench shards --split val', 'Every command and loader takes it'],
+    ['$0 bench shards --split val', 'Use it with any command or loader'],
   ],
   handler: async ({ dataset: location, val, test, by, group, name, parent, json }) => {
     const given = Object.entries({ val, test }).filter((entry): entry is [string, number] => entry[1] !== undefined);

@@ -32,7 +32,7 @@ export class WriteBuffer {
   /** Offset of the buffer in the file. */
   #start: number;
   #length = 0;
-  /** How far the buffer has been checksummed. */
+  /** Number of bytes at the start of the buffer that have been checksummed. */
   #summed = 0;
   #crc32 = 0;
 

@@ -45,7 +45,7 @@ interface OpenFolder {
   readonly folder: string;
   /** The names of its images and, with "/" at the end, of its folders. */
   readonly names: readonly string[];
-  /** By the image's name: the files of its sample, the image first. */
+  /** The files of each sample, by the name of its image. The image is the first of them. */
   readonly samples: ReadonlyMap<string, readonly Member[]>;
   next: number;
 }

@@ -107,7 +107,7 @@ const ROLES: Readonly<Record<string, ColumnRole>> = {
   bool: { kind: 'value', value: (bytes) => exactly(bytes, 1).getUint8(0) !== 0 },
 };
 
-/** What values become; null for those that cannot be read. After ":" follows the extension of the original file: `image:png`. */
+/** Returns the role of a column with this serializer; null if it cannot be read. The extension of the original file may follow after ":": `image:png`. */
 function roleOf(serializer: string): ColumnRole | null {
   const [name] = serializer.split(':');
   return Object.hasOwn(ROLES, name!) ? ROLES[name!]! : null;

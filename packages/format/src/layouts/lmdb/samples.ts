@@ -98,7 +98,7 @@ class ValueReader {
     return { key, offset, bytes, fields: [field], labels: new Map([['text', text]]) };
   }
 
-  /** Whether an entry of a dataset for text recognition is the label of one of its images, or their number. */
+  /** Whether an entry of a dataset for text recognition is the label of one of its images, or the entry with the number of images. */
   async #isOfImage(key: string): Promise<boolean> {
     if (ocr.isLabel(key)) return (await this.#database.find(ocr.imageOf(key))) !== undefined;
     return key === ocr.count;

@@ -1,5 +1,5 @@
 const CHUNK_BYTES = 1 << 20;
-/** Before each value: its checksum. */
+/** Length of the checksum before each value. */
 const SUM_BYTES = 4;
 
 /** Values that stay in their leaves, kept until the tree is written. Each is far shorter than one chunk. */

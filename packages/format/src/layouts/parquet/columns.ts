@@ -76,7 +76,7 @@ export function columnsOf(footer: Footer, shard: string): Columns {
   };
 }
 
-/** The column of bytes that a column is, or that its struct contains. */
+/** Returns the column itself if it has bytes, else the column `bytes` of its struct. Undefined if there is neither. */
 function bytesIn(column: SchemaTree): SchemaTree | undefined {
   if (column.element.repetition_type === 'REPEATED') return undefined;
   if (column.children.length === 0) return isBytes(column) ? column : undefined;

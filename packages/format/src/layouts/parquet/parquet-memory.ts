@@ -13,7 +13,7 @@ export class ParquetMemory {
   readonly pages: PageCache = new LruCache(PAGE_CACHE_BYTES, undefined, ({ length }) => length);
   /** Recently used footers, decoded: the objects take ten times the memory of the bytes. */
   readonly #footers = new LruCache<object, Footer>(KEPT_FOOTERS);
-  /** By file and number of the row group. */
+  /** Places of values, by file and number of the row group. */
   readonly #places = new LruCache<string, { readonly bytes: number; readonly places: Promise<GroupPlaces> }>(
     KEPT_PLACES_BYTES,
     undefined,

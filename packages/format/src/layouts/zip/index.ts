@@ -16,7 +16,7 @@ import { ZipSource } from './zip-source.js';
  */
 export const zip: ShardLayout = zipOf(undefined);
 
-/** With the samples of only one split if it is given. */
+/** Returns the layout of zip files. If `split` is given, the layout has only the samples of that split. */
 function zipOf(split: string | undefined): ShardLayout {
   return {
     name: 'zip',

@@ -216,7 +216,7 @@ function asDtype({ values, dtype }: StoredValues, wanted: PixelDtype): ArrayLike
 function otherDtype(dtype: string, wanted: PixelDtype): SampleDecodeError {
   return new SampleDecodeError(
     {},
-    sentence`its values are ${dtype}, but the option ${optionName('pixelDtype')} is ${wanted}: set it to ${dtype in ARRAYS ? dtype : 'float32'}, or to float32, which takes all`,
+    sentence`its values are ${dtype}, but the option ${optionName('pixelDtype')} is ${wanted}: set it to ${dtype in ARRAYS ? dtype : 'float32'}, or to float32, which can hold all values`,
   );
 }
 

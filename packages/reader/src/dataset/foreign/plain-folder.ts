@@ -72,7 +72,7 @@ export async function folderParts(location: string, split?: string): Promise<Sto
   };
 }
 
-/** Returns the first folders that belong to a split. Throws OptionError if there are none. */
+/** Returns the top-level folders that belong to a split. Throws OptionError if there are none. */
 function foldersOfSplit(folders: readonly string[], split: string, path: string): ReadonlySet<string> {
   if (folders.includes(split)) return new Set([split]);
   const known = folders.map((folder) => ({ path, folder, split: canonicalSplit(folder) }));

@@ -64,7 +64,7 @@ export class PendingBatch {
   given = 0;
   /** Time at which its last row was assigned; Infinity before that. */
   issuedAt = Number.POSITIVE_INFINITY;
-  /** For how long the feeder had been blocked at that time. */
+  /** Time for which the feeder had been blocked by then. */
   blockedAtIssue = { storage: 0, order: 0 };
   /** Time at which all rows had been decoded for the first time. */
   decodedAt = Number.POSITIVE_INFINITY;

@@ -122,7 +122,7 @@ export class Statistics {
     return { at: now, consumerMs, blocked };
   }
 
-  /** For how long the consumer has been waiting for the batch that it requested. 0 if it does not wait. */
+  /** Time for which the consumer has been waiting for the batch that it requested. 0 if it does not wait. */
   get waitingMs(): number {
     return this.#askedAt === null ? 0 : performance.now() - this.#askedAt;
   }

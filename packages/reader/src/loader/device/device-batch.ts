@@ -71,7 +71,7 @@ export interface DeviceBatch extends Pick<Batch, HostPart>, DeviceArray {
   readonly extraImages: Readonly<Record<string, DeviceArray>>;
   /** Values of masks by field name, uint8 [n, height, width]. */
   readonly masks: Readonly<Record<string, DeviceArray>>;
-  /** With the option `annotations`; null without. */
+  /** The objects of the batch. Null without the option `annotations`. */
   readonly objects: DeviceObjects | null;
   /** The loader's own stream already waits for it. Any other stream must wait. */
   readonly ready: ReadyEvent;

@@ -13,7 +13,7 @@ export interface DeviceOptions {
   /** Default: the dtype at the end of the transform. */
   readonly dtype?: DeviceDtype;
   readonly layout?: DeviceLayout;
-  /** For values from 0 to 1, per channel. Default: the values of the transform's `normalize`. */
+  /** Mean of each channel, for values from 0 to 1. Default: the values of the transform's `normalize`. */
   readonly mean?: Channels;
   readonly std?: Channels;
   /** Number of batches with memory on the device, including the one in use. Default: 3. */

@@ -13,7 +13,7 @@ export interface CachedBytesOptions {
   readonly store: Pick<ShardStore, 'bytes' | 'indexes'>;
   readonly files: readonly ShardFile[];
   readonly cache: CacheFolder;
-  /** In the order of their shards. */
+  /** The datasets, in the order of their shards. */
   readonly sources: readonly CutDataset[];
 }
 

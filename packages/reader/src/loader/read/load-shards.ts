@@ -129,7 +129,7 @@ export async function loadSamples(
 }
 
 /**
- * Reads what was planned into the arena. After an error, no read is in progress. `samples` are already in memory. They
+ * Reads the planned ranges into the arena. After an error, no read is in progress. `samples` are already in memory. They
  * are not written again, because their bytes may be in use.
  */
 export async function load(

@@ -110,7 +110,7 @@ async function select(opened: StoredDataset, options: OrderRequest, run: Selecte
   if (given !== undefined) {
     throw new OptionError(
       {},
-      sentence`${optionName('indices')} already sets which samples come and in which order: remove ${optionName(given)}, or ${optionName('indices')}.`,
+      sentence`${optionName('indices')} already selects the samples and sets their order: remove ${optionName(given)}, or ${optionName('indices')}.`,
     );
   }
   const counts = opened.shards.map(({ samples }) => samples);

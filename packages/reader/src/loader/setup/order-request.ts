@@ -53,7 +53,7 @@ export function isAlone(mixture: MixtureSettings | null, { indices }: OrderReque
   const given = chosen === undefined ? optionName(NAMES_OF_SHARES[way!]) : `the choice of samples of ${chosen.name}`;
   throw new OptionError(
     {},
-    sentence`${optionName('indices')} already sets which samples of the mixture come and in which order: open the mixture without ${given}, or remove ${optionName('indices')}.`,
+    sentence`${optionName('indices')} already selects the samples of the mixture and sets their order: open the mixture without ${given}, or remove ${optionName('indices')}.`,
   );
 }
 

@@ -115,11 +115,14 @@ export function checkMixable(mixes: Mixes, { dtype }: CompiledTransform, extraFi
   if ((dtype === 'uint16' || dtype === 'int16') && mixes.some(({ name }) => name !== 'cutmix')) {
     throw new OptionError(
       {},
-      `mixup takes uint8 or float32 images, not ${dtype}: let the transform end with toDtype float32.`,
+      `mixup takes uint8 or float32 images, not ${dtype}: end the transform with toDtype float32.`,
     );
   }
   if (dtype === 'float16' && mixes.some(({ name }) => name === 'mixup')) {
-    throw new OptionError({}, 'mixup takes uint8 or float32 images: let the transform end with one of them.');
+    throw new OptionError(
+      {},
+      'mixup takes uint8 or float32 images: end the transform with a conversion to one of them.',
+    );
   }
 }
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { WorkerThread } from '@shardtool/base';
 import { ShardLengthError } from '../../dataset/shard-length-error.js';
 
-/** In MiB. It is small because no object is kept longer than one sample. */
+/** Size of the young generation in MiB. It is small because no object is kept longer than one sample. */
 const YOUNG_GENERATION_MB = 4;
 
 /**

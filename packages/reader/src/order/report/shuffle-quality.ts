@@ -35,7 +35,7 @@ const LEAST_BATCHES = 4;
 /** Maximum number of samples that are shuffled to compute it, which takes a fraction of a second. */
 const WORK = 2 ** 22;
 /**
- * The fraction of the golden ratio. It spreads any number of points evenly, without resonance with the lengths of
+ * The fractional part of the golden ratio. It spreads any number of points evenly, without resonance with the lengths of
  * blocks.
  */
 const SPREAD = 0.6180339887498949;

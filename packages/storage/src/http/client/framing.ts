@@ -22,7 +22,7 @@ export function framingOf({ status, headers }: Head, method: string): Framing {
   if (encoding !== undefined) {
     // If an answer also has a length, it is rejected: a proxy and this client may disagree about where the body ends.
     if (encoding.toLowerCase() !== 'chunked' || length !== undefined) {
-      throw new TransientError('the answer does not say how long it is');
+      throw new TransientError('the answer does not contain its length');
     }
     return new Chunked();
   }

@@ -43,7 +43,8 @@ function isExcluded({ hostname, port: ownPort, protocol }: URL): boolean {
 function parseProxy(name: string, value: string): HttpProxy {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(value)?.[1]?.toLowerCase();
   if (scheme !== undefined && scheme !== 'http' && scheme !== 'https') {
-    const remedy = 'set it to a URL such as http://proxy.example:3128, or list the host in NO_PROXY to ask it directly';
+    const remedy =
+      'set it to a URL such as http://proxy.example:3128, or list the host in NO_PROXY to connect to it directly';
     throw new OptionError(
       {},
       `${name} names a ${scheme} proxy, and only http and https proxies are supported: ${remedy}.`,
@@ -73,6 +74,6 @@ export function proxyRefused(url: URL, status: number): FileError {
   const path = shownLocation(url.href);
   return new FileError(
     { path },
-    `${path} cannot be reached: the proxy refuses to connect to its host (${status}); list the host in NO_PROXY to ask it directly.`,
+    `${path} cannot be reached: the proxy refuses to connect to its host (${status}); list the host in NO_PROXY to connect to it directly.`,
   );
 }

@@ -118,7 +118,7 @@ function shardsOfView(
   });
 }
 
-/** `train-00000-of-00002-0003` for `train-00000-of-00002.parquet[3]`. */
+/** Returns the stem of a part: `train-00000-of-00002-0003` for `train-00000-of-00002.parquet[3]`. */
 function stemOfPart(name: string): string {
   const at = name.lastIndexOf('[');
   const number = at === -1 ? '' : `-${name.slice(at + 1, -1).padStart(4, '0')}`;

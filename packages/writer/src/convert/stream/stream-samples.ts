@@ -10,7 +10,7 @@ import type { StreamedPayloads } from './streamed-payloads.js';
 /** One sample of a stream. */
 export interface StreamedSample {
   readonly key: string;
-  /** In the order of the stream; valid until the next sample is requested. */
+  /** The fields, in the order of the stream; valid until the next sample is requested. */
   readonly fields: Required<NewField>[];
 }
 

@@ -6,8 +6,8 @@ import { FileError, makeFolder, option, sentence } from '@shardtool/base';
 import type { Entry } from '@shardtool/storage';
 
 /**
- * Returns one folder per location and part: two packs of the same part use the same folder, and what a killed one left
- * is removed.
+ * Returns one folder per location and part: two packs of the same part use the same folder, and files of a killed
+ * pack are removed.
  */
 export function stagingFolder(location: string, part: string | undefined, staging: string | undefined): string {
   const name = createHash('sha256')

@@ -15,7 +15,7 @@ export interface BatchReader extends BlockReader {
   finish(): void;
 }
 
-/** A block of the base order, as far as the walk has passed it. */
+/** A block of the base order that the walk has passed in part or as a whole. */
 interface Walked {
   readonly block: Block;
   /** Number of this rank's samples in the block that the walk has not passed yet. */
