@@ -78,7 +78,8 @@ class Sample(Tuple[Any, ...], Generic[Image]):
     #: The requested masks by field name, uint8 [h, w], transformed like the image; None for a mask that the sample
     #: lacks.
     masks: Mapping[str, Any]
-    #: The key, or the reader that can read it. Training does not need keys, and reading them takes longer than an image.
+    #: The key, or the reader that can read it. Training does not need keys, and reading a key takes longer than reading
+    #: an image.
     _key: Union[str, SampleReader]
 
     @property
