@@ -189,18 +189,19 @@ test('every link of a page to a file or a heading of the repository leads to one
 
 /** The type of `batch.images` where a loader is made with these options. */
 const IMAGES = {
-  "{ transform: 'train224' }": 'Uint8Array',
+  "{ transform: 'train224' }": 'Uint8Array<ArrayBuffer>',
   "{ transform: 'raw' }": 'null',
   "{ collate: 'list' }": 'null',
-  "{ batchSize: 8, where: 'width > 9' }": 'Uint8Array',
-  "{ transform: [{ name: 'centerCrop', size: 8 }] }": 'Uint8Array',
-  "{ transform: [{ name: 'normalize', mean: [0, 0, 0], std: [1, 1, 1] }] }": 'Float32Array',
-  "{ transform: [{ name: 'toDtype', dtype: 'float32', scale: true }] }": 'Float32Array',
+  "{ batchSize: 8, where: 'width > 9' }": 'Uint8Array<ArrayBuffer>',
+  "{ transform: [{ name: 'centerCrop', size: 8 }] }": 'Uint8Array<ArrayBuffer>',
+  "{ transform: [{ name: 'normalize', mean: [0, 0, 0], std: [1, 1, 1] }] }": 'Float32Array<ArrayBuffer>',
+  "{ transform: [{ name: 'toDtype', dtype: 'float32', scale: true }] }": 'Float32Array<ArrayBuffer>',
   "{ transform: [{ name: 'normalize', mean: [0, 0, 0], std: [1, 1, 1] }, { name: 'toDtype', dtype: 'float16' }] }":
-    'Uint8Array',
-  "{ channels: 1, pixelDtype: 'uint16' }": 'Uint16Array',
-  '{ transform: list }': 'Uint8Array | Float32Array',
+    'Uint8Array<ArrayBuffer>',
+  "{ channels: 1, pixelDtype: 'uint16' }": 'Uint16Array<ArrayBuffer>',
+  '{ transform: list }': 'Uint8Array<ArrayBuffer> | Float32Array<ArrayBuffer>',
   options: 'Uint8Array | Uint16Array | Int16Array | Float32Array | null',
+  '{ image: false }': 'null',
 };
 
 function typeProgram(): string {
@@ -216,7 +217,7 @@ function typeProgram(): string {
       `export const images${i}: Same<Images<typeof loader${i}>, ${images}> = true;`,
     ]),
     'const plain = dataset.loader();',
-    'export const nothing: Same<Images<typeof plain>, Uint8Array> = true;',
+    'export const nothing: Same<Images<typeof plain>, Uint8Array<ArrayBuffer>> = true;',
     '// A name that is none, and a step that is none, are errors where they are written.',
     '// @ts-expect-error',
     'dataset.loader({ batchsize: 8 });',

@@ -25,6 +25,7 @@ export {
   type CodecChoice,
   type ContentBy,
   type ContentOf,
+  type ContentOfFields,
   type ContentOfViews,
   type CountOptions,
   type CustomStep,

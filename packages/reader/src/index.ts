@@ -1,4 +1,5 @@
 export { ShardtoolError, WorkerDiedError } from '@shardtool/base';
+export type { StackedArray } from '@shardtool/format';
 export { columnsText } from './annotations/columns-text.js';
 export { type CountOptions, countAnnotations, type ObjectStats, type SampleProgress } from './annotations/count.js';
 export {
