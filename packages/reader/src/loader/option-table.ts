@@ -180,6 +180,14 @@ export const LOADER_OPTIONS = {
     shown: 'all samples',
     help: 'Number of samples per epoch. The next epoch continues where the last one stopped; `weights` share them out',
   },
+  repeats: {
+    group: 'Order and ranks',
+    kind: 'whole',
+    from: 1,
+    to: 1024,
+    shown: '1',
+    help: 'Repeated augmentation: each sample comes this many times in an epoch with different random numbers, on different ranks if there are several',
+  },
   classes: { group: 'Samples', kind: 'classes', shown: 'all', help: 'Use only these classes, given by name or number' },
   keys: { group: 'Samples', kind: 'texts', shown: 'all', help: 'Use only these keys' },
   where: {

@@ -12,6 +12,7 @@ import { cutDatasets } from './read/cut-datasets.js';
 import { type LoaderBuckets, refuseBucketState, setUpBuckets } from './setup/bucket-order.js';
 import { type LoaderMemory, setUpMemory } from './setup/memory.js';
 import { type LoaderOrder, setUpOrder } from './setup/order.js';
+import { repeatsRefused } from './setup/order-request.js';
 import { type LoaderOutput, setUpOutput } from './setup/output.js';
 import type { TransformSchedule } from './setup/transform-schedule.js';
 
@@ -83,6 +84,7 @@ export async function setUp(
   schedule: TransformSchedule,
 ): Promise<LoaderSetup> {
   const base = await setUpOrder(dataset, options);
+  if (base.repeats > 1 && options.aspectBuckets !== undefined) throw repeatsRefused('aspect-ratio buckets');
   if (base.groupSize > 1) refuseSplitGroups(options);
   const buckets = await bucketsOf(dataset, base, options);
   const order = buckets?.order ?? base;

@@ -4,6 +4,7 @@ import { checkOrderOptions, checkWhole, type OrderOptions } from './epoch-order.
 import { epochSpan, modulo } from './legs.js';
 import type { FoundSample, Order, PlannedBlock, RowColumns } from './order.js';
 import { passesOver } from './passes.js';
+import { repeatedPasses } from './repeats.js';
 import { type Unit, unitOf } from './units.js';
 
 export type { PlannedBlock } from './order.js';
@@ -34,6 +35,8 @@ export interface BatchOptions {
 export interface PlanOptions extends OrderOptions, BatchOptions {
   /** Number of samples of an epoch, which are taken from the endless sequence of passes. Default: one pass. */
   readonly epochSamples?: number | undefined;
+  /** Number of times that a sample comes in a row in every pass: see {@link repeatedPasses}. Default: 1. */
+  readonly repeats?: number | undefined;
 }
 
 /** One batch of one rank. */
@@ -85,9 +88,13 @@ export function planEpoch(options: PlanOptions): EpochPlan {
   if (options.epochSamples !== undefined) checkWhole('samplesPerEpoch', options.epochSamples, 1);
   let passSamples = 0;
   for (let k = 0; k < counts.length; k++) passSamples += counts[k]!;
-  const span = epochSpan(passSamples, options.epoch, options.epochSamples);
+  const { repeats = 1 } = options;
+  checkWhole('repeats', repeats, 1);
+  const span = epochSpan(passSamples * repeats, options.epoch, options.epochSamples);
   const unit = options.unit ?? unitOf(counts, streams, blockSamples);
-  return planBatches(passesOver({ ...options, unit }, span), unit, options);
+  const passes = { ...options, unit };
+  const order = repeats === 1 ? passesOver(passes, span) : repeatedPasses(passes, span, repeats);
+  return planBatches(order, unit, options);
 }
 
 /** Divides any order into the batches of a rank. Throws {@link OptionError} for a position after the end of the order. */

@@ -23,6 +23,8 @@ export interface PlannedBlock {
   readonly pieces: readonly Piece[];
   /** Number of rows that refer to this block. */
   readonly uses: number;
+  /** With repeated samples: how often each comes in a pass, and for each of `samples`, which repetition it is, from 0. */
+  readonly repeats?: { readonly each: number; readonly of: Uint32Array };
 }
 
 /** The part of one rank: the first `rows` of its own positions, counted from `position`. It owns every worldSize-th position. */

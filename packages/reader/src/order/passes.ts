@@ -13,9 +13,8 @@ export interface PassesOptions extends Omit<OrderOptions, 'epoch'> {
 
 /** Returns the order of one epoch over a dataset: a part of its passes. Pass k is shuffled with k as its epoch. */
 export function passesOver(options: PassesOptions, span: EpochSpan, source = 0): Order {
-  const { counts, countsOf, streams, blockSamples } = options;
-  // An order holds the permuted line, so only the latest pass is kept.
-  const orderOf = rememberLast((pass) => epochOrder({ ...options, counts: countsOf?.(pass) ?? counts, epoch: pass }));
+  const { streams, blockSamples } = options;
+  const orderOf = orderOfPasses(options);
   const cut = { samples: span.passSamples, streams, blockSamples };
   const rangeOf = ({ position, ...part }: RankPart): RowRange => ({ ...part, span, start: position, cut });
   return {
@@ -34,7 +33,16 @@ export function passesOver(options: PassesOptions, span: EpochSpan, source = 0):
   };
 }
 
-function blockOfOne(order: EpochOrder, position: number): Pick<PlannedBlock, 'samples' | 'from' | 'pieces' | 'uses'> {
+/** Returns a function that makes the order of a pass. An order holds the permuted line, so only the latest is kept. */
+export function orderOfPasses({ countsOf, ...options }: PassesOptions): (pass: number) => EpochOrder {
+  return rememberLast((pass) => epochOrder({ ...options, counts: countsOf?.(pass) ?? options.counts, epoch: pass }));
+}
+
+/** The sample at a position of a pass as a block. */
+export function blockOfOne(
+  order: EpochOrder,
+  position: number,
+): Pick<PlannedBlock, 'samples' | 'from' | 'pieces' | 'uses'> {
   const s = position % order.streams;
   const i = (position - s) / order.streams;
   const block = blockAt(order, s, i);

@@ -26,6 +26,8 @@ const schema = z.object({
   shuffle: z.boolean(),
   /** Null if an epoch is one pass. */
   epochSamples: positive.nullable(),
+  /** How often each sample comes in a pass. Absent: once. */
+  repeats: positive.optional(),
   globalBatch: positive,
   lastBatch: z.enum(['pad', 'drop', 'partial']),
   /** Samples of the epoch that were delivered, over all ranks. */
@@ -45,6 +47,7 @@ export interface StateContext {
   readonly selection: string;
   readonly shuffle?: boolean | undefined;
   readonly epochSamples?: number | undefined;
+  readonly repeats?: number | undefined;
   readonly seed?: number | undefined;
   readonly streams?: number | undefined;
   readonly blockSamples?: number | undefined;
@@ -59,14 +62,15 @@ const OPTION_OF = {
   unit: 'shuffleUnit',
   shuffle: 'shuffle',
   epochSamples: 'samplesPerEpoch',
+  repeats: 'repeats',
 } as const;
 
 /**
  * Checks a saved state. Throws {@link StateError} if it is not a state, is of a newer version, belongs to another
  * dataset or selection, or contradicts an option.
  */
-export function takeUpState(saved: unknown, context: StateContext): DatasetState {
-  const state = parseState(saved);
+export function takeUpState(given: unknown, context: StateContext): DatasetState {
+  const state = parseState(given);
   if (state.dataset !== context.dataset) {
     throw new StateError(
       {},
@@ -83,10 +87,11 @@ export function takeUpState(saved: unknown, context: StateContext): DatasetState
   }
   for (const [name, option] of Object.entries(OPTION_OF) as [keyof typeof OPTION_OF, string][]) {
     const chosen = context[name];
-    if (chosen === undefined || chosen === state[name]) continue;
+    const saved = name === 'repeats' ? (state.repeats ?? 1) : state[name];
+    if (chosen === undefined || chosen === saved) continue;
     throw new StateError(
       {},
-      sentence`The state was saved with ${optionName(option)} ${state[name] ?? 'unset'}, but ${optionName(option)} is ${chosen} now, which would change the order: use the earlier ${optionName(option)}, or start without a state.`,
+      sentence`The state was saved with ${optionName(option)} ${saved ?? 'unset'}, but ${optionName(option)} is ${chosen} now, which would change the order: use the earlier ${optionName(option)}, or start without a state.`,
     );
   }
   return state;

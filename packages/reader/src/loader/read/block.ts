@@ -107,6 +107,8 @@ export function blockItems(planned: PlannedBlock, samplesOf: SamplesOf): BlockIt
     shard[i] = firstShard + k;
     row[i] = rows === null ? at : rows[at]!;
     occurrence[i] = rows === null ? 0 : occurrenceOf(rows, at);
+    // Different random numbers for every repetition of every occurrence.
+    if (planned.repeats !== undefined) occurrence[i] = occurrence[i]! * planned.repeats.each + planned.repeats.of[i]!;
   }
   return { shard, row, occurrence };
 }

@@ -9,7 +9,7 @@ import type { CutDataset } from './pieces.js';
  * machine need them. `bytes[k]` is the length of shard k.
  */
 export function cutDatasets(
-  order: Pick<LoaderOrder, 'passes' | 'unit' | 'isScattered' | 'rank' | 'worldSize'>,
+  order: Pick<LoaderOrder, 'passes' | 'unit' | 'isScattered' | 'rank' | 'worldSize' | 'streamRanks'>,
   bytes: ArrayLike<number>,
   cacheBytes: number,
 ): CutDataset[] {
@@ -22,8 +22,10 @@ export function cutDatasets(
     return sum;
   });
   const epochBytes = passes.reduce((sum, { passesAnEpoch }, d) => sum + passesAnEpoch * passBytes[d]!, 0);
-  const epochs = horizonOf(cacheBytes, (epochBytes * local.count) / worldSize);
+  const share = order.streamRanks === 1 ? 1 : local.count / worldSize;
+  const epochs = horizonOf(cacheBytes, epochBytes * share);
   const isLocal = (stream: number): boolean => {
+    if (order.streamRanks === 1) return true;
     const owner = stream % worldSize;
     return owner >= local.first && owner < local.first + local.count;
   };

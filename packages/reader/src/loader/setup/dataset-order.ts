@@ -13,7 +13,7 @@ import { selectableOf } from '../../selection/selectable.js';
 import { type SelectedRun, type Subset, selectOfParts } from '../../selection/selection.js';
 import { beginOf, type Place } from '../progress.js';
 import type { PlanPart, SettledOrder } from './order.js';
-import { choiceOf, type OrderRequest } from './order-request.js';
+import { choiceOf, type OrderRequest, repeatsRefused } from './order-request.js';
 import type { OrderSource } from './order-sources.js';
 
 /**
@@ -32,6 +32,8 @@ export async function settleDataset(opened: StoredDataset, options: OrderRequest
   const { meanSampleBytes } = dataset;
   const usual = () => orderDefaults({ ...options, streams: options.streams, worldSize, meanSampleBytes, shuffle });
   const { blockSamples } = saved ?? usual();
+  const repeats = (saved === null ? options.repeats : saved.repeats) ?? 1;
+  if (repeats > 1 && groupSize > 1) throw repeatsRefused('groups of indices, which stay together');
   // A custom order is the same with any streams, so it continues on any number of ranks.
   const isFree = saved !== null && positions !== undefined && saved.streams % worldSize !== 0;
   const { streams } = isFree ? usual() : (saved ?? usual());
@@ -49,7 +51,7 @@ export async function settleDataset(opened: StoredDataset, options: OrderRequest
     subset,
     firstShard: 0,
     passSamples,
-    samples: epochSamples ?? passSamples,
+    samples: epochSamples === undefined ? passSamples : epochSamples / repeats,
   };
   return {
     rank,
@@ -60,10 +62,12 @@ export async function settleDataset(opened: StoredDataset, options: OrderRequest
     seed,
     begin: beginOf(options.epoch, saved),
     sources: [source],
-    isOnce: options.weights === undefined && positions === undefined && epochSamples === undefined,
+    isOnce: options.weights === undefined && positions === undefined && epochSamples === undefined && repeats === 1,
     groupSize,
+    streamRanks: repeats === 1 ? worldSize : 1,
+    repeats,
     part({ epoch, position }: Place, as: PlanPart): EpochPlan {
-      const planned = { ...order, counts: countsOf(epoch), epoch, position, epochSamples, ...as };
+      const planned = { ...order, counts: countsOf(epoch), epoch, position, epochSamples, repeats, ...as };
       return positions === undefined || groupSize === 1
         ? planEpoch(planned)
         : planGroups({ ...planned, positions, groupSize });
@@ -79,6 +83,7 @@ export async function settleDataset(opened: StoredDataset, options: OrderRequest
       unit,
       shuffle,
       epochSamples: epochSamples ?? null,
+      ...(repeats > 1 && { repeats }),
       globalBatch,
       lastBatch,
       position,
@@ -123,6 +128,7 @@ function takeUp(dataset: StoredDataset, subset: Subset, options: OrderRequest): 
     selection: subset.identity,
     shuffle: options.shuffle,
     epochSamples: options.samplesPerEpoch,
+    repeats: options.repeats,
     seed: options.seed,
     streams: options.streams,
     blockSamples: options.blockSamples,

@@ -34,7 +34,7 @@ export async function setUpMemory(
   output: LoaderOutput,
   options: MemoryRequest,
 ): Promise<LoaderMemory> {
-  const { batchSize, streams, worldSize } = order;
+  const { batchSize, streams, streamRanks } = order;
   const { prefetchBatches } = options;
   const slots = planMemory({
     slots: prefetchBatches,
@@ -44,7 +44,7 @@ export async function setUpMemory(
     scratchBytes: output.decoder === null ? 0 : scratchBytesFor(output.decoder, options.maxPixels),
   });
   // Single samples can come from the streams of any rank.
-  const indexes = 2 * (streams / worldSize) + 16 + (options.aspectBuckets === undefined ? 0 : streams);
+  const indexes = 2 * (streams / streamRanks) + 16 + (options.aspectBuckets === undefined ? 0 : streams);
   dataset.files.keepIndexes(Math.min(dataset.shards.length, order.isScattered ? SCATTERED_INDEXES : indexes));
   const begin = order.isOver ? { epoch: order.begin.epoch + 1, position: 0 } : order.begin;
   const held = order.held(prefetchBatches);

@@ -15,7 +15,15 @@ import { selectableOf } from '../../selection/selectable.js';
 import { type Subset, selectOfParts } from '../../selection/selection.js';
 import { beginOf } from '../progress.js';
 import type { SettledOrder } from './order.js';
-import { batchOf, blockSamplesOf, choiceOf, groupOf, type OrderRequest, policyOf } from './order-request.js';
+import {
+  batchOf,
+  blockSamplesOf,
+  choiceOf,
+  groupOf,
+  type OrderRequest,
+  policyOf,
+  repeatsRefused,
+} from './order-request.js';
 import type { OrderSource } from './order-sources.js';
 
 /** The order of a mixture, with all values determined. Its states are states of a mixture. */
@@ -32,6 +40,7 @@ export async function settleMixture(
   mixture: MixtureSettings,
   options: OrderRequest,
 ): Promise<SettledMixture> {
+  if (options.repeats !== undefined && options.repeats > 1) throw repeatsRefused('a mixture');
   const { rank, worldSize } = resolveRanks(options);
   const policy = policyOf(mixture, options);
   const subsets = await select(dataset, mixture, policy, options);
@@ -104,6 +113,8 @@ export async function settleMixture(
       (saved === null || saved.sources.every(({ base }) => base === null)) &&
       sources.every((source) => source.samples === source.passSamples),
     groupSize: 1,
+    streamRanks: worldSize,
+    repeats: 1,
     part: ({ epoch, position }, as) => planMixture({ ...planned, base: bases(epoch), epoch, position, ...as }),
     stateAt: ({ epoch, position }, lastBatch) => ({
       version: MIXTURE_VERSION,

@@ -20,6 +20,7 @@ export type OrderRequest = Pick<
   | 'weights'
   | 'indices'
   | 'samplesPerEpoch'
+  | 'repeats'
   | 'state'
   | 'shuffle'
   | 'shuffleUnit'
@@ -119,6 +120,11 @@ export function groupOf(perBatch: readonly number[] | undefined, globalBatch: nu
   return greatestCommonDivisor(shared, defaultGroup(globalBatch, worldSize)) % worldSize === 0
     ? greatestCommonDivisor(shared, defaultGroup(globalBatch, worldSize))
     : worldSize;
+}
+
+/** Returns the error for repeated samples together with something else. */
+export function repeatsRefused(other: string): OptionError {
+  return new OptionError({}, sentence`${optionName('repeats')} does not work with ${other}: remove one of the two.`);
 }
 
 /** The shuffle buffers are shared by all datasets. */

@@ -45,6 +45,10 @@ export interface SettledOrder {
    * Number of consecutive samples of a custom order that stay together on one rank and in one batch; 1 without groups.
    */
   readonly groupSize: number;
+  /** Number of ranks that share the streams; 1 if every rank reads all of them. */
+  readonly streamRanks: number;
+  /** How often each sample comes in a pass. */
+  readonly repeats: number;
   part(place: Place, as: PlanPart): EpochPlan;
   stateAt(place: Place, lastBatch: EpochPlan['lastBatch']): OrderState;
   /** Returns the state with other weights from its position on. Only a mixture has this function. */
@@ -92,7 +96,7 @@ export async function setUpOrder(dataset: StoredDataset, options: OrderRequest):
 
 /** Makes the order of a loader from determined values, for a dataset or a mixture. */
 export function loaderOrder(dataset: StoredDataset, settled: SettledOrder): LoaderOrder {
-  const { sources, rank, worldSize, globalBatch, batchSize, seed, begin, groupSize, part } = settled;
+  const { sources, rank, worldSize, globalBatch, batchSize, seed, begin, groupSize, streamRanks, part } = settled;
   const all = total(sources.map(({ samples }) => samples));
   const as = { rank, worldSize, globalBatch, lastBatch: settled.lastBatch };
   const plan = (place: Place): EpochPlan => part(place, as);
@@ -119,7 +123,13 @@ export function loaderOrder(dataset: StoredDataset, settled: SettledOrder): Load
       const held = sources.map(({ streams, samples, ...source }) => {
         const blockSamples = groupsOfBlock(source.blockSamples, groupSize);
         const rows = Math.ceil((batchSize * (all === 0 ? 1 : samples / all)) / groupSize);
-        const buffers = bufferCount({ streams, worldSize, blockSamples, batchSize: rows, prefetchBatches });
+        const buffers = bufferCount({
+          streams,
+          worldSize: streamRanks,
+          blockSamples,
+          batchSize: rows,
+          prefetchBatches,
+        });
         return { buffers, samples: buffers * blockSamples * groupSize };
       });
       return { buffers: total(held.map(({ buffers }) => buffers)), samples: total(held.map(({ samples }) => samples)) };
