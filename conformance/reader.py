@@ -357,6 +357,7 @@ class Dataset:
     def rest(self, state: Dict[str, Any]) -> List[int]:
         """Indices of the samples that are left in the epoch of a loader with this state, for all ranks together."""
         plain = {"version": 1, "dataset": self.manifest["identity"], "selection": "", "epochSamples": None}
+        plain["repeats"] = None
         if any(state.get(name) != value for name, value in plain.items()):
             raise FormatError(
                 "this reader resumes runs over all samples of a dataset that has not changed, and no others"

@@ -74,9 +74,11 @@ class _CommonOptions(TypedDict, total=False):
     samples_per_epoch: int | None
     #: Repeated augmentation: each sample comes this many times in an epoch, with different random numbers, in
     #: consecutive positions of the order. So with several ranks, they get different ones. ``samples_per_epoch`` counts
-    #: every repetition. Not for mixtures, aspect-ratio buckets and groups of ``indices``. Default: 1.
+    #: every repetition. Not for mixtures, aspect-ratio buckets, groups of ``indices`` and ``on_bad="replace"``.
+    #: Default: 1.
     repeats: int | None
-    #: Only these classes: a str is a name, an int a class number. Sequence[str | int] | None
+    #: Only these classes: a str is a name, an int a class number.
+    classes: Sequence[str | int] | None
     #: Only these keys.
     keys: Sequence[str] | None
     #: Only samples that match this expression over the columns of the index: ``width >= 256 and cls in (3, 7)``.

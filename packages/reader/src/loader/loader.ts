@@ -351,6 +351,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       output,
       statistics: this.#statistics,
       onBad,
+      isRepeated: order.repeats > 1,
       reuse,
       origin: order.origin,
       readsAllFirst: order.unit === 'sample',

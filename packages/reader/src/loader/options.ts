@@ -83,7 +83,7 @@ export interface LoaderOptions {
   /**
    * Repeated augmentation: each sample comes this many times in an epoch, with different random numbers, in consecutive
    * positions of the order. So with several ranks, they get different ones. `samplesPerEpoch` counts every repetition.
-   * Not for mixtures, aspect-ratio buckets and groups of `indices`. Default: 1.
+   * Not for mixtures, aspect-ratio buckets, groups of `indices` and `onBad: 'replace'`. Default: 1.
    */
   readonly repeats?: number | undefined;
   /** Only these classes: text is a name, a number is a class number. */

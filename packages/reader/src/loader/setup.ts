@@ -77,6 +77,15 @@ function refuseSplitGroups({ aspectBuckets, onBad }: CheckedOptions): void {
   }
 }
 
+/**
+ * Throws for options that move samples to other batches, or put another sample of the block in place of one: which
+ * samples of a block are repeated on a rank depends on the number of ranks.
+ */
+function refuseWithRepeats({ aspectBuckets, onBad }: CheckedOptions): void {
+  if (aspectBuckets !== undefined) throw repeatsRefused(sentence`${optionName('aspectBuckets')}`);
+  if (onBad === 'replace') throw repeatsRefused(sentence`${optionName('onBad')} 'replace'`);
+}
+
 /** Makes a setup from checked options. Reads the parts of the dataset that the options need. Throws OptionError. */
 export async function setUp(
   dataset: StoredDataset,
@@ -84,7 +93,7 @@ export async function setUp(
   schedule: TransformSchedule,
 ): Promise<LoaderSetup> {
   const base = await setUpOrder(dataset, options);
-  if (base.repeats > 1 && options.aspectBuckets !== undefined) throw repeatsRefused('aspect-ratio buckets');
+  if (base.repeats > 1) refuseWithRepeats(options);
   if (base.groupSize > 1) refuseSplitGroups(options);
   const buckets = await bucketsOf(dataset, base, options);
   const order = buckets?.order ?? base;

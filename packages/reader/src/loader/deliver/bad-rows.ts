@@ -50,6 +50,8 @@ export interface BadRowOptions {
   readonly onBad: 'raise' | 'skip' | 'replace';
   readonly output: BatchOutput;
   readonly extraFields: readonly ExtraField[];
+  /** Whether samples are repeated: then a row cannot get another sample of its block. */
+  readonly isRepeated: boolean;
 }
 
 /**
@@ -67,6 +69,13 @@ export function judgeRow(
   // Skipping such samples would silently select samples by size.
   if (isOtherSize) throw otherSize(reason, whereabouts(block, item, options));
   if (otherArray !== undefined) throw otherArrayError(otherArray, reason, whereabouts(block, item, options), options);
+  if (dropped && options.isRepeated) {
+    const { shard, key } = whereabouts(block, item, options);
+    throw new OptionError(
+      { shard, key },
+      sentence`A custom step drops sample "${key}" of ${shard}, but no other sample can replace it with ${optionName('repeats')}: exclude such samples with ${optionName('where')} or ${optionName('keys')}, or remove ${optionName('repeats')}.`,
+    );
+  }
   if (dropped) pending.dropped.add(row);
   else if (onBad === 'raise') {
     const { shard, key } = whereabouts(block, item, options);

@@ -19,6 +19,7 @@ export interface IterationOptions {
   readonly output: LoaderOutput;
   readonly statistics: Statistics;
   readonly onBad: BadRowOptions['onBad'];
+  readonly isRepeated: boolean;
   readonly reuse: CheckedOptions['reuse'];
   readonly origin: SampleOrigin;
   readonly shardName: (shard: number) => string;
@@ -38,7 +39,7 @@ export class Iteration {
   #current: Batch | null = null;
 
   constructor(options: IterationOptions) {
-    const { engine, output, statistics, onBad, reuse, origin, shardName } = options;
+    const { engine, output, statistics, onBad, isRepeated, reuse, origin, shardName } = options;
     const { whole, mixes, image, extraFields, annotations, fields } = output;
     this.#options = options;
     const delivery = new Delivery({
@@ -46,7 +47,7 @@ export class Iteration {
       whole,
       labels: output.labels,
       captionSampling: output.drawsTexts ? new TextChoice(origin.seeds) : null,
-      badRows: { engine, statistics, shardName, onBad, output: output.batch, extraFields },
+      badRows: { engine, statistics, shardName, onBad, isRepeated, output: output.batch, extraFields },
     });
     this.#delivery = delivery;
     this.#finish = {

@@ -1,4 +1,4 @@
-import { OptionError, optionName, sentence, total } from '@shardtool/base';
+import { OptionError, optionName, type Sentence, sentence, total } from '@shardtool/base';
 import { defaultGroup } from '../../mixture/defaults.js';
 import type { MixtureSettings } from '../../mixture/settings.js';
 import type { MixturePolicy } from '../../mixture/shares.js';
@@ -123,7 +123,7 @@ export function groupOf(perBatch: readonly number[] | undefined, globalBatch: nu
 }
 
 /** Returns the error for repeated samples together with something else. */
-export function repeatsRefused(other: string): OptionError {
+export function repeatsRefused(other: string | Sentence): OptionError {
   return new OptionError({}, sentence`${optionName('repeats')} does not work with ${other}: remove one of the two.`);
 }
 
