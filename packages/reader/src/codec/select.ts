@@ -7,7 +7,8 @@ import { NpyCodec } from './npy.js';
 import { OwnCodec, ownDecoder } from './own-codec.js';
 import { isRgb, type PixelFormat, RGB } from './pixel-format.js';
 import { SharpCodec } from './sharp.js';
-import { WideCodec, WideNpyCodec } from './wide/wide.js';
+import { WideCodec } from './wide/wide.js';
+import { WideNpyCodec } from './wide/wide-npy.js';
 
 /** The codec for JPEGs and why it was chosen, for loader.info() and bench. The codecs for other images are the same on every machine. */
 export interface CodecChoice {

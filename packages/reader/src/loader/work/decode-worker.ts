@@ -5,69 +5,39 @@
  */
 
 import { parentPort, workerData } from 'node:worker_threads';
-import { changedSincePacked, crc32, NpyError, SampleDecodeError, type SentencePart, sentenceOf } from '@shardtool/base';
-import {
-  checkedCropIndex,
-  cropIndexOf,
-  fieldPayload,
-  headerOf,
-  NpyRowCopier,
-  nameTable,
-  OtherNpyRow,
-} from '@shardtool/format';
-import type { CheckedAnnotations } from '../../annotations/options.js';
-import { readAnnotations } from '../../annotations/read.js';
+import { SampleDecodeError, type SentencePart, sentenceOf } from '@shardtool/base';
+import { headerOf } from '@shardtool/format';
 import { layOutRecord, writeRecord } from '../../annotations/record.js';
-import { notAValue } from '../../dataset/field-bytes.js';
-import type { ExtraFieldImage } from '../../decode/decoded.js';
 import { createDecoder, type Decoder, type DecoderOptions, OtherSize } from '../../decode/decoder.js';
 import type { ViewTargets } from '../../decode/views-decoder.js';
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
-import type { GivenAnnotations } from '../../transform/annotations.js';
 import type { Mixes } from '../../transform/mix.js';
 import { drawnValues, drawsAddress, type ViewLayout, viewAddress } from '../../views/slot-layout.js';
-import { arenaView } from '../read/arena.js';
 import { BatchFacts, type BatchFactsBuffers } from '../ring/batch-facts.js';
-import { ColumnTexts } from '../ring/column-texts.js';
 import { Control, type ControlBuffers } from '../ring/control.js';
-import { type ExtraField, type Part, PartTable } from '../ring/extra-fields.js';
-import { emptyJob, IN_ARENA, type Job, UNCHECKED, WHOLE_BATCH } from '../ring/job.js';
-import { ShardPaths, type ShardPathsBuffers } from '../ring/shard-paths.js';
-import { type MemoryPlan, scratchAddress, slotAddress } from '../ring/slots.js';
+import { emptyJob, type Job, WHOLE_BATCH } from '../ring/job.js';
+import { scratchAddress, slotAddress } from '../ring/slots.js';
+import { ArrayRows, OtherArray } from './array-rows.js';
 import type { CustomSteps } from './custom-steps.js';
-import { ShardImages } from './shard-images.js';
+import { NO_EXTRAS, type PayloadPlaces, Payloads } from './payloads.js';
 import { CustomStepFailure, DroppedSample, loadWorkSteps, type WorkSteps } from './work-steps.js';
 import { WorkTime } from './work-time.js';
 
-export interface DecodeWorkerData {
+export interface DecodeWorkerData extends PayloadPlaces {
   readonly worker: number;
   readonly control: ControlBuffers;
-  readonly arena: readonly SharedArrayBuffer[];
   readonly memory: KernelMemory;
-  readonly plan: MemoryPlan;
   /** Null: the bytes are checked and stay encoded. */
   readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch'> | null;
   /** Images have no common size: each is sent to the main thread as a separate array. */
   readonly list: boolean;
   /** False: rows have only arrays, which are copied to the slot. */
   readonly hasImages: boolean;
-  /** Rows of a full batch. */
-  readonly rows: number;
-  readonly extraFields: readonly ExtraField[];
-  readonly annotations: CheckedAnnotations | null;
   /** The views that are made of each image; null: the transform makes one image. */
   readonly views: ViewLayout | null;
-  /** Memory of a {@link PartTable}. */
-  readonly parts: SharedArrayBuffer;
-  /** Memory of {@link ColumnTexts}. */
-  readonly texts: readonly SharedArrayBuffer[];
   readonly facts: BatchFactsBuffers;
   readonly steps: CustomSteps;
   readonly mixes: Mixes;
-  /** Files of the shards, if workers may read images themselves. Otherwise empty. */
-  readonly shardPaths: ShardPathsBuffers;
-  /** All images are uncompressed, so only their crops are read from shards if nothing is checked. */
-  readonly readsCrops: boolean;
 }
 
 /**
@@ -101,14 +71,10 @@ export type WorkerMessage = { readonly kind: 'ready' } | BadRow | ListImage;
 
 const data = workerData as DecodeWorkerData;
 const control = new Control(data.control);
-const shardImages = new ShardImages(new ShardPaths(data.shardPaths), control, data.plan.workers);
-const parts = new PartTable({ slots: data.plan.slots, rows: data.rows, parts: data.extraFields.length }, data.parts);
-const texts = new ColumnTexts({ slots: data.plan.slots, rows: data.rows }, data.texts);
+const payloads = new Payloads(data, control);
 const facts = new BatchFacts({ slots: data.plan.slots, rows: data.rows }, data.facts);
 
-/** For each extra field that is an array: copies the values of a sample to its row. */
-const copiers = data.extraFields.map(({ array }) => array && new NpyRowCopier(array));
-
+const arrayRows = new ArrayRows(data, payloads);
 const { annotations } = data;
 const record = annotations && layOutRecord(annotations);
 
@@ -149,7 +115,7 @@ async function run(): Promise<void> {
     control.slots.finishWhole(job.slot);
   }
   decoder?.close();
-  shardImages.close();
+  payloads.close();
 }
 
 /** Does a job. Returns true if the batch is complete and its batch step is next. Not async, to avoid needless awaits. */
@@ -172,27 +138,18 @@ function doRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): bool
 
 function decodeRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): void | Promise<void> {
   if (!data.hasImages) {
-    copyArrays(job);
+    arrayRows.copy(job);
     return;
   }
-  if (job.shard === IN_ARENA) return decodeRead(arenaView(data.arena, job.offset, job.bytes), job, decoder, steps);
-  if (!data.readsCrops || job.crc32 !== UNCHECKED) return decodeRead(shardImages.whole(job), job, decoder, steps);
-  return decoder!.decodeStored(shardImages.at(job), job, rowAddress(job));
-}
-
-function decodeRead(
-  bytes: Uint8Array,
-  job: Job,
-  decoder: Decoder | null,
-  steps: WorkSteps | null,
-): void | Promise<void> {
-  checkBytes(bytes, job.crc32, 'it');
+  const unread = payloads.unread(job);
+  if (unread !== null) return decoder!.decodeStored(unread, job, rowAddress(job));
+  const bytes = payloads.image(job);
   if (decoder === null) return;
   if (job.orientation === 0) job.orientation = headerOf(bytes)?.orientation ?? 1;
-  const cropIndex = job.cropBytes === 0 ? null : cropIndexAt(job);
+  const cropIndex = payloads.cropIndex(job);
   if (data.views !== null) return decoder.decodeViews(bytes, job, viewTargets(job, data.views), cropIndex);
   const isPlain = data.extraFields.length === 0 && !steps?.hasRowSteps;
-  const { images, fields, given } = isPlain ? NOTHING : extraFieldsOf(job);
+  const { images, fields, given } = isPlain ? NO_EXTRAS : payloads.extras(job);
   if (data.list) {
     return decoder.decodeToArray(bytes, job, cropIndex, given).then(({ pixels, height, width }) => {
       writeObjects(job, decoder);
@@ -208,36 +165,6 @@ function decodeRead(
   writeObjects(job, decoder);
 }
 
-/** Copies the arrays of a sample to their rows of the slot. */
-function copyArrays(job: Job): void {
-  for (const [i, { field }] of data.extraFields.entries()) {
-    const part = parts.get(job.slot, job.row, i);
-    if (part === null) throw new SampleDecodeError({}, `it has no field "${field}"`);
-    const bytes = payloadOf(part, field);
-    const rowBytes = data.plan.rowBytes[job.bucket]!.extraFields[i]!;
-    const address = slotAddress(data.plan, job.slot) + data.plan.extraFields[i]! + job.row * rowBytes;
-    try {
-      copiers[i]!.copy(bytes, new Uint8Array(data.memory.buffer, address, rowBytes));
-    } catch (error) {
-      if (error instanceof OtherNpyRow) throw new OtherArray(field, error);
-      if (error instanceof NpyError) {
-        throw new SampleDecodeError({}, `its field "${field}" is not what its name says (${error.message})`);
-      }
-      throw error;
-    }
-  }
-}
-
-/** The array of a field cannot be a row of its batch. */
-class OtherArray extends Error {
-  readonly field: string;
-
-  constructor(field: string, { message }: OtherNpyRow) {
-    super(message);
-    this.field = field;
-  }
-}
-
 /** Writes the annotations of the image into its row of the slot. */
 function writeObjects({ slot, row, bucket }: Job, { annotations: placed }: Decoder): void {
   if (placed === null) return;
@@ -245,12 +172,6 @@ function writeObjects({ slot, row, bucket }: Job, { annotations: placed }: Decod
   const { extraFields, rowBytes } = data.plan;
   const address = slotAddress(data.plan, slot) + extraFields[part]! + row * rowBytes[bucket]!.extraFields[part]!;
   writeRecord(placed, record!, annotations!.boxFormat, data.memory.buffer, address);
-}
-
-/** The crop index of an image. Null if it is damaged: then the image is decoded without it. */
-function cropIndexAt({ cropOffset, cropBytes, crc32: imageCrc32 }: Job): Uint8Array | null {
-  const stored = arenaView(data.arena, cropOffset, cropBytes);
-  return imageCrc32 === UNCHECKED ? cropIndexOf(stored) : checkedCropIndex(stored, imageCrc32);
 }
 
 /** Reports a bad sample. Any other error ends this worker, and with it the loop, with the error as the reason. */
@@ -300,60 +221,6 @@ function finish(job: Job, decoder: Decoder | null): boolean {
   const spliced = decoder?.takeSpliced() ?? 0;
   if (spliced > 0) control.countSpliced(spliced);
   return control.slots.finish(job.slot);
-}
-
-/** The extra fields and annotations of an image. */
-interface Accompanied {
-  readonly images: readonly ExtraFieldImage[];
-  /** The bytes of the fields that a step looks at. */
-  readonly fields: Readonly<Record<string, Uint8Array>>;
-  readonly given: GivenAnnotations | null;
-}
-const NOTHING: Accompanied = { images: [], fields: {}, given: null };
-
-function extraFieldsOf(job: Job): Accompanied {
-  const images: ExtraFieldImage[] = [];
-  const fields = nameTable<Uint8Array>();
-  const annotated = nameTable<Uint8Array>();
-  for (const [i, { field, kind }] of data.extraFields.entries()) {
-    const part = parts.get(job.slot, job.row, i);
-    if (part === null) {
-      if (kind === 'field') continue;
-      throw new SampleDecodeError({}, `it has no field "${field}"`);
-    }
-    if (kind === 'columns') {
-      annotated[field] = texts.get(job.slot, part);
-      continue;
-    }
-    const bytes = payloadOf(part, field);
-    if (kind === 'field') fields[field] = bytes;
-    else if (kind === 'annotation') annotated[field] = bytes;
-    else if (kind !== 'array') {
-      const rowBytes = data.plan.rowBytes[job.bucket]!.extraFields[i]!;
-      const target = slotAddress(data.plan, job.slot) + data.plan.extraFields[i]! + job.row * rowBytes;
-      images.push({ field, kind, bytes, target });
-    }
-  }
-  return { images, fields, given: annotations && readAnnotations(annotations, annotated) };
-}
-
-/** The bytes of an extra field as they were packed. Their checksum is checked, unless checks are off. */
-function payloadOf(part: Part, field: string): Uint8Array {
-  const stored = arenaView(data.arena, part.offset, part.bytes);
-  let payload: Uint8Array;
-  try {
-    payload = fieldPayload(stored, part.msgpack);
-  } catch (cause) {
-    throw new SampleDecodeError({}, `its field "${field}" ${notAValue(cause)}`);
-  }
-  checkBytes(payload, part.crc32, `its field "${field}"`);
-  return payload;
-}
-
-function checkBytes(bytes: Uint8Array, expected: number, what: string): void {
-  if (expected === UNCHECKED) return;
-  const actual = crc32(bytes);
-  if (actual !== expected) throw new SampleDecodeError({}, `${what} ${changedSincePacked(actual, expected)}`);
 }
 
 // An error ends the thread. Awaiting here would require an ES module, which takes longer to load than CommonJS.
