@@ -199,6 +199,7 @@ const IMAGES = {
   "{ transform: [{ name: 'normalize', mean: [0, 0, 0], std: [1, 1, 1] }, { name: 'toDtype', dtype: 'float16' }] }":
     'Uint8Array<ArrayBuffer>',
   "{ channels: 1, pixelDtype: 'uint16' }": 'Uint16Array<ArrayBuffer>',
+  "{ transform: 'train224', reuse: true }": 'Uint8Array',
   '{ transform: list }': 'Uint8Array<ArrayBuffer> | Float32Array<ArrayBuffer>',
   options: 'Uint8Array | Uint16Array | Int16Array | Float32Array | null',
   '{ image: false }': 'null',
