@@ -290,7 +290,7 @@ test('labels that say something else of packed images are counted and listed, an
     'the labels have 7 in the column "x", but the dataset has 2',
   ]);
   const said = (await shardtool('pack', images, output, '--append', '--labels', labels)).stdout;
-  expect(said).toContain('2 packed images have different labels now: the dataset was not changed');
+  expect(said).toContain('2 packed images have different labels now: their samples stay as they were packed');
   expect(said).toContain(
     `To apply the new labels to packed images: "shardtool overlay add ${output} relabelled --labels ${labels}"`,
   );

@@ -91,7 +91,7 @@ export function changesLine({ changes }: Pick<PackReport, 'changes'>, overlay: s
       ? [`${countOf(relabelled, 'packed image has', 'packed images have')} different labels now`]
       : []),
   ];
-  const outcome = isApplied ? 'their samples were replaced or removed' : 'the dataset was not changed';
+  const outcome = isApplied ? 'their samples were replaced or removed' : 'their samples stay as they were packed';
   return [
     `  ${parts.join(', and ')}: ${outcome} (changed.jsonl lists them; the first: ${escapeControls(first)})`,
     ...(relabelled > 0 && overlay !== null && !isApplied

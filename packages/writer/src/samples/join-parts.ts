@@ -121,6 +121,6 @@ function notFinished(
   const text = named.join(', ') + (missing.length > 5 ? ', ...' : '');
   return new PartsMissingError(
     { path: join(output) },
-    `${missing.length} of the ${count} parts of ${output} are not finished (${text}); write them; finished parts are kept.`,
+    `${missing.length} of the ${count} parts of ${output} ${missing.length === 1 ? 'is' : 'are'} not finished (${text}); write ${missing.length === 1 ? 'it' : 'them'}; finished parts are kept.`,
   );
 }

@@ -97,7 +97,7 @@ function checkStorage(given: {
   }
   if (worldSize % machines !== 0) {
     throw new UsageError(
-      `${worldSize} ranks cannot be divided evenly among ${machines} machines: change --world-size or --machines.`,
+      `${countOf(worldSize, 'rank')} cannot be divided evenly among ${machines} machines: change --world-size or --machines.`,
     );
   }
 }
