@@ -39,11 +39,16 @@ const ARRAYS = {
   f8: Float64Array,
 } as const;
 
-/** Size in bytes of a value of other simple types: `f2`, `c16`, `S5`, `U5` (4 bytes per letter), `V7`, `M8[ns]`. */
+/** Other dtypes of NumPy: float16 and long double, complex numbers, texts, bytes, dates and durations. */
+const PLAIN =
+  /^(?:f(2|12|16)|c(8|16|24|32)|[SaV](\d{1,9})|U(\d{1,9})|[mM](8)(?:\[\d*(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as|generic)(?:\/\d+)?\])?)$/;
+
+/** Size in bytes of a value of such a dtype; null for any other. Letters of `U5` have 4 bytes each. */
 function plainBytes(type: string): number | null {
-  const match = /^([fcSaUVmM])(\d+)(\[.*\])?$/.exec(type);
-  if (match === null) return null;
-  return Number(match[2]) * (match[1] === 'U' ? 4 : 1);
+  const [, ...sizes] = PLAIN.exec(type) ?? [];
+  const size = sizes.find((found) => found !== undefined);
+  if (size === undefined) return null;
+  return Number(size) * (type.startsWith('U') ? 4 : 1);
 }
 
 /** A dtype that is not structured. */

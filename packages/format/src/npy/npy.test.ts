@@ -5,6 +5,7 @@ import { TIMES } from '../../../../test/repetitions.js';
 import { readNpy } from './array.js';
 import { encodeNpyHeader, readNpyHeader } from './header.js';
 import { encodeNpyImage, readNpyImage } from './image.js';
+import { NpyRowCopier, npyRowBytes, npyRowOf, npyRowValues } from './rows.js';
 
 function npy(header: string, data: readonly number[] = [], version = 1): Uint8Array {
   const text = Buffer.from(header, 'latin1');
@@ -58,6 +59,8 @@ test.each([
   ["{'descr': '|u1', 'fortran_order': False, 'shape': (2,)}", [1], /2 bytes, but it has 1/],
   ["{'descr': '|u1', 'fortran_order': False, 'shape': (1,)}", [1, 2], /1 bytes, but it has 2/],
   ["{'descr': '|q3', 'fortran_order': False, 'shape': (1,)}", [1], /unknown/],
+  ["{'descr': '<f0', 'fortran_order': False, 'shape': (1,)}", [], /unknown/],
+  ["{'descr': '<M8[x]', 'fortran_order': False, 'shape': (1,)}", [0, 0, 0, 0, 0, 0, 0, 0], /unknown/],
   ["{'descr': '|u1', 'shape': (1,)}", [1], /does not follow NumPy's format/],
   ["{'descr': '|u1', 'fortran_order': False, 'shape': (1,), 'more': 1}", [1], /does not follow NumPy's format/],
   ["{'descr': '|u1', 'descr': '|u1', 'fortran_order': False, 'shape': (1,)}", [1], /does not follow NumPy's format/],
@@ -109,4 +112,50 @@ test('only uint8 height x width x 3 is an image', () => {
   expect(() => readNpyImage(image('|u1', [2, 2], 4))).toThrow('(2, 2), but an image must be uint8 (height, width, 3)');
   expect(() => readNpyImage(image('<f4', [1, 1, 3], 12))).toThrow('array of <f4');
   expect(() => readNpyImage(image('|u1', [2, 2, 3], 11))).toThrow('ends 1 bytes before its last pixel');
+});
+
+test.each([
+  ['<u2', [2, 3], true, [1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0], [1, 3, 5, 2, 4, 6]],
+  ['>u2', [2, 3], true, [0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6], [1, 3, 5, 2, 4, 6]],
+  ['>u2', [2, 3], false, [0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6], [1, 2, 3, 4, 5, 6]],
+  ['<u2', [1, 3, 2], true, [1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0], [1, 4, 2, 5, 3, 6]],
+  ['<u2', [], false, [7, 0], [7]],
+  ['<u2', [0, 2], true, [], []],
+] as const)(
+  'an array of %s %j, in Fortran order: %s, becomes a row in C order',
+  (dtype, shape, isFortran, data, expected) => {
+    const tuple = `(${shape.map((size) => `${size},`).join(' ')})`;
+    const file = npy(
+      `{'descr': '${dtype}', 'fortran_order': ${isFortran ? 'True' : 'False'}, 'shape': ${tuple}, }`,
+      data,
+    );
+    const row = npyRowOf(file)!;
+    expect(row).toEqual({ dtype: '<u2', shape });
+    const target = new Uint8Array(npyRowBytes(row));
+    const copier = new NpyRowCopier(row);
+    // The second time, the header is known.
+    for (let time = 0; time < 2; time++) {
+      target.fill(255);
+      copier.copy(file, target);
+      expect([...npyRowValues(target, row)]).toEqual(expected);
+    }
+  },
+);
+
+test('a row of another shape or dtype is refused, also after one that fits', () => {
+  const header = (dtype: string, shape: string) => `{'descr': '${dtype}', 'fortran_order': False, 'shape': ${shape}, }`;
+  const copier = new NpyRowCopier({ dtype: '<u2', shape: [2] });
+  const target = new Uint8Array(4);
+  copier.copy(npy(header('<u2', '(2,)'), [1, 0, 2, 0]), target);
+  expect(() => copier.copy(npy(header('<i2', '(2,)'), [1, 0, 2, 0]), target)).toThrow('array of int16 (2,)');
+  expect(() => copier.copy(npy(header('<u2', '(1, 2)'), [1, 0, 2, 0]), target)).toThrow('array of uint16 (1, 2)');
+  expect(() => copier.copy(npy(header('<u2', '(2,)'), [1, 0, 2]), target)).toThrow('4 bytes of values');
+  expect([...target]).toEqual([1, 0, 2, 0]);
+});
+
+test.each([
+  [`(${'1, '.repeat(33)})`, /33 dimensions/],
+  ['(0, 9007199254740991, 9007199254740991)', /3 dimensions/],
+])('a shape that NumPy cannot have is refused', (shape, message) => {
+  expect(() => npyRowOf(npy(`{'descr': '|u1', 'fortran_order': False, 'shape': ${shape}, }`))).toThrow(message);
 });

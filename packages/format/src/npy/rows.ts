@@ -91,6 +91,9 @@ export class NpyRowCopier {
   }
 }
 
+/** NumPy 1 has at most as many dimensions. */
+const MOST_DIMENSIONS = 32;
+
 interface Layout {
   readonly row: NpyRow;
   /** Length of the header. */
@@ -108,6 +111,13 @@ function layoutOf(bytes: Uint8Array): Layout | null {
   const simple = simpleDtype(dtype);
   if (simple === null) return null;
   const { valueBytes, numberBytes, type } = simple;
+  const largest = shape.reduce((product, size) => product * Math.max(1, size), valueBytes);
+  if (shape.length > MOST_DIMENSIONS || largest > Number.MAX_SAFE_INTEGER) {
+    throw new NpyError(
+      {},
+      `its shape is not one that NumPy can have, with ${shape.length} dimensions: save it again with numpy.save`,
+    );
+  }
   const needed = shape.reduce((product, size) => product * size, valueBytes);
   const there = bytes.length - npyValuesOffset(bytes);
   if (there !== needed) {
