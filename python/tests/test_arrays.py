@@ -4,6 +4,7 @@ import io
 import json
 import os
 import tarfile
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -131,6 +132,10 @@ def test_a_batch_is_its_fields_and_labels(folder):
     assert keys == [f"{number:03d}" for number in range(37)]
 
 
+def flat(batches):
+    return list(chain.from_iterable(batches))
+
+
 def numbers(loader):
     """The sample numbers of each batch, after a check of the batch against the arrays that were written."""
     written = latents(37)
@@ -145,7 +150,7 @@ def numbers(loader):
 def test_shuffled_arrays_keep_their_captions_and_every_epoch_has_each_sample_once(folder):
     with shardtool.Loader(folder, batch_size=5, output="numpy", workers=2, epochs_per_loop=2) as loader:
         batches = list(numbers(loader))
-    first, second = sum(batches[:8], []), sum(batches[8:], [])
+    first, second = flat(batches[:8]), flat(batches[8:])
     assert sorted(first) == sorted(second) == list(range(37))
     assert first != second != list(range(37))
 
@@ -159,7 +164,7 @@ def test_three_ranks_share_the_samples_and_resume_after_every_batch(folder):
             for batch in numbers(loader):
                 batches.append(batch)
                 states.append(loader.state_dict())
-        whole += sum(batches, [])
+        whole += flat(batches)
         with shardtool.Loader(folder, **options) as resumed:
             for at, state in enumerate(states[:-1], start=1):
                 resumed.load_state_dict(state)
@@ -177,7 +182,7 @@ def test_kept_batches_do_not_change(folder):
 
 def test_samples_are_chosen_as_images_are(folder):
     with shardtool.Loader(folder, where="cls == 1", batch_size=50, output="numpy", workers=1) as loader:
-        assert sorted(sum(numbers(loader), [])) == list(range(1, 37, 3))
+        assert sorted(flat(numbers(loader))) == list(range(1, 37, 3))
     with shardtool.Loader(folder, classes=[2], keys=["002", "003"], output="numpy", workers=1) as loader:
         assert list(numbers(loader)) == [[2]]
 
@@ -218,14 +223,16 @@ def test_arrays_of_different_shapes_are_an_error_that_names_two_samples(tmp_path
     samples = [("a", {"npy": npy(np.zeros((2, 3), np.float16))}), ("b", {"npy": npy(np.zeros((2, 4), np.float16))})]
     write_shards(tmp_path / "shards", samples, per_shard=1)
     expected = (
-        r'The arrays of the field "npy" differ. In sample "a" of .*000000.tar it is float16 \(2, 3\), but in sample "b" '
-        r"of .*000001.tar it is an array of float16 \(2, 4\). Store arrays of one dtype and shape, set collate to "
-        r"'list', or choose other fields."
+        r'The arrays of the field "npy" differ. In sample "a" of .*000000.tar it is float16 \(2, 3\), but in sample '
+        r'"b" of .*000001.tar it is an array of float16 \(2, 4\). Store arrays of one dtype and shape, set collate '
+        r"to 'list', or choose other fields."
     )
     # Samples of other shapes are not skipped, which would choose samples by their shape.
-    with shardtool.Loader(tmp_path / "shards", batch_size=2, on_bad="skip", **ON_DISK) as loader:
-        with pytest.raises(shardtool.OptionError, match=expected):
-            list(loader)
+    with (
+        shardtool.Loader(tmp_path / "shards", batch_size=2, on_bad="skip", **ON_DISK) as loader,
+        pytest.raises(shardtool.OptionError, match=expected),
+    ):
+        list(loader)
     with shardtool.Loader(tmp_path / "shards", batch_size=2, collate="list", **ON_DISK) as loader:
         (batch,) = loader
     assert [array.shape for array in batch.fields["npy"]] == [(2, 3), (2, 4)]
@@ -234,9 +241,11 @@ def test_arrays_of_different_shapes_are_an_error_that_names_two_samples(tmp_path
 def test_a_mixture_of_unlike_arrays_is_refused_before_its_first_batch(tmp_path, folder):
     other = write_shards(tmp_path / "other", [("a", {"latent.npy": npy(np.zeros((2,), np.float32))})])
     mixture = shardtool.Mixture([{"dataset": str(folder)}, {"dataset": str(other)}])
-    with shardtool.Loader(mixture, fields=["latent.npy"], workers=1) as loader:
-        with pytest.raises(shardtool.OptionError, match=r"is float16 \(4, 3, 5\) in .* and float32 \(2,\) in"):
-            loader.info()
+    with (
+        shardtool.Loader(mixture, fields=["latent.npy"], workers=1) as loader,
+        pytest.raises(shardtool.OptionError, match=r"is float16 \(4, 3, 5\) in .* and float32 \(2,\) in"),
+    ):
+        loader.info()
 
 
 def test_a_mixture_of_arrays_has_samples_of_both(tmp_path, folder):
@@ -274,9 +283,11 @@ def test_damaged_arrays_are_bad_samples(tmp_path):
         assert reason in found[name.replace(" ", "-")]
     assert batch.valid.tolist() == [True] + [False] * len(bad)
     assert batch.fields["npy"].tolist() == [list(range(8))] + [[0] * 8] * len(bad)
-    with shardtool.Loader(folder, keys=["pickled"], **ON_DISK) as loader:
-        with pytest.raises(shardtool.BadSampleError, match='sample "pickled" cannot be used: .* which are never run'):
-            list(loader)
+    with (
+        shardtool.Loader(folder, keys=["pickled"], **ON_DISK) as loader,
+        pytest.raises(shardtool.BadSampleError, match=r'sample "pickled" cannot be used: .* which are never run'),
+    ):
+        list(loader)
     with shardtool.Loader(folder, on_bad="replace", **ON_DISK) as loader:
         (batch,) = loader
     assert batch.fields["npy"].tolist() == [list(range(8))] * len(samples)
@@ -301,16 +312,20 @@ def test_a_changed_byte_of_an_indexed_array_is_found(tmp_path):
     shard.write_bytes(data)
     # An index that is older than its shard is not used.
     os.utime(shard, ns=(times.st_atime_ns, times.st_mtime_ns))
-    with shardtool.Loader(folder, **ON_DISK) as loader:
-        with pytest.raises(shardtool.BadSampleError, match="has changed since it was packed"):
-            list(loader)
+    with (
+        shardtool.Loader(folder, **ON_DISK) as loader,
+        pytest.raises(shardtool.BadSampleError, match="has changed since it was packed"),
+    ):
+        list(loader)
 
 
 @pytest.mark.parametrize("option", [{"transform": "train224"}, {"masks": ["txt"]}, {"aspect_buckets": [[8, 8]]}])
 def test_an_option_for_images_is_refused(folder, option):
-    with shardtool.Loader(folder, image=False, workers=1, **option) as loader:
-        with pytest.raises(shardtool.OptionError, match=f"{next(iter(option))} is for images, and image is false"):
-            loader.info()
+    with (
+        shardtool.Loader(folder, image=False, workers=1, **option) as loader,
+        pytest.raises(shardtool.OptionError, match=f"{next(iter(option))} is for images, and image is false"),
+    ):
+        loader.info()
 
 
 def test_a_dataset_gives_the_fields_of_a_sample(folder):
@@ -334,3 +349,25 @@ def test_labels_may_be_an_array(folder, tmp_path):
         ((fields, labels),) = loader
     assert fields["x.npy"].tolist() == [0, 1, 2, 3, 4]
     np.testing.assert_array_equal(labels, targets)
+
+
+def test_a_writer_takes_arrays_numbers_and_tensors_as_npy(tmp_path):
+    with shardtool.Writer(tmp_path / "shards", primary="a.npy") as writer:
+        for number in range(3):
+            fields = {
+                "a.npy": np.float32(number),
+                "b.npy": torch.full((2, 2), number),
+                "c.npy": np.arange(number, 4)[:1],
+            }
+            writer.add(str(number), **fields)
+        with pytest.raises(
+            shardtool.OptionError, match=r'"3" has no field "a.npy", which every sample has by the option "primary"'
+        ):
+            writer.add("3", txt="t")
+        with pytest.raises(ValueError, match="Object arrays cannot be saved"):
+            writer.add("4", **{"a.npy": np.array([{}], object)})
+    with shardtool.Loader(tmp_path / "shards", **ON_DISK) as loader:
+        ((fields, _),) = loader
+    assert fields["a.npy"].tolist() == [0, 1, 2]
+    assert fields["b.npy"].tolist() == [[[n, n], [n, n]] for n in range(3)]
+    assert fields["c.npy"].tolist() == [[0], [1], [2]]

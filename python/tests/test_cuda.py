@@ -230,6 +230,34 @@ def test_simulated_masks_keep_their_values_and_more_images_are_normalized(simula
         assert torch.equal(batch.extra_images["right.png"], expected_values(right, torch.float16))
 
 
+def test_simulated_arrays_of_samples_without_images_are_on_the_device(simulated, tmp_path):
+    arrays = np.random.default_rng(3).standard_normal((40, 4, 6)).astype(np.float16)
+    with shardtool.Writer(tmp_path / "shards", primary="latent.npy") as writer:
+        for number, array in enumerate(arrays):
+            writer.add(
+                f"{number:02}", txt=str(number), label=number % 3, **{"latent.npy": array, "n.npy": np.int16(number)}
+            )
+    for options in ({"device": "cuda"}, {"pin_memory": True}, {"pin_memory": True, "reuse": False}):
+        with shardtool.Loader(tmp_path / "shards", batch_size=7, epochs_per_loop=3, workers=1, **options) as loader:
+            batches = list(loader)
+            for ready in SimulatedCuda.latest.ready:
+                ready.synchronize()
+            assert SimulatedCuda.latest.registered or options != {"device": "cuda"}
+        assert len(batches) == 18
+        for batch in batches:
+            fields, labels = batch
+            assert fields is batch.fields and batch.images is None
+            numbers = [int(text) for text in fields["txt"]]
+            assert fields["n.npy"].tolist() == numbers
+            np.testing.assert_array_equal(fields["latent.npy"].numpy(), arrays[numbers])
+            assert labels.tolist() == [number % 3 for number in numbers]
+    with (
+        shardtool.Loader(tmp_path / "shards", device="cuda", dtype="float16", workers=1) as loader,
+        pytest.raises(shardtool.OptionError, match="dtype, mean and std convert images, and the samples have none"),
+    ):
+        list(loader)
+
+
 def test_simulated_objects_are_on_the_device_and_cut_there(simulated, tmp_path):
     for number in range(12):
         found = [{"bbox": [n, 2, 5, 6], "label": n, "polygon": [[0, 0, n + 4, 0, 3, 3]]} for n in range(number % 4)]

@@ -96,7 +96,10 @@ IN_USE = [
     (lambda at: batch(at, rank=1), "rank is set without world_size"),
     (lambda at: batch(at, rank=2, world_size=2), "Invalid rank 2 of 2"),
     (lambda at: batch("azure://a/b"), "azure://a/b is not a supported location"),
-    (lambda at: batch("s3://"), "s3:// does not name a bucket or host: give the whole location, such as s3://NAME/PATH"),
+    (
+        lambda at: batch("s3://"),
+        "s3:// does not name a bucket or host: give the whole location, such as s3://NAME/PATH",
+    ),
     (lambda at: shardtool.Dataset(at)["cat/none"], "'cat/none' is not a key of the dataset"),
     (lambda at: shardtool.Dataset(at)[10**6], "There is no sample 1000000: the dataset has 60."),
 ]

@@ -160,7 +160,10 @@ def test_leaving_by_an_error_makes_no_dataset(tmp_path):
         raise ZeroDivisionError
     with pytest.raises(shardtool.UnfinishedPackError):
         len(shardtool.Dataset(tmp_path / "out"))
-    with pytest.raises(shardtool.ShardtoolError, match="contains an unfinished pack"), shardtool.Writer(tmp_path / "out") as writer:
+    with (
+        pytest.raises(shardtool.ShardtoolError, match="contains an unfinished pack"),
+        shardtool.Writer(tmp_path / "out") as writer,
+    ):
         writer.add("a", JPEG)
     with shardtool.Writer(tmp_path / "out", overwrite=True) as writer:
         writer.add("a", JPEG)

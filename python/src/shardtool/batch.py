@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import math
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List, Mapping, NamedTuple, Optional, Tuple, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Generic,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Tuple,
+    TypeVar,
+    cast,
+)
 
 import numpy as np
 from numpy.typing import NDArray

@@ -241,7 +241,6 @@ class DeviceBatches(BatchesAhead["OnDevice"]):
             made.polygons = batch.polygons._replace(points=points)
         return OnDevice(made, self._cuda.record(), header)
 
-
     def _begin_arrays(self, batch: Batch, header: Dict[str, Any]) -> OnDevice:
         """Copies the arrays and labels of samples without images. Lists and other fields stay on the host."""
         if self._values.dtype is not None:

@@ -108,7 +108,8 @@ class Writer:
 
         ``image``: an encoded image as bytes, an array uint8 [h, w, 3], or a Pillow image. ``label``: the class, as a
         number or a name in ``classes``. Further fields by name (``json={...}``, ``txt="..."``,
-        ``**{"seg.png": mask_bytes}``): bytes, text, numbers, values that JSON can represent, and arrays for ``npy``.
+        ``**{"seg.png": mask_bytes}``): bytes, text, numbers, values that JSON can represent, and arrays or tensors for
+        ``npy``.
 
         Raises :class:`OptionError` or :class:`ShardtoolError` for an invalid sample, and TypeError or ValueError for a
         key that is not text or a value that JSON cannot represent. An invalid sample is not written, and other samples
@@ -235,8 +236,8 @@ def _plain(name: str, value: Any) -> Any:
     """The value as bytes, or as a value that JSON can represent."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
-    if isinstance(value, np.ndarray) and name.rsplit(".", 1)[-1] == "npy":
-        return _npy(value)
+    if hasattr(value, "__array__") and name.rsplit(".", 1)[-1] == "npy":
+        return _npy(np.asarray(value))
     return _number(value)
 
 

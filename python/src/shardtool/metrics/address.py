@@ -1,4 +1,4 @@
-"""The address at which a process serves its metrics. The rules are those of packages/reader/src/loader/metrics/address.ts."""
+"""The address at which a process serves its metrics, by the rules of packages/reader/src/loader/metrics/address.ts."""
 
 from __future__ import annotations
 
