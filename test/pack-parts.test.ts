@@ -283,7 +283,7 @@ test('an array job of Slurm and an Indexed Job say by themselves which part it i
   expect(first).toMatchObject({
     code: 0,
     stderr: 'Part 1/2, from SLURM_ARRAY_TASK_ID and SLURM_ARRAY_TASK_COUNT; --part 1/1 packs everything.\n',
-    stdout: expect.stringContaining('  part 1/2: 2 shards of other parts are still to come\n'),
+    stdout: expect.stringContaining('  part 1/2: 2 shards of other parts are not finished yet\n'),
   });
   const early = await shardtool('commit', output);
   expect(early).toMatchObject({ code: 1, stderr: expect.stringContaining('2 of the 4 shards') });
@@ -305,7 +305,7 @@ test('--part auto packs the part of this process, and so does part: { index, of 
   expect(first).toMatchObject({
     code: 0,
     stderr: 'Part 2/2, from OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE; --part 1/1 packs everything.\n',
-    stdout: expect.stringContaining('  part 2/2: 2 shards of other parts are still to come\n'),
+    stdout: expect.stringContaining('  part 2/2: 2 shards of other parts are not finished yet\n'),
   });
   const nowhere = await shardtool(...args);
   expect(nowhere).toMatchObject({ code: 2, stderr: expect.stringContaining('no environment variable defines a part') });

@@ -66,17 +66,20 @@ export const indexCommand = command({
     if (kept > 0) await print(`  ${countOf(kept, 'index', 'indexes')} ${kept === 1 ? 'is' : 'are'} up to date`);
     if (skippedLinks > 0) {
       await print(
-        `  ${countOf(skippedLinks, 'link')} in them belong to no sample: "shardtool convert --links follow" copies the files that they point to`,
+        `  ${countOf(skippedLinks, 'link in them belongs', 'links in them belong')} to no sample: "shardtool convert --links follow" copies the files that links point to`,
       );
     }
-    if (skippedEntries > 0) await print(`  ${countOf(skippedEntries, 'file')} in them belong to no sample`);
+    if (skippedEntries > 0)
+      await print(`  ${countOf(skippedEntries, 'file in them belongs', 'files in them belong')} to no sample`);
     for (const line of cropLines(crops)) await print(line);
     const found = report.columns;
     if (found === null) return;
     await print(`  columns: ${found.columns.map(({ name, type }) => `${escapeControls(name)} (${type})`).join(', ')}`);
     if (found.unreadable > 0)
-      await print(`  ${countOf(found.unreadable, 'field')} of JSON cannot be read, so their columns have no value`);
+      await print(`  ${countOf(found.unreadable, 'field')} of JSON cannot be read, so the columns have no value there`);
     if (found.unlabelled > 0)
-      await print(`  ${countOf(found.unlabelled, 'sample')} are in no labels file, so their columns have no value`);
+      await print(
+        `  ${countOf(found.unlabelled, 'sample is', 'samples are')} in no labels file, so the columns have no value there`,
+      );
   },
 });

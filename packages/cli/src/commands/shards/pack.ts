@@ -331,5 +331,5 @@ function badLine(bad: number, isEnd: boolean): string[] {
 
 function partLine(pendingShards: number): string {
   if (pendingShards === 0) return 'all parts are done, and the dataset is committed';
-  return `${countOf(pendingShards, 'shard')} of other parts ${pendingShards === 1 ? 'is' : 'are'} still to come`;
+  return `${countOf(pendingShards, 'shard')} of other parts ${pendingShards === 1 ? 'is' : 'are'} not finished yet`;
 }
