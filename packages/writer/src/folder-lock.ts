@@ -13,8 +13,8 @@ const LOOK_AGAIN_MS = 1000;
 const SHORT_WAIT_MS = 50;
 
 /** Takes the lock of an output folder. Throws {@link OutputLockedError} if another process holds it. */
-export function lockFolder(folder: string, file = LOCK_FILE): Lock {
-  const lock = tryLock(join(folder, file));
+export function lockFolder(folder: string): Lock {
+  const lock = tryLock(join(folder, LOCK_FILE));
   return lock instanceof Lock ? lock : refuse(lock);
 }
 

@@ -22,8 +22,8 @@ const CLASS_FIELD = 'cls';
  * absent unless the layout stores them. Throws {@link DamagedShardError} (TruncatedShardError if the shard ends too
  * early), UnsupportedShardError or UnsupportedEntryError for unsupported content, FileError.
  */
-export function walkShardIndex(layout: ShardLayout, source: Source, onSkipped?: OnSkipped): Promise<ShardIndex> {
-  return indexOfPositions(layout.headers?.(source) ?? layout.samples(source, onSkipped));
+export function walkShardIndex(layout: ShardLayout, source: Source): Promise<ShardIndex> {
+  return indexOfPositions(layout.headers?.(source) ?? layout.samples(source));
 }
 
 /** Builds the same index from the samples that such a walk yields. */

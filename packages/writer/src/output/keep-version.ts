@@ -12,7 +12,7 @@ import {
   type VersionRecord,
   versionFile,
 } from '@shardtool/format';
-import { readWholeOf, type Storage, type StorageOptions } from '@shardtool/storage';
+import { readWholeOf, type Storage } from '@shardtool/storage';
 
 /**
  * Keeps the current dataset.json as an earlier version, and records the change that replaces it by `next`. Call it just
@@ -62,11 +62,11 @@ export function lastRecordOf(names: readonly string[], version: string): string 
   return names.findLast((name) => parseRecordName(name)!.version === version.slice(0, 16)) ?? null;
 }
 
-/** Paths of the shards that the current version or a kept one names. No change may remove them. */
-export async function namedShards(location: string, options?: StorageOptions): Promise<ReadonlySet<string>> {
-  const named = new Set((await readManifest(location, options)).shards.map(({ file }) => file));
-  for (const version of await keptVersions(location, options)) {
-    for (const { file } of (await readVersion(location, version, options)).shards) named.add(file);
+/** Paths of the shards that the current version or a kept one of a folder names. No change may remove them. */
+export async function namedShards(folder: string): Promise<ReadonlySet<string>> {
+  const named = new Set((await readManifest(folder)).shards.map(({ file }) => file));
+  for (const version of await keptVersions(folder)) {
+    for (const { file } of (await readVersion(folder, version)).shards) named.add(file);
   }
   return named;
 }
