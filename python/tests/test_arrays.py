@@ -328,6 +328,13 @@ def test_an_option_for_images_is_refused(folder, option):
         loader.info()
 
 
+def test_python_transform_is_refused_without_images(folder):
+    with shardtool.Loader(folder, python_transform=len, python_workers=1, workers=1) as loader:
+        match = "python_transform takes images, and the samples have none"
+        with pytest.raises(shardtool.OptionError, match=match):
+            list(loader)
+
+
 def test_a_dataset_gives_the_fields_of_a_sample(folder):
     with shardtool.Dataset(folder, output="numpy") as dataset:
         sample = dataset["004"]

@@ -176,6 +176,11 @@ class PythonBatches(BatchesAhead[_Pending]):
 
     def _begin(self, batch: Batch, header: Dict[str, Any]) -> _Pending:
         images = header["images"]
+        if images is None and header["list"] is None and header["encoded"] is None:
+            raise OptionError(
+                "python_transform takes images, and the samples have none: remove it, and transform the arrays of a batch "
+                "in your own code."
+            )
         if images is None or header["layout"] != "nhwc" or header["dtype"] != "uint8":
             raise OptionError(
                 "python_transform takes uint8 images [h, w, 3] of one size: remove the steps normalize, to_dtype and "
