@@ -80,6 +80,10 @@ class DataModule(_lightning.LightningDataModule):  # type: ignore[misc]
     def state_dict(self) -> Dict[str, Any]:
         if self._train is None:
             return {}
+        if self._epoch is None and not self._saved:
+            # No loop has begun, and a run from here begins with the first epoch. The dataset may have the position of the
+            # Trainer before.
+            return {}
         # Until a loop begins, the state is the one that was loaded.
         epoch = self._saved.get("epoch") if self._saved else self._epoch
         return {"train": self._train.state_dict(), "epoch": epoch}
@@ -110,7 +114,7 @@ class DataModule(_lightning.LightningDataModule):  # type: ignore[misc]
         dataset = self._train
         assert dataset is not None
         if saved:
-            # A checkpoint that was made before the first batch has no epoch.
+            # In earlier versions, a checkpoint that was made before the first batch has no epoch.
             of_state = epoch if saved.get("epoch") is None else saved["epoch"]
             self._first_epoch = saved["train"]["epoch"] - of_state
             if epoch == of_state:
