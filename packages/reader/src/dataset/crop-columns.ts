@@ -23,14 +23,14 @@ export interface ShardCrops {
  */
 export async function readCrops(
   path: string | null,
-  index: LoadedIndex,
+  index: () => Promise<LoadedIndex>,
   storage?: StorageOptions,
 ): Promise<ShardCrops | null> {
   if (path === null) return null;
   try {
     const { table, source } = await openCropIndex(path, storage);
     await source.close();
-    return { columns: cropColumns(table, index), path };
+    return { columns: cropColumns(table, await index()), path };
   } catch (error) {
     if (error instanceof FileError || error instanceof CropIndexError || error instanceof VersionError) return null;
     throw error;

@@ -120,7 +120,7 @@ export class ShardFiles implements ShardIndexes {
     if (this.isSlow && this.#firstCrops !== null) await this.#firstCrops;
     if (this.#lacksCrops) return null;
     const found = this.files[shard]!.findCropIndex().then(async (path) => {
-      const crops = await readCrops(path, await this.index(shard), this.files[shard]!.storage);
+      const crops = await readCrops(path, () => this.index(shard), this.files[shard]!.storage);
       this.#lacksCrops ||= crops === null && this.isSlow;
       return crops;
     });
