@@ -45,7 +45,9 @@ export async function setUpMemory(
   });
   // Single samples can come from the streams of any rank.
   const indexes = 2 * (streams / streamRanks) + 16 + (options.aspectBuckets === undefined ? 0 : streams);
-  dataset.files.keepIndexes(Math.min(dataset.shards.length, order.isScattered ? SCATTERED_INDEXES : indexes));
+  // If the unit is a sample, every block has samples of many shards, and all fit the shuffle buffers.
+  const most = order.unit === 'sample' ? dataset.shards.length : order.isScattered ? SCATTERED_INDEXES : indexes;
+  dataset.files.keepIndexes(Math.min(dataset.shards.length, most));
   const begin = order.isOver ? { epoch: order.begin.epoch + 1, position: 0 } : order.begin;
   const held = order.held(prefetchBatches);
   if (options.staysInShards) return { slots, readBuffers: noReadBuffers(held.buffers), heldBytes: 0 };
