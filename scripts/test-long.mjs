@@ -102,6 +102,7 @@ const STEPS = {
         'framework_examples',
         'timm_scripts',
         'foreign_transforms',
+        'repeats',
       ].map((name) => `python/tests/test_${name}.py`),
     ],
     environment: { SHARDTOOL_REQUIRE_TORCHDATA: '1' },
