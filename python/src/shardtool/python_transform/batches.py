@@ -178,8 +178,8 @@ class PythonBatches(BatchesAhead[_Pending]):
         images = header["images"]
         if images is None and header["list"] is None and header["encoded"] is None:
             raise OptionError(
-                "python_transform takes images, and the samples have none: remove it, and transform the arrays of a batch "
-                "in your own code."
+                "python_transform takes images, and the samples have none: remove it, and transform the arrays of a "
+                "batch in your own code."
             )
         if images is None or header["layout"] != "nhwc" or header["dtype"] != "uint8":
             raise OptionError(
