@@ -80,6 +80,12 @@ def test_arrays_are_stored_without_loss(tmp_path, image_format):
         assert np.array_equal(dataset[1].image[:, :, 2], picture(4)[:, :, 0])
 
 
+def test_a_part_is_text_in_python(tmp_path):
+    for wrong in ("5/4", "0/4", 3, {"index": 0, "of": 2}):
+        with pytest.raises(shardtool.OptionError, match=r'from "1/16" to "16/16", or "auto", not'):
+            shardtool.Writer(tmp_path / "out", part=wrong)
+
+
 def test_parts_of_several_writers_are_one_dataset_when_the_last_of_them_ends(tmp_path):
     reports = []
     for part in ("3/3", "1/3", "2/3"):

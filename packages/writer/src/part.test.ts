@@ -129,6 +129,7 @@ test.each([
   [{ index: 0, of: 0 }, '{ index: 0, of: 0 }'],
   [{ index: 0, of: Number.NaN }, '{ index: 0, of: NaN }'],
   [{ index: 0, of: 2, at: 1 }, '{ index: 0, of: 2, at: 1 }'],
+  [{ index: '0', of: 2 }, '{ index: "0", of: 2 }'],
   [{ of: 2 }, '{ of: 2 }'],
   ['3/16', '"3/16"'],
   [7, '7'],

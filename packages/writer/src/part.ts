@@ -68,9 +68,10 @@ function isIndex(value: unknown, to = MOST_PARTS - 1): value is number {
 
 /** The value of an invalid option, for a message. */
 function shown(given: unknown): string {
-  if (typeof given !== 'object' || given === null) return typeof given === 'string' ? `"${given}"` : String(given);
+  if (typeof given === 'string') return `"${given}"`;
+  if (typeof given !== 'object' || given === null) return String(given);
   return `{ ${Object.entries(given)
-    .map(([name, value]) => `${name}: ${String(value)}`)
+    .map(([name, value]) => `${name}: ${shown(value)}`)
     .join(', ')} }`;
 }
 

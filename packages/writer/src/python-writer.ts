@@ -83,9 +83,10 @@ async function work(asked: Request): Promise<Answer> {
 
 /** The options of a writer in Python, in which `part` is text: `2/4`, or `2/*` if the number of parts is open. */
 function writerOptions({ part, ...options }: Readonly<Record<string, unknown>>): WriterOptions {
-  if (typeof part !== 'string') return { ...options, part: part as WriterOptions['part'] };
-  const number = Number(/^(\d{1,6})\/\*$/.exec(part)?.[1]);
-  return { ...options, part: number >= 1 ? { index: number - 1 } : parsePart(part) };
+  if (part === undefined) return options;
+  const text = typeof part === 'string' ? part : JSON.stringify(part);
+  const number = Number(/^(\d{1,6})\/\*$/.exec(text)?.[1]);
+  return { ...options, part: number >= 1 ? { index: number - 1 } : parsePart(text) };
 }
 
 function sampleOf({ key, values, bytes, columns, rest }: Extract<Request, { kind: 'add' }>): NewSample {
