@@ -130,7 +130,9 @@ test.runIf(process.platform === 'linux')('reads come before indexes that were as
   await (await fs.promises.open(held!, 'w')).close();
   await Promise.all([waits, read, ...wholes]);
   await threads.close();
-  expect(done).toEqual(['a', 'all of b', 'all of c']);
+  // Each of the two ends when its file is closed, which either may be first.
+  expect(done[0]).toBe('a');
+  expect(done.slice(1).sort()).toEqual(['all of b', 'all of c']);
 });
 
 test.runIf(process.platform === 'linux')('datasets share the files that stay open', async () => {
