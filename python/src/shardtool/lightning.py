@@ -81,8 +81,8 @@ class DataModule(_lightning.LightningDataModule):  # type: ignore[misc]
         if self._train is None:
             return {}
         if self._epoch is None and not self._saved:
-            # No loop has begun, and a run from here begins with the first epoch. The dataset may have the position of the
-            # Trainer before.
+            # No loop has begun: a run from here begins with the first epoch. The dataset may have the position of the
+            # previous Trainer.
             return {}
         # Until a loop begins, the state is the one that was loaded.
         epoch = self._saved.get("epoch") if self._saved else self._epoch

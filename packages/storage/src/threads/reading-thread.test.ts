@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -32,4 +32,13 @@ test('a thread that becomes ready or answers while it is ended is still waited f
   // Nothing else keeps the process alive: if the wait is for ever, Node ends it with 13.
   const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' });
   expect([status, stdout]).toEqual([0, 'free\nended\n']);
+});
+
+test('no script of a thread awaits at its top, since V8 of Node 20 aborts if the thread is terminated there', () => {
+  const scripts = readdirSync('packages', { recursive: true, encoding: 'utf8' })
+    .filter((file) => /^[a-z]+\/src\/.*(?<!\.test)\.ts$/.test(file))
+    .map((file) => ({ file, text: readFileSync(path.join('packages', file), 'utf8') }))
+    .filter(({ text }) => text.includes('parentPort'));
+  expect(scripts.length).toBeGreaterThan(3);
+  expect(scripts.filter(({ text }) => /^(export |const [^=]+= |for )?await /m.test(text))).toEqual([]);
 });

@@ -1,5 +1,8 @@
 /** Script of a thread that reads remote files into shared memory: receiving bytes takes processor time. */
 import { parentPort } from 'node:worker_threads';
+// Loaded before the first read. A module of a thread must not await at its top: if the thread is terminated while such a
+// module begins, V8 of Node 20 aborts the process.
+import '../../http/http-storage.js';
 import { onRetry } from '../../http/retry.js';
 import { openStorage, placeOf } from '../../schemes.js';
 import type { Source, Storage, StorageCounts } from '../../storage.js';
@@ -7,10 +10,6 @@ import { type Numbered, OPEN_SOURCES, type ReadAnswer, type ReadBytes, type Remo
 import { failed } from '../failed.js';
 
 type Request = Numbered<RemoteCall>;
-
-/** The HTTP code is loaded before the first read. */
-await import('../../http/http-storage.js');
-post({ kind: 'ready' });
 
 const opened = new Map<string, Promise<Source>>();
 
@@ -83,3 +82,5 @@ function sourceOf({ location, expected, options }: Request): Promise<Source> {
 function post(answer: ReadAnswer): void {
   parentPort!.postMessage(answer);
 }
+
+post({ kind: 'ready' });
