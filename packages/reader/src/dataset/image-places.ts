@@ -53,12 +53,14 @@ export class ImageFinder {
 
   /**
    * Returns the places of the images of samples, by index. Returns null if one of them has to be read by
-   * {@link StoredDataset.get}, which also reports what is wrong with a sample: the file is remote or compressed, or the
+   * {@link StoredDataset.get}, which also reports what is wrong with a sample: the file is remote or compressed, its storage is slow, or the
    * sample does not exist, has no image, or is larger than allowed.
    */
   async find(indices: readonly number[]): Promise<ImagePlaces | null> {
     this.#files.throwIfClosed();
-    const { firstSample, files } = this.#files;
+    const { firstSample, files, isSlow } = this.#files;
+    // The reader reads many images at a time, another process one after the other.
+    if (isSlow) return null;
     const found = {
       file: new Int32Array(indices.length),
       offset: new Float64Array(indices.length),

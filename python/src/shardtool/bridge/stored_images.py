@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 import zlib
 from collections import OrderedDict
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, List, NamedTuple, Optional
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,38 +59,44 @@ class ShardReads:
     """Reads parts of local files, and keeps the most recently used files open. Threads may share it."""
 
     def __init__(self) -> None:
-        self._open: OrderedDict[str, int] = OrderedDict()
+        self._open: OrderedDict[str, _File] = OrderedDict()
         self._lock = threading.Lock()
-        self._finalizer = weakref.finalize(self, _close, self._open)
 
     def read(self, places: ImagePlaces, row: int) -> Optional[bytes]:
         """The bytes of an image. None if they cannot be read or have another checksum: the reader then says why."""
         length, expected = int(places.length[row]), int(places.crc32[row])
         try:
-            with self._lock:
-                data = os.pread(self._file(places.paths[places.file[row]]), length, int(places.offset[row]))
+            file = self._file(places.paths[places.file[row]])
+            data = os.pread(file.descriptor, length, int(places.offset[row]))
         except OSError:
             return None
         if len(data) < length or (expected >= 0 and zlib.crc32(data) != expected):
             return None
         return data
 
-    def _file(self, path: str) -> int:
-        descriptor = self._open.get(path)
-        if descriptor is None:
-            descriptor = self._open[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            if len(self._open) > _OPEN_FILES:
-                os.close(self._open.popitem(last=False)[1])
-        else:
-            self._open.move_to_end(path)
-        return descriptor
+    def _file(self, path: str) -> _File:
+        with self._lock:
+            file = self._open.get(path)
+            if file is None:
+                file = self._open[path] = _File(path)
+                if len(self._open) > _OPEN_FILES:
+                    self._open.popitem(last=False)
+            else:
+                self._open.move_to_end(path)
+            return file
 
     def close(self) -> None:
         """Closes the files. The next read opens them again."""
         with self._lock:
-            _close(self._open)
+            self._open.clear()
 
 
-def _close(files: Dict[str, Any]) -> None:
-    while files:
-        os.close(files.popitem()[1])
+class _File:
+    """An open file. It is closed when nothing refers to it: another thread may still read it."""
+
+    def __init__(self, path: str) -> None:
+        self.descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def __del__(self) -> None:
+        if hasattr(self, "descriptor"):
+            os.close(self.descriptor)
