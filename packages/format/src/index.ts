@@ -149,6 +149,7 @@ export {
   encodeNpyImage,
   isBytes,
   isNpy,
+  isSameNpyRow,
   NPY_FIELD,
   type NpyArray,
   type NpyHeader,

@@ -3,6 +3,7 @@ export { encodeNpyHeader, isNpy, type NpyHeader, npyValuesOffset, readNpyHeader 
 export { encodeNpyImage, isBytes, NPY_FIELD, type NpyImage, probeNpyImage, readNpyImage } from './image.js';
 export {
   describeNpyRow,
+  isSameNpyRow,
   type NpyRow,
   NpyRowCopier,
   npyRowBytes,

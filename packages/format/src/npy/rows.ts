@@ -40,6 +40,10 @@ export function npyRowBytes({ dtype, shape }: NpyRow): number {
   return shape.reduce((product, size) => product * size, simpleDtype(dtype)!.valueBytes);
 }
 
+export function isSameNpyRow(a: NpyRow, b: NpyRow): boolean {
+  return a.dtype === b.dtype && a.shape.length === b.shape.length && a.shape.every((size, i) => size === b.shape[i]);
+}
+
 /** `float16 (4, 64, 64)`. */
 export function describeNpyRow({ dtype, shape }: NpyRow): string {
   return `${nameOfDtype(dtype)} (${shape.join(', ')}${shape.length === 1 ? ',' : ''})`;
@@ -79,12 +83,8 @@ export class NpyRowCopier {
     const known = this.#layout;
     if (known !== null && bytes.length === known.bytes && startsWith(bytes, this.#header)) return known;
     const layout = layoutOf(bytes);
-    const { dtype, shape } = this.#row;
     if (layout === null) throw new NpyError({}, 'it is a structured array, unlike the others');
-    const { row } = layout;
-    const isSame =
-      row.dtype === dtype && row.shape.length === shape.length && row.shape.every((n, i) => n === shape[i]);
-    if (!isSame) throw new OtherNpyRow(row);
+    if (!isSameNpyRow(layout.row, this.#row)) throw new OtherNpyRow(layout.row);
     this.#layout = layout;
     this.#header = bytes.slice(0, layout.header);
     return layout;

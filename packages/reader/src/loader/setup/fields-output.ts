@@ -1,5 +1,5 @@
 import { DamagedShardError, NpyError, OptionError, optionName, SampleChecksumError, sentence } from '@shardtool/base';
-import { describeNpyRow, isImageField, npyRowOf } from '@shardtool/format';
+import { describeNpyRow, isImageField, isSameNpyRow, npyRowOf } from '@shardtool/format';
 import { formatOf } from '../../codec/pixel-format.js';
 import { checkFieldsAndColumns } from '../../dataset/field-names.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
@@ -127,7 +127,7 @@ async function rowIn(dataset: StoredDataset, index: number, field: string): Prom
 
 function isAlike(a: FirstRow, b: FirstRow): boolean {
   if (a === 'structured' || b === 'structured') return a === b;
-  return a.dtype === b.dtype && a.shape.length === b.shape.length && a.shape.every((size, i) => size === b.shape[i]);
+  return isSameNpyRow(a, b);
 }
 
 function noArray(dataset: StoredDataset, field: string): OptionError {
