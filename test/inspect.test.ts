@@ -1,4 +1,4 @@
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import {
@@ -133,6 +133,13 @@ function packedIn(shard: number): number {
   const { shards: records } = JSON.parse(readFileSync(path.join(shards, 'dataset.json'), 'utf8'));
   return records[shard].samples;
 }
+
+test('a copy of a dataset keeps its columns, whatever the order in which its files were copied', async () => {
+  const place = path.join(emptyFolder(), 'shards');
+  cpSync(shards, place, { recursive: true });
+  for (const name of readdirSync(place)) if (name.endsWith('.inspect')) utimesSync(path.join(place, name), 0, 0);
+  expect((await inspect(place, { workers: 1 })).known).toBe(report.samples);
+});
 
 test('columns of other images do not count, and go with their shards', async () => {
   const place = path.join(emptyFolder(), 'shards');

@@ -36,19 +36,21 @@ export async function packedSidecarPath(
 }
 
 /**
- * Finds shardtool's sidecar file of a shard of other software. Returns null if the file does not exist. Also null if the shard
- * is newer than its sidecar, because the shard may have been replaced.
+ * Finds shardtool's sidecar file of a shard. Returns null if the file does not exist. Also null if the shard is newer than its
+ * sidecar, because the shard may have been replaced. With `mayBeOlder`, times are ignored: the sidecar itself identifies the
+ * shard, and a copy of a dataset has the times at which its files were copied.
  */
 export async function findSidecars(
   kind: SidecarName,
   shardPath: string,
   storage?: StorageOptions,
+  { mayBeOlder = false } = {},
 ): Promise<string | null> {
   const { folder, shard } = splitShardPath(shardPath);
   // Sidecars of remote shards are kept on this machine. If there is no folder for them here, no request is needed.
   const side = sideFolder(folder);
   if (isRemote(shardPath) && (side === null || (await stat(side).catch(() => null)) === null)) return null;
-  const packed = isRemote(shardPath) ? null : await stat(shardPath).catch(() => null);
+  const packed = isRemote(shardPath) || mayBeOlder ? null : await stat(shardPath).catch(() => null);
   for (const file of [...(await placesOf(kind, shardPath, storage)), ...earlierPlaces(kind, folder, shard)]) {
     const made = await stat(file).catch(() => null);
     if (made === null || (packed !== null && made.mtimeMs < packed.mtimeMs)) continue;

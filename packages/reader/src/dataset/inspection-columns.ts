@@ -21,13 +21,17 @@ export type IndexPieces = Pick<ShardIndex, 'samples'> & Partial<ShardIndex>;
  */
 export type LoadInspection = (wanted?: ReadonlySet<string>) => Promise<InspectionFile | null>;
 
-/** Returns {@link LoadInspection} for a shard. Its index identifies the images. */
+/**
+ * Returns {@link LoadInspection} for a shard. Its index identifies the images. The checksums in the index of a packed shard
+ * (`isPacked`) identify them for certain, so that the times of the files do not matter.
+ */
 export function inspectionSidecar(
   { path, storage }: Pick<ShardFile, 'path' | 'storage'>,
   loadFields: () => Promise<PartOfIndex<'fields'>>,
+  { isPacked = false } = {},
 ): LoadInspection {
   return async (wanted) => {
-    const file = await findSidecars('inspection', path, storage);
+    const file = await findSidecars('inspection', path, storage, { mayBeOlder: isPacked });
     return file === null ? null : readInspection(file, contentOf(await loadFields()), wanted);
   };
 }

@@ -173,6 +173,6 @@ function packedShard(shard: FoundShard, { format, fields, columns }: Manifest, i
     loadIndex: async (read) => withColumnsOf(await loadIndex(shard, read), labels),
     loadParts,
     findCropIndex: () => packedSidecarPath('crops', path, storage),
-    loadInspection: inspectionSidecar(shard, () => loadParts(['fields'])),
+    loadInspection: inspectionSidecar(shard, () => loadParts(['fields']), { isPacked: true }),
   };
 }
