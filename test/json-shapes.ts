@@ -77,7 +77,7 @@ export const JSON_SHAPES: Readonly<Record<string, Shape>> = {
   },
   convert: {
     ...{ samples: 'int', shards: 'int', bytes: 'int', skippedEntries: 'int', skippedLinks: 'int', leftOut: 'int' },
-    ...{ metaSamples: 'int', partialFields: PARTIAL_FIELDS, wasCommitted: 'bool' },
+    ...{ metaSamples: 'int', wordClasses: 'int', partialFields: PARTIAL_FIELDS, wasCommitted: 'bool' },
   },
   index: {
     ...{ shards: 'int', kept: 'int', samples: 'int', skippedEntries: 'int', skippedLinks: 'int', crops: CROPS },

@@ -220,7 +220,7 @@ test('a column of text becomes the classes of a conversion, if it is named', asy
   expect([code, stderr]).toEqual([
     2,
     expect.stringContaining(
-      'No shard has the column "lable" (--class-column); did you mean "label"?; the label columns are ',
+      'No shard has the column or field "lable" (--class-column); did you mean "label"?; the label columns and fields with text are ',
     ),
   ]);
 });

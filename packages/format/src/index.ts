@@ -86,6 +86,7 @@ export { type LabelTable, readLabelTable } from './labels/label-table.js';
 export { readParquetLabels, readParquetRows } from './labels/parquet-labels.js';
 export { decompressedByCommand } from './layouts/bytes/by-command.js';
 export { codecOfSource, compressionOf } from './layouts/bytes/compressed.js';
+export { becameShorter } from './layouts/bytes/file-window.js';
 export { PieceSource, type Pieces } from './layouts/bytes/piece-source.js';
 export { planRuns } from './layouts/bytes/read-runs.js';
 export { decompressed, fetched, plainName, type WholeCodec } from './layouts/bytes/unpacked.js';

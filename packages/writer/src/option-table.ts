@@ -445,7 +445,7 @@ export const CONVERT_OPTIONS = {
     placeholder: 'COLUMN',
     kind: 'text',
     isRecorded: false,
-    help: 'Make the values of this label column the classes, such as a text column of Parquet',
+    help: 'Make the values of this label column or text field the classes: a text column of Parquet, cls with words',
   },
   // Without a default: names are split as WebDataset does, unless extensions are given.
   fields: {

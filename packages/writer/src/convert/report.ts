@@ -1,4 +1,4 @@
-import { option, type Sentence, sentence } from '@shardtool/base';
+import { option, type Sentence, sentence, totalOf } from '@shardtool/base';
 import { readManifest } from '@shardtool/format';
 import { NoImagesError } from '../errors.js';
 import { commitDataset, type DatasetFacts, type PartialField } from '../output/commit.js';
@@ -27,6 +27,8 @@ export interface ConvertReport {
    * `__x__`.
    */
   readonly metaSamples: number;
+  /** Number of samples without a class although they have a field `cls`, because its text is not a number. */
+  readonly wordClasses: number;
   /** Fields that not all samples have. Some readers require the same fields in every sample. */
   readonly partialFields: readonly PartialField[];
   /** True if the folder already was the dataset of this input and these options, so that nothing was written. */
@@ -54,6 +56,9 @@ export async function commit(
     bytes: total(({ bytes }) => bytes),
     ...counts,
     metaSamples: total(({ metaSamples = 0 }) => metaSamples),
+    wordClasses: total(({ fieldCounts, classCounts }) =>
+      Math.max(0, (fieldCounts.get('cls') ?? 0) - totalOf(classCounts, ([, count]) => count)),
+    ),
     partialFields,
     wasCommitted: false,
   };
@@ -66,7 +71,7 @@ export async function madeReport({ path: output }: OutputFolder): Promise<Conver
   removeState(output);
   const { samples, shards, bytes, fields } = manifest;
   const partialFields = fields.filter((field) => field.samples < samples);
-  const counts = { samples, shards: shards.length, bytes, ...NOTHING_SKIPPED, metaSamples: 0 };
+  const counts = { samples, shards: shards.length, bytes, ...NOTHING_SKIPPED, metaSamples: 0, wordClasses: 0 };
   return { ...counts, partialFields, wasCommitted: true };
 }
 

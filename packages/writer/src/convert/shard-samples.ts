@@ -65,7 +65,7 @@ export async function openShardSamples(
     cls: renumberClasses(own.cls, numbers),
   };
   const { index, taken, skipped } =
-    recast === null ? { index: renumbered, taken: null, skipped: null } : await recastIndex(renumbered, recast);
+    recast === null ? { index: renumbered, taken: null, skipped: null } : await recastIndex(input, renumbered, recast);
   const hasOtherClass = viewed !== undefined || (recast !== null && recast.from !== 'field');
   const dataset = datasetOf(input, index, target.maxSampleBytes, viewed);
   const samples = taken === null ? index.samples : taken.reduce((sum, one) => sum + one, 0);

@@ -6,17 +6,16 @@ import {
   type ColumnValue,
   checkLabelColumns,
   columnTypeOf,
-  fieldPayload,
   jsonText,
   openShard,
   ownerOf,
   parseJson,
-  planRuns,
   readShardIndex,
   type ShardIndex,
   writeShardIndex,
 } from '@shardtool/format';
 import type { StorageOptions } from '@shardtool/storage';
+import { fieldPayloads } from '../shard/field-payloads.js';
 import { type PackedLabels, readPackedLabels } from '../source/labels/labels.js';
 
 /** Columns that are added to indexes. */
@@ -167,21 +166,11 @@ async function addFromJson(
   const source = await openShard(format, shard, undefined, storage);
   try {
     for (const [field, wanted] of byField) {
-      const { offset, bytes, msgpack } = index.fields.get(field)!;
-      const spans = Array.from(offset, (at, row) => ({ offset: at, bytes: bytes[row]!, row })).filter(
-        (span) => span.offset >= 0,
-      );
-      for (const run of planRuns(spans.filter((span) => span.bytes <= MAX_JSON_BYTES))) {
-        const buffer = new Uint8Array(run.bytes);
-        await source.readAt(run.offset, buffer);
-        for (const span of run.spans) {
-          const stored = buffer.subarray(span.offset - run.offset, span.offset - run.offset + span.bytes);
-          const json = parsed(stored, msgpack?.[span.row] === 1);
-          if (json === undefined) unreadable++;
-          else for (const { steps, values } of wanted) values[span.row] = valueAt(json, steps);
-        }
+      for await (const { row, payload } of fieldPayloads(source, index, field, MAX_JSON_BYTES)) {
+        const json = payload === null ? undefined : parsed(payload);
+        if (json === undefined) unreadable++;
+        else for (const { steps, values } of wanted) values[row] = valueAt(json, steps);
       }
-      unreadable += spans.filter((span) => span.bytes > MAX_JSON_BYTES).length;
     }
   } finally {
     await source.close();
@@ -190,9 +179,9 @@ async function addFromJson(
 }
 
 /** Parses the JSON of a field. Returns undefined if it is invalid. */
-function parsed(stored: Uint8Array, isMsgpack: boolean): unknown {
+function parsed(payload: Uint8Array): unknown {
   try {
-    return parseJson(Buffer.from(fieldPayload(stored, isMsgpack)).toString('utf8'));
+    return parseJson(Buffer.from(payload).toString('utf8'));
   } catch {
     return undefined;
   }

@@ -93,6 +93,11 @@ function describe(report: ConvertReport, output: string): string {
       'samples were skipped, because the labels have no row for them or --where excludes them',
     ),
     ...metaLine(report.metaSamples),
+    ...countLine(
+      report.wordClasses,
+      'sample has no class, because its field cls is not a number: --class-column cls makes its text the class',
+      'samples have no class, because the field cls is not a number: --class-column cls makes its text the class',
+    ),
     ...fieldsLine(partialFields, samples),
   ].join('\n');
 }

@@ -1,7 +1,8 @@
-import { didYouMean, OptionError, option, sentence } from '@shardtool/base';
+import { DamagedShardError, didYouMean, OptionError, option, sentence } from '@shardtool/base';
 import {
   type ColumnType,
   columnTypeOf,
+  fieldType,
   imageFieldOf,
   isImageExtension,
   layoutWith,
@@ -15,6 +16,7 @@ import {
 import type { StorageOptions } from '@shardtool/storage';
 import { checkClasses, folderClass, orderClasses } from '../../plan/classes.js';
 import type { DatasetShard } from '../../shard/dataset-shards.js';
+import { fieldPayloads } from '../../shard/field-payloads.js';
 import { type PackedLabels, readPackedLabels } from '../../source/labels/labels.js';
 import { readLines } from '../../source/text-file.js';
 
@@ -22,7 +24,7 @@ import { readLines } from '../../source/text-file.js';
 export interface RecastOptions {
   /** Class names in the order of their numbers, or a text file with one name per line. */
   readonly classes?: string | readonly string[] | undefined;
-  /** Label column whose values become the classes. */
+  /** Label column whose values become the classes, or a field whose text does, such as `cls` with words. */
   readonly classColumn?: string | undefined;
   /** CSV or JSON Lines as for packing, with the column `path` or `key`. Samples without a row are skipped. */
   readonly labels?: string | undefined;
@@ -38,7 +40,7 @@ export interface Recast {
   readonly classes: readonly string[];
   /** Where the class of a sample comes from: its folder, the labels, a label column, or its own field. */
   readonly from: 'folder' | 'labels' | 'column' | 'field';
-  /** The label column, if {@link from} is `column`. */
+  /** The label column or field, if {@link from} is `column`. */
   readonly column?: string | undefined;
   readonly labels: string | null;
   readonly where: string | null;
@@ -96,24 +98,68 @@ export async function settleRecast(
   };
 }
 
-/** Returns the different values of a label column, as text. Throws {@link OptionError} if no shard has the column. */
+/**
+ * Returns the different values of a label column, or of a field that no label column is named after, as text. Throws
+ * {@link OptionError} if no shard has such a column or field.
+ */
 async function valuesOf(shards: readonly DatasetShard[], column: string): Promise<Set<string>> {
   const found = new Set<string>();
   const others = new Set<string>();
   let isThere = false;
   for (const shard of shards) {
-    const { columns } = await columnsOf(shard);
-    const values = columns.get(column);
+    const index = await columnsOf(shard);
+    const values = await classNames(shard, index, column);
     isThere ||= values !== undefined;
-    for (const name of columns.keys()) others.add(name);
-    for (const value of values ?? []) if (value !== null) found.add(String(value));
+    for (const name of [...index.columns.keys(), ...textFields(index)]) others.add(name);
+    for (const value of values ?? []) if (value !== null) found.add(value);
   }
   if (isThere) return found;
-  const there = others.size === 0 ? 'there are no label columns' : `the label columns are ${[...others].join(', ')}`;
+  const there =
+    others.size === 0 ? 'there are none' : `the label columns and fields with text are ${[...others].join(', ')}`;
   throw new OptionError(
     {},
-    sentence`No shard has the column ${JSON.stringify(column)} (${option('classColumn')})${didYouMean(column, others)}; ${there}.`,
+    sentence`No shard has the column or field ${JSON.stringify(column)} (${option('classColumn')})${didYouMean(column, others)}; ${there}.`,
   );
+}
+
+/** Fields that can hold the name of a class. */
+function textFields({ fields }: Pick<ShardIndex, 'fields'>): string[] {
+  return [...fields.keys()].filter((name) => ['integer', 'text'].includes(fieldType(name)));
+}
+
+const MAX_CLASS_BYTES = 1024;
+
+/**
+ * Returns the class name of each sample of a shard: its value in the label column, otherwise the text of the field of
+ * that name, without white space around it. Null for samples without a class, undefined if there is neither. Throws
+ * {@link DamagedShardError} for a text that is no class name, and FileError.
+ */
+export async function classNames(
+  { path: shard, format, reading, storage }: DatasetShard,
+  index: Pick<ShardIndex, 'columns' | 'fields' | 'samples' | 'key'>,
+  column: string,
+): Promise<(string | null)[] | undefined> {
+  const values = index.columns.get(column);
+  if (values !== undefined) return values.map((value) => (value === null ? null : String(value)));
+  if (!textFields(index).includes(column)) return undefined;
+  const names = new Array<string | null>(index.samples).fill(null);
+  const utf8 = new TextDecoder('utf-8', { fatal: true });
+  const source = await openToConvert(format, shard, reading, storage);
+  try {
+    for await (const { row, payload } of fieldPayloads(source, index, column, MAX_CLASS_BYTES)) {
+      try {
+        if (payload === null) throw new RangeError();
+        names[row] = utf8.decode(payload).trim() || null;
+      } catch {
+        const key = index.key[row]!;
+        const message = `${shard}: field "${column}" of sample "${key}" is not the name of a class, which is UTF-8 text of at most ${MAX_CLASS_BYTES} bytes.`;
+        throw new DamagedShardError({ shard, key }, message);
+      }
+    }
+  } finally {
+    await source.close();
+  }
+  return names;
 }
 
 async function columnsOf({
@@ -122,8 +168,8 @@ async function columnsOf({
   storage,
   indexPath,
   reading,
-}: DatasetShard): Promise<Pick<ShardIndex, 'columns'>> {
-  if (indexPath !== null) return await readShardIndex(indexPath, { parts: ['columns'] }, storage);
+}: DatasetShard): Promise<Pick<ShardIndex, 'columns' | 'fields' | 'samples' | 'key'>> {
+  if (indexPath !== null) return await readShardIndex(indexPath, { parts: ['columns', 'fields', 'key'] }, storage);
   const source = await openToConvert(format, path, reading, storage);
   try {
     return await walkShardIndex(await layoutWith(format, reading), source);
@@ -200,9 +246,10 @@ function imaged({ key, fields }: Pick<ShardIndex, 'key' | 'fields'>): readonly b
 
 /**
  * Returns the index to write, and 1 for each selected row. Also returns the rows that are skipped because they belong
- * to no image, and their number of files. Throws {@link OptionError}.
+ * to no image, and their number of files. Throws {@link OptionError}, and the errors of {@link classNames}.
  */
 export async function recastIndex(
+  shard: DatasetShard,
   index: ShardIndex,
   recast: Recast,
 ): Promise<{ index: ShardIndex; taken: Uint8Array; skipped: { samples: number; files: number } }> {
@@ -231,12 +278,11 @@ export async function recastIndex(
   }
   if (from !== 'field') {
     const numbers = new Map(classes.map((name, number) => [name, number]));
-    const values = column === undefined ? undefined : index.columns.get(column);
+    const values = column === undefined ? undefined : await classNames(shard, index, column);
     const nameOf = (row: number): string | undefined => {
       if (from === 'folder') return folderClass(key[row]!);
       if (from === 'labels') return table!.cls![rows![row]!] || undefined;
-      const value = values?.[row] ?? null;
-      return value === null ? undefined : String(value);
+      return values?.[row] ?? undefined;
     };
     for (let i = 0; i < cls.length; i++) {
       if (taken[i] === 0) continue;
