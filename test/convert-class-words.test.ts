@@ -75,7 +75,7 @@ test('without the option the command says that samples have no class, and how th
   ]);
 });
 
-test('what is no class name is named with its shard and key, and so is a class that the list lacks', async () => {
+test('a text that is not a class name is named with its shard and key, and so is a class that the list lacks', async () => {
   const long = tarOf(path.join(emptyFolder(), 'a.tar'), ['dog', 'x'.repeat(2000)]);
   const bytes = tarOf(path.join(emptyFolder(), 'a.tar'), ['dog', Uint8Array.of(0xff, 0xfe)]);
   for (const file of [long, bytes])

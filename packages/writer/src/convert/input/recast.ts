@@ -132,7 +132,7 @@ const MAX_CLASS_BYTES = 1024;
 /**
  * Returns the class name of each sample of a shard: its value in the label column, otherwise the text of the field of
  * that name, without white space around it. Null for samples without a class, undefined if there is neither. Throws
- * {@link DamagedShardError} for a text that is no class name, and FileError.
+ * {@link DamagedShardError} for a text that is not a class name, and FileError.
  */
 export async function classNames(
   { path: shard, format, reading, storage }: DatasetShard,
