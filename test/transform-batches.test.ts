@@ -309,7 +309,7 @@ async function loop(options: LoaderOptions, location: string): Promise<Batch[]> 
 test('mixing needs images alone, and says so', async () => {
   const mix = { name: 'mixup' } as const;
   await expect(looked(masked, { transform: plain, mix, masks: ['seg.png'] }, () => 0)).rejects.toThrow(
-    /remove extraImages, masks and annotations, or mix/,
+    /cannot mix masks and further images: remove masks and extraImages/,
   );
   await expect(looked(masked, { transform: plain, mix: { name: 'mixdown' } as never }, () => 0)).rejects.toThrow(
     /mixup.*cutmix/,

@@ -236,7 +236,7 @@ export class Upload implements Uploads {
       );
     const images = arrays[0]!.array;
     const { epoch, index, labels, crop, mix, valid, indices, datasetIndex, fields } = host;
-    const { offsets, boxes, boxLabels, boxRows, keypoints, polygons } = host;
+    const { offsets, boxes, boxLabels, boxRows, boxSources, keypoints, polygons } = host;
     return {
       epoch,
       index,
@@ -255,6 +255,7 @@ export class Upload implements Uploads {
       boxes,
       boxLabels,
       boxRows,
+      boxSources,
       keypoints,
       polygons,
       ...images,

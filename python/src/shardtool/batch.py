@@ -41,7 +41,8 @@ else:
 
 class Mix(NamedTuple):
     """How a batch was mixed. Row i is ``weight`` times its own image and label, plus 1 - weight times those of another
-    row. The other row is the row before (for row 0, the last row); with ``timm_mixup``, it is row n - 1 - i."""
+    row. The other row is the row before (for row 0, the last row); with ``timm_mixup``, it is row n - 1 - i. A
+    mosaic keeps its own label; ``weights`` have the share of its area that shows the row's own image."""
 
     name: str
     #: The weight of the first row. All rows have the same weight, except with the modes ``pair`` and ``elem`` of
@@ -151,6 +152,8 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
     boxes: Any = None
     box_labels: Any = None
     box_rows: Any = None
+    #: With ``mix``, int64 [n]: the row of the batch whose sample each object is from.
+    box_sources: Any = None
     #: float32 [n, count, 3]: x, y and the third number of the dataset (COCO: 0 not labelled, 1 hidden, 2 visible).
     keypoints: Any = None
     polygons: Optional[Polygons] = None
@@ -428,7 +431,7 @@ def _add_objects(batch: Batch, objects: Dict[str, Any], take: _Cutter, to: Array
         values = np.frombuffer(data, np.float32) if name in floats else np.frombuffer(data, np.int32).astype(np.int64)
         shape = {"boxes": (-1, 4), "points": (-1, 2), "keypoints": (-1, objects["keypoints"], 3)}.get(name, (-1,))
         found[name] = to.values(values.reshape(shape))
-    batch.offsets, batch.box_rows = found["offsets"], found["boxRows"]
+    batch.offsets, batch.box_rows, batch.box_sources = found["offsets"], found["boxRows"], found.get("boxSources")
     batch.boxes, batch.box_labels = found.get("boxes"), found.get("boxLabels")
     batch.keypoints = found.get("keypoints")
     if "points" in found:

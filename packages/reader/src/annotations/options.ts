@@ -66,6 +66,8 @@ const schema = z.strictObject({
 export type CheckedAnnotations = Omit<z.output<typeof schema>, 'maxBoxes' | 'maxPoints'> & {
   readonly maxBoxes: number;
   readonly maxPoints: number;
+  /** Largest number of images whose objects one row of a batch may have. */
+  readonly imagesPerRow: number;
 };
 
 /** The field and paths where `pack` stores the objects that it counts. */
@@ -95,6 +97,7 @@ export function checkAnnotations(options: AnnotationOptions, counted?: number): 
     ...checked,
     maxBoxes,
     maxPoints: checked.maxPoints ?? POINTS_EACH * Math.max(DEFAULT_MAX_BOXES, maxBoxes),
+    imagesPerRow: 1,
   };
 }
 

@@ -1,5 +1,6 @@
-import { optionName, SampleDecodeError, sentence, totalOf } from '@shardtool/base';
+import { optionName, range, SampleDecodeError, sentence, totalOf } from '@shardtool/base';
 import type { Annotations } from '../transform/annotations.js';
+import type { RowObjects } from './mixed-objects.js';
 import type { BoxFormat, CheckedAnnotations } from './options.js';
 
 /** The objects of all rows of a batch, in the order of rows. */
@@ -12,6 +13,8 @@ export interface BatchObjects {
   readonly boxLabels: Int32Array | null;
   /** Index of each object among those of its sample, int32 [n]. Use it to look up other lists of the sample. */
   readonly boxRows: Int32Array;
+  /** The row of the batch whose sample each object is from, int32 [n]. Null if the option `mix` is not set. */
+  readonly boxSources: Int32Array | null;
   /** Keypoints, float32 [n, count, 3]: x, y, and the third number of the dataset (COCO: 0 not labelled, 1 hidden, 2 visible). */
   readonly keypoints: { readonly values: Float32Array; readonly count: number } | null;
   readonly polygons: BatchPolygons | null;
@@ -23,6 +26,7 @@ export const NO_OBJECTS = {
   boxes: null,
   boxLabels: null,
   boxRows: null,
+  boxSources: null,
   keypoints: null,
   polygons: null,
 } as const;
@@ -46,6 +50,7 @@ export interface RecordLayout {
   readonly boxes: number;
   readonly labels: number;
   readonly rows: number;
+  readonly sources: number;
   readonly keypoints: number;
   /** Offset of the number of polygons of each object. */
   readonly rings: number;
@@ -58,7 +63,9 @@ export interface RecordLayout {
 const COUNTS = 4;
 
 export function layOutRecord(options: CheckedAnnotations): RecordLayout {
-  const { maxBoxes, maxPoints, keypoints, polygons } = options;
+  const { keypoints, polygons, imagesPerRow } = options;
+  const maxBoxes = options.maxBoxes * imagesPerRow;
+  const maxPoints = options.maxPoints * imagesPerRow;
   let words = COUNTS;
   const allocate = (count: number): number => {
     const at = words;
@@ -70,6 +77,7 @@ export function layOutRecord(options: CheckedAnnotations): RecordLayout {
     boxes: allocate(maxBoxes * 4),
     labels: allocate(maxBoxes),
     rows: allocate(maxBoxes),
+    sources: allocate(imagesPerRow > 1 ? maxBoxes : 0),
     keypoints: allocate(maxBoxes * (keypoints?.count ?? 0) * 3),
     rings: allocate(polygons === undefined ? 0 : maxBoxes),
     corners: allocate(Math.ceil(points / 3)),
@@ -83,9 +91,12 @@ function maxPointsAfterCuts(maxPoints: number): number {
   return 2 * maxPoints;
 }
 
-/** Writes the objects of a sample to its record. Throws {@link SampleDecodeError} if clipping at the edges has made too many corners. */
+/**
+ * Writes the objects of a sample, or of the samples that are mixed in a row, to the record of the row. Throws {@link SampleDecodeError} if
+ * clipping at the edges has made too many corners.
+ */
 export function writeRecord(
-  annotations: Annotations,
+  annotations: Annotations | RowObjects,
   layout: RecordLayout,
   format: BoxFormat,
   memory: ArrayBufferLike,
@@ -106,6 +117,7 @@ export function writeRecord(
   if (boxes !== null) floats.set(inFormat(boxes, format), layout.boxes);
   if (labels !== null) ints.set(labels, layout.labels);
   ints.set(rows, layout.rows);
+  if ('sources' in annotations) ints.set(annotations.sources, layout.sources);
   if (keypoints !== null) floats.set(keypoints, layout.keypoints);
   polygons?.forEach((object, i) => {
     ints[layout.rings + i] = object.length;
@@ -135,6 +147,40 @@ function inFormat(corners: Float64Array, format: BoxFormat): Float64Array {
     boxes[at + 1] = (top + bottom) / 2;
   }
   return boxes;
+}
+
+/** Reads the objects of the record of row `row`, which was written with the box format xyxy and has the objects of one sample. */
+export function readRecord(
+  memory: ArrayBufferLike,
+  address: number,
+  row: number,
+  layout: RecordLayout,
+  options: CheckedAnnotations,
+): RowObjects {
+  const ints = new Int32Array(memory, address, layout.bytes / 4);
+  const floats = new Float32Array(memory, address, layout.bytes / 4);
+  const count = ints[0]!;
+  const perObject = options.keypoints?.count ?? 0;
+  const numbers = (at: number, length: number) => Float64Array.from(floats.subarray(at, at + length));
+  let ring = 0;
+  let at = layout.points;
+  const nextRing = () => {
+    const length = ints[layout.corners + ring++]! * 2;
+    at += length;
+    return numbers(at - length, length);
+  };
+  return {
+    rows: [...ints.subarray(layout.rows, layout.rows + count)],
+    sources: Array<number>(count).fill(row),
+    boxes: options.boxes === undefined ? null : numbers(layout.boxes, count * 4),
+    labels: options.labels === undefined ? null : ints.slice(layout.labels, layout.labels + count),
+    keypoints: options.keypoints === undefined ? null : numbers(layout.keypoints, count * perObject * 3),
+    perObject,
+    polygons:
+      options.polygons === undefined
+        ? null
+        : range(count).map((object) => range(ints[layout.rings + object]!).map(nextRing)),
+  };
 }
 
 /** Copies the objects of a batch out of its slot. `bytes` are the records of the rows, one after another. */
@@ -174,6 +220,7 @@ export function readRecords(
     boxes: boxes === undefined ? null : joined(floats, new Float32Array(count * 4), layout.boxes, 4),
     boxLabels: labels === undefined ? null : joined(ints, new Int32Array(count), layout.labels, 1),
     boxRows: joined(ints, new Int32Array(count), layout.rows, 1),
+    boxSources: options.imagesPerRow === 1 ? null : joined(ints, new Int32Array(count), layout.sources, 1),
     keypoints:
       keypoints === undefined
         ? null

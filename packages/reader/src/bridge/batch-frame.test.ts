@@ -22,6 +22,7 @@ function batchOf(parts: Partial<Batch>): Batch {
     boxes: null,
     boxLabels: null,
     boxRows: null,
+    boxSources: null,
     keypoints: null,
     polygons: null,
     mix: null,

@@ -100,13 +100,14 @@ function frameViews(
 
 /** Number of values in each part that follows, in this order; null if there are no annotations. */
 function frameObjects(batch: Batch, parts: Uint8Array[]): object | null {
-  const { offsets, boxes, boxLabels, boxRows, keypoints, polygons } = batch;
+  const { offsets, boxes, boxLabels, boxRows, boxSources, keypoints, polygons } = batch;
   if (offsets === null) return null;
   const arrays = {
     offsets,
     boxes,
     boxLabels,
     boxRows,
+    boxSources,
     keypoints: keypoints?.values ?? null,
     points: polygons?.points ?? null,
     pointOffsets: polygons?.pointOffsets ?? null,

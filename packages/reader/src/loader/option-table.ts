@@ -300,10 +300,10 @@ export const LOADER_OPTIONS = {
     group: 'Images',
     kind: 'own',
     type: 'MixInput | readonly MixInput[]',
-    must: "is { name: 'mixup' or 'cutmix', alpha }, { name: 'timmMixup', ... }, or a list of those",
+    must: "is { name: 'mixup' or 'cutmix', alpha }, { name: 'timmMixup', ... }, { name: 'mosaic', ... }, or a list of those",
     python: 'Mapping[str, Any] | Sequence[Mapping[str, Any]]',
     shown: null,
-    help: 'Mix each image with another one of its batch; `batch.mix` holds the weights',
+    help: 'Mix each image with others of its batch, with their boxes; `batch.mix` holds the weights',
   },
   labels: {
     group: 'Fields',

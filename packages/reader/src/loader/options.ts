@@ -142,8 +142,8 @@ export interface LoaderOptions {
    */
   readonly customSteps?: CustomSteps | undefined;
   /**
-   * Mixes each image with another one of its batch. `batch.mix` describes the result. If there are several, one is
-   * chosen per batch.
+   * Mixes each image with others of its batch, for `mosaic` with their boxes and masks. `batch.mix` describes the
+   * result. If there are several, one is chosen per batch.
    */
   readonly mix?: MixInput | readonly MixInput[] | undefined;
   /**

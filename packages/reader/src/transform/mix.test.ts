@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { checkMix, drawMix, drawTimmMix, type MixInput, otherRow, type TimmMix } from './mix.js';
+import { checkMix, type DrawnLabelMix, drawMix, drawTimmMix, type MixInput, otherRow, type TimmMix } from './mix.js';
 import { FIRST_NUMBER, SampleRandom } from './random.js';
 import { softLabels } from './soft-labels.js';
 
@@ -10,7 +10,7 @@ const numbersOf = (number: number) => random.start(0, number, 0, FIRST_NUMBER.mi
 
 test.each([0.2, 1, 3])('the weights of mixup have the mean and the variance of Beta(%d, %d)', (alpha) => {
   const mixes = checkMix({ name: 'mixup', alpha });
-  const weights = Array.from({ length: 4000 }, (_, i) => drawMix(mixes, size, 1, numbersOf(i))!.rows[0]!.weight);
+  const weights = Array.from({ length: 4000 }, (_, i) => drawRows(mixes, size, 1, numbersOf(i))[0]!.weight);
   const mean = weights.reduce((sum, weight) => sum + weight) / weights.length;
   const variance = weights.reduce((sum, weight) => sum + (weight - mean) ** 2, 0) / weights.length;
   expect(Math.abs(mean - 0.5)).toBeLessThan(0.02);
@@ -19,7 +19,7 @@ test.each([0.2, 1, 3])('the weights of mixup have the mean and the variance of B
 
 test.each([0.1, 0.009, 0.002, 1e-5, 1e-300])('mixup with an alpha of %d keeps almost all of one image', (alpha) => {
   const mixes = checkMix({ name: 'mixup', alpha });
-  const weights = Array.from({ length: 4000 }, (_, i) => drawMix(mixes, size, 1, numbersOf(i))!.rows[0]!.weight);
+  const weights = Array.from({ length: 4000 }, (_, i) => drawRows(mixes, size, 1, numbersOf(i))[0]!.weight);
   const mean = weights.reduce((sum, weight) => sum + weight) / weights.length;
   expect(Math.abs(mean - 0.5)).toBeLessThan(0.03);
   // About 2 alpha ln 9 / 2 of Beta(alpha, alpha) is between 0.1 and 0.9.
@@ -27,10 +27,13 @@ test.each([0.1, 0.009, 0.002, 1e-5, 1e-300])('mixup with an alpha of %d keeps al
   expect(Math.abs(between - alpha * Math.log(9))).toBeLessThan(0.02 + alpha / 5);
 });
 
+/** The rows of a mix with one other row. */
+const drawRows = (...given: Parameters<typeof drawMix>) => (drawMix(...given) as DrawnLabelMix).rows;
+
 test('the rectangle of cutmix is inside the image, and the weight is the remaining share of the area', () => {
   const mixes = checkMix([{ name: 'cutmix' }]);
   for (let i = 0; i < 500; i++) {
-    const { rect, weight } = drawMix(mixes, size, 1, numbersOf(i))!.rows[0]!;
+    const { rect, weight } = drawRows(mixes, size, 1, numbersOf(i))[0]!;
     const { x, y, width, height } = rect!;
     expect(Math.min(x, y, width, height)).toBeGreaterThanOrEqual(0);
     expect(x + width).toBeLessThanOrEqual(20);
@@ -41,7 +44,7 @@ test('the rectangle of cutmix is inside the image, and the weight is the remaini
 
 test('each batch uses one of several mixes, and none if there are none', () => {
   const mixes = checkMix([{ name: 'mixup' }, { name: 'cutmix' }]);
-  const names = Array.from({ length: 200 }, (_, i) => drawMix(mixes, size, 1, numbersOf(i))!.rows[0]!.name);
+  const names = Array.from({ length: 200 }, (_, i) => drawRows(mixes, size, 1, numbersOf(i))[0]!.name);
   expect(names.filter((name) => name === 'mixup').length).toBeGreaterThan(60);
   expect(names.filter((name) => name === 'cutmix').length).toBeGreaterThan(60);
   expect(drawMix(checkMix(undefined), size, 1, numbersOf(0))).toBeNull();
@@ -80,7 +83,7 @@ test('timmMixup with the random numbers of timm mixes the same rows, with the sa
     const otherLabels = LABELS.map((_, row) => LABELS[otherRow('mirrored', row, 6)]!);
     const weights = Float64Array.from(rows, ({ weight }) => weight);
     const given = { labels: LABELS, otherLabels, weights, valid: new Uint8Array(6).fill(1) };
-    const soft = softLabels(given, { numClasses: 5, labelSmoothing: mix!.labelSmoothing });
+    const soft = softLabels(given, { numClasses: 5, labelSmoothing: (mix as TimmMix).labelSmoothing });
     for (const [i, value] of soft.entries()) expect(value).toBeCloseTo(expected[i]!, 4);
   }
 });
@@ -90,7 +93,7 @@ const size20x12 = { width: 20, height: 12 };
 test('timmMixup draws a mix for each row or each pair of rows, and pairs are equal', () => {
   const drawn = (mode: 'pair' | 'elem', rows: number) => {
     const mixes = checkMix({ name: 'timmMixup', mixupAlpha: 0.8, cutmixAlpha: 1, mode });
-    return drawMix(mixes, size20x12, rows, numbersOf(3))!.rows;
+    return drawRows(mixes, size20x12, rows, numbersOf(3));
   };
   const each = drawn('elem', 2000);
   expect(new Set(each.map(({ weight }) => weight)).size).toBeGreaterThan(900);

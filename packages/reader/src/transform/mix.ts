@@ -1,9 +1,10 @@
 /** How batches are mixed: the option `mix`, and the random values of a batch. */
-import { didYouMean, OptionError, optionName, sentence } from '@shardtool/base';
+import { didYouMean, OptionError, optionName, range, sentence } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import type { Rect, Size } from '../codec/codec.js';
 import { beta } from './distributions.js';
+import { type DrawnMosaic, drawMosaic, MOSAIC_PARTS, type Mosaic } from './mosaic.js';
 import { drawOne, integerBelow, KeyedRandom, type Random } from './random.js';
 
 /** Soft labels of a mix. Without `numClasses` there are none. */
@@ -42,8 +43,21 @@ interface TimmMixInput extends SoftLabelsInput {
   readonly correctLam?: boolean;
 }
 
+/** Makes a picture of parts of four images of the batch, with their objects and masks. */
+interface MosaicInput {
+  readonly name: 'mosaic';
+  /** Probability that a row becomes a mosaic. Default: 1. */
+  readonly p?: number;
+  /** Range of the point where the four images meet, as fractions of the sides. Default: [0.3, 0.7]. YOLO: [0, 1]. */
+  readonly centerRange?: readonly [number, number];
+  /** Smallest width and height of a box after it was clipped, in pixels. Smaller objects are dropped. Default: 1. */
+  readonly minSize?: number;
+  /** Smallest part of the area of a box that must remain. Objects with less are dropped. Default: 0.1. */
+  readonly minVisibility?: number;
+}
+
 /** One way to mix the images of a batch. */
-export type MixInput = PlainMixInput | TimmMixInput;
+export type MixInput = PlainMixInput | TimmMixInput | MosaicInput;
 
 const ALPHA_MAX = 1000;
 
@@ -52,7 +66,22 @@ const softLabels = (smoothing: number) => ({
   numClasses: z.number().int().min(1).max(1_000_000).optional(),
   labelSmoothing: z.number().min(0).max(1).default(smoothing),
 });
+const probability = (value: number) => z.number().min(0).max(1).default(value);
+const objectRule = () => ({ minSize: z.number().min(0).default(1), minVisibility: probability(0.1) });
+const fractions = () => z.tuple([z.number().min(0).max(1), z.number().min(0).max(1)]);
 const schemas = {
+  mosaic: () =>
+    z
+      .strictObject({
+        name: z.literal('mosaic'),
+        p: probability(1),
+        centerRange: fractions().default([0.3, 0.7]),
+        ...objectRule(),
+      })
+      .refine(({ centerRange: [low, high] }) => low <= high, {
+        path: ['centerRange'],
+        message: 'must have the smaller value first',
+      }),
   plain: () =>
     z.strictObject({
       name: z.enum(['mixup', 'cutmix']),
@@ -65,7 +94,7 @@ const schemas = {
         name: z.literal('timmMixup'),
         mixupAlpha: z.number().min(0).max(ALPHA_MAX).default(1),
         cutmixAlpha: z.number().min(0).max(ALPHA_MAX).default(0),
-        cutmixMinmax: z.tuple([z.number().min(0).max(1), z.number().min(0).max(1)]).optional(),
+        cutmixMinmax: fractions().optional(),
         prob: z.number().min(0).max(1).default(1),
         switchProb: z.number().min(0).max(1).default(0.5),
         mode: z.enum(['batch', 'pair', 'elem']).default('batch'),
@@ -85,20 +114,22 @@ const schemas = {
 };
 type PlainMix = z.output<ReturnType<typeof schemas.plain>>;
 export type TimmMix = z.output<ReturnType<typeof schemas.timm>>;
-type Mix = PlainMix | TimmMix;
+/** A mix that also mixes the labels of rows. */
+type LabelMix = PlainMix | TimmMix;
+type Mix = LabelMix | Mosaic;
 /** The mixes of a loader. If there are several, each batch uses one of them. */
 export type Mixes = readonly Mix[];
 
-const NAMES = ['mixup', 'cutmix', 'timmMixup'] as const;
+const NAMES = ['mixup', 'cutmix', 'timmMixup', 'mosaic'] as const;
 const EXPECTED =
-  "Expected { name: 'mixup' or 'cutmix', alpha }, { name: 'timmMixup', mixupAlpha, cutmixAlpha, cutmixMinmax, prob, switchProb, mode, correctLam }, each also with numClasses and labelSmoothing, or a list of these.";
+  "Expected { name: 'mixup' or 'cutmix', alpha }, { name: 'timmMixup', mixupAlpha, cutmixAlpha, cutmixMinmax, prob, switchProb, mode, correctLam }, each also with numClasses and labelSmoothing, { name: 'mosaic', p, centerRange, minSize, minVisibility }, or a list of these.";
 
 /** Checks the option `mix` and fills in defaults. Throws {@link OptionError}. */
 export function checkMix(input: MixInput | readonly MixInput[] | undefined): Mixes {
   if (input === undefined) return [];
   const mixes = (Array.isArray(input) ? input : [input]).map(checkOne);
   const [first] = mixes;
-  if (mixes.some(({ numClasses }) => numClasses !== first!.numClasses)) {
+  if (mixes.some((mix) => classesOf(mix) !== classesOf(first!))) {
     throw new OptionError(
       {},
       sentence`The mixes of the option ${optionName('mix')} have different numClasses: set the same for all.`,
@@ -107,9 +138,29 @@ export function checkMix(input: MixInput | readonly MixInput[] | undefined): Mix
   return mixes;
 }
 
+function classesOf(mix: Mix | undefined): number | undefined {
+  return mix === undefined || !mixesLabels(mix) ? undefined : mix.numClasses;
+}
+
+/** Whether a mix combines the labels of rows, as mixup and cutmix do. A mosaic keeps the label of its own sample. */
+export function mixesLabels(mix: Mix): mix is LabelMix {
+  return mix.name !== 'mosaic';
+}
+
+/** Largest number of images whose objects one row may have. */
+export function imagesPerRow(mixes: Mixes): number {
+  return Math.max(1, ...mixes.map((mix) => (mixesLabels(mix) ? 2 : MOSAIC_PARTS)));
+}
+
+/** Number of images that are kept aside while a batch is mixed. */
+export function spareImages(mixes: Mixes): number {
+  return Math.max(0, ...mixes.map((mix) => (mixesLabels(mix) ? 1 : MOSAIC_PARTS - 1)));
+}
+
 function checkOne(given: unknown): Mix {
   const mix = withKnownName(given);
-  const schema = (mix as { name?: unknown } | null)?.name === 'timmMixup' ? schemas.timm() : schemas.plain();
+  const named = (mix as { name?: unknown } | null)?.name;
+  const schema = named === 'timmMixup' ? schemas.timm() : named === 'mosaic' ? schemas.mosaic() : schemas.plain();
   return parseShape(schema as unknown as z.ZodType<Mix>, mix, ({ where, what }) => {
     const name = (mix as { name?: unknown } | null)?.name;
     const hint = where === 'name' && typeof name === 'string' ? didYouMean(name, NAMES) : '';
@@ -146,12 +197,16 @@ export function otherRow(partner: MixPartner, row: number, rows: number): number
 }
 
 /** The rows with which a mix of this name mixes. */
-export function partnerOf({ name }: Pick<Mix, 'name'>): MixPartner {
+export function partnerOf({ name }: Pick<LabelMix, 'name'>): MixPartner {
   return name === 'timmMixup' ? 'mirrored' : 'previous';
 }
 
 /** How a batch is mixed. */
-export interface DrawnMix {
+export type DrawnMix = DrawnLabelMix | DrawnMosaic;
+
+/** How each row is mixed with one other row. */
+export interface DrawnLabelMix {
+  readonly kind: 'labels';
   /** Index of the mix in the list of the loader. */
   readonly index: number;
   readonly partner: MixPartner;
@@ -160,21 +215,26 @@ export interface DrawnMix {
 }
 
 /**
- * Draws how to mix a batch of `rows` images. Order of random numbers: the choice, if there are several mixes; the weight; for cutmix the
- * center of the rectangle. timmMixup: see {@link drawTimmMix}.
+ * Draws how to mix a batch of `rows` images, of which the rows `usable` have an image. Order of random numbers: the choice, if there are
+ * several mixes; the weight; for cutmix the center of the rectangle. timmMixup: see {@link drawTimmMix}. mosaic: see {@link drawMosaic}.
  */
-export function drawMix(mixes: Mixes, size: Size, rows: number, random: Random): DrawnMix | null {
+export function drawMix(
+  mixes: Mixes,
+  size: Size,
+  rows: number,
+  random: Random,
+  usable: readonly number[] = range(rows),
+): DrawnMix | null {
   if (mixes.length === 0) return null;
   const mix = mixes.length === 1 ? mixes[0]! : drawOne(mixes, random);
   const index = mixes.indexOf(mix);
+  // If each row draws a mix, that takes more random numbers than a batch has.
+  const more = () => new KeyedRandom(random.next(), random.next());
+  if (mix.name === 'mosaic') return drawMosaic(mix, { size, rows, usable, index }, more());
   const partner = partnerOf(mix);
-  if (mix.name === 'timmMixup') {
-    // If each row draws a mix, that takes more random numbers than a batch has.
-    const more = new KeyedRandom(random.next(), random.next());
-    return { index, partner, rows: drawTimmMix(mix, size, rows, more) };
-  }
+  if (mix.name === 'timmMixup') return { kind: 'labels', index, partner, rows: drawTimmMix(mix, size, rows, more()) };
   const row = drawPlainMix(mix, size, random);
-  return { index, partner, rows: Array<RowMix>(rows).fill(row) };
+  return { kind: 'labels', index, partner, rows: Array<RowMix>(rows).fill(row) };
 }
 
 function drawPlainMix({ name, alpha }: PlainMix, { width, height }: Size, random: Random): RowMix {

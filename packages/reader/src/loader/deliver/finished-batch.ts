@@ -2,7 +2,7 @@ import { nameTable, npyRowValues, type StackedArray } from '@shardtool/format';
 import type { CheckedAnnotations } from '../../annotations/options.js';
 import { layOutRecord, NO_OBJECTS, readRecords } from '../../annotations/record.js';
 import type { Size } from '../../codec/codec.js';
-import { type Mixes, otherRow, partnerOf } from '../../transform/mix.js';
+import { type Mixes, mixesLabels, otherRow, partnerOf } from '../../transform/mix.js';
 import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
 import { softLabels } from '../../transform/soft-labels.js';
 import type { Dtype } from '../../transform/values.js';
@@ -231,6 +231,11 @@ function mixOf(pending: PendingBatch, { engine, mixes }: FinishedBatchOptions): 
   const fact = engine.facts.mix(slot, rows);
   if (fact === null) return null;
   const mix = mixes[fact.index]!;
+  const { weights } = fact;
+  if (!mixesLabels(mix)) {
+    const { name } = mix;
+    return { name, weight: weights[0]!, weights, otherLabels: labels.slice(), numClasses: null, labelSmoothing: 0 };
+  }
   const partner = partnerOf(mix);
   const otherLabels = labels.map((label, row) => {
     const other = otherRow(partner, row, rows);
@@ -238,7 +243,7 @@ function mixOf(pending: PendingBatch, { engine, mixes }: FinishedBatchOptions): 
     return isSkipped(pending, other) ? label : labels[other]!;
   });
   const { name, numClasses = null, labelSmoothing } = mix;
-  return { name, weight: fact.weights[0]!, weights: fact.weights, otherLabels, numClasses, labelSmoothing };
+  return { name, weight: weights[0]!, weights, otherLabels, numClasses, labelSmoothing };
 }
 
 function owned(bytes: Uint8Array, { copies }: FinishedBatchOptions): Uint8Array {

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import { scratchBytesFor } from '../../decode/scratch-size.js';
+import { spareImages } from '../../transform/mix.js';
 import type { CheckedOptions } from '../options.js';
 import type { PlannedStore } from '../read/load-shards.js';
 import { noReadBuffers, planReadBuffers, type ReadBufferPlan } from '../read/read-buffers.js';
@@ -41,7 +42,8 @@ export async function setUpMemory(
     rows: batchSize,
     rowBytes: output.rowBytes,
     workers: options.workers ?? availableParallelism(),
-    scratchBytes: output.decoder === null ? 0 : scratchBytesFor(output.decoder, options.maxPixels),
+    scratchBytes:
+      output.decoder === null ? 0 : Math.max(scratchBytesFor(output.decoder, options.maxPixels), mixBytes(output)),
   });
   // Single samples can come from the streams of any rank.
   const indexes = 2 * (streams / streamRanks) + 16 + (options.aspectBuckets === undefined ? 0 : streams);
@@ -63,6 +65,11 @@ export async function setUpMemory(
     limitBytes: options.readBufferBytes,
   });
   return { slots, readBuffers, heldBytes: heldBytesOf(dataset, order, options) };
+}
+
+/** Bytes of the rows that a worker keeps aside while it mixes a batch. */
+function mixBytes({ mixes, rowBytes }: LoaderOutput): number {
+  return spareImages(mixes) * Math.max(...rowBytes.flatMap(({ image, extraFields }) => [image, ...extraFields]));
 }
 
 /**

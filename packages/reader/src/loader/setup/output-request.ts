@@ -2,7 +2,7 @@ import { OptionError, optionName, sentence } from '@shardtool/base';
 import type { BucketCrop } from '../../buckets/options.js';
 import type { Size } from '../../codec/codec.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
-import type { Mixes } from '../../transform/mix.js';
+import { type Mixes, mixesLabels } from '../../transform/mix.js';
 import { entryOf, everyStep } from '../../transform/parse-steps.js';
 import type { DecodeMode } from '../../transform/plan.js';
 import type { CompiledTransform } from '../../transform/transform.js';
@@ -106,24 +106,39 @@ export function needsPixels(option: string, { transform }: OutputRequest): Optio
 }
 
 export function checkMixable(mixes: Mixes, { dtype }: CompiledTransform, extraFields: readonly ExtraField[]): void {
-  if (extraFields.some(({ kind }) => kind !== 'field')) {
+  const kinds = new Set(extraFields.map(({ kind }) => kind));
+  if (mixes.some(mixesLabels) && (kinds.has('mask') || kinds.has('image'))) {
     throw new OptionError(
       {},
-      sentence`${optionName('mix')} combines only images and labels: remove ${optionName('extraImages')}, masks and annotations, or mix.`,
+      sentence`mixup and cutmix of the option ${optionName('mix')} cannot mix masks and further images: remove ${optionName('masks')} and ${optionName('extraImages')}, or use a mosaic.`,
     );
   }
-  if ((dtype === 'uint16' || dtype === 'int16') && mixes.some(({ name }) => name !== 'cutmix')) {
+  if ((kinds.has('annotation') || kinds.has('columns')) && mixes.some(mayCutmix)) {
+    throw new OptionError(
+      {},
+      sentence`cutmix of the option ${optionName('mix')} has no rule for boxes: use mixup or mosaic, or remove ${optionName('annotations')}.`,
+    );
+  }
+  if ((dtype === 'uint16' || dtype === 'int16') && mixes.some(({ name }) => name === 'mixup' || name === 'timmMixup')) {
     throw new OptionError(
       {},
       `mixup takes uint8 or float32 images, not ${dtype}: end the transform with toDtype float32.`,
     );
   }
-  if (dtype === 'float16' && mixes.some(({ name }) => name === 'mixup')) {
+  if (dtype === 'float16' && mixes.some(mayMixup)) {
     throw new OptionError(
       {},
       'mixup takes uint8 or float32 images: end the transform with a conversion to one of them.',
     );
   }
+}
+
+function mayMixup(mix: Mixes[number]): boolean {
+  return mix.name === 'mixup' || (mix.name === 'timmMixup' && mix.mixupAlpha > 0);
+}
+
+function mayCutmix(mix: Mixes[number]): boolean {
+  return mix.name === 'cutmix' || (mix.name === 'timmMixup' && mix.cutmixAlpha > 0);
 }
 
 /** Datasets of a mixture must have the same extra fields. */

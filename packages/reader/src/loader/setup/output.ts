@@ -7,7 +7,7 @@ import { formatOf, type PixelFormat } from '../../codec/pixel-format.js';
 import { type CodecChoice, chooseCodec } from '../../codec/select.js';
 import { checkFields, checkFieldsAndColumns } from '../../dataset/field-names.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
-import { checkMix, type Mixes } from '../../transform/mix.js';
+import { checkMix, imagesPerRow, type Mixes, mixesLabels } from '../../transform/mix.js';
 import type { DecodeMode } from '../../transform/plan.js';
 import { compileTransform } from '../../transform/transform.js';
 import type { BatchOutput } from '../deliver/finished-batch.js';
@@ -74,8 +74,14 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   const format = formatOf(options);
   const image = nameOfImage(options);
   const transform = options.transform === 'raw' ? null : compileTransform(options.transform ?? [], format);
+  const mixes = checkMix(options.mix);
   const annotations =
-    options.annotations === undefined ? null : checkAnnotations(options.annotations, dataset.mostObjects);
+    options.annotations === undefined
+      ? null
+      : {
+          ...checkAnnotations(options.annotations, dataset.mostObjects),
+          imagesPerRow: imagesPerRow(mixes),
+        };
   if (annotations?.boxes === undefined) {
     for (const one of options.transforms)
       if (one !== undefined && one !== 'raw') refuseBoxSteps(compileTransform(one, format));
@@ -84,7 +90,6 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   if (transform !== null && options.masks.length > 0) refuseAnnotations('masks', transform);
   if (transform !== null || options.views !== undefined) await checkMixtureFormats(dataset, format, image);
   const { batch, decoder } = await decoderOutputOf(dataset, transform, options, format);
-  const mixes = checkMix(options.mix);
   const steps = stepsOf(options.customSteps);
   const extraFields = extraFieldsOf(options, batch);
   if (annotations !== null) extraFields.push(...annotated(annotations, batch, dataset));
@@ -95,7 +100,7 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   if (options.fields !== undefined) await checkFieldsAndColumns('fields', options.fields, dataset);
   const labels = options.labels === undefined ? null : checkLabels(options.labels);
   if (labels !== null) await checkFieldsAndColumns('labels', [labels.field], dataset);
-  if (labels !== null && mixes.length > 0)
+  if (labels !== null && mixes.some(mixesLabels))
     throw new OptionError(
       {},
       sentence`The option ${optionName('mix')} mixes class numbers: remove labels, or mix in your own code.`,

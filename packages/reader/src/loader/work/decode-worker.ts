@@ -171,7 +171,9 @@ function writeObjects({ slot, row, bucket }: Job, { annotations: placed }: Decod
   const part = data.extraFields.length;
   const { extraFields, rowBytes } = data.plan;
   const address = slotAddress(data.plan, slot) + extraFields[part]! + row * rowBytes[bucket]!.extraFields[part]!;
-  writeRecord(placed, record!, annotations!.boxFormat, data.memory.buffer, address);
+  // The mix of a batch writes the records again, in their format.
+  const format = annotations!.imagesPerRow > 1 ? 'xyxy' : annotations!.boxFormat;
+  writeRecord(placed, record!, format, data.memory.buffer, address);
 }
 
 /** Reports a bad sample. Any other error ends this worker, and with it the loop, with the error as the reason. */

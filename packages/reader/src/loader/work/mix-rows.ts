@@ -1,6 +1,6 @@
 import type { Size } from '../../codec/codec.js';
 import type { EffectKernels } from '../../kernels/effects.js';
-import { type DrawnMix, otherRow, type RowMix } from '../../transform/mix.js';
+import { type DrawnLabelMix, otherRow, type RowMix } from '../../transform/mix.js';
 import { type CompiledTransform, outputPixelBytes } from '../../transform/transform.js';
 import { valueBytes } from '../../transform/values.js';
 
@@ -15,7 +15,7 @@ export interface BatchImages extends Size {
 /** Mixes rows with each other, in place. `spare` has room for a row. */
 export function mixRows(
   kernels: EffectKernels,
-  { partner, rows: drawn }: DrawnMix,
+  { partner, rows: drawn }: DrawnLabelMix,
   images: BatchImages,
   format: Pick<CompiledTransform, 'dtype' | 'layout' | 'format'>,
   spare: number,

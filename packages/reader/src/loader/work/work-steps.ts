@@ -1,11 +1,15 @@
 /** The work of a worker in addition to decoding: custom steps and mixing. */
+import { range } from '@shardtool/base';
 import { nameTable } from '@shardtool/format';
+import type { Size } from '../../codec/codec.js';
 import type { ExtraFieldImage } from '../../decode/decoded.js';
 import type { Decoder } from '../../decode/decoder.js';
 import { EffectKernels } from '../../kernels/effects.js';
 import type { GivenAnnotations } from '../../transform/annotations.js';
 import { drawMix } from '../../transform/mix.js';
+import { MOSAIC_PARTS } from '../../transform/mosaic.js';
 import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
+import { valueBytes } from '../../transform/values.js';
 import type { PixelValues } from '../deliver/batch.js';
 import { BatchFacts } from '../ring/batch-facts.js';
 import type { Job } from '../ring/job.js';
@@ -20,7 +24,9 @@ import {
   type StepContext,
 } from './custom-steps.js';
 import type { DecodeWorkerData } from './decode-worker.js';
+import { mixObjects } from './mix-objects.js';
 import { mixRows } from './mix-rows.js';
+import { mosaicRows, type RowPixels } from './mosaic-rows.js';
 
 /** Thrown if a custom step dropped the sample. */
 export class DroppedSample extends Error {}
@@ -153,13 +159,43 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
         FIRST_NUMBER.mix,
       );
       const size = sizeOf(bucket);
-      const mix = drawMix(data.mixes, size, rows, random);
+      const isBlank = (row: number) => facts.isBlank(slot, row);
+      const mix = drawMix(
+        data.mixes,
+        size,
+        rows,
+        random,
+        range(rows).filter((row) => !isBlank(row)),
+      );
       facts.setMix(slot, mix);
-      if (mix === null) return;
-      const images = { address, rows, ...size, isBlank: (row: number) => facts.isBlank(slot, row) };
-      mixRows(kernels, mix, images, transform, decoder.spare(rowBytes.image));
+      if (mix?.kind === 'labels')
+        mixRows(kernels, mix, { address, rows, ...size, isBlank }, transform, decoder.spare(rowBytes.image));
+      if (mix?.kind === 'mosaic') {
+        for (const pixels of pixelsOf(slot, size))
+          mosaicRows(kernels, mix, pixels, decoder.spare((MOSAIC_PARTS - 1) * bytesOfRow(pixels)));
+      }
+      const { annotations } = data;
+      if (annotations === null) return;
+      const objects = address + data.plan.extraFields[data.extraFields.length]!;
+      const records = { memory: data.memory.buffer, address: objects, rows, annotations };
+      mixObjects(mix, records, (row, other) => !isBlank(row) && !isBlank(other));
     },
   };
+
+  /** The images, extra images and masks of a batch. */
+  function pixelsOf(slot: number, size: Size): RowPixels[] {
+    const images =
+      layout === 'nhwc'
+        ? { ...size, planes: 1, pixelBytes: channels * valueBytes(dtype) }
+        : { ...size, planes: channels, pixelBytes: valueBytes(dtype) };
+    const address = slotAddress(data.plan, slot);
+    const extra = data.extraFields.flatMap(({ kind }, i): RowPixels[] => {
+      const at = address + data.plan.extraFields[i]!;
+      if (kind === 'image') return [{ ...images, address: at }];
+      return kind === 'mask' ? [{ ...size, planes: 1, pixelBytes: 1, address: at }] : [];
+    });
+    return [{ ...images, address }, ...extra];
+  }
 
   function extraFieldsAt(
     slot: number,
@@ -176,6 +212,10 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
     }
     return { masks, extraImages };
   }
+}
+
+function bytesOfRow({ width, height, planes, pixelBytes }: RowPixels): number {
+  return width * height * planes * pixelBytes;
 }
 
 async function calling<Kind extends (...values: never[]) => unknown, Result>(
