@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { cpSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type Dataset, type Loader, type LoaderOptions, openDataset, ShardLengthError } from '@shardtool/reader';
@@ -141,4 +142,11 @@ test('a shard that is gone ends the loop with its path', async () => {
   await using loader = dataset.loader(options);
   rmSync(path.join(folder, '000003.tar'));
   await expect(epochOf(loader)).rejects.toThrow(/000003.tar cannot be opened: no such file or folder/);
+});
+
+test('a process that may open fewer files than there are shards reads all of them', async () => {
+  const shards = await packedSmall({ samples: 150 }, { maxShardSamples: 1 });
+  const args = ['-c', 'ulimit -n 100 && exec "$@"', 'sh', process.execPath, 'test/few-files-child.mjs', shards];
+  const { stdout, stderr } = spawnSync('sh', args, { encoding: 'utf8' });
+  expect([stdout, stderr]).toEqual(['150\n', '']);
 });

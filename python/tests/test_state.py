@@ -84,6 +84,21 @@ def test_set_epoch_of_the_state_s_own_epoch_goes_on_in_it_and_of_another_begins_
     assert len(list(taker)) == 13
 
 
+@pytest.mark.parametrize("batches", [13, 2])
+def test_a_state_after_set_epoch_is_the_start_of_that_epoch(giver, taker, batches):
+    giver.set_epoch(0)
+    iterator = iter(giver)
+    for _ in range(batches):
+        next(iterator)
+    giver.set_epoch(1)
+    assert giver.state_dict()["epoch"] == 0
+    giver.set_epoch(4)
+    state = giver.state_dict()
+    assert state["epoch"] == 4
+    taker.load_state_dict(state)
+    assert lines(run(taker, 1)) == lines(run(giver, 1))
+
+
 def test_a_state_after_the_last_batch_goes_on_with_the_next_epoch(giver, taker, whole):
     giver.set_epoch(0)
     run(giver, 1)

@@ -71,6 +71,7 @@ export {
   warnOfWaiting,
 } from './files/lock.js';
 export { makeFolder } from './files/make-folder.js';
+export { openFileLimit } from './files/open-file-limit.js';
 export { newToken, type ProcessState, stateOf } from './files/process-identity.js';
 export { readFully, readFullySync } from './files/read-fully.js';
 export { parseTemporaryName, removeAbandoned, removeTemporaries, temporaryName } from './files/temporary-files.js';

@@ -318,10 +318,16 @@ class Loader(KnownAttributes, Generic[Array, Images]):
                 )
             earlier = [entry for entry in self._transforms if entry["epoch"] < epoch]
             self._transforms = [*earlier, {"epoch": epoch, "transform": transform_for_reader(transform)}]
+        if epoch != self._epoch:
+            # The run is at the start of that epoch now, whatever was delivered before.
+            self._delivered = None
         self._epoch = epoch
 
     def state_dict(self) -> Dict[str, Any]:
-        """The position of the run after the last batch that was delivered: plain data, the same on all ranks."""
+        """The position of the run after the last batch that was delivered: plain data, the same on all ranks.
+
+        If :meth:`set_epoch` has set another epoch since, it is the start of that epoch.
+        """
         self._check_process()
         if self._delivered is not None:
             return dict(self._delivered)

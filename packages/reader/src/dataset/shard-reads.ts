@@ -1,5 +1,14 @@
 import { closeSync, openSync } from 'node:fs';
-import { FileChangedError, FileError, inLanes, ReadsInFlight, Recent, reasonOf, ShardtoolError } from '@shardtool/base';
+import {
+  FileChangedError,
+  FileError,
+  inLanes,
+  openFileLimit,
+  ReadsInFlight,
+  Recent,
+  reasonOf,
+  ShardtoolError,
+} from '@shardtool/base';
 import { openSource, type Source } from '@shardtool/format';
 import {
   type Expected,
@@ -19,8 +28,10 @@ export class DatasetClosedError extends ShardtoolError {
   static override readonly kind: string = 'DatasetClosedError';
 }
 
-/** Number of open files. They are few and large; this stays far below the usual limit of 1,024. */
+/** Number of open files. They are few and large. This stays far below the usual limit of 1,024. */
 const OPEN_FILES = 128;
+/** The part of the limit of the process that they may be. */
+const PART_OF_LIMIT = 1 / 8;
 
 /** Returns the size and version of a remote file from the manifest, so that no request is needed. */
 function expectedOf({ path, bytes, version }: ShardFile): Expected | undefined {
@@ -48,7 +59,7 @@ export class ShardReads implements ReadingCosts {
     this.#files = files;
     this.isRemote = files.some(({ path }) => isRemote(path));
     this.#sources = new Recent(
-      OPEN_FILES,
+      Math.min(OPEN_FILES, Math.ceil(openFileLimit() * PART_OF_LIMIT)),
       (shard) => this.#open(files[shard]!),
       (source) => source.close(),
     );

@@ -170,7 +170,8 @@ export class Loader<Content extends BatchContent = BatchContent>
 
   /**
    * Returns the position of the run after the last delivered batch: plain data of about 300 bytes for the option
-   * `state`. It is the same on all ranks. Throws {@link OptionError} before the first batch.
+   * `state`. If {@link setEpoch} has set another epoch since, it is the start of that epoch. It is the same on all
+   * ranks. Throws {@link OptionError} before the first batch.
    */
   state(): LoaderState {
     return this.#stateAt(this.#progress.now);

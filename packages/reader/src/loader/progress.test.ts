@@ -48,3 +48,21 @@ test('batches that are taken ahead do not count until they are delivered', () =>
   expect(progress.now).toEqual({ epoch: 0, position: 32 });
   expect(progress.startLoop()).toEqual({ epoch: 1, position: 0 });
 });
+
+test('a state that is taken after another epoch was set has that epoch', () => {
+  for (const isAhead of [true, false]) {
+    const progress = new Progress({ isAhead });
+    progress.begin({ epoch: 0, position: 0 }, false);
+    progress.startLoop();
+    for (const step of ['take', 'deliver'] as const) progress[step]({ epoch: 0, position: 96 });
+    progress.setEpoch(1);
+    expect(progress.now).toEqual({ epoch: 0, position: 96 });
+    for (const epoch of [5, 0, 1]) {
+      progress.setEpoch(epoch);
+      expect(progress.now).toEqual({ epoch, position: 0 });
+    }
+    expect(progress.startLoop()).toEqual({ epoch: 1, position: 0 });
+    progress.deliver({ epoch: 1, position: 32 });
+    expect(progress.now).toEqual({ epoch: 1, position: 32 });
+  }
+});

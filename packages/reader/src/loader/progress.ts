@@ -41,12 +41,16 @@ export class Progress {
     if (this.#asked !== null) this.setEpoch(this.#asked);
   }
 
-  /** The next loop goes through this epoch, from its start or from the position of a state in it. */
+  /**
+   * The next loop goes through this epoch, from its start or from the position of a state in it. If it is not the next
+   * epoch anyway, the run is at its start until the next batch is delivered.
+   */
   setEpoch(epoch: number): void {
     this.#asked = epoch;
     if (this.#next === null || this.#next.epoch === epoch) return;
     this.#next = { epoch, position: 0 };
     this.#isOver = false;
+    this.#delivered = null;
   }
 
   /** Position at which the next loop begins, possibly after the last batch of that epoch. Null before {@link begin}. */
@@ -87,8 +91,8 @@ export class Progress {
   }
 
   /**
-   * Position after the batch that the consumer received last, or at which the next loop starts. Null before {@link
-   * begin}.
+   * Position after the batch that the consumer received last. Position at which the next loop starts if there was no
+   * batch, or if {@link setEpoch} has set another epoch since. Null before {@link begin}.
    */
   get now(): Place | null {
     return this.#delivered ?? this.next;

@@ -1,14 +1,16 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { FileError, LruCache, reasonOf } from '@shardtool/base';
+import { FileError, LruCache, openFileLimit, reasonOf, remedyOf } from '@shardtool/base';
 import type { StoredImage } from '../../codec/npy.js';
 import { shardTooShort } from '../../dataset/shard-length-error.js';
 import type { Control } from '../ring/control.js';
 import type { Job } from '../ring/job.js';
 import type { ShardPaths } from '../ring/shard-paths.js';
 
-/** Number of files that all workers keep open together, and number that each may always keep open. */
+/** Number of files that all workers keep open together, and the part of the limit of the process that this may be. */
 const OPEN_FILES = 1024;
-const LEAST_OPEN_FILES = 16;
+const PART_OF_LIMIT = 1 / 8;
+/** Number of files that each worker may always keep open. */
+const LEAST_OPEN_FILES = 2;
 /** A read of a cached file is shorter than this time and that of its bytes. */
 const CACHED_READ_US = 25;
 const CACHED_BYTES_PER_US = 1000;
@@ -30,7 +32,8 @@ export class ShardImages implements StoredImage {
   constructor(paths: ShardPaths, control: Control, workers: number) {
     this.#paths = paths;
     this.#control = control;
-    const most = Math.max(LEAST_OPEN_FILES, Math.floor(OPEN_FILES / workers));
+    const all = Math.min(OPEN_FILES, openFileLimit() * PART_OF_LIMIT);
+    const most = Math.max(LEAST_OPEN_FILES, Math.floor(all / workers));
     this.#files = new LruCache(most, (file) => closeSync(file));
   }
 
@@ -100,13 +103,27 @@ export class ShardImages implements StoredImage {
   #open(shard: number): number {
     const known = this.#files.get(shard);
     if (known !== undefined) return known;
-    const path = this.#paths.at(shard);
+    const file = this.#openFile(this.#paths.at(shard));
+    this.#files.set(shard, file);
+    return file;
+  }
+
+  #openFile(path: string): number {
     try {
-      const file = openSync(path, 'r');
-      this.#files.set(shard, file);
-      return file;
+      return openSync(path, 'r');
     } catch (cause) {
-      throw new FileError({ path }, `${path} cannot be opened: ${reasonOf(cause)}.`, { cause });
+      if (isOfLimit(cause) && this.#shard >= 0) {
+        // Other code of this process, or of the machine, has opened many files.
+        this.close();
+        return this.#openFile(path);
+      }
+      const remedy = isOfLimit(cause) ? `; ${remedyOf(cause)}` : '';
+      throw new FileError({ path }, `${path} cannot be opened: ${reasonOf(cause)}${remedy}.`, { cause });
     }
   }
+}
+
+function isOfLimit(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'EMFILE' || code === 'ENFILE';
 }
