@@ -48,6 +48,30 @@ test('ls --samples has a line a sample: key, class, size, fields with their byte
   expect(lines.find((line) => line.startsWith('cat/cat_001'))).toBe('cat/cat_001\tcat\t640x480\tcls:1 jpg:75382');
 });
 
+test('ls --samples --where lists the samples that match, also by the measures of inspect', async () => {
+  const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': jpeg(2), 'b/2.jpg': jpeg(2), 'b/3.jpg': jpeg(3) });
+  const output = newFolder();
+  await shardtool('pack', source, output, '--no-shuffle', '--max-shard-samples', '2');
+  const keysOf = async (...args: string[]) => {
+    const { stdout, stderr } = await shardtool('ls', output, '--samples', ...args);
+    return stderr === '' ? stdout.split('\n').flatMap((line) => line.split('\t')[0] || []) : stderr;
+  };
+  expect(await keysOf('--where', 'class = "b"')).toEqual(['b/2', 'b/3']);
+  expect(await keysOf('--where', 'width > 4096')).toEqual([]);
+  expect(await keysOf('--where', 'class = "none"')).toContain('there is no class "none"');
+  expect(await keysOf('--where', 'width >')).toContain('--where: ');
+  expect(await keysOf('--columns', 'inspect.duplicate')).toContain('run "shardtool inspect"');
+  await shardtool('inspect', output);
+  expect(await keysOf('--where', 'inspect.duplicate != null')).toEqual(['a/2', 'b/2']);
+  const { stdout } = await shardtool(
+    ...['ls', output, '--samples', '--where', 'inspect.duplicate != key', '--columns', 'inspect.duplicate'],
+  );
+  expect(stdout).toMatch(/^b\/2\t.*\tinspect\.duplicate=a\/2\n$/);
+  await shardtool('overlay', 'add', output, 'once', '--exclude-where', 'inspect.duplicate != key');
+  expect(await keysOf('--overlay', 'once', '--where', 'inspect.duplicate != null')).toEqual(['a/2']);
+  expect((await shardtool('ls', output, '--where', 'width > 1')).stderr).toContain('--where goes with --samples');
+});
+
 test('ls --samples --json has an object a line, the columns of the labels included', async () => {
   const source = tree({
     'a/1.jpg': jpeg(1),

@@ -179,7 +179,7 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'pack bad out',
     1,
-    'bad/a/x.jpg is not an image (JPEG, PNG, GIF, WebP, TIFF, AVIF, BMP, PPM, PGM or PBM). Or skip such files and list them in quarantine.jsonl with --on-bad quarantine.',
+    'bad/a/x.jpg is not an image (JPEG, PNG, GIF, WebP, TIFF, AVIF, BMP, PPM, PGM or PBM). To skip such files and list them in quarantine.jsonl, set --on-bad quarantine.',
   ],
   [
     'pack bad out --on-bad quarantine',
@@ -223,7 +223,7 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'pack cut-image out --check decode',
     1,
-    'cut-image/a/x.jpg cannot be fully decoded: this JPEG cannot be decoded (premature end: it has no end marker). Or skip such files and list them in quarantine.jsonl with --on-bad quarantine.',
+    'cut-image/a/x.jpg cannot be fully decoded: this JPEG cannot be decoded (premature end: it has no end marker). To skip such files and list them in quarantine.jsonl, set --on-bad quarantine.',
   ],
   [
     'pack same-key out',

@@ -166,7 +166,7 @@ test('names that no key or no shard can have go to quarantine, too, and an appen
   await pack(source, output, { ...options, append: true });
   expect(listed()).toHaveLength(3);
   await expect(pack(source, newFolder(), { workers: 1 })).rejects.toThrow(
-    'list them in quarantine.jsonl with onBad: "quarantine"',
+    'list them in quarantine.jsonl, set onBad: "quarantine"',
   );
 });
 

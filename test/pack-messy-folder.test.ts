@@ -24,7 +24,7 @@ test('a bad file ends the pack, which names it and what can be done', async () =
   const { code, stdout, stderr } = await pack(SRC, []);
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
   expect(stderr).toMatch(
-    /^shardtool: SRC\/dog\/\S+ is .*\. Or skip such files and list them in quarantine\.jsonl with --on-bad quarantine\.\n$/,
+    /^shardtool: SRC\/dog\/\S+ is .*\. To skip such files and list them in quarantine\.jsonl, set --on-bad quarantine\.\n$/,
   );
 });
 

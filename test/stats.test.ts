@@ -84,6 +84,14 @@ test('keys that stand in two shards are counted and named', async () => {
   expect(stdout).toMatch(/^60 samples with the key of an earlier sample: \w+\/\w+, /m);
 });
 
+test('classes that no sample has are taken for those of objects', async () => {
+  const output = newFolder();
+  await pack(tree({ '1.jpg': jpeg(1), '2.jpg': jpeg(2) }), output, { workers: 1, classes: ['dog', 'bottle'] });
+  expect((await shardtool('stats', output)).stdout).toContain(
+    '2 classes, but no sample has one; if they are classes of objects, --annotations FILE counts the objects\n',
+  );
+});
+
 test('stats prints tables and histograms, and JSON for programs', async () => {
   const shards = photos.get('tar')!;
   const { code, stdout, stderr } = await shardtool('stats', shards, '--limit', '3');

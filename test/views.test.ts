@@ -238,7 +238,7 @@ test.each([
   ['dinov', 'There are no views "dinov"; did you mean "dinov2"? Pass groups of views'],
   [
     'simclr',
-    '"simclr" is the name of one transform, not of views: write views: { view: { count: 2, transform: "simclr" } }.',
+    '"simclr" is the name of one transform, not of views: for two views with it, set views to {"view": {"count": 2, "transform": "simclr"}}.',
   ],
   ['nowhere.json', 'The views nowhere.json cannot be read as JSON (ENOENT'],
 ])('views called %s are an error with a hint', async (name, message) => {

@@ -26,6 +26,10 @@ test.each([
     'cat --json',
     'Missing arguments: <dataset> <key>. Usage: shardtool cat <dataset> <key> [field] [options]. See "shardtool cat --help".',
   ],
+  [
+    'relabel a b --labels c.csv',
+    'Unexpected argument: b; did you mean --name b? Usage: shardtool relabel <dataset> [options]. See "shardtool relabel --help".',
+  ],
   ['ls a b', 'Unexpected argument: b. Usage: shardtool ls <dataset> [options]. See "shardtool ls --help".'],
   ['relabel a', 'Missing option: --labels <FILE>. See "shardtool relabel --help".'],
   [

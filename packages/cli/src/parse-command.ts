@@ -81,7 +81,9 @@ function argumentsOf(name: string, command: Command, words: readonly string[]): 
   const last = specs.at(-1);
   const isEndless = last?.[1].array === true;
   if (!isEndless && words.length > specs.length) {
-    throw new UsageError(`Unexpected argument: ${words[specs.length]}. Usage: ${usageOf(name, command)}.`);
+    const word = words[specs.length]!;
+    const hint = 'name' in allFlags(command) ? `; did you mean --name ${word}?` : '.';
+    throw new UsageError(`Unexpected argument: ${word}${hint} Usage: ${usageOf(name, command)}.`);
   }
   const missing = specs.slice(words.length).filter(([, { demandOption }]) => demandOption === true);
   if (missing.length > 0) {

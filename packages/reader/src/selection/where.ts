@@ -148,7 +148,7 @@ function columnHint(name: string, { index }: Scope): string {
     );
   }
   if (name.startsWith(INSPECT_PREFIX)) {
-    return ' ("shardtool inspect DATASET" makes the columns that begin with "inspect.")';
+    return ' ("shardtool inspect DATASET" makes the columns that begin with "inspect."; run it again when shards were added)';
   }
   const names = [...COLUMNS.keys(), ...index.columns.keys()];
   const near = didYouMean(name, names).replace(/^; /, '');

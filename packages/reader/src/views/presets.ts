@@ -84,7 +84,7 @@ export function namedViews(name: ViewPresetName | ViewsFile | (string & {})): Vi
   if (PRESET_NAMES.some((preset) => preset === name)) {
     throw new OptionError(
       {},
-      `"${name}" is the name of one transform, not of views: write views: { view: { count: 2, transform: "${name}" } }.`,
+      `"${name}" is the name of one transform, not of views: for two views with it, set views to {"view": {"count": 2, "transform": "${name}"}}.`,
     );
   }
   const hint = didYouMean(name, VIEW_PRESET_NAMES) || '.';

@@ -86,6 +86,6 @@ export function checkUnchanged(root: string, files: FileTable, from: number, to:
 
 /** Returns the error that stops a pack at a bad file. */
 export function badFile(bad: Error, path: string): BadFileError {
-  const message = sentence`${sentenceOf(bad)} Or skip such files and list them in quarantine.jsonl with ${option('onBad', 'quarantine')}.`;
+  const message = sentence`${sentenceOf(bad)} To skip such files and list them in quarantine.jsonl, set ${option('onBad', 'quarantine')}.`;
   return new BadFileError({ path }, message, { cause: bad });
 }

@@ -1,4 +1,5 @@
 import { escapeControls } from '@shardtool/base/text';
+import type { ColumnValue } from '@shardtool/format';
 import type { StoredDataset } from '@shardtool/reader';
 import { command } from '../../command.js';
 import { DATASET_ARGUMENT } from '../../options/arguments.js';
@@ -21,13 +22,21 @@ export const lsCommand = command({
       isCommon: true,
       describe: 'List samples instead of shards: key, class, size in pixels, fields with their bytes',
     },
+    where: {
+      type: 'string',
+      requiresArg: true,
+      group: 'Output',
+      placeholder: 'EXPRESSION',
+      isCommon: true,
+      describe: 'With --samples: only samples that match, such as "width < 64" or "inspect.sharpness < 20"',
+    },
     columns: {
       type: 'string',
       array: true,
       requiresArg: true,
       group: 'Output',
       placeholder: 'NAMES',
-      describe: 'With --samples: also list these columns, such as score,ingested, or all',
+      describe: 'With --samples: also list these columns, such as score,ingested or inspect.sharpness, or all',
       coerce: (given: readonly string[]) => [...new Set(given.flatMap((text) => text.split(',')))],
     },
   },
@@ -35,12 +44,18 @@ export const lsCommand = command({
     ['$0 ls shards', 'Shards, classes and totals'],
     ['$0 ls shards --samples | head', 'The first samples: key, class, size, fields'],
     ['$0 ls shards --samples --columns source_location,ingested', 'Where samples come from (see pack --provenance)'],
+    [
+      '$0 ls shards --samples --where "inspect.sharpness < 20" --columns inspect.sharpness',
+      'Blurry images, after "shardtool inspect shards"',
+    ],
     ['$0 ls shards --samples --json', 'The same for programs, one JSON object per line'],
   ],
-  handler: async ({ dataset: location, samples, columns, json, ...seen }) => {
-    if (columns !== undefined && !samples) throw new UsageError('--columns goes with --samples.');
+  handler: async ({ dataset: location, samples, where, columns, json, ...seen }) => {
+    for (const [flag, value] of Object.entries({ columns, where })) {
+      if (value !== undefined && !samples) throw new UsageError(`--${flag} goes with --samples.`);
+    }
     await using dataset = await openFilesGiven(location, seen);
-    if (samples) await listSamples(dataset, columns, json);
+    if (samples) await listSamples(dataset, { where, asked: columns, json });
     else if (json) await print(JSON.stringify(summary(dataset)));
     else await listShards(dataset);
   },
@@ -122,19 +137,31 @@ async function sumUpFolder(dataset: StoredDataset): Promise<void> {
   );
 }
 
+/** What `ls --samples` lists. */
+interface SamplesGiven {
+  readonly where: string | undefined;
+  /** Names of label columns, or `all`. */
+  readonly asked: readonly string[] | undefined;
+  readonly json: boolean;
+}
+
 /** Lists the samples shard by shard, so memory does not grow with the dataset. */
-async function listSamples(dataset: StoredDataset, asked: readonly string[] | undefined, json: boolean): Promise<void> {
+async function listSamples(dataset: StoredDataset, { where, asked, json }: SamplesGiven): Promise<void> {
   const { jsonText } = await import('@shardtool/format');
+  const isWantedIn = await selectionOf(dataset, where);
   const isAll = asked?.includes('all') === true;
   for (let shard = 0; shard < dataset.shards.length; shard++) {
     const { name } = dataset.shards[shard]!;
     const index = await dataset.files.wholeIndex(shard);
+    const isWanted = await isWantedIn(shard);
     const columns = [...index.fields];
-    const labels = [...index.columns].filter(([name]) => asked === undefined || isAll || asked.includes(name));
+    const known = new Map([...index.columns, ...(await inspectionOf(dataset, shard, asked ?? []))]);
+    const labels = [...known].filter(([name]) => asked === undefined || isAll || asked.includes(name));
     // Shards that were appended after `index --columns` lack its columns until they are indexed again.
-    if (!isAll) await checkColumns(asked ?? [], [...index.columns.keys()], dataset.location);
+    if (!isAll) await checkColumns(asked ?? [], [...known.keys()], dataset.location);
     let lines = '';
     for (let row = 0; row < index.samples; row++) {
+      if (!isWanted(row)) continue;
       const fields = columns.filter(([, column]) => column.offset[row]! >= 0);
       const cls = index.cls[row]!;
       const className = dataset.classes[cls] ?? (cls < 0 ? null : String(cls));
@@ -170,12 +197,40 @@ async function listSamples(dataset: StoredDataset, asked: readonly string[] | un
   }
 }
 
+/** Whether a row of a shard matches the expression. Throws WhereError if the expression is invalid. */
+async function selectionOf(
+  dataset: StoredDataset,
+  where: string | undefined,
+): Promise<(shard: number) => Promise<(row: number) => boolean>> {
+  if (where === undefined) return async () => () => true;
+  const { compileWhere, selectableOf } = await import('@shardtool/reader');
+  const compiled = compileWhere(where, dataset.classes);
+  const selectable = selectableOf(dataset, { where });
+  return async (shard) => compiled(await selectable.indexOf(shard));
+}
+
+/** The columns of the inspection of a shard that are asked for by name. Empty if the shard was not inspected. */
+async function inspectionOf(
+  { shards }: StoredDataset,
+  shard: number,
+  asked: readonly string[],
+): Promise<[name: string, values: ArrayLike<ColumnValue>][]> {
+  const names = asked.filter((name) => name.startsWith('inspect.'));
+  const found = names.length === 0 ? null : await shards[shard]!.loadInspection?.(new Set(names));
+  return [...(found?.columns ?? [])].map(([name, { values }]) => [name, values]);
+}
+
 /** Throws UsageError for a column that the dataset does not have. */
 async function checkColumns(asked: readonly string[], known: readonly string[], location: string): Promise<void> {
   const unknown = asked.find((name) => !known.includes(name));
   if (unknown === undefined) return;
+  if (unknown.startsWith('inspect.')) {
+    throw new UsageError(
+      `${escapeControls(location)} has a shard without the column "${escapeControls(unknown)}": run "shardtool inspect", also after shards were added.`,
+    );
+  }
   const { didYouMean } = await import('@shardtool/base');
-  const has = known.length === 0 ? 'it has none' : `it has ${known.join(', ')}`;
+  const has = known.length === 0 ? 'it has no columns of its own' : `it has ${known.join(', ')}`;
   throw new UsageError(
     `${escapeControls(location)} has no column "${escapeControls(unknown)}": ${escapeControls(has)}${didYouMean(unknown, known)}.`,
   );

@@ -112,6 +112,12 @@ function classLines({ classes, samplesWithoutClass }: DatasetStats, most: number
   if (classes.length === 0) return section(`no classes${none}`);
   const sorted = classes.toSorted((a, b) => b.samples - a.samples);
   const smallest = sorted.at(-1)!;
+  if (sorted[0]!.samples === 0 && samplesWithoutClass > 0) {
+    // Such as the categories of COCO, which are classes of objects.
+    return section(
+      `${countOf(classes.length, 'class', 'classes')}, but no sample has one; if they are classes of objects, --annotations FILE counts the objects`,
+    );
+  }
   const title = `${countOf(classes.length, 'class', 'classes')}, the smallest ${escapeControls(smallest.name)} with ${formatCount(smallest.samples)}${none}`;
   const rows = sorted.slice(0, most).map(({ name, samples, bytes }) => {
     return { label: escapeControls(name), value: samples, text: `${formatCount(samples)}, ${formatSize(bytes)}` };

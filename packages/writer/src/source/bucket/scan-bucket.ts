@@ -104,7 +104,7 @@ class BucketNames {
       if (this.#options.onBad === 'raise')
         throw new FileNameError(
           { path },
-          sentence`${message} Or skip such objects and list them in quarantine.jsonl with ${option('onBad', 'quarantine')}.`,
+          sentence`${message} To skip such objects and list them in quarantine.jsonl, set ${option('onBad', 'quarantine')}.`,
         );
       this.#refused.set(name, message);
       return false;

@@ -260,7 +260,7 @@ function escapeBytes(bytes: Buffer): string {
   return bytes.toString('latin1').replace(/[^ -~]/g, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`);
 }
 
-const OR_QUARANTINE = sentence` Or skip such files and list them in quarantine.jsonl with ${option('onBad', 'quarantine')}.`;
+const OR_QUARANTINE = sentence` To skip such files and list them in quarantine.jsonl, set ${option('onBad', 'quarantine')}.`;
 
 function lineBreak(path: string): RefusedEntry {
   const reason = sentence`The name of ${JSON.stringify(path)} contains a line break; rename or remove it, or exclude it with ${option('exclude')}.`;
