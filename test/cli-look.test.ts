@@ -64,10 +64,25 @@ test('ls --samples --where lists the samples that match, also by the measures of
   await shardtool('inspect', output);
   expect(await keysOf('--where', 'inspect.duplicate != null')).toEqual(['a/2', 'b/2']);
   const { stdout } = await shardtool(
-    ...['ls', output, '--samples', '--where', 'inspect.duplicate != key', '--columns', 'inspect.duplicate'],
+    ...[
+      'ls',
+      output,
+      '--samples',
+      '--where',
+      'inspect.duplicate != null and inspect.duplicate != key',
+      '--columns',
+      'inspect.duplicate',
+    ],
   );
   expect(stdout).toMatch(/^b\/2\t.*\tinspect\.duplicate=a\/2\n$/);
-  await shardtool('overlay', 'add', output, 'once', '--exclude-where', 'inspect.duplicate != key');
+  await shardtool(
+    'overlay',
+    'add',
+    output,
+    'once',
+    '--exclude-where',
+    'inspect.duplicate != null and inspect.duplicate != key',
+  );
   expect(await keysOf('--overlay', 'once', '--where', 'inspect.duplicate != null')).toEqual(['a/2']);
   expect((await shardtool('ls', output, '--where', 'width > 1')).stderr).toContain('--where goes with --samples');
 });

@@ -17,7 +17,7 @@ const HEAD_BYTES = 1024;
 export async function checkReportPath(path: string): Promise<void> {
   const content = await readFile(path).catch((cause: NodeJS.ErrnoException) => {
     if (cause.code === 'ENOENT') return null;
-    throw new FileError({ path }, `${path} cannot be read: ${reasonOf(cause)}: choose another file with --report.`, {
+    throw new FileError({ path }, `${path} cannot be read (${reasonOf(cause)}). Choose another file with --report.`, {
       cause,
     });
   });

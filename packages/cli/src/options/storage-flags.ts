@@ -40,7 +40,7 @@ let lastLine = 0;
 /** As JSON, retries after the first are reported this often. */
 const LINE_EVERY_MS = 30_000;
 
-/** One line on a terminal, rewritten with each retry. As JSON: the first retry, and then one every 30 s. */
+/** Shows retries: on a terminal one line, rewritten each time; in a JSON log the first retry, and then one line every 30 s. */
 function showRetry({ location, reason, waitMs }: Retry): void {
   retries++;
   const line = `${location}: ${reason}; retry ${retries}, in ${(waitMs / 1000).toFixed(1)} s`;

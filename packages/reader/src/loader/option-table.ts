@@ -375,7 +375,7 @@ export const LOADER_OPTIONS = {
     values: ['exact', 'scaled', 'fast'],
     shown: 'scaled',
     commands: ['bench', 'preview'],
-    help: 'Resolution at which JPEGs are decoded: full (`exact`), reduced while at least 2x the target remains (`scaled`), or 1x (`fast`)',
+    help: 'Resolution at which JPEGs are decoded. `exact`: full. `scaled`: reduced, but at least twice the size that the transform needs. `fast`: reduced to at least that size',
   },
   applyExifOrientation: {
     group: 'Images',

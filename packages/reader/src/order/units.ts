@@ -197,7 +197,7 @@ function permutation(units: number, options: LineOptions): Uint32Array {
   if (units >= 2 ** 32) {
     throw new OptionError(
       {},
-      sentence`An order of ${units} units (${options.unit}) has more than 2^32 units: use the default of ${optionName('shuffleUnit')}.`,
+      sentence`The order would have ${units} units (${options.unit}), more than 2^32: use the default of ${optionName('shuffleUnit')}.`,
     );
   }
   const order = new Uint32Array(units);

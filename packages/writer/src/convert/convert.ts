@@ -253,7 +253,7 @@ function refuseOrder({ seed, sortBy }: CheckedConvertOptions, name: string): voi
   throw new OptionError({}, message);
 }
 
-/** With `overwrite` the input would be deleted before it is read. `shards` may be of several folders, as a pattern names them. */
+/** With `overwrite` the input would be deleted before it is read. If `source` is a pattern, `shards` may be in several folders. */
 async function refuseSameFolder(
   source: string,
   shards: readonly { readonly path: string }[],

@@ -29,7 +29,7 @@ export async function readExample(window: FileWindow, start: number, end: number
   const message = new Message(window);
   for await (const example of message.fields(start, end)) {
     if (example.number !== 1 || example.type !== LENGTH)
-      throw new ExampleError('it has a field that examples do not have');
+      throw new ExampleError('it has a field that a tf.train.Example cannot have');
     for await (const entry of message.fields(example.start, example.end)) {
       if (entry.number !== 1 || entry.type !== LENGTH) throw new ExampleError('its features are not a map');
       const { name, feature } = await readEntry(message, entry);

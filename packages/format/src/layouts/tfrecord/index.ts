@@ -120,7 +120,7 @@ async function ownContentsOf(
     }
     const [value] = feature.values;
     if (feature.values.length !== 1 || (isField(column) && feature.kind !== 'bytes'))
-      throw refuse(`has a value in "${name}" that does not match its file's table`);
+      throw refuse(`has a feature "${name}" whose type or number of values differs from the table of the file`);
     if (feature.kind === 'numbers') sample.value(column, labelValue(value as number | bigint));
     else {
       const place = feature.values[0]!;

@@ -142,7 +142,7 @@ async function findDirectory(source: Source): Promise<Directory> {
   let end = stated;
   await fill(source, end, head);
   if (head.readUInt32LE(0) !== END_64.signature) {
-    // With bytes before the archive, it immediately precedes its locator.
+    // If the file has other bytes before the archive, the stated offset is too small; the record is right before its locator.
     end = Math.max(0, base + locator - END_64.bytes);
     await fill(source, end, head);
   }
