@@ -20,6 +20,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
+import { rolldownForBrowsers } from './web-bundle.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** What is started or imported from outside: `index` by `import`, the others as worker threads and programs. */
@@ -50,6 +51,8 @@ const THREADS = { reader: 'loader/work/decode-worker' };
 const BELOW_THREADS = ['base', 'storage', 'format'];
 /** Dozens of these wait for slow files: of a few modules, and of CommonJS, each starts in a quarter less processor time. */
 const WAITING_THREADS = { storage: ['threads/local/local-thread', 'threads/local/opener/opener-process'] };
+/** Modules for browsers, by package, with all that they use of our packages: `import ... from 'shardtool/web'`. */
+const FOR_BROWSERS = { cli: 'web' };
 /** Where the libraries of @julusian/jpeg-turbo come from and go to: without its packages for building it, and its install script. */
 const TURBOJPEG = ['linux-x64', 'linux-x64-musl', 'linux-arm64'];
 
@@ -57,8 +60,8 @@ const TURBOJPEG = ['linux-x64', 'linux-x64-musl', 'linux-arm64'];
 export async function setup() {
   for (const [name, entries] of Object.entries(PACKAGES)) {
     const folder = path.join(root, 'packages', name);
-    if (!isOld(folder, THREADS[name] !== undefined)) continue;
-    await bundle(folder, entries, THREADS[name], WAITING_THREADS[name]).catch((error) => {
+    if (!isOld(folder, belowOf(name))) continue;
+    await bundle(folder, entries, THREADS[name], WAITING_THREADS[name], FOR_BROWSERS[name]).catch((error) => {
       // What is half made would pass for new the next time.
       rmSync(path.join(folder, 'lib'), { recursive: true, force: true });
       throw error;
@@ -66,22 +69,29 @@ export async function setup() {
   }
 }
 
-/** Whether something that lib is made of is newer. A thread is made of the packages below, too. */
-function isOld(folder, hasThread) {
+/** Packages whose modules are in the files of another one. */
+function belowOf(name) {
+  if (FOR_BROWSERS[name] !== undefined) return [...BELOW_THREADS, 'reader'];
+  return THREADS[name] === undefined ? [] : BELOW_THREADS;
+}
+
+/** Whether something that lib is made of is newer, also of the packages `others`. */
+function isOld(folder, others) {
   const built = path.join(folder, 'lib/index.js');
   if (!existsSync(built)) return true;
   const made = statSync(built).mtimeMs;
-  const below = hasThread ? BELOW_THREADS.map((name) => path.join(root, 'packages', name, 'dist')) : [];
+  const below = others.map((name) => path.join(root, 'packages', name, 'dist'));
   const inputs = [path.join(folder, 'dist'), path.join(folder, 'page'), ...below].flatMap((within) => {
     if (!existsSync(within)) return [];
     return readdirSync(within, { recursive: true })
       .filter((file) => /\.(c?js|wasm|tsx?|css|html|svg)$/.test(file))
       .map((file) => path.join(within, file));
   });
-  return [...inputs, fileURLToPath(import.meta.url)].some((file) => statSync(file).mtimeMs >= made);
+  const scripts = ['bundle.mjs', 'web-bundle.mjs'].map((name) => path.join(root, 'scripts', name));
+  return [...inputs, ...scripts].some((file) => statSync(file).mtimeMs >= made);
 }
 
-async function bundle(folder, entries, thread, waiting = []) {
+async function bundle(folder, entries, thread, waiting = [], forBrowsers = undefined) {
   const dist = path.join(folder, 'dist');
   const lib = path.join(folder, 'lib');
   const own = JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'));
@@ -130,6 +140,7 @@ async function bundle(folder, entries, thread, waiting = []) {
     await one.write({ file: path.join(lib, `${path.basename(file)}.cjs`), format: 'cjs', codeSplitting: false });
     await one.close();
   }
+  if (forBrowsers !== undefined) modules.push(...(await bundleForBrowsers(path.join(dist, `${forBrowsers}.js`), lib)));
   if (existsSync(path.join(folder, 'page'))) modules.push(...(await bundlePage(folder)));
   copyTypes(folder, own);
   const parts = partsOf(modules);
@@ -221,6 +232,19 @@ async function bundleThread(file, lib, options) {
   const [other] = partsOf(modules);
   if (other !== undefined) throw new Error(`${file} would load ${other.name} in every thread: see what imports it.`);
   return modules;
+}
+
+/** The module that browsers import, and the parts that it loads later. Returns its modules. */
+async function bundleForBrowsers(file, lib) {
+  const build = await rolldownForBrowsers({ web: file });
+  const { output } = await build.write({
+    dir: path.join(lib, 'web'),
+    format: 'esm',
+    minify: true,
+    chunkFileNames: '[name]-[hash].js',
+  });
+  await build.close();
+  return output.flatMap(({ moduleIds }) => moduleIds ?? []);
 }
 
 /** What the packages below find beside themselves where it is installed, a thread finds beside its own alone, or does without. */

@@ -27,6 +27,7 @@ export const PARTS = {
     'docs/verify.md',
     'docs/inspect.md',
     'docs/view.md',
+    'docs/browser.md',
     'docs/detection.md',
     'docs/buckets.md',
     'docs/recipes.md',

@@ -1,21 +1,7 @@
 import { checkStorageOptions, LruCache, OptionError } from '@shardtool/base';
 import { isRemote, joinLocation, localPathOf, schemeOf, shownLocation, splitLocation } from './location/location.js';
+import { SCHEMES } from './scheme-table.js';
 import type { Entry, Expected, Source, Storage, StorageOptions } from './storage.js';
-
-type Open = (location: string, options: StorageOptions) => Storage;
-
-/** Every kind of storage. Its code is loaded when the first location of the kind is opened. */
-const SCHEMES: Readonly<Record<string, () => Promise<Open>>> = {
-  file: async () => {
-    const { LocalStorage } = await import('./local.js');
-    return (location) => new LocalStorage(localPathOf(location)!);
-  },
-  http: async () => (await import('./http/http-storage.js')).openHttp,
-  https: async () => (await import('./http/http-storage.js')).openHttp,
-  s3: async () => (await import('./s3/s3-storage.js')).openS3,
-  gs: async () => (await import('./s3/s3-storage.js')).openS3,
-  hf: async () => (await import('./hf/hf-storage.js')).openHub,
-};
 
 /** Remote storages that were opened. They keep connections, credentials and measured latencies. */
 const opened = new LruCache<string, Promise<Storage>>(256);

@@ -28,6 +28,11 @@ export class DatasetClosedError extends ShardtoolError {
   static override readonly kind: string = 'DatasetClosedError';
 }
 
+/** Whether other threads can write the memory. Browsers lack the class on most pages. */
+function isShared({ buffer }: Uint8Array): boolean {
+  return typeof SharedArrayBuffer !== 'undefined' && buffer instanceof SharedArrayBuffer;
+}
+
 /** Number of open files. They are few and large. This stays far below the usual limit of 1,024. */
 const OPEN_FILES = 128;
 /** The part of the limit of the process that they may be. */
@@ -162,7 +167,7 @@ export class ShardReads implements ReadingCosts {
   /** Threads read slow and remote shards, into shared memory only; this thread reads everything else. */
   async #readBytes(shard: number, offset: number, target: Uint8Array): Promise<number> {
     const file = this.#files[shard]!;
-    if (!this.isSlow || file.open !== undefined || !(target.buffer instanceof SharedArrayBuffer)) {
+    if (!this.isSlow || file.open !== undefined || !isShared(target)) {
       const source = await this.#sources.get(shard);
       const got = await source.readAt(offset, target);
       if (this.isRemote) this.#checkVersion(shard, source.version);

@@ -8,8 +8,9 @@ import {
   type OwnChecks,
 } from '@shardtool/base';
 import { Dataset } from './dataset.js';
+import { checkOpenOptions, findParts, type OpenOptions } from './find-parts.js';
 import type { Mixture } from './mixture.js';
-import { checkOpenOptions, findParts, isMixtureFile, type OpenOptions } from './open-files.js';
+import { isMixtureFile } from './open-files.js';
 import type { MixtureOptions, MixturePart } from './open-mixture.js';
 
 /**
@@ -84,4 +85,4 @@ function checkWhole(location: string, options: OpenOptions): void {
   );
 }
 
-export type { OpenOptions } from './open-files.js';
+export type { OpenOptions } from './find-parts.js';

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { getEnvironmentData, isMainThread, setEnvironmentData } from 'node:worker_threads';
-import { warn } from '@shardtool/base';
 import type { Retry, StorageCounts } from '../storage.js';
+import { warnOfRetry } from './warn-of-retry.js';
 
 interface TransientOptions {
   readonly cause?: unknown;
@@ -60,20 +59,6 @@ export function onRetry(receive: RetryListener): void {
 /** Reports a retry of another thread. */
 export function reportRetry(retry: Retry): void {
   listener(retry);
-}
-
-/** Minimum time between warnings of all threads of a process: a host that is down fails many reads at once. */
-const WARNING_EVERY_S = 60;
-const WARNED = 'shardtool.retry-warned';
-if (isMainThread) setEnvironmentData(WARNED, new Int32Array(new SharedArrayBuffer(4)));
-
-/** Warns about the first failure of an outage immediately, because a process without a terminal would wait for minutes silently. */
-function warnOfRetry({ location, reason }: Retry): void {
-  const warned = getEnvironmentData(WARNED) as Int32Array;
-  const now = Math.floor(Date.now() / 1000);
-  const last = Atomics.load(warned, 0);
-  if (now - last < WARNING_EVERY_S || Atomics.compareExchange(warned, 0, last, now) !== last) return;
-  warn('SHARDTOOL_RETRY', `${location}: ${reason}. shardtool tries again.`);
 }
 
 /**

@@ -1,0 +1,104 @@
+/**
+ * Bundles a module for browsers. The modules are those that Node runs, with three exceptions: `NAME.web.ts` next to `NAME.ts`
+ * takes its place, `packages/base/src/web` has the parts of Node that readers use, and every other function of Node is a
+ * function that throws, for code that only files on this machine reach.
+ */
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { rolldown } from 'rolldown';
+
+const packages = fileURLToPath(new URL('../packages', import.meta.url));
+const web = path.join(packages, 'base/dist/web');
+const require = createRequire(import.meta.url);
+
+/** Modules of Node with a part for browsers. */
+const NODE = {
+  'node:buffer': 'buffer',
+  'node:crypto': 'crypto',
+  'node:timers/promises': 'timers',
+  'node:zlib': 'zlib',
+};
+/** Layouts that browsers read. Loading another one is an error that says so. */
+const LAYOUTS = ['msgpack', 'parquet', 'tar'];
+const GLOBALS = {
+  Buffer: { file: 'buffer', name: 'WebBuffer' },
+  process: { file: 'process', name: 'process' },
+};
+
+/** Packages that only storage of other kinds needs. */
+const ABSENT = /^(@aws-sdk|@smithy)\//;
+
+export const FOR_BROWSERS = {
+  name: 'for-browsers',
+  resolveId(id, importer) {
+    if (id.startsWith('node:')) return { id: `\0${id}`, moduleSideEffects: false };
+    const own = /^@shardtool\/(\w+)(?:\/([\w-]+))?$/.exec(id);
+    if (own !== null) return moduleOf(own[1], own[2] ?? 'index');
+    if (!id.startsWith('.') || importer === undefined) return null;
+    const file = path.resolve(path.dirname(importer), id);
+    const layout = /format\/dist\/layouts\/(\w+)\/index\.js$/.exec(file)?.[1];
+    const isLoaded = layout !== undefined && importer.endsWith(`/${layout}/entry.js`);
+    if (isLoaded && !LAYOUTS.includes(layout)) return { id: `\0layout:${layout}`, moduleSideEffects: true };
+    const instead = file.replace(/\.(js|tsx?)$/, '.web.$1');
+    return instead !== file && instead !== importer && existsSync(instead) ? instead : null;
+  },
+  load(id) {
+    if (id.startsWith('\0node:')) return standIn(id.slice(1));
+    const layout = /^\0layout:(\w+)$/.exec(id)?.[1];
+    if (layout === undefined) return null;
+    const message = `Browsers read shards of the layouts ${LAYOUTS.join(', ')}, and these have the layout ${layout}: convert them with "shardtool convert".`;
+    const base = JSON.stringify(path.join(packages, 'base/dist/errors.js'));
+    return [
+      `import { UnsupportedShardError } from ${base};`,
+      `function refuse() { throw new UnsupportedShardError({}, ${JSON.stringify(message)}); }`,
+      `export const ${layout} = refuse();`,
+    ].join('\n');
+  },
+  transform(code, id) {
+    if (!id.startsWith(packages) || id.includes('node_modules') || id.startsWith(web)) return null;
+    const used = Object.entries(GLOBALS).filter(([name]) => new RegExp(`\\b${name}[.)\\]]`).test(code));
+    if (used.length === 0) return null;
+    const imports = used.map(([name, from]) => {
+      return `import { ${from.name} as ${name} } from ${JSON.stringify(path.join(web, `${from.file}.js`))};`;
+    });
+    return `${imports.join('')}${code}`;
+  },
+};
+
+/** A module of one of our packages by the name in its `exports`. */
+function moduleOf(name, part) {
+  const { exports } = require(path.join(packages, name, 'package.json'));
+  const types = exports[part === 'index' ? '.' : `./${part}`]?.types['shardtool-source'];
+  return types === undefined ? null : path.join(packages, name, types.replace(/\.d\.ts$/, '.js'));
+}
+
+/** The exports of a module of Node: its part for browsers, and functions that throw. */
+async function standIn(id) {
+  const part = NODE[id] === undefined ? null : path.join(web, 'node', `${NODE[id]}.js`);
+  const there = part === null ? [] : Object.keys(await import(part));
+  const names = Object.keys(await import(id)).filter((name) => {
+    return !['default', 'module.exports', 'constants', ...there].includes(name);
+  });
+  return [
+    ...(part === null ? [] : [`export * from ${JSON.stringify(part)};`]),
+    `function absent(name) { throw new Error(name + ${JSON.stringify(` of Node's ${id.slice(5)} is not there in a browser.`)}); }`,
+    ...names.map((name) => `export function ${name}() { absent(${JSON.stringify(name)}); }`),
+    'export const constants = {};',
+    'export default /* @__PURE__ */ new Proxy({}, { get: (_, name) => () => absent(String(name)) });',
+  ].join('\n');
+}
+
+/** Returns the build of `file`, which throws if a module is missing. */
+export function rolldownForBrowsers(input, options = {}) {
+  return rolldown({
+    input,
+    platform: 'browser',
+    plugins: [FOR_BROWSERS],
+    external: (id) => ABSENT.test(id),
+    treeshake: { moduleSideEffects: (id) => /\0layout:|\/cli\/page\//.test(id) },
+    checks: { eval: false, ineffectiveDynamicImport: false },
+    ...options,
+  });
+}
