@@ -16,7 +16,6 @@ export type WebOpenOptions = Pick<
  * scheme than http and https, and the errors of `openDataset` in Node.
  *
  * ```js
- * import { openDataset } from 'shardtool/web';
  * const dataset = await openDataset('https://example.org/shards');
  * for (const index of (await dataset.where('class = "cat"')).slice(0, 10)) {
  *   canvas.drawImage(await dataset.image(index), 0, 0);
