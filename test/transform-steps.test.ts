@@ -106,6 +106,7 @@ test('any list of these steps runs on any size of image, and writes nothing outs
     { name: 'randomRotate90' },
     { name: 'hsvJitter', hgain: 1, sgain: 1, vgain: 1 },
     { name: 'gaussianNoise', mean: -0.1, sigma: 2 },
+    { name: 'jpeg', quality: [1, 100] },
     { name: 'randomPhotometricDistort' },
     { name: 'randomShortestSize', minSize: [3, 40], maxSize: 60 },
     { name: 'pad', padding: [5, 40], paddingMode: 'reflect' },

@@ -620,6 +620,22 @@ class GaussianNoise(_GaussianNoise, total=False):
     p: float
 
 
+class _Jpeg(TypedDict):
+    name: Literal["jpeg", "JPEG"]
+    #: Quality, or the range to draw it from, both ends included. Values: 1 to 100, or [low, high].
+    quality: int | Sequence[int]
+
+
+class Jpeg(_Jpeg, total=False):
+    """Compresses the image as JPEG with 4:2:0 chroma, and decodes it.
+
+    torchvision: v2.JPEG.
+    """
+
+    #: Probability that the step applies. Values: a probability. Default: 1.
+    p: float
+
+
 class _RandomInvert(TypedDict):
     name: Literal["random_invert", "randomInvert", "RandomInvert"]
 
@@ -1020,6 +1036,7 @@ Step = Union[
     RandomPhotometricDistort,
     HsvJitter,
     GaussianNoise,
+    Jpeg,
     RandomInvert,
     RandomPosterize,
     RandomSolarize,

@@ -69,6 +69,7 @@ type KernelExports = Record<
   | 'boxBlur'
   | 'countBytes'
   | 'invertBytes'
+  | 'jpegArtifacts'
   | 'lookUpBytes'
   | 'mapPixels'
   | 'maskBytes'
@@ -181,6 +182,15 @@ export class EffectKernels {
   lookUpHsv({ address, width, height }: Picture, table: Uint8Array, scratch: number): void {
     this.#memory.set(table, scratch);
     this.#kernels.lookUpHsv(address, width * height, scratch);
+  }
+
+  /**
+   * Compresses as JPEG and decompresses, in place. `quantizers` are those of luma and chroma, 64 each, in rows. `tables` is the address of
+   * {@link JPEG_TABLE_BYTES} bytes, and `scratch` of {@link jpegScratchBytes}.
+   */
+  compressJpeg({ address, width, height }: Picture, quantizers: Float32Array, tables: number, scratch: number): void {
+    new Float32Array(this.#memory.buffer, tables, quantizers.length).set(quantizers);
+    this.#kernels.jpegArtifacts(address, width, height, tables, scratch);
   }
 
   /** Moves channels: channel c of the result is channel `order[c]`. */
@@ -300,6 +310,15 @@ export class EffectKernels {
   #words(address: number, values: Int16Array): void {
     new Int16Array(this.#memory.buffer, address, values.length).set(values);
   }
+}
+
+/** Size of the two tables of {@link EffectKernels.compressJpeg} in bytes. */
+export const JPEG_TABLE_BYTES = 2 * 64 * 4;
+
+/** Size of the working memory of {@link EffectKernels.compressJpeg} in bytes: two blocks and the planes. */
+export function jpegScratchBytes({ width, height }: Pick<Picture, 'width' | 'height'>): number {
+  const blocks = (side: number) => Math.ceil(side / 8) * 8;
+  return 512 + blocks(width) * blocks(height) + 2 * blocks((width + 1) >> 1) * blocks((height + 1) >> 1);
 }
 
 /** Size of the working memory of {@link EffectKernels.blur} for a picture of this width, in bytes. */

@@ -11,6 +11,7 @@ import type { BlurEffect, PillowBlurEffect } from './steps/pixels/blur.js';
 import type { ContrastEffect, FactorEffect, HueEffect, SaturationEffect } from './steps/pixels/colours.js';
 import type { AutocontrastEffect, EqualizeEffect, SharpnessEffect } from './steps/pixels/contrast-steps.js';
 import type { EraseEffect } from './steps/pixels/erasing.js';
+import type { JpegEffect } from './steps/pixels/jpeg.js';
 import type { HsvEffect, NoiseEffect } from './steps/pixels/noise.js';
 import type {
   InvertEffect,
@@ -30,6 +31,7 @@ export type Effect =
   | MixChainsEffect
   | PermuteChannelsEffect
   | NoiseEffect
+  | JpegEffect
   | PerspectiveEffect
   | PillowBlurEffect
   | PosterizeEffect

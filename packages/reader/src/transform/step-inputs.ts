@@ -392,6 +392,15 @@ export interface GaussianNoiseInput {
   readonly p?: number | undefined;
 }
 
+/** Compresses the image as JPEG with 4:2:0 chroma, and decodes it. torchvision: v2.JPEG. */
+export interface JpegInput {
+  readonly name: 'jpeg';
+  /** Quality, or the range to draw it from, both ends included. Values: 1 to 100, or [low, high]. */
+  readonly quality: number | readonly [number, number];
+  /** Probability that the step applies. Values: a probability. Default: 1. */
+  readonly p?: number | undefined;
+}
+
 /** Inverts the colors of the image. torchvision: v2.RandomInvert. */
 export interface RandomInvertInput {
   readonly name: 'randomInvert';
@@ -644,6 +653,7 @@ export type StepInput =
   | RandomPhotometricDistortInput
   | HsvJitterInput
   | GaussianNoiseInput
+  | JpegInput
   | RandomInvertInput
   | RandomPosterizeInput
   | RandomSolarizeInput

@@ -37,6 +37,7 @@ import {
   sharpness,
 } from './steps/pixels/contrast-steps.js';
 import { erase, randomErasing } from './steps/pixels/erasing.js';
+import { jpeg, jpegArtifacts } from './steps/pixels/jpeg.js';
 import { gaussianNoise, hsv, hsvJitter, noise } from './steps/pixels/noise.js';
 import { randomPhotometricDistort } from './steps/pixels/photometric.js';
 import {
@@ -82,6 +83,7 @@ export const STEPS = {
   randomPhotometricDistort,
   hsvJitter,
   gaussianNoise,
+  jpeg,
   randomInvert,
   randomPosterize,
   randomSolarize,
@@ -112,6 +114,7 @@ export const EFFECTS: { readonly [Kind in Effect['kind']]: EffectEntry<Extract<E
   elastic,
   hsv,
   noise,
+  jpeg: jpegArtifacts,
   blur,
   brightness,
   contrast,

@@ -211,6 +211,13 @@ export const SIGMA = kind(
   PAIR,
   'float | Sequence[float]',
 );
+const quality = (z: Zod) => z.number().int().min(1).max(100);
+export const QUALITY = kind(
+  (z) => z.union([quality(z), orderedPair(quality)(z)]).transform(twice),
+  '1 to 100, or [low, high]',
+  PAIR,
+  'int | Sequence[int]',
+);
 export const FACTOR = kind(
   (z) => z.union([notNegative(z), orderedPair(notNegative)(z)]).transform(aroundOne),
   'a number of at least 0, or [low, high]',

@@ -9,6 +9,7 @@ export { fillRows } from './fill';
 export { makeFloats } from './floats';
 export { shiftHue } from './hue';
 export { lookUpHsv } from './hsv';
+export { jpegArtifacts } from './jpeg';
 export { lookUpWords } from './look-up';
 export { addWeighted, blendSums, copyRows, mixBytes, mixFloats } from './mix';
 export { addNoise } from './noise';
