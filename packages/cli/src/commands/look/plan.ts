@@ -173,7 +173,7 @@ function describe(report: PlanReport, verbose: boolean): string {
     `An epoch has ${countOf(report.samples, 'sample')} from ${countOf(report.shards, 'shard')}: ${batches} of ${formatCount(report.batchSize)}` +
       `${ends.length === 0 ? '' : `, ${ends.join(', ')}`}`,
     `shuffle quality: ${verdictOf(cls ?? shard)}`,
-    `memory per rank: ${formatSize(memory.totalBytes)}`,
+    `memory per rank: ${formatSize(memory.totalBytes)} at most`,
   ];
   if (verbose) {
     lines.push(
@@ -182,7 +182,7 @@ function describe(report: PlanReport, verbose: boolean): string {
       `  order: ${countOf(order.streams, 'stream')}, blocks of ${formatCount(order.blockSamples)}, shuffle unit ${order.unit}, shuffle ` +
         `buffer of ${countOf(order.shuffleBufferSize, 'sample')}`,
       `  reads per rank and epoch: ${formatCount(reads.count)} of ${formatSize(reads.meanBytes)} (largest ${formatSize(reads.largestBytes)})`,
-      `  memory: read buffers ${formatSize(memory.readBytes)}, batch slots ${formatSize(memory.slotBytes)}`,
+      `  memory: read buffers ${formatSize(memory.readBytes)} (images alone on a local disk need none), batch slots ${formatSize(memory.slotBytes)}`,
     );
   }
   if (step !== null) {

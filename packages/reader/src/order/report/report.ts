@@ -44,8 +44,8 @@ export interface PlanReport {
   /** Reads of one rank in one epoch, estimated from blocks spread over the epoch and the mean sample of each shard. */
   readonly reads: { readonly count: number; readonly meanBytes: number; readonly largestBytes: number };
   /**
-   * Memory of one rank. `buffers` is the number of block buffers. It is 0 if the whole dataset is kept in memory, which
-   * takes `readBytes`.
+   * Memory of one rank, at most. `buffers` is the number of block buffers. It is 0 if the whole dataset is kept in memory,
+   * which takes `readBytes`. A loader of images alone on a local disk has no block buffers.
    */
   readonly memory: {
     readonly buffers: number;
