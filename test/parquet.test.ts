@@ -227,7 +227,7 @@ test('a column of text becomes the classes of a conversion, if it is named', asy
 
 test('what cannot be read is refused by a sentence', async () => {
   const refused = (name: string) => openDataset(path.join(fixtures, 'others', name));
-  await expect(refused('lists.parquet')).rejects.toThrow('its column "images" holds bytes in lists or deeper');
+  await expect(refused('lists.parquet')).rejects.toThrow('its column "images" holds bytes in lists of lists or deeper');
   await expect(refused('paths.parquet')).rejects.toThrow('no row of its row group 0 contains an image');
   await expect(refused('no-images.parquet')).rejects.toThrow('none of its columns holds bytes');
   const file = path.join(emptyFolder(), 'a.parquet');

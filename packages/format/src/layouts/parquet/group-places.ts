@@ -5,6 +5,7 @@ import { FileWindow } from '../bytes/file-window.js';
 import { fieldOfColumn } from '../columns/column-names.js';
 import type { Columns } from './columns.js';
 import { type Chunk, chunkOf, damaged, type Footer } from './footer.js';
+import { findListPlaces } from './list-places.js';
 import type { PageCache } from './pages.js';
 import { type ColumnPlaces, findPlaces } from './places.js';
 
@@ -22,9 +23,9 @@ export interface GroupPlaces {
 const PLACE_BYTES = 13;
 const ROW_BYTES = 8;
 
-/** Memory for the positions of that many rows, with that many columns of bytes. */
-export function bytesOfPlaces(rows: number, columns: number): number {
-  return rows * (ROW_BYTES + PLACE_BYTES * columns);
+/** Memory for the positions of that many rows and values. */
+export function bytesOfPlaces(rows: number, values: number): number {
+  return rows * ROW_BYTES + values * PLACE_BYTES;
 }
 
 /** A file's columns, and its location, for messages. */
@@ -47,6 +48,7 @@ export async function findGroupPlaces(
   const { num_rows, columns: chunks } = footer.row_groups[group]!;
   const rows = Number(num_rows);
   const columns: ColumnPlaces[] = [];
+  const named: { readonly name: string; readonly fields: Iterable<string> }[] = [];
   for (const column of wanted) {
     const chunk = chunkOf(chunks[column.leaf]!);
     const part = frontToBack(source, chunk);
@@ -54,15 +56,20 @@ export async function findGroupPlaces(
     try {
       const own = ours?.of.get(column.name)?.of;
       const nameOf = (first: Uint8Array) => own ?? fieldOfColumn(column.name, first, column.name === image);
-      columns.push(await findPlaces(reader, column, nameOf, chunk, rows));
+      const { itemLevel, name } = column;
+      const nameOfItem = (item: number, first: Uint8Array) =>
+        fieldOfColumn(`${name}.${item}`, first, name === image && item === 0);
+      const found =
+        itemLevel === undefined
+          ? [await findPlaces(reader, column, nameOf, chunk, rows)]
+          : await findListPlaces(reader, { ...column, itemLevel }, nameOfItem, chunk, rows);
+      columns.push(...found);
+      named.push(...found.map(({ fields }) => ({ name, fields })));
     } finally {
       if (part !== source) await part.close();
     }
   }
-  checkFields(
-    location,
-    columns.map(({ fields }, i) => ({ name: wanted[i]!.name, fields })),
-  );
+  checkFields(location, named);
   const starts = new Float64Array(rows + 1);
   for (let row = 0; row < rows; row++) {
     let bytes = 0;

@@ -148,13 +148,20 @@ function labelsOf(found: ReadonlyMap<string, DecodedArray>, columns: Columns): L
   for (const [name, stored] of found) {
     const isPath = ofBytes.has(name);
     const values = Array.from<unknown, ColumnValue>(stored as ArrayLike<unknown>, (value) =>
-      columnValue(isPath ? (value as { path?: unknown } | null)?.path : value),
+      columnValue(isPath ? pathsOf(value as WithPath | readonly WithPath[]) : value),
     );
     if (name === cls && values.every((value) => value === null || isClass(value)))
       classes = Int32Array.from(values, (value) => (value as number | null) ?? -1);
     else labels.set(labelOfColumn(isPath ? `${name}_path` : name), values);
   }
   return { cls: classes, columns: labels };
+}
+
+type WithPath = { readonly path?: unknown } | null;
+
+/** The path of an image, or those of a list of images. */
+function pathsOf(value: WithPath | readonly WithPath[]): unknown {
+  return Array.isArray(value) ? value.map((item) => item?.path ?? null) : (value as WithPath)?.path;
 }
 
 /** The content of each column, as recorded by its writer. */
@@ -186,7 +193,7 @@ function withoutBytes(footer: Footer, group: number, { bytes }: Columns): Footer
   const { columns, ...row } = footer.row_groups[group]!;
   const schema = [{ ...footer.schema[0]! }];
   let leaf = 0;
-  // Columns of bytes are at the top level, or in a struct that may also have a path.
+  // Columns of bytes are at the top level, in a struct that may also have a path, or in a list of one of them.
   const take = (at: number): { next: number; kept: Footer['schema'] } => {
     const element = footer.schema[at]!;
     if (element.type !== undefined) return { next: at + 1, kept: left.has(leaf++) ? [] : [element] };

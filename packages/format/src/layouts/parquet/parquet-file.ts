@@ -23,6 +23,8 @@ export interface RowGroup {
   readonly rows: number;
   /** Size of its columns of bytes in the file. */
   readonly bytes: number;
+  /** Number of values of these columns, missing ones included. */
+  readonly values: number;
 }
 
 /** A Parquet file: its footer, and readers for its row groups. The caller opens and closes the sources. */
@@ -47,7 +49,8 @@ export class ParquetFile {
     this.groups = parsed.row_groups.map(({ num_rows, columns }) => {
       const rows = Number(num_rows);
       const bytes = rows === 0 ? 0 : totalOf(this.columns.bytes, ({ leaf }) => chunkOf(columns[leaf]!).bytes);
-      const group = { firstRow, rows, bytes };
+      const values = rows === 0 ? 0 : totalOf(this.columns.bytes, ({ leaf }) => chunkOf(columns[leaf]!).values);
+      const group = { firstRow, rows, bytes, values };
       firstRow += rows;
       return group;
     });
@@ -209,8 +212,8 @@ export class ParquetFile {
   }
 
   #placesOf(source: Source, group: number): Promise<GroupPlaces> {
-    const { rows } = this.groups[group]!;
-    const bytes = bytesOfPlaces(rows, this.columns.bytes.length);
+    const { rows, values } = this.groups[group]!;
+    const bytes = bytesOfPlaces(rows, values);
     const find = () => findGroupPlaces(source, this, this.#parse(), group, this.#memory.pages);
     return this.#memory.places(`${group} ${this.location}`, bytes, find);
   }

@@ -69,7 +69,7 @@ export async function findPlaces(
     try {
       if (page.kind === 'dictionary') {
         const bytes = await bytesOf(page, source, cache);
-        dictionary = { bytes, spans: inPage(page, shard, () => plainSpans(bytes, page.values, number)) };
+        dictionary = dictionaryOf({ page, number, bytes }, shard);
         continue;
       }
       places.begin();
@@ -90,14 +90,15 @@ export async function findPlaces(
   return places;
 }
 
-async function bytesOf(page: Page, source: Source, cache: PageCache): Promise<Uint8Array> {
+/** The decompressed bytes of a page, from the cache if they are there. */
+export async function bytesOf(page: Page, source: Source, cache: PageCache): Promise<Uint8Array> {
   const bytes = cache.get(page) ?? (await loadPage(source, page));
   cache.set(page, bytes);
   return bytes;
 }
 
 /** Runs `work`, whose RangeErrors describe damage of the page. */
-function inPage<T>(page: Page, shard: string, work: () => T): T {
+export function inPage<T>(page: Page, shard: string, work: () => T): T {
   try {
     return work();
   } catch (cause) {
@@ -120,7 +121,8 @@ interface Span {
   readonly bytes: number;
 }
 
-class PlaceList implements ColumnPlaces {
+/** Places that are filled row by row. */
+export class PlaceList implements ColumnPlaces {
   readonly pages: readonly Page[];
   readonly page: Int32Array;
   readonly at: Uint32Array;
@@ -147,7 +149,7 @@ class PlaceList implements ColumnPlaces {
     this.#begin = this.#row;
   }
 
-  /** Marks the rows of the current page as lost. */
+  /** Marks the rows of the current page as lost: `values` rows from the first one. */
   lose(values: number, why: DamagedShardError): void {
     this.#row = this.#begin;
     const end = Math.min(this.page.length, this.#begin + values);
@@ -172,8 +174,12 @@ class PlaceList implements ColumnPlaces {
   }
 
   /** Adds the next row's value; `first` are its first bytes. */
-  add({ page, at, bytes }: Span, first: Uint8Array): void {
-    const row = this.#row++;
+  add(span: Span, first: Uint8Array): void {
+    this.put(this.#row++, span, first);
+  }
+
+  /** Sets the value of a row. */
+  put(row: number, { page, at, bytes }: Span, first: Uint8Array): void {
     this.page[row] = page;
     this.at[row] = at;
     this.bytes[row] = bytes;
@@ -227,7 +233,7 @@ async function walkFile(
 }
 
 /** A page in memory. */
-interface LoadedPage {
+export interface LoadedPage {
   readonly page: Page;
   readonly number: number;
   readonly bytes: Uint8Array;
@@ -235,33 +241,53 @@ interface LoadedPage {
   readonly dictionary: Dictionary | null;
 }
 
-interface Dictionary {
+export interface Dictionary {
   readonly bytes: Uint8Array;
   readonly spans: readonly Span[];
 }
 
 function walkPage(loaded: LoadedPage, column: BytesColumn, places: PlaceList, shard: string): void {
-  const { page, bytes, dictionary } = loaded;
+  const { page, bytes } = loaded;
   const begin = valuesBegin(page, bytes, column.maxLevel);
   const levels = bytes.subarray(page.kind === 'data' ? LENGTH_BYTES : 0, begin);
   const present = column.maxLevel === 0 ? null : presentIn(levels, column.maxLevel, page.values);
   const count = present === null ? page.values : total(present);
-  const spans = spansOf(loaded, begin, count);
-  if (spans === null) {
-    const message = `${shard}: its column "${column.name}" has an unsupported encoding (number ${page.encoding}); write it again with plain or dictionary encoding.`;
-    throw new UnsupportedShardError({ shard, offset: page.offset }, message);
-  }
+  const next = valuesOf(loaded, begin, count, column.name, shard);
   for (let row = 0; row < page.values; row++) {
     if (present?.[row] === 0) {
       places.skip();
       continue;
     }
+    const { span, first } = next();
+    places.add(span, first);
+  }
+}
+
+/**
+ * Returns a function that returns the next value of a page: its range and its first bytes. It throws RangeError if there
+ * is none. `begin`: offset of the values in the page, after its levels. `count`: number of values. Throws {@link
+ * UnsupportedShardError}.
+ */
+export function valuesOf(
+  loaded: LoadedPage,
+  begin: number,
+  count: number,
+  column: string,
+  shard: string,
+): () => { readonly span: Span; readonly first: Uint8Array } {
+  const { page, bytes, dictionary } = loaded;
+  const spans = spansOf(loaded, begin, count);
+  if (spans === null) {
+    const message = `${shard}: its column "${column}" has an unsupported encoding (number ${page.encoding}); write it again with plain or dictionary encoding.`;
+    throw new UnsupportedShardError({ shard, offset: page.offset }, message);
+  }
+  return () => {
     const next = spans.next();
     if (next.done) throw new RangeError('it ends before its values do');
     const { at, bytes: length, page: number } = next.value;
     const from = number === loaded.number ? bytes : dictionary!.bytes;
-    places.add(next.value, from.subarray(at, at + Math.min(length, SIGNATURE_BYTES)));
-  }
+    return { span: next.value, first: from.subarray(at, at + Math.min(length, SIGNATURE_BYTES)) };
+  };
 }
 
 /** 1 for each row that has a value. */
@@ -327,6 +353,11 @@ function* plainValues(bytes: Uint8Array, begin: number, page: number): Generator
     yield { page, at, bytes: length };
     at += length;
   }
+}
+
+/** The values of a dictionary page. Throws {@link DamagedShardError}. */
+export function dictionaryOf({ page, number, bytes }: Omit<LoadedPage, 'dictionary'>, shard: string): Dictionary {
+  return { bytes, spans: inPage(page, shard, () => plainSpans(bytes, page.values, number)) };
 }
 
 function plainSpans(bytes: Uint8Array, count: number, page: number): Span[] {
