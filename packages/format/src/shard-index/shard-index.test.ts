@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FileError, OptionError, ShardIndexError, ShardtoolError, VersionError } from '@shardtool/base';
 import fc from 'fast-check';
 import { parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { faultyServer } from '../../../../test/faulty-server.js';
 import { TIMES } from '../../../../test/repetitions.js';
 import { encodeParquet } from '../parquet/parquet.js';
 import { seal } from '../parquet/seal.js';
@@ -318,5 +319,22 @@ test('an index without keys or places does not open', () => {
     const description = JSON.stringify({ version: 1, fields: [...small.fields.keys()], columns: [] });
     const bytes = encodeParquet(3, columns, new Map([['shardtool.index', description]]));
     expect(() => decodeShardIndex(bytes, 'cut.parquet')).toThrow(`column "${name}" is missing`);
+  }
+});
+
+test('a remote index of up to 256 KiB is fetched by one request', async () => {
+  const texts = Array.from({ length: 2400 }, (_, i) => createHash('sha256').update(`${i}`).digest('hex'));
+  const columns = new Map<string, ColumnValue[]>([['text', [texts.join(''), null, 'last']]]);
+  await writeShardIndex(join(folder, 'remote.parquet'), { ...small, columns });
+  const { size } = await stat(join(folder, 'remote.parquet'));
+  expect(size).toBeGreaterThan(128 << 10);
+  expect(size).toBeLessThan(256 << 10);
+  const server = await faultyServer(folder);
+  try {
+    const { key } = await readShardIndex(`${server.url}/remote.parquet`, { parts: ['key'] });
+    expect(key).toEqual(small.key);
+    expect(server.asked).toHaveLength(1);
+  } finally {
+    await server.stop();
   }
 });

@@ -180,7 +180,7 @@ export async function writeShardIndex(path: string, index: ShardIndex): Promise<
   await writeAtomically(path, encodeShardIndex(index));
 }
 
-/** An index of at most this size is fetched as a whole. */
+/** An index of at most this size is fetched as a whole, by the request that also returns its size. */
 const FETCHED_WHOLE_BYTES = 256 << 10;
 /** After the last column come the footer, its length and the magic number. */
 const TAIL_BYTES = 8;
@@ -194,7 +194,7 @@ async function readRemote(
   choice: IndexChoice<IndexPart>,
   storage: StorageOptions | undefined,
 ): Promise<Partial<ShardIndex>> {
-  const source = await openSource(path, { first: 'end' }, storage);
+  const source = await openSource(path, { first: 'end', firstBytes: FETCHED_WHOLE_BYTES }, storage);
   const shown = source.location;
   try {
     // Memory that is never written takes no physical memory.
