@@ -5,7 +5,7 @@
  *
  *   npm run bench:pack-peers -- [--count 6144] [--photos FOLDER] [--rounds 5] [--tmpfs /dev/shm] [--only tar,shardtool-2]
  *
- * The first run installs the Python packages (`bench/peers/requirements-torch.txt`, `requirements-litdata.txt`) below
+ * The first run installs the Python packages (`bench/peers/requirements-torch.txt`) below
  * bench/.cache. Every output is looked at: all photos must be there. Needs a build (`npm run build`) and GNU tar. A
  * contestant that cannot be installed or run is named with the reason.
  */
@@ -32,7 +32,7 @@ const CONTESTANTS = [
   { id: 'tar', checks: 'nothing', workers: 1, command: tar },
   { id: 'webdataset', checks: 'nothing', workers: 1, command: writer('webdataset', 'torch') },
   { id: 'mds', checks: 'xxh64 of each shard', workers: 1, command: writer('mds', 'torch') },
-  { id: 'litdata', checks: 'nothing', workers: 2, command: writer('litdata', 'litdata') },
+  { id: 'litdata', checks: 'nothing', workers: 2, command: writer('litdata', 'torch') },
   { id: 'shardtool-1', checks: 'headers; crc32 of each field and file', workers: 1, command: shardtool(1) },
   { id: 'shardtool-2', checks: 'headers; crc32 of each field and file', workers: 2, command: shardtool(2) },
   {

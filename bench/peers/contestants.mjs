@@ -14,14 +14,31 @@ export const CONTESTANTS = [
   { id: 'limit', script: 'limit.mjs', reads: 'photos' },
   { id: 'pytorch-pillow', script: 'pytorch_pillow.py', environment: 'torch', reads: 'photos' },
   { id: 'pytorch-decode-jpeg', script: 'pytorch_decode_jpeg.py', environment: 'torch', reads: 'photos' },
+  { id: 'pytorch-torchcodec', script: 'pytorch_torchcodec.py', environment: 'torch', reads: 'photos' },
   { id: 'webdataset', script: 'webdataset_pillow.py', environment: 'torch', reads: 'shards' },
   { id: 'mosaicml', script: 'mosaicml_streaming.py', environment: 'torch', reads: 'mds' },
+  {
+    id: 'litdata',
+    script: 'litdata_streaming.py',
+    variant: 'optimized',
+    environment: 'torch',
+    reads: 'litdata-chunks',
+  },
+  { id: 'litdata-raw', script: 'litdata_streaming.py', variant: 'raw', environment: 'torch', reads: 'photos' },
+  { id: 'hf-datasets', script: 'hf_datasets.py', environment: 'torch', reads: 'parquet' },
+  { id: 'grain', script: 'grain_loader.py', environment: 'torch', reads: 'photos' },
+  { id: 'ray-data', script: 'ray_data.py', environment: 'torch', reads: 'photos' },
+  { id: 'spdl', script: 'spdl_pipeline.py', environment: 'torch', reads: 'photos' },
+  { id: 'datago', script: 'datago_client.py', environment: 'torch', reads: 'photos' },
   { id: 'dali', script: 'dali_cpu.py', environment: 'dali', reads: 'photos' },
   { id: 'ffcv-jpg', script: 'ffcv_loader.py', variant: 'jpg', environment: 'ffcv', reads: 'jpg.beton' },
   { id: 'ffcv-raw', script: 'ffcv_loader.py', variant: 'raw', environment: 'ffcv', reads: 'raw.beton' },
   { id: 'tf-antialias', script: 'tf_data.py', variant: 'antialias', environment: 'tensorflow', reads: 'tfrecord' },
   { id: 'tf-plain', script: 'tf_data.py', variant: 'plain', environment: 'tensorflow', reads: 'tfrecord' },
 ];
+
+/** Contestants that read pixels of other sizes than those of the photos: megapixels per second say nothing of them. */
+export const READS_OTHER_PIXELS = new Set(['npy-shards', 'raw.beton']);
 
 /** Whom all are compared with: `reference` is how many times as fast as each, and each reaches what part of `limit`. */
 export const COMPARED_WITH = { reference: 'shardtool', limit: 'limit' };

@@ -2,11 +2,13 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
+import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { listPhotos, makePhotos, sizeOf } from '../make-photos.mjs';
 import { reasonOf } from './environments.mjs';
 
+const sharp = createRequire(new URL('../../packages/writer/package.json', import.meta.url))('sharp');
 const here = path.dirname(fileURLToPath(import.meta.url));
 const CLI = path.join(here, '../../packages/cli/lib/main.js');
 /** Shards that each of webdataset's workers gets, the same number for all. */
@@ -14,7 +16,7 @@ const SHARDS_PER_WORKER = 6;
 /** A program that writes its data for longer has hung. */
 const TIMEOUT_MS = 20 * 60_000;
 
-/** The photos: { folder, count, bytes, derived }; `derived` is where what is made of them lies. */
+/** The photos: { folder, count, bytes, pixels, derived }, with sums of bytes and pixels; `derived` is where what is made of them lies. */
 export async function preparePhotos({ photos, count, size, cache, log }) {
   const name = size === undefined ? `photos-${count}` : `photos-${size}-${count}`;
   const folder = path.resolve(photos ?? path.join(cache, name));
@@ -30,7 +32,20 @@ export async function preparePhotos({ photos, count, size, cache, log }) {
   }
   const derived = path.join(cache, 'derived', digest.digest('hex').slice(0, 16));
   fs.mkdirSync(derived, { recursive: true });
-  return { folder, count: files, bytes, derived };
+  return { folder, count: files, bytes, pixels: await pixelsOf(folder, derived), derived };
+}
+
+/** Sum of the pixels of all photos, from their headers. Kept next to what is made of the photos. */
+async function pixelsOf(folder, derived) {
+  const kept = path.join(derived, 'pixels.json');
+  if (fs.existsSync(kept)) return JSON.parse(fs.readFileSync(kept, 'utf8'));
+  let pixels = 0;
+  for (const file of listPhotos(folder)) {
+    const { width, height } = await sharp(file).metadata();
+    pixels += width * height;
+  }
+  fs.writeFileSync(kept, JSON.stringify(pixels));
+  return pixels;
 }
 
 /** { path } of the shards, or { missing: why }. `crops`: with crop indexes. */

@@ -11,7 +11,6 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const ENVIRONMENTS = {
   torch: { folder: 'torch', requirements: 'requirements-torch.txt' },
   ffcv: { folder: 'torch', requirements: 'requirements-ffcv.txt', above: 'torch' },
-  litdata: { folder: 'torch', requirements: 'requirements-litdata.txt', above: 'torch' },
   dali: { folder: 'dali', requirements: 'requirements-dali.txt' },
   tensorflow: { folder: 'tensorflow', requirements: 'requirements-tensorflow.txt' },
 };

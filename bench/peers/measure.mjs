@@ -2,6 +2,7 @@
 
 import { parseArgs } from 'node:util';
 import { rate } from '../figures.mjs';
+import { treeCpuSeconds } from './process-tree.mjs';
 
 export function parseArguments() {
   const { values } = parseArgs({
@@ -44,8 +45,10 @@ export async function measure({ name, version, build, given, notes }) {
   let firstBatchMs = null;
   let images = 0;
   let milliseconds = 0;
+  let cpuSeconds = 0;
   let epochImages = 0;
   for (let epoch = 0; epoch < given.epochs || milliseconds < LEAST_MS; epoch++) {
+    const cpuBefore = treeCpuSeconds(process.pid);
     const epochStarted = performance.now();
     let last = epochStarted;
     epochImages = 0;
@@ -60,11 +63,13 @@ export async function measure({ name, version, build, given, notes }) {
     if (epoch === 0) continue;
     images += epochImages;
     milliseconds += performance.now() - epochStarted;
+    cpuSeconds += treeCpuSeconds(process.pid) - cpuBefore;
   }
   const result = {
     name,
     version,
     imagesPerSecond: round((images / milliseconds) * 1000),
+    cpuSecondsPer1000: Math.round((cpuSeconds / images) * 100_000) / 100,
     batchWaitP50Ms: round(percentile(waits, 0.5)),
     batchWaitP99Ms: round(percentile(waits, 0.99)),
     firstBatchMs: round(firstBatchMs),

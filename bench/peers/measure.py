@@ -1,7 +1,7 @@
 """What every Python contestant shares: its arguments, and how its batches are timed.
 
 A contestant gives `measure` a function that builds its loader. One line of JSON on stdout says what was seen. Memory is
-sampled from outside (process-memory.mjs), the same way for every contestant.
+sampled from outside (process-tree.mjs), the same way for every contestant.
 """
 
 import os
@@ -13,6 +13,7 @@ for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "
 import argparse
 import json
 import math
+import random
 import time
 
 SIZE = 224
@@ -49,13 +50,31 @@ def list_shards(folder):
     return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".tar"))
 
 
+def random_box(width, height, scale, ratio, uniform=random.random):
+    """(left, top, width, height) of a random crop, drawn as by torchvision's RandomResizedCrop.get_params.
+
+    For loaders that have no such step: ten tries, then the largest crop in the middle of a permitted ratio.
+    """
+    for _ in range(10):
+        area = width * height * (scale[0] + (scale[1] - scale[0]) * uniform())
+        aspect = math.exp(math.log(ratio[0]) + (math.log(ratio[1]) - math.log(ratio[0])) * uniform())
+        w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
+        if 0 < w <= width and 0 < h <= height:
+            return int(uniform() * (width - w + 1)), int(uniform() * (height - h + 1)), w, h
+    w, h = min(width, round(height * ratio[1])), min(height, round(width / ratio[0]))
+    return (width - w) // 2, (height - h) // 2, w, h
+
+
 def percentile(values, share):
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def processor_seconds():
-    """User and system time of this process and of all that it has started, as far as they still run (Linux)."""
+    """User and system time of this process and of all that it has started, those that have ended too (Linux).
+
+    A process that has ended is in the sum of the process that waited for it (proc(5), cutime and cstime).
+    """
     ticks = 0
     open_pids = [str(os.getpid())]
     while open_pids:
@@ -63,7 +82,7 @@ def processor_seconds():
         try:
             with open(f"/proc/{pid}/stat") as file:
                 fields = file.read().rsplit(")", 1)[1].split()
-            ticks += int(fields[11]) + int(fields[12])
+            ticks += sum(int(field) for field in fields[11:15])
             for thread in os.listdir(f"/proc/{pid}/task"):
                 with open(f"/proc/{pid}/task/{thread}/children") as file:
                     open_pids += file.read().split()
@@ -111,11 +130,11 @@ def measure(name, version, build, arguments, notes=""):
                 "name": name,
                 "version": version,
                 "imagesPerSecond": round(images / seconds, 1),
+                "cpuSecondsPer1000": round(1000 * processor / images, 2),
                 "batchWaitP50Ms": round(percentile(waits, 0.5), 1),
                 "batchWaitP99Ms": round(percentile(waits, 0.99), 1),
                 "firstBatchMs": round(first_batch_ms, 1),
                 "imagesPerEpoch": epoch_images,
-                "processorMsPerImage": round(1000 * processor / images, 2),
                 "notes": notes() if callable(notes) else notes,
             }
         ),

@@ -1,47 +1,85 @@
 /** From the runs of all rounds to one row a contestant, and to the Markdown table. */
+import fs from 'node:fs';
 import os from 'node:os';
+import { drawPictures } from '../pictures/run.mjs';
+import { COMPARED_WITH, CONTESTANTS, READS_OTHER_PIXELS } from './contestants.mjs';
 import { median } from './measure.mjs';
 
 /**
- * `runs`: [{ id, round, result }]. One row a contestant, in the order given: medians over the rounds. `timesSlower` is the
- * reference's rate by the contestant's, `ofLimit` the contestant's by the limit's, each the median of the ratios within a
- * round; null where there is nothing to compare with.
+ * One row per contestant that ran, in the order of the table: medians over its runs. `timesSlower` is the reference's rate
+ * divided by the contestant's, `ofLimit` the contestant's divided by the limit's. Each is the median of the ratios within a
+ * round, or null if no round has both.
  */
-export function summarise(contestants, runs, { reference, limit }) {
+export function summarise({ runs, memory, photos }) {
+  const { reference, limit } = COMPARED_WITH;
   const rateIn = new Map(runs.map(({ id, round, result }) => [`${id} ${round}`, result.imagesPerSecond]));
   /** Rate of `id` by that of `other` in each round that has both. */
   const ratio = (id, other) => {
-    const ratios = [];
-    for (const run of runs) {
-      const otherRate = rateIn.get(`${other} ${run.round}`);
-      if (run.id === id && otherRate !== undefined) ratios.push(run.result.imagesPerSecond / otherRate);
-    }
+    const ratios = runs
+      .filter((run) => run.id === id && rateIn.has(`${other} ${run.round}`))
+      .map((run) => run.result.imagesPerSecond / rateIn.get(`${other} ${run.round}`));
     return ratios.length === 0 ? null : median(ratios);
   };
-  return contestants.flatMap(({ id, peakMemoryBytes }) => {
+  const megapixels = photos.pixels / photos.count / 1e6;
+  return CONTESTANTS.flatMap(({ id, reads }) => {
     const results = runs.filter((run) => run.id === id).map(({ result }) => result);
     if (results.length === 0) return [];
     const { name, version, imagesPerEpoch, notes } = results[0];
     const values = (field) => results.map((result) => result[field]);
+    const imagesPerSecond = median(values('imagesPerSecond'));
     const toReference = ratio(id, reference);
     return {
       id,
       name,
       version,
-      imagesPerSecond: median(values('imagesPerSecond')),
+      imagesPerSecond,
       slowest: Math.min(...values('imagesPerSecond')),
       fastest: Math.max(...values('imagesPerSecond')),
+      megapixelsPerSecond: READS_OTHER_PIXELS.has(reads) ? null : imagesPerSecond * megapixels,
+      cpuSecondsPer1000: median(values('cpuSecondsPer1000')),
       timesSlower: toReference === null ? null : 1 / toReference,
       ofLimit: ratio(id, limit),
       batchWaitP50Ms: median(values('batchWaitP50Ms')),
       batchWaitP99Ms: median(values('batchWaitP99Ms')),
       firstBatchMs: median(values('firstBatchMs')),
-      peakMemoryBytes,
+      peakMemoryBytes: memory.find((entry) => entry.id === id)?.peakMemoryBytes ?? null,
       imagesPerEpoch,
       rounds: results.length,
       notes,
     };
   });
+}
+
+/**
+ * One report of several that were made in pieces, of the same photos with the same settings. A round of one piece and a
+ * round of another are two rounds. Of the peaks of memory, the largest counts.
+ */
+export function mergeReports(reports) {
+  const [first] = reports;
+  const settingsOf = ({ photos, settings }) =>
+    JSON.stringify([photos, settings.workers, settings.batch, settings.epochs]);
+  const other = reports.find((report) => settingsOf(report) !== settingsOf(first));
+  if (other !== undefined) {
+    throw new Error(`These reports do not belong together: ${settingsOf(first)} and ${settingsOf(other)}.`);
+  }
+  const runs = reports.flatMap((report, piece) =>
+    report.runs.map((run) => ({ ...run, round: `${piece + 1}.${run.round}` })),
+  );
+  const memory = CONTESTANTS.map(({ id }) => {
+    const peaks = reports.flatMap((report) => report.memory.filter((entry) => entry.id === id));
+    const peak = Math.max(0, ...peaks.map(({ peakMemoryBytes }) => peakMemoryBytes ?? 0));
+    return { id, peakMemoryBytes: peak === 0 ? null : peak };
+  });
+  const ran = new Set(runs.map(({ id }) => id));
+  const missing = reports.flatMap((report) => report.missing).filter(({ id }) => !ran.has(id));
+  const most = Math.max(...CONTESTANTS.map(({ id }) => runs.filter((run) => run.id === id).length));
+  return { ...first, settings: { ...first.settings, rounds: most }, memory, missing, runs };
+}
+
+/** Writes the rates of a report with rows for README's chart, and draws the chart. */
+export function publish(report) {
+  fs.writeFileSync(new URL('results.json', import.meta.url), `${JSON.stringify(publishedOf(report), null, 2)}\n`);
+  drawPictures();
 }
 
 export function describeMachine() {
@@ -56,7 +94,7 @@ export function describeMachine() {
 }
 
 /** What the chart shows of a report. */
-export function publishedOf({ machine, photos, settings, rows }) {
+function publishedOf({ machine, photos, settings, rows }) {
   return {
     machine: `${machine.cores} cores of ${machine.cpu}`,
     photos: `${integer(photos.count)} photos of ${integer(photos.bytes / photos.count / 1000)} KB, ${settings.workers} workers, in the page cache`,
@@ -74,6 +112,8 @@ export function toMarkdown({ machine, photos, settings, rows, missing }) {
     'loader',
     'images/s',
     'range',
+    'Mpixel/s',
+    'CPU s per 1,000',
     'shardtool is',
     'of the limit',
     'p50 wait',
@@ -86,6 +126,8 @@ export function toMarkdown({ machine, photos, settings, rows, missing }) {
     `${row.name} (${row.version})`,
     integer(row.imagesPerSecond),
     `${integer(row.slowest)} - ${integer(row.fastest)}`,
+    row.megapixelsPerSecond === null ? '-' : integer(row.megapixelsPerSecond),
+    row.cpuSecondsPer1000.toFixed(2),
     ratio(row.timesSlower, ' x'),
     ratio(row.ofLimit, ''),
     `${integer(row.batchWaitP50Ms)} ms`,

@@ -2,12 +2,15 @@
  * This project against the loaders people use today, on the same photos and the same cores, in one run.
  *
  *   node bench/peers/run.mjs [--photos FOLDER] [--count 6144] [--size 1024x768] [--rounds 5] [--epochs 3] [--workers 2] [--batch 256]
- *                            [--only id,id,...] [--publish]
+ *                            [--only id,id,...] [--out FILE] [--no-warm-up] [--publish]
  *
  * First each contestant runs once, unmeasured: that fills the page cache, and its memory is watched meanwhile (watching
  * costs time). Then all take turns, round after round, each round in another order, so that whatever slows the machine for
- * a while slows everyone. The table goes to stdout, everything else about the run to bench/.cache/peers.json.
+ * a while slows everyone. The table goes to stdout, everything else about the run to --out (bench/.cache/peers.json).
  * --publish writes the rates to bench/peers/results.json and draws README's chart of them.
+ *
+ * A long comparison can be made in pieces: --rounds 0 only warms up and watches memory, and --no-warm-up only measures. Let
+ * each piece have shardtool, and merge the files (merge.mjs): ratios are then of runs in the same round of the same piece.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -15,12 +18,11 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { drawPictures } from '../pictures/run.mjs';
-import { COMPARED_WITH, CONTESTANTS } from './contestants.mjs';
+import { CONTESTANTS } from './contestants.mjs';
 import { prepareFormat, prepareNpyShards, preparePhotos, prepareShards } from './data.mjs';
 import { prepareEnvironment, reasonOf } from './environments.mjs';
-import { watchMemory } from './process-memory.mjs';
-import { describeMachine, publishedOf, summarise, toMarkdown } from './report.mjs';
+import { watchMemory } from './process-tree.mjs';
+import { describeMachine, publish, summarise, toMarkdown } from './report.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const cache = path.join(here, '../.cache');
@@ -43,7 +45,7 @@ for (const contestant of CONTESTANTS) {
   else missing.push({ id: contestant.id, reason: prepared.missing });
 }
 
-for (const contestant of ready) {
+for (const contestant of settings.warmUp ? ready : []) {
   const outcome = await attempt(contestant, { watched: true });
   contestant.peakMemoryBytes = outcome?.peakMemoryBytes ?? null;
   log(`warming up: ${contestant.id}${outcome === null ? ' failed' : ''}`);
@@ -62,18 +64,16 @@ for (let round = 0; round < settings.rounds; round++) {
 
 const report = {
   machine: describeMachine(),
-  photos: { count: photos.count, bytes: photos.bytes },
+  photos: { count: photos.count, bytes: photos.bytes, pixels: photos.pixels },
   settings,
-  rows: summarise(ready, runs, COMPARED_WITH),
+  memory: ready.map(({ id, peakMemoryBytes = null }) => ({ id, peakMemoryBytes })),
   missing,
   runs,
 };
-fs.writeFileSync(path.join(cache, 'peers.json'), `${JSON.stringify(report, null, 2)}\n`);
-console.log(toMarkdown(report));
-if (settings.publish) {
-  fs.writeFileSync(path.join(here, 'results.json'), `${JSON.stringify(publishedOf(report), null, 2)}\n`);
-  drawPictures();
-}
+fs.writeFileSync(settings.out ?? path.join(cache, 'peers.json'), `${JSON.stringify(report, null, 2)}\n`);
+const table = { ...report, rows: summarise(report) };
+console.log(toMarkdown(table));
+if (settings.publish) publish(table);
 
 function readSettings() {
   const { values } = parseArgs({
@@ -86,6 +86,8 @@ function readSettings() {
       workers: { type: 'string', default: '2' },
       batch: { type: 'string', default: '256' },
       only: { type: 'string' },
+      out: { type: 'string' },
+      'no-warm-up': { type: 'boolean', default: false },
       publish: { type: 'boolean', default: false },
     },
   });
@@ -103,11 +105,13 @@ function readSettings() {
     photos: values.photos,
     count: number('count', 1),
     size: values.size,
-    rounds: number('rounds', 1),
+    rounds: number('rounds', 0),
     epochs: number('epochs', 2),
     workers: number('workers', 1),
     batch: number('batch', 1),
     only,
+    out: values.out,
+    warmUp: !values['no-warm-up'],
     publish: values.publish,
   };
 }

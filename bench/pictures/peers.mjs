@@ -8,15 +8,23 @@ const SAME_TASK = {
   'ffcv-jpg': 'FFCV, JPEGs',
   dali: 'NVIDIA DALI, CPU',
   'pytorch-decode-jpeg': 'PyTorch DataLoader, decode_jpeg',
+  'pytorch-torchcodec': 'PyTorch DataLoader, torchcodec',
   'pytorch-pillow': 'PyTorch DataLoader, Pillow',
   'tf-antialias': 'tf.data, antialiased',
   mosaicml: 'MosaicML Streaming, Pillow',
   webdataset: 'webdataset, Pillow',
+  litdata: 'LitData StreamingDataset',
+  'litdata-raw': 'LitData StreamingRawDataset',
+  'hf-datasets': 'datasets, DataLoader, Pillow',
+  grain: 'Grain, Pillow',
+  'ray-data': 'Ray Data, Pillow',
+  spdl: 'SPDL',
 };
 /** Labels of the loaders below the divider: they do less, or read other data. */
 const OTHER_TASK = {
   'ffcv-raw': 'FFCV, images decoded beforehand',
   'tf-plain': 'tf.data, without antialiasing',
+  datago: 'datago, without random crops',
 };
 
 const WIDTH = 860;

@@ -1,7 +1,9 @@
-/** How much memory a contestant takes: its process and all below it, seen from outside. Linux. */
+/** What a contestant takes: memory and CPU time of its process and of all processes below it. Linux. */
 import fs from 'node:fs';
 
 const INTERVAL_MS = 250;
+/** The unit of times in /proc, on every Linux of today (USER_HZ). */
+const TICKS_PER_SECOND = 100;
 
 /**
  * Samples the tree below `pid` until stopped; `stop()` returns the largest sum in bytes, or null where the kernel does not
@@ -20,6 +22,18 @@ export function watchMemory(pid) {
       return peakBytes === 0 ? null : peakBytes;
     },
   };
+}
+
+/**
+ * User and system time of the process `pid` and of all below it, in seconds. A process that has ended is in the sum of the
+ * process that waited for it (proc(5), stat: fields 14 to 17).
+ */
+export function treeCpuSeconds(pid) {
+  const fields = readOrEmpty(`/proc/${pid}/stat`)
+    .replace(/^.*\) /s, '')
+    .split(' ');
+  const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+  return childrenOf(pid).reduce((sum, child) => sum + treeCpuSeconds(child), ticks / TICKS_PER_SECOND);
 }
 
 function treeBytes(pid) {

@@ -1,0 +1,18 @@
+/**
+ * One table of several runs of run.mjs (`--out`) that were made in pieces.
+ *
+ *   node bench/peers/merge.mjs [--publish] FILE...
+ */
+import fs from 'node:fs';
+import { parseArgs } from 'node:util';
+import { mergeReports, publish, summarise, toMarkdown } from './report.mjs';
+
+const { values, positionals } = parseArgs({
+  options: { publish: { type: 'boolean', default: false } },
+  allowPositionals: true,
+});
+if (positionals.length === 0) throw new Error('Name the files that run.mjs has written with --out.');
+const report = mergeReports(positionals.map((file) => JSON.parse(fs.readFileSync(file, 'utf8'))));
+const table = { ...report, rows: summarise(report) };
+console.log(toMarkdown(table));
+if (values.publish) publish(table);
