@@ -33,6 +33,9 @@ export function median(values) {
 /** Of fast loaders more epochs count, until they took so long: a run of a second or two says little. */
 const LEAST_MS = 5000;
 
+/** Line on stderr after the epoch that does not count: run.mjs watches memory until then. */
+export const WARM = 'measure: the first epoch has ended';
+
 /**
  * Times `build(arguments)`, which gives { startEpoch, close }; `startEpoch()` is an async iterable of { size, images }.
  * The rate counts whole epochs after the first, ends included. Waits are those of the same epochs without the first batch
@@ -60,7 +63,10 @@ export async function measure({ name, version, build, given, notes }) {
       last = now;
       epochImages += batch.size;
     }
-    if (epoch === 0) continue;
+    if (epoch === 0) {
+      process.stderr.write(`${WARM}\n`);
+      continue;
+    }
     images += epochImages;
     milliseconds += performance.now() - epochStarted;
     cpuSeconds += treeCpuSeconds(process.pid) - cpuBefore;

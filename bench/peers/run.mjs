@@ -5,7 +5,7 @@
  *                            [--only id,id,...] [--out FILE] [--no-warm-up] [--publish]
  *
  * First each contestant runs once, unmeasured: that fills the page cache, and its memory is watched meanwhile (watching
- * costs time). Then all take turns, round after round, each round in another order, so that whatever slows the machine for
+ * costs time). In later runs, memory is watched until the end of the first epoch, which does not count. Then all take turns, round after round, each round in another order, so that whatever slows the machine for
  * a while slows everyone. The table goes to stdout, everything else about the run to --out (bench/.cache/peers.json).
  * --publish writes the rates to bench/peers/results.json and draws README's chart of them.
  *
@@ -21,6 +21,7 @@ import { parseArgs } from 'node:util';
 import { CONTESTANTS } from './contestants.mjs';
 import { prepareFormat, prepareNpyShards, preparePhotos, prepareShards } from './data.mjs';
 import { prepareEnvironment, reasonOf } from './environments.mjs';
+import { WARM } from './measure.mjs';
 import { watchMemory } from './process-tree.mjs';
 import { describeMachine, publish, summarise, toMarkdown } from './report.mjs';
 
@@ -38,42 +39,50 @@ if (photos.count < settings.batch) throw new Error(`${photos.folder} has ${photo
 
 const missing = [];
 const ready = [];
-for (const contestant of CONTESTANTS) {
-  if (settings.only !== null && !settings.only.includes(contestant.id)) continue;
+const runs = [];
+const ids = settings.only ?? CONTESTANTS.map(({ id }) => id);
+for (const id of ids) {
+  const contestant = CONTESTANTS.find((entry) => entry.id === id);
   const prepared = prepare(contestant);
   if (prepared.missing === undefined) ready.push({ ...contestant, ...prepared });
   else missing.push({ id: contestant.id, reason: prepared.missing });
 }
 
 for (const contestant of settings.warmUp ? ready : []) {
-  const outcome = await attempt(contestant, { watched: true });
-  contestant.peakMemoryBytes = outcome?.peakMemoryBytes ?? null;
+  const outcome = await attempt(contestant, { watchedToEnd: true });
   log(`warming up: ${contestant.id}${outcome === null ? ' failed' : ''}`);
+  writeReport();
 }
 let running = ready;
-const runs = [];
 for (let round = 0; round < settings.rounds; round++) {
   running = running.filter(({ failed }) => !failed);
   const first = Math.floor((round * running.length) / settings.rounds);
   for (const contestant of [...running.slice(first), ...running.slice(0, first)]) {
-    const outcome = await attempt(contestant, { watched: false });
-    if (outcome !== null) runs.push({ id: contestant.id, round, result: outcome.result });
-    log(`round ${round + 1} of ${settings.rounds}: ${contestant.id} ${outcome?.result.imagesPerSecond ?? 'failed'}`);
+    const result = await attempt(contestant, { watchedToEnd: false });
+    if (result !== null) runs.push({ id: contestant.id, round, result });
+    log(`round ${round + 1} of ${settings.rounds}: ${contestant.id} ${result?.imagesPerSecond ?? 'failed'}`);
+    writeReport();
   }
 }
 
-const report = {
-  machine: describeMachine(),
-  photos: { count: photos.count, bytes: photos.bytes, pixels: photos.pixels },
-  settings,
-  memory: ready.map(({ id, peakMemoryBytes = null }) => ({ id, peakMemoryBytes })),
-  missing,
-  runs,
-};
-fs.writeFileSync(settings.out ?? path.join(cache, 'peers.json'), `${JSON.stringify(report, null, 2)}\n`);
+const report = writeReport();
 const table = { ...report, rows: summarise(report) };
 console.log(toMarkdown(table));
 if (settings.publish) publish(table);
+
+/** What is known so far: a long comparison that is ended early keeps its runs. */
+function writeReport() {
+  const report = {
+    machine: describeMachine(),
+    photos: { count: photos.count, bytes: photos.bytes, pixels: photos.pixels },
+    settings,
+    memory: ready.map(({ id, peakMemoryBytes }) => ({ id, peakMemoryBytes: peakMemoryBytes || null })),
+    missing,
+    runs,
+  };
+  fs.writeFileSync(settings.out ?? path.join(cache, 'peers.json'), `${JSON.stringify(report, null, 2)}\n`);
+  return report;
+}
 
 function readSettings() {
   const { values } = parseArgs({
@@ -150,14 +159,18 @@ function onSameCores(command, args) {
   return { command: 'taskset', args: ['-c', `0-${workers - 1}`, command, ...args] };
 }
 
-/** { result, peakMemoryBytes } of one run. A contestant that fails is named as missing from then on: null. */
-async function attempt(contestant, { watched }) {
+/** The result of one run. A contestant that fails is named as missing from then on: null. */
+async function attempt(contestant, { watchedToEnd }) {
   if (contestant.failed) return null;
   const child = spawn(contestant.command, contestant.args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: RUN_TIMEOUT_MS,
   });
-  const memory = watched ? watchMemory(child.pid) : null;
+  const memory = watchMemory(child.pid);
+  const keepPeak = () => {
+    contestant.peakMemoryBytes = Math.max(contestant.peakMemoryBytes ?? 0, memory.stop() ?? 0);
+  };
+  let watching = true;
   let stdout = '';
   let stderr = '';
   child.stdout.on('data', (chunk) => {
@@ -165,13 +178,16 @@ async function attempt(contestant, { watched }) {
   });
   child.stderr.on('data', (chunk) => {
     stderr += chunk;
+    if (!watching || watchedToEnd || !stderr.includes(WARM)) return;
+    watching = false;
+    keepPeak();
   });
   const { status, signal } = await new Promise((resolve) => {
     child.on('close', (status, signal) => resolve({ status, signal }));
   });
-  const peakMemoryBytes = memory?.stop() ?? null;
+  if (watching) keepPeak();
   const line = stdout.trim().split('\n').at(-1);
-  if (status === 0 && line.startsWith('{')) return { result: JSON.parse(line), peakMemoryBytes };
+  if (status === 0 && line.startsWith('{')) return JSON.parse(line);
   contestant.failed = true;
   missing.push({ id: contestant.id, reason: `its run ended with ${signal ?? status}: ${reasonOf(stderr)}` });
   return null;
