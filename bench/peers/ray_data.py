@@ -14,16 +14,14 @@ import torch
 from torchvision import transforms
 
 
-class Decode:
-    def __init__(self):
-        torch.set_num_threads(1)
-        self.transform = transforms.Compose(
-            [transforms.RandomResizedCrop(SIZE, scale=SCALE, ratio=RATIO), transforms.RandomHorizontalFlip()]
-        )
+TRANSFORM = transforms.Compose(
+    [transforms.RandomResizedCrop(SIZE, scale=SCALE, ratio=RATIO), transforms.RandomHorizontalFlip()]
+)
 
-    def __call__(self, rows):
-        images = [np.asarray(self.transform(PIL.Image.open(path).convert("RGB"))) for path in rows["path"]]
-        return {"image": np.stack(images), "label": rows["label"]}
+
+def decode(rows):
+    images = [np.asarray(TRANSFORM(PIL.Image.open(path).convert("RGB"))) for path in rows["path"]]
+    return {"image": np.stack(images), "label": rows["label"]}
 
 
 def build(arguments):
@@ -36,7 +34,7 @@ def build(arguments):
         rows = np.random.permutation(len(photos))
         items = [{"path": photos[row][0], "label": photos[row][1]} for row in rows]
         dataset = ray.data.from_items(items, override_num_blocks=8 * arguments.workers).map_batches(
-            Decode, batch_size=64, concurrency=arguments.workers, num_cpus=1
+            decode, batch_size=64, num_cpus=1
         )
         for batch in dataset.iter_torch_batches(batch_size=arguments.batch, drop_last=True, prefetch_batches=2):
             yield batch["image"]
@@ -51,5 +49,5 @@ if __name__ == "__main__":
         f"ray {ray.__version__}, Pillow {PIL.__version__}",
         build,
         parse_arguments(),
-        notes="paths are shuffled before each epoch; its processes start anew in each epoch",
+        notes="paths are shuffled before each epoch",
     )
