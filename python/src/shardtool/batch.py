@@ -41,8 +41,9 @@ else:
 
 class Mix(NamedTuple):
     """How a batch was mixed. Row i is ``weight`` times its own image and label, plus 1 - weight times those of another
-    row. The other row is the row before (for row 0, the last row); with ``timm_mixup``, it is row n - 1 - i. A
-    mosaic keeps its own label; ``weights`` have the share of its area that shows the row's own image."""
+    row. The other row is the row before (for row 0, the last row); with ``timm_mixup``, it is row n - 1 - i. With
+    ``mosaic`` and ``copy_paste``, rows keep their own labels, and ``weights`` have the share of the area that shows the
+    row's own image."""
 
     name: str
     #: The weight of the first row. All rows have the same weight, except with the modes ``pair`` and ``elem`` of
@@ -303,7 +304,7 @@ def read_batch(frame: Frame, in_slot: MakeArray, to: Arrays) -> Batch:
         others = np.frombuffer(take(4 * size), np.int32).astype(np.int64)
         mix, weights = header["mix"], np.frombuffer(take(8 * size), np.float64)
         batch.mix = Mix(
-            "timm_mixup" if mix["name"] == "timmMixup" else mix["name"],
+            {"timmMixup": "timm_mixup", "copyPaste": "copy_paste"}.get(mix["name"], mix["name"]),
             mix["weight"],
             to.values(others),
             to.values(weights.astype(np.float32)),

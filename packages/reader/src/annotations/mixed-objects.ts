@@ -36,7 +36,7 @@ export function joinObjects(all: readonly RowObjects[]): RowObjects {
 }
 
 /** The objects with these indices. */
-function takeObjects(objects: RowObjects, kept: readonly number[]): RowObjects {
+export function takeObjects(objects: RowObjects, kept: readonly number[]): RowObjects {
   const taken = (values: Float64Array | null, each: number) =>
     values && Float64Array.from(kept.flatMap((i) => [...values.subarray(i * each, (i + 1) * each)]));
   const { rows, sources, boxes, labels, keypoints, perObject, polygons } = objects;

@@ -3,6 +3,7 @@ import { didYouMean, OptionError, optionName, range, sentence } from '@shardtool
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import type { Rect, Size } from '../codec/codec.js';
+import { type CopyPaste, type DrawnCopyPaste, drawCopyPaste } from './copy-paste.js';
 import { beta } from './distributions.js';
 import { type DrawnMosaic, drawMosaic, MOSAIC_PARTS, type Mosaic } from './mosaic.js';
 import { drawOne, integerBelow, KeyedRandom, type Random } from './random.js';
@@ -56,8 +57,21 @@ interface MosaicInput {
   readonly minVisibility?: number;
 }
 
+/** Pastes objects of the row before, with their polygons, into each row. */
+interface CopyPasteInput {
+  readonly name: 'copyPaste';
+  /** Probability that objects are pasted into a row. Default: 0.5. */
+  readonly p?: number;
+  /** Probability of each object of the other row to be pasted. Default: 0.5. */
+  readonly objectP?: number;
+  /** Smallest width and height of the box of a partly hidden object, in pixels. Smaller objects are dropped. Default: 1. */
+  readonly minSize?: number;
+  /** Smallest part of the pixels of an object that must remain visible. Objects with less are dropped. Default: 0.1. */
+  readonly minVisibility?: number;
+}
+
 /** One way to mix the images of a batch. */
-export type MixInput = PlainMixInput | TimmMixInput | MosaicInput;
+export type MixInput = PlainMixInput | TimmMixInput | MosaicInput | CopyPasteInput;
 
 const ALPHA_MAX = 1000;
 
@@ -70,6 +84,8 @@ const probability = (value: number) => z.number().min(0).max(1).default(value);
 const objectRule = () => ({ minSize: z.number().min(0).default(1), minVisibility: probability(0.1) });
 const fractions = () => z.tuple([z.number().min(0).max(1), z.number().min(0).max(1)]);
 const schemas = {
+  copyPaste: () =>
+    z.strictObject({ name: z.literal('copyPaste'), p: probability(0.5), objectP: probability(0.5), ...objectRule() }),
   mosaic: () =>
     z
       .strictObject({
@@ -116,13 +132,13 @@ type PlainMix = z.output<ReturnType<typeof schemas.plain>>;
 export type TimmMix = z.output<ReturnType<typeof schemas.timm>>;
 /** A mix that also mixes the labels of rows. */
 type LabelMix = PlainMix | TimmMix;
-type Mix = LabelMix | Mosaic;
+type Mix = LabelMix | Mosaic | CopyPaste;
 /** The mixes of a loader. If there are several, each batch uses one of them. */
 export type Mixes = readonly Mix[];
 
-const NAMES = ['mixup', 'cutmix', 'timmMixup', 'mosaic'] as const;
+const NAMES = ['mixup', 'cutmix', 'timmMixup', 'mosaic', 'copyPaste'] as const;
 const EXPECTED =
-  "Expected { name: 'mixup' or 'cutmix', alpha }, { name: 'timmMixup', mixupAlpha, cutmixAlpha, cutmixMinmax, prob, switchProb, mode, correctLam }, each also with numClasses and labelSmoothing, { name: 'mosaic', p, centerRange, minSize, minVisibility }, or a list of these.";
+  "Expected { name: 'mixup' or 'cutmix', alpha }, { name: 'timmMixup', mixupAlpha, cutmixAlpha, cutmixMinmax, prob, switchProb, mode, correctLam }, each also with numClasses and labelSmoothing, { name: 'mosaic', p, centerRange, minSize, minVisibility }, { name: 'copyPaste', p, objectP, minSize, minVisibility }, or a list of these.";
 
 /** Checks the option `mix` and fills in defaults. Throws {@link OptionError}. */
 export function checkMix(input: MixInput | readonly MixInput[] | undefined): Mixes {
@@ -142,25 +158,30 @@ function classesOf(mix: Mix | undefined): number | undefined {
   return mix === undefined || !mixesLabels(mix) ? undefined : mix.numClasses;
 }
 
-/** Whether a mix combines the labels of rows, as mixup and cutmix do. A mosaic keeps the label of its own sample. */
+/** Whether a mix combines the labels of rows, as mixup and cutmix do. Otherwise rows keep the labels of their own samples. */
 export function mixesLabels(mix: Mix): mix is LabelMix {
-  return mix.name !== 'mosaic';
+  return mix.name !== 'mosaic' && mix.name !== 'copyPaste';
 }
 
 /** Largest number of images whose objects one row may have. */
 export function imagesPerRow(mixes: Mixes): number {
-  return Math.max(1, ...mixes.map((mix) => (mixesLabels(mix) ? 2 : MOSAIC_PARTS)));
+  return Math.max(1, ...mixes.map((mix) => (mix.name === 'mosaic' ? MOSAIC_PARTS : 2)));
 }
 
 /** Number of images that are kept aside while a batch is mixed. */
 export function spareImages(mixes: Mixes): number {
-  return Math.max(0, ...mixes.map((mix) => (mixesLabels(mix) ? 1 : MOSAIC_PARTS - 1)));
+  return Math.max(0, ...mixes.map((mix) => (mix.name === 'mosaic' ? MOSAIC_PARTS - 1 : 1)));
 }
 
 function checkOne(given: unknown): Mix {
   const mix = withKnownName(given);
   const named = (mix as { name?: unknown } | null)?.name;
-  const schema = named === 'timmMixup' ? schemas.timm() : named === 'mosaic' ? schemas.mosaic() : schemas.plain();
+  const schema =
+    named === 'timmMixup'
+      ? schemas.timm()
+      : named === 'mosaic' || named === 'copyPaste'
+        ? schemas[named]()
+        : schemas.plain();
   return parseShape(schema as unknown as z.ZodType<Mix>, mix, ({ where, what }) => {
     const name = (mix as { name?: unknown } | null)?.name;
     const hint = where === 'name' && typeof name === 'string' ? didYouMean(name, NAMES) : '';
@@ -202,7 +223,7 @@ export function partnerOf({ name }: Pick<LabelMix, 'name'>): MixPartner {
 }
 
 /** How a batch is mixed. */
-export type DrawnMix = DrawnLabelMix | DrawnMosaic;
+export type DrawnMix = DrawnLabelMix | DrawnMosaic | DrawnCopyPaste;
 
 /** How each row is mixed with one other row. */
 export interface DrawnLabelMix {
@@ -216,7 +237,8 @@ export interface DrawnLabelMix {
 
 /**
  * Draws how to mix a batch of `rows` images, of which the rows `usable` have an image. Order of random numbers: the choice, if there are
- * several mixes; the weight; for cutmix the center of the rectangle. timmMixup: see {@link drawTimmMix}. mosaic: see {@link drawMosaic}.
+ * several mixes; the weight; for cutmix the center of the rectangle. timmMixup: see {@link drawTimmMix}. mosaic: see
+ * {@link drawMosaic}. copyPaste: see {@link drawCopyPaste}.
  */
 export function drawMix(
   mixes: Mixes,
@@ -230,6 +252,7 @@ export function drawMix(
   const index = mixes.indexOf(mix);
   // If each row draws a mix, that takes more random numbers than a batch has.
   const more = () => new KeyedRandom(random.next(), random.next());
+  if (mix.name === 'copyPaste') return drawCopyPaste(mix, { rows, index }, more());
   if (mix.name === 'mosaic') return drawMosaic(mix, { size, rows, usable, index }, more());
   const partner = partnerOf(mix);
   if (mix.name === 'timmMixup') return { kind: 'labels', index, partner, rows: drawTimmMix(mix, size, rows, more()) };

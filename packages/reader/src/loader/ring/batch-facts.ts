@@ -156,10 +156,11 @@ export class BatchFacts {
     return { index, weights: this.#weights.slice(slot * this.#rows, slot * this.#rows + rows) };
   }
 
-  setMix(slot: number, mix: DrawnMix | null): void {
+  /** `rows` has the weights of the rows. */
+  setMix(slot: number, mix: Pick<DrawnMix, 'index'> | null, rows: readonly { readonly weight: number }[]): void {
     // 0 is a batch that was not mixed.
     this.#facts[slot * FACT_NUMBERS + places.mix] = mix === null ? 0 : mix.index + 1;
-    mix?.rows.forEach(({ weight }, row) => {
+    rows.forEach(({ weight }, row) => {
       this.#weights[slot * this.#rows + row] = weight;
     });
   }

@@ -105,7 +105,11 @@ export function needsPixels(option: string, { transform }: OutputRequest): Optio
   );
 }
 
-export function checkMixable(mixes: Mixes, { dtype }: CompiledTransform, extraFields: readonly ExtraField[]): void {
+export function checkMixable(
+  mixes: Mixes,
+  { dtype }: CompiledTransform,
+  { extraFields, hasPolygons }: { readonly extraFields: readonly ExtraField[]; readonly hasPolygons: boolean },
+): void {
   const kinds = new Set(extraFields.map(({ kind }) => kind));
   if (mixes.some(mixesLabels) && (kinds.has('mask') || kinds.has('image'))) {
     throw new OptionError(
@@ -117,6 +121,12 @@ export function checkMixable(mixes: Mixes, { dtype }: CompiledTransform, extraFi
     throw new OptionError(
       {},
       sentence`cutmix of the option ${optionName('mix')} has no rule for boxes: use mixup or mosaic, or remove ${optionName('annotations')}.`,
+    );
+  }
+  if (!hasPolygons && mixes.some(({ name }) => name === 'copyPaste')) {
+    throw new OptionError(
+      {},
+      sentence`copyPaste of the option ${optionName('mix')} pastes objects by their polygons: add polygons to the option ${optionName('annotations')}.`,
     );
   }
   if ((dtype === 'uint16' || dtype === 'int16') && mixes.some(({ name }) => name === 'mixup' || name === 'timmMixup')) {

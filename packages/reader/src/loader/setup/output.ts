@@ -112,7 +112,8 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   const hasSteps = Object.keys(steps).length > 0;
   if (batch.kind !== 'pixels' && (hasSteps || mixes.length > 0))
     throw needsPixels(hasSteps ? 'customSteps' : 'mix', options);
-  if (mixes.length > 0) checkMixable(mixes, transform!, extraFields);
+  if (mixes.length > 0)
+    checkMixable(mixes, transform!, { extraFields, hasPolygons: annotations?.polygons !== undefined });
   const objectBytes = annotations === null ? [] : [layOutRecord(annotations).bytes];
   const withObjects = ({ image, extraFields }: RowBytes) => ({ image, extraFields: [...extraFields, ...objectBytes] });
   const views = batch.kind === 'pixels' ? batch.views : null;

@@ -2,8 +2,12 @@
 import { range } from '@shardtool/base';
 import { joinObjects, objectsOfPart, type RowObjects } from '../../annotations/mixed-objects.js';
 import type { CheckedAnnotations } from '../../annotations/options.js';
+import { type PastedRow, pasteObjects } from '../../annotations/paste-objects.js';
 import { layOutRecord, readRecord, writeRecord } from '../../annotations/record.js';
+import type { Size } from '../../codec/codec.js';
+import type { DrawnCopyPaste } from '../../transform/copy-paste.js';
 import { type DrawnMix, otherRow } from '../../transform/mix.js';
+import { KeyedRandom } from '../../transform/random.js';
 
 /** The records of the rows of a batch in memory. */
 export interface BatchRecords {
@@ -13,29 +17,49 @@ export interface BatchRecords {
   readonly annotations: CheckedAnnotations;
 }
 
-/** Writes the objects of all rows as they are after the mix. `isMixed` is false for rows that are not mixed because an image is missing. */
-export function mixObjects(
-  mix: DrawnMix | null,
-  { memory, address, rows, annotations }: BatchRecords,
-  isMixed: (row: number, other: number) => boolean,
-): void {
+/** Reads the objects of all rows. */
+export function objectsOfRows({ memory, address, rows, annotations }: BatchRecords): RowObjects[] {
   const layout = layOutRecord(annotations);
-  const given = range(rows).map((row) => readRecord(memory, address + row * layout.bytes, row, layout, annotations));
-  for (const row of range(rows)) {
-    const objects = objectsOf(row);
-    writeRecord(objects, layout, annotations.boxFormat, memory, address + row * layout.bytes);
-  }
+  return range(rows).map((row) => readRecord(memory, address + row * layout.bytes, row, layout, annotations));
+}
 
-  function objectsOf(row: number): RowObjects {
-    const own = given[row]!;
+/** Writes the objects of all rows. */
+export function writeObjects(objects: readonly RowObjects[], { memory, address, annotations }: BatchRecords): void {
+  const layout = layOutRecord(annotations);
+  for (const [row, one] of objects.entries())
+    writeRecord(one, layout, annotations.boxFormat, memory, address + row * layout.bytes);
+}
+
+/** The objects of all rows after mixup or a mosaic. `isBlank`: the row has no image. */
+export function mixObjects(
+  mix: Exclude<DrawnMix, { kind: 'paste' }> | null,
+  given: readonly RowObjects[],
+  isBlank: (row: number) => boolean,
+): RowObjects[] {
+  return given.map((own, row) => {
     if (mix === null) return own;
     if (mix.kind === 'labels') {
-      const other = otherRow(mix.partner, row, rows);
-      const isUnchanged = mix.rows[row]!.weight === 1 || other === row || !isMixed(row, other);
+      const other = otherRow(mix.partner, row, given.length);
+      const isUnchanged = mix.rows[row]!.weight === 1 || other === row || isBlank(row) || isBlank(other);
       return isUnchanged ? own : joinObjects([own, given[other]!]);
     }
     const { parts } = mix.rows[row]!;
     if (parts.length === 0) return own;
     return joinObjects(parts.map((part) => objectsOfPart(given[part.row]!, part, mix.rule)));
-  }
+  });
+}
+
+/** The rows after objects of the row before were pasted. A row without an image does not change, nor does a row after it. */
+export function pastedRows(
+  { keys, rule, objectP }: DrawnCopyPaste,
+  given: readonly RowObjects[],
+  size: Size,
+  isBlank: (row: number) => boolean,
+): PastedRow[] {
+  return given.map((own, row) => {
+    const other = otherRow('previous', row, given.length);
+    const key = keys[row]!;
+    if (key === null || other === row || isBlank(row) || isBlank(other)) return { objects: own, runs: [], weight: 1 };
+    return pasteObjects(own, given[other]!, { size, rule, objectP, random: new KeyedRandom(...key) });
+  });
 }

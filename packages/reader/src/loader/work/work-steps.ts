@@ -24,9 +24,10 @@ import {
   type StepContext,
 } from './custom-steps.js';
 import type { DecodeWorkerData } from './decode-worker.js';
-import { mixObjects } from './mix-objects.js';
+import { mixObjects, objectsOfRows, pastedRows, writeObjects } from './mix-objects.js';
 import { mixRows } from './mix-rows.js';
 import { mosaicRows, type RowPixels } from './mosaic-rows.js';
+import { pasteRows } from './paste-rows.js';
 
 /** Thrown if a custom step dropped the sample. */
 export class DroppedSample extends Error {}
@@ -167,18 +168,33 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
         random,
         range(rows).filter((row) => !isBlank(row)),
       );
-      facts.setMix(slot, mix);
+      const { annotations } = data;
+      const records = annotations && {
+        memory: data.memory.buffer,
+        address: address + data.plan.extraFields[data.extraFields.length]!,
+        rows,
+        annotations,
+      };
+      const objects = records && objectsOfRows(records);
+      if (mix?.kind === 'paste') {
+        const pasted = pastedRows(mix, objects!, size, isBlank);
+        facts.setMix(slot, mix, pasted);
+        for (const pixels of pixelsOf(slot, size))
+          pasteRows(kernels, pasted, pixels, decoder.spare(bytesOfRow(pixels)));
+        writeObjects(
+          pasted.map((row) => row.objects),
+          records!,
+        );
+        return;
+      }
+      facts.setMix(slot, mix, mix?.rows ?? []);
       if (mix?.kind === 'labels')
         mixRows(kernels, mix, { address, rows, ...size, isBlank }, transform, decoder.spare(rowBytes.image));
       if (mix?.kind === 'mosaic') {
         for (const pixels of pixelsOf(slot, size))
           mosaicRows(kernels, mix, pixels, decoder.spare((MOSAIC_PARTS - 1) * bytesOfRow(pixels)));
       }
-      const { annotations } = data;
-      if (annotations === null) return;
-      const objects = address + data.plan.extraFields[data.extraFields.length]!;
-      const records = { memory: data.memory.buffer, address: objects, rows, annotations };
-      mixObjects(mix, records, (row, other) => !isBlank(row) && !isBlank(other));
+      if (records !== null) writeObjects(mixObjects(mix, objects!, isBlank), records);
     },
   };
 
