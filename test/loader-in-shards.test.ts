@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type Dataset, type Loader, type LoaderOptions, openDataset, ShardLengthError } from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
-import { linesOf, look, type Seen } from './loader-look.js';
+import { linesOf, look, type Seen, validKeysOf } from './loader-look.js';
 
 const uncompressed = await packedSmall({ samples: 48 }, { imageFormat: 'npy', resize: 24, maxShardSamples: 12 });
 const compressed = await packedSmall({ samples: 96, classes: 2 }, { maxShardSamples: 12 });
@@ -117,21 +117,82 @@ test('a sample that is damaged in its shard is named', async () => {
   await expect(epochOf(loader)).rejects.toThrow(/000000.tar: sample ".*" cannot be used: it .*changed/);
 });
 
-test('a shard that is cut while workers read it ends the loop', async () => {
+/** A copy whose shard 000001 ends in the middle. */
+function cutCopy(location: string): string {
   const folder = path.join(emptyFolder(), 'cut');
-  cpSync(uncompressed, folder, { recursive: true });
+  cpSync(location, folder, { recursive: true });
+  const shard = path.join(folder, '000001.tar');
+  truncateSync(shard, statSync(shard).size >> 1);
+  return folder;
+}
+
+test.each([
+  ['images in shards', compressed, {}],
+  ['images in memory', compressed, IN_MEMORY],
+  ['single samples', compressed, { shuffleUnit: 'sample', ...IN_MEMORY }],
+  ['arrays of which only crops are read', uncompressed, { checksum: 'never' }],
+] as const)('a shard that is cut ends the loop or costs its samples: %s', async (_, location, more) => {
+  const folder = cutCopy(location);
   await using dataset = await openDataset(folder);
   onFastDisk(dataset);
-  await using loader = dataset.loader({ ...options, onBad: 'skip' });
-  await epochOf(loader);
-  for (const name of readdirSync(folder).filter((file) => file.endsWith('.tar'))) {
-    truncateSync(path.join(folder, name), 1024);
-  }
-  const error = await epochOf(loader).catch((reason: unknown) => reason);
+  const rules = { ...options, ...more, lastBatch: 'partial' } as const;
+  await using raising = dataset.loader(rules);
+  const error = await epochOf(raising).catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(ShardLengthError);
   expect((error as Error).message).toMatch(
-    /\.tar ends at byte \d+, but its index refers to bytes up to \d+: it was truncated/,
+    /^000001\.tar ends at byte \d+, but its index refers to bytes up to \d+: it was truncated/,
   );
+  const keys: string[] = [];
+  const intact: string[] = [];
+  await using unharmed = await openDataset(location);
+  for await (const { shard, key } of unharmed.samples()) {
+    keys.push(key);
+    if (shard !== '000001.tar') intact.push(key);
+  }
+  for (const onBad of ['skip', 'replace'] as const) {
+    await using loader = dataset.loader({
+      ...rules,
+      blockSamples: 12,
+      streams: 1,
+      shuffleUnit: 'chunk',
+      ...more,
+      onBad,
+    });
+    for (let epoch = 0; epoch < 3; epoch++) {
+      const seen = await epochOf(loader);
+      const { bad, badSamples } = loader.report();
+      const lost = badSamples.map(({ key }) => key);
+      expect(lost.length).toBe(bad);
+      expect(bad).toBeGreaterThan(3);
+      for (const { shard, reason } of badSamples) {
+        expect(`${shard}: ${reason}`).toMatch(
+          /^000001.tar: its shard ends at byte \d+, but its index refers to bytes up to \d+$/,
+        );
+      }
+      const valid = validKeysOf(seen);
+      if (onBad === 'skip') expect([...valid, ...lost].sort()).toEqual([...keys].sort());
+      for (const key of intact) expect(valid).toContain(key);
+      for (const key of lost) expect(valid).not.toContain(key);
+    }
+  }
+});
+
+test('a sample that was skipped for its checksum is not delivered in later epochs', async () => {
+  const folder = path.join(emptyFolder(), 'changed');
+  cpSync(uncompressed, folder, { recursive: true });
+  const shard = path.join(folder, '000001.tar');
+  const bytes = readFileSync(shard);
+  bytes[bytes.indexOf('NUMPY') + 200]! ^= 1;
+  writeFileSync(shard, bytes);
+  await using dataset = await openDataset(folder);
+  onFastDisk(dataset);
+  for (const more of [{}, IN_MEMORY]) {
+    await using loader = dataset.loader({ ...options, ...more, onBad: 'skip' });
+    for (let epoch = 0; epoch < 3; epoch++) {
+      expect(validKeysOf(await epochOf(loader)).length).toBe(47);
+      expect(loader.report().bad).toBe(1);
+    }
+  }
 });
 
 test('a shard that is gone ends the loop with its path', async () => {

@@ -91,7 +91,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     this.#options = checkOptions(options);
     this.#schedule = TransformSchedule.of(this.#options);
     this.#progress = progress;
-    this.#history = new ReadHistory(dataset.sampleBytes);
+    this.#history = new ReadHistory(dataset.sampleBytes, () => this.totals().bad > 0);
     this.#context = { dataset, options: this.#options, history: this.#history, slotFileSlots };
   }
 
@@ -332,7 +332,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   }
 
   #begin(
-    { order, output, store, schedule }: LoaderSetup,
+    { order, output, store, cuts, schedule }: LoaderSetup,
     { engine, readers }: Running,
     from: Place,
     startedAt: number,
@@ -355,6 +355,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       isRepeated: order.repeats > 1,
       reuse,
       origin: order.origin,
+      cuts,
       readsAllFirst: order.unit === 'sample',
       shardName: (shard) => shards[shard]!.name,
       nextEpoch: async (demand): Promise<FedEpoch | null> => {

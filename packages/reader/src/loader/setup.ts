@@ -2,6 +2,7 @@ import { OptionError, optionName, sentence } from '@shardtool/base';
 import { CacheFolder } from '@shardtool/storage';
 import { checkBuckets } from '../buckets/options.js';
 import { formatOf } from '../codec/pixel-format.js';
+import { CutShards } from '../dataset/cut-shards.js';
 import { type ShardStore, withoutCrops } from '../dataset/shard-store.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { DecodeMode } from '../transform/plan.js';
@@ -22,8 +23,9 @@ export interface LoaderSetup {
   /** The sizes of batches, if there are several. */
   readonly buckets: LoaderBuckets | null;
   readonly output: LoaderOutput;
-  /** The shards that samples are read from. */
+  /** The shards that samples are read from, and those that are cut: bad samples are skipped or replaced. */
   readonly store: ShardStore;
+  readonly cuts: CutShards;
   /**
    * `used`: crop indexes are used. `far`: they are not, because storage is slow. `unused`: the options do not allow
    * them.
@@ -108,10 +110,12 @@ export async function setUp(
   // Fetching a crop index costs bytes, and if reads are slow, there usually is enough time to decode without it.
   const cropIndex = !output.usesCropIndex ? 'unused' : files.isSlow && options.cropIndex !== true ? 'far' : 'used';
   const withCrops: ShardStore = cached === null ? files.store : { ...files.store, bytes: cached };
-  const store = cropIndex === 'used' ? withCrops : withoutCrops(withCrops);
+  const whole = cropIndex === 'used' ? withCrops : withoutCrops(withCrops);
+  const cuts = new CutShards();
+  const store = options.onBad === 'raise' ? whole : cuts.within(whole);
   const staysInShards = cached === null && (await canStayInShards(dataset, store, output, options));
   const memory = await setUpMemory(dataset, store, order, output, { ...options, staysInShards });
-  return { order, buckets, output, store, cropIndex, staysInShards, cached, memory, schedule };
+  return { order, buckets, output, store, cuts, cropIndex, staysInShards, cached, memory, schedule };
 }
 
 /**

@@ -8,6 +8,7 @@ import {
   sentence,
 } from '@shardtool/base';
 import { describeNpyRow } from '@shardtool/format';
+import { shardTooShort } from '../../dataset/shard-length-error.js';
 import { drawnValues, drawsAddress, type ViewLayout, viewAddress, viewBytes } from '../../views/slot-layout.js';
 import { type Block, keyOf } from '../read/block.js';
 import type { ExtraField } from '../ring/extra-fields.js';
@@ -60,7 +61,7 @@ export interface BadRowOptions {
  */
 export function judgeRow(
   pending: PendingBatch,
-  { row, reason, dropped = false, isOtherSize = false, otherArray }: Trouble,
+  { row, reason, dropped = false, isOtherSize = false, otherArray, cut }: Trouble,
   options: BadRowOptions,
 ): boolean {
   const { onBad } = options;
@@ -79,6 +80,7 @@ export function judgeRow(
   if (dropped) pending.dropped.add(row);
   else if (onBad === 'raise') {
     const { shard, key } = whereabouts(block, item, options);
+    if (cut !== undefined) throw shardTooShort(shard, cut.end, cut.needed);
     const what = sentence`${shard}: sample "${key}" cannot be used: ${clauseOf(reason)}.`;
     throw new BadSampleError(
       { shard, key },

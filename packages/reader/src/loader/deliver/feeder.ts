@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { WakeSignal } from '@shardtool/base';
 import { OptionError, optionName, sentence } from '@shardtool/base';
 import { columnsText } from '../../annotations/columns-text.js';
+import { type CutShards, cutReason } from '../../dataset/cut-shards.js';
 import type { EpochPlan, PlannedBatch } from '../../order/batches.js';
 import { type Block, type BlockReader, placeOf } from '../read/block.js';
 import type { Demand } from '../read/readers/block-reader.js';
@@ -50,6 +51,8 @@ export interface FeederOptions {
   /** Names of the fields that are delivered with the batches. */
   readonly fields: readonly string[];
   readonly origin: SampleOrigin;
+  /** Shards whose bytes in memory are zeros from their end on. */
+  readonly cuts: CutShards;
   /** The consumer may read the read buffers while it waits for a batch. */
   readonly bytesAreHeld: boolean;
   /** All samples are read before the first epoch. */
@@ -174,7 +177,7 @@ export class Feeder implements Demand {
 
   /** Publishes the job of one row, from the block and item that `pending` names for it. */
   push(pending: PendingBatch, row: number): void {
-    const { control, origin, image, hasImages, extraFields, facts, whole } = this.#options;
+    const { control, origin, cuts, image, hasImages, extraFields, facts, whole } = this.#options;
     const block = pending.blocks[row]!;
     const item = pending.items[row]!;
     const shard = block.shard[item]!;
@@ -190,6 +193,12 @@ export class Feeder implements Demand {
     pending.sources[row] = job.source;
     if (offset < 0) {
       this.#options.onUnusable(pending, row, 'it has no image');
+      return;
+    }
+    const end = block.inShards ? Number.POSITIVE_INFINITY : cuts.endOf(shard);
+    const needed = index.offset[indexRow]! + index.bytes[indexRow]!;
+    if (needed > end) {
+      this.#options.onUnusable(pending, row, cutReason({ end, needed }));
       return;
     }
     job.shard = block.inShards ? shard : IN_ARENA;

@@ -1,3 +1,4 @@
+import type { CutShards } from '../../dataset/cut-shards.js';
 import type { CheckedOptions } from '../options.js';
 import type { Demand } from '../read/readers/block-reader.js';
 import type { SampleOrigin } from '../setup/order-sources.js';
@@ -22,6 +23,7 @@ export interface IterationOptions {
   readonly isRepeated: boolean;
   readonly reuse: CheckedOptions['reuse'];
   readonly origin: SampleOrigin;
+  readonly cuts: CutShards;
   readonly shardName: (shard: number) => string;
   /** All samples are read before the first epoch. */
   readonly readsAllFirst: boolean;
@@ -77,6 +79,7 @@ export class Iteration {
       whole,
       fields,
       origin,
+      cuts: options.cuts,
       bytesAreHeld: output.batch.kind === 'raw' && reuse === 'manual',
       readsAllFirst: options.readsAllFirst,
       nextEpoch: (demand) => options.nextEpoch(demand),

@@ -16,6 +16,8 @@ export interface Trouble {
   readonly isOtherSize?: boolean;
   /** Name of a field whose array has another dtype or shape than the rows of the batch. */
   readonly otherArray?: string;
+  /** The end of a shard that is shorter than its index says, and that of the image. */
+  readonly cut?: { readonly end: number; readonly needed: number };
   /** Location of an error that a custom step threw. */
   readonly stack?: string;
 }

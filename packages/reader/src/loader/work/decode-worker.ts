@@ -20,6 +20,7 @@ import { scratchAddress, slotAddress } from '../ring/slots.js';
 import { ArrayRows, OtherArray } from './array-rows.js';
 import type { CustomSteps } from './custom-steps.js';
 import { NO_EXTRAS, type PayloadPlaces, Payloads } from './payloads.js';
+import { CutImage } from './shard-images.js';
 import { CustomStepFailure, DroppedSample, loadWorkSteps, type WorkSteps } from './work-steps.js';
 import { WorkTime } from './work-time.js';
 
@@ -54,6 +55,8 @@ export interface BadRow {
   readonly isOtherSize?: boolean;
   /** Name of a field whose array has another dtype or shape than the rows of the batch. */
   readonly otherArray?: string;
+  /** The end of a shard that is shorter than its index says, and that of the image. */
+  readonly cut?: { readonly end: number; readonly needed: number };
   readonly stack?: string;
 }
 
@@ -179,7 +182,10 @@ function writeObjects({ slot, row, bucket }: Job, { annotations: placed }: Decod
 /** Reports a bad sample. Any other error ends this worker, and with it the loop, with the error as the reason. */
 function report(error: unknown, { slot, row }: Job): void {
   if (error instanceof OtherArray) post({ kind: 'bad', slot, row, reason: error.message, otherArray: error.field });
-  else if (error instanceof OtherSize) post({ kind: 'bad', slot, row, reason: error.reason, isOtherSize: true });
+  else if (error instanceof CutImage) {
+    const { end, needed } = error;
+    post({ kind: 'bad', slot, row, reason: error.message, cut: { end, needed } });
+  } else if (error instanceof OtherSize) post({ kind: 'bad', slot, row, reason: error.reason, isOtherSize: true });
   else if (error instanceof SampleDecodeError) post({ kind: 'bad', slot, row, reason: partsOf(error) });
   else if (error instanceof DroppedSample) post({ kind: 'bad', slot, row, reason: error.message, dropped: true });
   else if (error instanceof CustomStepFailure)

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WorkerThread } from '@shardtool/base';
-import { ShardLengthError } from '../../dataset/shard-length-error.js';
 
 /** Size of the young generation in MiB. It is small because no object is kept longer than one sample. */
 const YOUNG_GENERATION_MB = 4;
@@ -83,7 +82,6 @@ export class DecodeWorkers<Message> {
         workerData: options.workerData(index),
         name: `Decode worker ${index}`,
         youngGenerationMb: YOUNG_GENERATION_MB,
-        errors: { ShardLengthError },
         onMessage: (message) => {
           if (message.kind === 'ready') resolve();
           else options.onMessage(message);

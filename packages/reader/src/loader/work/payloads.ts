@@ -63,7 +63,7 @@ export class Payloads {
     return isUnread ? this.#shardImages.at(job) : null;
   }
 
-  /** The encoded image, valid until the next job. Throws {@link SampleDecodeError}, FileError and ShardLengthError. */
+  /** The encoded image, valid until the next job. Throws {@link SampleDecodeError}, FileError and CutImage. */
   image(job: Job): Uint8Array {
     const isInArena = job.shard === IN_ARENA;
     const bytes = isInArena ? this.#inArena(job.offset, job.bytes) : this.#shardImages.whole(job);

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { FileError, LruCache, openFileLimit, reasonOf, remedyOf } from '@shardtool/base';
 import type { StoredImage } from '../../codec/npy.js';
-import { shardTooShort } from '../../dataset/shard-length-error.js';
+import { cutReason } from '../../dataset/cut-shards.js';
 import type { Control } from '../ring/control.js';
 import type { Job } from '../ring/job.js';
 import type { ShardPaths } from '../ring/shard-paths.js';
@@ -16,6 +16,18 @@ const CACHED_READ_US = 25;
 const CACHED_BYTES_PER_US = 1000;
 /** The buffer of an image is used again, unless it is larger than this. */
 const KEPT_BUFFER_BYTES = 4 * 2 ** 20;
+
+/** The shard ends, at byte `end`, before the image does, at byte `needed`. */
+export class CutImage extends Error {
+  readonly end: number;
+  readonly needed: number;
+
+  constructor(end: number, needed: number) {
+    super(cutReason({ end, needed }));
+    this.end = end;
+    this.needed = needed;
+  }
+}
 
 /** Reads images directly from the shards, one at a time, and counts whether they came out of the page cache. */
 export class ShardImages implements StoredImage {
@@ -48,7 +60,7 @@ export class ShardImages implements StoredImage {
     return this;
   }
 
-  /** The bytes of the image of a job, valid until the next one. Throws {@link FileError} and ShardLengthError. */
+  /** The bytes of the image of a job, valid until the next one. Throws {@link FileError} and {@link CutImage}. */
   whole(job: Job): Uint8Array {
     this.at(job);
     if (this.#buffer.length < job.bytes) {
@@ -67,7 +79,7 @@ export class ShardImages implements StoredImage {
       const got = this.#readSome(target, at + done, bytes - done, position + done);
       if (got === 0) {
         const { size } = fstatSync(this.#file);
-        throw shardTooShort(this.#paths.at(this.#shard), size, this.#offset + this.bytes);
+        throw new CutImage(size, this.#offset + this.bytes);
       }
       done += got;
     }

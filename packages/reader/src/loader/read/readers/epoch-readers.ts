@@ -73,8 +73,8 @@ export class EpochReaders {
    */
   async begin(plan: EpochPlan, whole: boolean, demand: Demand, least: () => Promise<number>): Promise<EpochReading> {
     const { history, checksum: checked, canReadCrops, speed } = this.#options;
-    const { hasReadAll, wasCached } = history.begin(whole);
-    const checksum = checked === 'always' || (checked === 'first-epoch' && !hasReadAll);
+    const { isIntact, wasCached } = history.begin(whole);
+    const checksum = checked === 'always' || (checked === 'first-epoch' && !isIntact);
     const inShards = wasCached && !checksum && canReadCrops && !this.#options.files.isSlow;
     speed.begin(wasCached);
     if (plan.under === undefined) {

@@ -19,8 +19,12 @@ export class ReadHistory {
   /** Number of bytes that had been read from storage when the last epoch began, or 0. */
   #storageBefore = 0;
 
-  constructor(datasetBytes: number) {
+  readonly #hasBad: () => boolean;
+
+  /** `hasBad`: whether a sample was bad so far. */
+  constructor(datasetBytes: number, hasBad: () => boolean) {
     this.#datasetBytes = datasetBytes;
+    this.#hasBad = hasBad;
   }
 
   /** Called when the current epoch has been read to its end. */
@@ -29,13 +33,16 @@ export class ReadHistory {
     this.#isReadingAll = false;
   }
 
-  /** Called when an epoch begins. `whole` is true if it is read from its first sample. */
-  begin(whole: boolean): { readonly hasReadAll: boolean; readonly wasCached: boolean } {
+  /**
+   * Called when an epoch begins. `whole` is true if it is read from its first sample. `isIntact`: an epoch was read to
+   * its end, and no sample was bad. A sample that was skipped for its checksum would otherwise be delivered later.
+   */
+  begin(whole: boolean): { readonly isIntact: boolean; readonly wasCached: boolean } {
     const hasReadAll = this.#hasReadAll;
     const before = this.#storageBefore;
     this.#storageBefore = storageReadBytes();
     this.#isReadingAll = whole;
     const most = OTHER_STORAGE_BYTES + this.#datasetBytes * MOST_FROM_STORAGE;
-    return { hasReadAll, wasCached: hasReadAll && this.#storageBefore - before <= most };
+    return { isIntact: hasReadAll && !this.#hasBad(), wasCached: hasReadAll && this.#storageBefore - before <= most };
   }
 }
