@@ -117,6 +117,31 @@ def test_texts_dates_and_void_are_stacked_too(tmp_path):
         assert found.tobytes() == np.stack([array.astype(array.dtype.newbyteorder("="))] * 2).tobytes()
 
 
+def test_structured_and_empty_arrays_come_as_lists_of_numpy_arrays(tmp_path):
+    mixed = np.dtype([("a", "<f4"), ("b", ">i2", (2,)), ("c", [("d", "S3"), ("e", "|u1")])])
+    padded = np.dtype({"names": ["x", "y"], "formats": ["u1", "<f8"], "offsets": [0, 8], "itemsize": 24})
+    stored = {
+        "mixed.npy": np.frombuffer(bytes(range(24)), mixed),
+        "padded.npy": np.frombuffer(bytes(range(48)), padded).reshape(2, 1),
+        "fortran.npy": np.asfortranarray(np.frombuffer(bytes(range(96)), padded).reshape(2, 2)),
+        "one.npy": np.frombuffer(bytes(range(12)), mixed)[0],
+        "none.npy": np.zeros((0, 2), "<f4"),
+        "void.npy": np.zeros((2, 3), "V0"),
+    }
+    sample = {name: npy(array) for name, array in stored.items()}
+    write_shards(tmp_path / "shards", [("0", sample), ("1", sample)])
+    for collate in ("list", "stack"):
+        with shardtool.Loader(tmp_path / "shards", batch_size=2, collate=collate, **ON_DISK) as loader:
+            (batch,) = loader
+        for name in stored:
+            read = np.load(io.BytesIO(sample[name]))
+            assert len(batch.fields[name]) == 2
+            for found in batch.fields[name]:
+                assert found.shape == read.shape
+                assert found.dtype == np.stack([read]).dtype.newbyteorder("=")
+                assert str(found.tolist()) == str(read.tolist())
+
+
 def test_a_batch_is_its_fields_and_labels(folder):
     with shardtool.Loader(folder, batch_size=37, with_keys=True, shuffle=False, workers=1) as loader:
         (batch,) = loader

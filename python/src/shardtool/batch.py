@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from types import MappingProxyType, ModuleType
 from typing import (
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from .bridge.frames import Frame
 from .bridge.held_slots import MakeArray
-from .errors import OptionError
+from .errors import BadSampleError, OptionError
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -487,7 +488,24 @@ def _array_value(array: NDArray[Any], to: Arrays) -> Any:
 
 def _field_array(data: bytes, array: Dict[str, Any]) -> NDArray[Any]:
     order: Literal["F", "C"] = "F" if array["fortranOrder"] else "C"
-    return np.frombuffer(bytearray(data), np.dtype(array["dtype"])).reshape(array["shape"], order=order)
+    return np.ndarray(array["shape"], _dtype(array["dtype"]), bytearray(data), order=order)
+
+
+#: NumPy reads no longer header of a .npy file, because a long literal can exhaust the interpreter.
+_LONGEST_DTYPE = 10_000
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    """The dtype of a ``.npy`` header: a name, or a list for structured arrays. The reader refuses Python objects."""
+    if not name.startswith("["):
+        return np.dtype(name)
+    if len(name) > _LONGEST_DTYPE:
+        raise BadSampleError(
+            f"A structured array has a dtype of {len(name)} characters, but at most {_LONGEST_DTYPE} are read: save it "
+            "with fewer fields."
+        )
+    dtype: np.dtype[Any] = np.lib.format.descr_to_dtype(ast.literal_eval(name))  # type: ignore[no-untyped-call, unused-ignore]
+    return dtype
 
 
 class _Cutter:
