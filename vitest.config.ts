@@ -37,6 +37,7 @@ const OUTSIDE = [
   'tar-own',
   'unknown-user',
   'view-page',
+  'view-static',
 ];
 /** Lists of test files by what they are run for. SHARDTOOL_LANE names one; without it everything runs but `long`. */
 const LANES = {

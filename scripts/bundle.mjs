@@ -5,6 +5,8 @@
  * So do the declarations that are published, with those of zod that they speak of; within this repository, where zod is, the
  * condition "shardtool-source" of package.json leads to those of dist.
  */
+
+import { createHash } from 'node:crypto';
 import {
   copyFileSync,
   cpSync,
@@ -343,7 +345,49 @@ async function bundlePage(folder) {
   await build.close();
   for (const file of ['index.html', 'style.css', 'icon.svg'])
     copyFileSync(path.join(page, file), path.join(lib, 'page', file));
+  const own = await rolldownForBrowsers(path.join(page, 'main.web.tsx'));
+  const { output: ofStatic } = await own.generate({ format: 'esm', minify: true, codeSplitting: false });
+  await own.close();
+  if (ofStatic.length > 1) throw new Error('The page of view --static must be one script.');
+  const texts = ['style.css', 'icon.svg'].map((file) => readFileSync(path.join(page, file), 'utf8'));
+  writeFileSync(path.join(lib, 'page/static.html'), staticPage(ofStatic[0].code, ...texts));
+  output.push(...ofStatic);
   return output.flatMap(({ moduleIds }) => moduleIds ?? []);
+}
+
+/** The page of `shardtool view --static`: one file that loads nothing, and whose policy admits only its own script and style. */
+function staticPage(code, style, icon) {
+  // An end tag, or a comment, would end the script for the browser's parser.
+  const script = code.replaceAll('</script', '<\\/script').replaceAll('<!--', '<\\!--');
+  const hash = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+  const policy = [
+    "default-src 'none'",
+    `script-src ${hash(script)} 'wasm-unsafe-eval'`,
+    `style-src ${hash(style)}`,
+    'img-src blob: data:',
+    'connect-src http: https:',
+    "form-action 'none'",
+    "base-uri 'none'",
+  ];
+  return `<!doctype html>
+<!-- written by shardtool view --static -->
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta http-equiv="Content-Security-Policy" content="${policy.join('; ')}">
+    <meta name="referrer" content="no-referrer">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <meta name="shardtool-dataset" content="">
+    <title>shardtool view</title>
+    <link rel="icon" href="data:image/svg+xml;base64,${Buffer.from(icon).toString('base64')}">
+    <style>${style}</style>
+  </head>
+  <body>
+    <div id="app"></div>
+    <script type="module">${script}</script>
+  </body>
+</html>
+`;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await setup();

@@ -29,10 +29,13 @@ const GLOBALS = {
 
 /** Packages that only storage of other kinds needs. */
 const ABSENT = /^(@aws-sdk|@smithy)\//;
+/** Module that only writers need. It tries whether it may make functions of text, which a page with a policy reports. */
+const WRITER = 'msgpackr/pack';
 
 export const FOR_BROWSERS = {
   name: 'for-browsers',
   resolveId(id, importer) {
+    if (id === WRITER) return { id: `\0${id}`, moduleSideEffects: false };
     if (id.startsWith('node:')) return { id: `\0${id}`, moduleSideEffects: false };
     const own = /^@shardtool\/(\w+)(?:\/([\w-]+))?$/.exec(id);
     if (own !== null) return moduleOf(own[1], own[2] ?? 'index');
@@ -41,10 +44,12 @@ export const FOR_BROWSERS = {
     const layout = /format\/dist\/layouts\/(\w+)\/index\.js$/.exec(file)?.[1];
     const isLoaded = layout !== undefined && importer.endsWith(`/${layout}/entry.js`);
     if (isLoaded && !LAYOUTS.includes(layout)) return { id: `\0layout:${layout}`, moduleSideEffects: true };
-    const instead = file.replace(/\.(js|tsx?)$/, '.web.$1');
-    return instead !== file && instead !== importer && existsSync(instead) ? instead : null;
+    const forms = ['js', 'ts', 'tsx'].map((extension) => file.replace(/\.js$/, `.web.${extension}`));
+    return forms.find((form) => form !== file && form !== importer && existsSync(form)) ?? null;
   },
   load(id) {
+    if (id === `\0${WRITER}`)
+      return 'export class Packr { pack() { throw new Error("A browser writes no shards."); } }';
     if (id.startsWith('\0node:')) return standIn(id.slice(1));
     const layout = /^\0layout:(\w+)$/.exec(id)?.[1];
     if (layout === undefined) return null;
@@ -71,7 +76,10 @@ export const FOR_BROWSERS = {
 function moduleOf(name, part) {
   const { exports } = require(path.join(packages, name, 'package.json'));
   const types = exports[part === 'index' ? '.' : `./${part}`]?.types['shardtool-source'];
-  return types === undefined ? null : path.join(packages, name, types.replace(/\.d\.ts$/, '.js'));
+  if (types === undefined) return null;
+  const file = path.join(packages, name, types.replace(/\.d\.ts$/, '.js'));
+  const instead = file.replace(/\.js$/, '.web.js');
+  return existsSync(instead) ? instead : file;
 }
 
 /** The exports of a module of Node: its part for browsers, and functions that throw. */

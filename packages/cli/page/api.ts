@@ -25,6 +25,9 @@ export class RequestRejectedError extends Error {
   }
 }
 
+/** What the page can do. */
+export const CAN = { mark: true, model: true } as const;
+
 type Parameters = Readonly<Record<string, string | number>>;
 
 function address(name: string, parameters: Parameters = {}): string {
@@ -55,6 +58,8 @@ function post<T>(name: string, body: unknown): Promise<T> {
 
 export const api = {
   dataset: (signal: AbortSignal) => json<DatasetInfo>(address('dataset'), { signal }),
+  /** The server has read them. */
+  readColumns: (signal: AbortSignal) => json<DatasetInfo>(address('dataset'), { signal }),
   rows: (query: Query, from: number, count: number, signal: AbortSignal) =>
     json<Rows>(address('rows', { q: JSON.stringify(query), from, count }), { signal }),
   histogram: (query: Query, column: string, signal: AbortSignal) =>

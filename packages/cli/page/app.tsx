@@ -1,7 +1,7 @@
 /** The page: controls that choose samples on the left, the samples on the right. */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import type { DatasetInfo, Mark, MarkList, Query, Row } from '../src/view/protocol.js';
-import { api } from './api.js';
+import { api, CAN } from './api.js';
 import { Filters } from './choose/filters.js';
 import { SortBox } from './choose/sort-box.js';
 import { WhereBox } from './choose/where-box.js';
@@ -10,8 +10,12 @@ import type { ModelState } from './link/state.js';
 import { useStateLink } from './link/use-state-link.js';
 import { Marks } from './marks/marks.js';
 import { ModelView } from './model/model-view.js';
+import { whenPicturesStand } from './picture/picture-queue.js';
 import { bytes, count, shown } from './text.js';
 import { Zoom } from './zoom/zoom.js';
+
+/** Columns are read after the first pictures, but at most this many milliseconds later. */
+const FIRST_MS = 1000;
 
 export function App() {
   const [info, setInfo] = useState<DatasetInfo | null>(null);
@@ -23,11 +27,16 @@ export function App() {
     });
     return () => abort.abort();
   }, []);
-  if (info !== null) return <Viewer info={info} />;
+  if (info !== null) return <Viewer info={info} onInfo={setInfo} />;
   return <main class="opening">{fault === null ? 'Opening the dataset …' : shown(fault.message)}</main>;
 }
 
-function Viewer({ info }: { readonly info: DatasetInfo }) {
+interface ViewerProps {
+  readonly info: DatasetInfo;
+  readonly onInfo: (info: DatasetInfo) => void;
+}
+
+function Viewer({ info, onInfo }: ViewerProps) {
   const [state, change] = useStateLink();
   const [total, setTotal] = useState<number | null>(null);
   const [fault, setFault] = useState<Error | null>(null);
@@ -55,7 +64,7 @@ function Viewer({ info }: { readonly info: DatasetInfo }) {
     [change],
   );
   const onOpen = useCallback((row: Row, where: number) => open(row.index, where), [open]);
-  const onMark = useCallback(({ index }: Row, given: Mark | null) => mark(index, given), [mark]);
+  const onMark = useCallback(({ index }: Row, given: Mark | null) => CAN.mark && mark(index, given), [mark]);
   const step = (by: number) => {
     const next = (place ?? -1) + by;
     if (place === null || next < 0 || next >= (total ?? 0)) return null;
@@ -90,9 +99,11 @@ function Viewer({ info }: { readonly info: DatasetInfo }) {
           <button type="button" aria-pressed={view === 'grid'} onClick={() => change({ view: 'grid' }, 'push')}>
             Samples
           </button>
-          <button type="button" aria-pressed={view === 'model'} onClick={() => change({ view: 'model' }, 'push')}>
-            What the model sees
-          </button>
+          {CAN.model && (
+            <button type="button" aria-pressed={view === 'model'} onClick={() => change({ view: 'model' }, 'push')}>
+              What the model sees
+            </button>
+          )}
         </nav>
       </header>
       <aside id="choose" class={isChoosing ? 'open' : ''} aria-label="Which samples">
@@ -104,7 +115,10 @@ function Viewer({ info }: { readonly info: DatasetInfo }) {
           onSort={(sort) => setQuery({ sort })}
           onSize={(pixels) => change({ size: pixels })}
         />
-        <Marks info={info} list={list} onOpen={open} onTakeAway={(index) => mark(index, null)} onSave={save} />
+        {CAN.mark && (
+          <Marks info={info} list={list} onOpen={open} onTakeAway={(index) => mark(index, null)} onSave={save} />
+        )}
+        {info.unread > 0 && <Unread info={info} onInfo={onInfo} />}
         <Filters
           query={query}
           columns={info.columns}
@@ -122,7 +136,7 @@ function Viewer({ info }: { readonly info: DatasetInfo }) {
         )}
       </aside>
       <main>
-        {view === 'model' ? (
+        {CAN.model && view === 'model' ? (
           <ModelView query={query} at={at} model={model} onModel={setModel} />
         ) : (
           <Grid
@@ -145,11 +159,38 @@ function Viewer({ info }: { readonly info: DatasetInfo }) {
           mark={list.marks.find(({ index }) => index === sample)?.mark ?? null}
           onNext={step(1)}
           onBefore={step(-1)}
-          onMark={(given) => mark(sample, given)}
+          onMark={(given) => CAN.mark && mark(sample, given)}
           onClose={() => open(null)}
         />
       )}
     </>
+  );
+}
+
+/** Reads the columns of all samples, for histograms and sorting: when pictures stand if they are few, else on request. */
+function Unread({ info, onInfo }: ViewerProps) {
+  const [isReading, setReading] = useState(info.isSmall);
+  const [fault, setFault] = useState<Error | null>(null);
+  useEffect(() => {
+    if (!isReading) return undefined;
+    const abort = new AbortController();
+    whenPicturesStand(FIRST_MS)
+      .then(() => api.readColumns(abort.signal))
+      .then(onInfo, (error: Error) => {
+        if (abort.signal.aborted) return;
+        setFault(error);
+        setReading(false);
+      });
+    return () => abort.abort();
+  }, [isReading, onInfo]);
+  return (
+    <section class="filter" aria-label="Columns">
+      <button type="button" disabled={isReading} onClick={() => setReading(true)}>
+        {isReading ? 'Reading all indexes …' : 'Show histograms and sort'}
+      </button>
+      {!isReading && <p class="soft">{`Reads the indexes of all ${count(info.unread)} samples first.`}</p>}
+      {fault !== null && <p class="fault-text">{shown(fault.message)}</p>}
+    </section>
   );
 }
 

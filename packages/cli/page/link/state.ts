@@ -12,6 +12,8 @@ export interface ModelState {
 }
 
 export interface PageState {
+  /** URL of the dataset, for the page of `view --static`. Null if the page has its own dataset. */
+  readonly url: string | null;
   readonly query: Query;
   /** Histograms that are open in addition to the default ones. */
   readonly extra: readonly string[];
@@ -27,6 +29,7 @@ export interface PageState {
 
 export const SIZES = [96, 160, 256] as const;
 const DEFAULT: PageState = {
+  url: null,
   query: { where: '', ranges: {}, values: {}, sort: null },
   extra: [],
   at: 0,
@@ -36,7 +39,12 @@ const DEFAULT: PageState = {
   size: 160,
 };
 
+/** A link may also be only the URL of a dataset: `#https://example.org/shards`. */
+const ONLY_URL = /^#((?:https?:|%2F|\.{0,2}\/).*)$/is;
+
 export function stateOf(hash: string): PageState {
+  const [, only] = ONLY_URL.exec(hash) ?? [];
+  if (only !== undefined) return { ...DEFAULT, url: decoded(only) };
   const given = new URLSearchParams(hash.replace(/^#/, ''));
   const ranges: Record<string, [number, number]> = {};
   const values: Record<string, string[]> = {};
@@ -52,6 +60,7 @@ export function stateOf(hash: string): PageState {
   const sort = given.get('sort');
   const size = wholeOf(given.get('size'));
   return {
+    url: given.get('url'),
     query: {
       where: given.get('where') ?? '',
       ranges,
@@ -72,8 +81,9 @@ export function stateOf(hash: string): PageState {
 }
 
 /** The inverse of {@link stateOf}. Default values are omitted. */
-export function hashOf({ query, extra, at, sample, view, model, size }: PageState): string {
+export function hashOf({ url, query, extra, at, sample, view, model, size }: PageState): string {
   const made = new URLSearchParams();
+  if (url !== null) made.set('url', url);
   if (query.where !== '') made.set('where', query.where);
   for (const [name, [from, to]] of Object.entries(query.ranges)) made.set(`range.${name}`, `${from}..${to}`);
   for (const [name, list] of Object.entries(query.values)) for (const one of list) made.append(`value.${name}`, one);
@@ -87,6 +97,14 @@ export function hashOf({ query, extra, at, sample, view, model, size }: PageStat
   if (model.epoch !== 0) made.set('epoch', String(model.epoch));
   if (size !== DEFAULT.size) made.set('size', String(size));
   return `#${made}`;
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 function wholeOf(text: string | null): number | null {

@@ -1,7 +1,7 @@
 /** One sample in large: its pixels, its objects and masks, and all its data. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Mark, SampleDetail } from '../../src/view/protocol.js';
-import { api } from '../api.js';
+import { api, CAN } from '../api.js';
 import { MarkButtons } from '../marks/mark-buttons.js';
 import { bytes, count, shown, value } from '../text.js';
 import { useFetched } from '../use-fetched.js';
@@ -87,7 +87,7 @@ export function Zoom({ index, classes, mark, onNext, onBefore, onMark, onClose }
         <Figure detail={detail} masks={masks} hasObjects={!hidden.has('')} scale={scale} />
       )}
       <section class="facts" tabIndex={0} aria-label="What is known of it">
-        <MarkButtons key={index} mark={mark} classes={classes} onMark={onMark} />
+        {CAN.mark && <MarkButtons key={index} mark={mark} classes={classes} onMark={onMark} />}
         {detail !== null && <Facts detail={detail} />}
       </section>
     </dialog>

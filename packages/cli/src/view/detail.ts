@@ -1,5 +1,5 @@
 import { crc32, ShardtoolError, toMessage } from '@shardtool/base';
-import { type FieldColumns, headerOf, type LoadedIndex } from '@shardtool/format';
+import { type FieldColumns, headerOf, type PartOfIndex } from '@shardtool/format';
 import { type AnnotationOptions, type Dataset, imageOf, type Sample } from '@shardtool/reader';
 import { exifLines } from './exif.js';
 import { drawn, objectsOf } from './objects.js';
@@ -10,9 +10,18 @@ import type { DrawnObject, FieldDetail, Mark, SampleDetail } from './protocol.js
 const TEXT_CHARACTERS = 4000;
 const MOST_COLUMNS = 200;
 
+/** The parts of a dataset that are needed to show one of its samples. */
+export interface DetailedDataset extends Pick<Dataset, 'shards' | 'classes' | 'size'> {
+  get(index: number, options: { readonly checksum: boolean }): Promise<Sample>;
+  readonly files: {
+    readonly firstSample: Float64Array;
+    index(shard: number): Promise<PartOfIndex<'offset' | 'bytes' | 'fields' | 'width' | 'height' | 'orientation'>>;
+  };
+}
+
 /** Throws SampleNotFoundError if there is no such sample, ShardLengthError, SampleChecksumError or FileError. */
 export async function detailOf(
-  dataset: Dataset,
+  dataset: DetailedDataset,
   index: number,
   {
     annotations,
@@ -58,7 +67,11 @@ export async function detailOf(
 }
 
 /** Size as the index has it. If the image was never measured, the size in the header of the image. */
-function shapeOf({ width, height, orientation }: LoadedIndex, row: number, { fields }: Sample) {
+function shapeOf(
+  { width, height, orientation }: PartOfIndex<'width' | 'height' | 'orientation'>,
+  row: number,
+  { fields }: Sample,
+) {
   const known = { width: width[row]!, height: height[row]!, orientation: orientation[row]! };
   const image = known.width > 0 ? null : imageOf({ fields });
   if (image === null) return known;
@@ -101,7 +114,11 @@ async function exifOf(sample: Sample): Promise<SampleDetail['exif']> {
 }
 
 /** Returns the values that `shardtool inspect` measured of a sample. */
-async function inspectedOf(dataset: Dataset, shard: number, row: number): Promise<(readonly [string, unknown])[]> {
+async function inspectedOf(
+  dataset: Pick<Dataset, 'shards'>,
+  shard: number,
+  row: number,
+): Promise<(readonly [string, unknown])[]> {
   const found = (await dataset.shards[shard]!.loadInspection?.()) ?? null;
   return Array.from(found?.columns ?? [], ([name, { values }]) => [name, values[row] ?? null] as const);
 }

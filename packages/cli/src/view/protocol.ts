@@ -26,6 +26,10 @@ export interface DatasetInfo {
   readonly overlay: string | null;
   /** A free name for the overlay of marks. */
   readonly overlayName: string;
+  /** Number of samples whose columns are not read yet. The server has read all; the page of `--static` reads them on request. */
+  readonly unread: number;
+  /** True if there are so few samples that the page reads their columns without a request of the user. */
+  readonly isSmall: boolean;
 }
 
 /** Numbers that are at least the first and below the second. */

@@ -1,11 +1,10 @@
 /** Answers queries. The most recent results are kept, because the page asks for one piece of a list after the other. */
 import { setImmediate } from 'node:timers/promises';
 import { Recent } from '@shardtool/base';
-import type { Dataset } from '@shardtool/reader';
 import { Histograms } from './histograms.js';
 import type { Marks } from './marks.js';
 import type { Histogram, Query, Row, Rows } from './protocol.js';
-import { cellValue, columnOf, filteredRows, sortRows, type WhereRows, whereRows } from './query.js';
+import { cellValue, columnOf, filteredRows, sortRows, type WhereRows } from './query.js';
 import type { SampleTable } from './sample-table.js';
 
 /** Number of lists of rows (4 bytes per sample) and of results of expressions (1 byte per sample) that are kept. */
@@ -15,18 +14,19 @@ const MOST_ROWS = 1000;
 
 export class Queries {
   readonly #table: SampleTable;
-  readonly #marks: Marks;
+  readonly #marks: Pick<Marks, 'of'>;
   readonly #where: Recent<string, WhereRows>;
   readonly #rows: Recent<string, Uint32Array>;
   /** Rows before sorting, and for histograms without the filter of one column. */
   readonly #filtered: Recent<string, Uint32Array>;
   readonly #histograms: Histograms;
 
-  constructor(dataset: Dataset, table: SampleTable, marks: Marks) {
+  /** `whereRows` evaluates an expression for every sample. */
+  constructor(whereRows: (text: string) => Promise<WhereRows>, table: SampleTable, marks: Pick<Marks, 'of'>) {
     this.#table = table;
     this.#marks = marks;
     this.#histograms = new Histograms(table);
-    this.#where = new Recent(KEPT, (text) => whereRows(dataset, text));
+    this.#where = new Recent(KEPT, whereRows);
     this.#rows = new Recent(KEPT, (text) => this.#sorted(JSON.parse(text) as Query));
     this.#filtered = new Recent(KEPT, (text) => this.#filteredBy(JSON.parse(text) as Omit<Query, 'sort'>));
   }

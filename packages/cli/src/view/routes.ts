@@ -109,6 +109,8 @@ async function infoOf({ dataset, table, overlay, marks }: Viewed): Promise<Datas
     sizesFrom: sizesFrom(dataset, table),
     overlay,
     overlayName: await marks.freeName(),
+    unread: 0,
+    isSmall: true,
   };
 }
 

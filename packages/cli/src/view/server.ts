@@ -11,6 +11,7 @@ import { checkGivenAnnotations } from './objects.js';
 import { thumbnailOf } from './pictures.js';
 import type { Refusal } from './protocol.js';
 import { Queries } from './queries.js';
+import { whereRows } from './query.js';
 import { ROUTES, type Viewed } from './routes.js';
 import { readSampleTable } from './sample-table.js';
 import { Thumbnails, Withdrawn } from './thumbnails.js';
@@ -61,7 +62,7 @@ export async function startServer(dataset: Dataset, options: ViewOptions): Promi
     model,
     overlay: options.overlay ?? null,
     annotations: options.annotations,
-    queries: new Queries(dataset, table, marks),
+    queries: new Queries((text) => whereRows(dataset, text), table, marks),
   };
   const secret = newSecret();
   let port = options.port;

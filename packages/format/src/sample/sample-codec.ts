@@ -40,7 +40,8 @@ export interface ValueEncoder {
 }
 
 const packr = new Packr({ useRecords: false });
-const keyEntryName = Uint8Array.from(packr.pack(KEY_ENTRY));
+/** The name of the key's entry as msgpack: a `str` of fewer than 32 bytes. */
+const keyEntryName = Uint8Array.from([0xa0 | KEY_ENTRY.length, ...Buffer.from(KEY_ENTRY)]);
 
 /**
  * Encodes a sample as a msgpack map: its key if `withKey` is set, then its fields. A field whose name implies text or

@@ -35,8 +35,8 @@ const KEPT_SAMPLES = 200_000;
 /** Number of indexes that an expression fetches at a time: the number of connections that browsers open to a server. */
 const INDEXES_AT_ONCE = 6;
 
-/** Rows of an index, and where the first of them is in the dataset. */
-type Rows = PartOfIndex<(typeof PARTS)[number]>;
+/** The parts of an index that a page keeps. */
+export type WebIndex = PartOfIndex<(typeof PARTS)[number]>;
 
 /** What the index says of a sample. */
 export interface WebRow {
@@ -89,7 +89,7 @@ export type WebImage = typeof globalThis extends { createImageBitmap: (...given:
 export class WebDataset implements AsyncDisposable {
   /** The same dataset as Node's reader has it, for modules that need more than this class offers. */
   readonly stored: StoredDataset;
-  readonly #rows: Recent<number, Rows>;
+  readonly #rows: Recent<number, WebIndex>;
 
   constructor(stored: StoredDataset) {
     this.stored = stored;
@@ -146,6 +146,11 @@ export class WebDataset implements AsyncDisposable {
   async columns(): Promise<ReadonlyMap<string, ColumnType>> {
     const first = this.stored.shards.find(({ samples }) => samples > 0);
     return first === undefined ? new Map() : ((await first.loadParts(['columnTypes'])).columnTypes ?? new Map());
+  }
+
+  /** Returns the index of a shard, without the paths of the packed files. */
+  indexOfShard(shard: number): Promise<WebIndex> {
+    return this.#rows.get(shard);
   }
 
   /** Returns what the index says of one sample. Throws {@link SampleNotFoundError}. */
@@ -277,7 +282,7 @@ export class WebDataset implements AsyncDisposable {
     return { shard, row: index - firstSample[shard]! };
   }
 
-  #rowOf(rows: Rows, shard: number, row: number): WebRow {
+  #rowOf(rows: WebIndex, shard: number, row: number): WebRow {
     const label = rows.cls[row]!;
     return {
       index: this.stored.files.firstSample[shard]! + row,

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { ShardtoolError } from '@shardtool/base';
+import { OptionError, option, ShardtoolError, sentence } from '@shardtool/base';
 import { escapeControls } from '@shardtool/base/text';
 import { command } from '../../command.js';
 import { DATASET_ARGUMENT } from '../../options/arguments.js';
@@ -15,7 +15,9 @@ import type { Marks } from '../../view/marks.js';
 export const viewCommand = command({
   name: 'view',
   summary: 'Browse a dataset in the browser: filter, sort, zoom, mark samples',
-  arguments: { dataset: DATASET_ARGUMENT },
+  arguments: {
+    dataset: { type: 'string', describe: `${DATASET_ARGUMENT.describe}. Optional with --static` },
+  },
   options: {
     open: {
       type: 'boolean',
@@ -31,14 +33,38 @@ export const viewCommand = command({
       isCommon: true,
       defaultDescription: 'a free port',
     },
+    static: {
+      type: 'string',
+      group: 'Output',
+      placeholder: 'FILE',
+      describe: 'Write a page for a web server instead: one file that shows any dataset by its URL',
+    },
     annotations: ANNOTATIONS_FLAG,
     ...DATASET_FLAGS,
   },
   examples: [
     ['$0 view shards --open', 'Open the page; press Ctrl-C to stop'],
     ['$0 view s3://bucket/shards --port 8080', 'Browse shards in a bucket, and print the address'],
+    [
+      '$0 view https://example.org/shards --static index.html',
+      'Write a page that shows the dataset without a server of its own',
+    ],
   ],
-  handler: async ({ dataset: location, annotations, port, open, json, ...given }) => {
+  handler: async ({ dataset: location, annotations, port, open, json, static: file, ...given }) => {
+    if (file !== undefined) {
+      const { writeStatic } = await import('../../view/write-static.js');
+      await writeStatic(file, new URL('./page/static.html', import.meta.url), location);
+      const about =
+        location === undefined ? 'Open it with the URL of a dataset: FILE#https://example.org/shards' : 'Open it';
+      await print(json ? JSON.stringify({ file }) : `${escapeControls(file)} is written. ${about} from a web server.`);
+      return;
+    }
+    if (location === undefined) {
+      throw new OptionError(
+        {},
+        sentence`view needs a dataset: give a folder of shards or a URL, or ${option('static')} to write a page.`,
+      );
+    }
     const { startServer } = await import('../../view/server.js');
     await using dataset = await openGiven(location, given);
     const progress = await ProgressView.open();
