@@ -6,6 +6,7 @@ import { compile, userProject } from './guides/user-project.js';
 /** Exports what every function and method gives without naming a type, as a library on top of shardtool does. */
 const PROGRAM = `
 import * as s from 'shardtool';
+import * as web from 'shardtool/web';
 
 export const dataset = await s.openDataset('a');
 export const mixture = await s.openMixture([{ dataset: 'a' }, { dataset: 'b' }]);
@@ -38,6 +39,8 @@ export const objects = await s.countAnnotations(dataset, { boxes: { field: 'json
 export const inspected = await s.inspect('a');
 export const overlays = await s.listOverlays('a');
 export const calls = { ...s };
+export const ofPage = await web.openDataset('https://example.org/shards');
+export const inPage = { image: await ofPage.image(0), rows: ofPage.rows(), row: await ofPage.row(0), where: await ofPage.where('a = 1'), sample: await ofPage.get('a') };
 export const packed = await s.pack('a', 'b');
 export const converted = await s.convert('a', 'b');
 export const verified = await s.verify('a');

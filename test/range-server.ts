@@ -6,10 +6,8 @@ import path from 'node:path';
 
 export interface RangeServer {
   readonly url: string;
-  /** Paths of the requests for content, in order. */
-  readonly asked: string[];
-  /** Bytes of bodies that were sent. */
-  sent: number;
+  /** Bodies that were sent, in order. */
+  readonly sent: { readonly pathname: string; readonly bytes: number }[];
   latencyMs: number;
   /** Headers of every answer. */
   headers: Readonly<Record<string, string>>;
@@ -34,7 +32,6 @@ export async function rangeServer(folder: string): Promise<RangeServer> {
         return;
       }
       const { pathname } = new URL(request.url!, 'http://host');
-      self.asked.push(pathname);
       const file = path.join(folder, decodeURIComponent(pathname));
       const found = statSync(file, { throwIfNoEntry: false });
       if (found === undefined || !found.isFile()) {
@@ -54,15 +51,14 @@ export async function rangeServer(folder: string): Promise<RangeServer> {
         response.end();
         return;
       }
-      self.sent += to - from;
+      self.sent.push({ pathname, bytes: to - from });
       createReadStream(file, { start: from, end: to - 1 }).pipe(response);
     }, self.latencyMs);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const self: RangeServer = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    asked: [],
-    sent: 0,
+    sent: [],
     latencyMs: 0,
     headers: {},
     close: () => {
