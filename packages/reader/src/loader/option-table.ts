@@ -186,6 +186,7 @@ export const LOADER_OPTIONS = {
     from: 1,
     to: 1024,
     shown: '1',
+    commands: ['bench', 'plan', 'preview'],
     help: 'Repeated augmentation: each sample comes this many times in an epoch with different random numbers, on different ranks if there are several',
   },
   classes: { group: 'Samples', kind: 'classes', shown: 'all', help: 'Use only these classes, given by name or number' },

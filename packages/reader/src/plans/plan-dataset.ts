@@ -34,6 +34,7 @@ export interface DatasetPlanOptions
       | 'shuffleUnit'
       | 'shuffle'
       | 'samplesPerEpoch'
+      | 'repeats'
       | 'signal'
     > {
   readonly transform?: TransformInput | undefined;
@@ -101,6 +102,7 @@ async function plan(
     globalBatch,
     lastBatch: options.lastBatch,
     epochSamples: options.samplesPerEpoch,
+    repeats: options.repeats,
     prefetchBatches: options.prefetchBatches ?? 4,
     rowBytes: shape.width * shape.height * 3,
     classes: await classesInOrder(dataset, selection),

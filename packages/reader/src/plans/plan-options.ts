@@ -3,7 +3,7 @@ import { LOADER_OPTIONS } from '../loader/option-table.js';
 
 const { worldSize, batchSize, globalBatchSize, lastBatch, seed, epoch, shuffle, shuffleUnit, streams } = LOADER_OPTIONS;
 const { blockSamples, shuffleBufferSize, samplesPerEpoch, prefetchBatches, transform, aspectBuckets } = LOADER_OPTIONS;
-const { classes, keys, where, weights, applyExifOrientation } = LOADER_OPTIONS;
+const { classes, keys, where, weights, repeats, applyExifOrientation } = LOADER_OPTIONS;
 const ORDER = { seed, epoch, shuffle, shuffleUnit, streams, blockSamples, shuffleBufferSize };
 const BATCHES = { worldSize, batchSize, globalBatchSize, lastBatch };
 const { signal } = CALL_OPTIONS;
@@ -13,7 +13,7 @@ const PLAN_OPTIONS = {
   planDataset: {
     ...BATCHES,
     ...ORDER,
-    ...{ classes, keys, where, weights, samplesPerEpoch, prefetchBatches, transform, signal },
+    ...{ classes, keys, where, weights, samplesPerEpoch, repeats, prefetchBatches, transform, signal },
     stepMs: {
       kind: 'own',
       type: 'number',

@@ -60,13 +60,14 @@ export const planCommand = command({
     const options = { ...asked, transform: await readTransform(named, buckets) };
     await using dataset = await openGiven(location, given);
     if (buckets !== undefined) {
-      refuseForBuckets({ stepMs });
-      const report = await planAspectBuckets(dataset, { ...asked, aspectBuckets: buckets });
+      const { repeats, ...ofBuckets } = asked;
+      refuseForBuckets({ stepMs, repeats });
+      const report = await planAspectBuckets(dataset, { ...ofBuckets, aspectBuckets: buckets });
       await print(json ? JSON.stringify(report) : describeBuckets(report));
       return;
     }
     if (dataset.mixture !== null) {
-      refuseForMixture({ stepMs, bandwidth, cacheSize });
+      refuseForMixture({ stepMs, bandwidth, cacheSize, repeats: asked.repeats });
       const mixed = await planMixture(dataset, options);
       await print(json ? JSON.stringify(mixed) : describeMixture(mixed));
       return;
@@ -102,9 +103,10 @@ function checkStorage(given: {
   }
 }
 
-function refuseForBuckets({ stepMs }: { readonly stepMs: number | undefined }): void {
-  if (stepMs !== undefined)
-    throw new UsageError('--step-ms is for batches of one size: remove --step-ms or --aspect-buckets.');
+function refuseForBuckets(given: { readonly stepMs: number | undefined; readonly repeats: number | undefined }): void {
+  const flag = given.stepMs !== undefined ? '--step-ms' : given.repeats !== undefined ? '--repeats' : null;
+  if (flag === null) return;
+  throw new UsageError(`${flag} is for batches of one size: remove ${flag} or --aspect-buckets.`);
 }
 
 function describeBuckets(report: BucketsReport): string {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { planEpoch } from '../batches.js';
 import { planReport } from './report.js';
 
 /** 1,281 shards of 1,000 samples of 50 KB. */
@@ -83,3 +84,41 @@ test('an empty dataset has an empty plan', () => {
   expect(report).toMatchObject({ samples: 0, batches: 0, paddedRows: 0 });
   expect(JSON.stringify(report)).not.toContain('NaN');
 });
+
+test.each([
+  [1, 3],
+  [2, 3],
+  [4, 3],
+  [8, 2],
+])(
+  'with %i ranks and %i repetitions, samples, reads and bytes are those of the blocks of all ranks',
+  (worldSize, repeats) => {
+    const counts = Array<number>(40).fill(100);
+    const small = { counts, seed: 3, epoch: 1, streams: 16, blockSamples: 10, worldSize, globalBatch: 16 };
+    const options = {
+      ...small,
+      repeats,
+      shardBytes: Array<number>(40).fill(100_000),
+      prefetchBatches: 2,
+      rowBytes: 12,
+    };
+    const report = planReport(options);
+    expect(report.samples).toBe(4000 * repeats);
+    expect(report.batches).toBe(Math.ceil((4000 * repeats) / 16));
+    let reads = 0;
+    let bytes = 0;
+    for (let rank = 0; rank < worldSize; rank++) {
+      for (const { pieces } of planEpoch({ ...options, rank }).blocks()) {
+        reads += pieces.length;
+        for (const { count } of pieces) bytes += count * 1000;
+      }
+    }
+    // The last batches are padded.
+    expect(report.reads.count / (reads / worldSize)).toBeCloseTo(1, 1);
+    expect((report.reads.count * report.reads.meanBytes) / (bytes / worldSize)).toBeCloseTo(1, 1);
+    const { step } = planReport({ ...options, stepMs: 100 });
+    expect(step!.bytes / ((bytes / report.batches) * 10)).toBeCloseTo(1, 1);
+    expect(step!.reads / ((reads / report.batches) * 10)).toBeCloseTo(1, 1);
+    expect(report.memory.buffers).toBe(16 + 1 + Math.ceil((2 * 16) / worldSize / 10));
+  },
+);

@@ -23,6 +23,7 @@ export interface PlanReportOptions extends Omit<PlanOptions, 'rank' | 'position'
 
 /** What an epoch costs one rank, computed before anything is read. Sizes are in bytes. */
 export interface PlanReport {
+  /** Number of samples of an epoch over all ranks. With `repeats`, each repetition counts. */
   readonly samples: number;
   readonly shards: number;
   readonly worldSize: number;
@@ -54,6 +55,7 @@ export interface PlanReport {
     readonly slotBytes: number;
     readonly totalBytes: number;
   };
+  /** Quality of the order, without the repetitions of the option `repeats`. */
   readonly shuffleQuality: ShuffleQuality;
   /** What is needed to keep up with a training step of `stepMs`, or null without `stepMs`. */
   readonly step: StepNeeds | null;
@@ -97,20 +99,26 @@ export interface StepNeeds {
  * dataset.
  */
 export function planReport(options: PlanReportOptions): PlanReport {
-  const { counts, globalBatch, streams, blockSamples, worldSize = 1, prefetchBatches, stepMs } = options;
+  const { counts, globalBatch, streams, blockSamples, worldSize = 1, prefetchBatches, stepMs, repeats = 1 } = options;
   const plan = planEpoch(options);
   const { batches, batchSize, lastBatch, unit, samples } = plan;
   const order = epochOrder({ ...options, unit });
   const bytes = sum(options.shardBytes);
   const meanSampleBytes = order.samples === 0 ? 0 : bytes / order.samples;
   const reads = unit === 'sample' ? wholeReads(options) : blockReads(order, options);
-  const passes = order.samples === 0 ? 0 : samples / order.samples;
+  const passes = order.samples === 0 ? 0 : samples / order.samples / repeats;
+  // Repetitions of a sample are on different ranks. In all of a pass, a rank needs the same streams.
+  const readers = Math.min(repeats, worldSize);
+  const rankReads = (reads.count * readers) / worldSize;
+  // With repetitions, a loader has buffers for all streams.
+  const streamRanks = repeats === 1 ? worldSize : 1;
 
-  const buffers = unit === 'sample' ? 0 : bufferCount({ streams, worldSize, blockSamples, batchSize, prefetchBatches });
+  const buffers =
+    unit === 'sample' ? 0 : bufferCount({ streams, worldSize: streamRanks, blockSamples, batchSize, prefetchBatches });
   const bufferBytes = Math.ceil(blockSamples * meanSampleBytes);
   const readBytes = unit === 'sample' ? bytes : buffers * bufferBytes;
   const slotBytes = prefetchBatches * batchSize * options.rowBytes;
-  const machineBytes = (bytes * passes) / (options.machines ?? 1);
+  const machineBytes = (bytes * passes * readers) / (options.machines ?? 1);
   return {
     samples,
     shards: counts.length,
@@ -123,7 +131,7 @@ export function planReport(options: PlanReportOptions): PlanReport {
     droppedSamples: lastBatch === 'drop' ? samples % globalBatch : 0,
     order: { unit, streams, blockSamples, shuffleBufferSize: streams * blockSamples },
     reads: {
-      count: unit === 'sample' ? reads.count : Math.ceil((reads.count * passes) / worldSize),
+      count: unit === 'sample' ? reads.count : Math.ceil(rankReads * passes),
       meanBytes: Math.round(reads.count === 0 ? 0 : bytes / reads.count),
       largestBytes: Math.round(reads.largestBytes),
     },
@@ -132,7 +140,11 @@ export function planReport(options: PlanReportOptions): PlanReport {
     step:
       stepMs === undefined
         ? null
-        : stepNeeds(stepMs, options, bytes, unit === 'sample' ? 0 : reads.count, order.samples),
+        : stepNeeds(stepMs, options, {
+            bytes: bytes * readers,
+            reads: unit === 'sample' ? 0 : rankReads * worldSize,
+            rows: order.samples * repeats,
+          }),
     storage: storageNeeds(options, { bytes, batches, machineBytes: unit === 'sample' ? bytes : machineBytes, unit }),
   };
 }
@@ -187,12 +199,10 @@ function blockReads(order: EpochOrder, { shardBytes, counts }: PlanReportOptions
 function stepNeeds(
   stepMs: number,
   { globalBatch, worldSize = 1 }: PlanReportOptions,
-  bytes: number,
-  reads: number,
-  samples: number,
+  { bytes, reads, rows }: { readonly bytes: number; readonly reads: number; readonly rows: number },
 ): StepNeeds {
   const images = globalBatch / (stepMs / 1000);
-  const share = samples === 0 ? 0 : images / samples;
+  const share = rows === 0 ? 0 : images / rows;
   return {
     stepMs,
     images,
