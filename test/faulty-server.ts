@@ -37,8 +37,8 @@ export interface FaultyServer {
   readonly sent: number;
   /** Requests that were under way at once, at most. */
   readonly most: number;
-  /** What becomes of a request; undefined: it is answered. */
-  fault: (asked: Asked) => Fault | undefined;
+  /** What becomes of a request; undefined: it is answered, a promise: later. */
+  fault: (asked: Asked) => Fault | undefined | Promise<undefined>;
   /** Before each answer. */
   latencyMs: number;
   /** Stops listening and drops all connections; {@link start} goes on at the same port. */
@@ -114,7 +114,7 @@ export async function faultyServer(
     response.on('close', () => underWay--);
     self.most = Math.max(self.most, underWay);
     if (self.latencyMs > 0) await new Promise((resolve) => setTimeout(resolve, self.latencyMs));
-    const fault = self.fault(asked);
+    const fault = await self.fault(asked);
     if (typeof fault === 'object') {
       response.writeHead(fault.status, fault.headers).end(fault.body ?? '');
       return;

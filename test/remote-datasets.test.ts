@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
+import { deferred } from '@shardtool/base';
 import { type Batch, type Dataset, openDataset } from '@shardtool/reader';
 import { verify } from '@shardtool/writer';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -75,6 +76,58 @@ test('a dataset behind HTTP gives the batches of the same one on disk, also wher
   expect(await epoch(troubled)).toEqual(expected);
   await troubled.close();
   await local.close();
+});
+
+test('the first batch of a dataset that fits the shuffle buffer does not wait for all of it', async () => {
+  // 16 MiB: more than one request.
+  const many = await packedSmall({ samples: 80, bytes: () => 200 << 10 });
+  await using local = await openDataset(many);
+  const options = { batchSize: 8, streams: 4, blockSamples: 20, prefetchBatches: 1 };
+  const whole = await epoch(local, options);
+  const other = await faultyServer(many);
+  const rest = deferred();
+  try {
+    // Requests of more than one sample are those of all other samples.
+    other.fault = ({ url, headers }) => {
+      const [from, to] = (headers.range ?? '').replace('bytes=', '').split('-');
+      return url.endsWith('.tar') && Number(to) - Number(from) > 300 << 10
+        ? rest.promise.then(() => undefined)
+        : undefined;
+    };
+    await using dataset = await openDataset(other.url);
+    await using loader = dataset.loader({ ...OPTIONS, ...options });
+    const digests: string[] = [];
+    for await (const batch of loader) {
+      digests.push(digestOf(batch));
+      rest.resolve();
+    }
+    expect(digests).toEqual(whole);
+  } finally {
+    rest.resolve();
+    await other.stop();
+  }
+});
+
+test('a loop that ends before all of a small remote dataset is read leaves the rest to the next loop', async () => {
+  const many = await packedSmall({ samples: 80, bytes: () => 200 << 10 });
+  const options = { ...OPTIONS, batchSize: 8, streams: 4, blockSamples: 20, prefetchBatches: 1 };
+  await using local = await openDataset(many);
+  const loader = local.loader(options);
+  const first: string[] = [];
+  let state: unknown;
+  for await (const batch of loader) if (first.push(digestOf(batch)) === 9) state = loader.state();
+  const second: string[] = [];
+  for await (const batch of loader) second.push(digestOf(batch));
+  const other = await faultyServer(many);
+  try {
+    await using dataset = await openDataset(other.url);
+    await using resumed = dataset.loader({ ...options, state });
+    const found: string[] = [];
+    for (let loop = 0; loop < 2; loop++) for await (const batch of resumed) found.push(digestOf(batch));
+    expect(found).toEqual([first.at(-1), ...second]);
+  } finally {
+    await other.stop();
+  }
 });
 
 test('a state that was taken on disk goes on behind HTTP', async () => {

@@ -7,13 +7,14 @@ import type { SamplesOf } from '../../../selection/pass-samples.js';
 import type { Selection } from '../../../selection/selection.js';
 import { type Arena, ReadBufferError } from '../arena.js';
 import type { BlockReader, LoadedShard } from '../block.js';
-import { type LoadedShards, load, planLoad, selectedRows } from '../load-shards.js';
+import { planLoad, selectedRows } from '../load-shards.js';
 import { type Demand, StreamingReader } from './block-reader.js';
 import { type BatchReader, BucketReader } from './bucket-reader.js';
 import { NO_OPENING, type Opening, openingOf } from './opening.js';
 import type { ReadHistory } from './read-history.js';
 import type { ReadSpeed } from './read-speed.js';
 import { ResidentReader } from './resident-reader.js';
+import { firstSamples, Residents } from './residents.js';
 import { ReadSingles, singlesOf } from './single-samples.js';
 import type { Stretch } from './stretches.js';
 import { type AheadOptions, UnreadReader, wholeShard } from './unread-reader.js';
@@ -59,7 +60,7 @@ export interface EpochReading {
  */
 export class EpochReaders {
   readonly #options: EpochReadersOptions;
-  #residents: Promise<LoadedShards['shards']> | null = null;
+  #residents: Promise<Residents> | null = null;
   /** The batches for which the last epoch was read. */
   #lastDemand: Demand | null = null;
 
@@ -90,7 +91,9 @@ export class EpochReaders {
     const { store, arena, held, holdBytes, wakeSignal, samplesOf } = this.#options;
     const common = { blocks, samplesOf, holdBytes, notify: () => wakeSignal.notify() };
     if (plan.unit === 'sample') {
-      const shards = await this.#residents!;
+      const residents = await this.#residents!;
+      await residents.whenLoaded();
+      const { shards } = residents;
       return new BucketReader({
         ...common,
         memory: null,
@@ -119,8 +122,11 @@ export class EpochReaders {
     const blocks = plan.blocks();
     if (staysInShards) return new UnreadReader({ blocks, samplesOf, store, ahead: this.#ahead(plan, demand) });
     if (plan.unit === 'sample') {
-      this.#residents ??= this.#loadResidents(demand);
-      return new ResidentReader({ blocks, samplesOf, shards: await this.#residents, store, arena });
+      const guarded = whileLoops(store, demand);
+      this.#residents ??= this.#openResidents(plan, guarded);
+      const residents = await this.#residents;
+      await residents.readRest(guarded);
+      return new ResidentReader({ blocks, samplesOf, residents, store, arena });
     }
     if (inShards) return new UnreadReader({ blocks, samplesOf, store, ahead: null });
     return new StreamingReader({
@@ -162,12 +168,8 @@ export class EpochReaders {
   }
 
   /** Each stretch gets its own memory, because an allocation cannot be larger than a segment. */
-  async #loadResidents(demand: Demand): Promise<LoadedShards['shards']> {
-    const { files, arena, all } = this.#options;
-    // Loading a whole dataset takes long, and the loop may end during that time.
-    const store = whileWanted(this.#options.store, () => {
-      if (demand.isOver) throw new ReadBufferError({}, 'The loop ended while the loader was reading.');
-    });
+  async #openResidents(plan: EpochPlan, store: ShardStore): Promise<Residents> {
+    const { files, arena, all, samplesOf } = this.#options;
     const planned = await planLoad(selectedRows(files.samples, all), store);
     const shards = new Map<number, LoadedShard>();
     const placed = (stretches: readonly Stretch[]): Stretch[] =>
@@ -179,8 +181,12 @@ export class EpochReaders {
         crops: crops && { columns: crops.columns, stretches: placed(crops.stretches) },
       });
     }
-    await load(shards, { store, arena, place: 0 });
-    return shards;
+    // If it is one read, it does not get shorter without the first samples.
+    const isOpened = files.isSlow && planned.bytes > store.costs.profile.maxReadBytes;
+    const residents = new Residents({ shards, arena, first: isOpened ? firstSamples(plan, samplesOf) : [] });
+    await residents.open(store);
+    if (!isOpened) await residents.whenLoaded();
+    return residents;
   }
 
   #placeFor({ bytes }: Stretch): number {
@@ -192,4 +198,11 @@ export class EpochReaders {
       sentence`The samples do not fit the read buffers of ${arena.capacity} bytes: raise ${optionName('readBufferBytes')}, or set ${optionName('shuffleUnit')} to 'chunk'.`,
     );
   }
+}
+
+/** Loading a whole dataset takes long, and the loop may end during that time. */
+function whileLoops(store: ShardStore, demand: Demand): ShardStore {
+  return whileWanted(store, () => {
+    if (demand.isOver) throw new ReadBufferError({}, 'The loop ended while the loader was reading.');
+  });
 }

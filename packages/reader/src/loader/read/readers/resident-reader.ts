@@ -2,19 +2,19 @@ import type { ShardStore } from '../../../dataset/shard-store.js';
 import type { PlannedBlock } from '../../../order/batches.js';
 import type { SamplesOf } from '../../../selection/pass-samples.js';
 import type { Arena } from '../arena.js';
-import { type Block, type BlockReader, blockWithoutMemory, type LoadedShard } from '../block.js';
+import { type Block, type BlockReader, blockWithoutMemory } from '../block.js';
 import { fetchSampleAgain } from '../fetch-again.js';
+import type { Residents } from './residents.js';
 
 export interface ResidentOptions {
   readonly blocks: Iterator<PlannedBlock>;
   readonly samplesOf: SamplesOf;
-  /** The loaded shards. Their stretches are in the arena. */
-  readonly shards: ReadonlyMap<number, LoadedShard>;
+  readonly residents: Residents;
   readonly store: ShardStore;
   readonly arena: Arena;
 }
 
-/** The blocks of an epoch over samples that are all in memory. They have no memory of their own. */
+/** The blocks of an epoch over samples that are all in memory, or being read into it. They have no memory of their own. */
 export class ResidentReader implements BlockReader {
   readonly #options: ResidentOptions;
   readonly #planned = new Map<number, Block>();
@@ -23,7 +23,14 @@ export class ResidentReader implements BlockReader {
     this.#options = options;
   }
 
-  get(ordinal: number): Block {
+  get(ordinal: number, item: number): Block | Promise<Block> {
+    const { residents } = this.#options;
+    const block = this.#blockOf(ordinal);
+    if (residents.has(block.shard[item]!, block.row[item]!)) return block;
+    return residents.whenLoaded().then(() => block);
+  }
+
+  #blockOf(ordinal: number): Block {
     const { blocks } = this.#options;
     for (;;) {
       const block = this.#planned.get(ordinal);
@@ -43,11 +50,14 @@ export class ResidentReader implements BlockReader {
   }
 
   async close(): Promise<void> {
+    await this.#options.residents.whenLoaded().catch(() => {});
     this.#planned.clear();
   }
 
   #block(planned: PlannedBlock): Block {
-    const { samplesOf, shards } = this.#options;
-    return blockWithoutMemory(this, planned, samplesOf, { shards, inShards: false });
+    const { samplesOf, residents } = this.#options;
+    const { shards } = residents;
+    const block = blockWithoutMemory(this, planned, samplesOf, { shards, inShards: false });
+    return { ...block, whole: residents.whenLoaded() };
   }
 }
