@@ -1,18 +1,23 @@
 /**
  * One table of several runs of run.mjs (`--out`) that were made in pieces.
  *
- *   node bench/peers/merge.mjs [--publish] FILE...
+ *   node bench/peers/merge.mjs [--publish] [--most-others 0.1] FILE...
+ *
+ * --most-others drops runs during which other programs took a larger share of the CPU time.
  */
 import fs from 'node:fs';
 import { parseArgs } from 'node:util';
 import { mergeReports, publish, summarise, toMarkdown } from './report.mjs';
 
 const { values, positionals } = parseArgs({
-  options: { publish: { type: 'boolean', default: false } },
+  options: { 'most-others': { type: 'string', default: '1' }, publish: { type: 'boolean', default: false } },
   allowPositionals: true,
 });
 if (positionals.length === 0) throw new Error('Name the files that run.mjs has written with --out.');
-const report = mergeReports(positionals.map((file) => JSON.parse(fs.readFileSync(file, 'utf8'))));
+const report = mergeReports(
+  positionals.map((file) => JSON.parse(fs.readFileSync(file, 'utf8'))),
+  Number(values['most-others']),
+);
 const table = { ...report, rows: summarise(report) };
 console.log(toMarkdown(table));
 if (values.publish) publish(table);

@@ -36,6 +36,13 @@ export function treeCpuSeconds(pid) {
   return childrenOf(pid).reduce((sum, child) => sum + treeCpuSeconds(child), ticks / TICKS_PER_SECOND);
 }
 
+/** User and system time so far, in seconds: of all programs of this machine, and of this process with its ended children. */
+export function cpuSecondsSoFar() {
+  const all = /^cpu +(.*)$/m.exec(readOrEmpty('/proc/stat'))?.[1].split(' ').map(Number) ?? [0, 0, 0];
+  const [user, nice, system] = all;
+  return { all: (user + nice + system) / TICKS_PER_SECOND, own: treeCpuSeconds(process.pid) };
+}
+
 function treeBytes(pid) {
   return processBytes(pid) + childrenOf(pid).reduce((sum, child) => sum + treeBytes(child), 0);
 }

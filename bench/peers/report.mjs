@@ -52,9 +52,10 @@ export function summarise({ runs, memory, photos }) {
 
 /**
  * One report of several that were made in pieces, of the same photos with the same settings. A round of one piece and a
- * round of another are two rounds. Of the peaks of memory, the largest counts.
+ * round of another are two rounds. Of the peaks of memory, the largest counts. Runs during which other programs took more than
+ * the share `mostOthers` of the CPU time do not count.
  */
-export function mergeReports(reports) {
+export function mergeReports(reports, mostOthers = 1) {
   const [first] = reports;
   const settingsOf = ({ photos, settings }) =>
     JSON.stringify([photos, settings.workers, settings.batch, settings.epochs]);
@@ -63,7 +64,9 @@ export function mergeReports(reports) {
     throw new Error(`These reports do not belong together: ${settingsOf(first)} and ${settingsOf(other)}.`);
   }
   const runs = reports.flatMap((report, piece) =>
-    report.runs.map((run) => ({ ...run, round: `${piece + 1}.${run.round}` })),
+    report.runs
+      .filter(({ result }) => (result.othersCpuShare ?? 0) <= mostOthers)
+      .map((run) => ({ ...run, round: `${piece + 1}.${run.round}` })),
   );
   const memory = CONTESTANTS.map(({ id }) => {
     const peaks = reports.flatMap((report) => report.memory.filter((entry) => entry.id === id));

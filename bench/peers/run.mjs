@@ -22,7 +22,7 @@ import { CONTESTANTS } from './contestants.mjs';
 import { prepareFormat, prepareNpyShards, preparePhotos, prepareShards } from './data.mjs';
 import { prepareEnvironment, reasonOf } from './environments.mjs';
 import { WARM } from './measure.mjs';
-import { watchMemory } from './process-tree.mjs';
+import { cpuSecondsSoFar, watchMemory } from './process-tree.mjs';
 import { describeMachine, publish, summarise, toMarkdown } from './report.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -60,7 +60,9 @@ for (let round = 0; round < settings.rounds; round++) {
   for (const contestant of [...running.slice(first), ...running.slice(0, first)]) {
     const result = await attempt(contestant, { watchedToEnd: false });
     if (result !== null) runs.push({ id: contestant.id, round, result });
-    log(`round ${round + 1} of ${settings.rounds}: ${contestant.id} ${result?.imagesPerSecond ?? 'failed'}`);
+    log(
+      `round ${round + 1} of ${settings.rounds}: ${contestant.id} ${result?.imagesPerSecond ?? 'failed'}, others ${result?.othersCpuShare}`,
+    );
     writeReport();
   }
 }
@@ -159,6 +161,13 @@ function onSameCores(command, args) {
   return { command: 'taskset', args: ['-c', `0-${workers - 1}`, command, ...args] };
 }
 
+/** Share of the cores' time since `before` that programs other than the contestants took. */
+function othersSince(before) {
+  const { all, own } = cpuSecondsSoFar();
+  const seconds = ((performance.now() - before.at) / 1000) * os.availableParallelism();
+  return Math.max(0, Math.round(((all - before.all - (own - before.own)) / seconds) * 1000) / 1000);
+}
+
 /** The result of one run. A contestant that fails is named as missing from then on: null. */
 async function attempt(contestant, { watchedToEnd }) {
   if (contestant.failed) return null;
@@ -166,6 +175,7 @@ async function attempt(contestant, { watchedToEnd }) {
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: RUN_TIMEOUT_MS,
   });
+  const before = { ...cpuSecondsSoFar(), at: performance.now() };
   const memory = watchMemory(child.pid);
   const keepPeak = () => {
     contestant.peakMemoryBytes = Math.max(contestant.peakMemoryBytes ?? 0, memory.stop() ?? 0);
@@ -187,7 +197,7 @@ async function attempt(contestant, { watchedToEnd }) {
   });
   if (watching) keepPeak();
   const line = stdout.trim().split('\n').at(-1);
-  if (status === 0 && line.startsWith('{')) return JSON.parse(line);
+  if (status === 0 && line.startsWith('{')) return { ...JSON.parse(line), othersCpuShare: othersSince(before) };
   contestant.failed = true;
   missing.push({ id: contestant.id, reason: `its run ended with ${signal ?? status}: ${reasonOf(stderr)}` });
   return null;
