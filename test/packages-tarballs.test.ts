@@ -65,7 +65,7 @@ test('a tarball has what runs, its types, its licence and a README, and no tests
     );
     const others = files.filter(
       (file) =>
-        !/^(LICENSE|README\.md|package\.json|lib\/([\w-]+\.(c?js|wasm)|THIRD-PARTY\.txt|third-party\.json|turbojpeg\/.+|page\/\w+\.(html|js|css|svg)|types\/.*(?<!\.test)\.d\.ts))$/.test(
+        !/^(LICENSE|README\.md|package\.json|lib\/([\w-]+\.(c?js|wasm)|THIRD-PARTY\.txt|third-party\.json|turbojpeg\/.+|page\/\w+\.(html|js|css|svg)|web\/[\w-]+\.js|types\/.*(?<!\.test)\.d\.ts))$/.test(
           file,
         ),
     );
@@ -73,7 +73,7 @@ test('a tarball has what runs, its types, its licence and a README, and no tests
   }
   expect(contents.get('reader')).toContain('lib/resize.wasm');
   expect(contents.get('cli')).toEqual(
-    expect.arrayContaining(['index.html', 'app.js', 'style.css', 'icon.svg'].map((file) => `lib/page/${file}`)),
+    expect.arrayContaining(['index.html', 'static.html', 'app.js', 'style.css', 'icon.svg'].map((file) => `lib/page/${file}`)),
   );
 });
 
