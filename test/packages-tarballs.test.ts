@@ -73,7 +73,9 @@ test('a tarball has what runs, its types, its licence and a README, and no tests
   }
   expect(contents.get('reader')).toContain('lib/resize.wasm');
   expect(contents.get('cli')).toEqual(
-    expect.arrayContaining(['index.html', 'static.html', 'app.js', 'style.css', 'icon.svg'].map((file) => `lib/page/${file}`)),
+    expect.arrayContaining(
+      ['index.html', 'static.html', 'app.js', 'style.css', 'icon.svg'].map((file) => `lib/page/${file}`),
+    ),
   );
 });
 
