@@ -45,6 +45,7 @@ test('an overlay is made, listed, used, verified and dropped', async () => {
   );
   expect((await shardtool('stats', shards, '--split', 'val', '--json')).stdout).toContain('"samples":12,');
   expect((await shardtool('ls', shards, '--exclude-keys', bad)).stdout).toContain('58 samples');
+  expect((await shardtool('ls', shards, '--overlay', 'claen')).stderr).toContain('; did you mean "clean"? ');
 
   expect(await shardtool('verify', shards)).toMatchObject({ code: 0 });
   expect(await shardtool('overlay', 'rm', shards, 'clean')).toMatchObject({

@@ -26,7 +26,7 @@ AT_ONCE = [
     (lambda at: shardtool.Loader(at, batchsize=4), "A loader has no option 'batchsize'; did you mean 'batch_size'?"),
     (
         lambda at: shardtool.Loader(at, num_workers=8),
-        "A loader has no option 'num_workers': workers=8 decodes in 8 threads.",
+        "A loader has no option 'num_workers': set workers=8 instead, for 8 decode threads.",
     ),
     (
         lambda at: shardtool.Loader(at, collate_fn=list),

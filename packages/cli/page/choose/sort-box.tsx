@@ -22,7 +22,7 @@ export function SortBox({ sort, size, columns, onSort, onSize }: SortBoxProps) {
           onSort(value === '' ? null : { column: value, descending: sort?.descending ?? false })
         }
       >
-        <option value="">place in the dataset</option>
+        <option value="">position</option>
         {columns.map(({ name }) => (
           <option key={name} value={name}>
             {shown(name)}

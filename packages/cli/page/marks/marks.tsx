@@ -30,7 +30,7 @@ export function Marks({ info, list: { marks, saved }, onOpen, onTakeAway, onSave
       <h2>{`Marks${marks.length === 0 ? '' : ` · ${count(marks.length)}`}`}</h2>
       {marks.length === 0 && (
         <p class="soft">
-          In the grid: <kbd>w</kbd> wrong, <kbd>x</kbd> leave out, <kbd>u</kbd> neither; another class in the large
+          In the grid: <kbd>w</kbd> wrong, <kbd>x</kbd> exclude, <kbd>u</kbd> no mark. To change a class, use the large
           view.
         </p>
       )}

@@ -1,29 +1,19 @@
-import { readdir } from 'node:fs/promises';
-import path from 'node:path';
 import {
   abortable,
   CALL_OPTIONS,
   checkCallOptions,
   checkLocation,
-  FileError,
   isUnreadable,
   type OptionTable,
   RequestRejectedError,
-  reasonOf,
   ShardtoolError,
 } from '@shardtool/base';
-import {
-  type ColumnType,
-  type ColumnValue,
-  columnTypeOf,
-  OVERLAYS_FOLDER,
-  type Overlay,
-  OverlayError,
-} from '@shardtool/format';
-import { canBeListed, isRemote, openStorage, type StorageOptions } from '@shardtool/storage';
+import { type ColumnType, type ColumnValue, columnTypeOf, type Overlay, OverlayError } from '@shardtool/format';
+import { canBeListed, type StorageOptions } from '@shardtool/storage';
 import { openStored } from '../dataset/open-stored.js';
 import type { OverlayPlaceOptions } from './base.js';
 import { overlayPath, readOverlays } from './find.js';
+import { overlayNames } from './names.js';
 import { moveOverlay } from './save.js';
 import { countEntries, type OverlayCounts } from './summary.js';
 
@@ -189,31 +179,6 @@ async function faultsOf(location: string, storage: StorageOptions | undefined): 
     });
   }
   return faults;
-}
-
-/** Throws {@link FileError} if the location cannot be listed. */
-export async function overlayNames(location: string, storage: StorageOptions | undefined): Promise<string[]> {
-  const names = isRemote(location) ? await remoteNames(location, storage) : await localNames(location);
-  return names
-    .filter((name) => name.endsWith('.jsonl') && !name.startsWith('.'))
-    .map((name) => name.slice(0, -'.jsonl'.length))
-    .sort();
-}
-
-async function localNames(location: string): Promise<string[]> {
-  const folder = path.join(location, OVERLAYS_FOLDER);
-  return readdir(folder).catch((cause: NodeJS.ErrnoException) => {
-    if (cause.code === 'ENOENT' || cause.code === 'ENOTDIR') return [];
-    throw new FileError({ path: folder }, `${folder} cannot be listed: ${reasonOf(cause)}.`, { cause });
-  });
-}
-
-async function remoteNames(location: string, storage: StorageOptions | undefined): Promise<string[]> {
-  const names: string[] = [];
-  const prefix = `${OVERLAYS_FOLDER}/`;
-  for await (const { name } of (await openStorage(location, storage)).list(prefix))
-    names.push(name.slice(prefix.length));
-  return names;
 }
 
 function keysByShard({ entries }: Overlay): Map<number, { row: number; key: string }[]> {

@@ -1,4 +1,4 @@
-import { FileNotFoundError, option, sentence } from '@shardtool/base';
+import { didYouMean, FileNotFoundError, option, sentence } from '@shardtool/base';
 import { OVERLAYS_FOLDER, type Overlay, OverlayError, parseOverlay } from '@shardtool/format';
 import {
   joinLocation,
@@ -8,6 +8,7 @@ import {
   shownLocation,
   splitLocation,
 } from '@shardtool/storage';
+import { overlayNames } from './names.js';
 
 /** Name of the overlay that `shardtool split` writes by default. */
 export const SPLIT_OVERLAY = 'split';
@@ -28,7 +29,7 @@ export async function readOverlays(location: string, overlay: string, storage?: 
   const chain: Overlay[] = [];
   let file = overlayPath(location, overlay);
   for (;;) {
-    const found = await readAgainIf([OverlayError], file, () => readOverlay(file, storage));
+    const found = await readAgainIf([OverlayError], file, () => readOverlay(file, location, storage));
     const above = chain[0];
     if (above !== undefined && above.parent!.hash !== found.hash) {
       const shown = shownLocation(file);
@@ -43,19 +44,27 @@ export async function readOverlays(location: string, overlay: string, storage?: 
   }
 }
 
-async function readOverlay(file: string, storage: StorageOptions | undefined): Promise<Overlay> {
+async function readOverlay(file: string, location: string, storage: StorageOptions | undefined): Promise<Overlay> {
   const shown = shownLocation(file);
-  const bytes = await readWhole(file, storage).catch((cause: unknown) => {
+  const bytes = await readWhole(file, storage).catch(async (cause: unknown) => {
     if (!(cause instanceof FileNotFoundError)) throw cause;
     throw new OverlayError(
       { path: shown },
       shown.endsWith('/split.jsonl')
         ? sentence`The dataset has no splits: ${shown} does not exist. Create it with "shardtool split", or choose another overlay with ${option('overlay')}.`
-        : `There is no overlay ${shown}. "shardtool overlay ls" lists the overlays of a dataset.`,
+        : `There is no overlay ${shown}${await similarName(file, location, storage)} "shardtool overlay ls" lists the overlays of a dataset.`,
       { cause },
     );
   });
   return parseOverlay(bytes, shown);
+}
+
+/** The most similar name of an overlay of the dataset, as a question; a full stop if there is none. */
+async function similarName(file: string, location: string, storage: StorageOptions | undefined): Promise<string> {
+  // An error about the list would hide the one about the overlay.
+  const names = await overlayNames(location, storage).catch(() => []);
+  const given = splitLocation(file).name.replace(/\.jsonl$/, '');
+  return didYouMean(given, names) || '.';
 }
 
 function isPath(overlay: string): boolean {

@@ -12,9 +12,9 @@ import { joinLocation, openStorage, readWhole, type StorageOptions, shownLocatio
 import { KeyTable } from '../dataset/keys/key-table.js';
 import { openStored } from '../dataset/open-stored.js';
 import type { StoredParts } from '../dataset/stored-dataset.js';
-import { overlayNames } from './catalogue.js';
 import { relabel } from './change-index.js';
 import { isSet, type Layers, layersOf, rowBits } from './layers.js';
+import { overlayNames } from './names.js';
 
 const READ_AT_ONCE = 8;
 

@@ -7,8 +7,8 @@ from typing import Dict, Iterable, Mapping
 
 #: Options of PyTorch's DataLoader, MosaicML Streaming, DALI, LitData, webdataset and FFCV, and earlier names of ours.
 FOREIGN_NAMES: Dict[str, str] = {
-    "num_workers": "workers=8 decodes in 8 threads",
-    "num_threads": "workers=8 decodes in 8 threads",
+    "num_workers": "set workers=8 instead, for 8 decode threads",
+    "num_threads": "set workers=8 instead, for 8 decode threads",
     "drop_last": 'last_batch="drop" drops the rows that do not fill a batch',
     "last_batch_policy": 'last_batch="pad", "drop" or "partial"',
     "sampler": "indices=array selects the samples and sets their order",
