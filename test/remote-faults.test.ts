@@ -102,6 +102,31 @@ test('what is damaged at its place is fetched twice, and is a bad sample then', 
   expect(report).toMatchObject({ bad: 1, storage: { samplesAgain: 1 } });
 });
 
+test('a sample of the first batch is not replaced by one that could not be read', async () => {
+  const copy = path.join(path.dirname(shards), 'unread');
+  fs.cpSync(shards, copy, { recursive: true });
+  const keys: string[] = [];
+  await run(shards, {}, async (batch) => void keys.push(...batch.keys));
+  await using dataset = await openDataset(shards);
+  const image = Buffer.from((await dataset.get(keys[0]!)).fields.jpg!);
+  for (const name of fs.readdirSync(copy).filter((file) => file.endsWith('.tar'))) {
+    const content = fs.readFileSync(path.join(copy, name));
+    const at = content.indexOf(image);
+    if (at < 0) continue;
+    content[at + 5]! ^= 1;
+    fs.writeFileSync(path.join(copy, name), content);
+  }
+  // Only single samples can be read: those that the first batch needs.
+  server.fault = (asked) => {
+    const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(String(asked.headers.range)) ?? [];
+    return isTar(asked) && Number(to) - Number(from) > 40_000 ? { status: 403 } : undefined;
+  };
+  let batches = 0;
+  const counted = run(`${server.url}/unread`, { onBad: 'replace' }, async () => void batches++);
+  await expect(counted).rejects.toThrow('403');
+  expect(batches).toBe(0);
+});
+
 test('an index, a crop index, an overlay or dataset.json that came wrong once is fetched once more', async () => {
   const files = [/dataset\.json$/, /000000\.parquet$/, /000000\.crops$/, /few\.jsonl$/];
   const crops = path.join(path.dirname(shards), 'with-crops');

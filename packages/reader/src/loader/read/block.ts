@@ -53,7 +53,7 @@ export interface Block {
   place: number;
   /** Length of the block's own memory; 0 if it has none. */
   readonly bytes: number;
-  /** Resolves when the whole block is in memory, or never will be. Absent if it is in memory. */
+  /** Resolves when the whole block is in memory, or no longer needed. Rejects with the error of its read. Absent if it is in memory. */
   readonly whole?: Promise<void>;
 }
 

@@ -236,9 +236,11 @@ export class StreamingReader implements BlockReader {
         await loadSamples(samples, parts.shards, target);
         this.#partial.set(ordinal, new Set(wanted));
         const whole = deferred();
+        // Only a batch that replaces a sample awaits it.
+        whole.promise.catch(() => {});
         const partial: Block = { ...block, whole: whole.promise };
         this.#blocks.set(ordinal, partial);
-        this.#rest.push(() => this.#complete(partial, samples, whole.resolve));
+        this.#rest.push(() => this.#complete(partial, samples, whole));
         // All required items have arrived, so the rest may be read, too.
         this.#opened++;
         if (this.#opened === this.#options.opening.items.size || this.#failure !== null) this.#readRest();
@@ -254,7 +256,7 @@ export class StreamingReader implements BlockReader {
   /**
    * Reads the rest of a block. Samples that are already in memory are not touched, because a worker may be using them.
    */
-  async #complete(block: Block, samples: readonly LoadedSample[], finish: () => void): Promise<void> {
+  async #complete(block: Block, samples: readonly LoadedSample[], whole: ReturnType<typeof deferred<void>>): Promise<void> {
     const { store, arena, wakeSignal } = this.#options;
     this.#reading++;
     try {
@@ -262,10 +264,11 @@ export class StreamingReader implements BlockReader {
         await load(block.shards, { store, arena, place: block.place, pass: block.pass }, samples);
       }
       this.#partial.delete(block.ordinal);
+      whole.resolve();
     } catch (error) {
       this.#fail(block.ordinal, error);
+      whole.reject(error);
     }
-    finish();
     this.#reading--;
     if (this.#released.delete(block.ordinal)) {
       this.#partial.delete(block.ordinal);
