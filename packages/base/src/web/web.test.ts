@@ -40,7 +40,8 @@ test('bytes in a browser read, write, search and compare like those of Node', ()
       const at = many(61);
       expect(other.write(text, at, encoding)).toBe(target.write(text, at, encoding));
       expect([...other]).toEqual([...target]);
-      const short = text.slice(0, 1 + many(2)) || 'a';
+      // Whole characters: Node 24 aborts the process if half of a surrogate pair is searched.
+      const short = [...text].slice(0, 1 + many(2)).join('') || 'a';
       expect(web.indexOf(short, from, encoding)).toBe(node.indexOf(short, from, encoding));
       expect(web.lastIndexOf(short, undefined, encoding)).toBe(node.lastIndexOf(short, undefined, encoding));
       expect(web.includes(short, 0, encoding)).toBe(node.includes(short, 0, encoding));
