@@ -256,7 +256,11 @@ export class StreamingReader implements BlockReader {
   /**
    * Reads the rest of a block. Samples that are already in memory are not touched, because a worker may be using them.
    */
-  async #complete(block: Block, samples: readonly LoadedSample[], whole: ReturnType<typeof deferred<void>>): Promise<void> {
+  async #complete(
+    block: Block,
+    samples: readonly LoadedSample[],
+    whole: ReturnType<typeof deferred<void>>,
+  ): Promise<void> {
     const { store, arena, wakeSignal } = this.#options;
     this.#reading++;
     try {
