@@ -106,7 +106,7 @@ export class StaticView {
     return detailOf(dataset, index, { annotations: undefined, mark: null, className });
   }
 
-  /** Returns the image of a sample as it is stored. Throws SampleDecodeError if there is none that browsers show. */
+  /** Returns the image of a sample as it is stored. Throws SampleDecodeError if no image of it can be shown by browsers. */
   async picture(index: number): Promise<StaticPicture> {
     const sample = await this.#dataset.get(index, { checksum: false });
     const image = imageOf(sample);

@@ -59,7 +59,7 @@ async function readOverlay(file: string, location: string, storage: StorageOptio
   return parseOverlay(bytes, shown);
 }
 
-/** The most similar name of an overlay of the dataset, as a question; a full stop if there is none. */
+/** The most similar name of an overlay of the dataset, as a question; a full stop if no name is similar. */
 async function similarName(file: string, location: string, storage: StorageOptions | undefined): Promise<string> {
   // An error about the list would hide the one about the overlay.
   const names = await overlayNames(location, storage).catch(() => []);

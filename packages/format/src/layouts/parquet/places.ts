@@ -264,8 +264,8 @@ function walkPage(loaded: LoadedPage, column: BytesColumn, places: PlaceList, sh
 }
 
 /**
- * Returns a function that returns the next value of a page: its range and its first bytes. It throws RangeError if there
- * is none. `begin`: offset of the values in the page, after its levels. `count`: number of values. Throws {@link
+ * Returns a function that returns the next value of a page: its range and its first bytes. It throws RangeError
+ * after the last value. `begin`: offset of the values in the page, after its levels. `count`: number of values. Throws {@link
  * UnsupportedShardError}.
  */
 export function valuesOf(
