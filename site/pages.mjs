@@ -34,6 +34,7 @@ export const PARTS = {
     'docs/pixel-formats.md',
     'docs/image-kinds.md',
     'docs/views.md',
+    'docs/several-images.md',
     'docs/schedules.md',
     'docs/python-transform.md',
     'packages/cuda/README.md',

@@ -28,6 +28,7 @@ import {
   summed,
 } from './device-batches.js';
 import { maskedTar } from './masked-tar.js';
+import { raggedTar } from './ragged-tar.js';
 import { TIMES } from './repetitions.js';
 
 /** What the tests of {@link deviceSuite} run on. */
@@ -185,6 +186,31 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     }
     await using plain = dataset.loader({ ...onHost, device: 'cuda:0' });
     for await (const { objects } of plain) expect(objects).toBeNull();
+  });
+
+  test('images of samples with several are on the device as on the host, with their offsets, in batches without any too', async () => {
+    await using dataset = await openDataset(raggedTar(30));
+    const options: LoaderOptions = { ...onHost, images: ['img.*'], transform: [...pixels, normalize], shuffle: false };
+    let empty = 0;
+    for (const batchSize of [1, 8]) {
+      const expected = [];
+      await using host = dataset.loader({ ...options, batchSize });
+      for await (const { images, offsets } of host)
+        expected.push({ offsets: [...offsets!], bytes: Buffer.from((images as Float32Array).slice().buffer) });
+      await using loader = dataset.loader({ ...options, batchSize, device: 'cuda:0' });
+      let at = 0;
+      for await (const batch of loader) {
+        const { offsets, bytes } = expected[at++]!;
+        expect([[...batch.offsets!], batch.size]).toEqual([offsets, offsets.length - 1]);
+        expect(batch.images.shape[0]).toBe(offsets.at(-1));
+        const ends = await download(device, batch, batch.objects!.offsets);
+        expect([...new Int32Array(Uint8Array.from(ends).buffer)]).toEqual(offsets);
+        if (bytes.length === 0) empty++;
+        else expect(distance('float32', await download(device, batch), bytes)).toBeLessThanOrEqual(ulp);
+      }
+      expect(at).toBe(expected.length);
+    }
+    expect(empty).toBeGreaterThan(0);
   });
 
   test('batches of several sizes come as the host has them, each with its crop, and a run goes on behind any', async () => {

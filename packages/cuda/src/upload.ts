@@ -151,8 +151,9 @@ export class Upload implements Uploads {
     if (slot.wasConsumed) device.wait(stream, slot.consumed);
     parts.forEach((part, i) => {
       const target = slot.address + BigInt(part.offset);
-      if (part.kind === 'image') converter.enqueue(sources[i]!, part.bytes.byteLength, host.size, target);
-      else if (part.bytes.byteLength > 0) device.copyToDevice(target, sources[i]!, part.bytes.byteLength, stream);
+      if (part.bytes.byteLength === 0) return;
+      if (part.kind === 'image') converter.enqueue(sources[i]!, part.bytes.byteLength, host.shape![0], target);
+      else device.copyToDevice(target, sources[i]!, part.bytes.byteLength, stream);
     });
     device.record(slot.ready, stream);
     this.#give(slot, host, parts, state);
@@ -240,7 +241,7 @@ export class Upload implements Uploads {
     return {
       epoch,
       index,
-      size: rows,
+      size: host.size,
       labels,
       crop,
       mix,

@@ -67,6 +67,7 @@ export {
   imageKindOf,
   isImageExtension,
   isImageField,
+  isNamedAsImage,
   kindOfField,
   mediaTypeOf,
 } from './image/kinds.js';

@@ -147,7 +147,7 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
     soft_labels: Any = None
     #: With ``annotations``: the objects on the images, one row after the other; otherwise None. With ``device``, boxes,
     #: labels, keypoints and the points of polygons are on the device, and all offsets are on the host. int64 [size +
-    #: 1]: row i has the objects ``offsets[i]`` to ``offsets[i + 1] - 1``.
+    #: 1]: row i has the objects ``offsets[i]`` to ``offsets[i + 1] - 1``. With ``images``: row i has these images.
     offsets: Any = None
     #: float32 [n, 4] in ``box_format``; int64 [n] class numbers; int64 [n] index of each object among those of its
     #: sample.
@@ -166,11 +166,19 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
     #: without a value. For samples without images, npy is always an array [n, ...], unless ``collate`` is ``"list"``.
     fields: Mapping[str, Any] = MappingProxyType({})
 
+    def image_lists(self) -> List[Array]:
+        """With the option ``images``: for each row its images, an array [count, ...] over the memory of ``images``."""
+        if self.offsets is None or self.box_rows is not None:
+            raise ValueError("Each row of the batch has one image: set the option images of the loader.")
+        ends = [int(end) for end in self.offsets]
+        images: Any = self.images
+        return [images[at:end] for at, end in zip(ends, ends[1:])]
+
     def targets(self) -> List[Dict[str, Any]]:
         """For each image, the dictionary that torchvision's detection models take: ``boxes`` (with
         ``box_format="xyxy"``), ``labels`` and ``keypoints``, if they were requested, and ``polygons``, a list of arrays
         [p, 2] for each object."""
-        if self.offsets is None:
+        if self.box_rows is None:
             raise ValueError("The batch has no annotations: set the option annotations of the loader.")
         ends = [int(end) for end in self.offsets]
         polygons = None if self.polygons is None else self.polygons.lists()
@@ -183,7 +191,7 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
         requested. After the objects of each image, they contain ``fill`` (labels: -1). ``mask``, bool [size, most], is
         true for objects.
         """
-        if self.offsets is None:
+        if self.box_rows is None:
             raise ValueError("The batch has no annotations: set the option annotations of the loader.")
         offsets = np.asarray(self.offsets)
         counts = np.diff(offsets)
@@ -433,7 +441,7 @@ def _add_objects(batch: Batch, objects: Dict[str, Any], take: _Cutter, to: Array
         values = np.frombuffer(data, np.float32) if name in floats else np.frombuffer(data, np.int32).astype(np.int64)
         shape = {"boxes": (-1, 4), "points": (-1, 2), "keypoints": (-1, objects["keypoints"], 3)}.get(name, (-1,))
         found[name] = to.values(values.reshape(shape))
-    batch.offsets, batch.box_rows, batch.box_sources = found["offsets"], found["boxRows"], found.get("boxSources")
+    batch.offsets, batch.box_rows, batch.box_sources = found["offsets"], found.get("boxRows"), found.get("boxSources")
     batch.boxes, batch.box_labels = found.get("boxes"), found.get("boxLabels")
     batch.keypoints = found.get("keypoints")
     if "points" in found:

@@ -101,6 +101,13 @@ class _CommonOptions(TypedDict, total=False):
     #: The field that is the image. Default: the sample's first field of an image kind. False: batches have only fields,
     #: ``(fields, labels)``, with npy as arrays [n, ...]. That is also the default if the samples have no image.
     image: str | Literal[False] | None
+    #: Image fields, for a varying number of images per sample: names, or patterns in which ``*`` stands for any
+    #: characters, such as ``["img.*"]``. ``batch.images`` has the images of all samples, and those of row i are
+    #: ``offsets[i]`` up to ``offsets[i + 1]``. A sample may have no image. Each image has its own random numbers.
+    images: Sequence[str] | None
+    #: With ``images``: largest number of images of a sample; one with more is a bad sample. Default: the number of
+    #: matching fields.
+    max_images: int | None
     #: Further fields that are images of the same size, transformed like the image: ``batch.extra_images``.
     extra_images: Sequence[str] | None
     #: Fields that are masks of the image's size, which are cropped, flipped and rotated like it: ``batch.masks``.

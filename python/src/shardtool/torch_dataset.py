@@ -100,7 +100,17 @@ class DispatchedBatch(NamedTuple):
 
 
 #: Options whose results are more than images and labels.
-_MORE_THAN_TENSORS = ("with_keys", "fields", "extra_images", "masks", "annotations", "mix", "aspect_buckets", "views")
+_MORE_THAN_TENSORS = (
+    "with_keys",
+    "fields",
+    "images",
+    "extra_images",
+    "masks",
+    "annotations",
+    "mix",
+    "aspect_buckets",
+    "views",
+)
 
 
 class _WholeBatches(Generic[Array, Images]):

@@ -142,6 +142,12 @@ export function isImageField(field: string): boolean {
   return KIND_OF_FIELD.has(field);
 }
 
+/** Whether a field is named like an image or an array: `jpg`, `seg.png` and `left.npy`. */
+export function isNamedAsImage(field: string): boolean {
+  const extension = field.slice(field.lastIndexOf('.') + 1);
+  return isImageField(extension) || extension === 'npy';
+}
+
 /**
  * The fields of a sample that may be its image, in the order in which they are tried: those of an image kind, BMP and
  * PNM last, or else `npy`, an uncompressed image.

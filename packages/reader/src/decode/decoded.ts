@@ -12,6 +12,8 @@ export interface SampleIdentity {
   readonly occurrence: number;
   /** EXIF orientation 1 to 8. */
   readonly orientation: number;
+  /** Which random numbers of the sample are used: those of view `view` - 1, or 0 for those of its only image. Default: 0. */
+  readonly view?: number;
   /** Index of the size of the sample's batch, if batches have several sizes. */
   readonly bucket?: number;
 }

@@ -16,7 +16,7 @@ import type { KernelMemory } from '../kernels/kernel-memory.js';
 import { DecodeBufferError, ResizeKernel, SOURCE_SLACK_BYTES } from '../kernels/resize.js';
 import type { Annotations, GivenAnnotations } from '../transform/annotations.js';
 import { type DecodeMode, planSample, reducedPlan, reductionOf, type SamplePlan } from '../transform/plan.js';
-import { SampleRandom } from '../transform/random.js';
+import { FIRST_NUMBER, SampleRandom } from '../transform/random.js';
 import { type CompiledTransform, hasEffects, outputPixelBytes, pixelBytes } from '../transform/transform.js';
 import type { DecodedImage, ExtraFieldImage, SampleIdentity, ShownPart, StoredMask } from './decoded.js';
 import { eraseValues } from './erase-values.js';
@@ -313,7 +313,13 @@ export class Decoder {
     const transform = covers?.[sample.bucket!] ?? this.#options.transform;
     const orientation = applyExifOrientation ? sample.orientation : UPRIGHT;
     const size = turnedSize(header, orientation);
-    const random = this.#randoms[sample.source]!.start(sample.epoch, sample.number, sample.occurrence);
+    const random = this.#randoms[sample.source]!.start(
+      sample.epoch,
+      sample.number,
+      sample.occurrence,
+      FIRST_NUMBER.transform,
+      sample.view ?? 0,
+    );
     const full = planSample(transform, size.width, size.height, random, given);
     checkSize(full, covers === undefined ? this.#options.outputSize : (transform.outputShape ?? undefined));
     const reduction =

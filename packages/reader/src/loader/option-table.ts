@@ -264,6 +264,22 @@ export const LOADER_OPTIONS = {
     commands: ['bench', 'preview'],
     help: 'Name of the image field, or false for batches of fields only: arrays, text and JSON (docs/train-on-arrays.md)',
   },
+  images: {
+    group: 'Images',
+    kind: 'texts',
+    isJoined: true,
+    default: [],
+    commands: ['bench'],
+    help: 'Image fields, for a varying number of images per sample: names or patterns such as `img.*`. All images of a batch are one array, which `batch.offsets` divides (docs/several-images.md)',
+  },
+  maxImages: {
+    group: 'Images',
+    kind: 'whole',
+    from: 1,
+    to: 500,
+    shown: 'the number of fields that `images` matches',
+    help: 'With `images`: largest number of images of a sample, which sets the memory of a batch. A sample with more is a bad sample',
+  },
   extraImages: {
     group: 'Images',
     kind: 'texts',

@@ -121,6 +121,14 @@ export interface LoaderOptions {
    */
   readonly image?: string | false | undefined;
   /**
+   * Image fields, for a varying number of images per sample: names, or patterns in which `*` stands for any characters, such
+   * as `['img.*']`. All images of a batch are one array [total, height, width, channels]. Those of row i are `offsets[i]`
+   * up to `offsets[i + 1]`. A sample may have no image. Each image has its own random numbers.
+   */
+  readonly images?: readonly string[] | undefined;
+  /** With `images`: largest number of images of a sample; one with more is a bad sample. Default: the number of matching fields. */
+  readonly maxImages?: number | undefined;
+  /**
    * Further fields that are images of the same size. They are cropped, rotated and coloured like the image, and
    * delivered as `batch.extraImages`.
    */

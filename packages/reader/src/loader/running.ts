@@ -4,6 +4,7 @@ import { EpochReaders } from './read/readers/epoch-readers.js';
 import type { ReadHistory } from './read/readers/read-history.js';
 import { ReadSpeed } from './read/readers/read-speed.js';
 import { FreeSlots } from './ring/free-slots.js';
+import { raggedRowsOf } from './setup/decoder-output.js';
 import type { LoaderSetup } from './setup.js';
 import { Engine } from './work/engine.js';
 
@@ -38,6 +39,7 @@ export async function startRunning(
     list: output.batch.kind === 'list',
     hasImages: output.batch.kind !== 'fields',
     views: output.batch.kind === 'pixels' ? output.batch.views : null,
+    ragged: raggedRowsOf(output.batch),
     extraFields,
     annotations,
     steps,

@@ -64,7 +64,7 @@ def _plain(name: str, value: Any) -> Any:
         return os.path.abspath(os.fspath(value))
     if name == "epochs_per_loop" and value == math.inf:
         return "Infinity"
-    if name in ("classes", "keys", "fields", "extra_images", "masks", "draws"):
+    if name in ("classes", "keys", "fields", "images", "extra_images", "masks", "draws"):
         if isinstance(value, (str, bytes)):
             raise TypeError(f"{name} must be a list, such as [{value!r}].")
         return [_class(name, cls) for cls in value] if name == "classes" else list(value)

@@ -106,6 +106,8 @@ def check_python_options(
             f"python_transform makes batches in the memory of the host: remove device={device!r}, and use "
             "pin_memory=True and images.to(device, non_blocking=True)."
         )
+    if options.get("images"):
+        raise OptionError("python_transform takes one image of each sample: remove python_transform, or images.")
     if options.get("views"):
         raise OptionError("python_transform takes one image of each sample: remove python_transform, or views.")
     if options.get("mix"):

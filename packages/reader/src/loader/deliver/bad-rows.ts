@@ -68,7 +68,7 @@ export function judgeRow(
   const block = pending.blocks[row]!;
   const item = pending.items[row]!;
   // Skipping such samples would silently select samples by size.
-  if (isOtherSize) throw otherSize(reason, whereabouts(block, item, options));
+  if (isOtherSize) throw otherSize(reason, whereabouts(block, item, options), options.output);
   if (otherArray !== undefined) throw otherArrayError(otherArray, reason, whereabouts(block, item, options), options);
   if (dropped && options.isRepeated) {
     const { shard, key } = whereabouts(block, item, options);
@@ -152,10 +152,13 @@ function standIn(pending: PendingBatch, row: number, options: BadRowOptions): tr
 function otherSize(
   reason: string | Sentence,
   { shard, key }: { readonly shard: string; readonly key: string },
+  output: BatchOutput,
 ): OptionError {
+  const isRagged = output.kind === 'pixels' && output.ragged !== null;
+  const other = isRagged ? '' : sentence`, or set ${optionName('collate')} to 'list'`;
   return new OptionError(
     { shard, key },
-    sentence`The images differ in size. Sample "${key}" of ${shard} is undamaged, but ${reason}. Add a resize and a crop to the transform ('train224' has both), or set ${optionName('collate')} to 'list'.`,
+    sentence`The images differ in size. Sample "${key}" of ${shard} is undamaged, but ${reason}. Add a resize and a crop to the transform ('train224' has both)${other}.`,
   );
 }
 
@@ -227,7 +230,7 @@ function blankRow(pending: PendingBatch, row: number, { engine, output }: BadRow
   engine.plan.rowBytes[bucket]!.extraFields.forEach((rowBytes, i) => {
     engine.extraFieldBytes(slot, i, rows, bucket).fill(0, row * rowBytes, (row + 1) * rowBytes);
   });
-  if (output.kind === 'pixels') {
+  if (output.kind === 'pixels' && output.ragged === null) {
     const { image } = engine.plan.rowBytes[bucket]!;
     engine.slotBytes(slot, rows, bucket).fill(0, row * image, (row + 1) * image);
     engine.facts.setShown(slot, row, null);

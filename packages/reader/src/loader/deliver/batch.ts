@@ -53,7 +53,10 @@ export interface ViewArrays {
   readonly draws: Readonly<Record<string, Float32Array>>;
 }
 
-/** The fields of {@link BatchObjects}, all of them null without the option `annotations`. */
+/**
+ * The fields of {@link BatchObjects}, all of them null without the option `annotations`. With the option `images`, only
+ * `offsets` is set: row i has the images `offsets[i]` to `offsets[i + 1] - 1` of `images`.
+ */
 type Objects = { readonly [Part in keyof BatchObjects]: BatchObjects[Part] | null };
 
 /** Possible contents of a batch. {@link ContentOf} selects the actual ones by the options. */
@@ -82,7 +85,10 @@ export interface Batch<Content extends BatchContent = BatchContent> extends Obje
    */
   readonly images: Content['images'];
   readonly dtype: Content['dtype'];
-  /** [n, height, width, channels] or [n, channels, height, width]. */
+  /**
+   * [n, height, width, channels] or [n, channels, height, width]. With the option `images`, the first number is that of
+   * all images, which may be 0.
+   */
   readonly shape: Content['shape'];
   /** With the option `views`: the arrays of each group, by name. `images` is then the first view of the first group. */
   readonly views: Readonly<Record<string, ViewArrays>>;

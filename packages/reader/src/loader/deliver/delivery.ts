@@ -1,5 +1,8 @@
-import { Sentence } from '@shardtool/base';
+import { Sentence, sentence } from '@shardtool/base';
+import { locate } from '../read/block.js';
 import { isChanged } from '../read/fetch-again.js';
+import { raggedImagesIn } from '../read/ragged-columns.js';
+import { imageBytesOf } from '../setup/decoder-output.js';
 import type { WorkerMessage } from '../work/decode-worker.js';
 import type { Engine } from '../work/engine.js';
 import { type BadRowOptions, countBadRows, isSkipped, judgeRow, stepError } from './bad-rows.js';
@@ -62,6 +65,7 @@ export class Delivery {
       // The first blocks may contain only the samples of the first batches so far. A replacement may need another
       // sample.
       for (const row of again) await pending.blocks[row]!.whole;
+      if (pending.imageOffsets !== null) this.#moveImages(pending, new Set(again), feeder);
       pending.againMs += performance.now() - begun;
       this.#decodeAgain(pending, again, feeder);
       await this.#whenFull(pending, feeder);
@@ -71,8 +75,39 @@ export class Delivery {
     countBadRows(pending, this.#options.badRows);
   }
 
+  /** Name of the field with an image of a sample that has several. */
+  #fieldOfImage(pending: PendingBatch, row: number, image: number): string | null {
+    const { output } = this.#options.badRows;
+    if (output.kind !== 'pixels' || output.ragged === null) return null;
+    const { index, indexRow } = locate(pending.blocks[row]!, pending.items[row]!);
+    return raggedImagesIn(index, indexRow, output.ragged.patterns)[image]?.field ?? null;
+  }
+
+  /**
+   * Moves the images of finished rows to where they are after bad samples were skipped or replaced by samples with
+   * another number of images. All rows are finished, so no worker writes to the slot.
+   */
+  #moveImages(pending: PendingBatch, again: ReadonlySet<number>, feeder: Feeder): void {
+    const { engine, badRows } = this.#options;
+    const { slot, rows, bucket } = pending;
+    const offsets = pending.imageOffsets!;
+    const before = offsets.slice();
+    for (let row = 0; row < rows; row++) {
+      const own = isSkipped(pending, row) ? 0 : before[row + 1]! - before[row]!;
+      offsets[row + 1] = offsets[row]! + (again.has(row) ? feeder.imagesOf(pending, row) : own);
+    }
+    if (badRows.output.kind !== 'pixels') return;
+    const imageBytes = imageBytesOf(badRows.output, badRows.output.sizes[bucket]!);
+    const images = engine.slotBytes(slot, rows, bucket);
+    const copy = images.slice(0, before[rows]! * imageBytes);
+    for (let row = 0; row < rows; row++) {
+      if (again.has(row) || isSkipped(pending, row)) continue;
+      images.set(copy.subarray(before[row]! * imageBytes, before[row + 1]! * imageBytes), offsets[row]! * imageBytes);
+    }
+  }
+
   /** A row whose sample has no image never becomes a job, because it is already known to be bad. */
-  reject(pending: PendingBatch, row: number, reason: string): void {
+  reject(pending: PendingBatch, row: number, reason: string | Sentence): void {
     const { slots } = this.#options.engine.control;
     pending.bad.push({ row, reason });
     pending.messages++;
@@ -107,8 +142,9 @@ export class Delivery {
     if (pending === undefined) return;
     pending.messages++;
     if (message.kind === 'bad') {
-      const { reason } = message;
-      pending.bad.push({ ...message, reason: typeof reason === 'string' ? reason : new Sentence(reason) });
+      const reason = typeof message.reason === 'string' ? message.reason : new Sentence(message.reason);
+      const field = message.image === undefined ? null : this.#fieldOfImage(pending, message.row, message.image);
+      pending.bad.push({ ...message, reason: field === null ? reason : sentence`its field "${field}": ${reason}` });
     } else pending.list[message.row] = { pixels: message.pixels, height: message.height, width: message.width };
     this.#options.engine.wakeSignal.notify();
   }

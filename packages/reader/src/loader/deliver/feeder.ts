@@ -1,20 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WakeSignal } from '@shardtool/base';
-import { OptionError, optionName, sentence } from '@shardtool/base';
+import { OptionError, optionName, type Sentence, sentence } from '@shardtool/base';
+import type { FieldColumns } from '@shardtool/format';
 import { columnsText } from '../../annotations/columns-text.js';
 import { type CutShards, cutReason } from '../../dataset/cut-shards.js';
 import type { EpochPlan, PlannedBatch } from '../../order/batches.js';
-import { type Block, type BlockReader, placeOf } from '../read/block.js';
+import { type Block, type BlockReader, locate, placeOf } from '../read/block.js';
+import { raggedImagesIn } from '../read/ragged-columns.js';
 import type { Demand } from '../read/readers/block-reader.js';
 import type { BatchReader } from '../read/readers/bucket-reader.js';
 import { keptImageColumn } from '../read/readers/image-column.js';
+import type { Stretch } from '../read/readers/stretches.js';
 import type { BatchFacts } from '../ring/batch-facts.js';
 import type { ColumnTexts } from '../ring/column-texts.js';
 import type { Control } from '../ring/control.js';
-import type { ExtraField, PartTable } from '../ring/extra-fields.js';
+import type { ExtraField, Part, PartTable } from '../ring/extra-fields.js';
 import type { FreeSlots } from '../ring/free-slots.js';
 import { emptyJob, IN_ARENA, type Job, UNCHECKED, wholeBatchJob } from '../ring/job.js';
 import type { SampleOrigin } from '../setup/order-sources.js';
+import type { RaggedImages } from '../setup/ragged-images.js';
 import { BlockedTime } from './blocked-time.js';
 import { PendingBatch } from './pending-batch.js';
 
@@ -43,6 +47,8 @@ export interface FeederOptions {
   /** False: rows have only extra fields. */
   readonly hasImages: boolean;
   readonly extraFields: readonly ExtraField[];
+  /** The images of each sample, if their number varies. Null if each sample has one. */
+  readonly ragged: RaggedImages | null;
   readonly parts: PartTable;
   readonly texts: ColumnTexts;
   readonly facts: BatchFacts;
@@ -64,7 +70,7 @@ export interface FeederOptions {
   /** Called when a batch has got its slot. Jobs and messages about it may follow. */
   onOpen(pending: PendingBatch): void;
   /** Called for a row whose sample has no image. */
-  onUnusable(pending: PendingBatch, row: number, reason: string): void;
+  onUnusable(pending: PendingBatch, row: number, reason: string | Sentence): void;
 }
 
 /** Number of jobs after which sleeping workers are notified. */
@@ -177,13 +183,13 @@ export class Feeder implements Demand {
 
   /** Publishes the job of one row, from the block and item that `pending` names for it. */
   push(pending: PendingBatch, row: number): void {
-    const { control, origin, cuts, image, hasImages, extraFields, facts, whole } = this.#options;
+    const { control, origin, cuts, image, hasImages, extraFields, facts, whole, ragged } = this.#options;
     const block = pending.blocks[row]!;
     const item = pending.items[row]!;
     const shard = block.shard[item]!;
     const indexRow = block.row[item]!;
     const { index, stretches, crops } = block.shards.get(shard)!;
-    const column = hasImages ? keptImageColumn(index, image) : null;
+    const column = hasImages && ragged === null ? keptImageColumn(index, image) : null;
     const offset = column === null ? 0 : column.offset[indexRow]!;
     const job = this.#job;
     pending.labels[row] = index.cls[indexRow]!;
@@ -191,6 +197,7 @@ export class Feeder implements Demand {
     pending.numbers[row] = job.number;
     job.source = origin.sourceOfShard === null ? 0 : origin.sourceOfShard[shard]!;
     pending.sources[row] = job.source;
+    if (pending.imageOffsets !== null) pending.imageOffsets[row + 1] = pending.imageOffsets[row]!;
     if (offset < 0) {
       this.#options.onUnusable(pending, row, 'it has no image');
       return;
@@ -200,6 +207,15 @@ export class Feeder implements Demand {
     if (needed > end) {
       this.#options.onUnusable(pending, row, cutReason({ end, needed }));
       return;
+    }
+    if (ragged !== null) {
+      const images = this.#placeImages(pending, row, ragged);
+      if (images > ragged.max) {
+        this.#options.onUnusable(pending, row, tooManyImages(images, ragged.max));
+        return;
+      }
+      pending.imageOffsets![row + 1] = pending.imageOffsets![row]! + images;
+      facts.setFirstImage(pending.slot, row, pending.imageOffsets![row]!);
     }
     job.shard = block.inShards ? shard : IN_ARENA;
     job.offset = column === null ? 0 : placeOf(block, stretches, offset);
@@ -221,6 +237,34 @@ export class Feeder implements Demand {
     const unplaced = extraFields.length === 0 ? null : this.#placeParts(block, item, job, pending.checksum);
     if (unplaced === null) control.push(job);
     else this.#options.onUnusable(pending, row, unplaced);
+  }
+
+  /** Number of images that a row will have in a batch with several images per sample; 0 if its sample cannot be used. */
+  imagesOf(pending: PendingBatch, row: number): number {
+    const { cuts, ragged } = this.#options;
+    const block = pending.blocks[row]!;
+    const item = pending.items[row]!;
+    const { index, indexRow } = locate(block, item);
+    const images = raggedImagesIn(index, indexRow, ragged!.patterns).length;
+    const isCut = index.offset[indexRow]! + index.bytes[indexRow]! > cuts.endOf(block.shard[item]!);
+    return isCut || images > ragged!.max ? 0 : images;
+  }
+
+  /** Writes where the images of the sample are. Returns their number, which may be too high. */
+  #placeImages(pending: PendingBatch, row: number, { patterns, max }: RaggedImages): number {
+    const block = pending.blocks[row]!;
+    const { index, indexRow, stretches } = locate(block, pending.items[row]!);
+    const images = raggedImagesIn(index, indexRow, patterns);
+    for (let i = 0; i < max; i++) {
+      const column = images[i]?.column;
+      this.#options.parts.set(
+        pending.slot,
+        row,
+        i,
+        column === undefined ? null : partOf(block, column, { indexRow, stretches, isChecked: pending.checksum }),
+      );
+    }
+    return images.length;
   }
 
   /** Publishes the job of the batch as a whole. */
@@ -245,13 +289,8 @@ export class Feeder implements Demand {
       }
       const column = index.fields.get(field);
       const offset = column?.offset[indexRow] ?? -1;
-      if (column === undefined || offset < 0) parts.set(slot, row, i, null);
-      else {
-        const bytes = column.bytes[indexRow]!;
-        const crc32 = (checksum ? column.crc32?.[indexRow] : undefined) ?? UNCHECKED;
-        const msgpack = column.msgpack?.[indexRow] === 1;
-        parts.set(slot, row, i, { offset: placeOf(block, stretches, offset), bytes, crc32, msgpack });
-      }
+      const isThere = column !== undefined && offset >= 0;
+      parts.set(slot, row, i, isThere ? partOf(block, column, { indexRow, stretches, isChecked: checksum }) : null);
     }
     return null;
   }
@@ -284,7 +323,7 @@ export class Feeder implements Demand {
   }
 
   async #feedEpoch(fed: FedEpoch): Promise<void> {
-    const { control, fields } = this.#options;
+    const { control, fields, ragged } = this.#options;
     for (const planned of fed.plan.rows()) {
       if (planned.block.length === 0) {
         if (fed.batchReader !== null) await this.#walk(fed.batchReader, planned, 'order');
@@ -292,7 +331,7 @@ export class Feeder implements Demand {
       }
       const slot = await this.#freeSlot();
       if (this.#closed) return;
-      const pending = new PendingBatch(slot, planned, fed, fields);
+      const pending = new PendingBatch(slot, planned, fed, fields, ragged !== null);
       control.slots.open(slot, pending.rows, this.#options.whole);
       this.#options.texts.clear(slot);
       this.#options.onOpen(pending);
@@ -352,6 +391,28 @@ export class Feeder implements Demand {
     }
     control.notify();
   }
+}
+
+/** Where a field of a sample is in memory. */
+function partOf(
+  block: Block,
+  column: FieldColumns,
+  {
+    indexRow,
+    stretches,
+    isChecked,
+  }: { readonly indexRow: number; readonly stretches: readonly Stretch[]; readonly isChecked: boolean },
+): Part {
+  return {
+    offset: placeOf(block, stretches, column.offset[indexRow]!),
+    bytes: column.bytes[indexRow]!,
+    crc32: (isChecked ? column.crc32?.[indexRow] : undefined) ?? UNCHECKED,
+    msgpack: column.msgpack?.[indexRow] === 1,
+  };
+}
+
+function tooManyImages(images: number, max: number): Sentence {
+  return sentence`it has ${images} images, more than the option ${optionName('maxImages')} allows (${max}): raise the option ${optionName('maxImages')}`;
 }
 
 function allSlotsHeld(slots: number): OptionError {

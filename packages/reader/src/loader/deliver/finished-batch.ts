@@ -11,6 +11,8 @@ import type { ViewLayout } from '../../views/slot-layout.js';
 import { keyOf, locate, placeOf } from '../read/block.js';
 import { keptImageColumn } from '../read/readers/image-column.js';
 import type { ExtraField } from '../ring/extra-fields.js';
+import { imageBytesOf } from '../setup/decoder-output.js';
+import type { RaggedImages } from '../setup/ragged-images.js';
 import type { Engine } from '../work/engine.js';
 import { isSkipped } from './bad-rows.js';
 import type { Batch, BatchMix, PixelValues, ViewArrays } from './batch.js';
@@ -28,6 +30,8 @@ export type BatchOutput =
       readonly layout: 'nhwc' | 'nchw';
       /** Layout of the views of each image, including the images themselves. Null without views. */
       readonly views: ViewLayout | null;
+      /** The images of each sample, if their number varies. Null if each sample has one. */
+      readonly ragged: RaggedImages | null;
     }
   | { readonly kind: 'list' }
   | { readonly kind: 'raw' }
@@ -58,9 +62,7 @@ export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptio
   const { rows } = pending;
   const views = viewsOf(pending, options);
   const bytes =
-    output.kind === 'pixels'
-      ? (firstView(views) ?? owned(engine.slotBytes(pending.slot, rows, pending.bucket), options))
-      : null;
+    output.kind === 'pixels' ? (firstView(views) ?? owned(imagesOf(pending, output, engine), options)) : null;
   if (options.whole) pending.labels.set(engine.facts.labels(pending.slot, rows));
   const mix = options.whole ? mixOf(pending, options) : null;
   let keys: readonly string[] | undefined;
@@ -74,11 +76,12 @@ export function finishedBatch(pending: PendingBatch, options: FinishedBatchOptio
     size: rows,
     images: bytes && valuesOf(bytes, output.kind === 'pixels' ? output.dtype : 'uint8'),
     dtype: output.kind === 'pixels' ? output.dtype : null,
-    shape: output.kind === 'pixels' ? shapeOf(output, rows, pending.bucket) : null,
+    shape: output.kind === 'pixels' ? shapeOf(output, pending) : null,
     views,
     ...extraFieldsOf(pending, options),
     arrays: arraysOf(pending, options),
     ...objectsOf(pending, options),
+    ...(pending.imageOffsets === null ? {} : { offsets: pending.imageOffsets.slice() }),
     list: output.kind === 'list' ? pending.list : null,
     encoded: output.kind === 'raw' ? encodedImages(pending, options) : null,
     labels: pending.labels,
@@ -175,11 +178,22 @@ function rowSeedsOf({ rows, blocks, items, numbers, sources }: PendingBatch, see
 
 function shapeOf(
   { sizes, channels, layout }: Extract<BatchOutput, { kind: 'pixels' }>,
-  rows: number,
-  bucket: number,
+  { rows, bucket, imageOffsets }: PendingBatch,
 ): [number, number, number, number] {
   const { width, height } = sizes[bucket]!;
-  return layout === 'nhwc' ? [rows, height, width, channels] : [rows, channels, height, width];
+  const images = imageOffsets === null ? rows : imageOffsets[rows]!;
+  return layout === 'nhwc' ? [images, height, width, channels] : [images, channels, height, width];
+}
+
+/** Bytes of the images of a batch. If samples have several, those of all rows follow each other without gaps. */
+function imagesOf(
+  { slot, rows, bucket, imageOffsets }: PendingBatch,
+  output: Extract<BatchOutput, { kind: 'pixels' }>,
+  engine: Engine,
+): Uint8Array {
+  const bytes = engine.slotBytes(slot, rows, bucket);
+  if (imageOffsets === null) return bytes;
+  return bytes.subarray(0, imageOffsets[rows]! * imageBytesOf(output, output.sizes[bucket]!));
 }
 
 function extraFieldsOf(

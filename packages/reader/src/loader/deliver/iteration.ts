@@ -73,6 +73,7 @@ export class Iteration {
       image,
       hasImages: output.batch.kind !== 'fields',
       extraFields,
+      ragged: output.batch.kind === 'pixels' ? output.batch.ragged : null,
       parts: engine.parts,
       texts: engine.texts,
       facts: engine.facts,

@@ -44,6 +44,11 @@ export class PendingBatch {
   readonly list: ImageArray[] = [];
   /** Values of other fields of the complete rows, by name. */
   readonly fields: Record<string, (FieldValue | null)[]>;
+  /**
+   * With several images per sample: row i has the images `imageOffsets[i]` to `imageOffsets[i + 1] - 1` of the batch,
+   * int32 [rows + 1]. Otherwise null.
+   */
+  readonly imageOffsets: Int32Array | null;
   /** Blocks whose last row is in this batch. */
   readonly finished: Block[] = [];
   /** Frees the memory of samples that waited for this batch. Null if there are none. */
@@ -78,6 +83,7 @@ export class PendingBatch {
     planned: PlannedBatch,
     { epoch, checksum, transform }: Pick<FedEpoch, 'epoch' | 'checksum' | 'transform'>,
     fields: readonly string[],
+    isRagged = false,
   ) {
     const rows = planned.block.length;
     this.slot = slot;
@@ -90,6 +96,7 @@ export class PendingBatch {
     this.labels = new Int32Array(rows);
     this.numbers = new Float64Array(rows);
     this.sources = new Int32Array(rows);
+    this.imageOffsets = isRagged ? new Int32Array(rows + 1) : null;
     this.valid = planned.valid.slice();
     this.fields = nameTable(fields.map((name) => [name, new Array<FieldValue | null>(rows).fill(null)]));
   }

@@ -31,9 +31,9 @@ export interface ReadyEvent {
   whenDone(): Promise<void>;
 }
 
-/** Annotations of the images as in {@link BatchObjects}. Null if they were not requested. */
+/** Annotations of the images as in {@link BatchObjects}, or with the option `images` only `offsets`. Null if neither was requested. */
 export interface DeviceObjects {
-  /** int32 [rows + 1]: row i has the objects `offsets[i]` to `offsets[i + 1] - 1`. */
+  /** int32 [rows + 1]: row i has the objects, or with the option `images` the images, `offsets[i]` to `offsets[i + 1] - 1`. */
   readonly offsets: DeviceArray;
   /** float32 [n, 4]. */
   readonly boxes: DeviceArray | null;
@@ -65,13 +65,13 @@ type HostPart =
  * (`boxes` and so on). `devicePointer`, `dtype`, `shape` and `strides` are those of `images`.
  */
 export interface DeviceBatch extends Pick<Batch, HostPart>, DeviceArray {
-  /** [n, 3, height, width] or [n, height, width, 3]. */
+  /** [n, 3, height, width] or [n, height, width, 3]. With the option `images`, n is the number of all images. */
   readonly images: DeviceArray;
   /** Like `images`, by field name; the option `extraImages` names them. */
   readonly extraImages: Readonly<Record<string, DeviceArray>>;
   /** Values of masks by field name, uint8 [n, height, width]. */
   readonly masks: Readonly<Record<string, DeviceArray>>;
-  /** The objects of the batch. Null without the option `annotations`. */
+  /** The objects of the batch. Null without the options `annotations` and `images`. */
   readonly objects: DeviceObjects | null;
   /** The loader's own stream already waits for it. Any other stream must wait. */
   readonly ready: ReadyEvent;

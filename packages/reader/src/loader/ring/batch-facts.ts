@@ -13,6 +13,8 @@ export interface BatchFactsBuffers {
   readonly weights: SharedArrayBuffer;
   /** The part of the image that each row shows. Empty if it is not requested. */
   readonly shown: SharedArrayBuffer;
+  /** For each row, the number of images of the batch before its own. Empty without the option `images`. */
+  readonly firstImages: SharedArrayBuffer;
   /** 1 marks a row without an image, because its sample is bad and was skipped. */
   readonly blank: SharedArrayBuffer;
 }
@@ -59,6 +61,7 @@ export class BatchFacts {
   readonly #facts: Float64Array;
   readonly #weights: Float64Array;
   readonly #shown: Int32Array;
+  readonly #firstImages: Int32Array;
   readonly #blank: Uint8Array;
   readonly #rows: number;
 
@@ -68,7 +71,13 @@ export class BatchFacts {
       slots,
       rows,
       showsParts = false,
-    }: { readonly slots: number; readonly rows: number; readonly showsParts?: boolean },
+      isRagged = false,
+    }: {
+      readonly slots: number;
+      readonly rows: number;
+      readonly showsParts?: boolean;
+      readonly isRagged?: boolean;
+    },
     buffers?: BatchFactsBuffers,
   ) {
     this.buffers = buffers ?? {
@@ -76,12 +85,14 @@ export class BatchFacts {
       facts: new SharedArrayBuffer(slots * FACT_BYTES),
       weights: new SharedArrayBuffer(slots * rows * 8),
       shown: new SharedArrayBuffer(showsParts ? slots * rows * SHOWN_NUMBERS * 4 : 0),
+      firstImages: new SharedArrayBuffer(isRagged ? slots * rows * 4 : 0),
       blank: new SharedArrayBuffer(slots * rows),
     };
     this.#labels = new Int32Array(this.buffers.labels);
     this.#facts = new Float64Array(this.buffers.facts);
     this.#weights = new Float64Array(this.buffers.weights);
     this.#shown = new Int32Array(this.buffers.shown);
+    this.#firstImages = new Int32Array(this.buffers.firstImages);
     this.#blank = new Uint8Array(this.buffers.blank);
     this.#rows = rows;
   }
@@ -121,6 +132,15 @@ export class BatchFacts {
     this.#facts[at + places.number] = number;
     this.#facts[at + places.occurrence] = occurrence;
     this.#facts[at + places.source] = source;
+  }
+
+  /** Sets the position of a row's first image among the images of the batch, before the row is decoded. */
+  setFirstImage(slot: number, row: number, image: number): void {
+    this.#firstImages[slot * this.#rows + row] = image;
+  }
+
+  firstImage(slot: number, row: number): number {
+    return this.#firstImages[slot * this.#rows + row]!;
   }
 
   /** Null if the row shows no image. Does nothing if it is not requested. */

@@ -1,5 +1,6 @@
 import { OptionError, optionName, sentence } from '@shardtool/base';
 import { npyRowBytes } from '@shardtool/format';
+import type { Size } from '../../codec/codec.js';
 import type { PixelFormat } from '../../codec/pixel-format.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { DecoderOptions } from '../../decode/decoder.js';
@@ -19,6 +20,7 @@ import type { ExtraField } from '../ring/extra-fields.js';
 import type { RowBytes } from '../ring/slots.js';
 import { commonShape } from './common-shape.js';
 import { nameOfImage, needsPixels, type OutputRequest } from './output-request.js';
+import type { RaggedImages } from './ragged-images.js';
 
 /** The arrays of batches, and how they are decoded. */
 export interface DecoderOutput {
@@ -27,11 +29,17 @@ export interface DecoderOutput {
   readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch' | 'seeds'> | null;
 }
 
+/** The options that determine the arrays of batches. */
+type DecoderRequest = OutputRequest & {
+  /** Null if each sample has one image. */
+  readonly ragged: RaggedImages | null;
+};
+
 /** Determines the arrays of batches. Throws OptionError. */
 export async function decoderOutputOf(
   dataset: StoredDataset,
   transform: CompiledTransform | null,
-  options: OutputRequest,
+  options: DecoderRequest,
   format: PixelFormat,
 ): Promise<DecoderOutput> {
   const { cover } = options;
@@ -51,20 +59,20 @@ export async function decoderOutputOf(
   if (cover !== null) {
     const covers = coverTransforms(transform, cover.sizes, cover.crop);
     return {
-      batch: { kind: 'pixels', sizes: cover.sizes, channels, dtype, layout, views: null },
+      batch: { kind: 'pixels', sizes: cover.sizes, channels, dtype, layout, views: null, ragged: null },
       decoder: { ...decoder, covers, showsParts: true },
     };
   }
   const size =
     transform.outputShape ?? (await commonShape(dataset, transform, { ...options, image: nameOfImage(options) }));
   return {
-    batch: { kind: 'pixels', sizes: [size], channels, dtype, layout, views: null },
+    batch: { kind: 'pixels', sizes: [size], channels, dtype, layout, views: null, ragged: options.ragged },
     decoder: { ...decoder, outputSize: size },
   };
 }
 
 /** The images of each transform, by its index. */
-function outputOfSchedule(options: OutputRequest, format: PixelFormat): DecoderOutput {
+function outputOfSchedule(options: DecoderRequest, format: PixelFormat): DecoderOutput {
   const { transforms, collate, maxPixels, applyExifOrientation, decode } = options;
   if (options.cover !== null) {
     throw new OptionError(
@@ -99,7 +107,7 @@ function outputOfSchedule(options: OutputRequest, format: PixelFormat): DecoderO
     );
   });
   const { channels } = format;
-  return { batch: { kind: 'pixels', sizes, channels, dtype, layout, views: null }, decoder };
+  return { batch: { kind: 'pixels', sizes, channels, dtype, layout, views: null, ragged: options.ragged }, decoder };
 }
 
 /** The images are those of the first view; see {@link ViewLayout}. */
@@ -124,6 +132,7 @@ function outputOfViews(given: ViewsInput, options: OutputRequest, format: PixelF
       dtype,
       layout,
       views: { ...views, draws, firstPart: 0 },
+      ragged: null,
     },
     decoder: {
       transform: views.transforms[0]!,
@@ -140,15 +149,38 @@ export function rowBytesOfViews(views: ViewLayout, extraFields: readonly ExtraFi
   return { image, extraFields: [...extraFields.map(() => 0), ...extraParts] };
 }
 
+/** Bytes of a finished image. */
+export function imageBytesOf(
+  { channels, dtype }: Pick<Extract<BatchOutput, { kind: 'pixels' }>, 'channels' | 'dtype'>,
+  { width, height }: Size,
+): number {
+  return width * height * channels * valueBytes(dtype);
+}
+
+/** Where the images of a batch are, if samples have several images (option `images`). */
+export interface RaggedRows {
+  /** Largest number of images of a sample. */
+  readonly max: number;
+  /** Bytes of an image for each batch size. */
+  readonly imageBytes: readonly number[];
+}
+
+/** Null if each sample has one image. */
+export function raggedRowsOf(output: BatchOutput): RaggedRows | null {
+  if (output.kind !== 'pixels' || output.ragged === null) return null;
+  return { max: output.ragged.max, imageBytes: output.sizes.map((size) => imageBytesOf(output, size)) };
+}
+
 /** Row sizes for each batch size. Encoded images, and images in a list, are stored elsewhere. */
 export function rowBytesOf(output: BatchOutput, extraFields: readonly ExtraField[], transforms: number): RowBytes[] {
   if (output.kind !== 'pixels') {
     const arrays = extraFields.map(({ array }) => (array === undefined ? 0 : npyRowBytes(array)));
     return new Array<RowBytes>(transforms).fill({ image: 0, extraFields: arrays });
   }
-  return output.sizes.map(({ width, height }) => {
-    const image = width * height * output.channels * valueBytes(output.dtype);
+  return output.sizes.map((size) => {
+    const { width, height } = size;
+    const image = imageBytesOf(output, size);
     const bytesOf = { image, mask: width * height, field: 0, annotation: 0, columns: 0, array: 0 };
-    return { image, extraFields: extraFields.map(({ kind }) => bytesOf[kind]) };
+    return { image: image * (output.ragged?.max ?? 1), extraFields: extraFields.map(({ kind }) => bytesOf[kind]) };
   });
 }

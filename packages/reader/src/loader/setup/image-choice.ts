@@ -13,9 +13,10 @@ const FOR_IMAGES = {
   mix: undefined,
   background: undefined,
   channels: 3,
+  maxImages: undefined,
   pixelDtype: 'uint8',
 } as const satisfies LoaderOptions;
-const LISTS_FOR_IMAGES = ['draws', 'extraImages', 'masks'] as const;
+const LISTS_FOR_IMAGES = ['draws', 'images', 'extraImages', 'masks'] as const;
 
 /** The options that say whether batches have images. */
 type ImageLoaderOptions = Pick<

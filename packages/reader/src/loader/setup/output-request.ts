@@ -33,6 +33,8 @@ export type OutputRequest = {
   | 'labels'
   | 'customSteps'
   | 'annotations'
+  | 'images'
+  | 'maxImages'
   | 'extraImages'
   | 'masks'
   | 'fields'
@@ -72,6 +74,14 @@ export function refuseDrawsAlone({ draws, views }: OutputRequest): void {
   throw new OptionError(
     {},
     sentence`The option ${optionName('draws')} records what was drawn for views: add views, or remove draws.`,
+  );
+}
+
+export function refuseMaxImagesAlone({ images, maxImages }: OutputRequest): void {
+  if (maxImages === undefined || images.length > 0) return;
+  throw new OptionError(
+    {},
+    sentence`The option ${optionName('maxImages')} limits the images of a sample: add ${optionName('images')}, or remove ${optionName('maxImages')}.`,
   );
 }
 

@@ -29,7 +29,9 @@ import {
   refuseBesideViews,
   refuseBoxSteps,
   refuseDrawsAlone,
+  refuseMaxImagesAlone,
 } from './output-request.js';
+import { type RaggedImages, raggedImagesOf, refuseBesideImages } from './ragged-images.js';
 
 /** How samples and batches are processed. */
 export interface LoaderOutput extends DecoderOutput {
@@ -70,9 +72,12 @@ export interface LoaderOutput extends DecoderOutput {
 export async function setUpOutput(dataset: StoredDataset, options: OutputRequest): Promise<LoaderOutput> {
   if (!(await hasImages(dataset, options))) return outputOfFields(dataset, options);
   refuseDrawsAlone(options);
+  refuseMaxImagesAlone(options);
+  if (options.images.length > 0) refuseBesideImages(options);
   if (options.views !== undefined) refuseBesideViews(options);
   const format = formatOf(options);
-  const image = nameOfImage(options);
+  const images = options.images.length === 0 ? null : raggedImagesOf(dataset, options);
+  const image = images?.fields[0] ?? nameOfImage(options);
   const transform = options.transform === 'raw' ? null : compileTransform(options.transform ?? [], format);
   const mixes = checkMix(options.mix);
   const annotations =
@@ -89,7 +94,7 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   if (transform !== null && annotations !== null) refuseAnnotations('annotations', transform);
   if (transform !== null && options.masks.length > 0) refuseAnnotations('masks', transform);
   if (transform !== null || options.views !== undefined) await checkMixtureFormats(dataset, format, image);
-  const { batch, decoder } = await decoderOutputOf(dataset, transform, options, format);
+  const { batch, decoder } = await decoderOutputOf(dataset, transform, { ...options, image, ragged: images }, format);
   const steps = stepsOf(options.customSteps);
   const extraFields = extraFieldsOf(options, batch);
   if (annotations !== null) extraFields.push(...annotated(annotations, batch, dataset));
@@ -105,7 +110,7 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
       {},
       sentence`The option ${optionName('mix')} mixes class numbers: remove labels, or mix in your own code.`,
     );
-  const named = options.fields ?? fieldsOf(dataset, extraFields);
+  const named = options.fields ?? fieldsOf(dataset, extraFields, images);
   const fields = labels === null || named.includes(labels.field) ? named : [...named, labels.field];
   if (options.fields === undefined) checkFieldsAlike(dataset, fields);
   if (steps.fields !== undefined) extraFields.push(...fields.map((field) => ({ field, kind: 'field' as const })));
@@ -139,9 +144,10 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
       views === null
         ? rowBytesOf(batch, extraFields, options.transforms.length).map(withObjects)
         : [rowBytesOfViews(views, extraFields)],
-    isImageOnly: batch.kind !== 'raw' && extraFields.length + fields.length === 0,
+    isImageOnly: images === null && batch.kind !== 'raw' && extraFields.length + fields.length === 0,
     isUncompressedOnly: isUncompressedOnly(dataset, batch, options, extraFields.length + fields.length),
-    usesCropIndex: options.cropIndex !== false && codec?.name === 'turbojpeg',
+    // Crop indexes are those of the image of a sample.
+    usesCropIndex: images === null && options.cropIndex !== false && codec?.name === 'turbojpeg',
   };
 }
 
@@ -198,8 +204,13 @@ function stepsOf(steps: OutputRequest['customSteps']): CustomSteps {
 }
 
 /** The fields that are delivered as values by default. */
-function fieldsOf(dataset: StoredDataset, extraFields: readonly ExtraField[]): string[] {
-  const pixels = new Set([...imageFields(dataset.fields), ...extraFields.map(({ field }) => field), 'cls']);
+function fieldsOf(dataset: StoredDataset, extraFields: readonly ExtraField[], images: RaggedImages | null): string[] {
+  const pixels = new Set([
+    ...imageFields(dataset.fields),
+    ...(images?.fields ?? []),
+    ...extraFields.map(({ field }) => field),
+    'cls',
+  ]);
   return dataset.fields.filter((field) => !pixels.has(field));
 }
 
@@ -215,6 +226,7 @@ function isUncompressedOnly(
   const isPlain =
     output.kind === 'pixels' &&
     output.views === null &&
+    output.ragged === null &&
     customSteps.fields === undefined &&
     customSteps.pixels === undefined &&
     others === 0;

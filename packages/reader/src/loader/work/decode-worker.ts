@@ -17,6 +17,7 @@ import { BatchFacts, type BatchFactsBuffers } from '../ring/batch-facts.js';
 import { Control, type ControlBuffers } from '../ring/control.js';
 import { emptyJob, type Job, WHOLE_BATCH } from '../ring/job.js';
 import { scratchAddress, slotAddress } from '../ring/slots.js';
+import type { RaggedRows } from '../setup/decoder-output.js';
 import { ArrayRows, OtherArray } from './array-rows.js';
 import type { CustomSteps } from './custom-steps.js';
 import { NO_EXTRAS, type PayloadPlaces, Payloads } from './payloads.js';
@@ -51,6 +52,8 @@ export interface BadRow {
   readonly row: number;
   /** A text, or the parts of a sentence that names options. */
   readonly reason: string | readonly SentencePart[];
+  /** Which of several images of the sample is bad, counted from 0. The main thread knows its field. */
+  readonly image?: number;
   readonly dropped?: boolean;
   readonly isOtherSize?: boolean;
   /** Name of a field whose array has another dtype or shape than the rows of the batch. */
@@ -144,6 +147,7 @@ function decodeRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): 
     arrayRows.copy(job);
     return;
   }
+  if (data.ragged !== null) return decodeImages(job, decoder!, data.ragged);
   const unread = payloads.unread(job);
   if (unread !== null) return decoder!.decodeStored(unread, job, rowAddress(job));
   const bytes = payloads.image(job);
@@ -168,6 +172,35 @@ function decodeRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): 
   writeObjects(job, decoder);
 }
 
+/** Decodes all images of a sample into the places of its row. Image k has the random numbers of view k. */
+async function decodeImages(job: Job, decoder: Decoder, { max, imageBytes }: RaggedRows): Promise<void> {
+  const { slot, row, epoch, source, number, occurrence, bucket } = job;
+  const address = slotAddress(data.plan, slot) + facts.firstImage(slot, row) * imageBytes[bucket]!;
+  for (let image = 0; image < max; image++) {
+    try {
+      const bytes = payloads.raggedImage(job, image);
+      if (bytes === null) return;
+      const orientation = headerOf(bytes)?.orientation ?? 1;
+      const identity = { epoch, source, number, occurrence, orientation, bucket, view: image + 1 };
+      await decoder.decode(bytes, identity, address + image * imageBytes[bucket]!);
+    } catch (cause) {
+      throw new BadImage(image, cause);
+    }
+  }
+}
+
+/** One of several images of a sample could not be decoded. */
+class BadImage extends Error {
+  readonly image: number;
+  override readonly cause: unknown;
+
+  constructor(image: number, cause: unknown) {
+    super();
+    this.image = image;
+    this.cause = cause;
+  }
+}
+
 /** Writes the annotations of the image into its row of the slot. */
 function writeObjects({ slot, row, bucket }: Job, { annotations: placed }: Decoder): void {
   if (placed === null) return;
@@ -180,13 +213,15 @@ function writeObjects({ slot, row, bucket }: Job, { annotations: placed }: Decod
 }
 
 /** Reports a bad sample. Any other error ends this worker, and with it the loop, with the error as the reason. */
-function report(error: unknown, { slot, row }: Job): void {
+function report(thrown: unknown, { slot, row }: Job): void {
+  const [error, of] = thrown instanceof BadImage ? [thrown.cause, { image: thrown.image }] : [thrown, {}];
   if (error instanceof OtherArray) post({ kind: 'bad', slot, row, reason: error.message, otherArray: error.field });
   else if (error instanceof CutImage) {
     const { end, needed } = error;
     post({ kind: 'bad', slot, row, reason: error.message, cut: { end, needed } });
-  } else if (error instanceof OtherSize) post({ kind: 'bad', slot, row, reason: error.reason, isOtherSize: true });
-  else if (error instanceof SampleDecodeError) post({ kind: 'bad', slot, row, reason: partsOf(error) });
+  } else if (error instanceof OtherSize)
+    post({ kind: 'bad', slot, row, reason: error.reason, isOtherSize: true, ...of });
+  else if (error instanceof SampleDecodeError) post({ kind: 'bad', slot, row, reason: partsOf(error), ...of });
   else if (error instanceof DroppedSample) post({ kind: 'bad', slot, row, reason: error.message, dropped: true });
   else if (error instanceof CustomStepFailure)
     post({ kind: 'bad', slot, row, reason: error.message, stack: error.stack });

@@ -13,6 +13,7 @@ import type { FreeSlots } from '../ring/free-slots.js';
 import { ShardPaths } from '../ring/shard-paths.js';
 import { layOverFile } from '../ring/slot-file.js';
 import { type MemoryPlan, movedPlan, slotAddress } from '../ring/slots.js';
+import type { RaggedRows } from '../setup/decoder-output.js';
 import type { CustomSteps } from './custom-steps.js';
 import type { DecodeWorkerData, WorkerMessage } from './decode-worker.js';
 import { DecodeWorkers } from './decode-workers.js';
@@ -29,6 +30,8 @@ export interface EngineOptions {
   /** False: rows have only extra fields. */
   readonly hasImages: boolean;
   readonly views: ViewLayout | null;
+  /** Null if each sample has one image. */
+  readonly ragged: RaggedRows | null;
   /** The extra fields of each image. */
   readonly extraFields: readonly ExtraField[];
   /** How annotations are stored. Their rows are after those of all extra fields in a slot. */
@@ -68,13 +71,15 @@ export class Engine {
     const plan = movedPlan(options.plan, options.freeSlots.place(options.plan));
     const wakeSignal = new WakeSignal();
     const control = Control.create({ slots: plan.slots, jobs: plan.slots * options.rows });
-    const parts = new PartTable({ slots: plan.slots, rows: options.rows, parts: options.extraFields.length });
+    const partCount = options.ragged?.max ?? options.extraFields.length;
+    const parts = new PartTable({ slots: plan.slots, rows: options.rows, parts: partCount });
     const hasTexts = options.extraFields.some(({ kind }) => kind === 'columns');
     const texts = new ColumnTexts({ slots: hasTexts ? plan.slots : 0, rows: options.rows });
     const facts = new BatchFacts({
       slots: plan.slots,
       rows: options.rows,
       showsParts: options.decoder?.showsParts ?? false,
+      isRagged: options.ragged !== null,
     });
     const arena = reserve(sentence`${optionName('readBufferBytes')}`, () => new Arena(options.arenaBytes));
     const held = reserve(
@@ -103,6 +108,7 @@ export class Engine {
         list: options.list,
         hasImages: options.hasImages,
         views: options.views,
+        ragged: options.ragged,
         rows: options.rows,
         extraFields: options.extraFields,
         annotations: options.annotations,

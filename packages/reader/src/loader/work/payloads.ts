@@ -13,6 +13,7 @@ import { type ExtraField, type Part, PartTable } from '../ring/extra-fields.js';
 import { IN_ARENA, type Job, UNCHECKED } from '../ring/job.js';
 import { ShardPaths, type ShardPathsBuffers } from '../ring/shard-paths.js';
 import { type MemoryPlan, slotAddress } from '../ring/slots.js';
+import type { RaggedRows } from '../setup/decoder-output.js';
 import { ShardImages } from './shard-images.js';
 
 /** Where the stored bytes of samples are, and which of them a sample has. */
@@ -23,6 +24,8 @@ export interface PayloadPlaces {
   readonly rows: number;
   readonly extraFields: readonly ExtraField[];
   readonly annotations: CheckedAnnotations | null;
+  /** Several images per sample: then there are no extra fields, and the parts of a sample are its images. */
+  readonly ragged: RaggedRows | null;
   /** Memory of a {@link PartTable}. */
   readonly parts: SharedArrayBuffer;
   /** Memory of {@link ColumnTexts}. */
@@ -50,10 +53,10 @@ export class Payloads {
   readonly #texts: ColumnTexts;
 
   constructor(places: PayloadPlaces, control: Control) {
-    const { plan, rows, extraFields, parts, texts, shardPaths } = places;
+    const { plan, rows, extraFields, ragged, parts, texts, shardPaths } = places;
     this.#places = places;
     this.#shardImages = new ShardImages(new ShardPaths(shardPaths), control, plan.workers);
-    this.#parts = new PartTable({ slots: plan.slots, rows, parts: extraFields.length }, parts);
+    this.#parts = new PartTable({ slots: plan.slots, rows, parts: ragged?.max ?? extraFields.length }, parts);
     this.#texts = new ColumnTexts({ slots: plan.slots, rows }, texts);
   }
 
@@ -78,11 +81,17 @@ export class Payloads {
     return imageCrc32 === UNCHECKED ? cropIndexOf(stored) : checkedCropIndex(stored, imageCrc32);
   }
 
+  /** Image `i` of a sample with several images; null if it has fewer. Throws {@link SampleDecodeError}. */
+  raggedImage({ slot, row }: Job, i: number): Uint8Array | null {
+    const part = this.#parts.get(slot, row, i);
+    return part && this.#payload(part, 'it');
+  }
+
   /** The bytes of extra field `i` of the sample, which is called `field`. Throws {@link SampleDecodeError} if it has none. */
   field({ slot, row }: Job, i: number, field: string): Uint8Array {
     const part = this.#parts.get(slot, row, i);
     if (part === null) throw new SampleDecodeError({}, `it has no field "${field}"`);
-    return this.#payload(part, field);
+    return this.#payload(part, `its field "${field}"`);
   }
 
   /** The extra fields and annotations of the image. Throws {@link SampleDecodeError}. */
@@ -101,7 +110,7 @@ export class Payloads {
         annotated[field] = this.#texts.get(slot, part);
         continue;
       }
-      const bytes = this.#payload(part, field);
+      const bytes = this.#payload(part, `its field "${field}"`);
       if (kind === 'field') fields[field] = bytes;
       else if (kind === 'annotation') annotated[field] = bytes;
       else if (kind !== 'array') {
@@ -116,15 +125,15 @@ export class Payloads {
     this.#shardImages.close();
   }
 
-  /** The bytes of an extra field as they were packed. */
-  #payload({ offset, bytes, msgpack, crc32: expected }: Part, field: string): Uint8Array {
+  /** The bytes of an extra field as they were packed. `what` names it in errors. */
+  #payload({ offset, bytes, msgpack, crc32: expected }: Part, what: string): Uint8Array {
     let payload: Uint8Array;
     try {
       payload = fieldPayload(this.#inArena(offset, bytes), msgpack);
     } catch (cause) {
-      throw new SampleDecodeError({}, `its field "${field}" ${notAValue(cause)}`);
+      throw new SampleDecodeError({}, `${what} ${notAValue(cause)}`);
     }
-    checkBytes(payload, expected, `its field "${field}"`);
+    checkBytes(payload, expected, what);
     return payload;
   }
 
