@@ -214,6 +214,22 @@ test('a sample with more images than maxImages is a bad sample, also as the repl
   }
 });
 
+test('a repeated row that pads a batch is replaced like any other, with its images and fields', async () => {
+  const location = raggedTar(13);
+  const options = { maxImages: 3, onBad: 'replace', shuffleUnit: 'chunk', blockSamples: 13, lastBatch: 'pad' } as const;
+  let padded = 0;
+  for (const seed of [0, 1, 2, 3]) {
+    for (const rank of [0, 1]) {
+      const { rows } = await run({ ...options, seed, rank, worldSize: 2, streams: 2, batchSize: 6 }, location);
+      for (const { key, colours, text, valid } of rows) {
+        expect([colours, text]).toEqual([wanted(key), `text ${key.slice(1)}`]);
+        if (valid === 0) padded++;
+      }
+    }
+  }
+  expect(padded).toBeGreaterThan(10);
+});
+
 test('lists of images in Parquet are the images of their sample', async () => {
   await using dataset = await openDataset('test/fixtures/parquet/lists/snappy-1.parquet');
   await using loader = dataset.loader({ ...base, images: ['jpg', 'png', 'images.*'], fields: [], shuffle: false });

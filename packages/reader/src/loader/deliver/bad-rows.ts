@@ -187,7 +187,7 @@ function remedyOf(items: number, isSound: boolean): Sentence {
 
 /** Whether a bad sample was skipped in this row. */
 export function isSkipped(pending: PendingBatch, row: number): boolean {
-  return pending.valid[row] === 0 && pending.reasons.has(row);
+  return pending.skipped.has(row);
 }
 
 /** Counts the rows that were handled. Their contents do not change any more. */
@@ -220,6 +220,7 @@ export function stepError(
 
 function blankRow(pending: PendingBatch, row: number, { engine, output }: BadRowOptions): void {
   pending.valid[row] = 0;
+  pending.skipped.add(row);
   engine.facts.setBlank(pending.slot, row);
   for (const values of Object.values(pending.fields)) values[row] = null;
   const { slot, rows, bucket } = pending;

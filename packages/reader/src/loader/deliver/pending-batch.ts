@@ -63,6 +63,8 @@ export class PendingBatch {
   own: { readonly blocks: readonly Block[]; readonly items: Int32Array } | null = null;
   /** For each row, the row whose sample replaces its own. */
   readonly standIns = new Map<number, number>();
+  /** Rows whose bad sample was skipped. A row that pads the batch is not valid either, but has a sample. */
+  readonly skipped = new Set<number>();
   /** Rows whose own sample was dropped by a custom step. */
   readonly dropped = new Set<number>();
   /** Messages of workers for this batch that have arrived. */
