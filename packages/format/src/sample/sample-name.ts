@@ -27,8 +27,10 @@ export function packedName(relativePath: string, compoundFields: readonly string
   const name = relativePath.slice(base);
   const dot = fieldDot(name, compoundFields);
   if (dot <= 0 || dot === name.length - 1 || name.startsWith('.')) return null;
-  const stem = name.slice(0, dot).replaceAll('.', '_');
-  return { key: relativePath.slice(0, base) + stem, field: name.slice(dot + 1).toLowerCase() };
+  const field = name.slice(dot + 1).toLowerCase();
+  // Most names have no other dot.
+  if (name.indexOf('.') === dot) return { key: relativePath.slice(0, base + dot), field };
+  return { key: relativePath.slice(0, base) + name.slice(0, dot).replaceAll('.', '_'), field };
 }
 
 /** Whether `key.field` reads back as this key and this field. */

@@ -150,16 +150,23 @@ function grown<T extends { set(values: T): void }>(kind: new (length: number) =>
   return longer;
 }
 
+/** The column `msgpack`, if a payload is a value of msgpack. `from` with a function takes 0.5 microseconds per row. */
+function msgpackColumn(payload: Float64Array, payloadMsgpack: Uint8Array | undefined): { msgpack?: Uint8Array } {
+  if (payloadMsgpack === undefined) return {};
+  const msgpack = new Uint8Array(payload.length);
+  for (let row = 0; row < payload.length; row++) msgpack[row] = payloadMsgpack[payload[row]!] ?? 0;
+  return msgpack.includes(1) ? { msgpack } : {};
+}
+
 /** The columns of a field with the positions of its payloads in the finished shard. */
 function placeField(columns: SummedColumns, rows: number, finished: FieldPlaces): SummedColumns {
   const { payloadOffset, payloadBytes, payloadMsgpack } = finished;
   const payload = columns.offset.subarray(0, rows);
   const bytes = columns.bytes.subarray(0, rows);
-  const msgpack = Uint8Array.from(payload, (number) => payloadMsgpack?.[number] ?? 0);
   return {
     offset: payload.map((number) => payloadOffset[number] ?? -1),
     bytes: payloadBytes === undefined ? bytes : payload.map((number) => payloadBytes[number] ?? 0),
     crc32: columns.crc32.subarray(0, rows),
-    ...(msgpack.includes(1) ? { msgpack } : {}),
+    ...msgpackColumn(payload, payloadMsgpack),
   };
 }

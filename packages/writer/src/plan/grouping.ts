@@ -1,4 +1,5 @@
 import { countOf, OptionError, option, sentence } from '@shardtool/base';
+import type { SampleName } from '@shardtool/format';
 import { KeyCollisionError } from '../errors.js';
 import type { FileReader, SourceFiles } from '../source/source-files.js';
 import { Chains, NONE } from './chains.js';
@@ -127,7 +128,7 @@ class OpenGroups {
     } else if (isImage && !naming.canBeImage(name.field)) {
       // An image of a rejected kind gets no key, so it cannot collide with another file.
       this.chains.add(file, [file]);
-    } else this.#join(path, file, name.field, isImage);
+    } else this.#join(path, file, name, isImage);
   }
 
   close(): void {
@@ -161,12 +162,11 @@ class OpenGroups {
     return folders;
   }
 
-  #join(path: string, file: number, field: string, isImage: boolean): void {
+  #join(path: string, file: number, { key, field }: SampleName, isImage: boolean): void {
     const stem = stemOf(path, field);
     const group = this.#groupOf(stem);
     const { members, image: other } = group;
     const twin = members.find((member) => member.field === field || (isImage && member.file === other));
-    const { key } = this.#options.naming.nameOf(path)!;
     if (twin !== undefined) {
       this.#collide(key, twin.file, file);
       return;

@@ -42,8 +42,10 @@ export function shardPlanOf(
   const { grouping } = plan;
   const samples = plan.order.subarray(plan.shardStart[shard]!, plan.shardStart[shard + 1]!);
   const fileStart = new Uint32Array(samples.length + 1);
+  const cls = new Int32Array(samples.length);
   for (let i = 0; i < samples.length; i++) {
     const sample = samples[i]!;
+    cls[i] = plan.cls[sample]!;
     fileStart[i + 1] = fileStart[i]! + grouping.fileStart[sample + 1]! - grouping.fileStart[sample]!;
   }
   const members = new Uint32Array(fileStart[samples.length]!);
@@ -62,7 +64,7 @@ export function shardPlanOf(
     samples: samples.length,
     fileStart,
     files: table,
-    cls: Int32Array.from(samples, (sample) => plan.cls[sample]!),
+    cls,
     columns: new Map<string, readonly ColumnValue[]>([...taken(labels?.table.columns), ...origin]),
     texts: taken(labels?.table.texts),
     ...(sizes && { sizes: Array.from(images, (image) => sizes[row(image)]!) }),

@@ -70,7 +70,7 @@ export function withClass<Field extends NewField>(
   if (cls === -1) return fields;
   if (imageOnly) return fields.filter(({ name }) => name !== 'cls');
   for (let i = 0; i < fields.length; i++) if (fields[i]!.name === 'cls') return fields;
-  return fields.concat(classField(cls) as Field);
+  return [...fields, classField(cls)];
 }
 
 /** A sample in the write buffer of a shard that is not part of the shard yet. */
@@ -116,7 +116,7 @@ export function putSample(
  * FileError, and the errors of the fields unchanged. Nothing is laid out then.
  */
 export function layOutSample(writer: SampleWriter, key: string, fields: readonly NewField[]): LaidOutSample {
-  const sorted = fields.length === 1 ? fields : fields.toSorted(byName);
+  const sorted = isSorted(fields) ? fields : fields.toSorted(byName);
   try {
     const payloads = writer.begin(key, sorted);
     const sums: number[] = [];
@@ -138,6 +138,11 @@ export function commitSample(
 ): void {
   writer.commit(sums);
   rows.add({ key, source, fields, crc32: sums, width, height, orientation, cls });
+}
+
+function isSorted(fields: readonly NewField[]): boolean {
+  for (let i = 1; i < fields.length; i++) if (fields[i]!.name < fields[i - 1]!.name) return false;
+  return true;
 }
 
 function byName(a: NewField, b: NewField): number {
