@@ -110,7 +110,6 @@ export function layOut(root, folder) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   cpSync(path.join(root, 'docs/pictures'), path.join(folder, 'public/pictures'), { recursive: true });
-  cpSync(path.join(root, 'examples/preview.png'), path.join(folder, 'public/pictures/preview.png'));
   cpSync(path.join(root, 'packages/cli/page/icon.svg'), path.join(folder, 'public/icon.svg'));
   for (const file of files.filter((file) => file !== 'README.md')) {
     writeFileSync(

@@ -94,7 +94,8 @@ class ResizeKeepRatio(_ResizeKeepRatio, total=False):
     random_scale_prob: float
     #: Range of the random scale. Values: [low, high], more than 0. Default: [0.85, 1.05].
     random_scale_range: Sequence[float]
-    #: The random scale is that of the area, and less than 1 enlarges. Values: true or false. Default: false.
+    #: Whether the random scale refers to the area of the image instead of its sides. A scale below 1 enlarges.
+    #: Values: true or false. Default: false.
     random_scale_area: bool
     #: Probability of a random aspect ratio. Values: a probability. Default: 0.
     random_aspect_prob: float
@@ -111,8 +112,8 @@ class ResizeKeepRatio(_ResizeKeepRatio, total=False):
 
 class _ScaleJitter(TypedDict):
     name: Literal["scale_jitter", "scaleJitter", "ScaleJitter"]
-    #: Size that the image fits at a factor of 1. The order is that of torchvision, which compares the first number
-    #: with the width. Values: a number or [width, height], 1 to 4096.
+    #: Size that the image fits at a factor of 1. As in torchvision, the first number is compared with the width.
+    #: Values: a number or [width, height], 1 to 4096.
     target_size: int | Sequence[int]
 
 
@@ -199,8 +200,9 @@ class Pad(_Pad, total=False):
     fill: float | Sequence[float]
     #: Value of the added pixels in masks. Default: 0. Values: 0 to 255.
     mask_fill: int
-    #: What the added pixels are: `fill`, the edge of the image, its mirror image without the edge, or with it.
-    #: Boxes need constant. Values: constant, edge, reflect or symmetric. Default: "constant".
+    #: Values of the added pixels. constant: `fill`. edge: repeats the pixels of the edge. reflect: mirrors the
+    #: image without repeating the edge. symmetric: mirrors the image and repeats the edge. Boxes need constant.
+    #: Values: constant, edge, reflect or symmetric. Default: "constant".
     padding_mode: Literal["constant", "edge", "reflect", "symmetric"]
 
 
@@ -283,8 +285,9 @@ class RandomCrop(_RandomCrop, total=False):
     fill: int
     #: Value of the added pixels in masks. Default: 0. Values: 0 to 255.
     mask_fill: int
-    #: What the added pixels are: `fill`, the edge of the image, its mirror image without the edge, or with it.
-    #: Boxes need constant. Values: constant, edge, reflect or symmetric. Default: "constant".
+    #: Values of the added pixels. constant: `fill`. edge: repeats the pixels of the edge. reflect: mirrors the
+    #: image without repeating the edge. symmetric: mirrors the image and repeats the edge. Boxes need constant.
+    #: Values: constant, edge, reflect or symmetric. Default: "constant".
     padding_mode: Literal["constant", "edge", "reflect", "symmetric"]
     #: Probability that the step applies. Values: a probability. Default: 1.
     p: float
@@ -385,8 +388,8 @@ class RandomRotation(_RandomRotation, total=False):
     torchvision: v2.RandomRotation.
     """
 
-    #: Interpolation of the image. bicubic is that of Pillow. Masks always use the nearest pixel. Values: nearest,
-    #: bilinear or bicubic. Default: "nearest".
+    #: Interpolation of the image. Bicubic uses the same filter as Pillow. Masks always use the nearest pixel.
+    #: Values: nearest, bilinear or bicubic. Default: "nearest".
     interpolation: Literal["nearest", "bilinear", "bicubic"]
     #: Enlarges the result to hold the whole rotated image. Values: true or false. Default: false.
     expand: bool
@@ -430,8 +433,8 @@ class RandomAffine(_RandomAffine, total=False):
     #: Shear in degrees: up to this much along x, or a range along x, or ranges along x and y. Values: a number of
     #: at least 0, [low, high] or [x low, x high, y low, y high].
     shear: float | Sequence[float]
-    #: Interpolation of the image. bicubic is that of Pillow. Masks always use the nearest pixel. Values: nearest,
-    #: bilinear or bicubic. Default: "nearest".
+    #: Interpolation of the image. Bicubic uses the same filter as Pillow. Masks always use the nearest pixel.
+    #: Values: nearest, bilinear or bicubic. Default: "nearest".
     interpolation: Literal["nearest", "bilinear", "bicubic"]
     #: Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: 0.
     fill: float | Sequence[float]
@@ -756,8 +759,8 @@ class RandAugment(_RandAugment, total=False):
     magnitude: int
     #: Number of magnitude bins. Values: 2 to 1000. Default: 31.
     num_magnitude_bins: int
-    #: Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or
-    #: bicubic. Default: "nearest".
+    #: Interpolation of shear, translation and rotation. Bicubic uses the same filter as Pillow. Values: nearest,
+    #: bilinear or bicubic. Default: "nearest".
     interpolation: Literal["nearest", "bilinear", "bicubic"]
     #: Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue].
     fill: float | Sequence[float]
@@ -777,8 +780,8 @@ class TrivialAugmentWide(_TrivialAugmentWide, total=False):
 
     #: Number of magnitude bins. Values: 2 to 1000. Default: 31.
     num_magnitude_bins: int
-    #: Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or
-    #: bicubic. Default: "nearest".
+    #: Interpolation of shear, translation and rotation. Bicubic uses the same filter as Pillow. Values: nearest,
+    #: bilinear or bicubic. Default: "nearest".
     interpolation: Literal["nearest", "bilinear", "bicubic"]
     #: Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue].
     fill: float | Sequence[float]
@@ -798,8 +801,8 @@ class AutoAugment(_AutoAugment, total=False):
 
     #: The policy. Values: imagenet, cifar10 or svhn. Default: "imagenet".
     policy: Literal["imagenet", "cifar10", "svhn"]
-    #: Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or
-    #: bicubic. Default: "nearest".
+    #: Interpolation of shear, translation and rotation. Bicubic uses the same filter as Pillow. Values: nearest,
+    #: bilinear or bicubic. Default: "nearest".
     interpolation: Literal["nearest", "bilinear", "bicubic"]
     #: Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue].
     fill: float | Sequence[float]
@@ -827,8 +830,8 @@ class AugMix(_AugMix, total=False):
     alpha: float
     #: Includes brightness, color, contrast and sharpness. Values: true or false. Default: true.
     all_ops: bool
-    #: Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or
-    #: bicubic. Default: "bilinear".
+    #: Interpolation of shear, translation and rotation. Bicubic uses the same filter as Pillow. Values: nearest,
+    #: bilinear or bicubic. Default: "bilinear".
     interpolation: Literal["nearest", "bilinear", "bicubic"]
     #: Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue].
     fill: float | Sequence[float]

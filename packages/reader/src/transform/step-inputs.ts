@@ -53,7 +53,7 @@ export interface ResizeKeepRatioInput {
   readonly randomScaleProb?: number | undefined;
   /** Range of the random scale. Values: [low, high], more than 0. Default: [0.85, 1.05]. */
   readonly randomScaleRange?: readonly [number, number] | undefined;
-  /** The random scale is that of the area, and less than 1 enlarges. Values: true or false. Default: false. */
+  /** Whether the random scale refers to the area of the image instead of its sides. A scale below 1 enlarges. Values: true or false. Default: false. */
   readonly randomScaleArea?: boolean | undefined;
   /** Probability of a random aspect ratio. Values: a probability. Default: 0. */
   readonly randomAspectProb?: number | undefined;
@@ -68,7 +68,7 @@ export interface ResizeKeepRatioInput {
 /** Resizes the image by a random factor, keeping its aspect ratio. A factor of 1 makes it fit targetSize. torchvision: v2.ScaleJitter. */
 export interface ScaleJitterInput {
   readonly name: 'scaleJitter';
-  /** Size that the image fits at a factor of 1. The order is that of torchvision, which compares the first number with the width. Values: a number or [width, height], 1 to 4096. */
+  /** Size that the image fits at a factor of 1. As in torchvision, the first number is compared with the width. Values: a number or [width, height], 1 to 4096. */
   readonly targetSize: number | readonly [number, number];
   /** Range of the factor. Values: [low, high], more than 0. Default: [0.1, 2]. */
   readonly scaleRange?: readonly [number, number] | undefined;
@@ -119,7 +119,7 @@ export interface PadInput {
   readonly fill?: number | readonly number[] | undefined;
   /** Value of the added pixels in masks. Default: 0. Values: 0 to 255. */
   readonly maskFill?: number | undefined;
-  /** What the added pixels are: `fill`, the edge of the image, its mirror image without the edge, or with it. Boxes need constant. Values: constant, edge, reflect or symmetric. Default: "constant". */
+  /** Values of the added pixels. constant: `fill`. edge: repeats the pixels of the edge. reflect: mirrors the image without repeating the edge. symmetric: mirrors the image and repeats the edge. Boxes need constant. Values: constant, edge, reflect or symmetric. Default: "constant". */
   readonly paddingMode?: 'constant' | 'edge' | 'reflect' | 'symmetric' | undefined;
 }
 
@@ -176,7 +176,7 @@ export interface RandomCropInput {
   readonly fill?: number | undefined;
   /** Value of the added pixels in masks. Default: 0. Values: 0 to 255. */
   readonly maskFill?: number | undefined;
-  /** What the added pixels are: `fill`, the edge of the image, its mirror image without the edge, or with it. Boxes need constant. Values: constant, edge, reflect or symmetric. Default: "constant". */
+  /** Values of the added pixels. constant: `fill`. edge: repeats the pixels of the edge. reflect: mirrors the image without repeating the edge. symmetric: mirrors the image and repeats the edge. Boxes need constant. Values: constant, edge, reflect or symmetric. Default: "constant". */
   readonly paddingMode?: 'constant' | 'edge' | 'reflect' | 'symmetric' | undefined;
   /** Probability that the step applies. Values: a probability. Default: 1. */
   readonly p?: number | undefined;
@@ -237,7 +237,7 @@ export interface RandomRotationInput {
   readonly name: 'randomRotation';
   /** Angle: up to this many degrees in each direction, or a range. Values: a number of at least 0, or [low, high]. */
   readonly degrees: number | readonly [number, number];
-  /** Interpolation of the image. bicubic is that of Pillow. Masks always use the nearest pixel. Values: nearest, bilinear or bicubic. Default: "nearest". */
+  /** Interpolation of the image. Bicubic uses the same filter as Pillow. Masks always use the nearest pixel. Values: nearest, bilinear or bicubic. Default: "nearest". */
   readonly interpolation?: 'nearest' | 'bilinear' | 'bicubic' | undefined;
   /** Enlarges the result to hold the whole rotated image. Values: true or false. Default: false. */
   readonly expand?: boolean | undefined;
@@ -269,7 +269,7 @@ export interface RandomAffineInput {
   readonly scale?: readonly [number, number] | undefined;
   /** Shear in degrees: up to this much along x, or a range along x, or ranges along x and y. Values: a number of at least 0, [low, high] or [x low, x high, y low, y high]. */
   readonly shear?: number | readonly [number, number] | readonly [number, number, number, number] | undefined;
-  /** Interpolation of the image. bicubic is that of Pillow. Masks always use the nearest pixel. Values: nearest, bilinear or bicubic. Default: "nearest". */
+  /** Interpolation of the image. Bicubic uses the same filter as Pillow. Masks always use the nearest pixel. Values: nearest, bilinear or bicubic. Default: "nearest". */
   readonly interpolation?: 'nearest' | 'bilinear' | 'bicubic' | undefined;
   /** Value of the pixels outside the image. Values: 0 to 255, or [red, green, blue]. Default: 0. */
   readonly fill?: number | readonly number[] | undefined;
@@ -465,7 +465,7 @@ export interface RandAugmentInput {
   readonly magnitude?: number | undefined;
   /** Number of magnitude bins. Values: 2 to 1000. Default: 31. */
   readonly numMagnitudeBins?: number | undefined;
-  /** Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or bicubic. Default: "nearest". */
+  /** Interpolation of shear, translation and rotation. Bicubic uses the same filter as Pillow. Values: nearest, bilinear or bicubic. Default: "nearest". */
   readonly interpolation?: 'nearest' | 'bilinear' | 'bicubic' | undefined;
   /** Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue]. */
   readonly fill?: number | readonly number[] | undefined;
@@ -478,7 +478,7 @@ export interface TrivialAugmentWideInput {
   readonly name: 'trivialAugmentWide';
   /** Number of magnitude bins. Values: 2 to 1000. Default: 31. */
   readonly numMagnitudeBins?: number | undefined;
-  /** Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or bicubic. Default: "nearest". */
+  /** Interpolation of shear, translation and rotation. Bicubic uses the same filter as Pillow. Values: nearest, bilinear or bicubic. Default: "nearest". */
   readonly interpolation?: 'nearest' | 'bilinear' | 'bicubic' | undefined;
   /** Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue]. */
   readonly fill?: number | readonly number[] | undefined;
@@ -491,7 +491,7 @@ export interface AutoAugmentInput {
   readonly name: 'autoAugment';
   /** The policy. Values: imagenet, cifar10 or svhn. Default: "imagenet". */
   readonly policy?: 'imagenet' | 'cifar10' | 'svhn' | undefined;
-  /** Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or bicubic. Default: "nearest". */
+  /** Interpolation of shear, translation and rotation. Bicubic uses the same filter as Pillow. Values: nearest, bilinear or bicubic. Default: "nearest". */
   readonly interpolation?: 'nearest' | 'bilinear' | 'bicubic' | undefined;
   /** Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue]. */
   readonly fill?: number | readonly number[] | undefined;
@@ -512,7 +512,7 @@ export interface AugMixInput {
   readonly alpha?: number | undefined;
   /** Includes brightness, color, contrast and sharpness. Values: true or false. Default: true. */
   readonly allOps?: boolean | undefined;
-  /** Interpolation of shear, translation and rotation. bicubic is that of Pillow. Values: nearest, bilinear or bicubic. Default: "bilinear". */
+  /** Interpolation of shear, translation and rotation. Bicubic uses the same filter as Pillow. Values: nearest, bilinear or bicubic. Default: "bilinear". */
   readonly interpolation?: 'nearest' | 'bilinear' | 'bicubic' | undefined;
   /** Value of the pixels outside the image. Default: black. Values: 0 to 255, or [red, green, blue]. */
   readonly fill?: number | readonly number[] | undefined;

@@ -4,7 +4,7 @@ import { defaulted, optional } from './parameter.js';
 export const PADDING_MODE = defaulted(
   oneOf('constant', 'edge', 'reflect', 'symmetric'),
   'constant',
-  'What the added pixels are: `fill`, the edge of the image, its mirror image without the edge, or with it. Boxes need constant.',
+  'Values of the added pixels. constant: `fill`. edge: repeats the pixels of the edge. reflect: mirrors the image without repeating the edge. symmetric: mirrors the image and repeats the edge. Boxes need constant.',
 );
 
 /** Why annotations cannot follow a step with this padding. */

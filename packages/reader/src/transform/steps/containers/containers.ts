@@ -13,7 +13,7 @@ export const randomApply = step(
   {
     help: 'Applies all of its steps, or none of them.',
     like: 'RandomApply',
-    tolerance: 'that of its steps',
+    tolerance: 'as its steps',
     parameters: { transforms: needed(STEP_LISTS, 'Steps, or lists of steps.'), p: HALF_THE_TIME },
   },
   {
@@ -31,7 +31,7 @@ export const randomChoice = step(
   {
     help: 'Applies one of its steps or lists of steps.',
     like: 'RandomChoice',
-    tolerance: 'that of its steps',
+    tolerance: 'as its steps',
     parameters: {
       transforms: needed(
         STEP_LISTS,
@@ -61,7 +61,7 @@ export const randomOrder = step(
   {
     help: 'Applies all of its steps or lists of steps in a random order.',
     like: 'RandomOrder',
-    tolerance: 'that of its steps',
+    tolerance: 'as its steps',
     parameters: { transforms: needed(STEP_LISTS, 'Steps or lists of steps.'), p: ALWAYS },
   },
   {

@@ -27,13 +27,14 @@ const LOOK = {
   interpolation: defaulted(
     AFFINE_FILTER,
     'nearest',
-    'Interpolation of shear, translation and rotation. bicubic is that of Pillow.',
+    'Interpolation of shear, translation and rotation. Bicubic uses the same filter as Pillow.',
   ),
   fill: optional(COLOUR, 'Value of the pixels outside the image. Default: black.'),
   p: ALWAYS,
 };
 const BINS_HELP = 'Number of magnitude bins.';
-const TOLERANCE = 'each operation within 1 level of tensors; nearest: except for positions exactly between two pixels';
+const TOLERANCE =
+  'within 1 level of tensors for each operation. With `nearest`, a position exactly between two pixels may take the other pixel';
 
 /** For each operation, draws which it is and, if it has a sign, the sign (v2.RandAugment `forward`). */
 export const randAugment = step(

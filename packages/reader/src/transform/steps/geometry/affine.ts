@@ -28,7 +28,7 @@ export const randomAffine = step(
       interpolation: defaulted(
         oneOf('nearest', 'bilinear', 'bicubic'),
         'nearest',
-        'Interpolation of the image. bicubic is that of Pillow. Masks always use the nearest pixel.',
+        'Interpolation of the image. Bicubic uses the same filter as Pillow. Masks always use the nearest pixel.',
       ),
       fill: defaulted(COLOUR, 0, 'Value of the pixels outside the image.'),
       center: optional(POINT, 'Fixed point of rotation, scale and shear. Default: the center of the image.'),

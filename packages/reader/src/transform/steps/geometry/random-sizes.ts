@@ -84,7 +84,11 @@ export const resizeKeepRatio = step(
       ),
       randomScaleProb: defaulted(PROBABILITY, 0, 'Probability of a random scale.'),
       randomScaleRange: defaulted(RANGE, [0.85, 1.05], 'Range of the random scale.'),
-      randomScaleArea: defaulted(SWITCH, false, 'The random scale is that of the area, and less than 1 enlarges.'),
+      randomScaleArea: defaulted(
+        SWITCH,
+        false,
+        'Whether the random scale refers to the area of the image instead of its sides. A scale below 1 enlarges.',
+      ),
       randomAspectProb: defaulted(PROBABILITY, 0, 'Probability of a random aspect ratio.'),
       randomAspectRange: defaulted(RANGE, [0.9, 1.11], 'Range of the factor of the aspect ratio.'),
       ...RESIZING,

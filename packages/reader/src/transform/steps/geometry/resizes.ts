@@ -54,7 +54,7 @@ export const scaleJitter = step(
     parameters: {
       targetSize: needed(
         { ...SIZE, takes: 'a number or [width, height], 1 to 4096' },
-        'Size that the image fits at a factor of 1. The order is that of torchvision, which compares the first number with the width.',
+        'Size that the image fits at a factor of 1. As in torchvision, the first number is compared with the width.',
       ),
       scaleRange: defaulted(RANGE, [0.1, 2], 'Range of the factor.'),
       ...RESIZING,

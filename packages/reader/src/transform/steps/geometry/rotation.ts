@@ -37,7 +37,7 @@ export const randomRotation = step(
       interpolation: defaulted(
         oneOf('nearest', 'bilinear', 'bicubic'),
         'nearest',
-        'Interpolation of the image. bicubic is that of Pillow. Masks always use the nearest pixel.',
+        'Interpolation of the image. Bicubic uses the same filter as Pillow. Masks always use the nearest pixel.',
       ),
       expand: defaulted(SWITCH, false, 'Enlarges the result to hold the whole rotated image.'),
       center: optional(POINT, 'Center of rotation. Default: the center of the image.'),
