@@ -1,27 +1,44 @@
 /**
- * Published recipes, from JPEG files to batches of floats: shardtool, and PyTorch's DataLoader with the transforms of timm, open_clip or
- * torchvision v2, in turns, with the same workers.
+ * Published recipes, from JPEG files to batches: shardtool, and PyTorch's DataLoader with the transforms of timm, open_clip or
+ * torchvision v2, or with YOLO's mosaic and mixup in NumPy and OpenCV, in turns, with the same workers.
  *
  *   node bench/recipes.mjs --python PYTHON [--photos FOLDER] [--count 512] [--rounds 3] [--workers 2] [--batch 64] [--only NAME]
  *                          [--profile FOLDER]
  *
- * PYTHON has torch, torchvision 0.22 or newer, timm, open_clip_torch and Pillow. The recipes run on images of Pillow, as published.
+ * PYTHON has torch, torchvision 0.22 or newer, timm, open_clip_torch, opencv-python-headless and Pillow. The recipes run on images of Pillow, as published.
  * torchvision's are tried on uint8 tensors of torchvision.io first, and run on these if that is faster.
  * Prints the median rate of both and the median of the ratio per round. `--profile FOLDER` only runs shardtool, with one decode
  * worker, and prints where the time of each recipe goes.
  */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { openDataset } from '@shardtool/reader';
+import { pack } from '@shardtool/writer';
 import { preparePhotos, prepareShards } from './peers/data.mjs';
 import { reasonOf } from './peers/environments.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const cache = path.join(here, '.cache');
 const log = (line) => process.stderr.write(`${line}\n`);
+
+/** YOLO's training recipe. As in Ultralytics' trainer, batches are bytes, which the GPU converts to floats. */
+const YOLO = {
+  transform: [
+    { name: 'scaleJitter', targetSize: 640, scaleRange: [0.5, 1.5] },
+    { name: 'randomCrop', size: 640, padIfNeeded: true, fill: 114 },
+    { name: 'hsvJitter' },
+    { name: 'randomHorizontalFlip' },
+    { name: 'layout', layout: 'nchw' },
+  ],
+  annotations: { boxes: { field: 'json', path: 'boxes' }, labels: { field: 'json', path: 'labels' } },
+  mix: {
+    name: 'sequence',
+    mixes: [{ name: 'mosaic' }, { name: 'timmMixup', mixupAlpha: 32, prob: 0.15, mode: 'elem' }],
+  },
+};
 
 /** By the name that recipes_torch.py has for the same pipeline. */
 const RECIPES = {
@@ -31,6 +48,7 @@ const RECIPES = {
   TrivialAugmentWide: { transform: 'torchvision/resnet50-v2' },
   'SimCLR, 2 views': { views: { view: { count: 2, transform: 'simclr' } } },
   'DINOv2, 2 + 8 views': { views: 'dinov2' },
+  'YOLO, mosaic and mixup': YOLO,
 };
 
 const OF_TORCHVISION = ['TrivialAugmentWide', 'SimCLR, 2 views', 'DINOv2, 2 + 8 views'];
@@ -85,6 +103,7 @@ function rowOf(name, rate) {
 
 /** Images of Pillow, or uint8 tensors if torchvision's steps are faster on them. */
 function fasterBackend(name) {
+  if (RECIPES[name] === YOLO) return 'opencv';
   if (!OF_TORCHVISION.includes(name)) return 'pillow';
   const [pillow, tensor] = ['pillow', 'tensor'].map((backend) => torchRate(photos.folder, name, backend));
   log(`${name}: ${pillow.toFixed(0)} on Pillow, ${tensor.toFixed(0)} on tensors`);
@@ -93,7 +112,7 @@ function fasterBackend(name) {
 
 /** Images per second of the last epoch: the ones before warm up. */
 async function ownRate(recipe, epochs = 2) {
-  const dataset = await openDataset(shards.path);
+  const dataset = await openDataset(recipe.annotations === undefined ? shards.path : await detectionShards());
   const { batch: batchSize, workers } = flags;
   const options = { reuse: true, batchSize: Number(batchSize), workers: Number(workers), checksum: 'always' };
   const loader = dataset.loader({ ...options, ...recipe });
@@ -109,10 +128,27 @@ async function ownRate(recipe, epochs = 2) {
   return rate;
 }
 
+/** The same photos with seven boxes each. */
+async function detectionShards() {
+  const out = path.join(photos.derived, 'detection-shards');
+  const annotations = path.join(photos.derived, 'boxes.json');
+  if (!existsSync(annotations)) runPython('boxes', photos.folder, annotations);
+  await pack(photos.folder, out, { coco: annotations, maxShardSamples: Math.ceil(photos.count / 12) });
+  return out;
+}
+
+function runPython(...args) {
+  const { status, stdout, stderr } = spawnSync(flags.python, [path.join(here, 'recipes_torch.py'), ...args], {
+    encoding: 'utf8',
+    timeout: 20 * 60_000,
+  });
+  if (status !== 0) throw new Error(`${args.join(' ')} failed in Python: ${reasonOf(stderr)}`);
+  return stdout;
+}
+
 function torchRate(folder, name, backend) {
-  const args = [path.join(here, 'recipes_torch.py'), folder, name, flags.workers, flags.batch, backend];
-  const { status, stdout, stderr } = spawnSync(flags.python, args, { encoding: 'utf8', timeout: 20 * 60_000 });
-  if (status !== 0) throw new Error(`${name} failed in Python: ${reasonOf(stderr)}`);
+  const boxes = path.join(photos.derived, 'boxes.json');
+  const stdout = runPython('rate', folder, name, flags.workers, flags.batch, backend, boxes);
   return Number(stdout.trim().split('\n').at(-1));
 }
 
@@ -121,7 +157,17 @@ function printProfile(name, folder) {
   const into = path.join(folder, name.replace(/\W+/g, '-'));
   rmSync(into, { recursive: true, force: true });
   mkdirSync(into, { recursive: true });
-  const own = [fileURLToPath(import.meta.url), '--run', name, '--count', flags.count, '--workers', '1'];
+  const own = [
+    fileURLToPath(import.meta.url),
+    '--run',
+    name,
+    '--count',
+    flags.count,
+    '--workers',
+    '1',
+    '--batch',
+    flags.batch,
+  ];
   const photosFlag = flags.photos === undefined ? [] : ['--photos', flags.photos];
   const args = ['--cpu-prof', '--cpu-prof-dir', into, ...own, ...photosFlag];
   const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });

@@ -202,10 +202,12 @@ def test_boxes_of_mosaics_have_the_chosen_format(objects, box_format):
         ({"name": "mosaic", "p": 0.8, "center_range": [0, 1]}, 3),
         ([{"name": "mosaic"}, {"name": "mosaic", "p": 0.3}], 1),
         ({"name": "timm_mixup", "mixup_alpha": 32, "prob": 0.5, "mode": "elem"}, 2),
+        ({"name": "sequence", "mixes": [{"name": "mosaic"}, {"name": "copy_paste"}, {"name": "mixup"}]}, 2),
+        ([{"name": "sequence", "mixes": [{"name": "copy_paste"}, {"name": "mosaic"}]}, {"name": "mosaic"}], 1),
     ],
 )
 def test_mixed_objects_are_the_same_with_any_workers_and_after_resuming(objects, mix, world):
-    masks = [] if "timm_mixup" in str(mix) else ["seg.png"]
+    masks = [] if "mixup" in str(mix) else ["seg.png"]
     rank = world - 1
     options = {"rank": rank, "world_size": world, "masks": masks, "batch_size": 3}
     whole = loaded(objects, mix, workers=1, **options)
@@ -239,6 +241,43 @@ def test_mixup_keeps_the_boxes_of_both_images(objects):
     assert seen == {True, False}
 
 
+@pytest.mark.parametrize("fractions", [[0.5, 0.5], [0.2, 0.9]])
+def test_mixup_after_a_mosaic_mixes_the_mosaics_and_keeps_the_boxes_of_both(objects, fractions):
+    def sequence(prob):
+        mixup = {"name": "timm_mixup", "mixup_alpha": 32, "prob": prob, "mode": "elem"}
+        mixes = [{"name": "mosaic", "p": 0.8, "center_range": fractions}, mixup]
+        return loaded(objects, {"name": "sequence", "mixes": mixes}, FLOATS, masks=[])
+
+    blended = several = 0
+    for before, after in zip(sequence(0), sequence(0.7)):
+        rows = len(before["labels"])
+        np.testing.assert_array_equal(before["labels"], after["labels"])
+        for row in range(rows):
+            other, weight = rows - 1 - row, after["weights"][row] / before["weights"][row]
+            image = weight * before["images"][row] + (1 - weight) * before["images"][other]
+            np.testing.assert_allclose(after["images"][row], image, atol=1e-4)
+            both = [row] if weight == 1 or other == row else [row, other]
+            for name in ("boxes", "box_labels", "box_rows", "box_sources", "keypoints"):
+                values = np.concatenate([of_row(before, name, source) for source in both])
+                np.testing.assert_array_equal(of_row(after, name, row), values)
+            blended += len(both) == 2
+            several += len(of_row(after, "boxes", row)) > len(of_row(before, "boxes", row)) > 0
+    assert blended > 8 and several > 2
+
+
+def test_a_sequence_of_one_mosaic_is_a_mosaic(objects):
+    mix = {"name": "sequence", "mixes": [{"name": "mosaic", "center_range": [0.4, 0.4], "min_size": 0}]}
+    for before, after in zip(loaded(objects), loaded(objects, mix)):
+        for row in range(len(before["images"])):
+            rows = sources_of(after["images"][row], before["images"], (int(WIDTH * 0.4), int(HEIGHT * 0.4)))
+            boxes = [of_row(before, "boxes", source) for source in rows]
+            images, masks = ([before[name][source] for source in rows] for name in ("images", "mask"))
+            center = (int(WIDTH * 0.4), int(HEIGHT * 0.4))
+            np.testing.assert_array_equal(after["images"][row], mosaic4(images, boxes, center)[0])
+            np.testing.assert_array_equal(after["mask"][row], mosaic4(masks, boxes, center)[0])
+        assert after["weights"] == pytest.approx(0.16, abs=0.02)
+
+
 def test_targets_of_mosaics_are_those_of_detection_models(objects):
     with shardtool.Loader(
         objects, **{**OPTIONS, "output": "torch"}, transform=RESIZE, mix={"name": "mosaic"}
@@ -254,5 +293,8 @@ def test_cutmix_of_boxes_and_mixup_of_masks_are_refused_by_name(objects):
         loaded(objects, {"name": "cutmix"}, masks=[])
     with pytest.raises(shardtool.OptionError, match="cannot mix masks"):
         loaded(objects, {"name": "mixup"})
+    for refused, masks, message in (("cutmix", [], "cutmix .* has no rule"), ("mixup", ["seg.png"], "cannot mix masks")):
+        with pytest.raises(shardtool.OptionError, match=message):
+            loaded(objects, {"name": "sequence", "mixes": [{"name": "mosaic"}, {"name": refused}]}, masks=masks)
     with pytest.raises(shardtool.OptionError, match=r"did you mean.*mosaic"):
         loaded(objects, {"name": "mosiac"})

@@ -43,8 +43,8 @@ else:
 class Mix(NamedTuple):
     """How a batch was mixed. Row i is ``weight`` times its own image and label, plus 1 - weight times those of another
     row. The other row is the row before (for row 0, the last row); with ``timm_mixup``, it is row n - 1 - i. With
-    ``mosaic`` and ``copy_paste``, rows keep their own labels, and ``weights`` have the share of the area that shows the
-    row's own image."""
+    ``mosaic``, ``copy_paste`` and ``sequence``, rows keep their own labels, and ``weights`` have the share of the area
+    that shows the row's own image; with ``sequence``, the product of the weights of its mixes."""
 
     name: str
     #: The weight of the first row. All rows have the same weight, except with the modes ``pair`` and ``elem`` of

@@ -127,7 +127,8 @@ class _CommonOptions(TypedDict, total=False):
     custom_steps: Mapping[str, Mapping[str, Any]] | None
     #: Mixes each image with others of its batch: ``{"name": "mixup", "alpha": 0.2}``, ``{"name": "timm_mixup",
     #: "mixup_alpha": 0.8, "cutmix_alpha": 1.0, "num_classes": 1000}``, ``{"name": "mosaic"}`` or ``{"name":
-    #: "copy_paste"}`` with boxes and masks, or a list. ``batch.mix`` describes the result.
+    #: "copy_paste"}`` with boxes and masks. A list: each batch uses one of them. ``{"name": "sequence", "mixes":
+    #: [...]}`` applies one after another. ``batch.mix`` describes the result.
     mix: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
     #: Labels from a field or column instead of class numbers, float32: numbers for regression, ``"age"``, or lists of
     #: class numbers as 0 and 1, ``{"field": "tags", "classes": 80}``.

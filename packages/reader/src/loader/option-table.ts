@@ -317,7 +317,7 @@ export const LOADER_OPTIONS = {
     group: 'Images',
     kind: 'own',
     type: 'MixInput | readonly MixInput[]',
-    must: "is { name: 'mixup' or 'cutmix', alpha }, { name: 'timmMixup', ... }, { name: 'mosaic' or 'copyPaste', ... }, or a list of those",
+    must: "is { name: 'mixup' or 'cutmix', alpha }, { name: 'timmMixup', ... }, { name: 'mosaic' or 'copyPaste', ... }, { name: 'sequence', mixes: [...] }, or a list of those",
     python: 'Mapping[str, Any] | Sequence[Mapping[str, Any]]',
     shown: null,
     help: 'Mix each image with others of its batch, with their boxes; `batch.mix` holds the weights',

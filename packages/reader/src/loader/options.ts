@@ -151,7 +151,8 @@ export interface LoaderOptions {
   readonly customSteps?: CustomSteps | undefined;
   /**
    * Mixes each image with others of its batch, for `mosaic` with their boxes and masks. `batch.mix` describes the
-   * result. If there are several, one is chosen per batch.
+   * result. If there are several, one is chosen per batch. `{ name: 'sequence', mixes: [...] }` applies several, one
+   * after another.
    */
   readonly mix?: MixInput | readonly MixInput[] | undefined;
   /**

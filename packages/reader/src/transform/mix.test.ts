@@ -1,6 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { checkMix, type DrawnLabelMix, drawMix, drawTimmMix, type MixInput, otherRow, type TimmMix } from './mix.js';
+import {
+  checkMix,
+  type DrawnLabelMix,
+  drawMix,
+  drawnParts,
+  drawTimmMix,
+  imagesPerRow,
+  type MixInput,
+  otherRow,
+  spareImages,
+  type TimmMix,
+} from './mix.js';
 import { FIRST_NUMBER, SampleRandom } from './random.js';
 import { softLabels } from './soft-labels.js';
 
@@ -58,6 +69,23 @@ test('mixing and the transform use different random numbers', () => {
   expect(transform.some((value) => mixes.includes(value))).toBe(false);
   for (let i = 100; i < FIRST_NUMBER.mix; i++) first.next();
   expect(first.next()).toBe(mixes[0]);
+});
+
+test('the mixes of a sequence draw their own random numbers, which the mixes after them do not change', () => {
+  const drawn = (...mixes: object[]) =>
+    drawnParts(drawMix(checkMix({ name: 'sequence', mixes } as MixInput), size, 8, numbersOf(5)));
+  const [mosaic, paste, mixup] = drawn({ name: 'mosaic' }, { name: 'copyPaste' }, { name: 'mixup' });
+  expect([mosaic!.kind, paste!.kind, mixup!.kind]).toEqual(['mosaic', 'paste', 'labels']);
+  expect(drawn({ name: 'mosaic' })).toEqual([mosaic]);
+  const [first, second] = drawn({ name: 'mosaic' }, { name: 'mosaic' });
+  expect(first).toEqual(mosaic);
+  expect(second).not.toEqual(mosaic);
+});
+
+test('a row of a sequence has room for the objects of all images that may be in it', () => {
+  const mixes = checkMix([{ name: 'sequence', mixes: [{ name: 'mosaic' }, { name: 'mixup' }] }, { name: 'mosaic' }]);
+  expect(imagesPerRow(mixes)).toBe(8);
+  expect(spareImages(mixes)).toBe(3);
 });
 
 interface TimmCase {
@@ -121,6 +149,11 @@ test.each<[object | object[], RegExp]>([
   [{ name: 'timmMixup', cutmixMinmax: [0.8, 0.2] }, /cutmixMinmax must have the smaller value first/],
   [{ name: 'timmMixup', mode: 'each' }, /mode/],
   [[{ name: 'mixup', numClasses: 2 }, { name: 'cutmix' }], /different numClasses/],
+  [{ name: 'sequence', mixes: [] }, /mixes /],
+  [{ name: 'sequence', mixes: [{ name: 'sequence', mixes: [{ name: 'mixup' }] }] }, /cannot be sequences/],
+  [{ name: 'sequence', mixes: [{ name: 'timm_mixup', num_classes: 5 }] }, /numClasses is not allowed in a sequence/],
+  [{ name: 'sequence', mixes: [{ name: 'mosiac' }] }, /did you mean "mosaic"/],
+  [{ name: 'sequense', mixes: [{ name: 'mosaic' }] }, /did you mean "sequence"/],
 ])('the mix %j is refused with a sentence', (mix, message) => {
   expect(() => checkMix(mix as MixInput)).toThrow(message);
 });

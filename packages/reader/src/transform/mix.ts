@@ -70,8 +70,17 @@ interface CopyPasteInput {
   readonly minVisibility?: number;
 }
 
+/** Mixes that are applied one after another, each to the result of the one before: mosaic and then mixup, as YOLO does. */
+interface SequenceInput {
+  readonly name: 'sequence';
+  /** The mixes, without `numClasses` and `labelSmoothing`: each row keeps the label of its own sample. */
+  readonly mixes: readonly SingleMixInput[];
+}
+
+type SingleMixInput = PlainMixInput | TimmMixInput | MosaicInput | CopyPasteInput;
+
 /** One way to mix the images of a batch. */
-export type MixInput = PlainMixInput | TimmMixInput | MosaicInput | CopyPasteInput;
+export type MixInput = SingleMixInput | SequenceInput;
 
 const ALPHA_MAX = 1000;
 
@@ -132,13 +141,20 @@ type PlainMix = z.output<ReturnType<typeof schemas.plain>>;
 export type TimmMix = z.output<ReturnType<typeof schemas.timm>>;
 /** A mix that also mixes the labels of rows. */
 type LabelMix = PlainMix | TimmMix;
-type Mix = LabelMix | Mosaic | CopyPaste;
+type SingleMix = LabelMix | Mosaic | CopyPaste;
+/** Mixes that are applied one after another. */
+interface MixSequence {
+  readonly name: 'sequence';
+  readonly mixes: readonly SingleMix[];
+}
+type Mix = SingleMix | MixSequence;
 /** The mixes of a loader. If there are several, each batch uses one of them. */
 export type Mixes = readonly Mix[];
 
-const NAMES = ['mixup', 'cutmix', 'timmMixup', 'mosaic', 'copyPaste'] as const;
+const SINGLE_NAMES = ['mixup', 'cutmix', 'timmMixup', 'mosaic', 'copyPaste'] as const;
+const NAMES = [...SINGLE_NAMES, 'sequence'] as const;
 const EXPECTED =
-  "Expected { name: 'mixup' or 'cutmix', alpha }, { name: 'timmMixup', mixupAlpha, cutmixAlpha, cutmixMinmax, prob, switchProb, mode, correctLam }, each also with numClasses and labelSmoothing, { name: 'mosaic', p, centerRange, minSize, minVisibility }, { name: 'copyPaste', p, objectP, minSize, minVisibility }, or a list of these.";
+  "Expected { name: 'mixup' or 'cutmix', alpha }, { name: 'timmMixup', mixupAlpha, cutmixAlpha, cutmixMinmax, prob, switchProb, mode, correctLam }, each also with numClasses and labelSmoothing, { name: 'mosaic', p, centerRange, minSize, minVisibility }, { name: 'copyPaste', p, objectP, minSize, minVisibility }, { name: 'sequence', mixes }, or a list of these.";
 
 /** Checks the option `mix` and fills in defaults. Throws {@link OptionError}. */
 export function checkMix(input: MixInput | readonly MixInput[] | undefined): Mixes {
@@ -154,42 +170,78 @@ export function checkMix(input: MixInput | readonly MixInput[] | undefined): Mix
   return mixes;
 }
 
+/** All mixes, including those of sequences. */
+export function singleMixes(mixes: Mixes): SingleMix[] {
+  return mixes.flatMap(partsOf);
+}
+
+function partsOf(mix: Mix): readonly SingleMix[] {
+  return mix.name === 'sequence' ? mix.mixes : [mix];
+}
+
 function classesOf(mix: Mix | undefined): number | undefined {
   return mix === undefined || !mixesLabels(mix) ? undefined : mix.numClasses;
 }
 
 /** Whether a mix combines the labels of rows, as mixup and cutmix do. Otherwise rows keep the labels of their own samples. */
 export function mixesLabels(mix: Mix): mix is LabelMix {
-  return mix.name !== 'mosaic' && mix.name !== 'copyPaste';
+  return mix.name !== 'mosaic' && mix.name !== 'copyPaste' && mix.name !== 'sequence';
 }
 
 /** Largest number of images whose objects one row may have. */
 export function imagesPerRow(mixes: Mixes): number {
-  return Math.max(1, ...mixes.map((mix) => (mix.name === 'mosaic' ? MOSAIC_PARTS : 2)));
+  const imagesOf = ({ name }: SingleMix) => (name === 'mosaic' ? MOSAIC_PARTS : 2);
+  return Math.max(1, ...mixes.map((mix) => partsOf(mix).reduce((product, one) => product * imagesOf(one), 1)));
 }
 
 /** Number of images that are kept aside while a batch is mixed. */
 export function spareImages(mixes: Mixes): number {
-  return Math.max(0, ...mixes.map((mix) => (mix.name === 'mosaic' ? MOSAIC_PARTS - 1 : 1)));
+  return Math.max(0, ...singleMixes(mixes).map(({ name }) => (name === 'mosaic' ? MOSAIC_PARTS - 1 : 1)));
 }
 
 function checkOne(given: unknown): Mix {
   const mix = withKnownName(given);
-  const named = (mix as { name?: unknown } | null)?.name;
+  return nameOf(mix) === 'sequence' ? checkSequence(mix as object) : checkSingle(mix, NAMES);
+}
+
+function nameOf(mix: unknown): unknown {
+  return (mix as { name?: unknown } | null)?.name;
+}
+
+function checkSingle(mix: unknown, names: readonly string[]): SingleMix {
+  const name = nameOf(mix);
+  if (typeof name === 'string' && !names.includes(name))
+    throw invalid('name', `is ${JSON.stringify(name)}${didYouMean(name, names)}`);
   const schema =
-    named === 'timmMixup'
+    name === 'timmMixup'
       ? schemas.timm()
-      : named === 'mosaic' || named === 'copyPaste'
-        ? schemas[named]()
+      : name === 'mosaic' || name === 'copyPaste'
+        ? schemas[name]()
         : schemas.plain();
-  return parseShape(schema as unknown as z.ZodType<Mix>, mix, ({ where, what }) => {
-    const name = (mix as { name?: unknown } | null)?.name;
-    const hint = where === 'name' && typeof name === 'string' ? didYouMean(name, NAMES) : '';
-    return new OptionError(
-      {},
-      sentence`The loader's option ${optionName('mix')} is invalid (${where || 'it'} ${what}${hint}). ${EXPECTED}`,
-    );
+  return parseShape(schema as unknown as z.ZodType<SingleMix>, mix, ({ where, what }) => invalid(where, what));
+}
+
+function invalid(where: string, what: string): OptionError {
+  return new OptionError(
+    {},
+    sentence`The loader's option ${optionName('mix')} is invalid (${where || 'it'} ${what}). ${EXPECTED}`,
+  );
+}
+
+/** Checks a sequence. Rows of sequences keep their labels, because a row may have more than two images. */
+function checkSequence(given: object): MixSequence {
+  const schema = z.strictObject({ name: z.literal('sequence'), mixes: z.array(z.unknown()).min(1) });
+  const { mixes } = parseShape(schema, given, ({ where, what }) => invalid(where, what));
+  const checked = mixes.map((one) => {
+    const mix = withKnownName(one);
+    if (nameOf(mix) === 'sequence') throw invalid('mixes', 'of a sequence cannot be sequences');
+    for (const key of ['numClasses', 'labelSmoothing']) {
+      if (typeof mix === 'object' && mix !== null && key in mix)
+        throw invalid(key, 'is not allowed in a sequence, whose rows keep the labels of their own samples');
+    }
+    return checkSingle(mix, SINGLE_NAMES);
   });
+  return { name: 'sequence', mixes: checked };
 }
 
 /** The mix with the names of this file for those of Python and timm: timm_mixup, Mixup, mixup_alpha. */
@@ -222,8 +274,25 @@ export function partnerOf({ name }: Pick<LabelMix, 'name'>): MixPartner {
   return name === 'timmMixup' ? 'mirrored' : 'previous';
 }
 
+/** How one mix changes a batch. */
+export type DrawnSingleMix = DrawnLabelMix | DrawnMosaic | DrawnCopyPaste;
+
 /** How a batch is mixed. */
-export type DrawnMix = DrawnLabelMix | DrawnMosaic | DrawnCopyPaste;
+export type DrawnMix = DrawnSingleMix | DrawnSequence;
+
+/** Mixes that are applied one after another. */
+interface DrawnSequence {
+  readonly kind: 'sequence';
+  /** Index of the sequence in the list of the loader. */
+  readonly index: number;
+  readonly mixes: readonly DrawnSingleMix[];
+}
+
+/** The mixes of a batch in their order. */
+export function drawnParts(mix: DrawnMix | null): readonly DrawnSingleMix[] {
+  if (mix === null) return [];
+  return mix.kind === 'sequence' ? mix.mixes : [mix];
+}
 
 /** How each row is mixed with one other row. */
 export interface DrawnLabelMix {
@@ -238,7 +307,7 @@ export interface DrawnLabelMix {
 /**
  * Draws how to mix a batch of `rows` images, of which the rows `usable` have an image. Order of random numbers: the choice, if there are
  * several mixes; the weight; for cutmix the center of the rectangle. timmMixup: see {@link drawTimmMix}. mosaic: see
- * {@link drawMosaic}. copyPaste: see {@link drawCopyPaste}.
+ * {@link drawMosaic}. copyPaste: see {@link drawCopyPaste}. A sequence draws a key, whose numbers are keys, one for each of its mixes.
  */
 export function drawMix(
   mixes: Mixes,
@@ -249,13 +318,32 @@ export function drawMix(
 ): DrawnMix | null {
   if (mixes.length === 0) return null;
   const mix = mixes.length === 1 ? mixes[0]! : drawOne(mixes, random);
-  const index = mixes.indexOf(mix);
-  // If each row draws a mix, that takes more random numbers than a batch has.
-  const more = () => new KeyedRandom(random.next(), random.next());
-  if (mix.name === 'copyPaste') return drawCopyPaste(mix, { rows, index }, more());
-  if (mix.name === 'mosaic') return drawMosaic(mix, { size, rows, usable, index }, more());
+  const batch = { size, rows, usable, index: mixes.indexOf(mix) };
+  if (mix.name !== 'sequence') return drawSingleMix(mix, batch, random);
+  const keys = moreRandom(random);
+  return {
+    kind: 'sequence',
+    index: batch.index,
+    mixes: mix.mixes.map((one) => drawSingleMix(one, batch, moreRandom(keys))),
+  };
+}
+
+/** More random numbers than a batch has, for mixes that draw some for each row. Takes two numbers. */
+function moreRandom(random: Random): Random {
+  return new KeyedRandom(random.next(), random.next());
+}
+
+function drawSingleMix(
+  mix: SingleMix,
+  batch: { size: Size; rows: number; usable: readonly number[]; index: number },
+  random: Random,
+): DrawnSingleMix {
+  const { size, rows, index } = batch;
+  if (mix.name === 'copyPaste') return drawCopyPaste(mix, batch, moreRandom(random));
+  if (mix.name === 'mosaic') return drawMosaic(mix, batch, moreRandom(random));
   const partner = partnerOf(mix);
-  if (mix.name === 'timmMixup') return { kind: 'labels', index, partner, rows: drawTimmMix(mix, size, rows, more()) };
+  if (mix.name === 'timmMixup')
+    return { kind: 'labels', index, partner, rows: drawTimmMix(mix, size, rows, moreRandom(random)) };
   const row = drawPlainMix(mix, size, random);
   return { kind: 'labels', index, partner, rows: Array<RowMix>(rows).fill(row) };
 }

@@ -15,11 +15,11 @@ export interface ImageArray {
 /**
  * How a batch was mixed. Each row is `weight` times its own image and label, plus 1 - weight times the image and label
  * of another row. With mixup and cutmix, the other row is the previous one; for the first row it is the last one. With
- * timmMixup, it is row n - 1 - i. With mosaic and copyPaste, rows keep their own labels, and
- * `weights` have the share of the area that shows the own image.
+ * timmMixup, it is row n - 1 - i. With mosaic, copyPaste and sequence, rows keep their own labels, and
+ * `weights` have the share of the area that shows the own image; with sequence, the product of the weights of its mixes.
  */
 export interface BatchMix {
-  readonly name: 'mixup' | 'cutmix' | 'timmMixup' | 'mosaic' | 'copyPaste';
+  readonly name: 'mixup' | 'cutmix' | 'timmMixup' | 'mosaic' | 'copyPaste' | 'sequence';
   /** Weight of the first row, 0 to 1. All rows have the same, except with the modes pair and elem of timmMixup. */
   readonly weight: number;
   /** Weight of each row, float64 [n]. */

@@ -176,11 +176,11 @@ export class BatchFacts {
     return { index, weights: this.#weights.slice(slot * this.#rows, slot * this.#rows + rows) };
   }
 
-  /** `rows` has the weights of the rows. */
-  setMix(slot: number, mix: Pick<DrawnMix, 'index'> | null, rows: readonly { readonly weight: number }[]): void {
+  /** Records how a batch was mixed. `weights` are those of the rows. */
+  setMix(slot: number, mix: Pick<DrawnMix, 'index'> | null, weights: readonly number[]): void {
     // 0 is a batch that was not mixed.
     this.#facts[slot * FACT_NUMBERS + places.mix] = mix === null ? 0 : mix.index + 1;
-    rows.forEach(({ weight }, row) => {
+    weights.forEach((weight, row) => {
       this.#weights[slot * this.#rows + row] = weight;
     });
   }

@@ -2,7 +2,7 @@ import { OptionError, optionName, sentence } from '@shardtool/base';
 import type { BucketCrop } from '../../buckets/options.js';
 import type { Size } from '../../codec/codec.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
-import { type Mixes, mixesLabels } from '../../transform/mix.js';
+import { type Mixes, mixesLabels, singleMixes } from '../../transform/mix.js';
 import { entryOf, everyStep } from '../../transform/parse-steps.js';
 import type { DecodeMode } from '../../transform/plan.js';
 import type { CompiledTransform } from '../../transform/transform.js';
@@ -116,10 +116,11 @@ export function needsPixels(option: string, { transform }: OutputRequest): Optio
 }
 
 export function checkMixable(
-  mixes: Mixes,
+  given: Mixes,
   { dtype }: CompiledTransform,
   { extraFields, hasPolygons }: { readonly extraFields: readonly ExtraField[]; readonly hasPolygons: boolean },
 ): void {
+  const mixes = singleMixes(given);
   const kinds = new Set(extraFields.map(({ kind }) => kind));
   if (mixes.some(mixesLabels) && (kinds.has('mask') || kinds.has('image'))) {
     throw new OptionError(
@@ -153,11 +154,11 @@ export function checkMixable(
   }
 }
 
-function mayMixup(mix: Mixes[number]): boolean {
+function mayMixup(mix: ReturnType<typeof singleMixes>[number]): boolean {
   return mix.name === 'mixup' || (mix.name === 'timmMixup' && mix.mixupAlpha > 0);
 }
 
-function mayCutmix(mix: Mixes[number]): boolean {
+function mayCutmix(mix: ReturnType<typeof singleMixes>[number]): boolean {
   return mix.name === 'cutmix' || (mix.name === 'timmMixup' && mix.cutmixAlpha > 0);
 }
 

@@ -7,7 +7,7 @@ import { formatOf, type PixelFormat } from '../../codec/pixel-format.js';
 import { type CodecChoice, chooseCodec } from '../../codec/select.js';
 import { checkFields, checkFieldsAndColumns } from '../../dataset/field-names.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
-import { checkMix, imagesPerRow, type Mixes, mixesLabels } from '../../transform/mix.js';
+import { checkMix, imagesPerRow, type Mixes, mixesLabels, singleMixes } from '../../transform/mix.js';
 import type { DecodeMode } from '../../transform/plan.js';
 import { compileTransform } from '../../transform/transform.js';
 import type { BatchOutput } from '../deliver/finished-batch.js';
@@ -105,7 +105,7 @@ export async function setUpOutput(dataset: StoredDataset, options: OutputRequest
   if (options.fields !== undefined) await checkFieldsAndColumns('fields', options.fields, dataset);
   const labels = options.labels === undefined ? null : checkLabels(options.labels);
   if (labels !== null) await checkFieldsAndColumns('labels', [labels.field], dataset);
-  if (labels !== null && mixes.some(mixesLabels))
+  if (labels !== null && singleMixes(mixes).some(mixesLabels))
     throw new OptionError(
       {},
       sentence`The option ${optionName('mix')} mixes class numbers: remove labels, or mix in your own code.`,

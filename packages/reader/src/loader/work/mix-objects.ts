@@ -6,7 +6,7 @@ import { type PastedRow, pasteObjects } from '../../annotations/paste-objects.js
 import { layOutRecord, readRecord, writeRecord } from '../../annotations/record.js';
 import type { Size } from '../../codec/codec.js';
 import type { DrawnCopyPaste } from '../../transform/copy-paste.js';
-import { type DrawnMix, otherRow } from '../../transform/mix.js';
+import { type DrawnSingleMix, otherRow } from '../../transform/mix.js';
 import { KeyedRandom } from '../../transform/random.js';
 
 /** The records of the rows of a batch in memory. */
@@ -32,12 +32,11 @@ export function writeObjects(objects: readonly RowObjects[], { memory, address, 
 
 /** The objects of all rows after mixup or a mosaic. `isBlank`: the row has no image. */
 export function mixObjects(
-  mix: Exclude<DrawnMix, { kind: 'paste' }> | null,
+  mix: Exclude<DrawnSingleMix, { kind: 'paste' }>,
   given: readonly RowObjects[],
   isBlank: (row: number) => boolean,
 ): RowObjects[] {
   return given.map((own, row) => {
-    if (mix === null) return own;
     if (mix.kind === 'labels') {
       const other = otherRow(mix.partner, row, given.length);
       const isUnchanged = mix.rows[row]!.weight === 1 || other === row || isBlank(row) || isBlank(other);

@@ -1,12 +1,13 @@
 /** The work of a worker in addition to decoding: custom steps and mixing. */
 import { range } from '@shardtool/base';
 import { nameTable } from '@shardtool/format';
+import type { RowObjects } from '../../annotations/mixed-objects.js';
 import type { Size } from '../../codec/codec.js';
 import type { ExtraFieldImage } from '../../decode/decoded.js';
 import type { Decoder } from '../../decode/decoder.js';
 import { EffectKernels } from '../../kernels/effects.js';
 import type { GivenAnnotations } from '../../transform/annotations.js';
-import { drawMix } from '../../transform/mix.js';
+import { type DrawnSingleMix, drawMix, drawnParts } from '../../transform/mix.js';
 import { MOSAIC_PARTS } from '../../transform/mosaic.js';
 import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
 import { valueBytes } from '../../transform/values.js';
@@ -25,7 +26,7 @@ import {
 } from './custom-steps.js';
 import type { DecodeWorkerData } from './decode-worker.js';
 import { mixObjects, objectsOfRows, pastedRows, writeObjects } from './mix-objects.js';
-import { mixRows } from './mix-rows.js';
+import { type BatchImages, mixRows } from './mix-rows.js';
 import { mosaicRows, type RowPixels } from './mosaic-rows.js';
 import { pasteRows } from './paste-rows.js';
 
@@ -175,28 +176,44 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
         rows,
         annotations,
       };
-      const objects = records && objectsOfRows(records);
-      if (mix?.kind === 'paste') {
-        const pasted = pastedRows(mix, objects!, size, isBlank);
-        facts.setMix(slot, mix, pasted);
-        for (const pixels of pixelsOf(slot, size))
-          pasteRows(kernels, pasted, pixels, decoder.spare(bytesOfRow(pixels)));
-        writeObjects(
-          pasted.map((row) => row.objects),
-          records!,
-        );
-        return;
+      let objects: readonly RowObjects[] | null = records && objectsOfRows(records);
+      const weights = Array<number>(rows).fill(1);
+      for (const part of drawnParts(mix)) {
+        const mixed = mixPart(part, objects, { slot, address, rows, ...size, isBlank }, rowBytes);
+        objects = mixed.objects;
+        mixed.weights.forEach((weight, row) => {
+          weights[row]! *= weight;
+        });
       }
-      facts.setMix(slot, mix, mix?.rows ?? []);
-      if (mix?.kind === 'labels')
-        mixRows(kernels, mix, { address, rows, ...size, isBlank }, transform, decoder.spare(rowBytes.image));
-      if (mix?.kind === 'mosaic') {
-        for (const pixels of pixelsOf(slot, size))
-          mosaicRows(kernels, mix, pixels, decoder.spare((MOSAIC_PARTS - 1) * bytesOfRow(pixels)));
-      }
-      if (records !== null) writeObjects(mixObjects(mix, objects!, isBlank), records);
+      facts.setMix(slot, mix, weights);
+      if (records !== null) writeObjects(objects!, records);
     },
   };
+
+  /** Applies one mix to the pixels of a batch. Returns its objects afterwards, and the share of its own image that each row keeps. */
+  function mixPart(
+    mix: DrawnSingleMix,
+    objects: readonly RowObjects[] | null,
+    batch: BatchImages & { readonly slot: number },
+    rowBytes: RowBytes,
+  ): { readonly objects: readonly RowObjects[] | null; readonly weights: readonly number[] } {
+    const { slot, isBlank } = batch;
+    const size = { width: batch.width, height: batch.height };
+    if (mix.kind === 'paste') {
+      const pasted = pastedRows(mix, objects!, size, isBlank);
+      for (const pixels of pixelsOf(slot, size)) pasteRows(kernels!, pasted, pixels, decoder.spare(bytesOfRow(pixels)));
+      return { objects: pasted.map((row) => row.objects), weights: pasted.map(({ weight }) => weight) };
+    }
+    if (mix.kind === 'labels') mixRows(kernels!, mix, batch, transform, decoder.spare(rowBytes.image));
+    else {
+      for (const pixels of pixelsOf(slot, size))
+        mosaicRows(kernels!, mix, pixels, decoder.spare((MOSAIC_PARTS - 1) * bytesOfRow(pixels)));
+    }
+    return {
+      objects: objects && mixObjects(mix, objects, isBlank),
+      weights: mix.rows.map(({ weight }) => weight),
+    };
+  }
 
   /** The images, extra images and masks of a batch. */
   function pixelsOf(slot: number, size: Size): RowPixels[] {
