@@ -83,8 +83,8 @@ export {
   writeInspection,
 } from './inspection/inspection-file.js';
 export { CsvParser, type CsvRecord, CsvSyntaxError } from './labels/csv.js';
-export { type LabelTable, readLabelTable } from './labels/label-table.js';
-export { readParquetLabels, readParquetRows } from './labels/parquet-labels.js';
+export { ColumnKind, type LabelRow, type LabelRows, type LabelTable, noRows, readLabelRows, readLabelTable } from './labels/label-table.js';
+export { readParquetLabelRows, readParquetLabels, readParquetRows } from './labels/parquet-labels.js';
 export { decompressedByCommand } from './layouts/bytes/by-command.js';
 export { codecOfSource, compressionOf } from './layouts/bytes/compressed.js';
 export { becameShorter } from './layouts/bytes/file-window.js';
@@ -170,19 +170,23 @@ export {
 } from './npy/index.js';
 export { checkDaliName, daliIndex } from './other-indexes/dali.js';
 export { checkWidsName, checkWidsNames, type WidsShard, widsIndex } from './other-indexes/wids.js';
+export { OverlayError } from './overlay/overlay-error.js';
 export {
+  type ChangedEntry,
+  type ClassChange,
   OVERLAYS_FOLDER,
   type Overlay,
   type OverlayClass,
   OverlayEncoder,
   type OverlayEntry,
-  OverlayError,
   type OverlayHeader,
   overlayLine,
   parseOverlay,
   type RowPlace,
   type SplitRule,
 } from './overlay/overlay-file.js';
+export { PackedChanges, type ShardChanges } from './overlay/packed-changes.js';
+export { isSet, rowBits } from './overlay/row-bits.js';
 export { jsonText, parseJson } from './sample/exact-json.js';
 export { fieldPayload } from './sample/field-payload.js';
 export { fieldType } from './sample/field-type.js';

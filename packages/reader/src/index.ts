@@ -118,6 +118,7 @@ export {
   type AddOverlayReport,
   addOverlay,
   type LabelChanges,
+  type LabelFile,
   type OverlayChanges,
 } from './overlay/add.js';
 export {
@@ -130,7 +131,12 @@ export {
   readOverlay,
   removeOverlay,
 } from './overlay/catalogue.js';
-export { type FollowReport, followOverlays, namesKey as overlayNamesKey } from './overlay/follow.js';
+export {
+  type FollowReport,
+  followOverlays,
+  namesKey as overlayNamesKey,
+  setsUnnamed as overlaySetsUnnamed,
+} from './overlay/follow.js';
 export { type SplitOptions, type SplitReport, splitDataset } from './overlay/split.js';
 export { type SubsetOptions, type SubsetReport, subsetDataset } from './overlay/subset.js';
 export { shardWithout } from './overlay/view.js';

@@ -64,5 +64,5 @@ export { type RepairOptions, type RepairReport, repair } from './repair/repair.j
 export type { NewSample, NewValue } from './samples/new-sample.js';
 export { Writer, type WriterOptions, type WriterReport } from './samples/writer.js';
 export type { CropIndexCounts } from './shard/crop-index.js';
-export { type PackedLabels, readPackedLabels } from './source/labels/labels.js';
+export { openPackedLabels, type PackedLabels, readPackedLabels } from './source/labels/labels.js';
 export { verify } from './verify/verify.js';

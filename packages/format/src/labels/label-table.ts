@@ -23,6 +23,19 @@ interface Row {
   readonly values: readonly ColumnValue[];
 }
 
+/** A row of a labels file. Values are as the file has them: {@link ColumnKind} converts them when all are known. */
+export interface LabelRow extends Row {
+  readonly id: string;
+}
+
+/** Some rows of a labels file. */
+export interface LabelRows<Name extends string> {
+  /** Which of the candidate columns identifies the sample of a row. Its values are in `id`, and in `values` too. */
+  readonly by: Name;
+  readonly isJson: boolean;
+  readonly rows: readonly LabelRow[];
+}
+
 /** Makes rows from lines. A row can have several lines, and a line need not have a row. */
 interface RowParser {
   add(text: string): Row | null;
@@ -39,11 +52,23 @@ export async function readLabelTable<Name extends string>(
   lines: AsyncIterable<readonly string[]> | Iterable<readonly string[]>,
   named: readonly Name[],
 ): Promise<LabelTable<Name>> {
+  const table = new TableBuilder<Name>();
+  for await (const rows of readLabelRows(location, lines, named)) table.add(rows);
+  return table.finish(location);
+}
+
+/** Yields the rows of a labels file, many at a time. Reads and throws like {@link readLabelTable}. */
+export async function* readLabelRows<Name extends string>(
+  location: string,
+  lines: AsyncIterable<readonly string[]> | Iterable<readonly string[]>,
+  named: readonly Name[],
+): AsyncGenerator<LabelRows<Name>> {
   let parser: RowParser | null = null;
+  let by: Name | undefined;
   let isJson = false;
   let empty = 0;
-  const table = new TableBuilder(location, named);
   for await (const batch of lines) {
+    const rows: LabelRow[] = [];
     for (const text of batch) {
       if (parser === null) {
         empty++;
@@ -53,38 +78,38 @@ export async function readLabelTable<Name extends string>(
         while (--empty > 0) parser.add('');
       }
       const row = parser.add(text);
-      if (row !== null) table.add(row);
+      if (row === null) continue;
+      const { line, names, values } = row;
+      by ??= named.find((name) => names.includes(name)) ?? named[0]!;
+      const value = values[names.indexOf(by)];
+      if (value === undefined || value === null || value === '') fault(location, line, `has no ${by}`);
+      rows.push({ id: String(value), line, names, values });
     }
+    if (by !== undefined) yield { by, isJson, rows };
   }
   parser?.end();
-  return table.finish(isJson);
 }
 
 /** Texts of a column that are kept once, however often they occur. */
 const MOST_SHARED = 1 << 16;
 
 class TableBuilder<Name extends string> {
-  readonly #location: string;
-  readonly #named: readonly Name[];
   #by: Name | undefined;
+  #isJson = false;
   readonly #id: string[] = [];
   readonly #line: number[] = [];
   readonly #columns = new Map<string, { readonly values: ColumnValue[]; readonly shared: Map<string, string> }>();
 
-  constructor(location: string, named: readonly Name[]) {
-    this.#location = location;
-    this.#named = named;
-  }
-
-  add({ line, names, values }: Row): void {
-    this.#by ??= this.#named.find((name) => names.includes(name)) ?? this.#named[0]!;
-    const value = values[names.indexOf(this.#by)];
-    if (value === undefined || value === null || value === '') fault(this.#location, line, `has no ${this.#by}`);
-    names.forEach((name, at) => {
-      if (name !== this.#by) this.#set(name, values[at]!);
-    });
-    this.#id.push(String(value));
-    this.#line.push(line);
+  add({ by, isJson, rows }: LabelRows<Name>): void {
+    this.#by = by;
+    this.#isJson = isJson;
+    for (const { id, line, names, values } of rows) {
+      names.forEach((name, at) => {
+        if (name !== by) this.#set(name, values[at]!);
+      });
+      this.#id.push(id);
+      this.#line.push(line);
+    }
   }
 
   #set(name: string, value: ColumnValue): void {
@@ -97,19 +122,26 @@ class TableBuilder<Name extends string> {
     column.values.push(typeof value === 'string' ? sharedText(column.shared, value) : value);
   }
 
-  finish(isJson: boolean): LabelTable<Name> {
-    if (this.#by === undefined)
-      throw new LabelsError({ path: this.#location }, `The labels file ${this.#location} has no rows.`);
+  finish(location: string): LabelTable<Name> {
+    if (this.#id.length === 0) throw noRows(location);
+    const isJson = this.#isJson;
     const rows = this.#id.length;
     const columns = new Map<string, readonly ColumnValue[]>();
     let cls: readonly string[] | null = null;
     for (const [name, { values }] of this.#columns) {
       extend(values, rows);
-      if (name === 'class') cls = namesOf(isJson ? values : asWhole(values));
-      else columns.set(name, ofOneType(values, isJson));
+      const kind = new ColumnKind(isJson);
+      for (const value of values) kind.add(value);
+      if (name === 'class') cls = namesOf(values, kind);
+      else columns.set(name, valuesOf(values, kind));
     }
-    return { by: this.#by, id: this.#id, line: Uint32Array.from(this.#line), cls, columns };
+    return { by: this.#by!, id: this.#id, line: Uint32Array.from(this.#line), cls, columns };
   }
+}
+
+/** The error for a labels file without a row. */
+export function noRows(location: string): LabelsError {
+  return new LabelsError({ path: location }, `The labels file ${location} has no rows.`);
 }
 
 /** Rows without a value have null. */
@@ -216,30 +248,18 @@ class JsonRows implements RowParser {
  */
 const WHOLE = /^((?:0|[1-9]\d*)\.0+|nan)$/i;
 
-/** Removes the `.0` of classes that are whole numbers. Other values stay unchanged. */
-function asWhole(classes: readonly ColumnValue[]): readonly ColumnValue[] {
-  let isNumbered = false;
-  for (const value of classes) {
-    if (value === null) continue;
-    const text = String(value);
-    if (!WHOLE.test(text) && !/^\d+$/.test(text)) return classes;
-    isNumbered ||= /^\d/.test(text);
-  }
-  if (!isNumbered) return classes;
-  return classes.map((value) => (value === null || isNaNText(value) ? null : String(value).replace(/\.0+$/, '')));
-}
-
 function isNaNText(value: ColumnValue): boolean {
   return String(value).toLowerCase() === 'nan';
 }
 
 /** The class of each row. Equal names share one string, however many rows have them. */
-function namesOf(classes: readonly ColumnValue[]): string[] {
+function namesOf(values: readonly ColumnValue[], kind: ColumnKind): string[] {
+  const classOf = kind.classes();
   const names = new Map<ColumnValue, string>();
-  return classes.map((value) => {
+  return values.map((value) => {
     const known = names.get(value);
     if (known !== undefined) return known;
-    const name = String(value ?? '');
+    const name = classOf(value);
     names.set(value, name);
     return name;
   });
@@ -264,30 +284,62 @@ const INTEGER = /^-?\d+$/;
 /** Matches a missing or infinite value among numbers. */
 const NO_NUMBER = /^(nan|[+-]?inf(inity)?)$/i;
 
-/**
- * Converts the column to values of one type: numbers or booleans if all values are, else strings. In CSV, `nan` among
- * numbers is a missing value, and `inf` is infinite.
- */
-function ofOneType(values: ColumnValue[], isJson: boolean): readonly ColumnValue[] {
-  if (values.every((value) => value === null || typeof value === 'boolean')) return values;
-  const areAllNumbers = isJson
-    ? values.every((value) => value === null || typeof value === 'number')
-    : areNumbers(values);
+function valuesOf(values: ColumnValue[], kind: ColumnKind): readonly ColumnValue[] {
+  const convert = kind.values();
   values.forEach((value, row) => {
-    if (value !== null) values[row] = areAllNumbers ? numberOf(value) : String(value);
+    if (value !== null) values[row] = convert(value);
   });
   return values;
 }
 
-function areNumbers(cells: readonly ColumnValue[]): boolean {
-  let hasNumber = false;
-  for (const cell of cells) {
-    if (cell === null) continue;
-    const text = String(cell);
-    if (!isNumber(text) && !NO_NUMBER.test(text)) return false;
-    hasNumber ||= NUMBER.test(text);
+/** How the values of a column are converted, which depends on all of them. */
+export class ColumnKind {
+  readonly #isJson: boolean;
+  #areBooleans = true;
+  #areNumbers = true;
+  #areWhole = true;
+  /** Whether a cell is a number, and not only a gap such as `nan`. */
+  #hasNumber = false;
+  #hasWhole = false;
+
+  constructor(isJson: boolean) {
+    this.#isJson = isJson;
   }
-  return hasNumber;
+
+  /** Takes the next value of the column. */
+  add(value: ColumnValue): void {
+    if (value === null) return;
+    this.#areBooleans &&= typeof value === 'boolean';
+    if (this.#isJson) {
+      this.#areNumbers &&= typeof value === 'number';
+      return;
+    }
+    const text = String(value);
+    if (this.#areNumbers) {
+      this.#areNumbers = isNumber(text) || NO_NUMBER.test(text);
+      this.#hasNumber ||= NUMBER.test(text);
+    }
+    if (this.#areWhole) {
+      this.#areWhole = WHOLE.test(text) || /^\d+$/.test(text);
+      this.#hasWhole ||= /^\d/.test(text);
+    }
+  }
+
+  /**
+   * The conversion to values of one type: numbers or booleans if all values are, else strings. In CSV, `nan` among
+   * numbers is a missing value, and `inf` is infinite.
+   */
+  values(): (value: ColumnValue) => ColumnValue {
+    if (this.#areBooleans) return (value) => value;
+    const areNumbers = this.#areNumbers && (this.#isJson || this.#hasNumber);
+    return (value) => (value === null ? null : areNumbers ? numberOf(value) : String(value));
+  }
+
+  /** The conversion to names of classes, '' for none. In CSV, classes that are whole numbers lose their `.0`. */
+  classes(): (value: ColumnValue) => string {
+    if (this.#isJson || !this.#areWhole || !this.#hasWhole) return (value) => String(value ?? '');
+    return (value) => (value === null || isNaNText(value) ? '' : String(value).replace(/\.0+$/, ''));
+  }
 }
 
 /** Whether a JavaScript number represents the cell: integers must be exact, others must not overflow. */

@@ -6,7 +6,7 @@ import { codecsOf, parseFooter, readFooterBytes } from '../layouts/parquet/foote
 import { readLabels } from '../layouts/parquet/labels.js';
 import type { ColumnValue } from '../sample/label-column.js';
 import { openSource } from '../source.js';
-import type { LabelTable } from './label-table.js';
+import type { LabelRow, LabelRows, LabelTable } from './label-table.js';
 
 /**
  * Reads the rows of a Parquet file of other software as labels (img2dataset writes one next to each tar). The first of
@@ -39,6 +39,31 @@ export async function readParquetLabels<Name extends string>(
   });
   values.delete(idColumn(by));
   return { by, id, line: Uint32Array.from(id, (_, row) => row), cls: null, columns: values };
+}
+
+/** Yields the rows of {@link readParquetLabels}, one row group at a time. Throws the same errors. */
+export async function* readParquetLabelRows<Name extends string>(
+  location: string,
+  named: readonly Name[],
+  storage?: StorageOptions,
+): AsyncGenerator<LabelRows<Name>> {
+  let first = 0;
+  for await (const { rows: count, columns } of readParquetRows(location, storage)) {
+    const by = named.find((name) => columns.has(idColumn(name)));
+    if (by === undefined) throw noId(location, named, columns);
+    const names = Array.from(columns.keys(), (name) => (name === idColumn(by) ? by : name));
+    const lists = [...columns.values()];
+    const ids = columns.get(idColumn(by))!;
+    const rows: LabelRow[] = [];
+    for (let row = 0; row < count; row++) {
+      const id = ids[row] ?? '';
+      const line = first + row;
+      if (id === '') throw new LabelsError({ path: location }, `${location}: row ${line} has no ${by}.`);
+      rows.push({ id: String(id), line, names, values: lists.map((values) => values[row] ?? null) });
+    }
+    yield { by, isJson: true, rows };
+    first += count;
+  }
 }
 
 /**

@@ -1,16 +1,14 @@
 import { createHash } from 'node:crypto';
-import { ShardtoolError, VersionError } from '@shardtool/base';
+import { VersionError } from '@shardtool/base';
 import { jsonText } from '../sample/exact-json.js';
 import type { ColumnValue } from '../shard-index/shard-index.js';
-
-/** An overlay is damaged, is missing, or belongs to another dataset. */
-export class OverlayError extends ShardtoolError {
-  static override readonly kind: string = 'OverlayError';
-}
+import { OverlayError } from './overlay-error.js';
+import { PackedChanges } from './packed-changes.js';
 
 /** The folder of a dataset that holds its overlays, each as NAME.jsonl. */
 export const OVERLAYS_FOLDER = 'overlays';
-export const OVERLAY_VERSION = 1;
+/** The version of overlays with {@link PackedChanges}. All others are of version 1, which earlier builds can read. */
+export const OVERLAY_VERSION = 2;
 
 /** Characters that are encoded at once. */
 const PIECE = 1 << 20;
@@ -42,7 +40,23 @@ export type OverlayEntry =
   | { readonly kept: number; readonly classSamples: readonly number[] }
   | KeptRowsEntry
   | SplitEntry
-  | SplitRowsEntry;
+  | SplitRowsEntry
+  /** All changes in a shard. An overlay has one for each shard, or lines for single samples. */
+  | PackedChanges
+  | ChangedEntry;
+
+/** Totals of all {@link PackedChanges} of an overlay, its last entry. */
+export interface ChangedEntry {
+  readonly changed: { readonly excluded: number; readonly relabelled: number; readonly set: number };
+  /** Names of the columns that are set. */
+  readonly columns: readonly string[];
+  /** By how much the numbers of samples of classes change, by the overlay's own numbers of classes. */
+  readonly classSamples: readonly ClassChange[];
+  /** The same for each split below the overlay. */
+  readonly splits: readonly (readonly [name: string, changes: readonly ClassChange[]])[];
+}
+
+export type ClassChange = readonly [cls: number, change: number];
 
 /** The kept rows of one shard, as bits like those of {@link SplitRowsEntry}. */
 export interface KeptRowsEntry {
@@ -85,6 +99,8 @@ export interface OverlayHeader {
   readonly note: string;
   /** Hashes that this overlay had before it followed changes of the shards; absent if there were none. */
   readonly follows?: readonly string[] | undefined;
+  /** Whether the changes are {@link PackedChanges}. Default: false. */
+  readonly isPacked?: boolean | undefined;
 }
 
 /** A whole overlay. */
@@ -97,6 +113,7 @@ export interface Overlay extends OverlayHeader {
 
 /** One change as a line of the file. */
 export function overlayLine(entry: OverlayEntry): string {
+  if (entry instanceof PackedChanges) return entry.text;
   return 'set' in entry ? jsonText(entry) : JSON.stringify(entry);
 }
 
@@ -106,8 +123,8 @@ export class OverlayEncoder {
   readonly #pieces: Buffer[] = [];
   readonly #hash = createHash('sha256');
 
-  constructor({ name, parent, dataset, shards, note, follows }: OverlayHeader) {
-    const header = { overlay: name, version: OVERLAY_VERSION, parent, dataset, shards, note, follows };
+  constructor({ name, parent, dataset, shards, note, follows, isPacked = false }: OverlayHeader) {
+    const header = { overlay: name, version: isPacked ? OVERLAY_VERSION : 1, parent, dataset, shards, note, follows };
     this.#text = `${JSON.stringify(header)}\n`;
   }
 
@@ -162,13 +179,14 @@ export function parseOverlay(bytes: Uint8Array, path: string): Overlay {
     );
   }
   const entries = { [Symbol.iterator]: () => linesOf(text.subarray(headerEnd + 1, lastLine)) };
-  return { name, parent, dataset, shards, note, ...(follows !== undefined && { follows }), entries, hash };
+  return { name, parent, dataset, shards, note, ...(follows !== undefined && { follows }), ...(version > 1 && { isPacked: true }), entries, hash };
 }
 
 function* linesOf(text: Buffer): Generator<OverlayEntry> {
   for (let from = 0; from < text.length; ) {
     const end = text.indexOf(10, from);
-    yield JSON.parse(text.toString('utf8', from, end));
+    const line = text.subarray(from, end);
+    yield PackedChanges.isLine(line) ? PackedChanges.parse(line) : JSON.parse(line.toString('utf8'));
     from = end + 1;
   }
 }

@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import {
   CALL_OPTIONS,
   checkCallOptions,
@@ -5,42 +7,31 @@ import {
   didYouMean,
   OptionError,
   type OptionTable,
-  TextRows,
-  total,
+  totalOf,
 } from '@shardtool/base';
-import {
-  type ColumnValue,
-  columnTypeOf,
-  INDEX_PARTS,
-  type OverlayClass,
-  type OverlayEntry,
-  type ShardIndex,
-  sortedByValue,
-} from '@shardtool/format';
+import { INDEX_PARTS, type OverlayClass, type OverlayEntry, type ShardIndex, sortedByValue } from '@shardtool/format';
+import { isRemote } from '@shardtool/storage';
 import type { IndexPieces } from '../dataset/inspection-columns.js';
 import { compileWhere, namesInWhere } from '../selection/where.js';
 import { WhereError } from '../selection/where-tokens.js';
-import { type OverlayPlaceOptions, openBase, type ShownShard, saveOn, shownShards } from './base.js';
+import { type OverlayBase, type OverlayPlaceOptions, openBase, type ShownShard, saveOn, shownShards } from './base.js';
+import { HeldLabels, type LabelChanges, type LabelPage, type LabelSource } from './label-source.js';
 import type { Layers } from './layers.js';
+import { ChangeCounter, packedEntries } from './pack-changes.js';
 import { checkOverlayName } from './save.js';
-import { EntryCounter, type OverlayCounts } from './summary.js';
+import { type LabelFile, SpooledLabels } from './spooled-labels.js';
+import type { OverlayCounts } from './summary.js';
 
-/** Classes and columns for samples. All lists have one entry per sample. */
-export interface LabelChanges {
-  /** Contents of `id`: keys, or the paths of the packed images. */
-  readonly by: 'key' | 'path';
-  readonly id: readonly string[];
-  /** Names of classes. An empty name keeps the class of the sample. Null: no class changes. */
-  readonly cls: readonly string[] | null;
-  readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
-}
+export type { LabelChanges } from './label-source.js';
+export type { LabelFile } from './spooled-labels.js';
 
 /** The changes of an overlay. */
 export interface OverlayChanges {
   readonly excludeKeys?: Iterable<string> | undefined;
   /** Samples that match this expression are excluded. */
   readonly excludeWhere?: string | undefined;
-  readonly labels?: LabelChanges | undefined;
+  /** Labels in memory, or a file of any size. */
+  readonly labels?: LabelChanges | LabelFile | undefined;
   /** New names of classes. Classes that get the same name, or the name of another class, are merged. */
   readonly rename?: ReadonlyMap<string, string> | undefined;
   /** All classes in their new order. Default: the current order, with new classes at the end. */
@@ -102,48 +93,96 @@ export async function addOverlay(location: string, options: AddOverlayOptions): 
   }
 }
 
-async function add(location: string, options: AddOverlayOptions): Promise<AddOverlayReport> {
+async function add(location: string, given: AddOverlayOptions): Promise<AddOverlayReport> {
+  const options = { ...given, excludeKeys: given.excludeKeys && new Set(given.excludeKeys) };
   const { name, parent, note = '', file, storage, signal } = options;
   checkOverlayName(name);
   const base = await openBase(location, parent, { storage, signal });
-  const { below } = base;
-  const classes = classListOf(below, options);
-  const wanted = new Wanted(options, classNamesOf(below), classes);
+  const labels = await labelSourceOf(base, options);
+  try {
+    return await addTo(base, { ...options, labels }, { name, note, file, isPacked: isPacked(base, options) });
+  } finally {
+    if (labels instanceof SpooledLabels) labels.close();
+  }
+}
+
+/** The changes with labels that can be searched. */
+type SearchedChanges = Omit<OverlayChanges, 'labels'> & { readonly labels: LabelSource | undefined };
+
+/** Number of changes above which an overlay has a line per shard instead of a line per sample. */
+const MOST_LINES = 10_000;
+
+function isPacked(
+  { counts }: OverlayBase,
+  { labels, excludeKeys, excludeWhere }: OverlayChanges & { readonly excludeKeys: ReadonlySet<string> | undefined },
+): boolean {
+  const rows = labels === undefined ? 0 : 'rows' in labels ? Number.POSITIVE_INFINITY : labels.id.length;
+  return rows + (excludeKeys?.size ?? 0) + (excludeWhere === undefined ? 0 : totalOf(counts, (count) => count)) > MOST_LINES;
+}
+
+async function labelSourceOf(
+  base: OverlayBase,
+  { labels, file }: AddOverlayOptions,
+): Promise<LabelSource | undefined> {
+  if (labels === undefined) return undefined;
+  if (!('rows' in labels)) return new HeldLabels(labels);
+  const shards = {
+    counts: base.counts,
+    async *idsOfShards(by: 'key' | 'path') {
+      const part = by === 'path' ? 'source' : 'key';
+      for await (const { index } of shownShards(base, [part])) yield index[part]!;
+    },
+  };
+  const at = file ?? base.location;
+  const folder = isRemote(at) ? tmpdir() : file === undefined ? (base.stored.folder ?? path.dirname(at)) : path.dirname(at);
+  return SpooledLabels.read(labels, shards, folder);
+}
+
+async function addTo(
+  base: OverlayBase,
+  changes: SearchedChanges,
+  place: { readonly name: string; readonly note: string; readonly file: string | undefined; readonly isPacked: boolean },
+): Promise<AddOverlayReport> {
+  const { below, location, signal } = base;
+  const known = classNamesOf(below);
+  const classes = classListOf(below, changes);
+  const wanted = new Wanted(changes, known, classes);
   // Expressions may use any column. Without an expression, a few columns suffice.
-  const parts = options.excludeWhere === undefined ? (['key', 'source', 'cls', 'columns'] as const) : INDEX_PARTS;
-  const columns = options.excludeWhere === undefined ? undefined : namesInWhere(options.excludeWhere);
-  const counts = new EntryCounter();
+  const parts = changes.excludeWhere === undefined ? (['key', 'source', 'cls', 'columns'] as const) : INDEX_PARTS;
+  const columns = changes.excludeWhere === undefined ? undefined : namesInWhere(changes.excludeWhere);
+  const counts = new ChangeCounter(below, classes);
   let isEmpty = classes === null;
   async function* entries(): AsyncGenerator<Iterable<OverlayEntry>> {
     if (classes !== null) yield [{ classes }];
     for await (const shown of shownShards(base, parts, columns)) {
-      const changed = [...wanted.entriesOf(shown)];
+      const changed = [...wanted.entriesOf(shown, (await changes.labels?.pageOf(shown.shard)) ?? null)];
       for (const entry of changed) counts.add(entry);
       isEmpty &&= changed.length === 0;
-      yield changed;
+      yield place.isPacked ? packedEntries(shown.shard, shown.index.samples, changed) : changed;
     }
-    options.signal?.throwIfAborted();
+    signal?.throwIfAborted();
     wanted.checkAllFound(location);
-    if (isEmpty) throw new OptionError({}, `The overlay "${name}" would change nothing: set at least one change.`);
+    await checkLabelsFound(location, changes.labels);
+    if (isEmpty) throw new OptionError({}, `The overlay "${place.name}" would change nothing: set at least one change.`);
+    if (place.isPacked) yield [counts.entry()];
   }
-  const saved = await saveOn(base, { name, note, file }, entries());
+  const saved = await saveOn(base, place, entries());
   const { excluded, relabelled, set } = counts;
-  const known = classNamesOf(below);
-  const newClasses = addedClasses(known, options)
-    .filter((cls) => !options.classes?.includes(cls))
+  const newClasses = addedClasses(known, changes)
+    .filter((cls) => !changes.classes?.includes(cls))
     .map((cls, at) => ({ name: cls, hint: at < HINTED ? didYouMean(cls, known) : '' }));
   return { ...saved, excluded, relabelled, set, classes: (classes ?? below.classes).length, newClasses };
 }
 
 /** Returns class names that are in the labels and not in the dataset, sorted; numbers by their values. */
-function addedClasses(known: readonly string[], { rename, labels }: OverlayChanges): string[] {
+function addedClasses(known: readonly string[], { rename, labels }: SearchedChanges): string[] {
   const names = new Set([...known, ...(rename?.keys() ?? []), '']);
-  const added = [...new Set(labels?.cls)].filter((cls) => !names.has(cls));
+  const added = [...(labels?.classes ?? [])].filter((cls) => !names.has(cls));
   return sortedByValue(added) ?? added.sort();
 }
 
 /** Returns the class list of the overlay, or null if it is the list of the layers below. */
-function classListOf(below: Layers, changes: OverlayChanges): OverlayClass[] | null {
+function classListOf(below: Layers, changes: SearchedChanges): OverlayClass[] | null {
   const { rename, classes } = changes;
   const known = classNamesOf(below);
   const added = addedClasses(known, changes);
@@ -184,36 +223,24 @@ export function noClass(name: string, known: readonly string[]): OptionError {
 class Wanted {
   readonly #excludeKeys: ReadonlySet<string>;
   readonly #missingKeys: Set<string>;
-  readonly #labels: LabelChanges | undefined;
-  readonly #rowOf: TextRows;
-  readonly #isFound: Uint8Array;
   readonly #numbers: ReadonlyMap<string, number>;
   /** New numbers of classes below, for those that change. */
   readonly #now: ReadonlyMap<number, number>;
   readonly #where: ReturnType<typeof compileWhere> | undefined;
 
-  constructor(changes: OverlayChanges, classesBelow: readonly string[], classes: readonly OverlayClass[] | null) {
+  constructor(changes: SearchedChanges, classesBelow: readonly string[], classes: readonly OverlayClass[] | null) {
     this.#excludeKeys = new Set(changes.excludeKeys);
     this.#missingKeys = new Set(this.#excludeKeys);
-    this.#labels = changes.labels;
-    this.#rowOf = new TextRows(changes.labels?.id ?? []);
-    this.#isFound = new Uint8Array(changes.labels?.id.length ?? 0);
     const names = classes?.map(({ name }) => name) ?? classesBelow;
     this.#numbers = new Map(names.map((name, number) => [name, number]));
     this.#now = new Map(classes?.flatMap(({ from }, number) => from.map((old) => [old, number] as const)));
     this.#where = changes.excludeWhere === undefined ? undefined : compileWhere(changes.excludeWhere, classesBelow);
-    const { labels } = changes;
-    const { repeated } = this.#rowOf;
-    if (repeated !== null) {
-      const twice = labels!.id[repeated[0]];
-      throw new OptionError({ key: twice }, `The labels name the ${labels!.by} "${twice}" twice.`);
-    }
-    for (const [name, values] of labels?.columns ?? []) columnTypeOf(name, values);
   }
 
-  *entriesOf({ shard, index, gone }: ShownShard): Generator<OverlayEntry> {
+  /** Yields the changes in a shard. `page` has the labels of its samples. */
+  *entriesOf({ shard, index, gone }: ShownShard, page: LabelPage | null): Generator<OverlayEntry> {
     const { key, cls, samples } = index;
-    const ids = this.#labels?.by === 'path' ? index.source! : key!;
+    const ids = page?.labels.by === 'path' ? index.source! : key!;
     const isOut = this.#where?.(index as ShardIndex);
     for (let row = 0; row < samples; row++) {
       if (gone[row] === 1) continue;
@@ -221,18 +248,18 @@ class Wanted {
       const was = cls![row]!;
       const name = key![row]!;
       this.#missingKeys.delete(name);
-      const label = this.#rowOf.get(ids[row]!);
-      if (label !== undefined) this.#isFound[label] = 1;
+      const label = page?.rowOf(ids[row]!);
       if (this.#excludeKeys.has(name) || isOut?.(row) === true) {
         yield { exclude: place, key: name, was };
         continue;
       }
       if (label === undefined) continue;
-      yield* this.#labelEntries(label, { place, was, key: name, index, row });
+      yield* this.#labelEntries(page!.labels, label, { place, was, key: name, index, row });
     }
   }
 
   *#labelEntries(
+    { cls: names, columns }: LabelChanges,
     label: number,
     {
       place,
@@ -242,7 +269,6 @@ class Wanted {
       row,
     }: { place: readonly [number, number]; was: number; key: string; index: IndexPieces; row: number },
   ): Generator<OverlayEntry> {
-    const { cls: names, columns } = this.#labels!;
     const name = names?.[label] ?? '';
     const cls = name === '' ? undefined : this.#numbers.get(name);
     if (cls === undefined && name !== '') throw noClass(name, [...this.#numbers.keys()]);
@@ -255,19 +281,19 @@ class Wanted {
 
   checkAllFound(location: string): void {
     const [missing] = this.#missingKeys;
-    if (missing !== undefined) {
-      throw new OptionError(
-        { key: missing },
-        `${this.#missingKeys.size} of the ${this.#excludeKeys.size} keys to exclude are not in ${location}. The first is "${missing}".`,
-      );
-    }
-    const lost = this.#isFound.indexOf(0);
-    if (lost < 0) return;
-    const { by, id } = this.#labels!;
-    const count = this.#isFound.length - total(this.#isFound);
+    if (missing === undefined) return;
     throw new OptionError(
-      { key: id[lost] },
-      `${count} of ${id.length} labels name a ${by} that is not in ${location}. The first is "${id[lost]}".`,
+      { key: missing },
+      `${this.#missingKeys.size} of the ${this.#excludeKeys.size} keys to exclude are not in ${location}. The first is "${missing}".`,
     );
   }
+}
+
+async function checkLabelsFound(location: string, labels: LabelSource | undefined): Promise<void> {
+  const lost = (await labels?.lost()) ?? null;
+  if (lost === null) return;
+  throw new OptionError(
+    { key: lost.first },
+    `${lost.count} of ${lost.rows} labels name a ${labels!.by} that is not in ${location}. The first is "${lost.first}".`,
+  );
 }

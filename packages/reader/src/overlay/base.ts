@@ -73,8 +73,9 @@ export async function saveOn(
   {
     name,
     note,
+    isPacked,
     file = overlayPath(location, name),
-  }: Pick<OverlayHeader, 'name' | 'note'> & { file?: string | undefined },
+  }: Pick<OverlayHeader, 'name' | 'note' | 'isPacked'> & { file?: string | undefined },
   entries: EntryBatches,
 ): Promise<{ readonly file: string; readonly hash: string }> {
   checkOverlayName(name);
@@ -86,6 +87,7 @@ export async function saveOn(
     dataset: stored.identityOfFirst(counts.length),
     shards: counts.length,
     note,
+    isPacked,
   };
   return { file, hash: await saveOverlay(file, header, entries, storage) };
 }

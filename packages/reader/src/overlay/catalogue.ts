@@ -8,7 +8,14 @@ import {
   RequestRejectedError,
   ShardtoolError,
 } from '@shardtool/base';
-import { type ColumnType, type ColumnValue, columnTypeOf, type Overlay, OverlayError } from '@shardtool/format';
+import {
+  type ColumnType,
+  type ColumnValue,
+  columnTypeOf,
+  type Overlay,
+  OverlayError,
+  PackedChanges,
+} from '@shardtool/format';
 import { canBeListed, type StorageOptions } from '@shardtool/storage';
 import { openStored } from '../dataset/open-stored.js';
 import type { OverlayPlaceOptions } from './base.js';
@@ -74,15 +81,26 @@ export async function overlayColumnTypes(
   known: ReadonlyMap<string, ColumnType>,
   { storage }: OverlayPlaceOptions = {},
 ): Promise<Map<string, ColumnType>> {
-  const set = new Map<string, Set<ColumnValue>>();
+  const types = new Map(known);
+  const names = new Set<string>();
   for (const { entries } of await readOverlays(location, overlay, storage)) {
     for (const entry of entries) {
-      if (!('set' in entry)) continue;
-      for (const [name, value] of entry.set)
-        set.set(name, (set.get(name) ?? new Set(SAMPLE_OF[known.get(name)!])).add(value));
+      const set =
+        entry instanceof PackedChanges
+          ? entry.columnValues()
+          : 'set' in entry
+            ? entry.set.map(([name, value]) => [name, [value]] as const)
+            : [];
+      for (const [name, values] of set) {
+        names.add(name);
+        const present = values.filter((value) => value !== null);
+        if (present.length === 0) continue;
+        types.set(name, columnTypeOf(name, [...(SAMPLE_OF[types.get(name)!] ?? []), ...present]));
+      }
     }
   }
-  return new Map([...known, ...Array.from(set, ([name, values]) => [name, columnTypeOf(name, values)] as const)]);
+  for (const name of names) if (!types.has(name)) types.set(name, columnTypeOf(name, []));
+  return types;
 }
 
 /** A value of each type. A column keeps its type, or gets the type that can hold both. */
@@ -158,6 +176,10 @@ async function faultsOf(location: string, storage: StorageOptions | undefined): 
       faults.push({ overlay: name, sentence: error.message });
     }
   }
+  for (const overlay of overlays) {
+    const sentence = faultOfPacked(overlay, (shard) => stored.shards[shard]?.samples ?? -1);
+    if (sentence !== null) faults.push({ overlay: overlay.name, sentence });
+  }
   const placed = overlays.map((overlay) => ({ overlay, byShard: keysByShard(overlay), wrong: 0, first: '' }));
   for (let first = 0; first < stored.shards.length; first += KEY_READS) {
     const files = stored.shards.slice(first, first + KEY_READS);
@@ -181,10 +203,21 @@ async function faultsOf(location: string, storage: StorageOptions | undefined): 
   return faults;
 }
 
+/** A fault of the packed changes of an overlay; null if they fit the shards. */
+function faultOfPacked({ entries }: Overlay, samplesOf: (shard: number) => number): string | null {
+  try {
+    for (const entry of entries) if (entry instanceof PackedChanges) entry.unpack(samplesOf(entry.changes));
+    return null;
+  } catch (error) {
+    if (error instanceof OverlayError) return error.message;
+    throw error;
+  }
+}
+
 function keysByShard({ entries }: Overlay): Map<number, { row: number; key: string }[]> {
   const byShard = new Map<number, { row: number; key: string }[]>();
   for (const entry of entries) {
-    if (!('key' in entry)) continue;
+    if (entry instanceof PackedChanges || !('key' in entry)) continue;
     const [shard, row] = 'exclude' in entry ? entry.exclude : entry.at;
     const list = byShard.get(shard) ?? [];
     byShard.set(shard, list);

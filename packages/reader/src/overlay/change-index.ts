@@ -1,6 +1,6 @@
 import type { ColumnType, ColumnValue, FieldColumns, ShardIndex } from '@shardtool/format';
 import type { IndexPieces } from '../dataset/inspection-columns.js';
-import type { Layer } from './layers.js';
+import { changesOf, type Layer } from './layers.js';
 
 /** Rows of a shard that are kept; null for all. */
 export type KeptRows = Uint32Array | null;
@@ -8,8 +8,11 @@ export type KeptRows = Uint32Array | null;
 /** Applies classes and columns of overlays to an index. The rows stay. The input is not changed. */
 export function relabel(index: IndexPieces, shard: number, layers: readonly Layer[]): IndexPieces {
   const changed: { -readonly [K in keyof IndexPieces]: IndexPieces[K] } = { ...index };
-  for (const { classMap, shards } of layers) {
-    const changes = shards.get(shard);
+  // Keys and places of samples never change.
+  if (index.cls === undefined && index.columns === undefined) return changed;
+  for (const layer of layers) {
+    const { classMap } = layer;
+    const changes = changesOf(layer, shard, index.samples);
     if (changed.cls !== undefined && (classMap !== null || (changes?.clsRows.length ?? 0) > 0)) {
       const cls = classMap === null ? changed.cls.slice() : changed.cls.map((c) => (c < 0 ? c : (classMap[c] ?? -1)));
       changes?.clsRows.forEach((row, i) => {

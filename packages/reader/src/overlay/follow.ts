@@ -1,20 +1,25 @@
 import { inTurn, range, totalOf } from '@shardtool/base';
 import {
+  isSet,
   keptVersions,
   OVERLAYS_FOLDER,
   type Overlay,
   OverlayEncoder,
   type OverlayEntry,
+  PackedChanges,
   parseOverlay,
   type RowPlace,
+  rowBits,
+  type ShardChanges,
 } from '@shardtool/format';
 import { joinLocation, openStorage, readWhole, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { KeyTable } from '../dataset/keys/key-table.js';
 import { openStored } from '../dataset/open-stored.js';
 import type { StoredParts } from '../dataset/stored-dataset.js';
 import { relabel } from './change-index.js';
-import { isSet, type Layers, layersOf, rowBits } from './layers.js';
+import { type Layers, layersOf } from './layers.js';
 import { overlayNames } from './names.js';
+import { ChangeCounter, packedEntries } from './pack-changes.js';
 
 const READ_AT_ONCE = 8;
 
@@ -58,7 +63,9 @@ export async function followOverlays(location: string, { storage, isErased }: Fo
       lost.push(name);
       continue;
     }
-    const entries = fits ? [...overlay.entries] : await movedEntries(overlay, old, now, chainOf(overlay, overlays));
+    const { entries, namesErased } = fits
+      ? { entries: [...overlay.entries], namesErased: false }
+      : await movedEntries(overlay, { old, now, isErased }, chainOf(overlay, overlays));
     const encoder = new OverlayEncoder({
       ...overlay,
       parent: parent === null ? overlay.parent : { name: parent.name, hash: parent.hash },
@@ -70,7 +77,7 @@ export async function followOverlays(location: string, { storage, isErased }: Fo
     const bytes = Buffer.concat(encoder.finish().pieces);
     const place = await openStorage(joinLocation(location, OVERLAYS_FOLDER), storage);
     const file = joinLocation(location, `${OVERLAYS_FOLDER}/${name}.jsonl`);
-    if (!namesKey(overlay, isErased)) {
+    if (!namesErased && !namesKey(overlay, isErased)) {
       await place.put(`dropped/${name}.${overlay.hash.slice(0, 16)}.jsonl`, await readWhole(file, storage));
     }
     await place.put(`${name}.jsonl`, bytes);
@@ -80,9 +87,18 @@ export async function followOverlays(location: string, { storage, isErased }: Fo
   return { moved, lost };
 }
 
-/** Whether an overlay names a key for which `test` is true. */
+/** Whether an overlay names a key for which `test` is true. Packed changes name no keys. */
 export function namesKey({ entries }: Pick<Overlay, 'entries'>, test: (key: string) => boolean): boolean {
-  for (const entry of entries) if ('key' in entry && test(entry.key)) return true;
+  for (const entry of entries) {
+    if (!(entry instanceof PackedChanges) && 'key' in entry && test(entry.key)) return true;
+  }
+  return false;
+}
+
+/** Whether an overlay sets columns without the keys of its samples, so that it cannot be searched for values of a sample. */
+export function setsUnnamed({ entries, isPacked = false }: Pick<Overlay, 'entries' | 'isPacked'>): boolean {
+  if (!isPacked) return false;
+  for (const entry of entries) if ('changed' in entry && entry.columns.length > 0) return true;
   return false;
 }
 
@@ -135,20 +151,52 @@ class OldVersions {
   }
 }
 
+interface Move {
+  readonly old: StoredParts;
+  readonly now: StoredParts;
+  readonly isErased: (key: string) => boolean;
+}
+
+interface MovedEntries {
+  readonly entries: readonly OverlayEntry[];
+  /** Whether packed changes changed an erased sample. */
+  readonly namesErased: boolean;
+}
+
 /** Returns the entries of an overlay of `old` at their new positions. */
 async function movedEntries(
   overlay: Overlay,
-  old: StoredParts,
-  now: StoredParts,
+  { old, now, isErased }: Move,
   below: readonly Overlay[],
-): Promise<readonly OverlayEntry[]> {
+): Promise<MovedEntries> {
   const places = await Places.between(old, now);
   const counts = now.shards.map(({ samples }) => samples);
   const entries: OverlayEntry[] = [];
   /** Chosen rows of each new shard, by split. The entry '' has the rows of a subset. */
   const chosen = new Map<string, Map<number, Set<number>>>();
+  const unpacked = new Map<number, Map<number, OverlayEntry[]>>();
+  let namesErased = false;
   for (const entry of overlay.entries) {
-    if ('exclude' in entry) {
+    if (entry instanceof PackedChanges) {
+      const same = places.ofShard(entry.changes);
+      if (same !== null) entries.push(entry.ofShard(same));
+      else {
+        const file = old.shards[entry.changes]!;
+        const { key } = await file.loadParts(['key']);
+        for (const [row, changes] of changesByRow(entry.unpack(file.samples))) {
+          namesErased ||= isErased(key[row]!);
+          const at = places.ofKey([entry.changes, row], key[row]!);
+          if (at === null) continue;
+          const rows = unpacked.get(at[0]) ?? new Map<number, OverlayEntry[]>();
+          unpacked.set(at[0], rows);
+          rows.set(
+            at[1],
+            changes.map((change) => ('exclude' in change ? { ...change, exclude: at } : { ...change, at })),
+          );
+        }
+      }
+    } else if ('changed' in entry) continue;
+    else if ('exclude' in entry) {
       const at = places.ofKey(entry.exclude, entry.key);
       if (at !== null) entries.push({ ...entry, exclude: at });
     } else if ('at' in entry) {
@@ -170,9 +218,71 @@ async function movedEntries(
         return name === '' ? { keep: shard, rows: text } : { split: name, shard, rows: text };
       }),
   );
-  return chosen.size === 0
-    ? entries
-    : await recounted({ ...overlay, entries: [...entries, ...bits] }, now, below, counts);
+  for (const [shard, rows] of [...unpacked].sort(([a], [b]) => a - b)) {
+    const changes = [...rows].sort(([a], [b]) => a - b).flatMap(([, some]) => some);
+    for (const entry of packedEntries(shard, counts[shard]!, changes)) entries.push(entry);
+  }
+  if (overlay.isPacked === true) entries.push(await totalsOf(entries, now, below));
+  return {
+    entries:
+      chosen.size === 0
+        ? entries
+        : await recounted({ ...overlay, entries: [...entries, ...bits] }, now, below, counts),
+    namesErased,
+  };
+}
+
+type RowChange = Extract<OverlayEntry, { readonly exclude: RowPlace } | { readonly at: RowPlace }>;
+
+/** The changes of a shard by row. Keys, positions and classes below are not known here. */
+function changesByRow({ excluded, clsRows, cls, columns }: ShardChanges): Map<number, RowChange[]> {
+  const byRow = new Map<number, RowChange[]>();
+  const add = (row: number, change: RowChange): void => {
+    const known = byRow.get(row);
+    if (known === undefined) byRow.set(row, [change]);
+    else known.push(change);
+  };
+  const unknown = { at: [0, 0] as const, key: '', was: -1 };
+  for (const row of excluded) add(row, { exclude: [0, 0], key: '', was: -1 });
+  clsRows.forEach((row, i) => {
+    add(row, { ...unknown, cls: cls[i]! });
+  });
+  for (const [name, { rows, values }] of columns) {
+    rows.forEach((row, i) => {
+      add(row, { set: [[name, values[i]!]], at: [0, 0], key: '' });
+    });
+  }
+  return byRow;
+}
+
+/** Counts packed changes, with the classes that their samples have below. */
+async function totalsOf(
+  entries: readonly OverlayEntry[],
+  now: StoredParts,
+  below: readonly Overlay[],
+): Promise<OverlayEntry> {
+  const counts = now.shards.map(({ samples }) => samples);
+  const layers = layersOf(below, { ...now, counts });
+  const classes = entries.find((entry) => 'classes' in entry && !(entry instanceof PackedChanges));
+  const counter = new ChangeCounter(layers, classes !== undefined && 'classes' in classes ? classes.classes : null);
+  const packed = entries.filter((entry) => entry instanceof PackedChanges);
+  const read = inTurn(packed, READ_AT_ONCE, async (entry) => {
+    const index = await now.shards[entry.changes]!.loadParts(['cls']);
+    return { entry, cls: relabel(index, entry.changes, layers.layers).cls };
+  });
+  for await (const { entry, cls } of read) {
+    for (const [row, changes] of changesByRow(entry.unpack(counts[entry.changes]!))) {
+      const at: RowPlace = [entry.changes, row];
+      const was = cls?.[row] ?? -1;
+      const set = changes.flatMap((change) => ('set' in change ? change.set : []));
+      for (const change of changes) {
+        if ('exclude' in change) counter.add({ ...change, exclude: at, was });
+        else if ('cls' in change) counter.add({ ...change, at, was });
+      }
+      if (set.length > 0) counter.add({ set, at, key: '' });
+    }
+  }
+  return counter.entry();
 }
 
 /**
@@ -290,6 +400,11 @@ class Places {
     if (number < 0) return null;
     const at = this.#shards.findLast(({ first }) => first <= number)!;
     return [at.shard, number - at.first];
+  }
+
+  /** Returns the current number of an old shard; null if it does not exist any more. */
+  ofShard(shard: number): number | null {
+    return this.#same.get(shard) ?? null;
   }
 
   /** Returns the positions of all rows of an old shard. */

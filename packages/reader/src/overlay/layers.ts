@@ -1,23 +1,26 @@
 import { totalOf } from '@shardtool/base';
-import { type ColumnValue, type Overlay, type OverlayClass, type OverlayEntry, OverlayError } from '@shardtool/format';
-
-/**
- * Changes of one overlay in one shard. Rows are those of the shard's own index, in ascending order within each list.
- */
-export interface ShardChanges {
-  /** Excluded rows, 4 bytes per sample. */
-  readonly excluded: Uint32Array;
-  /** Rows with another class, 8 bytes per sample. */
-  readonly clsRows: Uint32Array;
-  readonly cls: Int32Array;
-  readonly columns: ReadonlyMap<string, { readonly rows: Uint32Array; readonly values: readonly ColumnValue[] }>;
-}
+import {
+  type ChangedEntry,
+  type ColumnValue,
+  isSet,
+  type Overlay,
+  type OverlayClass,
+  type OverlayEntry,
+  OverlayError,
+  PackedChanges,
+  type ShardChanges,
+} from '@shardtool/format';
 
 /** One overlay, prepared to be applied to indexes. */
 export interface Layer {
   /** New number of each class below; null if they stay. */
   readonly classMap: Int32Array | null;
-  readonly shards: ReadonlyMap<number, ShardChanges>;
+  /** Packed changes are unpacked when their shard is read, so that the labels of 100 million samples need little memory. */
+  readonly shards: ReadonlyMap<number, ShardChanges | PackedChanges>;
+  /** False if it is known that no sample is excluded one by one. */
+  readonly excludes: boolean;
+  /** Number of classes above the overlay; 0: they are not named. */
+  readonly classCount: number;
   /** By number of the shard: one bit per row, 1 if the row is kept. Null: all rows that are not excluded are kept. */
   readonly kept: ReadonlyMap<number, Uint8Array> | null;
 }
@@ -62,7 +65,7 @@ export function layersOf(chain: readonly Overlay[], below: Below): Layers {
     for (const entry of overlay.entries) draft.add(entry);
     const layer = draft.finish();
     ({ classes, classSamples } = draft);
-    for (const { columns: set } of layer.shards.values()) for (const name of set.keys()) columns.add(name);
+    for (const name of draft.columns) columns.add(name);
     return layer;
   });
   return { layers, classes, classSamples, splits, columns: [...columns].sort() };
@@ -81,7 +84,10 @@ class LayerDraft {
   readonly #overlay: Overlay;
   readonly #counts: ArrayLike<number>;
   readonly #splits: Map<string, Split>;
+  readonly columns = new Set<string>();
   readonly #shards = new Map<number, ShardDraft>();
+  readonly #packed = new Map<number, PackedChanges>();
+  #excludes = false;
   #classMap: Int32Array | null = null;
   #kept: Map<number, Uint8Array> | null = null;
 
@@ -100,7 +106,12 @@ class LayerDraft {
   }
 
   add(entry: OverlayEntry): void {
-    if ('exclude' in entry) {
+    if (entry instanceof PackedChanges) {
+      if (!(entry.changes < this.#counts.length) || this.#packed.has(entry.changes)) throw this.#wrong();
+      this.#packed.set(entry.changes, entry);
+    } else if ('changed' in entry) this.#addChanged(entry);
+    else if ('exclude' in entry) {
+      this.#excludes = true;
       this.#shard(entry.exclude).excluded.push(entry.exclude[1]);
       this.#count(entry.exclude, this.#mapped(entry.was), -1);
     } else if ('cls' in entry) {
@@ -114,6 +125,7 @@ class LayerDraft {
       for (const [name, value] of entry.set) {
         const column = columns.get(name) ?? { rows: [], values: [] };
         columns.set(name, column);
+        this.columns.add(name);
         column.rows.push(entry.at[1]);
         column.values.push(value);
       }
@@ -135,8 +147,9 @@ class LayerDraft {
   }
 
   finish(): Layer {
-    const shards = new Map<number, ShardChanges>();
+    const shards = new Map<number, ShardChanges | PackedChanges>(this.#packed);
     for (const [shard, { excluded, clsRows, cls, columns }] of this.#shards) {
+      if (shards.has(shard)) throw this.#wrong();
       shards.set(shard, {
         excluded: Uint32Array.from(excluded),
         clsRows: Uint32Array.from(clsRows),
@@ -146,7 +159,28 @@ class LayerDraft {
         ),
       });
     }
-    return { classMap: this.#classMap, shards, kept: this.#kept };
+    return {
+      classMap: this.#classMap,
+      shards,
+      kept: this.#kept,
+      excludes: this.#excludes,
+      classCount: this.classes.length,
+    };
+  }
+
+  #addChanged({ changed, columns, classSamples, splits }: ChangedEntry): void {
+    this.#excludes ||= changed.excluded > 0;
+    for (const name of columns) this.columns.add(name);
+    for (const [cls, change] of classSamples) this.#addTo(this.classSamples, cls, change);
+    for (const [name, changes] of splits) {
+      const split = this.#splits.get(name);
+      if (split === undefined) throw this.#wrong();
+      for (const [cls, change] of changes) this.#addTo(split.classSamples as number[], cls, change);
+    }
+  }
+
+  #addTo(counts: number[], cls: number, change: number): void {
+    if (this.#known(cls) >= 0) counts[cls] = (counts[cls] ?? 0) + change;
   }
 
   #bits(shard: number, base64: string): Uint8Array {
@@ -204,6 +238,18 @@ class LayerDraft {
   }
 }
 
+/**
+ * Returns the changes of a layer in a shard of `samples` rows; undefined if there are none. Throws {@link OverlayError} if
+ * they do not fit the dataset.
+ */
+export function changesOf({ shards, classCount }: Layer, shard: number, samples: number): ShardChanges | undefined {
+  const changes = shards.get(shard);
+  if (!(changes instanceof PackedChanges)) return changes;
+  const unpacked = changes.unpack(samples);
+  if (classCount === 0 || unpacked.cls.every((cls) => cls >= -1 && cls < classCount)) return unpacked;
+  throw new OverlayError({}, `An overlay gives samples of shard ${shard} classes that it does not have: create it again.`);
+}
+
 /** True if a row of a shard is in a split. */
 export function isIn({ rows }: Split, shard: number, row: number): boolean {
   return isSet(rows.get(shard), row);
@@ -212,22 +258,12 @@ export function isIn({ rows }: Split, shard: number, row: number): boolean {
 /** Returns 1 for each of a shard's `samples` rows that the overlays exclude. */
 export function rowsGone({ layers }: Pick<Layers, 'layers'>, shard: number, samples: number): Uint8Array {
   const gone = new Uint8Array(samples);
-  for (const { shards, kept } of layers) {
-    for (const row of shards.get(shard)?.excluded ?? []) gone[row] = 1;
+  for (const layer of layers) {
+    const { kept } = layer;
+    if (layer.excludes) for (const row of changesOf(layer, shard, samples)?.excluded ?? []) gone[row] = 1;
     if (kept === null) continue;
     const bits = kept.get(shard);
     for (let row = 0; row < samples; row++) if (!isSet(bits, row)) gone[row] = 1;
   }
   return gone;
-}
-
-/** Returns rows as an overlay stores them: bit `row & 7` of byte `row >> 3`, in base64. */
-export function rowBits(samples: number, isChosen: (row: number) => boolean): string {
-  const bits = new Uint8Array(Math.ceil(samples / 8));
-  for (let row = 0; row < samples; row++) if (isChosen(row)) bits[row >> 3]! |= 1 << (row & 7);
-  return Buffer.from(bits).toString('base64');
-}
-
-export function isSet(bits: Uint8Array | undefined, row: number): boolean {
-  return bits !== undefined && ((bits[row >> 3]! >> (row & 7)) & 1) === 1;
 }

@@ -1,10 +1,9 @@
 import { CALL_OPTIONS, checkCallOptions, checkLocation, OptionError, type OptionTable } from '@shardtool/base';
-import { type Overlay, type OverlayEntry, OverlayError, type SplitRule } from '@shardtool/format';
+import { type Overlay, type OverlayEntry, OverlayError, rowBits, type SplitRule } from '@shardtool/format';
 import type { StorageOptions } from '@shardtool/storage';
 import { keyHash } from '../dataset/keys/key-hash.js';
 import { type OverlayBase, type OverlayPlaceOptions, openBase, saveOn, shownShards } from './base.js';
 import { overlayPath, readOverlays, SPLIT_OVERLAY } from './find.js';
-import { rowBits } from './layers.js';
 import { checkOverlayName, moveOverlay } from './save.js';
 import { countEntries, type OverlayCounts } from './summary.js';
 

@@ -1,10 +1,9 @@
 import { CALL_OPTIONS, checkCallOptions, checkLocation, OptionError, type OptionTable } from '@shardtool/base';
-import { INDEX_PARTS, type OverlayEntry, type ShardIndex } from '@shardtool/format';
+import { INDEX_PARTS, type OverlayEntry, rowBits, type ShardIndex } from '@shardtool/format';
 import { keyHash } from '../dataset/keys/key-hash.js';
 import { compileWhere, namesInWhere } from '../selection/where.js';
 import { classNamesOf, noClass } from './add.js';
 import { type OverlayPlaceOptions, openBase, type ShownShard, saveOn, shownShards } from './base.js';
-import { rowBits } from './layers.js';
 import { checkOverlayName } from './save.js';
 
 /** Conditions of a subset. A sample has to match all of them. */

@@ -1,4 +1,4 @@
-import type { OverlayEntry, SplitRule } from '@shardtool/format';
+import { type OverlayEntry, PackedChanges, type SplitRule } from '@shardtool/format';
 
 /** Changes of an overlay, as numbers of samples. */
 export interface OverlayCounts {
@@ -25,7 +25,13 @@ export class EntryCounter implements OverlayCounts {
   readonly splits: { name: string; samples: number; rule: SplitRule }[] = [];
 
   add(entry: OverlayEntry): void {
-    if ('exclude' in entry) this.excluded++;
+    // The totals of packed changes follow them.
+    if (entry instanceof PackedChanges) return;
+    if ('changed' in entry) {
+      this.excluded += entry.changed.excluded;
+      this.relabelled += entry.changed.relabelled;
+      this.set += entry.changed.set;
+    } else if ('exclude' in entry) this.excluded++;
     else if ('cls' in entry) this.relabelled++;
     else if ('set' in entry) this.set++;
     else if ('kept' in entry) this.kept = entry.kept;

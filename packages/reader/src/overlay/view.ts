@@ -12,7 +12,7 @@ import type { IndexPieces, LoadInspection } from '../dataset/inspection-columns.
 import type { ShardFile } from '../dataset/shard-file.js';
 import type { DatasetParts, StoredParts } from '../dataset/stored-dataset.js';
 import { type KeptRows, relabel, takeRows, withColumns } from './change-index.js';
-import { isIn, type Layers, layersOf, rowsGone } from './layers.js';
+import { changesOf, isIn, type Layers, layersOf, rowsGone } from './layers.js';
 
 /** The part of a dataset that is shown, and the overlays to apply. */
 export interface ViewRequest {
@@ -48,7 +48,7 @@ export async function viewOf(parts: StoredParts, request: ViewRequest): Promise<
     for (const { row, cls } of excluded?.get(shard) ?? []) {
       if (isGone[row] === 1) continue;
       isGone[row] = 1;
-      const mapped = classAfter(layers, shard, row, cls);
+      const mapped = classAfter(layers, shard, { samples, row, below: cls });
       if (mapped >= 0 && mapped < classSamples.length) classSamples[mapped]!--;
     }
     return rowsLeft(isGone);
@@ -174,11 +174,15 @@ async function findKeys(parts: DatasetParts, keys: ReadonlySet<string>): Promise
 }
 
 /** Returns the class of a row above all overlays. */
-function classAfter({ layers }: Layers, shard: number, row: number, below: number): number {
+function classAfter(
+  { layers }: Layers,
+  shard: number,
+  { samples, row, below }: { readonly samples: number; readonly row: number; readonly below: number },
+): number {
   let cls = below;
-  for (const { classMap, shards } of layers) {
-    if (cls >= 0 && classMap !== null) cls = classMap[cls] ?? -1;
-    const changes = shards.get(shard);
+  for (const layer of layers) {
+    if (cls >= 0 && layer.classMap !== null) cls = layer.classMap[cls] ?? -1;
+    const changes = changesOf(layer, shard, samples);
     const at = changes?.clsRows.indexOf(row) ?? -1;
     if (at >= 0) cls = changes!.cls[at]!;
   }

@@ -2,7 +2,7 @@ import { createReadStream, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { hasNoFolder, OVERLAYS_FOLDER, packedName, parseOverlay } from '@shardtool/format';
-import { followOverlays, overlayNamesKey } from '@shardtool/reader';
+import { followOverlays, overlayNamesKey, overlaySetsUnnamed } from '@shardtool/reader';
 import { openStorage, readWholeOf, type Storage, type StorageOptions } from '@shardtool/storage';
 import type { Destination } from '../output/destination.js';
 import { LIST_FILES, writeListFile } from '../output/lists.js';
@@ -49,7 +49,8 @@ async function forgetInCopies(storage: Storage, erased: Tombstones): Promise<voi
     for await (const { name } of storage.list(`${OVERLAYS_FOLDER}/dropped/`)) {
       if (!COPY.test(name)) continue;
       const overlay = readCopy(await readWholeOf(storage, name), name);
-      if (overlay !== null && overlayNamesKey(overlay, (key) => erased.has(key))) await storage.remove(name);
+      if (overlay === null) continue;
+      if (overlaySetsUnnamed(overlay) || overlayNamesKey(overlay, (key) => erased.has(key))) await storage.remove(name);
     }
   } catch (error) {
     if (storage.localPath === undefined || !hasNoFolder(error)) throw error;

@@ -200,7 +200,7 @@ async function optionsOf(name: string, given: Given): Promise<AddOverlayOptions>
       .join(' '),
     excludeKeys: excludeKeys === undefined ? undefined : await readKeys('--exclude-keys', excludeKeys),
     excludeWhere,
-    labels: labels === undefined ? undefined : await (await import('@shardtool/writer')).readPackedLabels(labels),
+    labels: labels === undefined ? undefined : await (await import('@shardtool/writer')).openPackedLabels(labels),
     rename: rename === undefined ? undefined : new Map(rename.map(pairOf)),
     classes: classes === undefined ? undefined : await readKeys('--classes', classes),
   };

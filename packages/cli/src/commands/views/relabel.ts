@@ -31,12 +31,12 @@ export const relabelCommand = command({
     ['$0 ls shards --overlay relabel', 'Use it with any command or loader'],
   ],
   handler: async ({ dataset: location, labels, name, parent, copy, json }) => {
-    const [{ addOverlay }, { readPackedLabels }] = await Promise.all([
+    const [{ addOverlay }, { openPackedLabels }] = await Promise.all([
       import('@shardtool/reader'),
       import('@shardtool/writer'),
     ]);
     const note = `--labels ${labels}`;
-    const report = await addOverlay(location, { name, parent, labels: await readPackedLabels(labels), note });
+    const report = await addOverlay(location, { name, parent, labels: await openPackedLabels(labels), note });
     const copied = copy === undefined ? [] : [await copyView(location, { overlay: name }, copy)];
     if (json) return print(JSON.stringify(report));
     const { file, relabelled, set } = report;

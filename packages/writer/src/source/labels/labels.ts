@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import {
   codePointOrderOf,
   compareCodePoints,
@@ -13,10 +14,13 @@ import {
   isImageExtension,
   type LabelTable,
   labelOfColumn,
+  readLabelRows,
   readLabelTable,
+  readParquetLabelRows,
   readParquetLabels,
 } from '@shardtool/format';
-import { type StorageOptions, shownLocation } from '@shardtool/storage';
+import type { LabelFile } from '@shardtool/reader';
+import { isRemote, openSource, type StorageOptions, shownLocation } from '@shardtool/storage';
 import type { SourceFiles } from '../source-files.js';
 import { textLines } from '../text-file.js';
 import { pathBelow } from './list.js';
@@ -69,6 +73,8 @@ export interface PackedLabels {
   readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
 }
 
+const PACKED_NAMES = ['key', 'path', FILE_NAME, 'filename', 'image'] as const;
+
 /** Options for requests of a table in a bucket. */
 export interface ReadLabelsOptions {
   readonly storage?: StorageOptions | undefined;
@@ -79,7 +85,7 @@ export interface ReadLabelsOptions {
  * the line.
  */
 export async function readPackedLabels(location: string, { storage }: ReadLabelsOptions = {}): Promise<PackedLabels> {
-  const named = ['key', 'path', FILE_NAME, 'filename', 'image'] as const;
+  const named = PACKED_NAMES;
   const isParquet = location.endsWith('.parquet');
   const { by, ...table } = isParquet
     ? await readParquetLabels(location, named, storage)
@@ -87,6 +93,44 @@ export async function readPackedLabels(location: string, { storage }: ReadLabels
   const { repeated } = new TextRows(table.id);
   if (repeated !== null) refuseTwice(shownLocation(location), by, table, repeated);
   return { by: by === 'key' ? 'key' : 'path', ...table };
+}
+
+/** Size of a file from which its labels are not held in memory. A row takes several times its size there. */
+const HELD_BYTES = 16 << 20;
+
+/**
+ * Opens labels for `addOverlay`: small files are read like {@link readPackedLabels}, and larger ones are read row by row
+ * when the overlay is made. `heldBytes`: the limit. Throws {@link LabelsError} with the line.
+ */
+export async function openPackedLabels(
+  location: string,
+  { storage, heldBytes = HELD_BYTES }: ReadLabelsOptions & { readonly heldBytes?: number } = {},
+): Promise<PackedLabels | LabelFile> {
+  const isParquet = location.endsWith('.parquet');
+  if ((await sizeOf(location, storage)) <= heldBytes) return readPackedLabels(location, { storage });
+  const shown = shownLocation(location);
+  const rows = () =>
+    isParquet
+      ? readParquetLabelRows(location, PACKED_NAMES, storage)
+      : readLabelRows(shown, textLines(location, storage), PACKED_NAMES);
+  for await (const { by } of rows()) {
+    // Tables of other software may name the class otherwise, which depends on all of its values.
+    if (isParquet || by === 'key' || by === 'path') return { location: shown, hasClasses: !isParquet, rows };
+    break;
+  }
+  return readPackedLabels(location, { storage });
+}
+
+/** Size of a file; 0 if it cannot be opened, so that the attempt to read it says why. Compressed text counts ten times. */
+async function sizeOf(location: string, storage: StorageOptions | undefined): Promise<number> {
+  try {
+    if (!isRemote(location)) return statSync(location).size * (location.endsWith('.gz') ? 10 : 1);
+    const source = await openSource(location, undefined, storage);
+    await source.close();
+    return source.size * (location.endsWith('.gz') ? 10 : 1);
+  } catch {
+    return 0;
+  }
 }
 
 /** Rejects repeated rows, because it would be unclear which one counts. */
