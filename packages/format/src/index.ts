@@ -83,7 +83,15 @@ export {
   writeInspection,
 } from './inspection/inspection-file.js';
 export { CsvParser, type CsvRecord, CsvSyntaxError } from './labels/csv.js';
-export { ColumnKind, type LabelRow, type LabelRows, type LabelTable, noRows, readLabelRows, readLabelTable } from './labels/label-table.js';
+export {
+  ColumnKind,
+  type LabelRow,
+  type LabelRows,
+  type LabelTable,
+  noRows,
+  readLabelRows,
+  readLabelTable,
+} from './labels/label-table.js';
 export { readParquetLabelRows, readParquetLabels, readParquetRows } from './labels/parquet-labels.js';
 export { decompressedByCommand } from './layouts/bytes/by-command.js';
 export { codecOfSource, compressionOf } from './layouts/bytes/compressed.js';

@@ -179,7 +179,17 @@ export function parseOverlay(bytes: Uint8Array, path: string): Overlay {
     );
   }
   const entries = { [Symbol.iterator]: () => linesOf(text.subarray(headerEnd + 1, lastLine)) };
-  return { name, parent, dataset, shards, note, ...(follows !== undefined && { follows }), ...(version > 1 && { isPacked: true }), entries, hash };
+  return {
+    name,
+    parent,
+    dataset,
+    shards,
+    note,
+    ...(follows !== undefined && { follows }),
+    ...(version > 1 && { isPacked: true }),
+    entries,
+    hash,
+  };
 }
 
 function* linesOf(text: Buffer): Generator<OverlayEntry> {

@@ -144,7 +144,11 @@ function packed(samples: number, rows: Uint32Array, values: readonly ColumnValue
     numbers.set(value, numbers.size);
     return numbers.size - 1;
   });
-  return { rows: bitsOf(samples, rows), values: [...numbers.keys()], codes: packedNumbers(codes, widthOf(numbers.size)) };
+  return {
+    rows: bitsOf(samples, rows),
+    values: [...numbers.keys()],
+    codes: packedNumbers(codes, widthOf(numbers.size)),
+  };
 }
 
 /** Number of bits of the numbers below `count`. */

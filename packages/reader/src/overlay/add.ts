@@ -117,13 +117,12 @@ function isPacked(
   { labels, excludeKeys, excludeWhere }: OverlayChanges & { readonly excludeKeys: ReadonlySet<string> | undefined },
 ): boolean {
   const rows = labels === undefined ? 0 : 'rows' in labels ? Number.POSITIVE_INFINITY : labels.id.length;
-  return rows + (excludeKeys?.size ?? 0) + (excludeWhere === undefined ? 0 : totalOf(counts, (count) => count)) > MOST_LINES;
+  return (
+    rows + (excludeKeys?.size ?? 0) + (excludeWhere === undefined ? 0 : totalOf(counts, (count) => count)) > MOST_LINES
+  );
 }
 
-async function labelSourceOf(
-  base: OverlayBase,
-  { labels, file }: AddOverlayOptions,
-): Promise<LabelSource | undefined> {
+async function labelSourceOf(base: OverlayBase, { labels, file }: AddOverlayOptions): Promise<LabelSource | undefined> {
   if (labels === undefined) return undefined;
   if (!('rows' in labels)) return new HeldLabels(labels);
   const shards = {
@@ -134,14 +133,23 @@ async function labelSourceOf(
     },
   };
   const at = file ?? base.location;
-  const folder = isRemote(at) ? tmpdir() : file === undefined ? (base.stored.folder ?? path.dirname(at)) : path.dirname(at);
+  const folder = isRemote(at)
+    ? tmpdir()
+    : file === undefined
+      ? (base.stored.folder ?? path.dirname(at))
+      : path.dirname(at);
   return SpooledLabels.read(labels, shards, folder);
 }
 
 async function addTo(
   base: OverlayBase,
   changes: SearchedChanges,
-  place: { readonly name: string; readonly note: string; readonly file: string | undefined; readonly isPacked: boolean },
+  place: {
+    readonly name: string;
+    readonly note: string;
+    readonly file: string | undefined;
+    readonly isPacked: boolean;
+  },
 ): Promise<AddOverlayReport> {
   const { below, location, signal } = base;
   const known = classNamesOf(below);
@@ -163,7 +171,8 @@ async function addTo(
     signal?.throwIfAborted();
     wanted.checkAllFound(location);
     await checkLabelsFound(location, changes.labels);
-    if (isEmpty) throw new OptionError({}, `The overlay "${place.name}" would change nothing: set at least one change.`);
+    if (isEmpty)
+      throw new OptionError({}, `The overlay "${place.name}" would change nothing: set at least one change.`);
     if (place.isPacked) yield [counts.entry()];
   }
   const saved = await saveOn(base, place, entries());

@@ -225,9 +225,7 @@ async function movedEntries(
   if (overlay.isPacked === true) entries.push(await totalsOf(entries, now, below));
   return {
     entries:
-      chosen.size === 0
-        ? entries
-        : await recounted({ ...overlay, entries: [...entries, ...bits] }, now, below, counts),
+      chosen.size === 0 ? entries : await recounted({ ...overlay, entries: [...entries, ...bits] }, now, below, counts),
     namesErased,
   };
 }

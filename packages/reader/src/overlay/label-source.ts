@@ -1,6 +1,5 @@
-import { TextRows, total } from '@shardtool/base';
+import { OptionError, TextRows, total } from '@shardtool/base';
 import { type ColumnValue, columnTypeOf } from '@shardtool/format';
-import { OptionError } from '@shardtool/base';
 
 /** Classes and columns for samples. All lists have one entry per sample. */
 export interface LabelChanges {

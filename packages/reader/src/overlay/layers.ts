@@ -247,7 +247,10 @@ export function changesOf({ shards, classCount }: Layer, shard: number, samples:
   if (!(changes instanceof PackedChanges)) return changes;
   const unpacked = changes.unpack(samples);
   if (classCount === 0 || unpacked.cls.every((cls) => cls >= -1 && cls < classCount)) return unpacked;
-  throw new OverlayError({}, `An overlay gives samples of shard ${shard} classes that it does not have: create it again.`);
+  throw new OverlayError(
+    {},
+    `An overlay gives samples of shard ${shard} classes that it does not have: create it again.`,
+  );
 }
 
 /** True if a row of a shard is in a split. */

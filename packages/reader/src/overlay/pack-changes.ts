@@ -1,4 +1,11 @@
-import { type ChangedEntry, type ClassChange, type ColumnValue, type OverlayClass, type OverlayEntry, PackedChanges } from '@shardtool/format';
+import {
+  type ChangedEntry,
+  type ClassChange,
+  type ColumnValue,
+  type OverlayClass,
+  type OverlayEntry,
+  PackedChanges,
+} from '@shardtool/format';
 import { isIn, type Layers } from './layers.js';
 import { EntryCounter } from './summary.js';
 
@@ -27,7 +34,9 @@ export function packedEntries(shard: number, samples: number, entries: readonly 
     excluded: Uint32Array.from(excluded),
     clsRows: Uint32Array.from(clsRows),
     cls: Int32Array.from(cls),
-    columns: new Map(Array.from(columns, ([name, { rows, values }]) => [name, { rows: Uint32Array.from(rows), values }])),
+    columns: new Map(
+      Array.from(columns, ([name, { rows, values }]) => [name, { rows: Uint32Array.from(rows), values }]),
+    ),
   };
   return [PackedChanges.of(shard, samples, changes)];
 }

@@ -3,7 +3,7 @@ import { closeSync, openSync, unlinkSync, writeSync } from 'node:fs';
 import path from 'node:path';
 import { deserialize, serialize } from 'node:v8';
 import { FileError, LabelsError, lastAtMost, readFullySync, reasonOf, remedyOf, TextRows } from '@shardtool/base';
-import { ColumnKind, type ColumnValue, columnTypeOf, type LabelRow, type LabelRows, noRows } from '@shardtool/format';
+import { ColumnKind, type ColumnValue, type LabelRow, type LabelRows, noRows } from '@shardtool/format';
 import { keyHash } from '../dataset/keys/key-hash.js';
 import { SortedHashes } from '../dataset/keys/key-hashes.js';
 import type { LabelChanges, LabelPage, LabelSource } from './label-source.js';
@@ -187,7 +187,12 @@ function pagesOf(counts: readonly number[]): { firstShards: readonly number[]; p
 }
 
 /** Writes each row to the pages of all samples that may be meant: those whose key has the same hash. */
-async function draw(file: LabelFile, shards: IdentifiedShards, pageOfShard: Uint32Array, spool: BlockFile): Promise<Drawn> {
+async function draw(
+  file: LabelFile,
+  shards: IdentifiedShards,
+  pageOfShard: Uint32Array,
+  spool: BlockFile,
+): Promise<Drawn> {
   const kinds = new Map<string, ColumnKind>();
   const classValues = new Set<ColumnValue>();
   const lines = new LineSet();
@@ -208,8 +213,8 @@ async function draw(file: LabelFile, shards: IdentifiedShards, pageOfShard: Uint
       if (name === id) return;
       const value = row.values[at]!;
       if (file.hasClasses && name === 'class') classValues.add(value);
-      let kind = kinds.get(name);
-      if (kind === undefined) kinds.set(name, (kind = new ColumnKind(isJson)));
+      const kind = kinds.get(name) ?? new ColumnKind(isJson);
+      kinds.set(name, kind);
       kind.add(value);
     });
     let last = -1;
@@ -246,13 +251,13 @@ async function draw(file: LabelFile, shards: IdentifiedShards, pageOfShard: Uint
 }
 
 function addRow(pages: Map<number, Rows>, page: number, { id, line, names, values }: LabelRow, by: string): void {
-  let rows = pages.get(page);
-  if (rows === undefined) pages.set(page, (rows = { id: [], line: [], columns: new Map() }));
+  const rows = pages.get(page) ?? { id: [], line: [], columns: new Map<string, ColumnValue[]>() };
+  pages.set(page, rows);
   for (let at = 0; at < names.length; at++) {
     const name = names[at]!;
     if (name === by) continue;
-    let column = rows.columns.get(name);
-    if (column === undefined) rows.columns.set(name, (column = []));
+    const column = rows.columns.get(name) ?? [];
+    rows.columns.set(name, column);
     extend(column, rows.id.length);
     column.push(values[at]!);
   }
