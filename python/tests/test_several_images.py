@@ -91,7 +91,9 @@ def test_methods_for_boxes_say_that_there_are_none(shards):
     ],
 )
 def test_errors_name_the_option(shards, options, message):
-    with pytest.raises((shardtool.ShardtoolError, TypeError), match=message):
-        with shardtool.Loader(shards, **{**OPTIONS, **options}) as loader:
-            for _ in loader:
-                pass
+    with (
+        pytest.raises((shardtool.ShardtoolError, TypeError), match=message),
+        shardtool.Loader(shards, **{**OPTIONS, **options}) as loader,
+    ):
+        for _ in loader:
+            pass

@@ -1,5 +1,5 @@
-import { availableParallelism } from 'node:os';
 import {
+  availableCores,
   type CheckedValues,
   checkGiven,
   checkStorageOptions,
@@ -47,7 +47,7 @@ export interface OutputOptions {
   /** Prefix of the shard names: `train` gives `train-000000.tar`. */
   name?: string | undefined;
   /**
-   * Number of worker threads. It changes the duration, never the bytes of the result. Default: the number of cores. If
+   * Number of worker threads. It changes the duration, never the bytes of the result. Default: the number of cores that the process may use ({@link availableCores}). If
    * there is little work, no threads are started.
    */
   workers?: number | undefined;
@@ -424,7 +424,7 @@ function complete<Checked extends Pick<CheckedOutputOptions, 'workers' | 'isWork
   checkStorageOptions((checked as Pick<OutputOptions, 'storage'>).storage);
   const given = Object.entries(options).flatMap(([option, value]) => (value === undefined ? [] : [option]));
   const { workers } = options;
-  const filledIn = { workers: workers ?? availableParallelism(), isWorkersDefault: workers === undefined, given };
+  const filledIn = { workers: workers ?? availableCores(), isWorkersDefault: workers === undefined, given };
   return { ...checked, ...filledIn } as unknown as Checked;
 }
 

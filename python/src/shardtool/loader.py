@@ -25,9 +25,10 @@ from typing import (
 from .attributes import KnownAttributes
 from .batch import Array, Batch, Images, arrays, read_batch
 from .batches_ahead import AHEAD, BatchesAhead
-from .bridge.for_reader import cores_of_this_rank, options_for_reader, seen_for_reader, transform_for_reader
+from .bridge.for_reader import options_for_reader, seen_for_reader, transform_for_reader
 from .bridge.held_slots import HeldSlots, no_slot
 from .bridge.reader_process import ReaderProcess
+from .cores import cores_of_this_rank
 from .cuda import Cuda, DeviceBatches, PinnedSlots, Values, with_arrays, with_first_view
 from .errors import ForkedLoaderError, OptionError, ShardtoolError, StaleIteratorError
 from .location import Location, absolute

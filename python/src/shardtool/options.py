@@ -92,7 +92,8 @@ class _CommonOptions(TypedDict, total=False):
     #: may be repeated. Groups, an array [n, k], stay together: each goes to one rank and into one batch, in consecutive
     #: rows.
     indices: ArrayLike | None
-    #: Number of decode workers. Default: the number of cores, divided by LOCAL_WORLD_SIZE.
+    #: Number of decode workers. Default: the cores that the process may use (a container may limit them), divided by
+    #: LOCAL_WORLD_SIZE.
     workers: int | None
     #: Number of batches that are prepared ahead, including the one in use. Default: 4.
     prefetch_batches: int | None

@@ -1,9 +1,8 @@
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { ShardtoolError, total } from '@shardtool/base';
+import { availableCores, ShardtoolError, total } from '@shardtool/base';
 import { packedSidecarPath } from '@shardtool/format';
 import type { CodecChoice, Dataset, LoaderInfo, LoaderOptions, LoaderReport } from '@shardtool/reader';
 import { adviceOn, type Findings } from './advice.js';
@@ -106,7 +105,7 @@ export async function benchDataset(dataset: Dataset, options: BenchOptions): Pro
   const findings = {
     boundBy,
     workers: info.workers,
-    cores: availableParallelism(),
+    cores: availableCores(),
     prefetchBatches,
     step,
     stored: info.codec === null ? null : stored,

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { availableParallelism, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { ShardtoolError } from '@shardtool/base';
+import { availableCores, ShardtoolError } from '@shardtool/base';
 import { fieldOfKind, imageKindOf } from '@shardtool/format';
 import { type Dataset, type LoaderOptions, openDataset } from '@shardtool/reader';
 import { LOADER_OPTIONS } from '@shardtool/reader/option-table';
@@ -162,7 +162,7 @@ async function remediesFor(
   { side, lacksCropIndex, isTurbojpeg }: Run,
 ): Promise<Remedy[]> {
   const found: Remedy[] = [];
-  const cores = availableParallelism();
+  const cores = availableCores();
   if (workers < cores) found.push({ what: 'core', workers: workers + 1, how: `--cpu-budget ${workers + 1}` });
   else if (workers > 1) found.push({ what: 'core', workers: workers - 1, how: 'a machine with one more core' });
   if (lacksCropIndex)

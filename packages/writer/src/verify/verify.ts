@@ -1,6 +1,6 @@
-import { availableParallelism } from 'node:os';
 import {
   abortable,
+  availableCores,
   CALL_OPTIONS,
   checkCallOptions,
   checkLocation,
@@ -171,7 +171,7 @@ export function isDoneHere(workers: number | undefined, shards: readonly Dataset
 }
 
 /** Number of workers: at most one per shard. */
-export function poolSize(workers = availableParallelism(), shards: readonly unknown[]): number {
+export function poolSize(workers = availableCores(), shards: readonly unknown[]): number {
   return Math.max(1, Math.min(workers, shards.length));
 }
 

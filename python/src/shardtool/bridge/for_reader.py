@@ -8,6 +8,7 @@ import os
 from enum import Enum
 from typing import Any, Dict, Iterable, List, Mapping
 
+from ..cores import cores_of_this_rank
 from ..foreign_transforms import is_foreign, steps_from
 from ..options import OPTION_NAMES, LoaderArguments, camel
 from .foreign_names import FOREIGN_NAMES, unknown_option
@@ -180,11 +181,3 @@ def _workers_of_this_rank() -> int | None:
     reader uses all cores."""
     ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
     return cores_of_this_rank() if ranks.isdigit() and int(ranks) > 1 else None
-
-
-def cores_of_this_rank() -> int:
-    """Cores of this process, divided by the ranks of this machine."""
-    ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return max(1, cores // max(1, int(ranks) if ranks.isdigit() else 1))

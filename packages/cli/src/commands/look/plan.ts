@@ -1,4 +1,4 @@
-import { availableParallelism } from 'node:os';
+import { availableCores } from '@shardtool/base';
 import type { BucketsReport, MixtureReport, PlanReport, StorageEpoch } from '@shardtool/reader';
 import { adviceOnPlan } from '../../bench/plan-advice.js';
 import { command } from '../../command.js';
@@ -74,7 +74,7 @@ export const planCommand = command({
     }
     const report = await planDataset(dataset, { ...options, stepMs, bandwidth, cacheSize, machines });
     const { isRemote } = await import('@shardtool/storage');
-    const advice = adviceOnPlan({ report, isRemote: isRemote(location), cores: availableParallelism() });
+    const advice = adviceOnPlan({ report, isRemote: isRemote(location), cores: availableCores() });
     await print(json ? JSON.stringify({ ...report, advice }) : [describe(report, verbose), ...advice].join('\n'));
   },
 });

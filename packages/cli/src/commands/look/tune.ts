@@ -1,4 +1,4 @@
-import { availableParallelism } from 'node:os';
+import { availableCores } from '@shardtool/base';
 import { command } from '../../command.js';
 import { DATASET_ARGUMENT } from '../../options/arguments.js';
 import { DATASET_FLAGS, openGiven } from '../../options/dataset-flags.js';
@@ -52,7 +52,7 @@ export const tuneCommand = command({
     const steps = await readTransform(transform, options.aspectBuckets);
     await using dataset = await openGiven(location, given);
     await refuseWithoutImages(dataset, 'measure the loader with "shardtool bench" instead');
-    const workers = cpuBudget ?? availableParallelism();
+    const workers = cpuBudget ?? availableCores();
     const loader = { ...options, transform: steps, workers };
     const result = await stoppable('', (signal) => tuneDataset(dataset, { loader, memory, seconds, signal }));
     await print(json ? JSON.stringify(result) : describe(result, memory));

@@ -1,0 +1,53 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { availableCores, coresOfControlGroup } from './available-cores.js';
+
+/** Files of a root file system, by path. */
+function root(files: Record<string, string>): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'cores-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
+    writeFileSync(path.join(folder, name), text);
+  }
+  return folder;
+}
+
+test('a container with version 2 of control groups has the cores of cpu.max', () => {
+  const files = { 'proc/self/cgroup': '0::/\n', 'sys/fs/cgroup/cpu.max': '150000 100000\n' };
+  expect(coresOfControlGroup(root(files))).toBe(1.5);
+});
+
+test('the smallest limit of a group and of those above it holds', () => {
+  const files = {
+    'proc/self/cgroup': '0::/kubepods/pod1/box\n',
+    'sys/fs/cgroup/kubepods/pod1/box/cpu.max': 'max 100000\n',
+    'sys/fs/cgroup/kubepods/pod1/cpu.max': '400000 100000\n',
+    'sys/fs/cgroup/kubepods/cpu.max': '6400000 100000\n',
+  };
+  expect(coresOfControlGroup(root(files))).toBe(4);
+});
+
+test('version 1 has a quota and a period, and -1 is no limit', () => {
+  const files = {
+    'proc/self/cgroup': '4:memory:/docker/1\n3:cpu,cpuacct:/docker/1\n0::/\n',
+    'sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us': '250000\n',
+    'sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us': '50000\n',
+  };
+  expect(coresOfControlGroup(root(files))).toBe(5);
+  const unlimited = { ...files, 'sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us': '-1\n' };
+  expect(coresOfControlGroup(root(unlimited))).toBe(Number.POSITIVE_INFINITY);
+});
+
+test('without control groups, and with files that make no sense, there is no limit', () => {
+  expect(coresOfControlGroup(root({}))).toBe(Number.POSITIVE_INFINITY);
+  const odd = { 'proc/self/cgroup': 'x\n0::/../..\n0::/\n', 'sys/fs/cgroup/cpu.max': 'many 0\n' };
+  expect(coresOfControlGroup(root(odd))).toBe(Number.POSITIVE_INFINITY);
+});
+
+test('at least one core is available, and never more than the affinity mask has', () => {
+  expect(availableCores()).toBeGreaterThanOrEqual(1);
+  expect(availableCores()).toBeLessThanOrEqual(availableParallelism());
+});
