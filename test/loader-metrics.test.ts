@@ -1,8 +1,9 @@
+import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Dataset, openDataset } from '@shardtool/reader';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { packedSmall } from './datasets.js';
 
 const shards = await packedSmall({ samples: 96 }, { maxShardSamples: 16 });
@@ -169,4 +170,111 @@ test('an invalid option is refused by name', async () => {
   expect(() => dataset.loader({ ...options, metrics: { port: 70_000 } })).toThrow(
     "The loader's option metrics is invalid: it is { port: 9464 }",
   );
+});
+
+interface Received {
+  readonly path: string;
+  readonly authorization: string | undefined;
+  readonly body: {
+    readonly resourceMetrics: readonly {
+      readonly resource: { readonly attributes: readonly unknown[] };
+      readonly scopeMetrics: readonly { readonly metrics: readonly { readonly name: string }[] }[];
+    }[];
+  };
+}
+
+/** Takes metrics as a collector does, and answers with this status. */
+async function collector(status: number, onReceived: (count: number) => void = () => undefined) {
+  const received: Received[] = [];
+  const server = createHttpServer(async (request, response) => {
+    let text = '';
+    for await (const piece of request.setEncoding('utf8')) text += piece;
+    const { authorization } = request.headers;
+    received.push({ path: request.url!, authorization, body: JSON.parse(text) });
+    response.writeHead(status).end('{}');
+    onReceived(received.length);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  const close = () => {
+    server.closeAllConnections();
+    return new Promise<void>((resolve) => server.close(() => resolve()));
+  };
+  return { received, url: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: close };
+}
+
+function metricOf({ body }: Received, name: string): unknown {
+  return body.resourceMetrics[0]!.scopeMetrics[0]!.metrics.find((metric) => metric.name === name);
+}
+
+test('metrics are sent to the collector of the standard variables, only if they are requested', async () => {
+  await using server = await collector(200);
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', server.url);
+  vi.stubEnv('OTEL_EXPORTER_OTLP_HEADERS', 'authorization=Bearer%20x');
+  vi.stubEnv('OTEL_SERVICE_NAME', 'training');
+  try {
+    await using dataset = await openDataset(shards);
+    const silent = dataset.loader(options);
+    for await (const _ of silent);
+    await silent.close();
+    expect(server.received).toEqual([]);
+    const loader = dataset.loader({ ...options, metrics: 'otlp' });
+    for await (const _ of loader);
+    expect(loader.metricsUrl).toBeNull();
+    await loader.close();
+    expect(server.received).toHaveLength(1);
+    const [request] = server.received;
+    expect(request).toMatchObject({ path: '/v1/metrics', authorization: 'Bearer x' });
+    const { attributes } = request!.body.resourceMetrics[0]!.resource;
+    expect(attributes).toContainEqual({ key: 'service.name', value: { stringValue: 'training' } });
+    expect(metricOf(request!, 'shardtool_loader_samples_total')).toMatchObject({
+      unit: '',
+      sum: { aggregationTemporality: 2, isMonotonic: true, dataPoints: [{ asDouble: 96 }] },
+    });
+    expect(metricOf(request!, 'shardtool_loader_waiting_seconds')).toMatchObject({ unit: 's', gauge: {} });
+  } finally {
+    vi.unstubAllEnvs();
+  }
+});
+
+test('metrics are sent again and again while the loader is open', async () => {
+  let sent: (() => void) | undefined;
+  const thrice = new Promise<void>((resolve) => {
+    sent = resolve;
+  });
+  await using server = await collector(200, (count) => count === 3 && sent!());
+  vi.stubEnv('OTEL_EXPORTER_OTLP_METRICS_ENDPOINT', `${server.url}/own?x=1`);
+  vi.stubEnv('OTEL_METRIC_EXPORT_INTERVAL', '1');
+  try {
+    await using dataset = await openDataset(shards);
+    await using loader = dataset.loader({ ...options, metrics: { port: 0 } });
+    for await (const _ of loader);
+    await thrice;
+    expect(server.received[0]!.path).toBe('/own?x=1');
+    expect(loader.metricsUrl).not.toBeNull();
+  } finally {
+    vi.unstubAllEnvs();
+  }
+});
+
+test('a collector that fails is a warning, and all batches arrive', async () => {
+  await using server = await collector(503);
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', server.url);
+  let note: ((warning: Error) => void) | undefined;
+  const warned = new Promise<Error>((resolve) => {
+    note = (warning) => (warning as { code?: string }).code === 'SHARDTOOL_METRICS_NOT_SENT' && resolve(warning);
+    process.on('warning', note);
+  });
+  try {
+    await using dataset = await openDataset(shards);
+    const loader = dataset.loader({ ...options, metrics: 'otlp' });
+    let batches = 0;
+    for await (const _ of loader) batches++;
+    await loader.close();
+    expect(batches).toBe(12);
+    expect((await warned).message).toContain(`could not be sent to ${server.url}/v1/metrics (status 503)`);
+  } finally {
+    process.off('warning', note!);
+    vi.unstubAllEnvs();
+  }
 });

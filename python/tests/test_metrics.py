@@ -1,7 +1,12 @@
 """How long loops wait, and why: report(), metrics() and what Prometheus reads."""
 
+import http.server
+import json
+import os
+import queue
 import re
 import socket
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -11,6 +16,7 @@ import pytest
 
 import shardtool
 from shardtool.metrics.address import metrics_address
+from shardtool.metrics.otlp import otlp_target
 from shardtool.metrics.server import METRICS
 from shardtool.metrics.waits import CAUSES, Waits, split
 
@@ -208,3 +214,131 @@ def test_names_and_texts_are_those_of_the_reader():
     )
     assert len(node) > 10
     assert node == [metric[:3] for metric in METRICS]
+
+
+class Collector(http.server.ThreadingHTTPServer):
+    """Takes metrics as a collector does, and answers with ``status``."""
+
+    def __init__(self, status=200):
+        self.status = status
+        self.requests = queue.Queue()
+        super().__init__(("127.0.0.1", 0), CollectorHandler)
+
+    def __enter__(self):
+        self.thread = threading.Thread(target=self.serve_forever, args=(0.01,))
+        self.thread.start()
+        return self
+
+    def __exit__(self, *exception):
+        self.shutdown()
+        self.thread.join()
+        self.server_close()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class CollectorHandler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.server.requests.put((self.path, dict(self.headers), body))
+        self.send_response(self.server.status)
+        self.send_header("content-length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, *args):
+        pass
+
+
+def points(body, name):
+    (metric,) = (m for m in body["resourceMetrics"][0]["scopeMetrics"][0]["metrics"] if m["name"] == name)
+    return metric.get("sum", metric.get("gauge"))["dataPoints"]
+
+
+def test_metrics_are_sent_to_the_collector_of_the_standard_variables(small, monkeypatch):
+    with Collector() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20x")
+        monkeypatch.setenv("OTEL_SERVICE_NAME", "training")
+        with loader_of(small) as loader:
+            list(loader)
+        assert collector.requests.empty()
+        with loader_of(small, metrics="otlp") as loader:
+            list(loader)
+            assert loader.metrics_url is None
+        path, headers, body = collector.requests.get_nowait()
+        assert (path, headers["authorization"], headers["content-type"]) == (
+            "/v1/metrics",
+            "Bearer x",
+            "application/json",
+        )
+        attributes = {a["key"]: a["value"]["stringValue"] for a in body["resourceMetrics"][0]["resource"]["attributes"]}
+        assert (attributes["service.name"], attributes["process.pid"]) == ("training", str(os.getpid()))
+        assert [point["asDouble"] for point in points(body, "shardtool_loader_samples_total")] == [200]
+        waits = points(body, "shardtool_loader_wait_seconds_total")
+        assert [point["attributes"][2]["value"]["stringValue"] for point in waits] == list(CAUSES)
+        assert collector.requests.empty()
+
+
+def test_metrics_are_sent_again_and_again_while_the_loader_is_open(small, monkeypatch):
+    with Collector() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", collector.url + "/own?x=1")
+        monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "1")
+        with loader_of(small, metrics={"port": 0}) as loader:
+            list(loader)
+            assert loader.metrics_url is not None
+            assert {collector.requests.get()[0] for _ in range(3)} == {"/own?x=1"}
+
+
+def test_a_collector_that_fails_is_a_warning(small, monkeypatch):
+    with Collector(status=503) as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+        with pytest.warns(UserWarning, match=r"could not be sent to .*/v1/metrics \(status 503\)"):
+            with loader_of(small, metrics="otlp") as loader:
+                assert len(list(loader)) == 7
+
+
+def test_the_variables_of_otlp_have_the_same_rules_as_in_node():
+    endpoint = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
+    assert otlp_target(None, endpoint) is None
+    assert otlp_target(False, {**endpoint, "SHARDTOOL_METRICS": "otlp"}) is None
+    assert otlp_target(None, {"SHARDTOOL_METRICS": ":9464"}) is None
+    assert otlp_target("otlp", {**endpoint, "OTEL_SDK_DISABLED": "true"}) is None
+    target = otlp_target(
+        None,
+        {
+            "SHARDTOOL_METRICS": "otlp",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": "https://collector/otlp/",
+            "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20a%3Db, x-team = vision ,",
+            "OTEL_EXPORTER_OTLP_TIMEOUT": "2500",
+            "OTEL_RESOURCE_ATTRIBUTES": "service.name=other,job=42",
+        },
+    )
+    assert target == (
+        "https://collector/otlp/v1/metrics",
+        (("authorization", "Bearer a=b"), ("x-team", "vision")),
+        60,
+        2.5,
+        (("job", "42"), ("service.name", "other")),
+    )
+
+
+@pytest.mark.parametrize(
+    ("variables", "sentence"),
+    [
+        ({}, "OTEL_EXPORTER_OTLP_ENDPOINT is not set"),
+        ({"ENDPOINT": "collector:4317"}, "OTEL_EXPORTER_OTLP_ENDPOINT is not the address"),
+        ({"ENDPOINT": "http://user:secret@collector"}, "credentials to OTEL_EXPORTER_OTLP_HEADERS"),
+        ({"ENDPOINT": "http://c", "PROTOCOL": "grpc"}, 'OTEL_EXPORTER_OTLP_PROTOCOL is "grpc"'),
+        ({"ENDPOINT": "http://c", "HEADERS": "secret"}, "OTEL_EXPORTER_OTLP_HEADERS cannot be read"),
+        ({"ENDPOINT": "http://c", "HEADERS": "a=secret%"}, "OTEL_EXPORTER_OTLP_HEADERS cannot be read"),
+        ({"ENDPOINT": "http://c", "TIMEOUT": "1 s"}, 'OTEL_EXPORTER_OTLP_TIMEOUT is "1 s"'),
+    ],
+)
+def test_variables_of_otlp_that_cannot_be_used_are_refused_without_their_secrets(variables, sentence):
+    environment = {f"OTEL_EXPORTER_OTLP_{name}": value for name, value in variables.items()}
+    with pytest.raises(shardtool.OptionError, match=sentence) as refused:
+        otlp_target("otlp", environment)
+    assert "secret" not in str(refused.value)

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .batch import DLPackArray
+    from .metrics.otlp import OtlpTarget
     from .options import ListArguments, LoaderOptions, RawArguments, RawListArguments, Transform
 
 
@@ -94,7 +95,8 @@ class Loader(KnownAttributes, Generic[Array, Images]):
     "spawn" or "forkserver"). Default: that of multiprocessing.
 
     ``metrics={"port": 9464}`` serves metrics for Prometheus on this machine while the loader is open, as
-    ``SHARDTOOL_METRICS=:9464`` does for all loaders; see docs/metrics.md.
+    ``SHARDTOOL_METRICS=:9464`` does for all loaders. ``metrics="otlp"`` sends them to the collector that
+    ``OTEL_EXPORTER_OTLP_ENDPOINT`` names; see docs/metrics.md.
 
     The reader starts with the first request. It belongs to the process that made the loader: in a forked process, every
     use raises :class:`ForkedLoaderError`.
@@ -190,7 +192,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         python_workers: Optional[int] = None,
         python_timeout: Optional[float] = None,
         python_start_method: Optional[Literal["fork", "spawn", "forkserver"]] = None,
-        metrics: Union[Mapping[str, Any], Literal[False], None] = None,
+        metrics: Union[Mapping[str, Any], Literal["otlp", False], None] = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
         if not isinstance(reuse, bool):
@@ -235,6 +237,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         check_metrics(metrics)
         self._metrics = metrics
         self._served: Optional[MetricsAddress] = None
+        self._sent: Optional[OtlpTarget] = None
         #: Whether this loader has tried to serve them since it was closed.
         self._is_served = False
         #: How long loops waited for batches, and why.
@@ -388,12 +391,21 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         return url_of(self._served)
 
     def _serve_metrics(self) -> None:
-        address = None if self._is_served else metrics_address(self._metrics, os.environ)
+        requested = os.environ.get("SHARDTOOL_METRICS", "") if self._metrics is None else self._metrics
+        if self._is_served or requested is False or requested == "":
+            return
+        from .metrics.otlp import otlp_target, send
+
+        address = metrics_address(self._metrics, os.environ)
+        target = otlp_target(self._metrics, os.environ)
         if address is not None:
             from .metrics.server import serve
 
             self._served = serve(address, self)
-            self._is_served = True
+        if target is not None:
+            send(target, self)
+            self._sent = target
+        self._is_served = True
 
     def close(self) -> None:
         """Ends the reader. Batches stay valid. The loader may be used again.
@@ -409,6 +421,11 @@ class Loader(KnownAttributes, Generic[Array, Images]):
             from .metrics.server import leave
 
             leave(address, self)
+        target, self._sent = self._sent, None
+        if target is not None:
+            from .metrics.otlp import leave as leave_target
+
+            leave_target(target, self)
 
     def __enter__(self) -> Loader[Array, Images]:
         return self

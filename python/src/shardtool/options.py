@@ -218,7 +218,7 @@ class _PythonOptions(Seen, total=False):
     python_workers: int | None
     python_timeout: float | None
     python_start_method: Literal["fork", "spawn", "forkserver"] | None
-    metrics: Mapping[str, Any] | Literal[False] | None
+    metrics: Mapping[str, Any] | Literal["otlp", False] | None
 
 
 class LoaderArguments(LoaderOptions, _PythonOptions, total=False):

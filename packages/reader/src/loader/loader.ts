@@ -10,7 +10,6 @@ import { WaitLog, type WaitTimes } from './deliver/waits.js';
 import { type LoaderInfo, loaderInfo } from './loader-info.js';
 import type { LoaderState } from './loader-state.js';
 import { Loop } from './loop.js';
-import { metricsAddress } from './metrics/address.js';
 import { MetricsService } from './metrics/metrics-service.js';
 import { flatMetrics, type LoaderTotals } from './metrics/totals.js';
 import { type CheckedOptions, checkOptions, type LoaderOptions } from './options.js';
@@ -51,6 +50,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   readonly #options: CheckedOptions;
   /** Distinguishes the loaders of a process. */
   readonly #name = String(loaders++);
+  readonly #since = Date.now();
   readonly #context: Parameters<typeof startRunning>[1];
   #settingUp: Promise<LoaderSetup> | null = null;
   #setup: LoaderSetup | null = null;
@@ -108,9 +108,10 @@ export class Loader<Content extends BatchContent = BatchContent>
     let isWhole = false;
     try {
       const setup = await loop.orStopped(() => this.#prepare());
-      await this.#service.start(metricsAddress(this.#options.metrics, process.env), () => ({
+      await this.#service.start(this.#options.metrics, process.env, () => ({
         labels: { rank: String(setup.order.rank), loader: this.#name },
         totals: this.totals(),
+        since: this.#since,
       }));
       const { engine, output } = this.#running ?? {};
       if (engine !== undefined && (engine.failure !== undefined || output !== setup.output))

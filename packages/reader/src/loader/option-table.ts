@@ -443,11 +443,11 @@ export const LOADER_OPTIONS = {
   metrics: {
     group: 'Performance',
     kind: 'own',
-    type: 'MetricsOptions | false',
-    must: "is { port: 9464 }, { port: 9464, host: '0.0.0.0' }, or false",
+    type: "MetricsOptions | 'otlp' | false",
+    must: "is { port: 9464 }, { port: 9464, host: '0.0.0.0' }, 'otlp', or false",
     python: false,
     shown: '`SHARDTOOL_METRICS`, or no metrics',
-    help: 'Serve metrics for Prometheus at this port, plus the local rank (docs/metrics.md)',
+    help: 'Serve metrics for Prometheus at this port, plus the local rank, or send them (`otlp`; docs/metrics.md)',
   },
   reuse: {
     group: 'Batches',

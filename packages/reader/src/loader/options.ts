@@ -240,9 +240,10 @@ export interface LoaderOptions {
   readonly cacheSize?: number | string | undefined;
   /**
    * Serves metrics for Prometheus at `http://127.0.0.1:PORT/metrics` while the loader is open. The port of a process is the sum of
-   * `port` and its local rank. Default: `SHARDTOOL_METRICS`, such as `:9464`; without it, nothing is served. false: ignore that variable.
+   * `port` and its local rank. Default: `SHARDTOOL_METRICS`, such as `:9464`; without it, nothing is served or sent. `otlp`: sends them to
+   * `OTEL_EXPORTER_OTLP_ENDPOINT` instead. With a port, they are sent too if that variable is set. false: ignore both variables.
    */
-  readonly metrics?: MetricsOptions | false | undefined;
+  readonly metrics?: MetricsOptions | 'otlp' | false | undefined;
   /**
    * false (default): batches are yours to keep, and each is copied once. true: no copy; the images of a batch are
    * overwritten when the next one is requested. `manual`: no copy; they are overwritten after `batch.release()`.

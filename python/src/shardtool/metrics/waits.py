@@ -108,6 +108,8 @@ class Waits:
         self.reader = dict.fromkeys(_READER_CAUSES, 0.0)
         self.counts = dict.fromkeys(_COUNTS, 0)
         self.rank = 0
+        #: When counting began, in seconds since 1970.
+        self.since = time.time()
         self.number = next(_NUMBERS)
         self._seen: Mapping[str, Any] = {}
         self._ready = 0

@@ -15,6 +15,8 @@ test('without the option and the variable, and with false, nothing is served', (
   expect(metricsAddress(undefined, {})).toBeNull();
   expect(metricsAddress(undefined, { SHARDTOOL_METRICS: '' })).toBeNull();
   expect(metricsAddress(false, { SHARDTOOL_METRICS: ':9464' })).toBeNull();
+  expect(metricsAddress('otlp', { SHARDTOOL_METRICS: ':9464' })).toBeNull();
+  expect(metricsAddress(undefined, { SHARDTOOL_METRICS: 'otlp' })).toBeNull();
 });
 
 test('the option precedes the variable, and each local rank has its own port', () => {
@@ -33,7 +35,8 @@ test.each(['yes', ':99999', 'http://host:1', ':-1', '::1:9000'])('SHARDTOOL_METR
 });
 
 test('the option is an object with a port, or false', () => {
-  for (const right of [false, { port: 9464 }, { port: 0, host: '::' }]) expect(isMetricsOptions(right)).toBe(true);
+  for (const right of [false, 'otlp', { port: 9464 }, { port: 0, host: '::' }])
+    expect(isMetricsOptions(right)).toBe(true);
   for (const wrong of [
     true,
     9464,

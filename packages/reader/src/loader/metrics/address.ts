@@ -21,8 +21,11 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const LOOPBACK = '127.0.0.1';
 const LAST_PORT = 65_535;
 
+/** Sends metrics by OTLP, and serves none. */
+export const OTLP = 'otlp';
+
 export function isMetricsOptions(value: unknown): boolean {
-  if (value === false) return true;
+  if (value === false || value === OTLP) return true;
   if (typeof value !== 'object' || value === null) return false;
   const { port, host, ...others } = value as Readonly<Record<string, unknown>>;
   const isHost = host === undefined || (typeof host === 'string' && host !== '');
@@ -31,24 +34,24 @@ export function isMetricsOptions(value: unknown): boolean {
 
 /**
  * The address at which this process serves its metrics; null if it serves none. The option has priority over
- * `SHARDTOOL_METRICS`, which is `:9464` or `HOST:PORT`. Throws {@link OptionError} if that variable is neither.
+ * `SHARDTOOL_METRICS`, which is `:9464`, `HOST:PORT` or `otlp`. Throws {@link OptionError} if that variable is none of these.
  */
 export function metricsAddress(
-  option: MetricsOptions | false | undefined,
+  option: MetricsOptions | typeof OTLP | false | undefined,
   environment: Environment,
 ): MetricsAddress | null {
-  if (option === false) return null;
+  if (option === false || option === OTLP) return null;
   if (option !== undefined) {
     const { host = LOOPBACK, port } = option;
     return { host, port: ofLocalRank(port, 'metrics', environment), source: 'metrics' };
   }
   const text = environment.SHARDTOOL_METRICS;
-  if (text === undefined || text === '') return null;
+  if (text === undefined || text === '' || text === OTLP) return null;
   const found = /^(?:(\[[^\]]+\]|[^:[\]]*):)?(\d{1,5})$/.exec(text);
   if (found === null || !isPort(Number(found[2]))) {
     throw new OptionError(
       {},
-      `SHARDTOOL_METRICS is "${text}": set it to a port such as ":9464", to a host and port such as "0.0.0.0:9464", or unset it.`,
+      `SHARDTOOL_METRICS is "${text}": set it to a port such as ":9464", to a host and port such as "0.0.0.0:9464", to "otlp", or unset it.`,
     );
   }
   const host = found[1]?.replace(/^\[|\]$/g, '') || LOOPBACK;

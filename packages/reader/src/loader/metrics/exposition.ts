@@ -11,6 +11,8 @@ export const EXPOSITION_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 export interface LabelledTotals {
   readonly labels: Readonly<Record<string, string>>;
   readonly totals: LoaderTotals;
+  /** When counting began, in milliseconds since 1970. */
+  readonly since: number;
 }
 
 interface Metric {
@@ -23,7 +25,8 @@ interface Metric {
 
 const seconds = (ms: number): number => ms / 1000;
 
-const METRICS: readonly Metric[] = [
+/** All metrics. Prometheus' text and OTLP have the same names. */
+export const METRICS: readonly Metric[] = [
   {
     name: 'shardtool_loader_wait_seconds_total',
     type: 'counter',

@@ -1,12 +1,19 @@
-import type { MetricsAddress } from './address.js';
+import { type MetricsOptions, metricsAddress, type OTLP } from './address.js';
+import { otlpTarget } from './otlp-target.js';
 import type { MetricsSource, Served } from './server.js';
 
+interface Open {
+  readonly served: Served | null;
+  /** Sends the last counts and ends. */
+  readonly endSending: (() => Promise<void>) | null;
+}
+
 /**
- * The metrics of one loader over HTTP, from its first iteration until it is closed. The code of the server is loaded
- * only if metrics are requested.
+ * The metrics of one loader over HTTP, from its first iteration until it is closed: served for Prometheus, sent by OTLP,
+ * or both. The code of the server and of the sender is loaded only if metrics are requested.
  */
 export class MetricsService {
-  #served: Promise<Served | null> | null = null;
+  #opening: Promise<Open> | null = null;
   #url: string | null = null;
 
   /** URL of the metrics; null while they are not served. */
@@ -14,23 +21,38 @@ export class MetricsService {
     return this.#url;
   }
 
-  /** Serves the metrics, unless they are served already. `address` is null if no metrics are requested. */
-  async start(address: MetricsAddress | null, source: MetricsSource): Promise<void> {
-    if (address === null) return;
-    this.#served ??= import('./server.js').then(({ serveMetrics }) => serveMetrics(address, source));
+  /** Serves and sends the metrics as `option` and `environment` request, unless that has begun. Throws {@link OptionError}. */
+  async start(
+    option: MetricsOptions | typeof OTLP | false | undefined,
+    environment: Readonly<Record<string, string | undefined>>,
+    source: MetricsSource,
+  ): Promise<void> {
+    this.#opening ??= open(option, environment, source);
     try {
-      this.#url = (await this.#served)?.url ?? null;
+      this.#url = (await this.#opening).served?.url ?? null;
     } catch (error) {
-      this.#served = null;
+      this.#opening = null;
       throw error;
     }
   }
 
   async stop(): Promise<void> {
-    const served = this.#served;
-    this.#served = null;
+    const opening = this.#opening;
+    this.#opening = null;
     this.#url = null;
-    const open = await served?.catch(() => null);
-    await open?.close();
+    const opened = await opening?.catch(() => null);
+    await Promise.all([opened?.served?.close(), opened?.endSending?.()]);
   }
+}
+
+async function open(
+  option: MetricsOptions | typeof OTLP | false | undefined,
+  environment: Readonly<Record<string, string | undefined>>,
+  source: MetricsSource,
+): Promise<Open> {
+  const address = metricsAddress(option, environment);
+  const target = otlpTarget(option, environment);
+  const served = address === null ? null : await (await import('./server.js')).serveMetrics(address, source);
+  const endSending = target === null ? null : (await import('./otlp.js')).sendMetrics(target, source);
+  return { served, endSending };
 }
