@@ -29,8 +29,7 @@ def check_metrics(metrics: Any) -> None:
     host = metrics.get("host") if is_right else None
     if not is_right or not (host is None or (isinstance(host, str) and host)):
         raise OptionError(
-            f'metrics must be {{"port": 9464}}, {{"port": 9464, "host": "0.0.0.0"}}, "otlp", or False, not '
-            f"{metrics!r}."
+            f'metrics must be {{"port": 9464}}, {{"port": 9464, "host": "0.0.0.0"}}, "otlp", or False, not {metrics!r}.'
         )
 
 

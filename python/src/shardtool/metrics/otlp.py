@@ -120,7 +120,7 @@ def _url(name: str, value: str) -> str:
     try:
         url = urllib.parse.urlsplit(value)
         is_right = url.scheme in ("http", "https") and bool(url.hostname) and url.username is None
-        url.port  # noqa: B018 (raises ValueError for a port that is none)
+        url.port  # noqa: B018 (raises ValueError if the port is not a number)
     except ValueError:
         is_right = False
     if not is_right:
@@ -249,7 +249,9 @@ def otlp_body(
         metrics.append({"name": name, "description": about, "unit": _unit(name), shape: data})
     process = {"host.name": socket.gethostname(), "process.pid": str(os.getpid()), **dict(resource)}
     scope = {"scope": {"name": "shardtool"}, "metrics": metrics}
-    return json.dumps({"resourceMetrics": [{"resource": {"attributes": _attributes(process)}, "scopeMetrics": [scope]}]})
+    return json.dumps(
+        {"resourceMetrics": [{"resource": {"attributes": _attributes(process)}, "scopeMetrics": [scope]}]}
+    )
 
 
 def _attributes(values: Mapping[str, str]) -> List[Dict[str, Any]]:

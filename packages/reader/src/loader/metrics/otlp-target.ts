@@ -46,11 +46,11 @@ export function otlpTarget(
 }
 
 function targetOf(environment: Environment): OtlpTarget | null {
-  const valueOf = (name: string) => environment[name]?.trim() || null;
+  const valueNamed = (name: string) => environment[name]?.trim() || null;
   /** The variable for metrics precedes the one for all signals. */
   const ofMetrics = (name: string): [string, string] | null => {
     for (const full of [`OTEL_EXPORTER_OTLP_METRICS_${name}`, `OTEL_EXPORTER_OTLP_${name}`]) {
-      const value = valueOf(full);
+      const value = valueNamed(full);
       if (value !== null) return [full, value];
     }
     return null;
@@ -71,11 +71,11 @@ function targetOf(environment: Environment): OtlpTarget | null {
     if (Number.isInteger(value) && value > 0 && value < 2 ** 31) return value;
     throw new OptionError({}, `${found[0]} is "${found[1]}": set it to a number of milliseconds, or unset it.`);
   };
-  const interval = valueOf('OTEL_METRIC_EXPORT_INTERVAL');
+  const interval = valueNamed('OTEL_METRIC_EXPORT_INTERVAL');
   const headers = ofMetrics('HEADERS');
-  const resource = valueOf('OTEL_RESOURCE_ATTRIBUTES');
+  const resource = valueNamed('OTEL_RESOURCE_ATTRIBUTES');
   const attributes = resource === null ? {} : pairsOf('OTEL_RESOURCE_ATTRIBUTES', resource);
-  const service = valueOf('OTEL_SERVICE_NAME');
+  const service = valueNamed('OTEL_SERVICE_NAME');
   return {
     url: urlOf(endpoint),
     headers: headers === null ? {} : pairsOf(...headers),
