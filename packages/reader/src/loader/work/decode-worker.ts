@@ -6,37 +6,27 @@
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { SampleDecodeError, type SentencePart, sentenceOf } from '@shardtool/base';
-import { headerOf } from '@shardtool/format';
-import { layOutRecord, writeRecord } from '../../annotations/record.js';
 import { createDecoder, type Decoder, type DecoderOptions, OtherSize } from '../../decode/decoder.js';
-import type { ViewTargets } from '../../decode/views-decoder.js';
-import type { KernelMemory } from '../../kernels/kernel-memory.js';
 import type { Mixes } from '../../transform/mix.js';
-import { drawnValues, drawsAddress, type ViewLayout, viewAddress } from '../../views/slot-layout.js';
 import { BatchFacts, type BatchFactsBuffers } from '../ring/batch-facts.js';
 import { Control, type ControlBuffers } from '../ring/control.js';
 import { emptyJob, type Job, WHOLE_BATCH } from '../ring/job.js';
-import { scratchAddress, slotAddress } from '../ring/slots.js';
-import type { RaggedRows } from '../setup/decoder-output.js';
-import { ArrayRows, OtherArray } from './array-rows.js';
+import { scratchAddress } from '../ring/slots.js';
 import type { CustomSteps } from './custom-steps.js';
-import { NO_EXTRAS, type PayloadPlaces, Payloads } from './payloads.js';
-import { CutImage } from './shard-images.js';
-import { CustomStepFailure, DroppedSample, loadWorkSteps, type WorkSteps } from './work-steps.js';
+import { OtherArray } from './rows/array-rows.js';
+import type { ListImage } from './rows/list-rows.js';
+import { Payloads } from './rows/payloads.js';
+import { BadImage } from './rows/ragged-rows.js';
+import { type RowForm, type Rows, rowsOf } from './rows/rows.js';
+import { CutImage } from './rows/shard-images.js';
+import { CustomStepFailure, DroppedSample, loadWorkSteps } from './work-steps.js';
 import { WorkTime } from './work-time.js';
 
-export interface DecodeWorkerData extends PayloadPlaces {
+export interface DecodeWorkerData extends RowForm {
   readonly worker: number;
   readonly control: ControlBuffers;
-  readonly memory: KernelMemory;
   /** Null: the bytes are checked and stay encoded. */
   readonly decoder: Omit<DecoderOptions, 'memory' | 'scratch'> | null;
-  /** Images have no common size: each is sent to the main thread as a separate array. */
-  readonly list: boolean;
-  /** False: rows have only arrays, which are copied to the slot. */
-  readonly hasImages: boolean;
-  /** The views that are made of each image; null: the transform makes one image. */
-  readonly views: ViewLayout | null;
   readonly facts: BatchFactsBuffers;
   readonly steps: CustomSteps;
   readonly mixes: Mixes;
@@ -63,26 +53,12 @@ export interface BadRow {
   readonly stack?: string;
 }
 
-/** An image of a list batch: uint8 [height, width, 3]. */
-export interface ListImage {
-  readonly kind: 'image';
-  readonly slot: number;
-  readonly row: number;
-  readonly pixels: Uint8Array<ArrayBuffer>;
-  readonly height: number;
-  readonly width: number;
-}
-
 export type WorkerMessage = { readonly kind: 'ready' } | BadRow | ListImage;
 
 const data = workerData as DecodeWorkerData;
 const control = new Control(data.control);
 const payloads = new Payloads(data, control);
 const facts = new BatchFacts({ slots: data.plan.slots, rows: data.rows }, data.facts);
-
-const arrayRows = new ArrayRows(data, payloads);
-const { annotations } = data;
-const record = annotations && layOutRecord(annotations);
 
 /** Counts the message before it is sent: the main thread may look at the slot first, and then waits for the message. */
 function post(message: BadRow | ListImage, transfer: ArrayBuffer[] = []): void {
@@ -100,13 +76,15 @@ async function run(): Promise<void> {
           scratch: { offset: scratchAddress(data.plan, data.worker), bytes: data.plan.scratchBytes },
         });
   const steps = decoder === null ? null : await loadWorkSteps(data, decoder);
+  const { slots } = control;
+  const rows = rowsOf(data, { payloads, facts, slots, decoder }, steps?.hasRowSteps ? steps : null, post);
   parentPort!.postMessage({ kind: 'ready' } satisfies WorkerMessage);
   const job = emptyJob();
   const time = new WorkTime(control, decoder?.clock ?? null);
 
   while (control.take(job)) {
     time.begin();
-    const done = job.row === WHOLE_BATCH || doRow(job, decoder, steps);
+    const done = job.row === WHOLE_BATCH || doRow(job, rows, decoder);
     const isLast = typeof done === 'boolean' ? done : await done;
     time.end();
     if (!isLast || steps === null) continue;
@@ -125,9 +103,9 @@ async function run(): Promise<void> {
 }
 
 /** Does a job. Returns true if the batch is complete and its batch step is next. Not async, to avoid needless awaits. */
-function doRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): boolean | Promise<boolean> {
+function doRow(job: Job, rows: Rows, decoder: Decoder | null): boolean | Promise<boolean> {
   try {
-    const pending = decodeRow(job, decoder, steps);
+    const pending = rows.fill(job);
     if (pending === undefined) return finish(job, decoder);
     return pending.then(
       () => finish(job, decoder),
@@ -140,76 +118,6 @@ function doRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): bool
     report(error, job);
     return finish(job, decoder);
   }
-}
-
-function decodeRow(job: Job, decoder: Decoder | null, steps: WorkSteps | null): void | Promise<void> {
-  if (!data.hasImages) {
-    arrayRows.copy(job);
-    return;
-  }
-  if (data.ragged !== null) return decodeImages(job, decoder!, data.ragged);
-  const unread = payloads.unread(job);
-  if (unread !== null) return decoder!.decodeStored(unread, job, rowAddress(job));
-  const bytes = payloads.image(job);
-  if (decoder === null) return;
-  if (job.orientation === 0) job.orientation = headerOf(bytes)?.orientation ?? 1;
-  const cropIndex = payloads.cropIndex(job);
-  if (data.views !== null) return decoder.decodeViews(bytes, job, viewTargets(job, data.views), cropIndex);
-  const isPlain = data.extraFields.length === 0 && !steps?.hasRowSteps;
-  const { images, fields, given } = isPlain ? NO_EXTRAS : payloads.extras(job);
-  if (data.list) {
-    return decoder.decodeToArray(bytes, job, cropIndex, given).then(({ pixels, height, width }) => {
-      writeObjects(job, decoder);
-      post({ kind: 'image', slot: job.slot, row: job.row, pixels, height, width }, [pixels.buffer]);
-    });
-  }
-  const target = rowAddress(job);
-  const done = steps?.hasRowSteps
-    ? steps.row({ bytes, cropIndex, given }, images, fields, job, target)
-    : decoder.decode(bytes, job, target, images, cropIndex, given);
-  if (given === null) return done;
-  if (done !== undefined) return done.then(() => writeObjects(job, decoder));
-  writeObjects(job, decoder);
-}
-
-/** Decodes all images of a sample into the places of its row. Image k has the random numbers of view k. */
-async function decodeImages(job: Job, decoder: Decoder, { max, imageBytes }: RaggedRows): Promise<void> {
-  const { slot, row, epoch, source, number, occurrence, bucket } = job;
-  const address = slotAddress(data.plan, slot) + facts.firstImage(slot, row) * imageBytes[bucket]!;
-  for (let image = 0; image < max; image++) {
-    try {
-      const bytes = payloads.raggedImage(job, image);
-      if (bytes === null) return;
-      const orientation = headerOf(bytes)?.orientation ?? 1;
-      const identity = { epoch, source, number, occurrence, orientation, bucket, view: image + 1 };
-      await decoder.decode(bytes, identity, address + image * imageBytes[bucket]!);
-    } catch (cause) {
-      throw new BadImage(image, cause);
-    }
-  }
-}
-
-/** One of several images of a sample could not be decoded. */
-class BadImage extends Error {
-  readonly image: number;
-  override readonly cause: unknown;
-
-  constructor(image: number, cause: unknown) {
-    super();
-    this.image = image;
-    this.cause = cause;
-  }
-}
-
-/** Writes the annotations of the image into its row of the slot. */
-function writeObjects({ slot, row, bucket }: Job, { annotations: placed }: Decoder): void {
-  if (placed === null) return;
-  const part = data.extraFields.length;
-  const { extraFields, rowBytes } = data.plan;
-  const address = slotAddress(data.plan, slot) + extraFields[part]! + row * rowBytes[bucket]!.extraFields[part]!;
-  // The mix of a batch writes the records again, in their format.
-  const format = annotations!.imagesPerRow > 1 ? 'xyxy' : annotations!.boxFormat;
-  writeRecord(placed, record!, format, data.memory.buffer, address);
 }
 
 /** Reports a bad sample. Any other error ends this worker, and with it the loop, with the error as the reason. */
@@ -231,29 +139,6 @@ function report(thrown: unknown, { slot, row }: Job): void {
 function partsOf(error: SampleDecodeError): BadRow['reason'] {
   const said = sentenceOf(error);
   return typeof said === 'string' ? said : said.parts;
-}
-
-/** Returns the targets of the views of a row. */
-function viewTargets({ slot, row }: Job, views: ViewLayout): ViewTargets {
-  const address = slotAddress(data.plan, slot);
-  const { extraFields: parts } = data.plan;
-  const rows = control.slots.rows(slot);
-  const targets: number[] = [];
-  for (const [group, { count }] of views.groups.entries()) {
-    for (let view = 0; view < count; view++)
-      targets.push(address + viewAddress(views, parts, { group, view, row, rows }));
-  }
-  const values = drawnValues(views.draws) * targets.length;
-  const drawn =
-    values === 0
-      ? NOTHING_DRAWN
-      : new Float32Array(data.memory.buffer, address + drawsAddress(views, parts, row), values);
-  return { views: targets, drawn };
-}
-const NOTHING_DRAWN = new Float32Array(0);
-
-function rowAddress({ slot, row, bucket }: Job): number {
-  return slotAddress(data.plan, slot) + row * data.plan.rowBytes[bucket]!.image;
 }
 
 function finish(job: Job, decoder: Decoder | null): boolean {

@@ -3,10 +3,8 @@ import { range } from '@shardtool/base';
 import { nameTable } from '@shardtool/format';
 import type { RowObjects } from '../../annotations/mixed-objects.js';
 import type { Size } from '../../codec/codec.js';
-import type { ExtraFieldImage } from '../../decode/decoded.js';
 import type { Decoder } from '../../decode/decoder.js';
 import { EffectKernels } from '../../kernels/effects.js';
-import type { GivenAnnotations } from '../../transform/annotations.js';
 import { type DrawnSingleMix, drawMix, drawnParts } from '../../transform/mix.js';
 import { MOSAIC_PARTS } from '../../transform/mosaic.js';
 import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
@@ -29,6 +27,7 @@ import { mixObjects, objectsOfRows, pastedRows, writeObjects } from './mix-objec
 import { type BatchImages, mixRows } from './mix-rows.js';
 import { mosaicRows, type RowPixels } from './mosaic-rows.js';
 import { pasteRows } from './paste-rows.js';
+import type { RowSteps } from './rows/rows.js';
 
 /** Thrown if a custom step dropped the sample. */
 export class DroppedSample extends Error {}
@@ -46,25 +45,10 @@ export class CustomStepFailure extends Error {
 /** Identifies a sample. */
 type Identity = Pick<Job, 'epoch' | 'source' | 'number' | 'occurrence'>;
 
-/** An encoded image, its crop index and its annotations. */
-interface StepImage {
-  readonly bytes: Uint8Array;
-  readonly cropIndex: Uint8Array | null;
-  readonly given: GivenAnnotations | null;
-}
-
 /** The work of a worker in addition to decoding. */
-export interface WorkSteps {
-  /** Whether there are steps on samples. If so, call {@link row} instead of the decoder's `decode`. */
+export interface WorkSteps extends RowSteps {
+  /** Whether there are steps on samples. */
   readonly hasRowSteps: boolean;
-  /** Runs the step on fields, decodes the row, and runs the step on pixels. Rejects with {@link DroppedSample} if a step drops the sample. */
-  row(
-    image: StepImage,
-    extraFields: readonly ExtraFieldImage[],
-    fields: Readonly<Record<string, Uint8Array>>,
-    job: Job,
-    target: number,
-  ): Promise<void>;
   /** Runs the batch step on a complete batch, and mixes it. */
   wholeBatch(slot: number, rows: number, bucket: number): Promise<void>;
 }
@@ -105,7 +89,7 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
 
   return {
     hasRowSteps: fields !== null || pixels !== null,
-    async row({ bytes: image, cropIndex, given: annotations }, extraFields, values, job, target) {
+    async row({ bytes: image, cropIndex, images: extraFields, fields: values, given: annotations }, job, target) {
       let encoded = image;
       let others = extraFields;
       const { clock } = decoder;

@@ -1,19 +1,19 @@
 import { changedSincePacked, crc32, SampleDecodeError } from '@shardtool/base';
-import { checkedCropIndex, cropIndexOf, fieldPayload, nameTable } from '@shardtool/format';
-import type { CheckedAnnotations } from '../../annotations/options.js';
-import { readAnnotations } from '../../annotations/read.js';
-import type { StoredImage } from '../../codec/npy.js';
-import { notAValue } from '../../dataset/field-bytes.js';
-import type { ExtraFieldImage } from '../../decode/decoded.js';
-import type { GivenAnnotations } from '../../transform/annotations.js';
-import { arenaView } from '../read/arena.js';
-import { ColumnTexts } from '../ring/column-texts.js';
-import type { Control } from '../ring/control.js';
-import { type ExtraField, type Part, PartTable } from '../ring/extra-fields.js';
-import { IN_ARENA, type Job, UNCHECKED } from '../ring/job.js';
-import { ShardPaths, type ShardPathsBuffers } from '../ring/shard-paths.js';
-import { type MemoryPlan, slotAddress } from '../ring/slots.js';
-import type { RaggedRows } from '../setup/decoder-output.js';
+import { checkedCropIndex, cropIndexOf, fieldPayload, headerOf, nameTable } from '@shardtool/format';
+import type { CheckedAnnotations } from '../../../annotations/options.js';
+import { readAnnotations } from '../../../annotations/read.js';
+import type { StoredImage } from '../../../codec/npy.js';
+import { notAValue } from '../../../dataset/field-bytes.js';
+import type { ExtraFieldImage } from '../../../decode/decoded.js';
+import type { GivenAnnotations } from '../../../transform/annotations.js';
+import { arenaView } from '../../read/arena.js';
+import { ColumnTexts } from '../../ring/column-texts.js';
+import type { Control } from '../../ring/control.js';
+import { type ExtraField, type Part, PartTable } from '../../ring/extra-fields.js';
+import { IN_ARENA, type Job, UNCHECKED } from '../../ring/job.js';
+import { ShardPaths, type ShardPathsBuffers } from '../../ring/shard-paths.js';
+import { type MemoryPlan, slotAddress } from '../../ring/slots.js';
+import type { RaggedRows } from '../../setup/decoder-output.js';
 import { ShardImages } from './shard-images.js';
 
 /** Where the stored bytes of samples are, and which of them a sample has. */
@@ -37,13 +37,22 @@ export interface PayloadPlaces {
 }
 
 /** The extra fields and annotations of an image. */
-export interface Extras {
+interface Extras {
   readonly images: readonly ExtraFieldImage[];
   /** The bytes of the fields that a step looks at. */
   readonly fields: Readonly<Record<string, Uint8Array>>;
   readonly given: GivenAnnotations | null;
 }
-export const NO_EXTRAS: Extras = { images: [], fields: {}, given: null };
+const NO_EXTRAS: Extras = { images: [], fields: {}, given: null };
+
+/** An encoded image with its crop index. The crop index is null if there is none. */
+export interface EncodedImage {
+  readonly bytes: Uint8Array;
+  readonly cropIndex: Uint8Array | null;
+}
+
+/** An encoded image with everything that is stored with it. */
+export interface ImageWithExtras extends EncodedImage, Extras {}
 
 /** The stored bytes of the sample of a job, from the arena or from its shard. Their checksums are checked, unless checks are off. */
 export class Payloads {
@@ -66,19 +75,29 @@ export class Payloads {
     return isUnread ? this.#shardImages.at(job) : null;
   }
 
-  /** The encoded image, valid until the next job. Throws {@link SampleDecodeError}, FileError and CutImage. */
-  image(job: Job): Uint8Array {
+  /**
+   * The image and its crop index, and its orientation in `job` if the index of the shard does not list it. Throws the errors of
+   * {@link bytes}.
+   */
+  encoded(job: Job): EncodedImage {
+    const bytes = this.bytes(job);
+    if (job.orientation === 0) job.orientation = headerOf(bytes)?.orientation ?? 1;
+    return { bytes, cropIndex: this.#cropIndex(job) };
+  }
+
+  /** Like {@link encoded}, with the extra fields and annotations of the image. */
+  withExtras(job: Job): ImageWithExtras {
+    const { bytes, cropIndex } = this.encoded(job);
+    const { images, fields, given } = this.#places.extraFields.length === 0 ? NO_EXTRAS : this.#extras(job);
+    return { bytes, cropIndex, images, fields, given };
+  }
+
+  /** The bytes of the image, valid until the next job. Throws {@link SampleDecodeError}, FileError and CutImage. */
+  bytes(job: Job): Uint8Array {
     const isInArena = job.shard === IN_ARENA;
     const bytes = isInArena ? this.#inArena(job.offset, job.bytes) : this.#shardImages.whole(job);
     checkBytes(bytes, job.crc32, 'it');
     return bytes;
-  }
-
-  /** The crop index of the image. Null if there is none, or if it is damaged: then the image is decoded without it. */
-  cropIndex({ cropOffset, cropBytes, crc32: imageCrc32 }: Job): Uint8Array | null {
-    if (cropBytes === 0) return null;
-    const stored = this.#inArena(cropOffset, cropBytes);
-    return imageCrc32 === UNCHECKED ? cropIndexOf(stored) : checkedCropIndex(stored, imageCrc32);
   }
 
   /** Image `i` of a sample with several images; null if it has fewer. Throws {@link SampleDecodeError}. */
@@ -94,8 +113,19 @@ export class Payloads {
     return this.#payload(part, `its field "${field}"`);
   }
 
+  close(): void {
+    this.#shardImages.close();
+  }
+
+  /** The crop index of the image. Null if there is none, or if it is damaged: then the image is decoded without it. */
+  #cropIndex({ cropOffset, cropBytes, crc32: imageCrc32 }: Job): Uint8Array | null {
+    if (cropBytes === 0) return null;
+    const stored = this.#inArena(cropOffset, cropBytes);
+    return imageCrc32 === UNCHECKED ? cropIndexOf(stored) : checkedCropIndex(stored, imageCrc32);
+  }
+
   /** The extra fields and annotations of the image. Throws {@link SampleDecodeError}. */
-  extras({ slot, row, bucket }: Job): Extras {
+  #extras({ slot, row, bucket }: Job): Extras {
     const { plan, annotations, extraFields } = this.#places;
     const images: ExtraFieldImage[] = [];
     const fields = nameTable<Uint8Array>();
@@ -119,10 +149,6 @@ export class Payloads {
       }
     }
     return { images, fields, given: annotations && readAnnotations(annotations, annotated) };
-  }
-
-  close(): void {
-    this.#shardImages.close();
   }
 
   /** The bytes of an extra field as they were packed. `what` names it in errors. */

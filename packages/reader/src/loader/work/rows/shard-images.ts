@@ -1,10 +1,10 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { FileError, LruCache, openFileLimit, reasonOf, remedyOf } from '@shardtool/base';
-import type { StoredImage } from '../../codec/npy.js';
-import { cutReason } from '../../dataset/cut-shards.js';
-import type { Control } from '../ring/control.js';
-import type { Job } from '../ring/job.js';
-import type { ShardPaths } from '../ring/shard-paths.js';
+import type { StoredImage } from '../../../codec/npy.js';
+import { cutReason } from '../../../dataset/cut-shards.js';
+import type { Control } from '../../ring/control.js';
+import type { Job } from '../../ring/job.js';
+import type { ShardPaths } from '../../ring/shard-paths.js';
 
 /** Number of files that all workers keep open together, and the part of the limit of the process that this may be. */
 const OPEN_FILES = 1024;

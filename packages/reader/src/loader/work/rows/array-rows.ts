@@ -1,13 +1,14 @@
 import { NpyError, SampleDecodeError } from '@shardtool/base';
 import { NpyRowCopier, OtherNpyRow } from '@shardtool/format';
-import type { KernelMemory } from '../../kernels/kernel-memory.js';
-import type { ExtraField } from '../ring/extra-fields.js';
-import type { Job } from '../ring/job.js';
-import { type MemoryPlan, slotAddress } from '../ring/slots.js';
+import type { KernelMemory } from '../../../kernels/kernel-memory.js';
+import type { ExtraField } from '../../ring/extra-fields.js';
+import type { Job } from '../../ring/job.js';
+import { type MemoryPlan, slotAddress } from '../../ring/slots.js';
 import type { Payloads } from './payloads.js';
+import type { RowForm, Rows } from './rows.js';
 
 /** Copies the arrays of samples to their rows of a slot. */
-export class ArrayRows {
+export class ArrayRows implements Rows {
   readonly #fields: readonly ExtraField[];
   readonly #plan: MemoryPlan;
   readonly #memory: KernelMemory;
@@ -15,14 +16,7 @@ export class ArrayRows {
   /** One for each extra field that is an array. */
   readonly #copiers: readonly (NpyRowCopier | undefined)[];
 
-  constructor(
-    {
-      extraFields,
-      plan,
-      memory,
-    }: { readonly extraFields: readonly ExtraField[]; readonly plan: MemoryPlan; readonly memory: KernelMemory },
-    payloads: Payloads,
-  ) {
+  constructor({ extraFields, plan, memory }: RowForm, payloads: Payloads) {
     this.#fields = extraFields;
     this.#plan = plan;
     this.#memory = memory;
@@ -31,7 +25,7 @@ export class ArrayRows {
   }
 
   /** Throws {@link OtherArray} and {@link SampleDecodeError}. */
-  copy(job: Job): void {
+  fill(job: Job): void {
     for (const [i, { field }] of this.#fields.entries()) {
       const bytes = this.#payloads.field(job, i, field);
       const rowBytes = this.#plan.rowBytes[job.bucket]!.extraFields[i]!;
