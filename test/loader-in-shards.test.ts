@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { type Dataset, type Loader, type LoaderOptions, openDataset, ShardLengthError } from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { emptyFolder, packedSmall } from './datasets.js';
@@ -177,14 +178,19 @@ test.each([
   }
 });
 
-test('a sample that was skipped for its checksum is not delivered in later epochs', async () => {
+/** A copy of the arrays in which one sample does not have its checksum. */
+function changedCopy(): string {
   const folder = path.join(emptyFolder(), 'changed');
   cpSync(uncompressed, folder, { recursive: true });
   const shard = path.join(folder, '000001.tar');
   const bytes = readFileSync(shard);
   bytes[bytes.indexOf('NUMPY') + 200]! ^= 1;
   writeFileSync(shard, bytes);
-  await using dataset = await openDataset(folder);
+  return folder;
+}
+
+test('a sample that was skipped for its checksum is not delivered in later epochs', async () => {
+  await using dataset = await openDataset(changedCopy());
   onFastDisk(dataset);
   for (const more of [{}, IN_MEMORY]) {
     await using loader = dataset.loader({ ...options, ...more, onBad: 'skip' });
@@ -193,6 +199,71 @@ test('a sample that was skipped for its checksum is not delivered in later epoch
       expect(loader.report().bad).toBe(1);
     }
   }
+});
+
+test.each([{}, IN_MEMORY] as const)(
+  'a sample that was skipped for its checksum is skipped in all epochs of a loop that reads ahead, with %o',
+  async (more) => {
+    await using dataset = await openDataset(changedCopy());
+    onFastDisk(dataset);
+    await using loader = dataset.loader({
+      ...{ ...options, ...more, onBad: 'skip' },
+      ...{ batchSize: 4, prefetchBatches: 16, epochsPerLoop: 4 },
+    });
+    const valid = validKeysOf(await epochOf(loader));
+    expect(valid.length).toBe(4 * 47);
+    expect(new Set(valid).size).toBe(47);
+  },
+);
+
+test('a loop that was ended early has not checked the samples that it did not deliver', async () => {
+  await using dataset = await openDataset(changedCopy());
+  onFastDisk(dataset);
+  let unseen = 0;
+  for (const seed of [1, 2, 3, 4]) {
+    const ahead = { batchSize: 4, prefetchBatches: 16 };
+    await using loader = dataset.loader({ ...options, ...IN_MEMORY, ...ahead, seed, onBad: 'skip' });
+    for await (const _ of loader) {
+      while (loader.totals().readyBatches < 11) await setImmediate();
+      break;
+    }
+    unseen += 1 - loader.report().bad;
+    expect(validKeysOf(await epochOf(loader)).length).toBe(47);
+  }
+  expect(unseen).toBeGreaterThan(0);
+});
+
+test('samples that weights choose in a later epoch are checked', async () => {
+  await using dataset = await openDataset(changedCopy());
+  onFastDisk(dataset);
+  const weights = Array.from({ length: 48 }, (_, i) => (i % 2 === 0 ? 1 : 3));
+  await using intact = await openDataset(uncompressed);
+  const changed = 12;
+  const { key } = await intact.get(changed);
+  for (const seed of [1, 2, 3, 4]) {
+    await using loader = dataset.loader({ ...options, seed, onBad: 'skip', weights });
+    let bad = 0;
+    const valid: string[] = [];
+    for (let epoch = 0; epoch < 5; epoch++) {
+      valid.push(...validKeysOf(await epochOf(loader)));
+      bad += loader.report().bad;
+    }
+    expect(bad).toBeGreaterThan(0);
+    expect(valid).not.toContain(key);
+  }
+});
+
+test('a sample that one rank skipped for its checksum is not delivered by another', async () => {
+  await using dataset = await openDataset(changedCopy());
+  onFastDisk(dataset);
+  await using first = dataset.loader({ ...options, onBad: 'skip', rank: 0, worldSize: 2, batchSize: 6 });
+  await using second = dataset.loader({ ...options, onBad: 'skip', rank: 1, worldSize: 2, batchSize: 6 });
+  const valid: string[] = [];
+  for (let epoch = 0; epoch < 6; epoch++) {
+    for (const loader of [first, second]) valid.push(...validKeysOf(await epochOf(loader)));
+  }
+  expect(new Set(valid).size).toBe(47);
+  expect(valid.length).toBe(6 * 47);
 });
 
 test('a shard that is gone ends the loop with its path', async () => {

@@ -369,10 +369,15 @@ export class Loader<Content extends BatchContent = BatchContent>
         const least = (): Promise<number> => leastBytes(order.upcoming(place), order.samplesOf, store);
         const reading = await readers.begin(plan, order.readsAll(place), demand, least);
         next = { epoch: epoch + 1, position: 0 };
-        return { epoch, plan, ...reading, transform: schedule.indexAt(epoch) };
+        // A sample that is bad and not an error may be delivered later, by another rank or in another epoch.
+        const seesAll = onBad === 'raise' || (order.worldSize === 1 && plan.lastBatch !== 'drop');
+        const provesAll = order.readsAll(place) && seesAll;
+        return { epoch, plan, ...reading, provesAll, transform: schedule.indexAt(epoch) };
       },
-      onDelivered: ({ epoch, planned: { position, bucket } }) =>
-        this.#progress.take({ epoch, position, ...(bucket && { buckets: bucket.place }) }),
+      onDelivered: ({ epoch, planned: { position, bucket }, provesAll }) => {
+        if (provesAll) this.#history.delivered();
+        this.#progress.take({ epoch, position, ...(bucket && { buckets: bucket.place }) });
+      },
     });
     return this.#iteration;
   }

@@ -42,6 +42,8 @@ export interface Subset {
   readonly all: Selection;
   /** Sum of the weights of its samples; without weights, the number of samples. */
   readonly weight: number;
+  /** Whether passes contain other samples, as with weights. */
+  readonly varies: boolean;
   /** The selection of pass `epoch`. The last result is cached. */
   draw(randomness: Randomness): Selection;
 }
@@ -144,7 +146,7 @@ function subsetOf(subsets: readonly ShardSubset[] | null, counts: ArrayLike<numb
   const samples = (rows: Selection) => Array.from(rows.counts).reduce((sum, count) => sum + count, 0);
   if (subsets === null) {
     const all: Selection = { counts, rows: () => null };
-    return { identity: '', all, weight: samples(all), draw: () => all };
+    return { identity: '', all, weight: samples(all), varies: false, draw: () => all };
   }
   const weight = subsets.reduce((sum, subset, k) => sum + mostSamples(subset, counts[k]!), 0);
   if (weight === 0 || subsets.every(({ weights }) => weights === null)) {
@@ -152,7 +154,7 @@ function subsetOf(subsets: readonly ShardSubset[] | null, counts: ArrayLike<numb
       subsets.map(({ rows, weights }) => (weights === null ? rows : new Uint32Array(0))),
       counts,
     );
-    return { identity: identityOf(subsets), all, weight, draw: () => all };
+    return { identity: identityOf(subsets), all, weight, varies: false, draw: () => all };
   }
   const earlier = identityOf(subsets);
   return run.identity === earlier
@@ -191,6 +193,7 @@ function weightedSubset(
   return {
     identity,
     weight,
+    varies: always === undefined,
     all: always ?? selectionOf(subsets.map(possibleRows), counts),
     draw({ seed, epoch }) {
       if (always !== undefined) return always;

@@ -33,6 +33,8 @@ export interface FedEpoch {
   /** The same reader, if batches consist of waiting samples; otherwise null. */
   readonly batchReader: BatchReader | null;
   readonly checksum: boolean;
+  /** Whether later epochs need no checks if no sample of this epoch is bad. */
+  readonly provesAll: boolean;
   /** Index of the transform of the epoch. */
   readonly transform: number;
 }
@@ -324,6 +326,7 @@ export class Feeder implements Demand {
 
   async #feedEpoch(fed: FedEpoch): Promise<void> {
     const { control, fields, ragged } = this.#options;
+    let last: PendingBatch | null = null;
     for (const planned of fed.plan.rows()) {
       if (planned.block.length === 0) {
         if (fed.batchReader !== null) await this.#walk(fed.batchReader, planned, 'order');
@@ -346,8 +349,10 @@ export class Feeder implements Demand {
       pending.issuedAt = performance.now();
       pending.blockedAtIssue = this.blocked.now();
       this.#filling = null;
+      last = pending;
     }
     fed.batchReader?.finish();
+    if (last !== null) last.provesAll = fed.provesAll;
   }
 
   /** Reads until the samples of the batch are available. */

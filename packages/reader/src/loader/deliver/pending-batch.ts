@@ -67,6 +67,8 @@ export class PendingBatch {
   readonly skipped = new Set<number>();
   /** Rows whose own sample was dropped by a custom step. */
   readonly dropped = new Set<number>();
+  /** True if it is the last batch of an epoch after which later epochs need no checks. */
+  provesAll = false;
   /** Messages of workers for this batch that have arrived. */
   messages = 0;
   /** Number of rows that were assigned, starting with the first. */

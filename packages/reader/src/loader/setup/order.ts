@@ -134,8 +134,9 @@ export function loaderOrder(dataset: StoredDataset, settled: SettledOrder): Load
       });
       return { buffers: total(held.map(({ buffers }) => buffers)), samples: total(held.map(({ samples }) => samples)) };
     },
-    // The rest of a larger dataset is read in later epochs.
-    readsAll: ({ position }) => position === 0 && sources.every((source) => source.samples >= source.passSamples),
+    // The rest of a larger dataset is read in later epochs, and so are samples that weights did not choose.
+    readsAll: ({ position }) =>
+      position === 0 && sources.every(({ samples, passSamples, subset }) => samples >= passSamples && !subset.varies),
     stateAt: (place) => stateAt(place, lastBatch),
   };
 }

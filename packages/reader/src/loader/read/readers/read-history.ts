@@ -16,6 +16,8 @@ export class ReadHistory {
    */
   #hasReadAll = false;
   #isReadingAll = false;
+  /** Whether all samples were delivered. */
+  #hasDeliveredAll = false;
   /** Number of bytes that had been read from storage when the last epoch began, or 0. */
   #storageBefore = 0;
 
@@ -34,8 +36,16 @@ export class ReadHistory {
   }
 
   /**
-   * Called when an epoch begins. `whole` is true if it is read from its first sample. `isIntact`: an epoch was read to
-   * its end, and no sample was bad. A sample that was skipped for its checksum would otherwise be delivered later.
+   * Called when the last batch of an epoch with all samples was delivered. Its reading ended earlier, when some of its
+   * samples had not been checked yet.
+   */
+  delivered(): void {
+    this.#hasDeliveredAll = true;
+  }
+
+  /**
+   * Called when an epoch begins. `whole` is true if it is read from its first sample. `isIntact`: all samples were
+   * delivered, and none was bad. A sample that was skipped for its checksum would otherwise be delivered later.
    */
   begin(whole: boolean): { readonly isIntact: boolean; readonly wasCached: boolean } {
     const hasReadAll = this.#hasReadAll;
@@ -43,6 +53,9 @@ export class ReadHistory {
     this.#storageBefore = storageReadBytes();
     this.#isReadingAll = whole;
     const most = OTHER_STORAGE_BYTES + this.#datasetBytes * MOST_FROM_STORAGE;
-    return { isIntact: hasReadAll && !this.#hasBad(), wasCached: hasReadAll && this.#storageBefore - before <= most };
+    return {
+      isIntact: this.#hasDeliveredAll && !this.#hasBad(),
+      wasCached: hasReadAll && this.#storageBefore - before <= most,
+    };
   }
 }
