@@ -88,6 +88,25 @@ test('so it is where all samples are in memory, and where fields come along', as
   expect(report.storage!.samplesAgain).toBeGreaterThan(0);
 });
 
+test('a sample that was changed on the way in a later epoch is fetched once more', async () => {
+  const options = { epochsPerLoop: 3, onBad: 'skip' } as const;
+  const local = await run(shards, options);
+  await using dataset = await openDataset(location);
+  await using loader = dataset.loader({ ...OPTIONS, shuffleUnit: 'shard', ...options });
+  const hash = createHash('sha256');
+  let isFlipping = false;
+  for await (const batch of loader) {
+    for (const image of batch.encoded!) hash.update(image);
+    hash.update(batch.keys.join());
+    if (batch.epoch === 1 && !isFlipping) {
+      isFlipping = true;
+      flipSome(6);
+    }
+  }
+  expect(hash.digest('hex')).toBe(local.digest);
+  expect(loader.report().storage!.samplesAgain).toBeGreaterThan(0);
+});
+
 test('what is damaged at its place is fetched twice, and is a bad sample then', async () => {
   const copy = path.join(path.dirname(shards), 'damaged');
   fs.cpSync(shards, copy, { recursive: true });

@@ -75,7 +75,7 @@ export class EpochReaders {
   async begin(plan: EpochPlan, whole: boolean, demand: Demand, least: () => Promise<number>): Promise<EpochReading> {
     const { history, checksum: checked, canReadCrops, speed } = this.#options;
     const { isIntact, wasCached } = history.begin(whole);
-    const checksum = checked === 'always' || (checked === 'first-epoch' && !isIntact);
+    const checksum = checked === 'always' || (checked === 'first-epoch' && !(isIntact && this.#staysAsChecked(plan)));
     const inShards = wasCached && !checksum && canReadCrops && !this.#options.files.isSlow;
     speed.begin(wasCached);
     if (plan.under === undefined) {
@@ -85,6 +85,11 @@ export class EpochReaders {
     const blocks = await this.#reader(plan.under, demand, least, inShards);
     const batchReader = await this.#bucketReader(blocks, plan, demand, inShards);
     return { reader: batchReader, batchReader, checksum };
+  }
+
+  /** Whether the bytes of an epoch are those of earlier epochs. A server sends them again, and they may change on the way. */
+  #staysAsChecked(plan: EpochPlan): boolean {
+    return !this.#options.files.isRemote || (plan.under ?? plan).unit === 'sample';
   }
 
   async #bucketReader(blocks: BlockReader, plan: EpochPlan, demand: Demand, inShards: boolean): Promise<BucketReader> {
