@@ -177,11 +177,14 @@ function linked(text, file, root) {
     text
       .replaceAll(/<!--(?! README)[\s\S]*?-->\n*/g, '')
       .replaceAll(
-        /(?:\[`?[^\]`]*`?\]\((?<place>[\w./-]+\.md(?:#[\w-]+)?)\))|`(?<name>[\w./-]+\.md)`/g,
+        /(?:\[(?<words>[^\]]*)\]\((?<place>[\w./-]+\.md(?:#[\w-]+)?)\))|`(?<name>[\w./-]+\.md)`/g,
         (all, ...rest) => {
-          const { place, name } = rest.at(-1);
+          const { words, place, name } = rest.at(-1);
           const to = target(place ?? name);
-          return to === null || to.found === file ? all : `[${titleOf(to.found, root)}](${to.link})`;
+          if (to === null || to.found === file) return all;
+          // The name of a file means nothing on the site.
+          const isFile = words === undefined || /\.md`?$/.test(words);
+          return `[${isFile ? titleOf(to.found, root) : words}](${to.link})`;
         },
       )
       // Files of the repository that are not pages have no address on the site: their links become plain text.

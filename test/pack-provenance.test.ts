@@ -121,7 +121,7 @@ test('an append without a fact that the dataset has is refused, and says what to
   expect([code, stderr]).toEqual([
     2,
     expect.stringContaining(
-      '"source_location", which neither the labels nor --provenance would add now; remove the option',
+      '"source_location", but now neither the labels nor --provenance add it. Remove --provenance',
     ),
   ]);
 });

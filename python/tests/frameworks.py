@@ -20,7 +20,8 @@ def needs(*names):
 
 
 #: What each program begins with. `see` checks what arrives: the red value of each pixel is the number of the sample,
-#: and its class is half of it. It keeps a line for each row that counts: the number, and a checksum of all pixels.
+#: and its class is half of it. It keeps a line for each row that counts: the number, and a checksum of all pixels. It also
+#: keeps every second batch until `save`, when its pixels must be the same still.
 HEAD = """
 import json, os, sys, warnings, zlib
 import shardtool, torch
@@ -30,6 +31,7 @@ PLACE, OUT = sys.argv[1:3]
 OPTIONS = json.loads(sys.argv[3])
 RANDOM = [{"name": "random_resized_crop", "size": 8}, {"name": "random_horizontal_flip"}]
 SEEN = []
+KEPT = []
 
 def crc(image):
     return zlib.crc32(image.permute(1, 2, 0).contiguous().numpy())
@@ -42,8 +44,12 @@ def lines(images, labels, valid):
 
 def see(what, images, labels, valid):
     SEEN.append([what, lines(images, labels, valid)])
+    if len(SEEN) % 2 == 1:
+        KEPT.append([images, labels, valid, SEEN[-1][1]])
 
 def save(rank):
+    for images, labels, valid, before in KEPT:
+        assert lines(images, labels, valid) == before, "a kept batch has changed"
     with open(os.path.join(OUT, f"seen-{rank}.json"), "w") as file:
         json.dump(SEEN, file)
 """

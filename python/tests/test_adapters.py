@@ -6,6 +6,8 @@
 import pytest
 from frameworks import HEAD, global_batches, needs, numbers_of, pack_numbered, run_program
 
+from datasets import CHECKOUT
+
 SAMPLES = 51
 RANKS = [1, 2, 3]
 
@@ -446,7 +448,8 @@ if __name__ == "__main__":
 
     train = shardtool.timm.create_loader(PLACE, **plain)
     for epoch in range(2):
-        for images, labels in train:
+        # All batches of an epoch are kept until its end.
+        for images, labels in list(train):
             see(f"train {epoch}", images_of(images), labels, every)
     train.set_epoch(1)
     rest = iter(train)
@@ -523,16 +526,29 @@ def tokenizer(texts):
     return torch.tensor([[int(word) for word in text.split()] for text in texts])
 
 preprocess = open_clip.image_transform(8, is_train=False, mean=(0, 0, 0), std=(1, 1, 1))
-args = argparse.Namespace(train_data=PLACE, val_data=PLACE, batch_size=10, seed=3, rank=0, world_size=1, workers=1)
-train = shardtool.open_clip.get_shard_dataset(args, preprocess, True, tokenizer=tokenizer)
-evaluate = shardtool.open_clip.get_shard_dataset(args, preprocess, False, tokenizer=tokenizer)
-assert train.dataloader.num_batches == len(train.dataloader) == 5 and train.dataloader.num_samples == 51
-for name, data, epochs in (("train", train, 2), ("evaluated", evaluate, 1)):
-    for epoch in range(epochs):
+
+def made(is_train, rank=0, ranks=1):
+    args = argparse.Namespace(
+        train_data=PLACE, val_data=PLACE, batch_size=10 // ranks, seed=3, rank=rank, world_size=ranks, workers=1
+    )
+    return shardtool.open_clip.get_shard_dataset(args, preprocess, is_train, tokenizer=tokenizer)
+
+def look(name, data, epochs):
+    for epoch in epochs:
         data.set_epoch(epoch)
-        for images, texts in data.dataloader:
+        # All batches of an epoch are kept until its end.
+        for images, texts in list(data.dataloader):
             valid = torch.ones(len(images), dtype=torch.bool)
             see(f"{name} {epoch}", (images * 255).round().to(torch.uint8), texts[:, 0] // 2, valid)
+
+train = made(True)
+assert train.dataloader.num_batches == len(train.dataloader) == 5 and train.dataloader.num_samples == 51
+look("train", train, range(2))
+look("evaluated", made(False), range(1))
+# open_clip resumes with the epoch after that of its checkpoint.
+look("resumed", made(True), [1])
+for rank in range(2):
+    look(f"rank {rank}", made(True, rank, 2), range(2))
 save(0)
 """
 
@@ -546,6 +562,61 @@ def test_open_clip_gets_each_image_with_its_caption(numbered, tmp_path):
     assert sorted(numbers_of(of["evaluated 0"])) == list(range(SAMPLES))
     assert len(set(numbers_of(of["train 0"]))) == len(set(numbers_of(of["train 1"]))) == 50
     assert numbers_of(of["train 0"]) != numbers_of(of["train 1"])
+    assert of["resumed 1"] == of["train 1"]
+    for epoch in range(2):
+        of_ranks = zip(of[f"rank 0 {epoch}"], of[f"rank 1 {epoch}"])
+        assert [sorted(one + other) for one, other in of_ranks] == [sorted(rows) for rows in of[f"train {epoch}"]]
+
+
+#: Uses the loader of the example as torchtitan's Trainer does.
+TORCHTITAN = """
+import itertools
+sys.path.insert(0, OPTIONS["examples"])
+from torchtitan_loader import ShardDataLoader
+
+def made(batch_size=10, rank=0, ranks=1):
+    return ShardDataLoader.Config(dataset_path=PLACE).build(
+        dp_world_size=ranks, dp_rank=rank, tokenizer=None, seq_len=0, local_batch_size=batch_size,
+        snapshot_every_n_steps=None,
+    )
+
+def look(what, loader, steps):
+    # All batches are kept until the last one is there.
+    for inputs, labels in list(itertools.islice(loader, steps)):
+        see(what, inputs["image"], labels, torch.ones(len(labels), dtype=torch.bool))
+        assert torch.equal(inputs["image"][:, 0, 0, 0].long(), OF_INDEX[inputs["index"]])
+
+with shardtool.Dataset(PLACE, output="torch") as dataset:
+    OF_INDEX = torch.tensor([int(dataset[index][0][0, 0, 0]) for index in range(len(dataset))])
+whole = made()
+look("whole", whole, 10)
+whole.close()
+first = made()
+look("first", first, 7)
+state = first.state_dict()
+first.close()
+for rank in range(2):
+    rest = made(5, rank, 2)
+    rest.load_state_dict(state)
+    look(f"rank {rank}", rest, 3)
+    rest.close()
+save(0)
+"""
+
+
+@needs("torchtitan")
+def test_torchtitan_gets_each_image_with_its_label_and_resumes_in_an_epoch_with_more_ranks(numbered, tmp_path):
+    options = {"examples": str(CHECKOUT / "examples/frameworks")}
+    [seen] = run_program(HEAD + TORCHTITAN, numbered, tmp_path, options)
+    of = {}
+    for what, rows in seen:
+        of.setdefault(what, []).append(rows)
+    # An epoch has five whole batches.
+    epochs = [numbers_of(of["whole"][:5]), numbers_of(of["whole"][5:])]
+    assert all(len(set(epoch)) == 50 for epoch in epochs) and epochs[0] != epochs[1]
+    assert of["first"] == of["whole"][:7]
+    of_ranks = zip(of["rank 0"], of["rank 1"])
+    assert [sorted(one + other) for one, other in of_ranks] == [sorted(rows) for rows in of["whole"][7:]]
 
 
 MMENGINE = """
@@ -577,7 +648,7 @@ def test_mmengine_reads_the_files_of_shards_by_their_paths(numbered, tmp_path):
 
 DATALOADER = """
 if __name__ == "__main__":
-    for method in ("fork", "spawn"):
+    for method in ("fork", "spawn", "forkserver"):
         for persistent in (False, True):
             dataset = shardtool.Dataset(PLACE, transform=RANDOM, output="torch", seed=3)
             loader = DataLoader(
@@ -598,7 +669,8 @@ if __name__ == "__main__":
 @needs("torchdata")
 def test_a_dataloader_with_workers_gets_each_sample_once_whatever_starts_them(numbered, tmp_path):
     [seen] = run_program(HEAD + DATALOADER, numbered, tmp_path)
-    for name in ("fork False", "fork True", "spawn False", "spawn True"):
+    names = [f"{method} {persistent}" for method in ("fork", "spawn", "forkserver") for persistent in (False, True)]
+    for name in names:
         assert_epochs([[rows for what, rows in seen if what == f"{name} {epoch}"] for epoch in range(2)])
 
 

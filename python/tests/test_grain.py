@@ -52,6 +52,9 @@ def test_each_epoch_has_each_sample_once_and_epochs_differ(shards):
     both = list(shuffled)
     assert sorted(both[:40]) == sorted(both[40:]) == sorted(set(both))
     assert both[:40] != both[40:]
+    # Grain gives each process every second sample.
+    of_ranks = [list(shuffled[rank::2]) for rank in range(2)]
+    assert [len(part) for part in of_ranks] == [40, 40] and sorted(of_ranks[0] + of_ranks[1]) == sorted(both)
 
 
 def test_a_resumed_loop_equals_an_uninterrupted_one_in_threads_and_processes(shards):

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitepress';
@@ -35,6 +35,8 @@ const menu = [
   },
 ];
 
+const { version } = JSON.parse(readFileSync(path.join(site, '../packages/cli/package.json'), 'utf8'));
+
 /** What stands in front of every address: site/build.mjs says it. */
 const base = process.env.SITE_BASE ?? '/';
 
@@ -58,6 +60,7 @@ export default defineConfig({
       { text: 'Transforms', link: '/transforms' },
       { text: 'TypeScript', link: '/api/' },
       { text: 'Python', link: '/api-python' },
+      { text: version, link: '/changelog' },
     ],
     sidebar: { '/': menu, '/api/': typescriptMenu() },
     outline: [2, 3],

@@ -43,7 +43,7 @@ export async function detailOf(
   );
   for (const { name, isRight } of fields) {
     if (isRight === false)
-      faults.push(`The field "${name}" has changed since it was packed: its crc32 is another one.`);
+      faults.push(`The field "${name}" has changed since it was packed: its crc32 differs.`);
   }
   const exif = await exifOf(sample).catch((error: Error) => note(faults, 'EXIF', error, []));
   return {

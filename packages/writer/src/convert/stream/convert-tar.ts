@@ -101,7 +101,7 @@ function refuseUnmet(naming: Naming, shards: readonly ShardRecord[], name: strin
   const there = [...found].sort().join(', ');
   throw new OptionError(
     {},
-    sentence`The option ${option('fields')} is ${rule}, but no file of ${name} has this extension (its samples have ${there}); remove it or use an extension that they have, and replace the output with ${option('overwrite')}.`,
+    sentence`The option ${option('fields')} is ${rule}, but no file of ${name} has this extension (its samples have ${there}). Remove the option, or give one of these extensions. The output already has shards, so also set ${option('overwrite')}.`,
   );
 }
 

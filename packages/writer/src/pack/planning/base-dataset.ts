@@ -131,7 +131,7 @@ export function appendColumnTypes(
 function checkType(name: string, type: ColumnType, found: ColumnType | undefined): ColumnType {
   if (found === type || (found === 'int' && type === 'double')) return type;
   if (found === undefined && isProvenanceColumn(name)) {
-    const message = sentence`The dataset has the column "${name}", which neither the labels nor ${option('provenance')} would add now; remove the option to keep its value of the dataset, or add the column to the labels.`;
+    const message = sentence`The dataset has the column "${name}", but now neither the labels nor ${option('provenance')} add it. Remove ${option('provenance')}, so that the setting of the dataset is used, or add the column to the labels.`;
     throw new OptionError({}, message);
   }
   const what =
