@@ -59,7 +59,7 @@ test('an Indexed Job of Kubernetes counts from 0, and outside of both there is n
 test('a process of a job that does not say how many there are is refused, since each would pack everything', () => {
   for (const env of [{ JOB_COMPLETION_INDEX: '3' }, { JOB_COMPLETION_INDEX: '3', JOB_COMPLETIONS: '' }]) {
     expect(() => found(env)).toThrow(
-      'JOB_COMPLETION_INDEX=3 means that this is one of several processes, but JOB_COMPLETIONS, the number of processes, is not set',
+      'JOB_COMPLETION_INDEX=3 means that this is one of several processes, but JOB_COMPLETIONS is not set',
     );
   }
   expect(() => found({ SLURM_ARRAY_TASK_ID: '3' })).toThrow('SLURM_ARRAY_TASK_COUNT is not set');

@@ -155,7 +155,7 @@ function partOfVariables(
   if (value === '') return null;
   if (count === '') {
     // Without the number of parts, every process would pack everything.
-    const message = sentence`${indexName}=${value} means that this is one of several processes, but ${countName}, the number of processes, is not set. Set it, or set the part yourself, for example ${setTo(Number(value) || 0, 16)}, or ${setTo(0, 1)} to pack everything here.`;
+    const message = sentence`${indexName}=${value} means that this is one of several processes, but ${countName} is not set, which is the number of processes. Set it, or set the part yourself, for example ${setTo(Number(value) || 0, 16)}, or ${setTo(0, 1)} to pack everything here.`;
     throw new OptionError({}, message);
   }
   const index = indexOf(Number(value), env);
