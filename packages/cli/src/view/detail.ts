@@ -42,8 +42,7 @@ export async function detailOf(
     fieldDetail(name, bytes, shardIndex.fields.get(name)!, row),
   );
   for (const { name, isRight } of fields) {
-    if (isRight === false)
-      faults.push(`The field "${name}" has changed since it was packed: its crc32 differs.`);
+    if (isRight === false) faults.push(`The field "${name}" has changed since it was packed: its crc32 differs.`);
   }
   const exif = await exifOf(sample).catch((error: Error) => note(faults, 'EXIF', error, []));
   return {

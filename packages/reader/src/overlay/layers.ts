@@ -234,7 +234,10 @@ class LayerDraft {
 
   #wrong(): OverlayError {
     const { name } = this.#overlay;
-    return new OverlayError({}, `The overlay "${name}" has a line that does not fit the dataset: create the overlay again.`);
+    return new OverlayError(
+      {},
+      `The overlay "${name}" has a line that does not fit the dataset: create the overlay again.`,
+    );
   }
 }
 
