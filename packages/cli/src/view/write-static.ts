@@ -28,7 +28,7 @@ export async function writeStatic(file: string, page: URL, url: string | undefin
     throw new FileError({ path: file }, message);
   }
   const text = await readFile(page, 'utf8');
-  const given = PLACE.replace('content=""', `content="${escaped(url ?? '')}"`);
+  const given = PLACE.replace('content=""', () => `content="${escaped(url ?? '')}"`);
   await writeAtomically(file, Buffer.from(text.replace(PLACE, () => given)));
 }
 
