@@ -20,8 +20,8 @@ def needs(*names):
 
 
 #: What each program begins with. `see` checks what arrives: the red value of each pixel is the number of the sample,
-#: and its class is half of it. It keeps a line for each row that counts: the number, and a checksum of all pixels. It also
-#: keeps every second batch until `save`, when its pixels must be the same still.
+#: and its class is half of it. It keeps a line for each row that counts: the number, and a checksum of all pixels.
+#: It also keeps every second batch until `save`, when its pixels must still be the same.
 HEAD = """
 import json, os, sys, warnings, zlib
 import shardtool, torch

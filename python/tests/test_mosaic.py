@@ -293,7 +293,10 @@ def test_cutmix_of_boxes_and_mixup_of_masks_are_refused_by_name(objects):
         loaded(objects, {"name": "cutmix"}, masks=[])
     with pytest.raises(shardtool.OptionError, match="cannot mix masks"):
         loaded(objects, {"name": "mixup"})
-    for refused, masks, message in (("cutmix", [], "cutmix .* has no rule"), ("mixup", ["seg.png"], "cannot mix masks")):
+    for refused, masks, message in (
+        ("cutmix", [], "cutmix .* has no rule"),
+        ("mixup", ["seg.png"], "cannot mix masks"),
+    ):
         with pytest.raises(shardtool.OptionError, match=message):
             loaded(objects, {"name": "sequence", "mixes": [{"name": "mosaic"}, {"name": refused}]}, masks=masks)
     with pytest.raises(shardtool.OptionError, match=r"did you mean.*mosaic"):
