@@ -295,9 +295,9 @@ def test_metrics_are_sent_again_and_again_while_the_loader_is_open(small, monkey
 def test_a_collector_that_fails_is_a_warning(small, monkeypatch):
     with Collector(status=503) as collector:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
-        with pytest.warns(UserWarning, match=r"could not be sent to .*/v1/metrics \(status 503\)"):
-            with loader_of(small, metrics="otlp") as loader:
-                assert len(list(loader)) == 7
+        is_named = pytest.warns(UserWarning, match=r"could not be sent to .*/v1/metrics \(status 503\)")
+        with is_named, loader_of(small, metrics="otlp") as loader:
+            assert len(list(loader)) == 7
 
 
 def test_the_variables_of_otlp_have_the_same_rules_as_in_node():

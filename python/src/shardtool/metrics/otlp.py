@@ -59,8 +59,8 @@ def otlp_target(metrics: Any, environment: Mapping[str, str]) -> Optional[OtlpTa
         target = _target(environment)
         if target is None and requested == OTLP:
             raise OptionError(
-                "Metrics are to be sent by OTLP, but OTEL_EXPORTER_OTLP_ENDPOINT is not set: set it to the address of a "
-                'collector, such as "http://127.0.0.1:4318".'
+                "Metrics are to be sent by OTLP, but OTEL_EXPORTER_OTLP_ENDPOINT is not set: set it to the address of "
+                'a collector, such as "http://127.0.0.1:4318".'
             )
         return target
     except OptionError as error:
