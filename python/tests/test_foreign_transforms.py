@@ -1,7 +1,9 @@
 """Pipelines of torchvision, timm and open_clip as `transform=`: the same images as the pipeline itself makes."""
 
 import io
+import re
 import tarfile
+import typing
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from PIL import Image
 from torchvision import transforms as v1
 
 import shardtool
+from shardtool.foreign_transforms.pipeline import plain
 
 try:
     from torchvision.transforms import v2
@@ -166,6 +169,94 @@ def test_every_parameter_of_a_training_pipeline_is_kept():
         {"name": "normalize", "mean": MEAN, "std": STD},
         {"name": "RandomErasing", "p": 0.1, "scale": [0.02, 0.33], "ratio": [0.3, 3.3], "value": "random"},
     ]
+
+
+def of_every_class():
+    """By name: a transform of each class of torchvision v2 whose steps have the same name and parameters."""
+    invert = [v2.RandomInvert(1)]
+    return {
+        "AugMix": v2.AugMix(severity=4, mixture_width=2),
+        "AutoAugment": v2.AutoAugment(v2.AutoAugmentPolicy.SVHN),
+        "CenterCrop": v2.CenterCrop((60, 64)),
+        "ColorJitter": v2.ColorJitter(0.4, 0.3, 0.2, 0.1),
+        "ElasticTransform": v2.ElasticTransform(40.0, 4.0),
+        "GaussianBlur": v2.GaussianBlur(5, (0.2, 1.5)),
+        "GaussianNoise": v2.GaussianNoise(0.1, 0.05),
+        "Grayscale": v2.Grayscale(3),
+        "JPEG": v2.JPEG((20, 80)),
+        "Pad": v2.Pad([1, 2, 3, 4], fill=7),
+        "RandAugment": v2.RandAugment(3, 5),
+        "RandomAdjustSharpness": v2.RandomAdjustSharpness(2, p=0.3),
+        "RandomAffine": v2.RandomAffine(15, translate=(0.1, 0.2), scale=(0.8, 1.1), shear=5),
+        "RandomApply": v2.RandomApply(invert, p=0.3),
+        "RandomAutocontrast": v2.RandomAutocontrast(0.4),
+        "RandomChannelPermutation": v2.RandomChannelPermutation(),
+        "RandomChoice": v2.RandomChoice([*invert, v2.RandomEqualize(1)], p=[0.25, 0.75]),
+        "RandomCrop": v2.RandomCrop(40, padding=4, padding_mode="reflect"),
+        "RandomEqualize": v2.RandomEqualize(0.4),
+        "RandomErasing": v2.RandomErasing(0.3, scale=(0.1, 0.2), value=9),
+        "RandomGrayscale": v2.RandomGrayscale(0.2),
+        "RandomHorizontalFlip": v2.RandomHorizontalFlip(0.3),
+        "RandomInvert": v2.RandomInvert(0.4),
+        "RandomIoUCrop": v2.RandomIoUCrop(min_scale=0.4, trials=20),
+        "RandomOrder": v2.RandomOrder([*invert, v2.RandomEqualize(1)]),
+        "RandomPerspective": v2.RandomPerspective(0.3, p=0.4),
+        "RandomPhotometricDistort": v2.RandomPhotometricDistort(hue=(-0.1, 0.1), p=0.4),
+        "RandomPosterize": v2.RandomPosterize(4, p=0.3),
+        "RandomResize": v2.RandomResize(40, 60),
+        "RandomResizedCrop": v2.RandomResizedCrop(40, scale=(0.3, 1), ratio=(0.9, 1.1)),
+        "RandomRotation": v2.RandomRotation(20, expand=False),
+        "RandomShortestSize": v2.RandomShortestSize([40, 50], max_size=80),
+        "RandomSolarize": v2.RandomSolarize(100, p=0.3),
+        "RandomVerticalFlip": v2.RandomVerticalFlip(0.3),
+        "RandomZoomOut": v2.RandomZoomOut(fill=3, side_range=(1, 2), p=0.4),
+        "Resize": v2.Resize(50, max_size=90),
+        "SanitizeBoundingBoxes": v2.SanitizeBoundingBoxes(min_size=3, min_area=20),
+        "ScaleJitter": v2.ScaleJitter((60, 50), scale_range=(0.5, 1.5)),
+        "TrivialAugmentWide": v2.TrivialAugmentWide(num_magnitude_bins=20),
+    }
+
+
+#: Steps of values: test_a_pipeline_gives_the_images_that_it_makes_itself has them.
+ON_VALUES = {"Normalize", "ToDtype"}
+
+
+@pytest.mark.skipif(getattr(v2, "JPEG", None) is None, reason="needs torchvision 0.20 or newer")
+def test_every_transform_with_the_name_of_a_step_is_translated_with_its_parameters():
+    """The loader accepts the steps, and their parameters are the attributes of the transform."""
+    known = [kind for kind in typing.get_args(shardtool.steps.Step) if isinstance(kind, type)]
+    names = {name for kind in known for name in re.findall(r"['\"](\w+)['\"]", str(kind.__annotations__["name"]))}
+    assert len(names) > 100
+    transforms = of_every_class()
+    assert {name for name in vars(v2) if name in names} == {*transforms, *ON_VALUES}
+    for name, transform in transforms.items():
+        step = shardtool.steps_from(transform)[-1]
+        given = {name: plain(value) for name, value in vars(transform).items() if not name.startswith("_")}
+        for parameter, value in step.items():
+            own = given.get({"sampler_options": "options"}.get(parameter, parameter))
+            if parameter in ("name", "transforms"):
+                continue
+            one = own[0] if isinstance(own, list) and len({*own}) == 1 else own
+            assert value in (own, one), (name, parameter)
+        changed = {name for name in ("quality", "p", "size", "scale", "degrees", "fill") if given.get(name)}
+        assert changed <= step.keys(), name
+
+
+@pytest.mark.skipif(getattr(v2, "JPEG", None) is None, reason="needs torchvision 0.20 or newer")
+def test_the_transform_jpeg_gives_its_own_images(photos, pillow_images, lent_readers):
+    pipeline = v2.Compose([v2.Resize((64, 80)), v2.CenterCrop(48), v2.JPEG(30)])
+    keys = list(pillow_images)[:4]
+    with shardtool.Loader(
+        photos, transform=pipeline, batch_size=4, keys=keys, shuffle=False, decode="exact", with_keys=True
+    ) as loader:
+        ((images, _, seen),) = list(loader)
+    jpeg = v2.JPEG(30)
+    before = {"batch_size": 4, "keys": keys, "shuffle": False, "decode": "exact", "with_keys": True}
+    with shardtool.Loader(photos, transform=v2.Compose(pipeline.transforms[:2]), **before) as loader:
+        ((resized, _, others),) = list(loader)
+    assert seen == others
+    for image, given in zip(images, resized):
+        assert torch.equal(image, jpeg(given))
 
 
 def test_erasing_before_normalize_erases_bytes():

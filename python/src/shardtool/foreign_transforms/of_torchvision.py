@@ -13,6 +13,9 @@ Nested = Callable[[Any, Pipeline], List[Step]]
 #: Steps that only move pixels, if they resize nothing and add no border: they commute with Normalize.
 _MOVES_PIXELS = ("RandomHorizontalFlip", "RandomVerticalFlip", "CenterCrop", "RandomCrop", "Pad")
 
+#: Classes of shardtool.steps whose names differ from torchvision's.
+_CLASS_NAMES = {"JPEG": "Jpeg"}
+
 #: Parameters whose names differ: by the class, then by shardtool's name.
 _OTHER_NAMES = {"RandomIoUCrop": {"sampler_options": "options"}}
 
@@ -29,15 +32,20 @@ def translate(kind: str, transform: Any, pipeline: Pipeline, nested: Nested) -> 
         _add_container(kind, transform, pipeline, nested)
     elif kind in _REASONS:
         raise Untranslatable(_REASONS[kind])
-    elif isinstance(getattr(known_steps, kind, None), type):
+    elif isinstance(_types_of(kind), type):
         _add_same(kind, transform, pipeline)
     else:
         raise Untranslatable("has no equivalent in shardtool")
 
 
+def _types_of(kind: str) -> Any:
+    """The class of :mod:`shardtool.steps` for a transform, or None."""
+    return getattr(known_steps, _CLASS_NAMES.get(kind, kind), None)
+
+
 def _add_same(kind: str, transform: Any, pipeline: Pipeline) -> None:
     """Adds the step with the same name and parameters."""
-    parameters = [name for name in getattr(known_steps, kind).__annotations__ if name != "name"]
+    parameters = [name for name in _types_of(kind).__annotations__ if name != "name"]
     names = {name: _OTHER_NAMES.get(kind, {}).get(name, name) for name in parameters}
     given = {name: value for name, value in vars(transform).items() if not name.startswith("_")}
     for name, value in given.items():
