@@ -282,6 +282,7 @@ class Wanted {
     const cls = name === '' ? undefined : this.#numbers.get(name);
     if (cls === undefined && name !== '') throw noClass(name, [...this.#numbers.keys()]);
     if (cls !== undefined && cls !== (this.#now.get(was) ?? was)) yield { cls, at: place, key, was };
+    if (columns.size === 0) return;
     const set = Array.from(columns, ([column, values]) => [column, values[label] ?? null] as const).filter(
       ([column, value]) => value !== (index.columns!.get(column)?.[row] ?? null),
     );

@@ -2,10 +2,18 @@ import { randomUUID } from 'node:crypto';
 import { closeSync, openSync, unlinkSync, writeSync } from 'node:fs';
 import path from 'node:path';
 import { deserialize, serialize } from 'node:v8';
-import { FileError, LabelsError, lastAtMost, readFullySync, reasonOf, remedyOf, TextRows } from '@shardtool/base';
+import {
+  FileError,
+  LabelsError,
+  lastAtMost,
+  readFullySync,
+  reasonOf,
+  remedyOf,
+  TextRows,
+  totalOf,
+} from '@shardtool/base';
 import { ColumnKind, type ColumnValue, type LabelRow, type LabelRows, noRows } from '@shardtool/format';
 import { keyHash } from '../dataset/keys/key-hash.js';
-import { SortedHashes } from '../dataset/keys/key-hashes.js';
 import type { LabelChanges, LabelPage, LabelSource } from './label-source.js';
 
 /** A file of labels that is read row by row, because it is too large for memory. */
@@ -18,10 +26,15 @@ export interface LabelFile {
   rows(): AsyncIterable<LabelRows<string>>;
 }
 
-/** Number of samples whose labels are in memory at a time, at some 200 bytes each. */
-const PAGE_SAMPLES = 500_000;
-/** Number of rows that are collected before they are written. */
-const HELD_ROWS = 1 << 18;
+/** Limits of memory. */
+interface SpoolLimits {
+  /** Number of samples whose labels are in memory at a time, at some 200 bytes each. */
+  readonly pageSamples: number;
+  /** Number of rows that are collected before they are written. */
+  readonly heldRows: number;
+}
+
+const LIMITS: SpoolLimits = { pageSamples: 500_000, heldRows: 1 << 18 };
 
 /** Shards with the column that labels refer to. */
 export interface IdentifiedShards {
@@ -45,8 +58,8 @@ interface Rows {
 }
 
 /**
- * The labels of a file of any size, sorted on disk by the shards of their samples. Memory: 8 bytes per sample of the dataset
- * while the file is read (a hash of each key, and their order), then the labels of half a million samples at a time. Disk:
+ * The labels of a file of any size, sorted on disk by the shards of their samples. Memory: 6 bytes per sample of the dataset
+ * while the file is read (a hash of each key, and where it is), then the labels of half a million samples at a time. Disk:
  * about the size of the labels, in a file without a name, so that a killed process leaves nothing behind. The caller must
  * close the labels.
  */
@@ -79,11 +92,16 @@ export class SpooledLabels implements LabelSource {
    * Reads a file of labels. `folder`: for the file on disk. Throws {@link LabelsError} for a wrong line, and FileError if the
    * disk is full.
    */
-  static async read(file: LabelFile, shards: IdentifiedShards, folder: string): Promise<SpooledLabels> {
-    const { firstShards, pageOfShard } = pagesOf(shards.counts);
+  static async read(
+    file: LabelFile,
+    shards: IdentifiedShards,
+    folder: string,
+    { pageSamples, heldRows }: SpoolLimits = LIMITS,
+  ): Promise<SpooledLabels> {
+    const { firstShards, pageOfShard } = pagesOf(shards.counts, pageSamples);
     const spool = new BlockFile(folder);
     try {
-      return new SpooledLabels(file, firstShards, await draw(file, shards, pageOfShard, spool), spool);
+      return new SpooledLabels(file, firstShards, await draw(file, shards, { pageOfShard, heldRows, spool }), spool);
     } catch (error) {
       spool.close();
       throw error;
@@ -171,12 +189,15 @@ interface Drawn {
 }
 
 /** Groups consecutive shards to pages. */
-function pagesOf(counts: readonly number[]): { firstShards: readonly number[]; pageOfShard: Uint32Array } {
+function pagesOf(
+  counts: readonly number[],
+  pageSamples: number,
+): { firstShards: readonly number[]; pageOfShard: Uint16Array } {
   const firstShards = [0];
-  const pageOfShard = new Uint32Array(counts.length);
+  const pageOfShard = new Uint16Array(counts.length);
   let samples = 0;
   counts.forEach((count, shard) => {
-    if (samples > 0 && samples + count > PAGE_SAMPLES) {
+    if (samples > 0 && samples + count > pageSamples) {
       firstShards.push(shard);
       samples = 0;
     }
@@ -190,8 +211,11 @@ function pagesOf(counts: readonly number[]): { firstShards: readonly number[]; p
 async function draw(
   file: LabelFile,
   shards: IdentifiedShards,
-  pageOfShard: Uint32Array,
-  spool: BlockFile,
+  {
+    pageOfShard,
+    heldRows,
+    spool,
+  }: { readonly pageOfShard: Uint16Array; readonly heldRows: number; readonly spool: BlockFile },
 ): Promise<Drawn> {
   const kinds = new Map<string, ColumnKind>();
   const classValues = new Set<ColumnValue>();
@@ -201,7 +225,7 @@ async function draw(
   let held = 0;
   let by: 'key' | 'path' | null = null;
   let id = '';
-  let hashes: ShardHashes | null = null;
+  let hashes: PageHashes | null = null;
   const flush = () => {
     for (const [page, rows] of pages) blocks[page]!.push(spool.append(serialize(rows)));
     pages = new Map();
@@ -212,27 +236,26 @@ async function draw(
     row.names.forEach((name, at) => {
       if (name === id) return;
       const value = row.values[at]!;
-      if (file.hasClasses && name === 'class') classValues.add(value);
+      if (file.hasClasses && name === 'class') {
+        if (classValues.has(value)) return;
+        classValues.add(value);
+      }
       const kind = kinds.get(name) ?? new ColumnKind(isJson);
       kinds.set(name, kind);
       kind.add(value);
     });
-    let last = -1;
-    for (const shard of hashes!.shardsOf(row.id)) {
-      const page = pageOfShard[shard]!;
-      if (page === last) continue;
-      last = page;
+    hashes!.eachPage(row.id, (page) => {
       addRow(pages, page, row, id);
       held++;
-    }
+    });
   };
   for await (const { by: named, isJson, rows } of file.rows()) {
     id = named;
     by = named === 'key' ? 'key' : 'path';
-    hashes ??= await ShardHashes.read(shards, by);
+    hashes ??= await PageHashes.read(shards, by, pageOfShard);
     for (const row of rows) {
       take(row, isJson);
-      if (held >= HELD_ROWS) flush();
+      if (held >= heldRows) flush();
     }
   }
   flush();
@@ -270,31 +293,63 @@ function extend(values: ColumnValue[], rows: number): void {
   while (values.length < rows) values.push(null);
 }
 
-/** Finds the shards that may have a key or path by the hashes of all of them. */
-class ShardHashes {
-  readonly #sorted: SortedHashes;
-  readonly #firstSample: Float64Array;
+/**
+ * Finds the pages that may have a key or path by the hashes of all of them: sorted by their first bits, with 6 bytes of
+ * memory per sample, and 10 while they are sorted.
+ */
+class PageHashes {
+  readonly #shift: number;
+  /** Offset of the first hash with each value of the first bits. */
+  readonly #starts: Uint32Array;
+  readonly #hashes: Uint32Array;
+  readonly #pages: Uint16Array;
 
-  private constructor(hashes: Uint32Array, firstSample: Float64Array) {
-    this.#sorted = new SortedHashes(hashes);
-    this.#firstSample = firstSample;
+  private constructor(hashes: Uint32Array, pageOf: (sample: number) => number) {
+    // Some four samples have the same first bits.
+    const bits = Math.min(24, Math.max(1, Math.ceil(Math.log2(hashes.length / 4))));
+    this.#shift = 32 - bits;
+    const ends = new Uint32Array(2 ** bits + 1);
+    for (const hash of hashes) ends[(hash >>> this.#shift) + 1]!++;
+    for (let i = 1; i < ends.length; i++) ends[i]! += ends[i - 1]!;
+    this.#starts = ends.slice();
+    this.#hashes = new Uint32Array(hashes.length);
+    this.#pages = new Uint16Array(hashes.length);
+    for (let sample = 0; sample < hashes.length; sample++) {
+      const hash = hashes[sample]!;
+      const at = ends[hash >>> this.#shift]!++;
+      this.#hashes[at] = hash;
+      this.#pages[at] = pageOf(sample);
+    }
   }
 
-  static async read({ counts, idsOfShards }: IdentifiedShards, by: 'key' | 'path'): Promise<ShardHashes> {
-    const firstSample = new Float64Array(counts.length + 1);
-    counts.forEach((count, shard) => {
-      firstSample[shard + 1] = firstSample[shard]! + count;
-    });
-    const hashes = new Uint32Array(firstSample[counts.length]!);
+  static async read(
+    { counts, idsOfShards }: IdentifiedShards,
+    by: 'key' | 'path',
+    pageOfShard: Uint16Array,
+  ): Promise<PageHashes> {
+    const hashes = new Uint32Array(totalOf(counts, (count) => count));
     let at = 0;
     for await (const ids of idsOfShards(by)) for (const id of ids) hashes[at++] = keyHash(id);
-    return new ShardHashes(hashes, firstSample);
+    let shard = 0;
+    let end = counts[0] ?? 0;
+    // Samples are asked for in their order.
+    return new PageHashes(hashes, (sample) => {
+      while (sample >= end) end += counts[++shard]!;
+      return pageOfShard[shard]!;
+    });
   }
 
-  /** Yields shards in ascending order; one can be repeated. */
-  *shardsOf(id: string): Generator<number> {
-    const shards = this.#firstSample.length - 1;
-    for (const sample of this.#sorted.find(keyHash(id))) yield lastAtMost(this.#firstSample, sample, shards);
+  /** Calls `add` with each page that may have a sample with this key or path, in ascending order. */
+  eachPage(id: string, add: (page: number) => void): void {
+    const hash = keyHash(id);
+    const first = hash >>> this.#shift;
+    const to = this.#starts[first + 1]!;
+    let last = -1;
+    for (let at = this.#starts[first]!; at < to; at++) {
+      if (this.#hashes[at] !== hash || this.#pages[at] === last) continue;
+      last = this.#pages[at]!;
+      add(last);
+    }
   }
 }
 

@@ -96,7 +96,7 @@ export class KeyHashes implements Keys {
 }
 
 /** Samples in the order of the first bits of their hashes, with 4 bytes of memory per sample. */
-export class SortedHashes {
+class SortedHashes {
   readonly #hashes: Uint32Array;
   readonly #order: Uint32Array;
   /** Offset in the order of each value of the first bits. */
