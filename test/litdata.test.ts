@@ -2,11 +2,15 @@
 import { createHash } from 'node:crypto';
 import { copyFileSync, cpSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { readManifest } from '@shardtool/format';
+import { ShardtoolError } from '@shardtool/base';
+import { readManifest, type Source } from '@shardtool/format';
 import { type Dataset, openDataset } from '@shardtool/reader';
 import { convert, indexShards, verify } from '@shardtool/writer';
 import { expect, test } from 'vitest';
+import { litdata } from '#format/layouts/litdata/index';
 import { emptyFolder } from './datasets.js';
+import { randomOf } from './random.js';
+import { TIMES } from './repetitions.js';
 
 const fixtures = 'test/fixtures/litdata';
 interface Expected {
@@ -98,11 +102,82 @@ test('convert takes over fields, classes and values, from chunks that are compre
   expect(await pairsOf(unpacked)).toEqual(pairs);
 });
 
+test.each(['framed', 'samples'])('convert reads chunks with compressed samples (%s)', async (name) => {
+  const output = path.join(emptyFolder(), 'tars');
+  await convert(path.join(fixtures, name), output, { workers: 1 });
+  expect(await pairsOf(output)).toEqual(pairs);
+});
+
+test('convert reads rows in Arrow tables, with every value that the writer was given', async () => {
+  const output = path.join(emptyFolder(), 'tars');
+  await convert(path.join(fixtures, 'rows'), output, { workers: 1 });
+  await using dataset = await openDataset(output);
+  expect(await contents(dataset)).toEqual(withoutValues);
+  const found: unknown[] = [];
+  for await (const { columns } of dataset.samples()) found.push(columns);
+  expect(found).toEqual(expected.map(({ checked, meta, score }) => ({ checked, meta_width: meta.width, score })));
+});
+
+test('convert reads Arrow tables of several record batches that are compressed with zstd', async () => {
+  const output = path.join(emptyFolder(), 'tars');
+  await convert(path.join(fixtures, 'rows-zstd'), output, { workers: 1 });
+  await using dataset = await openDataset(output);
+  let i = 0;
+  for await (const { key, label, fields, columns } of dataset.samples()) {
+    expect([key, label, columns]).toEqual([`chunk-0-0/${String(i).padStart(6, '0')}`, i % 7, { odd: i % 2 === 1 }]);
+    expect(Buffer.from(fields['caption.txt']!).toString()).toBe(`text ${i} `.repeat(i % 5));
+    i++;
+  }
+  expect(i).toBe(300);
+});
+
+test.each([
+  ['rows-missing', 'its value "label" is missing in some rows'],
+  ['rows-other', 'some of its rows have the value "extra", which the first row does not have'],
+])('rows that plain samples cannot express (%s) are refused by a sentence', async (name, sentence) => {
+  await expect(convert(path.join(fixtures, name), emptyFolder(), { workers: 1 })).rejects.toThrow(sentence);
+});
+
+test.each(['framed', 'samples', 'rows', 'rows-zstd'])(
+  'damage in %s is an error of ours, and never a value outside of the chunk',
+  async (name) => {
+    const file = path.join(fixtures, name, 'chunk-0-0.bin');
+    const original = readFileSync(file);
+    const random = randomOf(`litdata ${name}`);
+    const values = async (bytes: Uint8Array) => {
+      const source: Source = {
+        location: path.resolve(file),
+        size: bytes.length,
+        readAt: async (offset, target) => Buffer.from(bytes.subarray(offset, offset + target.length)).copy(target),
+        close: async () => undefined,
+      };
+      const plain = await litdata.unpack!(source);
+      try {
+        for await (const samples of litdata.samples(plain))
+          for (const { fields } of samples)
+            for (const { offset, bytes } of fields) expect(offset + bytes).toBeLessThanOrEqual(plain.size);
+      } finally {
+        await plain.close();
+      }
+    };
+    await values(original);
+    for (let i = 0; i < 150 * TIMES; i++) {
+      const changed = Buffer.from(original);
+      for (let n = 0; n < 3; n++) changed[Math.floor(random() * changed.length)] = random() * 256;
+      const cut = random() < 0.2 ? changed.subarray(0, random() * changed.length) : changed;
+      await values(cut).catch((error) => {
+        if (!(error instanceof ShardtoolError)) throw error;
+      });
+    }
+  },
+);
+
 test.each([
   ['pickled', 'its value "extra" is pickled, and reading it would mean running its content'],
   ['compressed', 'Convert it with "shardtool convert"'],
-  ['framed', 'its samples are compressed in groups, which shardtool does not read'],
-  ['rows', 'its rows are in an Arrow table'],
+  ['framed', 'its samples are compressed in groups, so its samples cannot be read individually. Convert it with'],
+  ['samples', 'its samples are compressed one by one, so'],
+  ['rows', 'its rows are in an Arrow table, which newer versions of litdata use for dicts of plain values, so'],
 ])('what is %s is refused by a sentence', async (name, sentence) => {
   await expect(openDataset(path.join(fixtures, name))).rejects.toThrow(sentence);
 });

@@ -109,7 +109,7 @@ function copied(source: Source): Promise<Source> {
 /**
  * Writes a stream into an unnamed file, presented at `location`. The stream starts only when its errors can be handled.
  */
-async function spooled(
+export async function spooled(
   { sibling }: Source,
   location: string,
   content: () => AsyncIterable<Uint8Array>,

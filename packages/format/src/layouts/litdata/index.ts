@@ -2,11 +2,13 @@ import { FileError } from '@shardtool/base';
 import { joinLocation, splitLocation } from '@shardtool/storage';
 import { openSibling, type Source } from '../../source.js';
 import { FileWindow } from '../bytes/file-window.js';
-import { unpacked } from '../bytes/unpacked.js';
+import { spooled, unpacked } from '../bytes/unpacked.js';
 import { ColumnReader, damaged, type StoredValue, unsupported } from '../columns/value-columns.js';
 import type { SamplePosition, ShardLayout } from '../layout.js';
 import { readPlaces } from '../place-list.js';
+import { ARROW, ofArrowRows } from './arrow-rows.js';
 import { type ChunkColumns, type ChunkList, columnsOf, parseChunkList } from './chunk-list.js';
+import { FRAMED, ofCompressedSamples, ofGroups, ZSTD } from './plain-chunk.js';
 
 /**
  * Chunks of Lightning's LitData, read in place. A chunk is a number of samples, the offset of each and of the end
@@ -20,15 +22,45 @@ const WORD = 4;
 const LIST_FILE = 'index.json';
 const MOST_LIST_BYTES = 1 << 28;
 const YIELDED = 256;
-/** The first bytes of a chunk that is compressed as a whole, and of one with groups of compressed samples. */
-const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
-const FRAMED = Buffer.from('LDFZ01\0\0', 'latin1');
-/** The last bytes of a chunk with its rows in an Arrow table. */
-const ARROW = Buffer.from('LDARW01\0', 'latin1');
+
+/** How the samples of a chunk are stored. `plain`: one after the other, so that they can be read individually. */
+type ChunkKind = 'plain' | 'compressed' | 'groups' | 'samples' | 'arrow';
+
+async function kindOf(source: Source): Promise<ChunkKind> {
+  const head = await edge(source, 0);
+  if (head.subarray(0, ZSTD.length).equals(ZSTD)) return 'compressed';
+  if (head.equals(FRAMED)) return 'groups';
+  if ((await edge(source, source.size - ARROW.length)).equals(ARROW)) return 'arrow';
+  const first = head.length < 2 * WORD ? 0 : head.readUInt32LE(WORD);
+  // A value of a plain sample cannot be as long as the first bytes of zstd would be.
+  return (await edge(source, first)).subarray(0, ZSTD.length).equals(ZSTD) ? 'samples' : 'plain';
+}
 
 async function unpack(source: Source): Promise<Source> {
-  const head = await edge(source, 0);
-  return head.subarray(0, ZSTD.length).equals(ZSTD) ? unpacked(source, 'zstd') : source;
+  const kind = await kindOf(source);
+  if (kind === 'plain') return source;
+  if (kind === 'compressed') return unpacked(source, 'zstd');
+  try {
+    return await spooled(source, source.location, () => plainChunk(source, kind));
+  } finally {
+    await source.close();
+  }
+}
+
+async function* plainChunk(
+  source: Source,
+  kind: Exclude<ChunkKind, 'plain' | 'compressed'>,
+): AsyncGenerator<Uint8Array> {
+  if (kind === 'groups') yield* ofGroups(source);
+  else if (kind === 'samples') yield* ofCompressedSamples(source);
+  else {
+    const { config } = await readList(source);
+    const { columns } = columnsIn(source.location, config);
+    yield* ofArrowRows(
+      source,
+      columns.map(({ name }, i) => ({ name, serializer: config.data_format[i]! })),
+    );
+  }
 }
 
 async function* samples(source: Source): AsyncGenerator<readonly SamplePosition[]> {
@@ -59,23 +91,18 @@ async function* samples(source: Source): AsyncGenerator<readonly SamplePosition[
 
 /** Throws for chunks whose samples are not stored one by one. */
 async function checkKind(source: Source): Promise<void> {
-  const { location: shard } = source;
-  const head = await edge(source, 0);
-  if (head.subarray(0, ZSTD.length).equals(ZSTD)) {
-    const what =
-      'it is compressed, so its samples cannot be read individually. Convert it with "shardtool convert", or write it again without compression';
-    throw unsupported(shard, what);
-  }
-  if (head.equals(FRAMED))
-    throw unsupported(
-      shard,
-      'its samples are compressed in groups, which shardtool does not read; write it again without compression',
-    );
-  if ((await edge(source, source.size - ARROW.length)).equals(ARROW)) {
-    const what =
-      'its rows are in an Arrow table, which newer versions of litdata use for dicts of plain values and which shardtool does not read. Write images as litdata.types.Jpeg, or samples as tuples';
-    throw unsupported(shard, what);
-  }
+  const kind = await kindOf(source);
+  if (kind === 'plain') return;
+  const reason = {
+    compressed: 'it is compressed',
+    groups: 'its samples are compressed in groups',
+    samples: 'its samples are compressed one by one',
+    arrow: 'its rows are in an Arrow table, which newer versions of litdata use for dicts of plain values',
+  };
+  throw unsupported(
+    source.location,
+    `${reason[kind]}, so its samples cannot be read individually. Convert it with "shardtool convert", or write it again without compression and with images as litdata.types.Jpeg`,
+  );
 }
 
 /** Up to 8 bytes. */
@@ -112,11 +139,6 @@ function columnsIn(shard: string, config: ChunkList['config']): ChunkColumns {
     throw unsupported(
       shard,
       `it was written for ${JSON.stringify(loader)}, but shardtool reads only chunks for PyTreeLoader`,
-    );
-  if (config.compression != null && (config.compression_level ?? 'chunk') !== 'chunk')
-    throw unsupported(
-      shard,
-      'its samples are compressed one by one, which shardtool does not read; write it again without compression',
     );
   const refuse = (column: string, serializer: string) =>
     unsupported(
