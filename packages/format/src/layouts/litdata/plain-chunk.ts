@@ -52,9 +52,10 @@ export async function* ofGroups(source: Source): AsyncGenerator<Uint8Array> {
     const entry = table.subarray(group * GROUP_BYTES);
     const [first, count] = [entry.readUInt32LE(0), entry.readUInt32LE(4)];
     const [offset, stored, length] = [Number(entry.readBigUInt64LE(8)), entry.readUInt32LE(16), entry.readUInt32LE(20)];
+    const isNext = first === next && first + count <= samples;
     let bytes = 0;
-    for (let i = first; i < first + count; i++) bytes += sizes[i] ?? Number.NaN;
-    if (first !== next || bytes !== length)
+    for (let i = first; isNext && i < first + count; i++) bytes += sizes[i]!;
+    if (!isNext || bytes !== length)
       throw damaged(
         shard,
         PREFIX_BYTES + offsets.length + group * GROUP_BYTES,
