@@ -216,13 +216,11 @@ export class ShardReads implements ReadingCosts {
     } catch (cause) {
       this.throwIfClosed();
       if (cause instanceof FileError && isRemote(path)) throw cause;
-      throw new FileError(
-        { shard: name, path: shownLocation(path), offset },
-        `${shownLocation(path)} cannot be read at byte ${offset}: ${reasonOf(cause)}.`,
-        {
-          cause,
-        },
-      );
+      const shown = shownLocation(path);
+      // The message of such an error is a sentence that names the file.
+      const isSaid = cause instanceof FileError && cause.message.startsWith(shown);
+      const message = isSaid ? cause.message : `${shown} cannot be read at byte ${offset}: ${reasonOf(cause)}.`;
+      throw new FileError({ shard: name, path: shown, offset }, message, { cause });
     }
     if (got < target.length) {
       throw shardTooShort(shownLocation(path), offset + got, offset + target.length, name);
