@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { parseAst } from 'rolldown/parseAst';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const REFERENCES = new Set(['option', 'optionName']);
+const REFERENCES = new Set(['option', 'optionName', 'codeName', 'withCodeNames']);
 /** A flag, unless it is one of Node. */
 const FLAG = /(?:^|[\s"'`(])--(?!input-type)[a-z]+(?:-[a-z]+)*(?![a-z-])/;
 

@@ -84,6 +84,18 @@ IN_USE = [
     (lambda at: batch(at, transform="train244"), 'There is no transform "train244"; did you mean "train224"'),
     (lambda at: batch(at, transform=["resize 224"]), 'Step 1 of the transform, "resize 224", is unknown'),
     (
+        lambda at: batch(at, transform=[{"name": "random_resised_crop", "size": 8}]),
+        'did you mean "random_resized_crop"? Known steps: .*random_iou_crop',
+    ),
+    (
+        lambda at: batch(at, transform=[{"name": "random_iou_crop", "min_scale": 7}]),
+        r"Step 1 of the transform, random_iou_crop, is invalid \(min_scale .*Its parameters: min_scale \(",
+    ),
+    (
+        lambda at: batch(at, transform="train224", mix={"name": "copy_past"}),
+        "timm_mixup.*mixup_alpha.*num_classes and label_smoothing.*copy_paste",
+    ),
+    (
         lambda at: batch(at, transform=None),
         r"The images differ in size\. Sample \".+\" of .+ is undamaged, "
         r"but its size after the transform is \d+x\d+, but the images of the batch have \d+x\d+\. Add "

@@ -98,6 +98,7 @@ export type {
 export { checkStorageOptions } from './options/storage.js';
 export { philox, shuffle } from './philox.js';
 export {
+  codeName,
   inPython,
   inTypeScript,
   onCommandLine,
@@ -107,6 +108,7 @@ export {
   type SentencePart,
   type Spelling,
   sentence,
+  withCodeNames,
 } from './sentence.js';
 export { parseSize } from './size.js';
 export { asFileError, isLostOnDisk, isUnreadable, reasonOf, remedyOf, withMessages } from './system-error.js';

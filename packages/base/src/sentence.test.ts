@@ -1,6 +1,15 @@
 import { expect, test } from 'vitest';
 import { messageIn, OptionError, ShardtoolError } from './errors.js';
-import { inPython, inTypeScript, onCommandLine, option, optionName, type Spelling, sentence } from './sentence.js';
+import {
+  codeName,
+  inPython,
+  inTypeScript,
+  onCommandLine,
+  option,
+  optionName,
+  type Spelling,
+  sentence,
+} from './sentence.js';
 import { recordError, reviveError } from './threads/error-record.js';
 
 test.each<[Spelling, string]>([
@@ -15,6 +24,18 @@ test.each<[Spelling, string]>([
   );
   expect(messageIn(error, spelling)).toBe(message);
   expect(messageIn(reviveError(structuredClone(recordError(error))), spelling)).toBe(message);
+});
+
+test.each<[Spelling, string]>([
+  [inTypeScript, 'The step randomIoUCrop has no maxSize.'],
+  [inPython, 'The step random_iou_crop has no max_size.'],
+  [onCommandLine, 'The step randomIoUCrop has no maxSize.'],
+])('an error names steps and their parameters as each interface spells them', (spelling, message) => {
+  const text = sentence`The step ${codeName('randomIoUCrop')} has no ${codeName('maxSize')}.`;
+  const error = new OptionError({}, text);
+  expect(messageIn(error, spelling)).toBe(message);
+  expect(messageIn(reviveError(structuredClone(recordError(error))), spelling)).toBe(message);
+  expect(error.options).toEqual([]);
 });
 
 test('an error lists the options that it is about, also as JSON', () => {

@@ -11,19 +11,30 @@ export interface OptionReference {
   readonly expression?: string;
 }
 
+/** A name that is no option, such as that of a transform step or of its parameter, as in TypeScript: `randomIoUCrop`. */
+export interface NameReference {
+  readonly codeName: string;
+}
+
 /** A part of a sentence: plain data, which can be sent between threads. */
-export type SentencePart = string | OptionReference;
+export type SentencePart = string | OptionReference | NameReference;
 
-/** How an interface spells the options in a sentence. */
-export type Spelling = (reference: OptionReference) => string;
+/** How an interface spells the options and names in a sentence. */
+export type Spelling = (reference: OptionReference | NameReference) => string;
 
-/** For programs in TypeScript: `"maxShardBytes"`. */
-export const inTypeScript: Spelling = ({ option, isQuoted, value, expression }) =>
-  expression === undefined ? withValue(option, isQuoted, value, ': ') : `${option}: ${expression}`;
+/** For programs in TypeScript: `"maxShardBytes"`, `randomIoUCrop`. */
+export const inTypeScript: Spelling = (reference) => {
+  if (isName(reference)) return reference.codeName;
+  const { option, isQuoted, value, expression } = reference;
+  return expression === undefined ? withValue(option, isQuoted, value, ': ') : `${option}: ${expression}`;
+};
 
-/** For programs in Python: `"max_shard_bytes"`. */
-export const inPython: Spelling = ({ option, isQuoted, value }) =>
-  withValue(lowered(option, '_'), isQuoted, value, '=');
+/** For programs in Python: `"max_shard_bytes"`, `random_iou_crop`. */
+export const inPython: Spelling = (reference) => {
+  if (isName(reference)) return lowered(reference.codeName.replace('IoU', 'Iou'), '_');
+  const { option, isQuoted, value } = reference;
+  return withValue(lowered(option, '_'), isQuoted, value, '=');
+};
 
 /** Flags whose names differ from those of their options. */
 const FLAGS: Readonly<Record<string, string>> = {
@@ -32,9 +43,16 @@ const FLAGS: Readonly<Record<string, string>> = {
   'features.key': 'key-feature',
 };
 
-/** For the command line: `--max-shard-bytes`. */
-export const onCommandLine: Spelling = ({ option, value }) =>
-  `--${FLAGS[option] ?? lowered(option, '-')}${value === undefined ? '' : ` ${value}`}`;
+/** For the command line: `--max-shard-bytes`, and `randomIoUCrop` as in a JSON file. */
+export const onCommandLine: Spelling = (reference) => {
+  if (isName(reference)) return reference.codeName;
+  const { option, value } = reference;
+  return `--${FLAGS[option] ?? lowered(option, '-')}${value === undefined ? '' : ` ${value}`}`;
+};
+
+function isName(reference: OptionReference | NameReference): reference is NameReference {
+  return 'codeName' in reference;
+}
 
 function withValue(name: string, isQuoted: boolean, value: string | undefined, between: string): string {
   if (value !== undefined) return `${name}${between}"${value}"`;
@@ -60,7 +78,7 @@ export class Sentence {
 
   /** Names of the options that the sentence is about, each once. */
   get options(): readonly string[] {
-    return [...new Set(this.parts.flatMap((part) => (typeof part === 'string' ? [] : [part.option])))];
+    return [...new Set(this.parts.flatMap((part) => (typeof part === 'string' || isName(part) ? [] : [part.option])))];
   }
 
   toString(): string {
@@ -84,8 +102,21 @@ function partsOf(values: readonly unknown[], i: number): readonly SentencePart[]
   return [isReference(value) ? value : String(value)];
 }
 
-function isReference(value: unknown): value is OptionReference {
-  return value instanceof Reference;
+function isReference(value: unknown): value is OptionReference | NameReference {
+  return value instanceof Reference || value instanceof Name;
+}
+
+/** Like {@link Reference}, for a name that is no option. */
+class Name implements NameReference {
+  readonly codeName: string;
+
+  constructor(codeName: string) {
+    this.codeName = codeName;
+  }
+
+  toString(): string {
+    return this.codeName;
+  }
 }
 
 /** A value that is not a {@link Sentence} becomes text; a plain template spells options for TypeScript. */
@@ -118,4 +149,22 @@ export function option(name: string, value?: string, expression?: string): Optio
 /** A reference to an option that is written without quotation marks. */
 export function optionName(name: string): OptionReference {
   return new Reference(name, false);
+}
+
+/** A reference to a name that is no option, by its name in TypeScript. */
+export function codeName(name: string): NameReference {
+  return new Name(name);
+}
+
+/** A word in camelCase. */
+const CODE_NAME = /\b([a-z]+(?:[A-Z][a-zA-Z]*)+)\b/;
+
+/**
+ * A text of ours as a sentence in which words in camelCase are references like {@link codeName}. If the text contains data of the
+ * user, `isKnown` tells names from data.
+ */
+export function withCodeNames(text: string, isKnown: (word: string) => boolean = () => true): Sentence {
+  // Every second part is what the pattern has matched.
+  const parts = text.split(CODE_NAME).map((part, i) => (i % 2 === 1 && isKnown(part) ? codeName(part) : part));
+  return new Sentence(parts.filter((part) => part !== ''));
 }

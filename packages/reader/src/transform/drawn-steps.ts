@@ -1,4 +1,4 @@
-import { didYouMean, OptionError, totalOf } from '@shardtool/base';
+import { didYouMean, OptionError, sentence, totalOf, withCodeNames } from '@shardtool/base';
 import type { Rect, Size } from '../codec/codec.js';
 
 /** The recorded result of a step: the remaining part of the image, or whether it was mirrored. */
@@ -31,7 +31,7 @@ export function checkDrawnNames(names: readonly string[]): DrawnName[] {
     if (found !== undefined) return found;
     throw new OptionError(
       {},
-      `draws cannot record the step "${name}"${didYouMean(name, known) || '.'} It records ${known.join(', ')}.`,
+      sentence`draws cannot record the step "${name}"${withCodeNames(didYouMean(name, known) || '.')} It records ${withCodeNames(known.join(', '))}.`,
     );
   });
 }

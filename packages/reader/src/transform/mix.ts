@@ -1,5 +1,5 @@
 /** How batches are mixed: the option `mix`, and the random values of a batch. */
-import { didYouMean, OptionError, optionName, range, sentence } from '@shardtool/base';
+import { codeName, didYouMean, OptionError, optionName, range, sentence, withCodeNames } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import type { Rect, Size } from '../codec/codec.js';
@@ -164,7 +164,7 @@ export function checkMix(input: MixInput | readonly MixInput[] | undefined): Mix
   if (mixes.some((mix) => classesOf(mix) !== classesOf(first!))) {
     throw new OptionError(
       {},
-      sentence`The mixes of the option ${optionName('mix')} have different numClasses: set the same for all.`,
+      sentence`The mixes of the option ${optionName('mix')} have different ${codeName('numClasses')}: set the same for all.`,
     );
   }
   return mixes;
@@ -224,7 +224,7 @@ function checkSingle(mix: unknown, names: readonly string[]): SingleMix {
 function invalid(where: string, what: string): OptionError {
   return new OptionError(
     {},
-    sentence`The loader's option ${optionName('mix')} is invalid (${where || 'it'} ${what}). ${EXPECTED}`,
+    sentence`The loader's option ${optionName('mix')} is invalid (${where || 'it'} ${what}). ${withCodeNames(EXPECTED)}`,
   );
 }
 

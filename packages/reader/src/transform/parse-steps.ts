@@ -1,4 +1,4 @@
-import { didYouMean, OptionError } from '@shardtool/base';
+import { codeName, didYouMean, OptionError, type Sentence, sentence, withCodeNames } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import type { Zod } from './parameters/kinds.js';
@@ -32,7 +32,7 @@ function nestedSteps(step: Step): Step[] {
 /** Checks a list of steps and fills in defaults. With `isWide`, values of pixels may be any numbers, one per channel. Throws {@link OptionError} that names the step and its parameters. */
 export function parseSteps(list: unknown, place = 'the transform', isWide = false): Step[] {
   if (!Array.isArray(list))
-    throw new OptionError({}, `A transform must be a list of steps. The steps are ${Object.keys(STEPS).join(', ')}.`);
+    throw new OptionError({}, sentence`A transform must be a list of steps. The steps are ${stepNames()}.`);
   return list.map((given: unknown, index) => {
     const name = stepName(given);
     const where = `Step ${index + 1} of ${place}`;
@@ -47,7 +47,7 @@ export function parseSteps(list: unknown, place = 'the transform', isWide = fals
       ({ where: path, what }) =>
         new OptionError(
           {},
-          `${where}, ${name}, is invalid (${path || 'it'} ${what}). Its parameters: ${parametersOf(name)}.`,
+          sentence`${where}, ${codeName(name)}, is invalid (${path === '' ? 'it' : withCodeNames(path)} ${withCodeNames(what, isNameOfOurs)}). Its parameters: ${parametersOf(name)}.`,
         ),
     );
   });
@@ -61,7 +61,10 @@ function parseLists(items: readonly unknown[], place: string, isWide: boolean): 
     const steps = parseSteps(list, where, isWide);
     const last = steps.find((step) => entryOf(step).draw === undefined);
     if (last === undefined) return steps;
-    throw new OptionError({}, `The step ${last.name} cannot be inside ${place}: move it to the end of the transform.`);
+    throw new OptionError(
+      {},
+      sentence`The step ${codeName(last.name)} cannot be inside ${place}: move it to the end of the transform.`,
+    );
   });
 }
 
@@ -97,10 +100,21 @@ function schemaOf(name: StepName, isWide: boolean): z.ZodType<Step> {
 }
 
 /** Lists the parameters of a step with their allowed values, for messages. */
-function parametersOf(name: StepName): string {
-  return Object.entries(STEPS[name].parameters)
-    .map(([parameter, { takes }]) => `${parameter} (${takes})`)
-    .join(', ');
+function parametersOf(name: StepName): Sentence {
+  const parameters = Object.entries(STEPS[name].parameters).map(([parameter, { takes }]) => `${parameter} (${takes})`);
+  return withCodeNames(parameters.join(', '), isNameOfOurs);
+}
+
+/** Lists all steps, for messages. */
+function stepNames(): Sentence {
+  return withCodeNames(Object.keys(STEPS).join(', '));
+}
+
+/** Names of steps and of their parameters. */
+const OURS = new Set(Object.entries(STEPS).flatMap(([name, { parameters }]) => [name, ...Object.keys(parameters)]));
+
+function isNameOfOurs(word: string): boolean {
+  return OURS.has(word);
 }
 
 /** Folds a name for comparison: `RandomIoUCrop`, `random_iou_crop` and `randomIoUCrop` are the same, and so are `max_size` and `maxSize`. */
@@ -133,7 +147,7 @@ function unknownStep(step: unknown, where: string): OptionError {
   const name = givenName(step) ?? '';
   const suggestion = didYouMean(name, Object.keys(STEPS));
   const hint = NOT_NEEDED.includes(folded(name))
-    ? 'is not needed: images already are arrays, and toDtype converts them to floats. Remove the step'
-    : `is unknown${suggestion === '' ? '.' : suggestion} Known steps: ${Object.keys(STEPS).join(', ')}`;
-  return new OptionError({}, `${where}, ${JSON.stringify(step)}, ${hint}.`);
+    ? withCodeNames('is not needed: images already are arrays, and toDtype converts them to floats. Remove the step')
+    : sentence`is unknown${suggestion === '' ? '.' : withCodeNames(suggestion, isNameOfOurs)} Known steps: ${stepNames()}`;
+  return new OptionError({}, sentence`${where}, ${JSON.stringify(step)}, ${hint}.`);
 }

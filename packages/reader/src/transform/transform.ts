@@ -1,4 +1,4 @@
-import { OptionError, optionName, sentence } from '@shardtool/base';
+import { codeName, OptionError, optionName, sentence, withCodeNames } from '@shardtool/base';
 import type { Size } from '../codec/codec.js';
 import { fullScale, isRgb, type PixelFormat, RGB } from '../codec/pixel-format.js';
 import type { Normalization, PixelLayout } from '../kernels/resize.js';
@@ -99,7 +99,7 @@ export function coverTransforms(
   if (sized !== undefined) {
     throw new OptionError(
       {},
-      sentence`The step ${sized.name} sets the size of images, and so does the option ${optionName('aspectBuckets')}: remove the step from the transform, or remove ${optionName('aspectBuckets')}.`,
+      sentence`The step ${codeName(sized.name)} sets the size of images, and so does the option ${optionName('aspectBuckets')}: remove the step from the transform, or remove ${optionName('aspectBuckets')}.`,
     );
   }
   return sizes.map(({ width, height }) => ({
@@ -129,7 +129,10 @@ function isPixelStep(step: Step): step is PixelStep {
 }
 
 function misplaced(step: Step, index: number, place: string, reason: string): OptionError {
-  return new OptionError({}, `Step ${index + 1} of ${place}, ${step.name}, ${reason}.`);
+  return new OptionError(
+    {},
+    sentence`Step ${index + 1} of ${place}, ${codeName(step.name)}, ${withCodeNames(reason)}.`,
+  );
 }
 
 /** The common size of all results. Null if sizes differ. */

@@ -1,5 +1,5 @@
 /** Which steps work on images that are not 8-bit RGB. */
-import { OptionError } from '@shardtool/base';
+import { codeName, OptionError, sentence } from '@shardtool/base';
 import type { PixelFormat } from '../codec/pixel-format.js';
 import { entryOf, everyStep, type Step } from './parse-steps.js';
 
@@ -14,7 +14,8 @@ export function checkWideSteps(steps: readonly Step[], format: PixelFormat, plac
   steps.forEach((outer, i) => {
     for (const step of everyStep([outer])) {
       const reason = refusal(step, format);
-      if (reason !== undefined) throw new OptionError({}, `Step ${i + 1} of ${place}, ${step.name}, ${reason}.`);
+      if (reason !== undefined)
+        throw new OptionError({}, sentence`Step ${i + 1} of ${place}, ${codeName(step.name)}, ${reason}.`);
     }
   });
 }

@@ -1,4 +1,4 @@
-import { OptionError, optionName, sentence } from '@shardtool/base';
+import { codeName, OptionError, optionName, sentence, withCodeNames } from '@shardtool/base';
 import type { BucketCrop } from '../../buckets/options.js';
 import type { Size } from '../../codec/codec.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
@@ -91,7 +91,7 @@ export function refuseBoxSteps({ steps }: CompiledTransform): void {
   if (step === undefined) return;
   throw new OptionError(
     {},
-    sentence`The step ${step.name} needs boxes: add boxes to the option ${optionName('annotations')}, or remove the step.`,
+    sentence`The step ${codeName(step.name)} needs boxes: add boxes to the option ${optionName('annotations')}, or remove the step.`,
   );
 }
 
@@ -102,7 +102,7 @@ export function refuseAnnotations(option: 'masks' | 'annotations', { steps }: Co
     if (reason === undefined) continue;
     throw new OptionError(
       {},
-      sentence`The step ${step.name} ${reason}: remove the step, or the option ${optionName(option)}.`,
+      sentence`The step ${codeName(step.name)} ${withCodeNames(reason)}: remove the step, or the option ${optionName(option)}.`,
     );
   }
 }
@@ -137,13 +137,13 @@ export function checkMixable(
   if (!hasPolygons && mixes.some(({ name }) => name === 'copyPaste')) {
     throw new OptionError(
       {},
-      sentence`copyPaste of the option ${optionName('mix')} pastes objects by their polygons: add polygons to the option ${optionName('annotations')}.`,
+      sentence`${codeName('copyPaste')} of the option ${optionName('mix')} pastes objects by their polygons: add polygons to the option ${optionName('annotations')}.`,
     );
   }
   if ((dtype === 'uint16' || dtype === 'int16') && mixes.some(({ name }) => name === 'mixup' || name === 'timmMixup')) {
     throw new OptionError(
       {},
-      `mixup takes uint8 or float32 images, not ${dtype}: end the transform with toDtype float32.`,
+      sentence`mixup takes uint8 or float32 images, not ${dtype}: end the transform with ${codeName('toDtype')} float32.`,
     );
   }
   if (dtype === 'float16' && mixes.some(mayMixup)) {

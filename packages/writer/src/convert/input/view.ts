@@ -1,15 +1,6 @@
 import { OptionError } from '@shardtool/base';
-import {
-  type ChosenColumns,
-  type ColumnType,
-  INDEX_PARTS,
-  type LayoutName,
-  type ReadChoice,
-  type ShardIndex,
-  stemOfShard,
-} from '@shardtool/format';
+import { type ColumnType, INDEX_PARTS, type ReadChoice, type ShardIndex, stemOfShard } from '@shardtool/format';
 import type { Dataset, OpenOptions } from '@shardtool/reader';
-import type { StorageOptions } from '@shardtool/storage';
 import type { DatasetShard, DatasetShards } from '../../shard/dataset-shards.js';
 import { numberedStem } from '../../shard/shard-paths.js';
 
@@ -17,32 +8,17 @@ import { numberedStem } from '../../shard/shard-paths.js';
 export type ViewedShard = Dataset['shards'][number];
 
 /** Selects the part of a dataset to convert, as `openDataset` takes it. */
-export interface ViewOptions {
-  readonly overlay?: string | undefined;
-  readonly split?: string | undefined;
-  /** An earlier version of the dataset, as for `openDataset`. */
-  readonly version?: string | undefined;
-  readonly layout?: LayoutName | undefined;
-  readonly features?: ChosenColumns | undefined;
-  readonly excludeKeys?: Iterable<string> | undefined;
-}
+export type ViewOptions = Pick<OpenOptions, 'overlay' | 'split' | 'version' | 'layout' | 'features' | 'excludeKeys'>;
 
 /** The selection, with the options of how shards are read. */
-export interface InputChoice extends Omit<ViewOptions, 'features'> {
+export interface InputChoice extends Omit<ViewOptions, 'features'>, Pick<OpenOptions, 'storage'> {
   readonly reading?: ReadChoice | undefined;
-  /** Options for requests to remote storage. */
-  readonly storage?: StorageOptions | undefined;
 }
 
 /** A view in the form that is sent to workers. */
-export interface View {
+export interface View extends Pick<OpenOptions, 'overlay' | 'split' | 'version' | 'layout' | 'storage'> {
   readonly location: string;
-  readonly overlay?: string | undefined;
-  readonly split?: string | undefined;
-  readonly version?: string | undefined;
-  readonly layout?: LayoutName | undefined;
   readonly features?: ReadChoice | undefined;
-  readonly storage?: StorageOptions | undefined;
   /** Keys, one per line, in memory shared by all workers. */
   readonly excludeKeys?: SharedArrayBuffer | undefined;
 }
