@@ -85,7 +85,7 @@ IN_USE = [
     (lambda at: batch(at, transform=["resize 224"]), 'Step 1 of the transform, "resize 224", is unknown'),
     (
         lambda at: batch(at, transform=[{"name": "random_resised_crop", "size": 8}]),
-        'did you mean "random_resized_crop"? Known steps: .*random_iou_crop',
+        r'did you mean "random_resized_crop"\? Known steps: .*random_iou_crop.*, random_rotate90,',
     ),
     (
         lambda at: batch(at, transform=[{"name": "random_iou_crop", "min_scale": 7}]),

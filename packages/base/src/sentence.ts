@@ -157,7 +157,7 @@ export function codeName(name: string): NameReference {
 }
 
 /** A word in camelCase. */
-const CODE_NAME = /\b([a-z]+(?:[A-Z][a-zA-Z]*)+)\b/;
+const CODE_NAME = /\b([a-z]+(?:[A-Z][a-zA-Z0-9]*)+)\b/;
 
 /**
  * A text of ours as a sentence in which words in camelCase are references like {@link codeName}. If the text contains data of the
