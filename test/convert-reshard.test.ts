@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { shuffle } from '@shardtool/base';
+import { shuffle, temporaryName } from '@shardtool/base';
 import { readManifest } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
 import { convert, pack, verify } from '@shardtool/writer';
@@ -190,6 +190,15 @@ test('a run that fails can be repeated, and leaves no temporary file', async () 
   await expect(stopped).rejects.toThrow('stopped');
   await convert(packed, output, { seed: 1, maxShardSamples: 5 });
   expect(sortedByKey(await rowsOf(output))).toEqual(sortedByKey(before));
+});
+
+test('a run begins in a folder in which a killed one left the name of its temporary file', async () => {
+  const output = newFolder();
+  mkdirSync(output);
+  const left = temporaryName('spool').replace(String(process.pid), String(2 ** 30));
+  writeFileSync(path.join(output, left), 'half');
+  await convert(packed, output, { seed: 1, maxShardSamples: 5 });
+  expect(filesIn(output).filter((name) => name.includes('spool'))).toEqual([]);
 });
 
 test('damage of a sample is reported by its key, not copied', async () => {

@@ -75,7 +75,14 @@ export { makeFolder } from './files/make-folder.js';
 export { openFileLimit } from './files/open-file-limit.js';
 export { newToken, type ProcessState, stateOf } from './files/process-identity.js';
 export { readFully, readFullySync } from './files/read-fully.js';
-export { parseTemporaryName, removeAbandoned, removeTemporaries, temporaryName } from './files/temporary-files.js';
+export {
+  openWithoutName,
+  parseTemporaryName,
+  removeAbandoned,
+  removeLeftWithoutName,
+  removeTemporaries,
+  temporaryName,
+} from './files/temporary-files.js';
 export {
   AtomicFile,
   flushFolder,

@@ -1,4 +1,4 @@
-import { readdirSync, rmSync, statSync } from 'node:fs';
+import { openSync, readdirSync, rmSync, statSync, unlinkSync } from 'node:fs';
 import path from 'node:path';
 import { newToken, stateOf, TOKEN_PATTERN } from './process-identity.js';
 
@@ -45,6 +45,26 @@ export function removeAbandoned(folder: string, isMeant: (final: string) => bool
     const file = path.join(folder, name);
     if (isAbandoned(parsed.token, file)) rmSync(file, { force: true });
   }
+}
+
+/** Name of the files of {@link openWithoutName} while they have one. */
+const WITHOUT_NAME = 'spool';
+
+/**
+ * Opens a new file in the folder for writing and reading, and removes its name, so that the file is gone when its
+ * process ends. Returns its descriptor.
+ */
+export function openWithoutName(folder: string): number {
+  removeLeftWithoutName(folder);
+  const file = path.join(folder, temporaryName(WITHOUT_NAME));
+  const fd = openSync(file, 'wx+');
+  unlinkSync(file);
+  return fd;
+}
+
+/** Removes files of {@link openWithoutName} whose process was killed before it had removed their names. */
+export function removeLeftWithoutName(folder: string): void {
+  removeAbandoned(folder, (final) => final === WITHOUT_NAME);
 }
 
 function isAbandoned(token: string, file: string): boolean {

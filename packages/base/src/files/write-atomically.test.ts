@@ -1,10 +1,12 @@
+import { closeSync, writeSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FileError, FileExistsError } from '../errors.js';
 import { newToken } from './process-identity.js';
-import { parseTemporaryName, removeAbandoned, temporaryName } from './temporary-files.js';
+import { readFullySync } from './read-fully.js';
+import { openWithoutName, parseTemporaryName, removeAbandoned, temporaryName } from './temporary-files.js';
 import { AtomicFile, flushFolder, nameOnce, writeAtomically } from './write-atomically.js';
 
 let folder: string;
@@ -89,4 +91,17 @@ test('what a killed process left is removed, and what others write or have named
   expect(await readdir(place)).toContain(ofDead);
   removeAbandoned(place);
   expect((await readdir(place)).sort()).toEqual(kept);
+});
+
+test('a file without a name is in no folder, and removes the names that killed processes left', async () => {
+  const place = await mkdtemp(join(folder, 'unnamed-'));
+  const [, started, where, random] = newToken().split('-');
+  await writeFile(join(place, temporaryName('spool', `${2 ** 30}-${started}-${where}-${random}`)), 'half');
+  const others = [temporaryName('spool'), 'spool-mine'].sort();
+  for (const name of others) await writeFile(join(place, name), 'kept');
+  const fd = openWithoutName(place);
+  writeSync(fd, 'bytes');
+  expect(readFullySync(fd, Buffer.alloc(5), 0)).toBe(5);
+  closeSync(fd);
+  expect((await readdir(place)).sort()).toEqual(others);
 });

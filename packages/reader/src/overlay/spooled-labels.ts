@@ -1,11 +1,10 @@
-import { randomUUID } from 'node:crypto';
-import { closeSync, openSync, unlinkSync, writeSync } from 'node:fs';
-import path from 'node:path';
+import { closeSync, writeSync } from 'node:fs';
 import { deserialize, serialize } from 'node:v8';
 import {
   FileError,
   LabelsError,
   lastAtMost,
+  openWithoutName,
   readFullySync,
   reasonOf,
   remedyOf,
@@ -382,10 +381,8 @@ class BlockFile {
 
   constructor(folder: string) {
     this.#folder = folder;
-    const file = path.join(folder, `.labels-${randomUUID()}`);
     try {
-      this.#fd = openSync(file, 'wx+');
-      unlinkSync(file);
+      this.#fd = openWithoutName(folder);
     } catch (cause) {
       throw unwritten(folder, cause);
     }

@@ -9,6 +9,7 @@ import {
   parseTemporaryName,
   reasonOf,
   remedyOf,
+  removeLeftWithoutName,
   removeTemporaries,
   type Sentence,
   sentence,
@@ -96,6 +97,7 @@ export class OutputFolder {
       makeFolder(path);
       const lock = await lockFolderPatiently(path, part === null ? LOCK_FILE : partLock(part), signal);
       const folder = new OutputFolder(path, made, lock);
+      removeLeftWithoutName(path);
       try {
         checkNeighbours(path, part);
       } catch (error) {

@@ -1,7 +1,5 @@
-import { randomUUID } from 'node:crypto';
-import { closeSync, openSync, rmdirSync, unlinkSync, writeSync } from 'node:fs';
-import { join } from 'node:path';
-import { makeFolder, readFullySync } from '@shardtool/base';
+import { closeSync, rmdirSync, writeSync } from 'node:fs';
+import { makeFolder, openWithoutName, readFullySync } from '@shardtool/base';
 import { asDiskFull } from '../disk-full.js';
 
 /** Storage of a {@link Spool}. */
@@ -74,9 +72,7 @@ export class Spool {
   #moveToDisk(): void {
     const { folder } = this.#place;
     const isMade = makeFolder(folder);
-    const path = join(folder, `spool-${randomUUID()}`);
-    this.#fd = openSync(path, 'wx+');
-    unlinkSync(path);
+    this.#fd = openWithoutName(folder);
     if (isMade) rmdirSync(folder);
     writeWhole(this.#fd, this.#memory.subarray(0, this.#length), 0);
     this.#memory = Buffer.alloc(0);

@@ -1,8 +1,6 @@
-import { randomUUID } from 'node:crypto';
-import { closeSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
-import { join } from 'node:path';
+import { closeSync, readSync, writeSync } from 'node:fs';
 import { deserialize, serialize } from 'node:v8';
-import { crc32, indexArray } from '@shardtool/base';
+import { crc32, indexArray, openWithoutName } from '@shardtool/base';
 import type { ColumnValue } from '@shardtool/format';
 import { asDiskFull } from '../../disk-full.js';
 import { HELD_BYTES } from '../../shard/large-sample.js';
@@ -164,9 +162,7 @@ class SpoolFile {
   #flushed = 0;
 
   constructor(folder: string) {
-    const path = join(folder, `spool-${randomUUID()}`);
-    this.#fd = openSync(path, 'wx+');
-    unlinkSync(path);
+    this.#fd = openWithoutName(folder);
   }
 
   /** Number of bytes that were written. */

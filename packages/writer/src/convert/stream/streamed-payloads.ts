@@ -1,7 +1,5 @@
-import { randomUUID } from 'node:crypto';
-import { closeSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
-import { join } from 'node:path';
-import { crc32 } from '@shardtool/base';
+import { closeSync, readSync, writeSync } from 'node:fs';
+import { crc32, openWithoutName } from '@shardtool/base';
 import { asDiskFull } from '../../disk-full.js';
 import { HELD_BYTES } from '../../shard/large-sample.js';
 import type { NewField } from '../../shard/put-sample.js';
@@ -92,11 +90,4 @@ export class StreamedPayloads {
     }
     return { put, pieces: readPieces };
   }
-}
-
-function openWithoutName(folder: string): number {
-  const path = join(folder, `spool-${randomUUID()}`);
-  const fd = openSync(path, 'wx+');
-  unlinkSync(path);
-  return fd;
 }
