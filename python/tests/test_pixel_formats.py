@@ -405,7 +405,7 @@ def test_tensors_and_masks_and_views(tmp_path):
 REFUSED = [
     ({"channels": 4}, "its values are uint16|set channels to 3"),
     ({"channels": 3, "pixel_dtype": "int16"}, "pixel_dtype is int16: set it to uint16"),
-    ({"pixel_dtype": "uint16", "transform": [{"name": "colorJitter", "brightness": 0.5}]}, "colorJitter"),
+    ({"pixel_dtype": "uint16", "transform": [{"name": "colorJitter", "brightness": 0.5}]}, "color_jitter"),
     ({"channels": 2, "transform": [{"name": "normalize", "mean": [1, 2, 3], "std": [1]}]}, "3 values as mean"),
     ({"channels": 2, "transform": [{"name": "pad", "padding": 1, "fill": 300}]}, "cannot hold"),
     ({"pixel_dtype": "uint16", "transform": [{"name": "toDtype", "dtype": "uint8"}]}, "without loss"),

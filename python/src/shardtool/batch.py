@@ -168,17 +168,21 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
 
     def image_lists(self) -> List[Array]:
         """With the option ``images``: for each row its images, an array [count, ...] over the memory of ``images``."""
-        if self.offsets is None or self.box_rows is not None:
+        if self.offsets is None or self._has_objects():
             raise ValueError("Each row of the batch has one image: set the option images of the loader.")
         ends = [int(end) for end in self.offsets]
         images: Any = self.images
         return [images[at:end] for at, end in zip(ends, ends[1:])]
 
+    def _has_objects(self) -> bool:
+        objects = (self.boxes, self.box_labels, self.box_rows, self.keypoints, self.polygons)
+        return any(values is not None for values in objects)
+
     def targets(self) -> List[Dict[str, Any]]:
         """For each image, the dictionary that torchvision's detection models take: ``boxes`` (with
         ``box_format="xyxy"``), ``labels`` and ``keypoints``, if they were requested, and ``polygons``, a list of arrays
         [p, 2] for each object."""
-        if self.box_rows is None:
+        if not self._has_objects():
             raise ValueError("The batch has no annotations: set the option annotations of the loader.")
         ends = [int(end) for end in self.offsets]
         polygons = None if self.polygons is None else self.polygons.lists()
@@ -191,7 +195,7 @@ class Batch(Tuple[Any, ...], Generic[Array, Images]):
         requested. After the objects of each image, they contain ``fill`` (labels: -1). ``mask``, bool [size, most], is
         true for objects.
         """
-        if self.box_rows is None:
+        if not self._has_objects():
             raise ValueError("The batch has no annotations: set the option annotations of the loader.")
         offsets = np.asarray(self.offsets)
         counts = np.diff(offsets)

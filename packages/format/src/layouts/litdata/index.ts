@@ -105,9 +105,10 @@ async function checkKind(source: Source): Promise<void> {
   );
 }
 
-/** Up to 8 bytes. */
+/** Up to 8 bytes; none beyond the end, where a damaged table may lead. */
 async function edge(source: Source, offset: number): Promise<Buffer> {
-  const bytes = Buffer.alloc(ARROW.length);
+  const bytes = Buffer.alloc(offset < source.size ? ARROW.length : 0);
+  if (bytes.length === 0) return bytes;
   return bytes.subarray(0, await source.readAt(Math.max(0, offset), bytes));
 }
 
