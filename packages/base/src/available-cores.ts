@@ -25,14 +25,15 @@ export function coresOfControlGroup(root: string): number {
   };
   let cores = Number.POSITIVE_INFINITY;
   for (const line of read('proc/self/cgroup').split('\n')) {
-    const [, controllers, group] = /^\d+:([^:]*):(\/.*)$/.exec(line) ?? [];
-    if (group === undefined || (controllers !== '' && !controllers?.split(',').includes('cpu'))) continue;
+    const [, controllers = '', group] = /^\d+:([^:]*):(\/.*)$/.exec(line) ?? [];
+    // Version 2 has one hierarchy, without a list of controllers.
+    const isVersion2 = controllers === '';
+    if (group === undefined || !(isVersion2 || controllers.split(',').includes('cpu'))) continue;
     for (let folder = group; ; folder = path.posix.dirname(folder)) {
-      const place = ['sys/fs/cgroup', controllers ?? '', folder];
-      const limits =
-        controllers === ''
-          ? read(...place, 'cpu.max').split(' ')
-          : [read(...place, 'cpu.cfs_quota_us'), read(...place, 'cpu.cfs_period_us')];
+      const place = ['sys/fs/cgroup', controllers, folder];
+      const limits = isVersion2
+        ? read(...place, 'cpu.max').split(' ')
+        : [read(...place, 'cpu.cfs_quota_us'), read(...place, 'cpu.cfs_period_us')];
       const [quota, period] = limits.map(Number);
       // "max" and -1 stand for no limit.
       if (quota && period && quota > 0) cores = Math.min(cores, quota / period);

@@ -55,7 +55,6 @@ const WITHOUT_NAME = 'spool';
  * process ends. Returns its descriptor.
  */
 export function openWithoutName(folder: string): number {
-  removeLeftWithoutName(folder);
   const file = path.join(folder, temporaryName(WITHOUT_NAME));
   const fd = openSync(file, 'wx+');
   unlinkSync(file);

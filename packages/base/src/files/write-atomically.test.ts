@@ -6,7 +6,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FileError, FileExistsError } from '../errors.js';
 import { newToken } from './process-identity.js';
 import { readFullySync } from './read-fully.js';
-import { openWithoutName, parseTemporaryName, removeAbandoned, temporaryName } from './temporary-files.js';
+import {
+  openWithoutName,
+  parseTemporaryName,
+  removeAbandoned,
+  removeLeftWithoutName,
+  temporaryName,
+} from './temporary-files.js';
 import { AtomicFile, flushFolder, nameOnce, writeAtomically } from './write-atomically.js';
 
 let folder: string;
@@ -93,12 +99,13 @@ test('what a killed process left is removed, and what others write or have named
   expect((await readdir(place)).sort()).toEqual(kept);
 });
 
-test('a file without a name is in no folder, and removes the names that killed processes left', async () => {
+test('a file without a name is in no folder, and names that killed processes left are removed', async () => {
   const place = await mkdtemp(join(folder, 'unnamed-'));
   const [, started, where, random] = newToken().split('-');
   await writeFile(join(place, temporaryName('spool', `${2 ** 30}-${started}-${where}-${random}`)), 'half');
   const others = [temporaryName('spool'), 'spool-mine'].sort();
   for (const name of others) await writeFile(join(place, name), 'kept');
+  removeLeftWithoutName(place);
   const fd = openWithoutName(place);
   writeSync(fd, 'bytes');
   expect(readFullySync(fd, Buffer.alloc(5), 0)).toBe(5);

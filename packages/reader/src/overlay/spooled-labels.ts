@@ -8,11 +8,12 @@ import {
   readFullySync,
   reasonOf,
   remedyOf,
+  removeLeftWithoutName,
   TextRows,
   totalOf,
 } from '@shardtool/base';
 import { ColumnKind, type ColumnValue, type LabelRow, type LabelRows, noRows } from '@shardtool/format';
-import { keyHash } from '../dataset/keys/key-hash.js';
+import { byFirstBits, keyHash } from '../dataset/keys/key-hash.js';
 import type { LabelChanges, LabelPage, LabelSource } from './label-source.js';
 
 /** A file of labels that is read row by row, because it is too large for memory. */
@@ -304,13 +305,10 @@ class PageHashes {
   readonly #pages: Uint16Array;
 
   private constructor(hashes: Uint32Array, pageOf: (sample: number) => number) {
-    // Some four samples have the same first bits.
-    const bits = Math.min(24, Math.max(1, Math.ceil(Math.log2(hashes.length / 4))));
-    this.#shift = 32 - bits;
-    const ends = new Uint32Array(2 ** bits + 1);
-    for (const hash of hashes) ends[(hash >>> this.#shift) + 1]!++;
-    for (let i = 1; i < ends.length; i++) ends[i]! += ends[i - 1]!;
-    this.#starts = ends.slice();
+    const { shift, starts } = byFirstBits(hashes, 4);
+    this.#shift = shift;
+    this.#starts = starts;
+    const ends = starts.slice();
     this.#hashes = new Uint32Array(hashes.length);
     this.#pages = new Uint16Array(hashes.length);
     for (let sample = 0; sample < hashes.length; sample++) {
@@ -382,6 +380,7 @@ class BlockFile {
   constructor(folder: string) {
     this.#folder = folder;
     try {
+      removeLeftWithoutName(folder);
       this.#fd = openWithoutName(folder);
     } catch (cause) {
       throw unwritten(folder, cause);

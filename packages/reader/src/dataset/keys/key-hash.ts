@@ -19,3 +19,19 @@ function hashOfUtf8(text: string): number {
   const bytes = Buffer.from(text);
   return hashOfBytes(bytes, 0, bytes.length);
 }
+
+/**
+ * How hashes are sorted by their first bits, of which about `perValue` hashes have the same: `hash >>> shift` are these bits,
+ * and `starts[bits]` is the offset of the first of their hashes.
+ */
+export function byFirstBits(
+  hashes: Uint32Array,
+  perValue: number,
+): { readonly shift: number; readonly starts: Uint32Array } {
+  const bits = Math.min(24, Math.max(1, Math.ceil(Math.log2(hashes.length / perValue))));
+  const shift = 32 - bits;
+  const starts = new Uint32Array(2 ** bits + 1);
+  for (const hash of hashes) starts[(hash >>> shift) + 1]!++;
+  for (let i = 1; i < starts.length; i++) starts[i]! += starts[i - 1]!;
+  return { shift, starts };
+}

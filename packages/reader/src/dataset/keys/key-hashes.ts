@@ -1,5 +1,5 @@
 import { lastAtMost, Recent } from '@shardtool/base';
-import { keyHash } from './key-hash.js';
+import { byFirstBits, keyHash } from './key-hash.js';
 import type { Keys } from './unknown-key.js';
 
 /** Number of look-ups after which the hashes are sorted. Sorting takes as long as this number of searches. */
@@ -104,14 +104,11 @@ class SortedHashes {
   readonly #shift: number;
 
   constructor(hashes: Uint32Array) {
-    // Some 64 samples have the same first bits.
-    const bits = Math.min(24, Math.max(1, Math.ceil(Math.log2(hashes.length / 64))));
     this.#hashes = hashes;
-    this.#shift = 32 - bits;
-    const ends = new Uint32Array(2 ** bits + 1);
-    for (const hash of hashes) ends[(hash >>> this.#shift) + 1]!++;
-    for (let i = 1; i < ends.length; i++) ends[i]! += ends[i - 1]!;
-    this.#starts = ends.slice();
+    const { shift, starts } = byFirstBits(hashes, 64);
+    this.#shift = shift;
+    this.#starts = starts;
+    const ends = starts.slice();
     this.#order = new Uint32Array(hashes.length);
     for (let index = 0; index < hashes.length; index++) this.#order[ends[hashes[index]! >>> this.#shift]!++] = index;
   }

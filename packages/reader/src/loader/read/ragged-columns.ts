@@ -2,7 +2,7 @@ import type { FieldColumns, LoadedIndex } from '@shardtool/format';
 import { matchingFields } from '../../dataset/matching-fields.js';
 
 /** A field of an index that is one of the images of its samples. */
-export interface RaggedColumn {
+interface RaggedColumn {
   readonly field: string;
   readonly column: FieldColumns;
 }
@@ -13,7 +13,7 @@ const kept = new WeakMap<LoadedIndex, { readonly patterns: readonly string[]; re
  * The fields of an index that match the patterns of the option `images`, in their order. Cached for each index, because
  * every row requests them. Indexes of one dataset may have different fields.
  */
-export function raggedColumns(index: LoadedIndex, patterns: readonly string[]): readonly RaggedColumn[] {
+function raggedColumns(index: LoadedIndex, patterns: readonly string[]): readonly RaggedColumn[] {
   const found = kept.get(index);
   if (found?.patterns === patterns) return found.columns;
   const columns = matchingFields([...index.fields.keys()], patterns).map((field) => ({
