@@ -6,7 +6,6 @@ import os
 import pytest
 
 import shardtool
-from shardtool.bridge.for_reader import options_for_reader
 
 PROGRAM = """
 import json, os, sys
@@ -102,12 +101,12 @@ def test_the_rank_is_the_one_that_the_process_has_when_a_loop_begins(small, monk
     assert not {*first[0].tolist()} & {*second[0].tolist()}
 
 
-@pytest.mark.parametrize(("ranks", "workers"), [("1", None), ("2", 4), ("8", 1), ("100", 1), ("", None)])
-def test_the_ranks_of_a_machine_share_its_cores(monkeypatch, ranks, workers):
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", ranks)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    assert options_for_reader({}, slots_in_use=0).get("workers") == workers
-    assert options_for_reader({"workers": 3}, slots_in_use=0)["workers"] == 3
+def test_the_ranks_of_a_machine_share_its_cores(monkeypatch, small):
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "1000")
+    with shardtool.Loader(small, batch_size=16) as loader:
+        assert loader.info()["workers"] == 1
+    with shardtool.Loader(small, batch_size=16, workers=3) as loader:
+        assert loader.info()["workers"] == 3
 
 
 def test_rank_and_world_size_are_options_too(small):

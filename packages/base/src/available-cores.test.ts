@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { availableCores, coresOfControlGroup } from './available-cores.js';
+import { availableCores, coresOfControlGroup, coresOfThisRank } from './available-cores.js';
 
 /** Files of a root file system, by path. */
 function root(files: Record<string, string>): string {
@@ -50,4 +50,12 @@ test('without control groups, and with files that make no sense, there is no lim
 test('at least one core is available, and never more than the affinity mask has', () => {
   expect(availableCores()).toBeGreaterThanOrEqual(1);
   expect(availableCores()).toBeLessThanOrEqual(availableParallelism());
+});
+
+test('the ranks of a machine share its cores', () => {
+  const cores = availableCores();
+  for (const ranks of ['', '0', '1', 'two', '-1']) expect(coresOfThisRank({ LOCAL_WORLD_SIZE: ranks })).toBe(cores);
+  expect(coresOfThisRank({})).toBe(cores);
+  expect(coresOfThisRank({ LOCAL_WORLD_SIZE: '2' })).toBe(Math.max(1, Math.floor(cores / 2)));
+  expect(coresOfThisRank({ LOCAL_WORLD_SIZE: '1000' })).toBe(1);
 });

@@ -11,6 +11,16 @@ export function availableCores(): number {
 }
 
 /**
+ * Cores for each of the processes of a training job on this machine: those of {@link availableCores}, divided by
+ * LOCAL_WORLD_SIZE, which torchrun sets. At least 1.
+ */
+export function coresOfThisRank(env: Readonly<Record<string, string | undefined>> = process.env): number {
+  const { LOCAL_WORLD_SIZE = '' } = env;
+  const ranks = /^\d+$/.test(LOCAL_WORLD_SIZE) ? Number(LOCAL_WORLD_SIZE) : 1;
+  return Math.max(1, Math.floor(availableCores() / Math.max(1, ranks)));
+}
+
+/**
  * Smallest CPU limit, in cores, of the control groups of this process below the file system `root`; infinite without a
  * limit. Reads versions 1 and 2: https://docs.kernel.org/admin-guide/cgroup-v2.html (cpu.max) and
  * https://docs.kernel.org/scheduler/sched-bwc.html (cpu.cfs_quota_us).

@@ -1,4 +1,4 @@
-export { availableCores } from './available-cores.js';
+export { availableCores, coresOfThisRank } from './available-cores.js';
 export { changedSincePacked, checkFieldCrc32, checkFieldSum, crc32, crc32Hex } from './checksums/checksum.js';
 export { crc32Combine } from './checksums/crc32-combine.js';
 export { maskedCrc32c } from './checksums/crc32c.js';

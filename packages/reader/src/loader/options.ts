@@ -107,7 +107,10 @@ export interface LoaderOptions {
    * size, such as [[3, 8], [8, 1]], stay together: each goes to one rank and into one batch, in consecutive rows.
    */
   readonly indices?: Indices | undefined;
-  /** Number of decode workers. Default: the number of cores. */
+  /**
+   * Number of decode workers. Default: the cores that the process may use (a container may limit them), divided by
+   * LOCAL_WORLD_SIZE.
+   */
   readonly workers?: number | undefined;
   /** Number of batch slots: batches that are prepared ahead, including the one that the consumer uses. Default: 4. */
   readonly prefetchBatches?: number | undefined;

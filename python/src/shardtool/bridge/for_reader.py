@@ -8,7 +8,6 @@ import os
 from enum import Enum
 from typing import Any, Dict, Iterable, List, Mapping
 
-from ..cores import cores_of_this_rank
 from ..foreign_transforms import is_foreign, steps_from
 from ..options import OPTION_NAMES, LoaderArguments, camel
 from .foreign_names import FOREIGN_NAMES, unknown_option
@@ -20,9 +19,6 @@ def options_for_reader(options: Mapping[str, Any], slots_in_use: int = 0) -> Dic
     Raises TypeError for an unknown name.
     """
     given: Dict[str, Any] = {"prefetchBatches": 4}
-    workers = _workers_of_this_rank()
-    if workers is not None:
-        given["workers"] = workers
     for name, value in options.items():
         if name not in OPTION_NAMES:
             raise unknown_option("A loader", name, ("output", *LoaderArguments.__annotations__), FOREIGN_NAMES)
@@ -174,10 +170,3 @@ def storage_for_reader(storage: Mapping[str, Any]) -> Dict[str, Any]:
         if name not in names:
             raise unknown_option("storage", name, names, {"endpointUrl": 'Python spells it "endpoint_url"'})
     return {names[name]: value for name, value in storage.items() if value is not None}
-
-
-def _workers_of_this_rank() -> int | None:
-    """Number of workers, if several ranks share the cores of this machine (torchrun sets their number). None: the
-    reader uses all cores."""
-    ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
-    return cores_of_this_rank() if ranks.isdigit() and int(ranks) > 1 else None

@@ -1,4 +1,4 @@
-import { availableCores } from '@shardtool/base';
+import { coresOfThisRank } from '@shardtool/base';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import { scratchBytesFor } from '../../decode/scratch-size.js';
 import { spareImages } from '../../transform/mix.js';
@@ -41,7 +41,7 @@ export async function setUpMemory(
     slots: prefetchBatches,
     rows: batchSize,
     rowBytes: output.rowBytes,
-    workers: options.workers ?? availableCores(),
+    workers: options.workers ?? coresOfThisRank(),
     scratchBytes:
       output.decoder === null ? 0 : Math.max(scratchBytesFor(output.decoder, options.maxPixels), mixBytes(output)),
   });
