@@ -188,8 +188,8 @@ export class EffectKernels {
    * Compresses as JPEG and decompresses, in place. `quantizers` are those of luma and chroma, 64 each, in rows. `tables` is the address of
    * {@link JPEG_TABLE_BYTES} bytes, and `scratch` of {@link jpegScratchBytes}.
    */
-  compressJpeg({ address, width, height }: Picture, quantizers: Float32Array, tables: number, scratch: number): void {
-    new Float32Array(this.#memory.buffer, tables, quantizers.length).set(quantizers);
+  compressJpeg({ address, width, height }: Picture, quantizers: Uint16Array, tables: number, scratch: number): void {
+    new Uint16Array(this.#memory.buffer, tables, quantizers.length).set(quantizers);
     this.#kernels.jpegArtifacts(address, width, height, tables, scratch);
   }
 
@@ -313,12 +313,13 @@ export class EffectKernels {
 }
 
 /** Size of the two tables of {@link EffectKernels.compressJpeg} in bytes. */
-export const JPEG_TABLE_BYTES = 2 * 64 * 4;
+export const JPEG_TABLE_BYTES = 2 * 64 * 2;
 
-/** Size of the working memory of {@link EffectKernels.compressJpeg} in bytes: two blocks and the planes. */
+/** Size of the working memory of {@link EffectKernels.compressJpeg} in bytes: a table and a block, two rows of chroma as words, and the planes. */
 export function jpegScratchBytes({ width, height }: Pick<Picture, 'width' | 'height'>): number {
   const blocks = (side: number) => Math.ceil(side / 8) * 8;
-  return 512 + blocks(width) * blocks(height) + 2 * blocks((width + 1) >> 1) * blocks((height + 1) >> 1);
+  const [chromaWidth, chromaHeight] = [blocks((width + 1) >> 1), blocks((height + 1) >> 1)];
+  return 512 + 2 * (chromaWidth * 2 + 32) + blocks(width) * blocks(height) + 2 * chromaWidth * chromaHeight;
 }
 
 /** Size of the working memory of {@link EffectKernels.blur} for a picture of this width, in bytes. */

@@ -50,10 +50,10 @@ const STANDARD = [
 ] as const;
 
 /** The tables of a quality, as libjpeg scales them (jcparam.c). */
-function quantizersOf(quality: number): Float32Array {
+function quantizersOf(quality: number): Uint16Array {
   const percent = quality < 50 ? Math.floor(5000 / quality) : 200 - quality * 2;
   const scaled = (value: number) => Math.max(1, Math.min(255, Math.floor((value * percent + 50) / 100)));
-  return Float32Array.from(STANDARD.flat(), scaled);
+  return Uint16Array.from(STANDARD.flat(), scaled);
 }
 
 export const jpegArtifacts: EffectEntry<JpegEffect> = {
