@@ -178,7 +178,10 @@ export class EffectKernels {
     this.#kernels.lookUpBytes(address, width * height, scratch);
   }
 
-  /** Replaces hue (0 to 179), saturation and value of OpenCV by their entries in a table [3, 256]. `scratch` is the address of 768 bytes. */
+  /**
+   * Replaces hue (0 to 179), saturation and value of OpenCV by their entries in a table [3, 256]. `scratch` is the address of
+   * {@link HSV_SCRATCH_BYTES} bytes.
+   */
   lookUpHsv({ address, width, height }: Picture, table: Uint8Array, scratch: number): void {
     this.#memory.set(table, scratch);
     this.#kernels.lookUpHsv(address, width * height, scratch);
@@ -311,6 +314,9 @@ export class EffectKernels {
     new Int16Array(this.#memory.buffer, address, values.length).set(values);
   }
 }
+
+/** Size of the working memory of {@link EffectKernels.lookUpHsv} in bytes: the table, and its entries as floats, four per hue. */
+export const HSV_SCRATCH_BYTES = 768 + 4 * (256 + 256 + 4 * 180);
 
 /** Size of the two tables of {@link EffectKernels.compressJpeg} in bytes. */
 export const JPEG_TABLE_BYTES = 2 * 64 * 2;

@@ -1,5 +1,5 @@
 /** Steps that change hue, saturation and value, and that add noise. */
-import { NOISE_SCRATCH_BYTES } from '../../../kernels/effects.js';
+import { HSV_SCRATCH_BYTES, NOISE_SCRATCH_BYTES } from '../../../kernels/effects.js';
 import type { EffectEntry } from '../../effects.js';
 import { ALWAYS, applies } from '../../parameters/chance.js';
 import { NOT_NEGATIVE, NUMBER, PART_OR_0 } from '../../parameters/kinds.js';
@@ -84,7 +84,7 @@ export const hsv: EffectEntry<HsvEffect> = {
       tables[256 + i] = Math.max(0, Math.min(255, i * saturation));
       tables[512 + i] = Math.max(0, Math.min(255, i * value));
     }
-    effects.lookUpHsv(picture, tables, scratch.allocate(tables.length));
+    effects.lookUpHsv(picture, tables, scratch.allocate(HSV_SCRATCH_BYTES));
   },
 };
 
