@@ -43,7 +43,7 @@ export type {
 export { type CropRefusal, refusalOf } from './kernels/crop-index.js';
 export { DecodeBufferError } from './kernels/tables.js';
 export { BadSampleError, CustomStepError } from './loader/deliver/bad-rows.js';
-export type { Batch, BatchContent, BatchMix, ImageArray, PixelValues, ViewArrays } from './loader/deliver/batch.js';
+export type { Batch, BatchContent, BatchMix, ImageArray, ViewArrays } from './loader/deliver/batch.js';
 export type { ContentBy, ContentOf, ContentOfFields, ContentOfViews } from './loader/deliver/batch-content.js';
 export type { LabelsInput, LabelValues } from './loader/deliver/label-values.js';
 export {
@@ -150,6 +150,7 @@ export { compileWhere, type RowPredicate, type Where } from './selection/where.j
 export { WhereError } from './selection/where-tokens.js';
 export type { GivenAnnotations } from './transform/annotations.js';
 export type { MixInput } from './transform/mix.js';
+export type { PixelValues } from './transform/pixel-values.js';
 export { namedSteps, PRESET_NAMES, PRESETS, type Preset, type PresetName } from './transform/presets.js';
 export { outputOf, type StepInput, type TransformInput } from './transform/transform.js';
 export type { ViewInput, ViewsInput } from './views/options.js';

@@ -9,14 +9,13 @@ import {
 } from '@shardtool/base';
 import { describeNpyRow } from '@shardtool/format';
 import { shardTooShort } from '../../dataset/shard-length-error.js';
-import { drawnValues, drawsAddress, type ViewLayout, viewAddress, viewBytes } from '../../views/slot-layout.js';
 import { type Block, keyOf } from '../read/block.js';
 import type { ExtraField } from '../ring/extra-fields.js';
 import { WHOLE_BATCH } from '../ring/job.js';
-import { slotAddress } from '../ring/slots.js';
+import type { BatchOutput } from '../setup/batch-output.js';
 import type { Engine } from '../work/engine.js';
-import type { BatchOutput } from './finished-batch.js';
-import type { PendingBatch, Trouble } from './pending-batch.js';
+import { blankRow } from './blank-row.js';
+import type { Fault, PendingBatch, Trouble } from './pending-batch.js';
 import type { Statistics } from './statistics.js';
 
 /**
@@ -65,46 +64,72 @@ export function judgeRow(
   options: BadRowOptions,
 ): boolean {
   const { onBad } = options;
-  const block = pending.blocks[row]!;
-  const item = pending.items[row]!;
+  const sample = whereabouts(pending.blocks[row]!, pending.items[row]!, options);
+  const { shard, key } = sample;
   // Skipping such samples would silently select samples by size.
-  if (isOtherSize) throw otherSize(reason, whereabouts(block, item, options), options.output);
-  if (otherArray !== undefined) throw otherArrayError(otherArray, reason, whereabouts(block, item, options), options);
+  if (isOtherSize) throw otherSize(reason, sample, options.output);
+  if (otherArray !== undefined) throw otherArrayError(otherArray, reason, sample, options);
   if (dropped && options.isRepeated) {
-    const { shard, key } = whereabouts(block, item, options);
     throw new OptionError(
-      { shard, key },
+      sample,
       sentence`A custom step drops sample "${key}" of ${shard}, but no other sample can replace it with ${optionName('repeats')}: exclude such samples with ${optionName('where')} or ${optionName('keys')}, or remove ${optionName('repeats')}.`,
     );
   }
   if (dropped) pending.dropped.add(row);
   else if (onBad === 'raise') {
-    const { shard, key } = whereabouts(block, item, options);
     if (cut !== undefined) throw shardTooShort(shard, cut.end, cut.needed);
     const what = sentence`${shard}: sample "${key}" cannot be used: ${clauseOf(reason)}.`;
     throw new BadSampleError(
-      { shard, key },
+      sample,
       isOfLoader(reason)
         ? sentence`${what} Set ${optionName('onBad')} to 'skip' or 'replace': report() then lists such samples.`
         : sentence`${what} ${VERIFY}, or set ${optionName('onBad')} to 'skip' or 'replace'.`,
     );
   }
-  if (!pending.reasons.has(row)) pending.reasons.set(row, reason);
+  // Of a row, the first bad sample is the planned one. Later ones are replacements.
+  const fault = pending.faults.get(row) ?? { ...sample, reason };
+  pending.faults.set(row, fault);
   if (onBad === 'skip' && !dropped) {
-    blankRow(pending, row, options);
+    blankRow(pending, row, options.engine, options.output);
     return false;
   }
-  if (pending.planned.bucket !== undefined) return standIn(pending, row, options);
-  const next = (item + 1) % block.items;
-  if (next === pending.planned.item[row]) {
-    const { shard, key } = whereabouts(block, next, options);
-    throw new BadSampleError(
-      { shard, key },
-      sentence`${shard}: sample "${key}" cannot be used, and its block has no sample to replace it: ${clauseOf(pending.reasons.get(row)!)}. ${remedyOf(block.items, dropped || isOfLoader(pending.reasons.get(row)!))}`,
-    );
-  }
-  pending.items[row] = next;
+  replaceSample(pending, row, fault, dropped);
   return true;
+}
+
+/**
+ * Gives a row another sample: the next one of its block, or in a batch of one size the next one of the batch, because it
+ * has the right size. Throws if all of them were tried.
+ */
+function replaceSample(pending: PendingBatch, row: number, fault: Fault, dropped: boolean): void {
+  const isSound = isOfLoader(fault.reason);
+  if (pending.planned.bucket !== undefined) {
+    pending.own ??= { blocks: [...pending.blocks], items: pending.items.slice() };
+    const { blocks, items } = pending.own;
+    const next = ((pending.standIns.get(row) ?? row) + 1) % pending.rows;
+    if (next === row)
+      throw noReplacement(fault, 'batch', isSound ? 'Choose larger batches.' : `${VERIFY}, or choose larger batches.`);
+    pending.standIns.set(row, next);
+    pending.blocks[row] = blocks[next]!;
+    pending.items[row] = items[next]!;
+    return;
+  }
+  const { items } = pending.blocks[row]!;
+  const next = (pending.items[row]! + 1) % items;
+  if (next === pending.planned.item[row]) throw noReplacement(fault, 'block', remedyOf(items, dropped || isSound));
+  pending.items[row] = next;
+}
+
+/** `remedy`: what the user can do. */
+function noReplacement(
+  { shard, key, reason }: Fault,
+  place: 'block' | 'batch',
+  remedy: string | Sentence,
+): BadSampleError {
+  return new BadSampleError(
+    { shard, key },
+    sentence`${shard}: sample "${key}" cannot be used, and its ${place} has no sample to replace it: ${clauseOf(reason)}. ${remedy}`,
+  );
 }
 
 const VERIFY = 'Run "shardtool verify --check decode" to list every bad sample';
@@ -128,25 +153,6 @@ function isOfLoader(reason: string | Sentence): boolean {
  */
 export function adviceOn(reason: string | Sentence): string {
   return isOfLoader(reason) ? '' : ` ${VERIFY}.`;
-}
-
-/** In a batch of one size, the next good sample of the batch takes the row, because it has the right size. */
-function standIn(pending: PendingBatch, row: number, options: BadRowOptions): true {
-  pending.own ??= { blocks: [...pending.blocks], items: pending.items.slice() };
-  const { blocks, items } = pending.own;
-  const next = ((pending.standIns.get(row) ?? row) + 1) % pending.rows;
-  if (next === row) {
-    const { shard, key } = whereabouts(blocks[row]!, items[row]!, options);
-    const reason = pending.reasons.get(row)!;
-    throw new BadSampleError(
-      { shard, key },
-      sentence`${shard}: sample "${key}" cannot be used, and its batch has no sample to replace it: ${clauseOf(reason)}. ${isOfLoader(reason) ? 'Choose' : `${VERIFY}, or choose`} larger batches.`,
-    );
-  }
-  pending.standIns.set(row, next);
-  pending.blocks[row] = blocks[next]!;
-  pending.items[row] = items[next]!;
-  return true;
 }
 
 function otherSize(
@@ -185,23 +191,12 @@ function remedyOf(items: number, isSound: boolean): Sentence {
   return isSound ? sentence`${longer}.` : sentence`${longer}. ${VERIFY}.`;
 }
 
-/** Whether a bad sample was skipped in this row. */
-export function isSkipped(pending: PendingBatch, row: number): boolean {
-  return pending.skipped.has(row);
-}
-
 /** Counts the rows that were handled. Their contents do not change any more. */
-export function countBadRows(pending: PendingBatch, options: BadRowOptions): void {
-  const { statistics, onBad } = options;
-  for (const [row, reason] of pending.reasons) {
-    if (pending.dropped.has(row)) {
-      statistics.countDropped();
-      continue;
-    }
-    const block = pending.own?.blocks[row] ?? pending.blocks[row]!;
-    const { shard, key } = whereabouts(block, pending.planned.item[row]!, options);
-    const replaced = onBad === 'replace' ? { replacement: keyOf(pending.blocks[row]!, pending.items[row]!) } : {};
-    statistics.countBad({ shard, key, reason, ...replaced });
+export function countBadRows(pending: PendingBatch, { statistics, onBad }: BadRowOptions): void {
+  for (const [row, fault] of pending.faults) {
+    if (pending.dropped.has(row)) statistics.countDropped();
+    else if (onBad !== 'replace') statistics.countBad(fault);
+    else statistics.countBad({ ...fault, replacement: keyOf(pending.blocks[row]!, pending.items[row]!) });
   }
 }
 
@@ -216,42 +211,6 @@ export function stepError(
   const { shard, key } = whereabouts(pending.blocks[at]!, pending.items[at]!, options);
   const where = row === WHOLE_BATCH ? `the batch that begins with sample "${key}"` : `sample "${key}"`;
   return new CustomStepError({ shard, key }, sentence`${shard}: ${where}: ${reason}`, cause);
-}
-
-function blankRow(pending: PendingBatch, row: number, { engine, output }: BadRowOptions): void {
-  pending.valid[row] = 0;
-  pending.skipped.add(row);
-  engine.facts.setBlank(pending.slot, row);
-  for (const values of Object.values(pending.fields)) values[row] = null;
-  const { slot, rows, bucket } = pending;
-  if (output.kind === 'pixels' && output.views !== null) {
-    blankViews(engine, { slot, row, rows }, output.views);
-    return;
-  }
-  engine.plan.rowBytes[bucket]!.extraFields.forEach((rowBytes, i) => {
-    engine.extraFieldBytes(slot, i, rows, bucket).fill(0, row * rowBytes, (row + 1) * rowBytes);
-  });
-  if (output.kind === 'pixels' && output.ragged === null) {
-    const { image } = engine.plan.rowBytes[bucket]!;
-    engine.slotBytes(slot, rows, bucket).fill(0, row * image, (row + 1) * image);
-    engine.facts.setShown(slot, row, null);
-  } else if (output.kind === 'list') pending.list[row] = { pixels: new Uint8Array(0), height: 0, width: 0 };
-}
-
-function blankViews(
-  { plan, memory }: Engine,
-  { slot, row, rows }: { readonly slot: number; readonly row: number; readonly rows: number },
-  views: ViewLayout,
-): void {
-  const address = slotAddress(plan, slot);
-  const blank = (offset: number, length: number) => new Uint8Array(memory.buffer, address + offset, length).fill(0);
-  for (const [group, { count }] of views.groups.entries()) {
-    for (let view = 0; view < count; view++) {
-      blank(viewAddress(views, plan.extraFields, { group, view, row, rows }), viewBytes(views.groups[group]!));
-    }
-  }
-  if (views.draws.length === 0) return;
-  blank(drawsAddress(views, plan.extraFields, row), views.transforms.length * drawnValues(views.draws) * 4);
 }
 
 function whereabouts(

@@ -1,6 +1,7 @@
 import type { StackedArray } from '@shardtool/format';
 import type { BatchObjects } from '../../annotations/record.js';
 import type { FieldValue } from '../../dataset/field-values.js';
+import type { PixelValues } from '../../transform/pixel-values.js';
 import type { Dtype } from '../../transform/values.js';
 import type { BatchCrop } from '../ring/batch-facts.js';
 import type { LabelValues } from './label-values.js';
@@ -30,13 +31,6 @@ export interface BatchMix {
   readonly numClasses: number | null;
   readonly labelSmoothing: number;
 }
-
-/** Pixels in an array of their dtype. float16, for which JavaScript has no array, is stored as bytes, two per value. */
-export type PixelValues<Memory extends ArrayBufferLike = ArrayBufferLike> =
-  | Uint8Array<Memory>
-  | Uint16Array<Memory>
-  | Int16Array<Memory>
-  | Float32Array<Memory>;
 
 /** The views of one group. */
 export interface ViewArrays {

@@ -1,19 +1,21 @@
-import { Sentence, sentence } from '@shardtool/base';
+import { range, Sentence, sentence } from '@shardtool/base';
 import { locate } from '../read/block.js';
 import { isChanged } from '../read/fetch-again.js';
 import { raggedImagesIn } from '../read/ragged-columns.js';
 import { imageBytesOf } from '../setup/decoder-output.js';
 import type { WorkerMessage } from '../work/decode-worker.js';
 import type { Engine } from '../work/engine.js';
-import { type BadRowOptions, countBadRows, isSkipped, judgeRow, stepError } from './bad-rows.js';
+import { type BadRowOptions, countBadRows, judgeRow, stepError } from './bad-rows.js';
 import type { Feeder } from './feeder.js';
 import type { LabelSource } from './label-values.js';
 import type { PendingBatch } from './pending-batch.js';
 import { readFields } from './row-fields.js';
+import type { RowJobs } from './row-jobs.js';
 import type { TextChoice } from './text-choice.js';
 
 export interface DeliveryOptions {
   readonly engine: Engine;
+  readonly jobs: RowJobs;
   readonly badRows: BadRowOptions;
   /** Null: texts are delivered unchanged. */
   readonly captionSampling: TextChoice | null;
@@ -48,31 +50,40 @@ export class Delivery {
    * bad sample.
    */
   async whenComplete(pending: PendingBatch, feeder: Feeder): Promise<void> {
-    await this.#whenFull(pending, feeder);
-    pending.decodedAt = performance.now();
-    for (let row = 0; row < pending.rows; row++) this.#readFields(pending, row);
-    while (pending.bad.length > 0) {
-      // Several parts of a row may be bad, such as its image and a field.
-      const bad = new Map(pending.bad.map((trouble) => [trouble.row, trouble]));
-      pending.bad = [];
-      const rows = [...bad.keys()].sort((a, b) => a - b);
-      const begun = performance.now();
-      const fetched = await this.#fetchAgain(
-        pending,
-        rows.filter((row) => !bad.get(row)!.dropped),
-      );
-      const again = rows.filter((row) => fetched.has(row) || judgeRow(pending, bad.get(row)!, this.#options.badRows));
-      // The first blocks may contain only the samples of the first batches so far. A replacement may need another
-      // sample.
-      for (const row of again) await pending.blocks[row]!.whole;
-      if (pending.imageOffsets !== null) this.#moveImages(pending, new Set(again), feeder);
-      pending.againMs += performance.now() - begun;
-      this.#decodeAgain(pending, again, feeder);
+    let rows = range(pending.rows);
+    for (;;) {
       await this.#whenFull(pending, feeder);
+      pending.decodedAt = Math.min(pending.decodedAt, performance.now());
       for (const row of rows) this.#readFields(pending, row);
+      if (pending.bad.length === 0) break;
+      rows = await this.#handleBad(pending);
     }
     if (this.#options.whole) await this.#whenWhole(pending, feeder);
     countBadRows(pending, this.#options.badRows);
+  }
+
+  /**
+   * Handles the rows that were reported as bad: their bytes are fetched again, or the samples are skipped or replaced.
+   * Issues the jobs that this needs. Returns all rows that were bad.
+   */
+  async #handleBad(pending: PendingBatch): Promise<number[]> {
+    // Several parts of a row may be bad, such as its image and a field.
+    const bad = new Map(pending.bad.map((trouble) => [trouble.row, trouble]));
+    pending.bad = [];
+    const rows = [...bad.keys()].sort((a, b) => a - b);
+    const begun = performance.now();
+    const fetched = await this.#fetchAgain(
+      pending,
+      rows.filter((row) => !bad.get(row)!.dropped),
+    );
+    const again = rows.filter((row) => fetched.has(row) || judgeRow(pending, bad.get(row)!, this.#options.badRows));
+    // The first blocks may contain only the samples of the first batches so far. A replacement may need another
+    // sample.
+    for (const row of again) await pending.blocks[row]!.whole;
+    if (pending.imageOffsets !== null) this.#moveImages(pending, new Set(again));
+    pending.againMs += performance.now() - begun;
+    this.#decodeAgain(pending, again);
+    return rows;
   }
 
   /** Name of the field with an image of a sample that has several. */
@@ -87,32 +98,23 @@ export class Delivery {
    * Moves the images of finished rows to where they are after bad samples were skipped or replaced by samples with
    * another number of images. All rows are finished, so no worker writes to the slot.
    */
-  #moveImages(pending: PendingBatch, again: ReadonlySet<number>, feeder: Feeder): void {
-    const { engine, badRows } = this.#options;
-    const { slot, rows, bucket } = pending;
+  #moveImages(pending: PendingBatch, again: ReadonlySet<number>): void {
+    const { engine, jobs, badRows } = this.#options;
+    const { rows, bucket } = pending;
     const offsets = pending.imageOffsets!;
     const before = offsets.slice();
     for (let row = 0; row < rows; row++) {
-      const own = isSkipped(pending, row) ? 0 : before[row + 1]! - before[row]!;
-      offsets[row + 1] = offsets[row]! + (again.has(row) ? feeder.imagesOf(pending, row) : own);
+      const own = pending.skipped.has(row) ? 0 : before[row + 1]! - before[row]!;
+      offsets[row + 1] = offsets[row]! + (again.has(row) ? jobs.imagesOf(pending, row) : own);
     }
     if (badRows.output.kind !== 'pixels') return;
     const imageBytes = imageBytesOf(badRows.output, badRows.output.sizes[bucket]!);
-    const images = engine.slotBytes(slot, rows, bucket);
+    const { images } = engine.contents(pending);
     const copy = images.slice(0, before[rows]! * imageBytes);
     for (let row = 0; row < rows; row++) {
-      if (again.has(row) || isSkipped(pending, row)) continue;
+      if (again.has(row) || pending.skipped.has(row)) continue;
       images.set(copy.subarray(before[row]! * imageBytes, before[row + 1]! * imageBytes), offsets[row]! * imageBytes);
     }
-  }
-
-  /** A row whose sample has no image never becomes a job, because it is already known to be bad. */
-  reject(pending: PendingBatch, row: number, reason: string | Sentence): void {
-    const { slots } = this.#options.engine.control;
-    pending.bad.push({ row, reason });
-    pending.messages++;
-    slots.countPosted(pending.slot);
-    slots.finish(pending.slot);
   }
 
   /**
@@ -153,8 +155,8 @@ export class Delivery {
    * Issues jobs that decode rows again. If the batch was already processed as a whole, all of its rows are decoded
    * again.
    */
-  #decodeAgain(pending: PendingBatch, rows: readonly number[], feeder: Feeder): void {
-    const { engine, whole } = this.#options;
+  #decodeAgain(pending: PendingBatch, rows: readonly number[]): void {
+    const { engine, jobs, whole } = this.#options;
     const { control } = engine;
     const { slots } = control;
     if (whole && slots.state(pending.slot) === 'ready') {
@@ -163,12 +165,12 @@ export class Delivery {
       slots.countPosted(pending.slot);
       pending.messages = 1;
       for (let row = 0; row < pending.rows; row++) {
-        if (isSkipped(pending, row)) slots.finish(pending.slot);
-        else feeder.push(pending, row);
+        if (pending.skipped.has(row)) slots.finish(pending.slot);
+        else jobs.push(pending, row);
       }
     } else if (rows.length > 0) {
       slots.reopen(pending.slot, rows.length);
-      for (const row of rows) feeder.push(pending, row);
+      for (const row of rows) jobs.push(pending, row);
     }
     control.notify();
   }
@@ -178,8 +180,9 @@ export class Delivery {
    * is processed when its bad rows are replaced.
    */
   async #whenWhole(pending: PendingBatch, feeder: Feeder): Promise<void> {
-    const { slots } = this.#options.engine.control;
-    if (slots.state(pending.slot) === 'whole' && slots.posted(pending.slot) > 0) feeder.pushWhole(pending);
+    const { engine, jobs } = this.#options;
+    const { slots } = engine.control;
+    if (slots.state(pending.slot) === 'whole' && slots.posted(pending.slot) > 0) jobs.pushWhole(pending);
     while (slots.state(pending.slot) === 'whole') {
       this.#check(pending, feeder);
       await slots.whenLeft(pending.slot, 'whole');
@@ -222,7 +225,7 @@ export class Delivery {
   }
 
   #readFields(pending: PendingBatch, row: number): void {
-    if (isSkipped(pending, row)) return;
+    if (pending.skipped.has(row)) return;
     const { engine, captionSampling, labels } = this.#options;
     readFields(pending, row, engine, captionSampling, labels);
   }

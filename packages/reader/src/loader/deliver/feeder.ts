@@ -1,26 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WakeSignal } from '@shardtool/base';
-import { OptionError, optionName, type Sentence, sentence } from '@shardtool/base';
-import type { FieldColumns } from '@shardtool/format';
-import { columnsText } from '../../annotations/columns-text.js';
-import { type CutShards, cutReason } from '../../dataset/cut-shards.js';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 import type { EpochPlan, PlannedBatch } from '../../order/batches.js';
-import { type Block, type BlockReader, locate, placeOf } from '../read/block.js';
-import { raggedImagesIn } from '../read/ragged-columns.js';
+import type { Block, BlockReader } from '../read/block.js';
 import type { Demand } from '../read/readers/block-reader.js';
 import type { BatchReader } from '../read/readers/bucket-reader.js';
-import { keptImageColumn } from '../read/readers/image-column.js';
-import type { Stretch } from '../read/readers/stretches.js';
-import type { BatchFacts } from '../ring/batch-facts.js';
 import type { ColumnTexts } from '../ring/column-texts.js';
 import type { Control } from '../ring/control.js';
-import type { ExtraField, Part, PartTable } from '../ring/extra-fields.js';
 import type { FreeSlots } from '../ring/free-slots.js';
-import { emptyJob, IN_ARENA, type Job, UNCHECKED, wholeBatchJob } from '../ring/job.js';
-import type { SampleOrigin } from '../setup/order-sources.js';
-import type { RaggedImages } from '../setup/ragged-images.js';
 import { BlockedTime } from './blocked-time.js';
 import { PendingBatch } from './pending-batch.js';
+import type { RowJobs } from './row-jobs.js';
 
 /**
  * An epoch for the feeder: its plan, the source of its blocks, and whether the crc32 of its images and fields is
@@ -45,22 +35,14 @@ export interface FeederOptions {
   /** Number of all batch slots. */
   readonly slots: number;
   readonly freeSlots: FreeSlots;
-  readonly image: string | undefined;
-  /** False: rows have only extra fields. */
-  readonly hasImages: boolean;
-  readonly extraFields: readonly ExtraField[];
-  /** The images of each sample, if their number varies. Null if each sample has one. */
-  readonly ragged: RaggedImages | null;
-  readonly parts: PartTable;
+  readonly jobs: RowJobs;
   readonly texts: ColumnTexts;
-  readonly facts: BatchFacts;
+  /** The number of images of a sample varies. */
+  readonly isRagged: boolean;
   /** Batches are processed as a whole when all of their rows are finished. */
   readonly whole: boolean;
   /** Names of the fields that are delivered with the batches. */
   readonly fields: readonly string[];
-  readonly origin: SampleOrigin;
-  /** Shards whose bytes in memory are zeros from their end on. */
-  readonly cuts: CutShards;
   /** The consumer may read the read buffers while it waits for a batch. */
   readonly bytesAreHeld: boolean;
   /** All samples are read before the first epoch. */
@@ -71,23 +53,20 @@ export interface FeederOptions {
   failure(): Error | undefined;
   /** Called when a batch has got its slot. Jobs and messages about it may follow. */
   onOpen(pending: PendingBatch): void;
-  /** Called for a row whose sample has no image. */
-  onUnusable(pending: PendingBatch, row: number, reason: string | Sentence): void;
 }
 
 /** Number of jobs after which sleeping workers are notified. */
 const NOTIFY_EVERY = 16;
 
 /**
- * Turns plans into jobs: takes a free slot for each batch, waits for the blocks that its rows need, and publishes a job
- * for each row. It runs ahead of the consumer by at most the number of slots.
+ * Turns plans into batches: takes a free slot for each batch, waits for the blocks that its rows need, and has a job
+ * published for each row. It runs ahead of the consumer by at most the number of slots.
  */
 export class Feeder implements Demand {
   readonly #options: FeederOptions;
   /** Since when no row could be assigned, and the total of earlier such periods. */
   readonly blocked = new BlockedTime();
   readonly #pending: PendingBatch[] = [];
-  readonly #job = emptyJob();
   #reader: BlockReader | null = null;
   /** The batch whose rows are being assigned, and the last one that the consumer requested. */
   #filling: PendingBatch | null = null;
@@ -183,120 +162,6 @@ export class Feeder implements Demand {
     await this.#run;
   }
 
-  /** Publishes the job of one row, from the block and item that `pending` names for it. */
-  push(pending: PendingBatch, row: number): void {
-    const { control, origin, cuts, image, hasImages, extraFields, facts, whole, ragged } = this.#options;
-    const block = pending.blocks[row]!;
-    const item = pending.items[row]!;
-    const shard = block.shard[item]!;
-    const indexRow = block.row[item]!;
-    const { index, stretches, crops } = block.shards.get(shard)!;
-    const column = hasImages && ragged === null ? keptImageColumn(index, image) : null;
-    const offset = column === null ? 0 : column.offset[indexRow]!;
-    const job = this.#job;
-    pending.labels[row] = index.cls[indexRow]!;
-    job.number = origin.firstSample[shard]! + indexRow;
-    pending.numbers[row] = job.number;
-    job.source = origin.sourceOfShard === null ? 0 : origin.sourceOfShard[shard]!;
-    pending.sources[row] = job.source;
-    if (pending.imageOffsets !== null) pending.imageOffsets[row + 1] = pending.imageOffsets[row]!;
-    if (offset < 0) {
-      this.#options.onUnusable(pending, row, 'it has no image');
-      return;
-    }
-    const end = block.inShards ? Number.POSITIVE_INFINITY : cuts.endOf(shard);
-    const needed = index.offset[indexRow]! + index.bytes[indexRow]!;
-    if (needed > end) {
-      this.#options.onUnusable(pending, row, cutReason({ end, needed }));
-      return;
-    }
-    if (ragged !== null) {
-      const images = this.#placeImages(pending, row, ragged);
-      if (images > ragged.max) {
-        this.#options.onUnusable(pending, row, tooManyImages(images, ragged.max));
-        return;
-      }
-      pending.imageOffsets![row + 1] = pending.imageOffsets![row]! + images;
-      facts.setFirstImage(pending.slot, row, pending.imageOffsets![row]!);
-    }
-    job.shard = block.inShards ? shard : IN_ARENA;
-    job.offset = column === null ? 0 : placeOf(block, stretches, offset);
-    job.bytes = column === null ? 0 : column.bytes[indexRow]!;
-    job.epoch = block.pass;
-    job.occurrence = block.occurrence[item]!;
-    job.slot = pending.slot;
-    job.row = row;
-    job.bucket = pending.bucket;
-    job.orientation = index.orientation[indexRow]!;
-    job.crc32 = (pending.checksum ? column?.crc32?.[indexRow] : undefined) ?? UNCHECKED;
-    // The crop index is that of the image that is used if the option `image` is not set.
-    job.cropBytes = crops === null || column !== keptImageColumn(index, undefined) ? 0 : crops.columns.bytes[indexRow]!;
-    if (job.cropBytes > 0) job.cropOffset = placeOf(block, crops!.stretches, crops!.columns.offset[indexRow]!);
-    if (whole) {
-      facts.setLabel(pending.slot, row, pending.labels[row]!);
-      if (row === 0) facts.setFirst(pending.slot, job);
-    }
-    const unplaced = extraFields.length === 0 ? null : this.#placeParts(block, item, job, pending.checksum);
-    if (unplaced === null) control.push(job);
-    else this.#options.onUnusable(pending, row, unplaced);
-  }
-
-  /** Number of images that a row will have in a batch with several images per sample; 0 if its sample cannot be used. */
-  imagesOf(pending: PendingBatch, row: number): number {
-    const { cuts, ragged } = this.#options;
-    const block = pending.blocks[row]!;
-    const item = pending.items[row]!;
-    const { index, indexRow } = locate(block, item);
-    const images = raggedImagesIn(index, indexRow, ragged!.patterns).length;
-    const isCut = index.offset[indexRow]! + index.bytes[indexRow]! > cuts.endOf(block.shard[item]!);
-    return isCut || images > ragged!.max ? 0 : images;
-  }
-
-  /** Writes where the images of the sample are. Returns their number, which may be too high. */
-  #placeImages(pending: PendingBatch, row: number, { patterns, max }: RaggedImages): number {
-    const block = pending.blocks[row]!;
-    const { index, indexRow, stretches } = locate(block, pending.items[row]!);
-    const images = raggedImagesIn(index, indexRow, patterns);
-    for (let i = 0; i < max; i++) {
-      const column = images[i]?.column;
-      this.#options.parts.set(
-        pending.slot,
-        row,
-        i,
-        column === undefined ? null : partOf(block, column, { indexRow, stretches, isChecked: pending.checksum }),
-      );
-    }
-    return images.length;
-  }
-
-  /** Publishes the job of the batch as a whole. */
-  pushWhole(pending: PendingBatch): void {
-    const { control } = this.#options;
-    control.push(wholeBatchJob(pending.slot, pending.bucket));
-    control.notify();
-  }
-
-  /** Returns the reason why the sample cannot be used, or null. */
-  #placeParts(block: Block, item: number, { slot, row }: Job, checksum: boolean): string | null {
-    const { extraFields, parts, texts } = this.#options;
-    const { index, stretches } = block.shards.get(block.shard[item]!)!;
-    const indexRow = block.row[item]!;
-    for (const [i, { field, columns }] of extraFields.entries()) {
-      if (columns !== undefined) {
-        const place = texts.put(slot, columnsText(index.columns, columns, indexRow));
-        if (place === null)
-          return `its column "${field}" is too long to fit next to those of the other rows of its batch`;
-        parts.set(slot, row, i, { ...place, crc32: UNCHECKED, msgpack: false });
-        continue;
-      }
-      const column = index.fields.get(field);
-      const offset = column?.offset[indexRow] ?? -1;
-      const isThere = column !== undefined && offset >= 0;
-      parts.set(slot, row, i, isThere ? partOf(block, column, { indexRow, stretches, isChecked: checksum }) : null);
-    }
-    return null;
-  }
-
   #wake(): void {
     this.#options.wakeSignal.notify();
     this.#options.control.slots.wake();
@@ -325,7 +190,7 @@ export class Feeder implements Demand {
   }
 
   async #feedEpoch(fed: FedEpoch): Promise<void> {
-    const { control, fields, ragged } = this.#options;
+    const { control, fields, isRagged } = this.#options;
     let last: PendingBatch | null = null;
     for (const planned of fed.plan.rows()) {
       if (planned.block.length === 0) {
@@ -334,7 +199,7 @@ export class Feeder implements Demand {
       }
       const slot = await this.#freeSlot();
       if (this.#closed) return;
-      const pending = new PendingBatch(slot, planned, fed, fields, ragged !== null);
+      const pending = new PendingBatch(slot, planned, fed, fields, isRagged);
       control.slots.open(slot, pending.rows, this.#options.whole);
       this.#options.texts.clear(slot);
       this.#options.onOpen(pending);
@@ -374,7 +239,7 @@ export class Feeder implements Demand {
   }
 
   async #fill(pending: PendingBatch, reader: BlockReader): Promise<void> {
-    const { control } = this.#options;
+    const { control, jobs } = this.#options;
     const { block: ordinals, item: items } = pending.planned;
     for (let row = 0; row < ordinals.length; row++) {
       const found = reader.get(ordinals[row]!, items[row]!);
@@ -386,7 +251,7 @@ export class Feeder implements Demand {
         if (this.#closed) return;
       } else block = found;
       pending.blocks[row] = block;
-      this.push(pending, row);
+      jobs.push(pending, row);
       pending.given = row + 1;
       if (pending.planned.bucket === undefined) {
         block.left--;
@@ -396,28 +261,6 @@ export class Feeder implements Demand {
     }
     control.notify();
   }
-}
-
-/** Where a field of a sample is in memory. */
-function partOf(
-  block: Block,
-  column: FieldColumns,
-  {
-    indexRow,
-    stretches,
-    isChecked,
-  }: { readonly indexRow: number; readonly stretches: readonly Stretch[]; readonly isChecked: boolean },
-): Part {
-  return {
-    offset: placeOf(block, stretches, column.offset[indexRow]!),
-    bytes: column.bytes[indexRow]!,
-    crc32: (isChecked ? column.crc32?.[indexRow] : undefined) ?? UNCHECKED,
-    msgpack: column.msgpack?.[indexRow] === 1,
-  };
-}
-
-function tooManyImages(images: number, max: number): Sentence {
-  return sentence`it has ${images} images, more than the option ${optionName('maxImages')} allows (${max}): raise the option ${optionName('maxImages')}`;
 }
 
 function allSlotsHeld(slots: number): OptionError {

@@ -11,6 +11,7 @@ import { type FedEpoch, Feeder } from './feeder.js';
 import { type FinishedBatchOptions, finishedBatch } from './finished-batch.js';
 import { tellNarrowed } from './narrowed.js';
 import type { PendingBatch } from './pending-batch.js';
+import { RowJobs } from './row-jobs.js';
 import type { Statistics } from './statistics.js';
 import { TextChoice } from './text-choice.js';
 import { tellUnlabelled } from './unlabelled.js';
@@ -44,8 +45,22 @@ export class Iteration {
     const { engine, output, statistics, onBad, isRepeated, reuse, origin, shardName } = options;
     const { whole, mixes, image, extraFields, annotations, fields } = output;
     this.#options = options;
+    const jobs = new RowJobs({
+      control: engine.control,
+      image,
+      hasImages: output.batch.kind !== 'fields',
+      extraFields,
+      ragged: output.batch.kind === 'pixels' ? output.batch.ragged : null,
+      parts: engine.parts,
+      texts: engine.texts,
+      facts: engine.facts,
+      whole,
+      origin,
+      cuts: options.cuts,
+    });
     const delivery = new Delivery({
       engine,
+      jobs,
       whole,
       labels: output.labels,
       captionSampling: output.drawsTexts ? new TextChoice(origin.seeds) : null,
@@ -70,23 +85,16 @@ export class Iteration {
       wakeSignal: engine.wakeSignal,
       slots: engine.plan.slots,
       freeSlots: engine.freeSlots,
-      image,
-      hasImages: output.batch.kind !== 'fields',
-      extraFields,
-      ragged: output.batch.kind === 'pixels' ? output.batch.ragged : null,
-      parts: engine.parts,
+      jobs,
       texts: engine.texts,
-      facts: engine.facts,
+      isRagged: output.batch.kind === 'pixels' && output.batch.ragged !== null,
       whole,
       fields,
-      origin,
-      cuts: options.cuts,
       bytesAreHeld: output.batch.kind === 'raw' && reuse === 'manual',
       readsAllFirst: options.readsAllFirst,
       nextEpoch: (demand) => options.nextEpoch(demand),
       failure: () => engine.failure,
       onOpen: (pending) => delivery.expect(pending),
-      onUnusable: (pending, row, reason) => delivery.reject(pending, row, reason),
     });
   }
 

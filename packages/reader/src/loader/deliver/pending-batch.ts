@@ -22,6 +22,13 @@ export interface Trouble {
   readonly stack?: string;
 }
 
+/** A sample that could not be used. `reason` is a sentence without shard and key. */
+export interface Fault {
+  readonly shard: string;
+  readonly key: string;
+  readonly reason: string | Sentence;
+}
+
 /** A batch in progress: from the moment it has a slot until the consumer releases the slot. */
 export class PendingBatch {
   readonly slot: number;
@@ -55,8 +62,8 @@ export class PendingBatch {
   letGo: (() => void) | null = null;
   /** Troubles that were reported and not handled yet. */
   bad: Trouble[] = [];
-  /** Reasons why samples could not be used, by row, for rows that were handled. */
-  readonly reasons = new Map<number, string | Sentence>();
+  /** For each row that was handled, the planned sample, and why it could not be used. */
+  readonly faults = new Map<number, Fault>();
   /** For each row whose bytes were wrong and were fetched once more, its item. */
   readonly fetchedAgain = new Map<number, number>();
   /** Blocks and items as planned. It is set when a row of a batch of one size gets another sample of the batch. */

@@ -1,8 +1,10 @@
 import { changedSincePacked, crc32 } from '@shardtool/base';
-import { type FieldColumns, fieldPayload } from '@shardtool/format';
+import { fieldPayload } from '@shardtool/format';
 import { notAValue } from '../../dataset/field-bytes.js';
 import { type FieldValue, fieldValue } from '../../dataset/field-values.js';
-import { locate, placeOf } from '../read/block.js';
+import { locate, partOf } from '../read/block.js';
+import type { Part } from '../ring/extra-fields.js';
+import { UNCHECKED } from '../ring/job.js';
 import type { Engine } from '../work/engine.js';
 import { type LabelSource, labelsOfRow } from './label-values.js';
 import type { PendingBatch } from './pending-batch.js';
@@ -21,7 +23,8 @@ export function readFields(
 ): void {
   const block = pending.blocks[row]!;
   const item = pending.items[row]!;
-  const { index, indexRow, stretches } = locate(block, item);
+  const located = locate(block, item);
+  const { index, indexRow } = located;
   const choose = captionSampling?.of({
     source: pending.sources[row]!,
     pass: block.pass,
@@ -31,13 +34,12 @@ export function readFields(
   const chosen = (value: FieldValue | null) => (choose === undefined ? value : choose(value));
   for (const name in pending.fields) {
     const column = index.fields.get(name);
-    const offset = column?.offset[indexRow] ?? -1;
-    if (column === undefined || offset < 0) {
+    if (column === undefined || column.offset[indexRow]! < 0) {
       pending.fields[name]![row] = chosen(index.columns.get(name)?.[indexRow] ?? null);
       continue;
     }
-    const stored = engine.encoded(placeOf(block, stretches, offset), column.bytes[indexRow]!);
-    const result = read(name, stored, column, indexRow, pending.checksum);
+    const part = partOf(block, located, column, pending.checksum);
+    const result = read(name, engine.encoded(part), part);
     if ('fault' in result) {
       pending.bad.push({ row, reason: `its field "${name}" ${result.fault}` });
       return;
@@ -53,19 +55,17 @@ export function readFields(
 function read(
   name: string,
   stored: Uint8Array,
-  { msgpack, crc32: expected }: FieldColumns,
-  indexRow: number,
-  checksum: boolean,
+  { msgpack, crc32: expected }: Part,
 ): { readonly value: FieldValue } | { readonly fault: string } {
   let payload: Uint8Array;
   try {
-    payload = fieldPayload(stored, msgpack?.[indexRow] === 1);
+    payload = fieldPayload(stored, msgpack);
   } catch (cause) {
     return { fault: notAValue(cause) };
   }
-  if (checksum && expected !== undefined) {
+  if (expected !== UNCHECKED) {
     const actual = crc32(payload);
-    if (actual !== expected[indexRow]) return { fault: changedSincePacked(actual, expected[indexRow]!) };
+    if (actual !== expected) return { fault: changedSincePacked(actual, expected) };
   }
   try {
     return { value: fieldValue(name, payload) };

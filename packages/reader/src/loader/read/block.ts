@@ -1,9 +1,11 @@
 import { joined, lastAtMost } from '@shardtool/base';
-import type { LoadedIndex } from '@shardtool/format';
+import type { FieldColumns, LoadedIndex } from '@shardtool/format';
 import { consecutive } from '../../dataset/consecutive.js';
 import type { CropColumns } from '../../dataset/crop-columns.js';
 import type { PlannedBlock } from '../../order/batches.js';
 import { occurrenceOf, type SamplesOf } from '../../selection/pass-samples.js';
+import type { Part } from '../ring/extra-fields.js';
+import { UNCHECKED } from '../ring/job.js';
 import { placeWithin, type Stretch } from './readers/stretches.js';
 
 /** The interface by which batches request blocks. */
@@ -130,13 +132,32 @@ export function blockRows(planned: PlannedBlock, samplesOf: SamplesOf): ShardRow
   }));
 }
 
-/** Returns the index of the shard with an item of the block, and the stretches with the shard's bytes. */
-export function locate(
-  block: Block,
-  item: number,
-): Pick<LoadedShard, 'index' | 'stretches'> & { readonly indexRow: number } {
+/** Where a sample is: the index of its shard, its row there, and the bytes of the shard that are loaded. */
+export interface LocatedSample extends Pick<LoadedShard, 'index' | 'stretches'> {
+  readonly indexRow: number;
+}
+
+export function locate(block: Block, item: number): LocatedSample {
   const { index, stretches } = block.shards.get(block.shard[item]!)!;
   return { index, indexRow: block.row[item]!, stretches };
+}
+
+/**
+ * Where a field of a sample is in memory, and its crc32 if that is checked. The sample must have the field: the offset
+ * of the column is 0 or higher.
+ */
+export function partOf(
+  block: Block,
+  { indexRow, stretches }: LocatedSample,
+  column: FieldColumns,
+  isChecked: boolean,
+): Part {
+  return {
+    offset: placeOf(block, stretches, column.offset[indexRow]!),
+    bytes: column.bytes[indexRow]!,
+    crc32: (isChecked ? column.crc32?.[indexRow] : undefined) ?? UNCHECKED,
+    msgpack: column.msgpack?.[indexRow] === 1,
+  };
 }
 
 export function keyOf(block: Block, item: number): string {

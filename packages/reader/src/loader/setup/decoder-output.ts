@@ -15,9 +15,9 @@ import {
 import { valueBytes } from '../../transform/values.js';
 import { checkViews, type ViewsInput } from '../../views/options.js';
 import { type ViewLayout, viewPartBytes } from '../../views/slot-layout.js';
-import type { BatchOutput } from '../deliver/finished-batch.js';
 import type { ExtraField } from '../ring/extra-fields.js';
 import type { RowBytes } from '../ring/slots.js';
+import type { BatchOutput } from './batch-output.js';
 import { commonShape } from './common-shape.js';
 import { nameOfImage, needsPixels, type OutputRequest } from './output-request.js';
 import type { RaggedImages } from './ragged-images.js';

@@ -2,8 +2,8 @@
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { OptionError } from '@shardtool/base';
+import type { PixelValues } from '../../transform/pixel-values.js';
 import type { Dtype } from '../../transform/values.js';
-import type { PixelValues } from '../deliver/batch.js';
 
 /** Where a custom step is defined, as plain data. */
 export interface CustomStep {

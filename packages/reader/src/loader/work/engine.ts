@@ -8,7 +8,7 @@ import { Arena, arenaView } from '../read/arena.js';
 import { BatchFacts } from '../ring/batch-facts.js';
 import { ColumnTexts } from '../ring/column-texts.js';
 import { Control } from '../ring/control.js';
-import { type ExtraField, PartTable } from '../ring/extra-fields.js';
+import { type ExtraField, type Part, PartTable } from '../ring/extra-fields.js';
 import type { FreeSlots } from '../ring/free-slots.js';
 import { ShardPaths } from '../ring/shard-paths.js';
 import { layOverFile } from '../ring/slot-file.js';
@@ -46,6 +46,19 @@ export interface EngineOptions {
   /** The file that provides the memory of the slots, if there is one. */
   readonly slotFile: number | undefined;
   readonly freeSlots: FreeSlots;
+}
+
+/** The rows of a batch in a slot. `bucket`: number of the batch's size. */
+interface SlotRows {
+  readonly slot: number;
+  readonly rows: number;
+  readonly bucket: number;
+}
+
+/** The memory of the rows of a batch: that of the images, and of each part of a row after the image, in their order. */
+export interface SlotContents {
+  readonly images: Uint8Array;
+  readonly parts: readonly Uint8Array[];
 }
 
 /** Resources that outlive an iteration: the shared memory, the batch slots and the decode workers. */
@@ -172,9 +185,9 @@ export class Engine {
     this.#pool.unref();
   }
 
-  /** A view of encoded bytes. `place` is an offset over both arenas. */
-  encoded(place: number, bytes: number): Uint8Array {
-    return arenaView(this.#segments, place, bytes);
+  /** A view of the encoded bytes of a field. Offsets run over both arenas. */
+  encoded({ offset, bytes }: Pick<Part, 'offset' | 'bytes'>): Uint8Array {
+    return arenaView(this.#segments, offset, bytes);
   }
 
   /** All slots. */
@@ -182,16 +195,17 @@ export class Engine {
     return new Uint8Array(this.memory.buffer, 0, slotAddress(this.plan, this.plan.slots));
   }
 
-  /** The bytes of `rows` rows in a slot, for a batch of the size with the number `bucket`. */
-  slotBytes(slot: number, rows: number, bucket: number): Uint8Array {
-    return new Uint8Array(this.memory.buffer, slotAddress(this.plan, slot), rows * this.plan.rowBytes[bucket]!.image);
-  }
-
-  /** The bytes of a slot that hold `rows` rows of an extra field. */
-  extraFieldBytes(slot: number, extraField: number, rows: number, bucket: number): Uint8Array {
-    const offset = this.plan.extraFields[extraField]!;
-    const rowBytes = this.plan.rowBytes[bucket]!.extraFields[extraField]!;
-    return new Uint8Array(this.memory.buffer, slotAddress(this.plan, slot) + offset, rows * rowBytes);
+  /** The memory of the rows of a batch. */
+  contents({ slot, rows, bucket }: SlotRows): SlotContents {
+    const { buffer } = this.memory;
+    const address = slotAddress(this.plan, slot);
+    const { image, extraFields } = this.plan.rowBytes[bucket]!;
+    return {
+      images: new Uint8Array(buffer, address, rows * image),
+      parts: extraFields.map(
+        (rowBytes, i) => new Uint8Array(buffer, address + this.plan.extraFields[i]!, rows * rowBytes),
+      ),
+    };
   }
 
   close(): Promise<void> {

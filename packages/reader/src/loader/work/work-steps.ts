@@ -7,9 +7,9 @@ import type { Decoder } from '../../decode/decoder.js';
 import { EffectKernels } from '../../kernels/effects.js';
 import { type DrawnSingleMix, drawMix, drawnParts } from '../../transform/mix.js';
 import { MOSAIC_PARTS } from '../../transform/mosaic.js';
+import { type PixelValues, pixelValues } from '../../transform/pixel-values.js';
 import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
 import { valueBytes } from '../../transform/values.js';
-import type { PixelValues } from '../deliver/batch.js';
 import { BatchFacts } from '../ring/batch-facts.js';
 import type { Job } from '../ring/job.js';
 import { type RowBytes, slotAddress } from '../ring/slots.js';
@@ -79,13 +79,8 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
     );
     return { epoch: identity.epoch, number: identity.number, random: () => random.next(), options };
   };
-  const valuesAt = (address: number, bytes: number): PixelValues => {
-    const { buffer } = data.memory;
-    if (dtype === 'float32') return new Float32Array(buffer, address, bytes / 4);
-    if (dtype === 'uint16') return new Uint16Array(buffer, address, bytes / 2);
-    if (dtype === 'int16') return new Int16Array(buffer, address, bytes / 2);
-    return new Uint8Array(buffer, address, bytes);
-  };
+  const valuesAt = (address: number, bytes: number): PixelValues =>
+    pixelValues(new Uint8Array(data.memory.buffer, address, bytes), dtype);
 
   return {
     hasRowSteps: fields !== null || pixels !== null,
