@@ -1,6 +1,6 @@
 /**
  * Names of options in messages. A template without the tag `sentence`, and a sum of texts, spell an option for
- * TypeScript, also on the command line and in Python. A flag such as `--overwrite` is one of the command line alone: what is
+ * TypeScript, also on the command line and in Python, and so do names in camelCase in the message of an error. A flag such as `--overwrite` is one of the command line alone: what is
  * below the package of the commands names the option.
  */
 import { readdirSync, readFileSync } from 'node:fs';
@@ -54,6 +54,26 @@ const isHelp = (around) => around.some(({ type, key }) => type === 'Property' &&
 /** In a list, a flag is an argument of a program that is started. */
 const isArgument = ([parent]) => parent?.type === 'ArrayExpression';
 
+/** A word in camelCase: the name of an option, of a step or of a parameter, which Python spells in another way. */
+const CODE_NAME = /^[a-z]+(?:[A-Z][a-z]+)+$/;
+
+/** Functions of TypeScript, and keys of files of others: they have one spelling. */
+const OTHER_NAMES = new Set(['fileFormat', 'indexShards', 'planDataset', 'planMixture', 'scratchBytes']);
+
+/** The first name in the text of a node that needs a spelling. */
+function plainName(node) {
+  const words = textOf(node).replaceAll('VALUE', ' ').match(/\w+/g) ?? [];
+  return words.find((word) => CODE_NAME.test(word) && !OTHER_NAMES.has(word));
+}
+
+/** Whether the text of a node is the message of an error, without the tag `sentence` or a call that spells names. */
+function isPlainMessage(node, around) {
+  if (node.type !== 'Literal' && node.type !== 'TemplateLiteral') return false;
+  const stop = around.findIndex(({ type }) => /^(New|Call|TaggedTemplate|ArrowFunction)Expression$/.test(type));
+  const outer = around[stop];
+  return outer?.type === 'NewExpression' && /Error$/.test(outer.callee.name ?? '');
+}
+
 /** Faults of a source file, as `line: what`. */
 export function faultsOf(source, { hasFlags = false } = {}) {
   const faults = [];
@@ -61,6 +81,8 @@ export function faultsOf(source, { hasFlags = false } = {}) {
   walk(parseAst(source, { lang: 'ts' }), (node, around) => {
     if ((isReference(node) || isSentence(node)) && spelledBy(around) !== null)
       add(node, 'an option in a text without the tag "sentence" is spelled for TypeScript only');
+    if (!hasFlags && isPlainMessage(node, around) && plainName(node) !== undefined)
+      add(node, `"${plainName(node)}" in a text without the tag "sentence" is spelled for TypeScript only`);
     if (!hasFlags && FLAG.test(textOf(node)) && !isHelp(around) && !isArgument(around))
       add(node, `"${FLAG.exec(textOf(node))[0].trim()}" is a flag: name the option, as \${option('name')}`);
   });

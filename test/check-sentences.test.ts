@@ -9,6 +9,8 @@ test.each([
   ["const message = 'set ' + option('a');", '1: an option'],
   ["const message = 'exclude it with --exclude-keys';", '1: "--exclude-keys" is a flag'],
   ['const message = `${key}: exclude it (--exclude-keys)`;', '1: "(--exclude-keys" is a flag'],
+  ["throw new OptionError({}, 'end it with toDtype');", '1: "toDtype" in a text'],
+  ['throw new StateError({}, `keep ${a} and ` + "its pixelDtype");', '1: "pixelDtype" in a text'],
 ])('a message that only one interface would spell is found: %s', (source, fault) => {
   const faults = faultsOf(source);
   expect(faults.length).toBe(1);
@@ -19,6 +21,8 @@ test.each([
   "throw new E({}, sentence`The option ${option('a')} is wrong, and ${`${name}`} too.`);",
   "throw new E({}, sentence`Also ${isGiven ? sentence`set ${option('a')}` : ''}.`);",
   "const message = tell(`a ${quote(option('a'))}`);",
+  "throw new OptionError({}, sentence`end ${'it'} with toDtype`);",
+  "const row = { name: 'toDtype' };",
   'const message = `Run "shardtool verify ${path} --fix" first.`;',
   "const table = { fix: { help: 'With --fix, repairs' } };",
 ])('a sentence, a command and a description of a flag are fine: %s', (source) => {

@@ -73,6 +73,9 @@ AT_ONCE = [
     ),
 ]
 
+#: Steps that give all images one size.
+SIZED = [{"name": "resize", "size": 8}, {"name": "center_crop", "size": 8}]
+
 #: Errors when the first batch, or a sample, is requested.
 IN_USE = [
     (
@@ -94,6 +97,19 @@ IN_USE = [
     (
         lambda at: batch(at, transform="train224", mix={"name": "copy_past"}),
         "timm_mixup.*mixup_alpha.*num_classes and label_smoothing.*copy_paste",
+    ),
+    (
+        lambda at: batch(at, transform="train224", mix={"name": "timm_mixup", "mixup_alpha": 0}),
+        r"\(mixup_alpha is 0, and so is cutmix_alpha: set one of them, or cutmix_minmax\)",
+    ),
+    (lambda at: batch(at, aspect_buckets={"max_ratio": 0.5}), r"is \{ area, step, max_ratio, crop \}"),
+    (
+        lambda at: batch(at, pixel_dtype="uint16", background=0),
+        "background is for 8-bit images .*, but channels is 3 and pixel_dtype is uint16",
+    ),
+    (
+        lambda at: batch(at, transform=[{"name": "elastic_transform", "sigma": 1e4}, *SIZED], on_bad="raise"),
+        "too small for elastic_transform with a sigma",
     ),
     (
         lambda at: batch(at, transform=None),

@@ -38,6 +38,15 @@ test.each<[Spelling, string]>([
   expect(error.options).toEqual([]);
 });
 
+test.each<[Spelling, string]>([
+  [inTypeScript, 'End a.toDtype.tar with toDtype, or set maxRatio.'],
+  [inPython, 'End a.toDtype.tar with to_dtype, or set max_ratio.'],
+])('names in the text of a sentence are spelled like references, and values of the user stay', (spelling, message) => {
+  const error = new OptionError({}, sentence`End ${'a.toDtype.tar'} with toDtype, or set maxRatio.`);
+  expect(messageIn(error, spelling)).toBe(message);
+  expect(messageIn(reviveError(structuredClone(recordError(error))), spelling)).toBe(message);
+});
+
 test('an error lists the options that it is about, also as JSON', () => {
   const error = new OptionError({}, sentence`Remove ${option('files')} or ${option('include')}; "files" is enough.`);
   expect(error.options).toEqual(['files', 'include']);

@@ -88,10 +88,11 @@ export class Sentence {
 
 /**
  * Tag of a template for a message: ``sentence`The option ${option('resize')} must be ...` ``. Sentences within it keep their
- * options; any other value becomes text.
+ * options; any other value becomes text. Words in camelCase of the template itself, such as `toDtype`, are names of ours
+ * like those of {@link codeName}.
  */
 export function sentence(texts: TemplateStringsArray, ...values: readonly unknown[]): Sentence {
-  const parts = texts.flatMap((text, i) => [...(text === '' ? [] : [text]), ...partsOf(values, i)]);
+  const parts = texts.flatMap((text, i) => [...withCodeNames(text).parts, ...partsOf(values, i)]);
   return new Sentence(parts);
 }
 

@@ -520,7 +520,7 @@ def _arrays(output: str) -> Arrays:
 
 def _pillow(image: NDArray[Any]) -> Any:
     if image.dtype != np.uint8 or image.shape[-1] != 3:
-        raise OptionError('output="pil" is for uint8 images: remove toFloat and normalize, or use "numpy".')
+        raise OptionError('output="pil" is for uint8 images: remove to_float and normalize, or use "numpy".')
     return _pillow_module().fromarray(image)
 
 

@@ -1,6 +1,6 @@
 import { didYouMean } from '../did-you-mean.js';
 import { OptionError } from '../errors.js';
-import { type Sentence, sentence } from '../sentence.js';
+import { type Sentence, sentence, withCodeNames } from '../sentence.js';
 import { parseSize } from '../size.js';
 import type { CheckedValues, OptionDefaults, OptionEntry, OptionTable } from './entry.js';
 
@@ -42,7 +42,7 @@ export function checkGiven<Entries extends OptionTable>(
   const names = Object.keys(entries);
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(entries, name));
   if (unknown !== undefined) {
-    throw new OptionError({}, `${owner.name} has no option "${unknown}"${hintOn(unknown, names, owner)}`);
+    throw new OptionError({}, sentence`${owner.name} has no option "${unknown}"${hintOn(unknown, names, owner)}`);
   }
   const checked = Object.entries(entries).map(([name, entry]) => {
     const value = (given as Readonly<Record<string, unknown>>)[name];
@@ -51,15 +51,15 @@ export function checkGiven<Entries extends OptionTable>(
     if (at === null) return [name, entry.kind === 'bytes' ? bytesOf(value) : value];
     const [place, wrong] = at === 'whole' ? [name, value] : [`${name}.${at}`, (value as readonly unknown[])[at]];
     const must = at === 'whole' ? allowed(entry) : allowedPart(entry);
-    throw new OptionError({}, sentence`${owner.wrong(place)}: it ${must}, not ${shown(wrong)}.`);
+    throw new OptionError({}, sentence`${owner.wrong(place)}: it ${withCodeNames(must)}, not ${shown(wrong)}.`);
   });
   return Object.fromEntries(checked);
 }
 
-function hintOn(unknown: string, names: readonly string[], { foreignNames = {} }: OptionOwner): string {
+function hintOn(unknown: string, names: readonly string[], { foreignNames = {} }: OptionOwner): Sentence {
   const plain = unknown.replace(/[-_]/g, '').toLowerCase();
-  if (Object.hasOwn(foreignNames, plain)) return `: set ${foreignNames[plain]}.`;
-  return didYouMean(unknown, names) || `; there are ${names.join(', ')}.`;
+  if (Object.hasOwn(foreignNames, plain)) return withCodeNames(`: set ${foreignNames[plain]}.`);
+  return withCodeNames(didYouMean(unknown, names) || `; there are ${names.join(', ')}.`);
 }
 
 /** Describes the allowed values, to follow "it": `is a whole number from 1 on`. */

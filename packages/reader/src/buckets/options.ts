@@ -1,4 +1,4 @@
-import { OptionError, optionName, sentence } from '@shardtool/base';
+import { OptionError, optionName, sentence, withCodeNames } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import type { Size } from '../codec/codec.js';
@@ -51,9 +51,10 @@ const rule = z.strictObject({
 });
 const list = z.strictObject({ sizes: pairs, crop });
 
-const TAKES =
+const TAKES = withCodeNames(
   'it is { area, step, maxRatio, crop }, { sizes, crop } or a list of sizes, each [height, width] in pixels; crop is ' +
-  '"center" or "random"';
+    '"center" or "random"',
+);
 
 /** Throws {@link OptionError} with the allowed values. */
 export function checkBuckets(input: unknown): Buckets {

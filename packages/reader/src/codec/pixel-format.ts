@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { OptionError, sentence } from '@shardtool/base';
 
 /** The type of decoded values, before `toDtype` and `normalize`. */
 export type PixelDtype = 'uint8' | 'uint16' | 'int16' | 'float32';
@@ -38,7 +38,7 @@ export function formatOf({ channels = 3, pixelDtype = 'uint8', background }: For
   if (pixelDtype !== 'uint8' || (channels !== 1 && channels !== 3)) {
     throw new OptionError(
       {},
-      `background is for 8-bit images with 1 or 3 channels, but channels is ${channels} and pixelDtype is ${pixelDtype}: remove background.`,
+      sentence`background is for 8-bit images with 1 or 3 channels, but channels is ${channels} and pixelDtype is ${pixelDtype}: remove background.`,
     );
   }
   const values = typeof background === 'number' ? [background, background, background] : background;

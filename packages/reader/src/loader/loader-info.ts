@@ -79,11 +79,11 @@ function cropIndexOf(
   const counts = { spliced, others: Math.max(0, samples - spliced) };
   if (codec === null) return { used: false, reason: 'images stay encoded', ...counts };
   if (codec.name !== 'turbojpeg') return { used: false, reason: 'only TurboJPEG can use crop indexes', ...counts };
-  if (cropIndex === 'unused') return { used: false, reason: 'the option cropIndex is false', ...counts };
+  if (cropIndex === 'unused') return { used: false, reason: 'the options switch crop indexes off', ...counts };
   if (cropIndex === 'far') {
     return {
       used: false,
-      reason: 'storage is slow, and a crop index is additional data to fetch; set cropIndex to true to use it',
+      reason: 'storage is slow, and crop indexes are additional data to fetch, so they are only used on request',
       ...counts,
     };
   }

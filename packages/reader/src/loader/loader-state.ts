@@ -1,4 +1,4 @@
-import { warn } from '@shardtool/base';
+import { sentence, warn } from '@shardtool/base';
 import type { CodecName } from '../codec/codec.js';
 import { type PixelFormat, RGB } from '../codec/pixel-format.js';
 import type { MixtureState } from '../mixture/mixture-state.js';
@@ -51,8 +51,7 @@ export function checkFormatOf(format: PixelFormat, state: unknown): void {
   if (JSON.stringify(before) === JSON.stringify(format)) return;
   throw new StateError(
     {},
-    `The state was saved with ${textOf(before)}, but the options now mean ${textOf(format)}, which would change the pixels: keep the ` +
-      'earlier channels, pixelDtype and background, or start without a state.',
+    sentence`The state was saved with ${textOf(before)}, but the options now mean ${textOf(format)}, which would change the pixels: keep the earlier channels, pixelDtype and background, or start without a state.`,
   );
 }
 

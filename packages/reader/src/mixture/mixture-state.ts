@@ -103,8 +103,7 @@ function checkSources(state: MixtureState, { sources, samples }: MixtureStateCon
     if (state.weights === null && saved.samples !== samples[i]) {
       throw new StateError(
         {},
-        `The state was saved with ${saved.samples} samples of ${name} in an epoch, but now it would be ${samples[i]}: keep ` +
-          "the earlier weights and samplesPerEpoch, or convert the state with the loader's withWeights.",
+        sentence`The state was saved with ${saved.samples} samples of ${name} in an epoch, but now it would be ${samples[i]}: keep the earlier weights and samplesPerEpoch, or convert the state with the loader's withWeights.`,
       );
     }
   }

@@ -1,4 +1,4 @@
-import { SampleDecodeError } from '@shardtool/base';
+import { SampleDecodeError, sentence } from '@shardtool/base';
 import type { Rect, Size } from '../codec/codec.js';
 import type { Filter } from '../kernels/filters.js';
 import type { PixelLayout } from '../kernels/resize.js';
@@ -160,8 +160,7 @@ function checkSides(pass: Pass, layout: PixelLayout): void {
   if (Math.max(x.count, y.count) <= LARGEST_SIDE || isCopy(pass, layout)) return;
   throw new SampleDecodeError(
     {},
-    `the transform makes it ${x.count}x${y.count} pixels, more than ${LARGEST_SIDE} per side: add a crop, or set maxSize or ` +
-      'a size of [height, width] for resize',
+    sentence`the transform makes it ${x.count}x${y.count} pixels, more than ${LARGEST_SIDE} per side: add a crop, or set maxSize or a size of [height, width] for resize`,
   );
 }
 

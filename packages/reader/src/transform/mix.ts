@@ -1,5 +1,5 @@
 /** How batches are mixed: the option `mix`, and the random values of a batch. */
-import { codeName, didYouMean, OptionError, optionName, range, sentence, withCodeNames } from '@shardtool/base';
+import { didYouMean, OptionError, optionName, range, sentence, withCodeNames } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
 import type { Rect, Size } from '../codec/codec.js';
@@ -164,7 +164,7 @@ export function checkMix(input: MixInput | readonly MixInput[] | undefined): Mix
   if (mixes.some((mix) => classesOf(mix) !== classesOf(first!))) {
     throw new OptionError(
       {},
-      sentence`The mixes of the option ${optionName('mix')} have different ${codeName('numClasses')}: set the same for all.`,
+      sentence`The mixes of the option ${optionName('mix')} have different numClasses: set the same for all.`,
     );
   }
   return mixes;
@@ -221,10 +221,17 @@ function checkSingle(mix: unknown, names: readonly string[]): SingleMix {
   return parseShape(schema as unknown as z.ZodType<SingleMix>, mix, ({ where, what }) => invalid(where, what));
 }
 
+/** Names of mixes and of their parameters. */
+const OURS: ReadonlySet<string> = new Set(EXPECTED.match(/[a-z]+(?:[A-Z][a-z]*)+/g));
+
+function isNameOfOurs(word: string): boolean {
+  return OURS.has(word);
+}
+
 function invalid(where: string, what: string): OptionError {
   return new OptionError(
     {},
-    sentence`The loader's option ${optionName('mix')} is invalid (${where || 'it'} ${what}). ${withCodeNames(EXPECTED)}`,
+    sentence`The loader's option ${optionName('mix')} is invalid (${withCodeNames(where || 'it', isNameOfOurs)} ${withCodeNames(what, isNameOfOurs)}). ${withCodeNames(EXPECTED)}`,
   );
 }
 

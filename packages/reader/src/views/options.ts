@@ -1,4 +1,4 @@
-import { codeName, didYouMean, OptionError, optionName, sentence } from '@shardtool/base';
+import { didYouMean, OptionError, optionName, sentence } from '@shardtool/base';
 import type { Size } from '../codec/codec.js';
 import { type PixelFormat, RGB } from '../codec/pixel-format.js';
 import { MAX_VIEWS } from '../transform/random.js';
@@ -112,7 +112,7 @@ function groupOf(
     if (size === null || outputShape === null) {
       throw new OptionError(
         {},
-        sentence`View ${i} of views.${name} has images of several sizes: add a step with a size, such as ${codeName('randomResizedCrop')}, to its transform.`,
+        sentence`View ${i} of views.${name} has images of several sizes: add a step with a size, such as randomResizedCrop, to its transform.`,
       );
     }
     if (outputShape.width !== size.width || outputShape.height !== size.height) {

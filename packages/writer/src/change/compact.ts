@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { option, sentence } from '@shardtool/base';
 import {
   contentOf,
   createManifest,
@@ -87,7 +88,10 @@ async function compact(change: OpenChange, options: Limits & { readonly dryRun: 
   }
   const storage = await openStorage(location, how);
   if (!change.destination.isElsewhere) change.folder.checkRoom(expected, 'The compaction');
-  const rewrite = await openRewrite(change, 'convert its source dataset again with a larger "maxShardBytes"');
+  const rewrite = await openRewrite(
+    change,
+    sentence`convert its source dataset again with a larger ${option('maxShardBytes')}`,
+  );
   const stems = groups.map(({ from, to }) => {
     const files = shards.slice(from, to).map(({ file, crc32 }) => [file, crc32]);
     return changedStem(rewrite.shards[from]!.stem, ['compact', files]);

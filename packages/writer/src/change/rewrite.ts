@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
-import { OptionError } from '@shardtool/base';
+import { OptionError, type Sentence, sentence } from '@shardtool/base';
 import { isTableLayout } from '@shardtool/format';
 import type { Storage } from '@shardtool/storage';
 import { PACK_DEFAULTS } from '../options.js';
@@ -20,11 +20,11 @@ export interface Rewrite {
 }
 
 /** Throws OptionError for a format that only `convert` writes. `remedy` completes its sentence. */
-export async function openRewrite(change: OpenChange, remedy: string): Promise<Rewrite> {
+export async function openRewrite(change: OpenChange, remedy: string | Sentence): Promise<Rewrite> {
   const { location, storage, manifest, folder } = change;
   const { format } = manifest;
   if (isTableLayout(format)) {
-    const message = `The dataset ${location} has shards of the format ${format}, which only "convert" writes: ${remedy}.`;
+    const message = sentence`The dataset ${location} has shards of the format ${format}, which only "convert" writes: ${remedy}.`;
     throw new OptionError({ path: location }, message);
   }
   const { otherIndexes, options: noted = {} } = folder.noted();

@@ -139,7 +139,7 @@ export function bytesOf(input: TransformInput, values: Values): TransformInput {
   if (JSON.stringify(split.values) === JSON.stringify(values)) return split.transform!;
   throw new OptionError(
     {},
-    'A device converts the images of all epochs in the same way: end all transforms with the same normalize, toDtype and layout.',
+    sentence`A device converts the images of all epochs in the same way: end all transforms with the same normalize, toDtype and layout.`,
   );
 }
 
@@ -153,7 +153,7 @@ function splitTransform(input: LoaderOptions['transform']): {
   if (dtype !== 'uint8' && erasing.length > 0) {
     throw new OptionError(
       {},
-      'With a device, randomErasing works on uint8 images: move it before normalize and toDtype.',
+      sentence`With a device, randomErasing works on uint8 images: move it before normalize and toDtype.`,
     );
   }
   const values = { dtype: dtype as DeviceDtype, layout, normalization: normalization as Values['normalization'] };

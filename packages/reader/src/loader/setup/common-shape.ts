@@ -1,4 +1,4 @@
-import { codeName, NpyError, OptionError, option, SampleChecksumError, sentence } from '@shardtool/base';
+import { NpyError, OptionError, option, SampleChecksumError, sentence } from '@shardtool/base';
 import { headerOf, imageFields, isNpy, readNpyHeader } from '@shardtool/format';
 import type { Size } from '../../codec/codec.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
@@ -30,7 +30,7 @@ export async function commonShape(
   if (other === undefined) return size;
   throw new OptionError(
     {},
-    sentence`Images of ${name} come out as ${size.width}x${size.height} and those of ${other.name} as ${other.size.width}x${other.size.height}: add a step with a size (such as resize and ${codeName('centerCrop')}) to the transform, or set ${option('collate', 'list')}.`,
+    sentence`Images of ${name} come out as ${size.width}x${size.height} and those of ${other.name} as ${other.size.width}x${other.size.height}: add a step with a size (such as resize and centerCrop) to the transform, or set ${option('collate', 'list')}.`,
   );
 }
 
@@ -45,7 +45,7 @@ async function firstShape(
   if (first === null) {
     throw new OptionError(
       {},
-      sentence`${dataset.location} has no image of known size: add a step with a size (such as resize and ${codeName('centerCrop')}) to the transform, or set ${option('collate', 'list')}.`,
+      sentence`${dataset.location} has no image of known size: add a step with a size (such as resize and centerCrop) to the transform, or set ${option('collate', 'list')}.`,
     );
   }
   const isTurned = options.applyExifOrientation && first.orientation >= 5;

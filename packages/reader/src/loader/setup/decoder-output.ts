@@ -1,4 +1,4 @@
-import { codeName, OptionError, optionName, sentence } from '@shardtool/base';
+import { OptionError, optionName, sentence } from '@shardtool/base';
 import { npyRowBytes } from '@shardtool/format';
 import type { Size } from '../../codec/codec.js';
 import type { PixelFormat } from '../../codec/pixel-format.js';
@@ -92,7 +92,7 @@ function outputOfSchedule(options: DecoderRequest, format: PixelFormat): Decoder
   if (other !== undefined) {
     throw new OptionError(
       {},
-      sentence`The transforms of all epochs must produce one dtype and layout, but one produces ${first.dtype} ${first.layout} and another ${other.dtype} ${other.layout}: end them with the same ${codeName('toDtype')}, normalize and layout.`,
+      sentence`The transforms of all epochs must produce one dtype and layout, but one produces ${first.dtype} ${first.layout} and another ${other.dtype} ${other.layout}: end them with the same toDtype, normalize and layout.`,
     );
   }
   const { dtype, layout } = first;
@@ -102,7 +102,7 @@ function outputOfSchedule(options: DecoderRequest, format: PixelFormat): Decoder
     if (outputShape !== null) return outputShape;
     throw new OptionError(
       {},
-      'A transform for some epochs must give all images the same size: end it with a step that has a size, such as centerCrop.',
+      sentence`A transform for some epochs must give all images the same size: end it with a step that has a size, such as centerCrop.`,
     );
   });
   const { channels } = format;

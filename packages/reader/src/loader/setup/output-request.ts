@@ -137,13 +137,13 @@ export function checkMixable(
   if (!hasPolygons && mixes.some(({ name }) => name === 'copyPaste')) {
     throw new OptionError(
       {},
-      sentence`${codeName('copyPaste')} of the option ${optionName('mix')} pastes objects by their polygons: add polygons to the option ${optionName('annotations')}.`,
+      sentence`copyPaste of the option ${optionName('mix')} pastes objects by their polygons: add polygons to the option ${optionName('annotations')}.`,
     );
   }
   if ((dtype === 'uint16' || dtype === 'int16') && mixes.some(({ name }) => name === 'mixup' || name === 'timmMixup')) {
     throw new OptionError(
       {},
-      sentence`mixup takes uint8 or float32 images, not ${dtype}: end the transform with ${codeName('toDtype')} float32.`,
+      sentence`mixup takes uint8 or float32 images, not ${dtype}: end the transform with toDtype float32.`,
     );
   }
   if (dtype === 'float16' && mixes.some(mayMixup)) {

@@ -1,4 +1,4 @@
-import { codeName, SampleDecodeError, sentence } from '@shardtool/base';
+import { SampleDecodeError, sentence } from '@shardtool/base';
 import type { Rect } from '../../../codec/codec.js';
 import type { BorderMode } from '../../borders.js';
 import type { Canvas } from '../../canvas.js';
@@ -47,7 +47,7 @@ export const cornerCrop = step(
       if (crop.width > image.width || crop.height > image.height) {
         throw new SampleDecodeError(
           {},
-          sentence`it is ${image.width}x${image.height} pixels, smaller than the ${codeName('cornerCrop')} of ${crop.width}x${crop.height}: resize it first`,
+          sentence`it is ${image.width}x${image.height} pixels, smaller than the cornerCrop of ${crop.width}x${crop.height}: resize it first`,
         );
       }
       const x = corner.endsWith('Right') ? image.width - crop.width : 0;
@@ -118,7 +118,7 @@ export const randomCrop = step(
       }
       throw new SampleDecodeError(
         {},
-        sentence`it is ${image.width}x${image.height} pixels, smaller than the ${codeName('randomCrop')} of ${crop.width}x${crop.height}: resize it first, or set ${codeName('padIfNeeded')} of ${codeName('randomCrop')}`,
+        sentence`it is ${image.width}x${image.height} pixels, smaller than the randomCrop of ${crop.width}x${crop.height}: resize it first, or set padIfNeeded of randomCrop`,
       );
     },
     shape: ({ size, p }, before) => shapeWithChance(p, before, asSize(size)),

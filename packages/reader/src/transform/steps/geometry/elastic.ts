@@ -1,6 +1,6 @@
 /** Elastic deformation: each pixel is taken from a position that a smooth random field moves. */
 
-import { philox, SampleDecodeError, total } from '@shardtool/base';
+import { philox, SampleDecodeError, sentence, total } from '@shardtool/base';
 import type { Size } from '../../../codec/codec.js';
 import type { Values } from '../../../codec/wide/png-values.js';
 import { type EffectEntry, type Rgb, rgb } from '../../effects.js';
@@ -59,7 +59,7 @@ export const elasticTransform = step(
       if (halfKernel(sigma) >= Math.min(width, height)) {
         throw new SampleDecodeError(
           {},
-          `it is ${width}x${height} pixels, too small for elasticTransform with a sigma of ${sigma}: resize it first, or choose a smaller sigma`,
+          sentence`it is ${width}x${height} pixels, too small for elasticTransform with a sigma of ${sigma}: resize it first, or choose a smaller sigma`,
         );
       }
       canvas.applyEffects([

@@ -1,4 +1,4 @@
-import { SampleDecodeError } from '@shardtool/base';
+import { SampleDecodeError, sentence } from '@shardtool/base';
 import type { Size } from '../../../codec/codec.js';
 import type { Values } from '../../../codec/wide/png-values.js';
 import type { RotateInterpolation } from '../../../kernels/effects.js';
@@ -59,7 +59,7 @@ export const randomRotation = step(
       if (Math.max(size.width, size.height) > LARGEST_SIDE && step.expand) {
         throw new SampleDecodeError(
           {},
-          `randomRotation makes it ${size.width}x${size.height} pixels, more than ${LARGEST_SIDE} per side: resize it first`,
+          sentence`randomRotation makes it ${size.width}x${size.height} pixels, more than ${LARGEST_SIDE} per side: resize it first`,
         );
       }
       canvas.rotate(

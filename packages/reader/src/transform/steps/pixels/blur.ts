@@ -1,4 +1,4 @@
-import { SampleDecodeError } from '@shardtool/base';
+import { SampleDecodeError, sentence } from '@shardtool/base';
 import { blurScratchBytes } from '../../../kernels/effects.js';
 import type { EffectEntry } from '../../effects.js';
 import { ALWAYS, applies } from '../../parameters/chance.js';
@@ -46,8 +46,7 @@ export const gaussianBlur = step(
       }
       throw new SampleDecodeError(
         {},
-        `it is ${image.width}x${image.height} pixels, too small for the gaussianBlur kernel of ${x}x${y}: resize it first, or choose ` +
-          'a smaller kernelSize',
+        sentence`it is ${image.width}x${image.height} pixels, too small for the gaussianBlur kernel of ${x}x${y}: resize it first, or choose a smaller kernelSize`,
       );
     },
   },
