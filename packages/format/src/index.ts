@@ -82,16 +82,10 @@ export {
   readInspection,
   writeInspection,
 } from './inspection/inspection-file.js';
+export { ColumnKind } from './labels/column-kind.js';
 export { CsvParser, type CsvRecord, CsvSyntaxError } from './labels/csv.js';
-export {
-  ColumnKind,
-  type LabelRow,
-  type LabelRows,
-  type LabelTable,
-  noRows,
-  readLabelRows,
-  readLabelTable,
-} from './labels/label-table.js';
+export { type LabelRow, type LabelRows, readLabelRows } from './labels/label-rows.js';
+export { type LabelTable, noRows, readLabelTable } from './labels/label-table.js';
 export { readParquetLabelRows, readParquetLabels, readParquetRows } from './labels/parquet-labels.js';
 export { decompressedByCommand } from './layouts/bytes/by-command.js';
 export { codecOfSource, compressionOf } from './layouts/bytes/compressed.js';

@@ -136,7 +136,7 @@ export {
   followOverlays,
   namesKey as overlayNamesKey,
   setsUnnamed as overlaySetsUnnamed,
-} from './overlay/follow.js';
+} from './overlay/follow/follow.js';
 export { type SplitOptions, type SplitReport, splitDataset } from './overlay/split.js';
 export { type SubsetOptions, type SubsetReport, subsetDataset } from './overlay/subset.js';
 export { shardWithout } from './overlay/view.js';

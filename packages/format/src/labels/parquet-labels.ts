@@ -1,12 +1,13 @@
 import { LabelsError } from '@shardtool/base';
 import type { StorageOptions } from '@shardtool/storage';
-import { loadCodecs } from '../layouts/parquet/codecs.js';
 import { columnsOf } from '../layouts/parquet/columns.js';
 import { codecsOf, parseFooter, readFooterBytes } from '../layouts/parquet/footer.js';
 import { readLabels } from '../layouts/parquet/labels.js';
+import { loadCodecs } from '../layouts/parquet/pages/codecs.js';
 import type { ColumnValue } from '../sample/label-column.js';
 import { openSource } from '../source.js';
-import type { LabelRow, LabelRows, LabelTable } from './label-table.js';
+import type { LabelRow, LabelRows } from './label-rows.js';
+import type { LabelTable } from './label-table.js';
 
 /**
  * Reads the rows of a Parquet file of other software as labels (img2dataset writes one next to each tar). The first of

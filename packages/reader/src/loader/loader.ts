@@ -5,13 +5,14 @@ import type { TransformInput } from '../transform/transform.js';
 import type { Batch, BatchContent } from './deliver/batch.js';
 import type { FedEpoch } from './deliver/feeder.js';
 import { Iteration } from './deliver/iteration.js';
-import { type LoaderReport, type Measured, Statistics, type StorageReport } from './deliver/statistics.js';
-import { WaitLog, type WaitTimes } from './deliver/waits.js';
+import type { LoaderReport } from './deliver/statistics.js';
+import type { WaitLog, WaitTimes } from './deliver/waits.js';
+import { LoaderCounts } from './loader-counts.js';
 import { type LoaderInfo, loaderInfo } from './loader-info.js';
 import type { LoaderState } from './loader-state.js';
 import { Loop } from './loop.js';
 import { MetricsService } from './metrics/metrics-service.js';
-import { flatMetrics, type LoaderTotals } from './metrics/totals.js';
+import type { LoaderTotals } from './metrics/totals.js';
 import { type CheckedOptions, checkOptions, type LoaderOptions } from './options.js';
 import { type Place, Progress } from './progress.js';
 import { leastBytes } from './read/least-bytes.js';
@@ -21,7 +22,6 @@ import { FreeSlots } from './ring/free-slots.js';
 import { type Running, startRunning } from './running.js';
 import { checkScheduled, type ScheduledTransform, TransformSchedule } from './setup/transform-schedule.js';
 import { type LoaderSetup, setUp, setUpSchedule } from './setup.js';
-import { countedSince, NOTHING_COUNTED, type StorageCounted, storageCounts } from './storage-counts.js';
 
 /** A loader was closed while it was being iterated. */
 export class LoaderClosedError extends ShardtoolError {
@@ -62,19 +62,9 @@ export class Loader<Content extends BatchContent = BatchContent>
   /** The transform of each epoch. */
   readonly #schedule: TransformSchedule;
   #given: readonly ScheduledTransform[] = [];
-  #storageBefore = NOTHING_COUNTED;
-  /** Waits of the code that iterates. {@link reportConsumer} replaces them in reports by those of a consumer. */
-  readonly #waits = new WaitLog();
-  #consumerWaits = this.#waits;
-  #statistics = new Statistics(this.#waits);
-  /** Statistics of the earlier loops. */
-  #before = { bad: 0, dropped: 0 };
   #iteration: Iteration | null = null;
   readonly #service = new MetricsService();
-  #warningsBefore = 0;
-  #splicedBefore = 0;
-  /** Statistics of the engine that was closed last. */
-  #measured: Measured = { warnings: 0, spliced: 0, readBufferPeakBytes: 0 };
+  readonly #counts: LoaderCounts;
 
   /**
    * Throws {@link OptionError} for options that are not allowed. `progress` belongs to a consumer that takes batches
@@ -91,6 +81,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     this.#options = checkOptions(options);
     this.#schedule = TransformSchedule.of(this.#options);
     this.#progress = progress;
+    this.#counts = new LoaderCounts(dataset, () => this.#setup?.cached ?? null);
     this.#history = new ReadHistory(dataset.sampleBytes, () => this.totals().bad > 0);
     this.#context = { dataset, options: this.#options, history: this.#history, slotFileSlots };
   }
@@ -127,7 +118,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       isWhole = true;
     } finally {
       await loop.end();
-      this.#statistics.ended();
+      this.#counts.statistics.ended();
       // If the loader was closed in the meantime, a later loop may have started.
       if (this.#loop === loop) {
         this.#loop = null;
@@ -204,13 +195,13 @@ export class Loader<Content extends BatchContent = BatchContent>
     const setup = await this.#prepare();
     const shard = this.#dataset.files.samples.findIndex((samples) => samples > 0);
     const hasCropIndex = shard >= 0 && (await setup.store.crops.columns(shard)) !== null;
-    return loaderInfo(setup, this.#progress.next!, { hasCropIndex, ...this.#statistics.counts, ...this.#measure() });
+    const { statistics, measured } = this.#counts;
+    return loaderInfo(setup, this.#progress.next!, { hasCropIndex, ...statistics.counts, ...measured });
   }
 
   /** Reports where the time of the iteration was spent, and what went wrong. */
   report(): LoaderReport {
-    const wait = this.#consumerWaits.report(performance.now());
-    return { ...this.#statistics.report(this.#measure()), storage: this.#storageSince(), wait };
+    return this.#counts.report();
   }
 
   /**
@@ -218,26 +209,12 @@ export class Loader<Content extends BatchContent = BatchContent>
    * name begins with `prefix`. Times are in seconds. docs/metrics.md describes the names.
    */
   metrics({ prefix = 'shardtool/' }: { readonly prefix?: string } = {}): Record<string, number> {
-    return flatMetrics(this.totals(), this.#consumerWaits.report(performance.now()).window, prefix);
+    return this.#counts.metrics(this.#ready, prefix);
   }
 
   /** The values from which {@link metrics} and the metrics for Prometheus are computed. */
   totals(): LoaderTotals {
-    const { batches, samples, consumerMs, waits } = this.#consumerWaits.all;
-    const { bad, dropped } = this.#statistics.counts;
-    const { hedges: _, ...storage } = this.#storage() ?? NOTHING_COUNTED;
-    return {
-      batches,
-      samples,
-      waitMsBy: { ...waits },
-      consumerMs,
-      bad: this.#before.bad + bad,
-      dropped: this.#before.dropped + dropped,
-      ...storage,
-      epoch: this.#consumerWaits.epoch,
-      readyBatches: this.#loop === null ? 0 : (this.#iteration?.ready ?? 0),
-      waitingMs: this.#statistics.waitingMs,
-    };
+    return this.#counts.totals(this.#ready);
   }
 
   /**
@@ -245,8 +222,7 @@ export class Loader<Content extends BatchContent = BatchContent>
    * waits of that code so far.
    */
   reportConsumer(log: WaitLog): () => WaitTimes {
-    this.#consumerWaits = log;
-    return () => ({ ...this.#waits.all.waits });
+    return this.#counts.reportConsumer(log);
   }
 
   /** URL at which Prometheus can read the metrics of this process, while they are served. Null if they are not. */
@@ -326,7 +302,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   /** Detaches the engine from this loader. */
   #letGo(): Starting | null {
     const starting = this.#starting;
-    if (this.#running !== null) this.#measured = this.#measure();
+    this.#counts.endEngine();
     this.#running = null;
     this.#starting = null;
     return starting;
@@ -338,12 +314,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     from: Place,
     startedAt: number,
   ): Iteration {
-    this.#storageBefore = this.#storage() ?? NOTHING_COUNTED;
-    const { bad, dropped } = this.#statistics.counts;
-    this.#before = { bad: this.#before.bad + bad, dropped: this.#before.dropped + dropped };
-    this.#statistics = new Statistics(this.#waits, performance.now() - startedAt);
-    this.#warningsBefore = engine.control.warnings;
-    this.#splicedBefore = engine.control.spliced;
+    this.#counts.beginLoop(engine, performance.now() - startedAt);
     const { onBad, reuse, epochsPerLoop } = this.#options;
     const { shards } = this.#dataset;
     const end = from.epoch + epochsPerLoop;
@@ -351,7 +322,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     this.#iteration = new Iteration({
       engine,
       output,
-      statistics: this.#statistics,
+      statistics: this.#counts.statistics,
       onBad,
       isRepeated: order.repeats > 1,
       reuse,
@@ -382,26 +353,9 @@ export class Loader<Content extends BatchContent = BatchContent>
     return this.#iteration;
   }
 
-  #storage(): StorageCounted | null {
-    return storageCounts(this.#dataset.files, this.#setup?.cached ?? null);
-  }
-
-  #storageSince(): StorageReport | null {
-    const now = this.#storage();
-    if (now === null) return null;
-    const counted = countedSince(this.#storageBefore, now);
-    const came = counted.fetchedBytes + counted.cacheHitBytes;
-    return { ...counted, ...this.#statistics.ofStorage(came, this.#dataset.meanSampleBytes) };
-  }
-
-  #measure(): Measured {
-    const engine = this.#running?.engine;
-    if (engine === undefined) return this.#measured;
-    return {
-      warnings: engine.control.warnings - this.#warningsBefore,
-      spliced: engine.control.spliced - this.#splicedBefore,
-      readBufferPeakBytes: engine.arena.peak + engine.held.peak,
-    };
+  /** Number of batches that are ready, but were not requested yet. */
+  get #ready(): number {
+    return this.#loop === null ? 0 : (this.#iteration?.ready ?? 0);
   }
 }
 

@@ -6,7 +6,7 @@ import { fieldOfColumn } from '../columns/column-names.js';
 import type { Columns } from './columns.js';
 import { type Chunk, chunkOf, damaged, type Footer } from './footer.js';
 import { findListPlaces } from './list-places.js';
-import type { PageCache } from './pages.js';
+import type { PageCache } from './pages/pages.js';
 import { type ColumnPlaces, findPlaces } from './places.js';
 
 /** How much of a remote file is fetched at once while positions are searched. */

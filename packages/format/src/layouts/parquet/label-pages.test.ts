@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { checkPage } from './label-pages.js';
-import type { Page } from './pages.js';
+import type { Page } from './pages/pages.js';
 
 const page: Page = {
   kind: 'data',

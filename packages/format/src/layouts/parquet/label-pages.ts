@@ -1,7 +1,7 @@
 import type { SchemaTree } from 'hyparquet';
 import { getMaxDefinitionLevel, getMaxRepetitionLevel } from 'hyparquet/src/schema.js';
-import { type Page, PLAIN_DICTIONARY, RLE, RLE_DICTIONARY } from './pages.js';
-import { refuseLongRuns } from './runs.js';
+import { type Page, PLAIN_DICTIONARY, RLE, RLE_DICTIONARY } from './pages/pages.js';
+import { refuseLongRuns } from './pages/runs.js';
 
 /** The maximum repetition and definition levels of a column. */
 export interface Levels {

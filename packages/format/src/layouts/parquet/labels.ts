@@ -11,12 +11,12 @@ import { FileWindow } from '../bytes/file-window.js';
 import { planRuns } from '../bytes/read-runs.js';
 import { labelOfColumn, labelValue } from '../columns/column-names.js';
 import { isClass } from '../columns/value-columns.js';
-import { CODEC_NAMES, decompressed } from './codecs.js';
 import type { Columns, OwnColumns } from './columns.js';
 import { EXACT_PARSERS, type StoredColumn, type StoredValue, storedColumn } from './exact-values.js';
 import { chunkOf, damaged, type Footer, fill } from './footer.js';
 import { checkPage, levelsOf } from './label-pages.js';
-import { isDamage, type Page, plainPage, readPages } from './pages.js';
+import { CODEC_NAMES, decompressed } from './pages/codecs.js';
+import { isDamage, type Page, plainPage, readPages } from './pages/pages.js';
 
 /** The values of the other columns for the rows of a row group. */
 export interface Labels {

@@ -1,23 +1,13 @@
 import { UnsupportedShardError } from '@shardtool/base';
 import type { BytesColumn } from './columns.js';
 import { type Chunk, damaged } from './footer.js';
-import { findPages, isDamage, type Page } from './pages.js';
-import {
-  bytesOf,
-  type ColumnPlaces,
-  type Dictionary,
-  dictionaryOf,
-  inPage,
-  type LoadedPage,
-  PlaceList,
-  type PlaceReader,
-  valuesOf,
-} from './places.js';
-import { decodeRuns } from './runs.js';
+import { type Dictionary, dictionaryOf, inPage, LENGTH_BYTES, type LoadedPage, valuesOf } from './pages/page-values.js';
+import { findPages, isDamage, type Page } from './pages/pages.js';
+import { decodeRuns } from './pages/runs.js';
+import { bytesOf, type ColumnPlaces, PlaceList, type PlaceReader } from './places.js';
 
 /** Maximum number of positions of one list column in a row group: rows times items of the longest list. */
 const MOST_PLACES = 1 << 24;
-const LENGTH_BYTES = 4;
 
 /**
  * Finds the values of a list column in a row group: places of all first items, of all second items, and so on. A row

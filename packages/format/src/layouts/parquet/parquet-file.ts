@@ -4,13 +4,13 @@ import type { Source } from '../../source.js';
 import { partAt } from '../bytes/part-at.js';
 import { keyOf } from '../columns/column-names.js';
 import type { FieldPosition, SamplePosition } from '../layout.js';
-import { loadCodecs } from './codecs.js';
 import { type Columns, columnsOf } from './columns.js';
 import { chunkOf, codecsOf, damaged, type Footer, parseFooter, readFooterBytes } from './footer.js';
 import { bytesOfPlaces, findGroupPlaces, type GroupPlaces } from './group-places.js';
 import { type Labels, readLabels } from './labels.js';
-import { addPiece, type Piece, readPieces } from './page-pieces.js';
-import type { Page } from './pages.js';
+import { loadCodecs } from './pages/codecs.js';
+import { addPiece, type Piece, readPieces } from './pages/page-pieces.js';
+import type { Page } from './pages/pages.js';
 import { ParquetMemory } from './parquet-memory.js';
 import type { ColumnPlaces } from './places.js';
 

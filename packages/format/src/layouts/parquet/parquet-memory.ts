@@ -1,7 +1,7 @@
 import { LruCache } from '@shardtool/base';
 import type { Footer } from './footer.js';
 import type { GroupPlaces } from './group-places.js';
-import type { PageCache } from './pages.js';
+import type { PageCache } from './pages/pages.js';
 
 /** Memory for cached pages of all files of a dataset, and for positions of values. */
 const PAGE_CACHE_BYTES = 128 << 20;

@@ -8,7 +8,7 @@ import { type Cell, type SampleValues, type Table, TableRow } from '../columns/t
 import type { FinishedShard, ShardWriter } from '../layout.js';
 import { SamplePlaces } from '../sample-places.js';
 import { encodeFileFooter, type Leaf, leavesOf, type WrittenGroup } from './file-schema.js';
-import { PagesAhead, SparePages } from './pages-ahead.js';
+import { PagesAhead, SparePages } from './pages/pages-ahead.js';
 
 /** A row group is in memory until it is written, and other software reads all of it to get one image. */
 const GROUP_BYTES = 16 << 20;

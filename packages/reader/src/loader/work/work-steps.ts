@@ -1,15 +1,8 @@
 /** The work of a worker in addition to decoding: custom steps and mixing. */
-import { range } from '@shardtool/base';
 import { nameTable } from '@shardtool/format';
-import type { RowObjects } from '../../annotations/mixed-objects.js';
-import type { Size } from '../../codec/codec.js';
 import type { Decoder } from '../../decode/decoder.js';
-import { EffectKernels } from '../../kernels/effects.js';
-import { type DrawnSingleMix, drawMix, drawnParts } from '../../transform/mix.js';
-import { MOSAIC_PARTS } from '../../transform/mosaic.js';
 import { type PixelValues, pixelValues } from '../../transform/pixel-values.js';
 import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
-import { valueBytes } from '../../transform/values.js';
 import { BatchFacts } from '../ring/batch-facts.js';
 import type { Job } from '../ring/job.js';
 import { type RowBytes, slotAddress } from '../ring/slots.js';
@@ -23,10 +16,7 @@ import {
   type StepContext,
 } from './custom-steps.js';
 import type { DecodeWorkerData } from './decode-worker.js';
-import { mixObjects, objectsOfRows, pastedRows, writeObjects } from './mix-objects.js';
-import { type BatchImages, mixRows } from './mix-rows.js';
-import { mosaicRows, type RowPixels } from './mosaic-rows.js';
-import { pasteRows } from './paste-rows.js';
+import { BatchMixer } from './mix/batch-mixer.js';
 import type { RowSteps } from './rows/rows.js';
 
 /** Thrown if a custom step dropped the sample. */
@@ -68,15 +58,12 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
     return layout === 'nhwc' ? [height, width, channels] : [channels, height, width];
   };
   const facts = new BatchFacts({ slots: data.plan.slots, rows: data.rows }, data.facts);
-  const kernels = data.mixes.length > 0 ? new EffectKernels(data.memory) : null;
+  const mixer = data.mixes.length > 0 ? new BatchMixer(data, decoder, facts) : null;
 
+  const randomOf = ({ epoch, source, number, occurrence }: Identity, from: number): SampleRandom =>
+    new SampleRandom(seeds[source]!).start(epoch, number, occurrence, from);
   const contextOf = (identity: Identity, from: number, options: unknown): StepContext => {
-    const random = new SampleRandom(seeds[identity.source]!).start(
-      identity.epoch,
-      identity.number,
-      identity.occurrence,
-      from,
-    );
+    const random = randomOf(identity, from);
     return { epoch: identity.epoch, number: identity.number, random: () => random.next(), options };
   };
   const valuesAt = (address: number, bytes: number): PixelValues =>
@@ -132,82 +119,9 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
         };
         await calling('batch', batch, (run) => run(whole, contextOf(identity, FIRST_NUMBER.batchStep, batch.options)));
       }
-      if (kernels === null) return;
-      const random = new SampleRandom(seeds[identity.source]!).start(
-        identity.epoch,
-        identity.number,
-        identity.occurrence,
-        FIRST_NUMBER.mix,
-      );
-      const size = sizeOf(bucket);
-      const isBlank = (row: number) => facts.isBlank(slot, row);
-      const mix = drawMix(
-        data.mixes,
-        size,
-        rows,
-        random,
-        range(rows).filter((row) => !isBlank(row)),
-      );
-      const { annotations } = data;
-      const records = annotations && {
-        memory: data.memory.buffer,
-        address: address + data.plan.extraFields[data.extraFields.length]!,
-        rows,
-        annotations,
-      };
-      let objects: readonly RowObjects[] | null = records && objectsOfRows(records);
-      const weights = Array<number>(rows).fill(1);
-      for (const part of drawnParts(mix)) {
-        const mixed = mixPart(part, objects, { slot, address, rows, ...size, isBlank }, rowBytes);
-        objects = mixed.objects;
-        mixed.weights.forEach((weight, row) => {
-          weights[row]! *= weight;
-        });
-      }
-      facts.setMix(slot, mix, weights);
-      if (records !== null) writeObjects(objects!, records);
+      mixer?.mix({ slot, rows, ...sizeOf(bucket) }, randomOf(identity, FIRST_NUMBER.mix));
     },
   };
-
-  /** Applies one mix to the pixels of a batch. Returns its objects afterwards, and the share of its own image that each row keeps. */
-  function mixPart(
-    mix: DrawnSingleMix,
-    objects: readonly RowObjects[] | null,
-    batch: BatchImages & { readonly slot: number },
-    rowBytes: RowBytes,
-  ): { readonly objects: readonly RowObjects[] | null; readonly weights: readonly number[] } {
-    const { slot, isBlank } = batch;
-    const size = { width: batch.width, height: batch.height };
-    if (mix.kind === 'paste') {
-      const pasted = pastedRows(mix, objects!, size, isBlank);
-      for (const pixels of pixelsOf(slot, size)) pasteRows(kernels!, pasted, pixels, decoder.spare(bytesOfRow(pixels)));
-      return { objects: pasted.map((row) => row.objects), weights: pasted.map(({ weight }) => weight) };
-    }
-    if (mix.kind === 'labels') mixRows(kernels!, mix, batch, transform, decoder.spare(rowBytes.image));
-    else {
-      for (const pixels of pixelsOf(slot, size))
-        mosaicRows(kernels!, mix, pixels, decoder.spare((MOSAIC_PARTS - 1) * bytesOfRow(pixels)));
-    }
-    return {
-      objects: objects && mixObjects(mix, objects, isBlank),
-      weights: mix.rows.map(({ weight }) => weight),
-    };
-  }
-
-  /** The images, extra images and masks of a batch. */
-  function pixelsOf(slot: number, size: Size): RowPixels[] {
-    const images =
-      layout === 'nhwc'
-        ? { ...size, planes: 1, pixelBytes: channels * valueBytes(dtype) }
-        : { ...size, planes: channels, pixelBytes: valueBytes(dtype) };
-    const address = slotAddress(data.plan, slot);
-    const extra = data.extraFields.flatMap(({ kind }, i): RowPixels[] => {
-      const at = address + data.plan.extraFields[i]!;
-      if (kind === 'image') return [{ ...images, address: at }];
-      return kind === 'mask' ? [{ ...size, planes: 1, pixelBytes: 1, address: at }] : [];
-    });
-    return [{ ...images, address }, ...extra];
-  }
 
   function extraFieldsAt(
     slot: number,
@@ -224,10 +138,6 @@ export async function loadWorkSteps(data: DecodeWorkerData, decoder: Decoder): P
     }
     return { masks, extraImages };
   }
-}
-
-function bytesOfRow({ width, height, planes, pixelBytes }: RowPixels): number {
-  return width * height * planes * pixelBytes;
 }
 
 async function calling<Kind extends (...values: never[]) => unknown, Result>(

@@ -1,9 +1,9 @@
 import { crc32, DamagedShardError, type LruCache, TruncatedShardError, UnsupportedShardError } from '@shardtool/base';
 import { deserializeTCompactProtocol } from 'hyparquet/src/thrift.js';
-import type { Source } from '../../source.js';
-import type { FileWindow } from '../bytes/file-window.js';
+import type { Source } from '../../../source.js';
+import type { FileWindow } from '../../bytes/file-window.js';
+import { type Chunk, damaged } from '../footer.js';
 import { CODEC_NAMES, decompressed, UNCOMPRESSED } from './codecs.js';
-import { type Chunk, damaged } from './footer.js';
 
 /** One page of a column chunk. Apache Parquet format, parquet.thrift, PageHeader. */
 export interface Page {

@@ -1,7 +1,7 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { decompressLz4 } from '../../parquet/lz4.js';
-import { decompressSnappy } from '../../parquet/snappy.js';
-import { decompressZstd, loadZstd } from '../bytes/zstd.js';
+import { decompressLz4 } from '../../../parquet/lz4.js';
+import { decompressSnappy } from '../../../parquet/snappy.js';
+import { decompressZstd, loadZstd } from '../../bytes/zstd.js';
 
 /** Returns exactly `length` bytes, or throws. */
 export type Decompress = (stored: Uint8Array, length: number) => Uint8Array;

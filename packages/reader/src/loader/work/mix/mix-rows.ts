@@ -1,8 +1,8 @@
-import type { Size } from '../../codec/codec.js';
-import type { EffectKernels } from '../../kernels/effects.js';
-import { type DrawnLabelMix, otherRow, type RowMix } from '../../transform/mix.js';
-import { type CompiledTransform, outputPixelBytes } from '../../transform/transform.js';
-import { valueBytes } from '../../transform/values.js';
+import type { Size } from '../../../codec/codec.js';
+import type { EffectKernels } from '../../../kernels/effects.js';
+import { type DrawnLabelMix, otherRow, type RowMix } from '../../../transform/mix.js';
+import { type CompiledTransform, outputPixelBytes } from '../../../transform/transform.js';
+import { valueBytes } from '../../../transform/values.js';
 
 /** The images of a batch in memory: `rows` of them from `address` on. */
 export interface BatchImages extends Size {

@@ -1,6 +1,6 @@
 import { range } from '@shardtool/base';
-import type { PastedRow } from '../../annotations/paste-objects.js';
-import type { EffectKernels } from '../../kernels/effects.js';
+import type { PastedRow } from '../../../annotations/paste-objects.js';
+import type { EffectKernels } from '../../../kernels/effects.js';
 import type { RowPixels } from './mosaic-rows.js';
 
 /** Pastes pixels of the row before into each row, in place; for the first row, of the last one. `spare` has room for a row. */

@@ -1,13 +1,13 @@
 /** The annotations of a mixed batch. */
 import { range } from '@shardtool/base';
-import { joinObjects, objectsOfPart, type RowObjects } from '../../annotations/mixed-objects.js';
-import type { CheckedAnnotations } from '../../annotations/options.js';
-import { type PastedRow, pasteObjects } from '../../annotations/paste-objects.js';
-import { layOutRecord, readRecord, writeRecord } from '../../annotations/record.js';
-import type { Size } from '../../codec/codec.js';
-import type { DrawnCopyPaste } from '../../transform/copy-paste.js';
-import { type DrawnSingleMix, otherRow } from '../../transform/mix.js';
-import { KeyedRandom } from '../../transform/random.js';
+import { joinObjects, objectsOfPart, type RowObjects } from '../../../annotations/mixed-objects.js';
+import type { CheckedAnnotations } from '../../../annotations/options.js';
+import { type PastedRow, pasteObjects } from '../../../annotations/paste-objects.js';
+import { layOutRecord, readRecord, writeRecord } from '../../../annotations/record.js';
+import type { Size } from '../../../codec/codec.js';
+import type { DrawnCopyPaste } from '../../../transform/copy-paste.js';
+import { type DrawnSingleMix, otherRow } from '../../../transform/mix.js';
+import { KeyedRandom } from '../../../transform/random.js';
 
 /** The records of the rows of a batch in memory. */
 export interface BatchRecords {

@@ -1,7 +1,7 @@
 import { inLanes } from '@shardtool/base';
-import type { Source } from '../../source.js';
-import { planRuns, type ReadRun } from '../bytes/read-runs.js';
-import { fill } from './footer.js';
+import type { Source } from '../../../source.js';
+import { planRuns, type ReadRun } from '../../bytes/read-runs.js';
+import { fill } from '../footer.js';
 import { liesOpen, type Page, type PageCache, plainPage } from './pages.js';
 
 /** Concurrent reads for one read of this source. */

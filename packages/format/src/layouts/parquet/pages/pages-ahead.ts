@@ -1,8 +1,8 @@
 import { crc32, crc32Combine } from '@shardtool/base';
-import { putVarint } from '../../parquet/varint.js';
-import type { ColumnValue } from '../../sample/label-column.js';
-import type { WriteBuffer } from '../bytes/write-buffer.js';
-import { encodeDataPage, type Leaf, type LeafChunk } from './file-schema.js';
+import { putVarint } from '../../../parquet/varint.js';
+import type { ColumnValue } from '../../../sample/label-column.js';
+import type { WriteBuffer } from '../../bytes/write-buffer.js';
+import { encodeDataPage, type Leaf, type LeafChunk } from '../file-schema.js';
 
 /** Arrow's page size. A longer value gets its own page. */
 const PAGE_BYTES = 1 << 20;
