@@ -12,7 +12,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { openDataset } from '@shardtool/reader';
 import { pack } from '@shardtool/writer';
 import { chromium } from 'playwright-core';
-import { startServer } from '../packages/cli/dist/view/server.js';
+import { startServer } from '../packages/cli/dist/view/server/server.js';
 
 // The package of the decoder has it, this checkout itself does not.
 const sharp = createRequire(new URL('../packages/reader/package.json', import.meta.url))('sharp');

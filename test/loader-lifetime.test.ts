@@ -35,7 +35,7 @@ function run(program: string, location = shards, flags: readonly string[] = []) 
     [...flags, '--input-type=module', '-e', source],
     {
       encoding: 'utf8',
-      timeout: 60_000,
+      timeout: 180_000,
       cwd: process.cwd(),
     },
   );

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { addOverlay, inspect, openDataset, readOverlay } from '@shardtool/reader';
 import { convert, pack } from '@shardtool/writer';
 import { beforeAll, expect, test, vi } from 'vitest';
-import type { ViewServer } from '#cli/view/server';
+import type { ViewServer } from '#cli/view/server/server';
 import { shardtool } from './cli-here.js';
 import { bin } from './cli-process.js';
 import { cocoSet } from './coco-set.js';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type OpenOptions, openDataset } from '@shardtool/reader';
 import { afterAll } from 'vitest';
-import { startServer, type ViewOptions, type ViewServer } from '#cli/view/server';
+import { startServer, type ViewOptions, type ViewServer } from '#cli/view/server/server';
 
 const stops: (() => Promise<unknown>)[] = [];
 

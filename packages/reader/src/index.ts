@@ -17,8 +17,8 @@ export { CropIndexMaker } from './codec/crop-index/make.js';
 export { codecReason } from './codec/decode-error.js';
 export { readMask } from './codec/mask.js';
 export type { CodecChoice } from './codec/select.js';
-export { fieldBytes } from './dataset/field-bytes.js';
-export type { FieldValue, JsonValue } from './dataset/field-values.js';
+export { fieldBytes } from './dataset/fields/field-bytes.js';
+export type { FieldValue, JsonValue } from './dataset/fields/field-values.js';
 export type { Bin, DistributionSummary } from './dataset/figures/distribution.js';
 export {
   type DatasetStats,
@@ -30,8 +30,8 @@ export {
 export { imageOf, type StoredSampleImage } from './dataset/image-of.js';
 export type { RepeatedKeys } from './dataset/keys/repeated-keys.js';
 export type { Sample, SamplesOptions } from './dataset/samples.js';
-export { ShardLengthError } from './dataset/shard-length-error.js';
-export { DatasetClosedError } from './dataset/shard-reads.js';
+export { ShardLengthError } from './dataset/shards/shard-length-error.js';
+export { DatasetClosedError } from './dataset/shards/shard-reads.js';
 export { type GetOptions, SampleNotFoundError, type StoredDataset } from './dataset/stored-dataset.js';
 export type {
   InspectedSample,
@@ -149,7 +149,7 @@ export type { Weights } from './selection/weights.js';
 export { compileWhere, type RowPredicate, type Where } from './selection/where.js';
 export { WhereError } from './selection/where-tokens.js';
 export type { GivenAnnotations } from './transform/annotations.js';
-export type { MixInput } from './transform/mix.js';
+export type { MixInput } from './transform/mixes/mix.js';
 export type { PixelValues } from './transform/pixel-values.js';
 export { namedSteps, PRESET_NAMES, PRESETS, type Preset, type PresetName } from './transform/presets.js';
 export { outputOf, type StepInput, type TransformInput } from './transform/transform.js';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { FileError, reasonOf, ShardtoolError, writeAtomically } from '@shardtool/base';
 import { type Dataset, type InspectReport, openDataset } from '@shardtool/reader';
-import { thumbnailOf } from '../view/pictures.js';
+import { thumbnailOf } from '../view/pictures/pictures.js';
 import { REPORT_MARK, reportPage, type Shown, shownIn } from './report-page.js';
 
 const SIDE = 160;

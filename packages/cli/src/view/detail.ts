@@ -1,9 +1,9 @@
 import { crc32, ShardtoolError, toMessage } from '@shardtool/base';
 import { type FieldColumns, headerOf, type PartOfIndex } from '@shardtool/format';
 import { type AnnotationOptions, type Dataset, imageOf, type Sample } from '@shardtool/reader';
-import { exifLines } from './exif.js';
 import { drawn, objectsOf } from './objects.js';
-import { isReadBySharp, masksOf } from './pictures.js';
+import { exifLines } from './pictures/exif.js';
+import { isReadBySharp, masksOf } from './pictures/pictures.js';
 import type { DrawnObject, FieldDetail, Mark, SampleDetail } from './protocol.js';
 
 /** Maximum number of characters of a text, and of columns, that are shown. */

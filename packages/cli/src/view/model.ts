@@ -11,7 +11,7 @@ import {
 import sharp from 'sharp';
 import { type BatchPixels, imageTile, valueRange } from '../preview/tiles.js';
 import { drawn, objectsOf } from './objects.js';
-import { coloured, masksOf, type Picture } from './pictures.js';
+import { coloured, masksOf, type Picture } from './pictures/pictures.js';
 import type { DrawnObject, ModelObjects } from './protocol.js';
 
 export interface ModelRequest {

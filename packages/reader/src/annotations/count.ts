@@ -1,8 +1,8 @@
 import { CALL_OPTIONS, checkCallOptions, type OptionTable, SampleDecodeError, watchedCall } from '@shardtool/base';
 import { type LoadedIndex, nameTable } from '@shardtool/format';
 import { checkDataset } from '../dataset/check-dataset.js';
-import { fieldBytes } from '../dataset/field-bytes.js';
-import { checkFieldsAndColumns } from '../dataset/field-names.js';
+import { fieldBytes } from '../dataset/fields/field-bytes.js';
+import { checkFieldsAndColumns } from '../dataset/fields/field-names.js';
 import { Distribution, type DistributionSummary } from '../dataset/figures/distribution.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { GivenAnnotations } from '../transform/annotations.js';

@@ -1,7 +1,7 @@
 /** The objects of rows that are made of several images. */
 import { range } from '@shardtool/base';
 import { clipped } from '../transform/clip-polygon.js';
-import type { MosaicPart, ObjectRule } from '../transform/mosaic.js';
+import type { MosaicPart, ObjectRule } from '../transform/mixes/mosaic.js';
 
 /** The objects of one row of a batch. Boxes are corners in pixels. */
 export interface RowObjects {

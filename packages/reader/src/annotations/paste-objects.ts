@@ -1,7 +1,7 @@
 /** Objects that are pasted from one row of a batch into another. */
 import { range } from '@shardtool/base';
 import type { Rect, Size } from '../codec/codec.js';
-import type { ObjectRule } from '../transform/mosaic.js';
+import type { ObjectRule } from '../transform/mixes/mosaic.js';
 import type { Random } from '../transform/random.js';
 import { joinObjects, type RowObjects, takeObjects } from './mixed-objects.js';
 

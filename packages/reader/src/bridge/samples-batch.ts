@@ -1,6 +1,6 @@
 import { type NpyArray, nameTable } from '@shardtool/format';
 import { NO_OBJECTS } from '../annotations/record.js';
-import { type FieldValue, fieldValue } from '../dataset/field-values.js';
+import { type FieldValue, fieldValue } from '../dataset/fields/field-values.js';
 import type { Sample } from '../dataset/samples.js';
 import type { Batch } from '../loader/deliver/batch.js';
 import type { DecodedSample } from '../open/sample-decoder.js';

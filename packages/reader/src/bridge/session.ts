@@ -1,6 +1,6 @@
 import { inPython, OptionError } from '@shardtool/base';
 import { type FormatOptions, formatOf } from '../codec/pixel-format.js';
-import { numberTypesOf } from '../dataset/field-names.js';
+import { numberTypesOf } from '../dataset/fields/field-names.js';
 import { ImageFinder } from '../dataset/image-places.js';
 import type { Batch } from '../loader/deliver/batch.js';
 import { type LoaderReport, spelledBadSample } from '../loader/deliver/statistics.js';

@@ -1,7 +1,7 @@
 import { lastAtMost, Recent } from '@shardtool/base';
 import { imageFields, type PartOfIndex } from '@shardtool/format';
 import { isRemote } from '@shardtool/storage';
-import type { ShardFiles } from './shard-files.js';
+import type { ShardFiles } from './shards/shard-files.js';
 
 const PARTS = ['bytes', 'fields', 'cls'] as const;
 /** Number of samples whose offsets stay in memory, at some 60 bytes each. */

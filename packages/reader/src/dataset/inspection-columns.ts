@@ -7,7 +7,7 @@ import {
   readInspection,
   type ShardIndex,
 } from '@shardtool/format';
-import type { ShardFile } from './shard-file.js';
+import type { ShardFile } from './shards/shard-file.js';
 
 /** Prefix of the columns of an inspection, as used in `where`: `inspect.sharpness < 20`. */
 export const INSPECT_PREFIX = 'inspect.';

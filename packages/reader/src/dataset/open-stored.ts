@@ -27,7 +27,7 @@ import { isRemote, type StorageOptions, shownLocation } from '@shardtool/storage
 import { foreignParts } from './foreign/foreign.js';
 import { folderParts } from './foreign/plain-folder.js';
 import { inspectionSidecar } from './inspection-columns.js';
-import type { ReadFile, ShardFile } from './shard-file.js';
+import type { ReadFile, ShardFile } from './shards/shard-file.js';
 import type { StoredParts } from './stored-dataset.js';
 
 /** Options for opening a location, and for requests. */

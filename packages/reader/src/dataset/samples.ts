@@ -9,8 +9,8 @@ import {
 } from '@shardtool/base';
 import { type ColumnValue, nameTable, type ShardIndex } from '@shardtool/format';
 import { consecutive } from './consecutive.js';
-import { fieldBytes } from './field-bytes.js';
-import type { ShardFiles } from './shard-files.js';
+import { fieldBytes } from './fields/field-bytes.js';
+import type { ShardFiles } from './shards/shard-files.js';
 
 /** One sample as it is stored. `fields` has the bytes of its fields by name (`jpg`, `cls`), not decoded. */
 export interface Sample {

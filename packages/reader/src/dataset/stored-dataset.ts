@@ -13,8 +13,8 @@ import { KeyTable } from './keys/key-table.js';
 import { LookUp } from './keys/look-up.js';
 import { hintOnUnknownKey, type Keys } from './keys/unknown-key.js';
 import { checkSamplesOptions, readSamples, type Sample, type SamplesOptions } from './samples.js';
-import { type ShardFile, sampleBytesOf } from './shard-file.js';
-import { ShardFiles } from './shard-files.js';
+import { type ShardFile, sampleBytesOf } from './shards/shard-file.js';
+import { ShardFiles } from './shards/shard-files.js';
 
 /** There is no sample with the requested key or index. */
 export class SampleNotFoundError extends ShardtoolError {

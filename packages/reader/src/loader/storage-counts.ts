@@ -1,4 +1,4 @@
-import type { ShardFiles } from '../dataset/shard-files.js';
+import type { ShardFiles } from '../dataset/shards/shard-files.js';
 import type { Statistics, StorageReport } from './deliver/statistics.js';
 import type { CachedBytes } from './read/cached-bytes.js';
 

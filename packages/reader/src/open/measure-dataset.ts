@@ -7,7 +7,7 @@ import {
   removeAbandonedSidecars,
   writeInspection,
 } from '@shardtool/format';
-import type { ShardFile } from '../dataset/shard-file.js';
+import type { ShardFile } from '../dataset/shards/shard-file.js';
 import { INSPECTED_SIDE, NOT_WHOLE, takeMeasured } from '../inspect/measure.js';
 import { columnsOf, Measures, measuresOf } from '../inspect/measures.js';
 import { Dataset } from './dataset.js';

@@ -13,7 +13,7 @@ import {
 } from '@shardtool/format';
 import { isRemote, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { z } from 'zod';
-import type { ShardFile } from '../dataset/shard-file.js';
+import type { ShardFile } from '../dataset/shards/shard-file.js';
 import { type ClassLists, joinClasses } from '../mixture/class-lists.js';
 import type { MixedDataset } from '../mixture/settings.js';
 import type { MixturePolicy } from '../mixture/shares.js';

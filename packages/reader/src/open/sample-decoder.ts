@@ -12,8 +12,8 @@ import {
 import { headerOf, imageFields, nameTable } from '@shardtool/format';
 import { formatOf, isBackground } from '../codec/pixel-format.js';
 import { checkDataset } from '../dataset/check-dataset.js';
-import { checkFields, checkFieldsAndColumns } from '../dataset/field-names.js';
-import { type FieldValue, fieldValue } from '../dataset/field-values.js';
+import { checkFields, checkFieldsAndColumns } from '../dataset/fields/field-names.js';
+import { type FieldValue, fieldValue } from '../dataset/fields/field-values.js';
 import type { Sample } from '../dataset/samples.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { DecodedImage, StoredMask } from '../decode/decoded.js';

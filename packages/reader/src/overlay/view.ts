@@ -9,7 +9,7 @@ import {
   type ShardIndex,
 } from '@shardtool/format';
 import type { IndexPieces, LoadInspection } from '../dataset/inspection-columns.js';
-import type { ShardFile } from '../dataset/shard-file.js';
+import type { ShardFile } from '../dataset/shards/shard-file.js';
 import type { DatasetParts, StoredParts } from '../dataset/stored-dataset.js';
 import { type KeptRows, relabel, takeRows, withColumns } from './change-index.js';
 import { changesOf, isIn, type Layers, layersOf, rowsGone } from './layers.js';

@@ -1,6 +1,6 @@
 import { inTurn, OptionError, total, watchedCall } from '@shardtool/base';
 import { checkDataset } from '../dataset/check-dataset.js';
-import { sampleBytesOf } from '../dataset/shard-file.js';
+import { sampleBytesOf } from '../dataset/shards/shard-file.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { checkOptions, type LoaderOptions } from '../loader/options.js';
 import { mixtureOf } from '../mixture/settings.js';

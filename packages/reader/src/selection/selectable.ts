@@ -1,7 +1,7 @@
 import { inLanes, range } from '@shardtool/base';
 import { headerOf, type IndexPart, imageColumn, type ShardIndex, unknownColumns } from '@shardtool/format';
 import { withInspection } from '../dataset/inspection-columns.js';
-import type { ShardFiles } from '../dataset/shard-files.js';
+import type { ShardFiles } from '../dataset/shards/shard-files.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { SelectableDataset, SelectionRequest } from './selection.js';
 import { isUnread, namesInWhere } from './where.js';

@@ -65,7 +65,7 @@ export const viewCommand = command({
         sentence`view needs a dataset: give a folder of shards or a URL, or ${option('static')} to write a page.`,
       );
     }
-    const { startServer } = await import('../../view/server.js');
+    const { startServer } = await import('../../view/server/server.js');
     await using dataset = await openGiven(location, given);
     const progress = await ProgressView.open();
     const server = await startServer(dataset, {

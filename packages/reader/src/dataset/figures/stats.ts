@@ -9,7 +9,7 @@ import {
 } from '@shardtool/format';
 import { checkDataset } from '../check-dataset.js';
 import { KeyRepetitions, type RepeatedKeys } from '../keys/repeated-keys.js';
-import type { ShardFile } from '../shard-file.js';
+import type { ShardFile } from '../shards/shard-file.js';
 import type { StoredDataset } from '../stored-dataset.js';
 import { Distribution, type DistributionSummary } from './distribution.js';
 

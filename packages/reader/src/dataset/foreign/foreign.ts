@@ -17,7 +17,7 @@ import {
 } from '@shardtool/format';
 import { isRemote, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { inspectionSidecar } from '../inspection-columns.js';
-import type { ShardFile } from '../shard-file.js';
+import type { ShardFile } from '../shards/shard-file.js';
 import type { StoredParts } from '../stored-dataset.js';
 import { partedParts } from './parted.js';
 

@@ -17,7 +17,7 @@ import {
   uniteClasses,
 } from '@shardtool/format';
 import { type Expected, entryAt, isRemote, shownLocation } from '@shardtool/storage';
-import type { ShardFile } from '../shard-file.js';
+import type { ShardFile } from '../shards/shard-file.js';
 import type { StoredParts } from '../stored-dataset.js';
 
 /** Number of shards that are opened at a time. Each takes one or two requests. */

@@ -12,7 +12,7 @@ import {
   shardsOfSplit,
   unknownColumns,
 } from '@shardtool/format';
-import type { ShardFile } from '../shard-file.js';
+import type { ShardFile } from '../shards/shard-file.js';
 import type { StoredParts } from '../stored-dataset.js';
 import { type FolderLabels, readFolderLabels } from './folder-labels.js';
 

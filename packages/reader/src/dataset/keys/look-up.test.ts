@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { crc32 } from '@shardtool/base';
 import type { ShardIndex } from '@shardtool/format';
 import { afterAll, expect, test } from 'vitest';
-import type { ShardFile } from '../shard-file.js';
-import { ShardFiles } from '../shard-files.js';
+import type { ShardFile } from '../shards/shard-file.js';
+import { ShardFiles } from '../shards/shard-files.js';
 import { LookUp } from './look-up.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'shardtool-look-up-'));

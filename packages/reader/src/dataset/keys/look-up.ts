@@ -1,7 +1,7 @@
 import { lastAtMost, Recent } from '@shardtool/base';
 import { type PartOfIndex, sampleTooLarge } from '@shardtool/format';
 import { fetchAgain, type Sample, sampleAt } from '../samples.js';
-import type { ShardFiles } from '../shard-files.js';
+import type { ShardFiles } from '../shards/shard-files.js';
 
 /** Parts of an index that locate a sample, without its strings. */
 const PLACES = ['offset', 'bytes', 'fields', 'cls'] as const;

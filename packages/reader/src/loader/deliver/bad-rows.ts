@@ -8,7 +8,7 @@ import {
   sentence,
 } from '@shardtool/base';
 import { describeNpyRow } from '@shardtool/format';
-import { shardTooShort } from '../../dataset/shard-length-error.js';
+import { shardTooShort } from '../../dataset/shards/shard-length-error.js';
 import { type Block, keyOf } from '../read/block.js';
 import type { ExtraField } from '../ring/extra-fields.js';
 import { WHOLE_BATCH } from '../ring/job.js';

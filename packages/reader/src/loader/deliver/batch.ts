@@ -1,6 +1,6 @@
 import type { StackedArray } from '@shardtool/format';
 import type { BatchObjects } from '../../annotations/record.js';
-import type { FieldValue } from '../../dataset/field-values.js';
+import type { FieldValue } from '../../dataset/fields/field-values.js';
 import type { PixelValues } from '../../transform/pixel-values.js';
 import type { Dtype } from '../../transform/values.js';
 import type { BatchCrop } from '../ring/batch-facts.js';

@@ -1,5 +1,5 @@
-import type { Mixes } from '../../transform/mix.js';
-import { softLabels } from '../../transform/soft-labels.js';
+import type { Mixes } from '../../transform/mixes/mix.js';
+import { softLabels } from '../../transform/mixes/soft-labels.js';
 import { keyOf } from '../read/block.js';
 import type { Engine } from '../work/engine.js';
 import type { Batch } from './batch.js';

@@ -1,4 +1,4 @@
-import type { CutShards } from '../../dataset/cut-shards.js';
+import type { CutShards } from '../../dataset/shards/cut-shards.js';
 import type { CheckedOptions } from '../options.js';
 import type { Demand } from '../read/readers/block-reader.js';
 import type { SampleOrigin } from '../setup/order-sources.js';

@@ -1,6 +1,6 @@
 /** The option `labels`: numbers of a field or column, as targets for regression or for several classes at once. */
 import { OptionError, optionName, sentence } from '@shardtool/base';
-import type { FieldValue } from '../../dataset/field-values.js';
+import type { FieldValue } from '../../dataset/fields/field-values.js';
 
 /** Source of labels. */
 export interface LabelsInput {

@@ -1,6 +1,6 @@
 import type { Sentence } from '@shardtool/base';
 import { nameTable } from '@shardtool/format';
-import type { FieldValue } from '../../dataset/field-values.js';
+import type { FieldValue } from '../../dataset/fields/field-values.js';
 import type { PlannedBatch } from '../../order/batches.js';
 import type { Block } from '../read/block.js';
 import type { ImageArray } from './batch.js';

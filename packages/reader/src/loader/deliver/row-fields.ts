@@ -1,7 +1,7 @@
 import { changedSincePacked, crc32 } from '@shardtool/base';
 import { fieldPayload } from '@shardtool/format';
-import { notAValue } from '../../dataset/field-bytes.js';
-import { type FieldValue, fieldValue } from '../../dataset/field-values.js';
+import { notAValue } from '../../dataset/fields/field-bytes.js';
+import { type FieldValue, fieldValue } from '../../dataset/fields/field-values.js';
 import { locate, partOf } from '../read/block.js';
 import type { Part } from '../ring/extra-fields.js';
 import { UNCHECKED } from '../ring/job.js';

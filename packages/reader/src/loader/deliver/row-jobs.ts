@@ -1,7 +1,7 @@
 import { optionName, type Sentence, sentence } from '@shardtool/base';
 import type { FieldColumns } from '@shardtool/format';
 import { columnsText } from '../../annotations/columns-text.js';
-import { type CutShards, cutReason } from '../../dataset/cut-shards.js';
+import { type CutShards, cutReason } from '../../dataset/shards/cut-shards.js';
 import { locate, partOf, placeOf } from '../read/block.js';
 import { raggedImagesIn } from '../read/ragged-columns.js';
 import { keptImageColumn } from '../read/readers/image-column.js';

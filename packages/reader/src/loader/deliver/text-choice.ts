@@ -1,4 +1,4 @@
-import type { FieldValue } from '../../dataset/field-values.js';
+import type { FieldValue } from '../../dataset/fields/field-values.js';
 import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
 
 /** Identifies a sample and its occurrence. */

@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { LoadedIndex } from '@shardtool/format';
 import { CacheFolder } from '@shardtool/storage';
 import { expect, test } from 'vitest';
-import type { ShardFile } from '../../dataset/shard-file.js';
+import type { ShardFile } from '../../dataset/shards/shard-file.js';
 import { CachedBytes } from './cached-bytes.js';
 
 /** A cache in which each piece is finished by another process after it was looked for, and before it is claimed. */

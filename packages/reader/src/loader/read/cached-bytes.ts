@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { CacheFolder } from '@shardtool/storage';
-import type { ShardFile } from '../../dataset/shard-file.js';
-import type { ByteRange, ShardBytes, ShardStore } from '../../dataset/shard-store.js';
+import type { ShardFile } from '../../dataset/shards/shard-file.js';
+import type { ByteRange, ShardBytes, ShardStore } from '../../dataset/shards/shard-store.js';
 import { type CutDataset, fileMark, keyOf, marginOf, type Piece, piecesOf } from './pieces.js';
 
 /** Maximum number of pieces in memory that are being written to the cache. */

@@ -1,6 +1,6 @@
 import { crc32 } from '@shardtool/base';
 import { fieldPayload } from '@shardtool/format';
-import type { ShardStore } from '../../dataset/shard-store.js';
+import type { ShardStore } from '../../dataset/shards/shard-store.js';
 import type { Arena } from './arena.js';
 import { type Block, locate, placeOf } from './block.js';
 

@@ -1,7 +1,7 @@
 import type { ShardIndex } from '@shardtool/format';
 import { expect, test } from 'vitest';
-import { LOCAL } from '../../dataset/read-profiles.js';
-import type { ShardStore } from '../../dataset/shard-store.js';
+import { LOCAL } from '../../dataset/shards/read-profiles.js';
+import type { ShardStore } from '../../dataset/shards/shard-store.js';
 import { Arena } from './arena.js';
 import { load, loadSamples, planLoad } from './load-shards.js';
 

@@ -2,8 +2,8 @@ import { inLanes, optionName, SampleSizeError, sentence } from '@shardtool/base'
 import type { LoadedIndex } from '@shardtool/format';
 import { consecutive } from '../../dataset/consecutive.js';
 import type { CropColumns } from '../../dataset/crop-columns.js';
-import type { ReadProfile } from '../../dataset/read-profiles.js';
-import type { ByteRange, ShardStore } from '../../dataset/shard-store.js';
+import type { ReadProfile } from '../../dataset/shards/read-profiles.js';
+import type { ByteRange, ShardStore } from '../../dataset/shards/shard-store.js';
 import type { Selection } from '../../selection/selection.js';
 import { type Arena, SEGMENT_BYTES } from './arena.js';
 import type { LoadedShard, ShardRows } from './block.js';

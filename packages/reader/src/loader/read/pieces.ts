@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { lastAtMost, lowerBound } from '@shardtool/base';
 import type { LoadedIndex } from '@shardtool/format';
 import { shownLocation } from '@shardtool/storage';
-import type { ShardFile } from '../../dataset/shard-file.js';
+import type { ShardFile } from '../../dataset/shards/shard-file.js';
 import { nextUse, type Readers } from '../../order/next-use.js';
 import { firstNumbers, type Unit } from '../../order/units.js';
 import type { Selection } from '../../selection/selection.js';

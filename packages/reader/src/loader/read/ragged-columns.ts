@@ -1,5 +1,5 @@
 import type { FieldColumns, LoadedIndex } from '@shardtool/format';
-import { matchingFields } from '../../dataset/matching-fields.js';
+import { matchingFields } from '../../dataset/fields/matching-fields.js';
 
 /** A field of an index that is one of the images of its samples. */
 interface RaggedColumn {

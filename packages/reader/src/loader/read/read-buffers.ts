@@ -1,6 +1,6 @@
 import { totalmem } from 'node:os';
 import { OptionError, optionName, sentence } from '@shardtool/base';
-import { sampleBytesOf } from '../../dataset/shard-file.js';
+import { sampleBytesOf } from '../../dataset/shards/shard-file.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { EpochPlan, Unit } from '../../order/batches.js';
 import type { SamplesOf } from '../../selection/pass-samples.js';

@@ -1,5 +1,5 @@
 import type { ShownPart } from '../../decode/decoded.js';
-import type { DrawnMix } from '../../transform/mix.js';
+import type { DrawnMix } from '../../transform/mixes/mix.js';
 import { layOut } from './fields.js';
 
 /**

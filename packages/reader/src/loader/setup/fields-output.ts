@@ -1,7 +1,7 @@
 import { DamagedShardError, NpyError, OptionError, optionName, SampleChecksumError, sentence } from '@shardtool/base';
 import { describeNpyRow, isImageField, isSameNpyRow, npyRowOf } from '@shardtool/format';
 import { formatOf } from '../../codec/pixel-format.js';
-import { checkFieldsAndColumns } from '../../dataset/field-names.js';
+import { checkFieldsAndColumns } from '../../dataset/fields/field-names.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import { checkLabels } from '../deliver/label-values.js';
 import type { ExtraField } from '../ring/extra-fields.js';

@@ -1,7 +1,7 @@
 /** The option `images`: a varying number of images per sample, one after the other in one array. */
 import { didYouMean, OptionError, optionName, sentence } from '@shardtool/base';
 import { isNamedAsImage } from '@shardtool/format';
-import { matchingFields } from '../../dataset/matching-fields.js';
+import { matchingFields } from '../../dataset/fields/matching-fields.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import type { OutputRequest } from './output-request.js';
 

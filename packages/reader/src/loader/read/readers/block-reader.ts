@@ -1,6 +1,6 @@
 import type { WakeSignal } from '@shardtool/base';
 import { deferred, optionName, sentence } from '@shardtool/base';
-import type { ShardStore } from '../../../dataset/shard-store.js';
+import type { ShardStore } from '../../../dataset/shards/shard-store.js';
 import type { PlannedBlock } from '../../../order/batches.js';
 import type { SamplesOf } from '../../../selection/pass-samples.js';
 import { type Arena, placeBytes, ReadBufferError, SEGMENT_BYTES } from '../arena.js';

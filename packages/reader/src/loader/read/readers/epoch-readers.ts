@@ -1,7 +1,7 @@
 import type { WakeSignal } from '@shardtool/base';
 import { optionName, sentence } from '@shardtool/base';
-import type { ShardFiles } from '../../../dataset/shard-files.js';
-import { type ShardStore, whileWanted } from '../../../dataset/shard-store.js';
+import type { ShardFiles } from '../../../dataset/shards/shard-files.js';
+import { type ShardStore, whileWanted } from '../../../dataset/shards/shard-store.js';
 import type { EpochPlan } from '../../../order/batches.js';
 import type { SamplesOf } from '../../../selection/pass-samples.js';
 import type { Selection } from '../../../selection/selection.js';

@@ -1,4 +1,4 @@
-import type { ShardStore } from '../../../dataset/shard-store.js';
+import type { ShardStore } from '../../../dataset/shards/shard-store.js';
 import type { EpochPlan } from '../../../order/batches.js';
 import type { SamplesOf } from '../../../selection/pass-samples.js';
 

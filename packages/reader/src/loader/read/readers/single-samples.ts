@@ -1,6 +1,6 @@
 import type { WakeSignal } from '@shardtool/base';
 import { optionName, sentence } from '@shardtool/base';
-import type { ShardStore } from '../../../dataset/shard-store.js';
+import type { ShardStore } from '../../../dataset/shards/shard-store.js';
 import { type Arena, ReadBufferError } from '../arena.js';
 import type { Block, BlockReader, LoadedShard } from '../block.js';
 import { load, planLoad } from '../load-shards.js';

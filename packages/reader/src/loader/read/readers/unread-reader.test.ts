@@ -1,8 +1,8 @@
 import { deferred, WakeSignal } from '@shardtool/base';
 import type { LoadedIndex } from '@shardtool/format';
 import { expect, test } from 'vitest';
-import { LOCAL } from '../../../dataset/read-profiles.js';
-import type { ShardStore } from '../../../dataset/shard-store.js';
+import { LOCAL } from '../../../dataset/shards/read-profiles.js';
+import type { ShardStore } from '../../../dataset/shards/shard-store.js';
 import type { PlannedBlock } from '../../../order/batches.js';
 import { type AheadOptions, UnreadReader } from './unread-reader.js';
 

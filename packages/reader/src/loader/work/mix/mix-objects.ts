@@ -5,8 +5,8 @@ import type { CheckedAnnotations } from '../../../annotations/options.js';
 import { type PastedRow, pasteObjects } from '../../../annotations/paste-objects.js';
 import { layOutRecord, readRecord, writeRecord } from '../../../annotations/record.js';
 import type { Size } from '../../../codec/codec.js';
-import type { DrawnCopyPaste } from '../../../transform/copy-paste.js';
-import { type DrawnSingleMix, otherRow } from '../../../transform/mix.js';
+import type { DrawnCopyPaste } from '../../../transform/mixes/copy-paste.js';
+import { type DrawnSingleMix, otherRow } from '../../../transform/mixes/mix.js';
 import { KeyedRandom } from '../../../transform/random.js';
 
 /** The records of the rows of a batch in memory. */

@@ -1,6 +1,6 @@
 import type { Size } from '../../../codec/codec.js';
 import type { EffectKernels } from '../../../kernels/effects.js';
-import { type DrawnLabelMix, otherRow, type RowMix } from '../../../transform/mix.js';
+import { type DrawnLabelMix, otherRow, type RowMix } from '../../../transform/mixes/mix.js';
 import { type CompiledTransform, outputPixelBytes } from '../../../transform/transform.js';
 import { valueBytes } from '../../../transform/values.js';
 

@@ -1,6 +1,6 @@
 import type { Size } from '../../../codec/codec.js';
 import type { EffectKernels } from '../../../kernels/effects.js';
-import { type DrawnMosaic, MOSAIC_PARTS, type MosaicPart } from '../../../transform/mosaic.js';
+import { type DrawnMosaic, MOSAIC_PARTS, type MosaicPart } from '../../../transform/mixes/mosaic.js';
 
 /** The images or masks of a batch in memory, one after another from `address` on. */
 export interface RowPixels extends Size {

@@ -3,7 +3,7 @@ import { checkedCropIndex, cropIndexOf, fieldPayload, headerOf, nameTable } from
 import type { CheckedAnnotations } from '../../../annotations/options.js';
 import { readAnnotations } from '../../../annotations/read.js';
 import type { StoredImage } from '../../../codec/npy.js';
-import { notAValue } from '../../../dataset/field-bytes.js';
+import { notAValue } from '../../../dataset/fields/field-bytes.js';
 import type { ExtraFieldImage } from '../../../decode/decoded.js';
 import type { GivenAnnotations } from '../../../transform/annotations.js';
 import { arenaView } from '../../read/arena.js';

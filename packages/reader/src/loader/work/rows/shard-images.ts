@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { FileError, LruCache, openFileLimit, reasonOf, remedyOf } from '@shardtool/base';
 import type { StoredImage } from '../../../codec/npy.js';
-import { cutReason } from '../../../dataset/cut-shards.js';
+import { cutReason } from '../../../dataset/shards/cut-shards.js';
 import type { Control } from '../../ring/control.js';
 import type { Job } from '../../ring/job.js';
 import type { ShardPaths } from '../../ring/shard-paths.js';

@@ -8,7 +8,7 @@ import {
   sampleTooLarge,
 } from '@shardtool/format';
 import type { StorageCounts } from '@shardtool/storage';
-import { type CropColumns, readCrops, type ShardCrops } from './crop-columns.js';
+import { type CropColumns, readCrops, type ShardCrops } from '../crop-columns.js';
 import type { ShardFile } from './shard-file.js';
 import { ShardReads } from './shard-reads.js';
 import type { ShardIndexes, ShardStore } from './shard-store.js';

@@ -2,11 +2,11 @@
 import { didYouMean, OptionError, optionName, range, sentence, withCodeNames } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import { z } from 'zod';
-import type { Rect, Size } from '../codec/codec.js';
+import type { Rect, Size } from '../../codec/codec.js';
+import { beta } from '../distributions.js';
+import { drawOne, integerBelow, KeyedRandom, type Random } from '../random.js';
 import { type CopyPaste, type DrawnCopyPaste, drawCopyPaste } from './copy-paste.js';
-import { beta } from './distributions.js';
 import { type DrawnMosaic, drawMosaic, MOSAIC_PARTS, type Mosaic } from './mosaic.js';
-import { drawOne, integerBelow, KeyedRandom, type Random } from './random.js';
 
 /** Soft labels of a mix. Without `numClasses` there are none. */
 interface SoftLabelsInput {

@@ -10,7 +10,7 @@ import {
   type StoredSampleImage,
 } from '@shardtool/reader';
 import sharp, { type Sharp } from 'sharp';
-import { maskTile } from '../preview/tiles.js';
+import { maskTile } from '../../preview/tiles.js';
 
 export interface Picture {
   /** Media type. */

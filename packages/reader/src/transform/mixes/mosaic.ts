@@ -1,7 +1,7 @@
 /** Mosaics: each row of a batch becomes a picture of parts of four rows. */
 import { range } from '@shardtool/base';
-import type { Rect, Size } from '../codec/codec.js';
-import { type Random, shuffled, uniform } from './random.js';
+import type { Rect, Size } from '../../codec/codec.js';
+import { type Random, shuffled, uniform } from '../random.js';
 
 /** Which objects a mix keeps, after they were clipped to the visible part of their image. */
 export interface ObjectRule {

@@ -1,6 +1,7 @@
 /** Copy-paste: objects of a row are pasted into another row (Ghiasi et al., "Simple copy-paste is a strong data augmentation", 2021). */
+
+import type { Random } from '../random.js';
 import type { ObjectRule } from './mosaic.js';
-import type { Random } from './random.js';
 
 /** The checked parameters of the mix `copyPaste`. */
 export interface CopyPaste extends ObjectRule {

@@ -1,6 +1,6 @@
 import { didYouMean, OptionError, optionName, sentence } from '@shardtool/base';
 import { fieldType } from '@shardtool/format';
-import type { StoredDataset } from './stored-dataset.js';
+import type { StoredDataset } from '../stored-dataset.js';
 
 /** The parts of a dataset that contain names of fields and columns. */
 type Named = Pick<StoredDataset, 'fields' | 'shards'>;

@@ -4,17 +4,17 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { FileError, reasonOf, ShardtoolError, toMessage } from '@shardtool/base';
 import { type AnnotationOptions, type Dataset, WhereError } from '@shardtool/reader';
+import { Marks } from '../marks.js';
+import { ModelView } from '../model.js';
+import { checkGivenAnnotations } from '../objects.js';
+import { thumbnailOf } from '../pictures/pictures.js';
+import { Thumbnails, Withdrawn } from '../pictures/thumbnails.js';
+import type { Refusal } from '../protocol.js';
+import { Queries } from '../queries.js';
+import { whereRows } from '../query.js';
+import { readSampleTable } from '../sample-table.js';
 import { admitted, newSecret, SAFE_HEADERS } from './guard.js';
-import { Marks } from './marks.js';
-import { ModelView } from './model.js';
-import { checkGivenAnnotations } from './objects.js';
-import { thumbnailOf } from './pictures.js';
-import type { Refusal } from './protocol.js';
-import { Queries } from './queries.js';
-import { whereRows } from './query.js';
 import { ROUTES, type Viewed } from './routes.js';
-import { readSampleTable } from './sample-table.js';
-import { Thumbnails, Withdrawn } from './thumbnails.js';
 
 export interface ViewOptions {
   /** With 0, the system chooses a free port. */

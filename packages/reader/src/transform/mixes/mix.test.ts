@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { FIRST_NUMBER, SampleRandom } from '../random.js';
 import {
   checkMix,
   type DrawnLabelMix,
@@ -12,7 +13,6 @@ import {
   spareImages,
   type TimmMix,
 } from './mix.js';
-import { FIRST_NUMBER, SampleRandom } from './random.js';
 import { softLabels } from './soft-labels.js';
 
 const size = { width: 20, height: 10 };

@@ -1,14 +1,14 @@
 import { OptionError } from '@shardtool/base';
 import { type AnnotationOptions, type Dataset, SampleNotFoundError } from '@shardtool/reader';
-import { detailOf } from './detail.js';
-import type { Marks } from './marks.js';
-import type { ModelView } from './model.js';
-import { fullPicture, maskPicture, type Picture } from './pictures.js';
-import type { DatasetInfo } from './protocol.js';
-import type { Queries } from './queries.js';
+import { detailOf } from '../detail.js';
+import type { Marks } from '../marks.js';
+import type { ModelView } from '../model.js';
+import { fullPicture, maskPicture, type Picture } from '../pictures/pictures.js';
+import type { Thumbnails } from '../pictures/thumbnails.js';
+import type { DatasetInfo } from '../protocol.js';
+import type { Queries } from '../queries.js';
+import type { SampleTable } from '../sample-table.js';
 import { markOf, modelOf, nameOf, queryOf, wholeNumber } from './requests.js';
-import type { SampleTable } from './sample-table.js';
-import type { Thumbnails } from './thumbnails.js';
 
 /** What the handlers of requests use. */
 export interface Viewed {

@@ -2,8 +2,8 @@ import { OptionError } from '@shardtool/base';
 import { parseShape } from '@shardtool/format';
 import type { TransformInput } from '@shardtool/reader';
 import { z } from 'zod';
-import type { ModelRequest } from './model.js';
-import type { Mark, Query } from './protocol.js';
+import type { ModelRequest } from '../model.js';
+import type { Mark, Query } from '../protocol.js';
 
 const MOST_TEXT = 10_000;
 const text = z.string().max(MOST_TEXT);

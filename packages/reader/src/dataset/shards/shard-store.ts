@@ -1,5 +1,5 @@
 import type { LoadedIndex } from '@shardtool/format';
-import type { CropColumns } from './crop-columns.js';
+import type { CropColumns } from '../crop-columns.js';
 import type { ReadProfile } from './read-profiles.js';
 
 /** Bytes of a shard, or of its crop index. */

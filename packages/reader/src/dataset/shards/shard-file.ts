@@ -1,6 +1,6 @@
 import type { IndexPart, LoadedIndex, PartOfIndex, Source } from '@shardtool/format';
 import type { StorageOptions } from '@shardtool/storage';
-import type { LoadInspection } from './inspection-columns.js';
+import type { LoadInspection } from '../inspection-columns.js';
 
 /** Reads all bytes of a local file. Throws {@link FileError}. */
 export type ReadFile = (path: string) => Promise<Uint8Array>;
