@@ -141,5 +141,7 @@ test('S3 is asked at the endpoint of the flag, and without credentials where it 
   const { stderr } = await shardtoolWith(env, ...args);
   expect(stderr).toContain('access is denied');
   expect(stderr).not.toContain('hidden');
+  s3.fault = () => ({ status: 403, body: 'no' });
+  expect((await shardtoolWith(env, ...args)).stderr).toContain('if it is public (403).');
   await s3.stop();
 });

@@ -1,6 +1,5 @@
 import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
-import path from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Dataset, openDataset } from '@shardtool/reader';
 import { expect, test, vi } from 'vitest';
@@ -83,7 +82,7 @@ test('causes add up to the wait, over a loop and over all loops', async () => {
 test('a custom step that takes long is a wait for the transform', async () => {
   await using dataset = await openDataset(shards);
   const go = new Int32Array(new SharedArrayBuffer(4));
-  const module = path.resolve('test/fixtures/step-that-waits.mjs');
+  const module = new URL('./fixtures/step-that-waits.mjs', import.meta.url);
   await using loader = dataset.loader({
     ...options,
     transform: [{ name: 'resize', size: [8, 8] }],

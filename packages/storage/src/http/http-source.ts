@@ -290,7 +290,7 @@ export async function throwRefused(
   const Kind = status === 404 && !isBucket ? RemoteFileNotFound : RequestRejectedError;
   throw new Kind(
     { path, status },
-    `${path} cannot be ${doing}: ${why} (${status}${typeof more === 'string' ? `, ${more}` : ''}).`,
+    `${path} cannot be ${doing}: ${why} (${status}${typeof more === 'string' && more !== '' ? `, ${more}` : ''}).`,
   );
 }
 

@@ -13,7 +13,7 @@ import { compileTransform } from '../../transform/transform.js';
 import { checkLabels, type LabelSource } from '../deliver/label-values.js';
 import type { ExtraField } from '../ring/extra-fields.js';
 import type { RowBytes } from '../ring/slots.js';
-import { type CustomStep, type CustomSteps, resolveStep } from '../work/custom-steps.js';
+import { type CustomStep, type ResolvedSteps, resolveStep } from '../work/custom-steps.js';
 import type { BatchOutput } from './batch-output.js';
 import { type DecoderOutput, decoderOutputOf, rowBytesOf, rowBytesOfViews } from './decoder-output.js';
 import { outputOfFields } from './fields-output.js';
@@ -52,7 +52,7 @@ export interface LoaderOutput extends DecoderOutput {
   /** Whether one of several texts in a field is chosen at random. */
   readonly drawsTexts: boolean;
   /** Custom steps, with absolute paths. */
-  readonly steps: CustomSteps;
+  readonly steps: ResolvedSteps;
   readonly mixes: Mixes;
   /** Source of labels that are not class numbers. */
   readonly labels: LabelSource | null;
@@ -196,7 +196,7 @@ function annotated(annotations: CheckedAnnotations, output: BatchOutput, { field
 }
 
 /** The custom steps, with absolute paths. */
-function stepsOf(steps: OutputRequest['customSteps']): CustomSteps {
+function stepsOf(steps: OutputRequest['customSteps']): ResolvedSteps {
   const resolved = Object.entries(steps).flatMap(([name, step]) =>
     step === undefined ? [] : [[name, resolveStep(step as CustomStep)] as const],
   );

@@ -5,10 +5,13 @@ import { OptionError } from '@shardtool/base';
 import type { PixelValues } from '../../transform/pixel-values.js';
 import type { Dtype } from '../../transform/values.js';
 
-/** Where a custom step is defined, as plain data. */
+/** Where a custom step is defined. Workers load it, so it is a module and not a function. */
 export interface CustomStep {
-  /** Path of a JavaScript module, relative to the working directory, or a file: URL. */
-  readonly module: string;
+  /**
+   * A JavaScript module: `new URL('./steps.mjs', import.meta.url)`, a path relative to the working directory, or a file: URL
+   * as text.
+   */
+  readonly module: string | URL;
   /** Name of the exported function. Default: `default`. */
   readonly export?: string;
   /** Passed to the function unchanged. Must be JSON. */
@@ -88,7 +91,8 @@ function isStep(step: unknown): boolean {
   if (step === undefined) return true;
   if (!isRecord(step) || !Object.keys(step).every((part) => PARTS.includes(part))) return false;
   const { module, export: name } = step;
-  return typeof module === 'string' && module !== '' && (name === undefined || typeof name === 'string');
+  const isModule = typeof module === 'string' ? module !== '' : module instanceof URL && module.protocol === 'file:';
+  return isModule && (name === undefined || typeof name === 'string');
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
@@ -96,15 +100,25 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 /** Makes paths absolute, because a worker may have another working directory. */
-export function resolveStep(step: CustomStep): CustomStep {
-  const { module } = step;
+export function resolveStep(step: CustomStep): ResolvedStep {
+  const module = String(step.module);
   return { ...step, module: module.startsWith('file:') ? module : pathToFileURL(path.resolve(module)).href };
+}
+
+/** A step whose module is a file: URL as text, which can be sent to a worker. */
+type ResolvedStep = CustomStep & { readonly module: string };
+
+/** {@link CustomSteps} that can be sent to a worker. */
+export interface ResolvedSteps {
+  readonly fields?: ResolvedStep;
+  readonly pixels?: ResolvedStep;
+  readonly batch?: ResolvedStep;
 }
 
 /** Loads the function in this thread. Throws {@link OptionError} if the module does not export it. */
 export async function loadStep<Kind extends Step>(
   kind: string,
-  step: CustomStep | undefined,
+  step: ResolvedStep | undefined,
 ): Promise<LoadedStep<Kind> | null> {
   if (step === undefined) return null;
   const name = step.export ?? 'default';

@@ -14,7 +14,7 @@ import { ShardPaths } from '../ring/shard-paths.js';
 import { layOverFile } from '../ring/slot-file.js';
 import { type MemoryPlan, movedPlan, slotAddress } from '../ring/slots.js';
 import type { RaggedRows } from '../setup/decoder-output.js';
-import type { CustomSteps } from './custom-steps.js';
+import type { ResolvedSteps } from './custom-steps.js';
 import type { DecodeWorkerData, WorkerMessage } from './decode-worker.js';
 import { DecodeWorkers } from './decode-workers.js';
 
@@ -37,7 +37,7 @@ export interface EngineOptions {
   /** How annotations are stored. Their rows are after those of all extra fields in a slot. */
   readonly annotations: CheckedAnnotations | null;
   /** Custom steps, with absolute paths. */
-  readonly steps: CustomSteps;
+  readonly steps: ResolvedSteps;
   readonly mixes: Mixes;
   /** The files of the shards, if workers may read images directly. Otherwise empty. */
   readonly shardPaths: readonly string[];
