@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 
@@ -8,6 +8,18 @@ type Imports = Map<string, ReadonlySet<string>>;
 
 test.each(PACKAGES)('rooms of %s import downwards only: no room is reached again from what it imports', (name) => {
   expect(circlesOf(importsOfRooms(path.join('packages', name, 'src')))).toEqual([]);
+});
+
+test('folders of the loader import downwards only, from device to ring', () => {
+  const imports = importsOfRooms('packages/reader/src/loader');
+  const isFolder = (room: string) => existsSync(path.join('packages/reader/src/loader', room));
+  const folders: Imports = new Map(
+    [...imports]
+      .filter(([room]) => isFolder(room))
+      .map(([room, others]) => [room, new Set([...others].filter((other) => isFolder(other)))]),
+  );
+  expect(folders.size).toBeGreaterThan(6);
+  expect(circlesOf(folders)).toEqual([]);
 });
 
 test('packages import downwards only', () => {

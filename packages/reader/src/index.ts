@@ -45,7 +45,7 @@ export { DecodeBufferError } from './kernels/tables.js';
 export { BadSampleError, CustomStepError } from './loader/deliver/bad-rows.js';
 export type { Batch, BatchContent, BatchMix, ImageArray, ViewArrays } from './loader/deliver/batch.js';
 export type { ContentBy, ContentOf, ContentOfFields, ContentOfViews } from './loader/deliver/batch-content.js';
-export type { LabelsInput, LabelValues } from './loader/deliver/label-values.js';
+export type { LabelValues } from './loader/deliver/label-values.js';
 export {
   type BadSample,
   type LoaderReport,
@@ -78,8 +78,6 @@ export type { MetricsOptions } from './loader/metrics/address.js';
 export type { LoaderOptions } from './loader/options.js';
 export { ReadBufferError } from './loader/read/arena.js';
 export type { BatchCrop } from './loader/ring/batch-facts.js';
-export { hasImages } from './loader/setup/image-choice.js';
-export type { ScheduledTransform } from './loader/setup/transform-schedule.js';
 export type {
   BatchStep,
   CustomStep,
@@ -89,7 +87,10 @@ export type {
   PixelsStep,
   StepBatch,
   StepContext,
-} from './loader/work/custom-steps.js';
+} from './loader/setup/custom-steps.js';
+export { hasImages } from './loader/setup/image-choice.js';
+export type { LabelsInput } from './loader/setup/labels-option.js';
+export type { ScheduledTransform } from './loader/setup/transform-schedule.js';
 export type { ClassLists } from './mixture/class-lists.js';
 export { Dataset } from './open/dataset.js';
 export { type InspectOptions, inspect } from './open/inspect.js';

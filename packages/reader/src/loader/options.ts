@@ -9,13 +9,13 @@ import { checkMix, type MixInput } from '../transform/mixes/mix.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
 import { checkViews, type ViewsInput } from '../views/options.js';
 import { namedViews, type ViewPresetName, type ViewsFile } from '../views/presets.js';
-import { checkLabels, type LabelsInput } from './deliver/label-values.js';
 import { FOREIGN_NAMES } from './foreign-names.js';
 import { isMetricsOptions, type MetricsOptions } from './metrics/address.js';
 import { LOADER_OPTIONS } from './option-table.js';
+import { type CustomSteps, isCustomSteps } from './setup/custom-steps.js';
 import { refuseImageOptions } from './setup/image-choice.js';
+import { checkLabels, type LabelsInput } from './setup/labels-option.js';
 import { checkSchedule, type ScheduledTransform } from './setup/transform-schedule.js';
-import { type CustomSteps, isCustomSteps } from './work/custom-steps.js';
 
 /** Options of {@link Dataset.loader}. All are optional. */
 export interface LoaderOptions {

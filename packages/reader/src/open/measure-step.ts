@@ -2,7 +2,7 @@ import { crc32 } from '@shardtool/base';
 import { imageKindOf } from '@shardtool/format';
 import { jpegStructure } from '../codec/jpeg/jpeg-structure.js';
 import { measure, NOT_WHOLE, putMeasured } from '../inspect/measure.js';
-import type { FieldsStep, PixelsStep } from '../loader/work/custom-steps.js';
+import type { FieldsStep, PixelsStep } from '../loader/setup/custom-steps.js';
 
 /** The stored image of the current sample. A worker handles one image at a time. */
 const stored = { crc32: 0, bytes: 0, isWhole: true };

@@ -1,47 +1,11 @@
-/** The option `labels`: numbers of a field or column, as targets for regression or for several classes at once. */
 import { OptionError, optionName, sentence } from '@shardtool/base';
 import type { FieldValue } from '../../dataset/fields/field-values.js';
-
-/** Source of labels. */
-export interface LabelsInput {
-  /** A field, or a column of the labels file. */
-  readonly field: string;
-  /**
-   * Number of classes. The field then has a list of class numbers, and a row of the result is 1 for these classes and 0
-   * for all others.
-   */
-  readonly classes?: number;
-}
-
-/** The checked option `labels`. */
-export interface LabelSource {
-  readonly field: string;
-  /** Null: the numbers are used unchanged. */
-  readonly classes: number | null;
-}
+import type { LabelSource } from '../setup/labels-option.js';
 
 /** Labels of a batch: float32 of this shape, [n] or [n, k]. */
 export interface LabelValues {
   readonly values: Float32Array;
   readonly shape: readonly number[];
-}
-
-const MAX_CLASSES = 1_000_000;
-
-/** Checks the option `labels`. Throws {@link OptionError}. */
-export function checkLabels(input: string | LabelsInput): LabelSource {
-  if (typeof input === 'string') return { field: input, classes: null };
-  const { field, classes = null, ...more } = input;
-  const [unknown] = Object.keys(more);
-  const isValid =
-    typeof field === 'string' &&
-    unknown === undefined &&
-    (classes === null || (Number.isInteger(classes) && classes >= 1 && classes <= MAX_CLASSES));
-  if (isValid) return { field, classes };
-  throw new OptionError(
-    {},
-    sentence`The loader's option ${optionName('labels')} is invalid: ${JSON.stringify(input)}. Expected the name of a field, or { field, classes } with a number of classes from 1 to ${MAX_CLASSES}.`,
-  );
 }
 
 /** Returns the labels of one row, or the end of an error message about its value. */

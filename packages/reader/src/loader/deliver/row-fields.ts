@@ -5,8 +5,9 @@ import { type FieldValue, fieldValue } from '../../dataset/fields/field-values.j
 import { locate, partOf } from '../read/block.js';
 import type { Part } from '../ring/extra-fields.js';
 import { UNCHECKED } from '../ring/job.js';
+import type { LabelSource } from '../setup/labels-option.js';
 import type { Engine } from '../work/engine.js';
-import { type LabelSource, labelsOfRow } from './label-values.js';
+import { labelsOfRow } from './label-values.js';
 import type { PendingBatch } from './pending-batch.js';
 import type { TextChoice } from './text-choice.js';
 

@@ -3,8 +3,8 @@ import { describeNpyRow, isImageField, isSameNpyRow, npyRowOf } from '@shardtool
 import { formatOf } from '../../codec/pixel-format.js';
 import { checkFieldsAndColumns } from '../../dataset/fields/field-names.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
-import { checkLabels } from '../deliver/label-values.js';
 import type { ExtraField } from '../ring/extra-fields.js';
+import { checkLabels } from '../setup/labels-option.js';
 import { rowBytesOf } from './decoder-output.js';
 import type { LoaderOutput } from './output.js';
 import { checkFieldsAlike, type OutputRequest } from './output-request.js';

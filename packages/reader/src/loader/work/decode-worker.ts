@@ -12,7 +12,7 @@ import { BatchFacts, type BatchFactsBuffers } from '../ring/batch-facts.js';
 import { Control, type ControlBuffers } from '../ring/control.js';
 import { emptyJob, type Job, WHOLE_BATCH } from '../ring/job.js';
 import { scratchAddress } from '../ring/slots.js';
-import type { ResolvedSteps } from './custom-steps.js';
+import type { ResolvedSteps } from '../setup/custom-steps.js';
 import { OtherArray } from './rows/array-rows.js';
 import type { ListImage } from './rows/list-rows.js';
 import { Payloads } from './rows/payloads.js';

@@ -13,8 +13,8 @@ import type { FreeSlots } from '../ring/free-slots.js';
 import { ShardPaths } from '../ring/shard-paths.js';
 import { layOverFile } from '../ring/slot-file.js';
 import { type MemoryPlan, movedPlan, slotAddress } from '../ring/slots.js';
+import type { ResolvedSteps } from '../setup/custom-steps.js';
 import type { RaggedRows } from '../setup/decoder-output.js';
-import type { ResolvedSteps } from './custom-steps.js';
 import type { DecodeWorkerData, WorkerMessage } from './decode-worker.js';
 import { DecodeWorkers } from './decode-workers.js';
 

@@ -6,16 +6,9 @@ import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
 import { BatchFacts } from '../ring/batch-facts.js';
 import type { Job } from '../ring/job.js';
 import { type RowBytes, slotAddress } from '../ring/slots.js';
-import {
-  type BatchStep,
-  type FieldsStep,
-  type LoadedStep,
-  loadStep,
-  type PixelsStep,
-  type StepBatch,
-  type StepContext,
-} from './custom-steps.js';
+import type { BatchStep, FieldsStep, PixelsStep, StepBatch, StepContext } from '../setup/custom-steps.js';
 import type { DecodeWorkerData } from './decode-worker.js';
+import { type LoadedStep, loadStep } from './load-step.js';
 import { BatchMixer } from './mix/batch-mixer.js';
 import type { RowSteps } from './rows/rows.js';
 

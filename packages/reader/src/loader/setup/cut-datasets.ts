@@ -1,8 +1,8 @@
 import type { EpochOrder } from '../../order/epoch-order.js';
 import { horizonOf, type Readers } from '../../order/next-use.js';
-import type { LoaderOrder } from '../setup/order.js';
-import type { SourcePasses } from '../setup/order-sources.js';
-import type { CutDataset } from './pieces.js';
+import type { CutDataset } from '../read/pieces.js';
+import type { LoaderOrder } from './order.js';
+import type { SourcePasses } from './order-sources.js';
 
 /**
  * Divides the shards of each dataset into pieces for a cache of `cacheBytes`, and determines when the ranks of this

@@ -1,7 +1,6 @@
 /** Custom steps: the user's code in the workers, on the fields of a sample, on its pixels, or on a whole batch. */
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { OptionError } from '@shardtool/base';
 import type { PixelValues } from '../../transform/pixel-values.js';
 import type { Dtype } from '../../transform/values.js';
 
@@ -72,13 +71,6 @@ export interface StepBatch {
 /** Changes a whole batch in place, before it is mixed. */
 export type BatchStep = (batch: StepBatch, context: StepContext) => undefined | Promise<undefined>;
 
-type Step = (...values: never[]) => unknown;
-/** A loaded step with its options. */
-export interface LoadedStep<Kind extends Step> {
-  readonly run: Kind;
-  readonly options: unknown;
-}
-
 const PLACES = ['fields', 'pixels', 'batch'];
 const PARTS = ['module', 'export', 'options'];
 
@@ -106,37 +98,11 @@ export function resolveStep(step: CustomStep): ResolvedStep {
 }
 
 /** A step whose module is a file: URL as text, which can be sent to a worker. */
-type ResolvedStep = CustomStep & { readonly module: string };
+export type ResolvedStep = CustomStep & { readonly module: string };
 
 /** {@link CustomSteps} that can be sent to a worker. */
 export interface ResolvedSteps {
   readonly fields?: ResolvedStep;
   readonly pixels?: ResolvedStep;
   readonly batch?: ResolvedStep;
-}
-
-/** Loads the function in this thread. Throws {@link OptionError} if the module does not export it. */
-export async function loadStep<Kind extends Step>(
-  kind: string,
-  step: ResolvedStep | undefined,
-): Promise<LoadedStep<Kind> | null> {
-  if (step === undefined) return null;
-  const name = step.export ?? 'default';
-  let exports: Record<string, unknown>;
-  try {
-    exports = (await import(step.module)) as Record<string, unknown>;
-  } catch (cause) {
-    throw new OptionError(
-      { path: step.module },
-      `The step "${kind}" cannot be loaded from ${step.module}: ${(cause as Error).message}`,
-      { cause },
-    );
-  }
-  const run = exports[name];
-  if (typeof run === 'function') return { run: run as Kind, options: step.options };
-  throw new OptionError(
-    { path: step.module },
-    `The step "${kind}" should be the function "${name}" of ${step.module}, but that module exports only ` +
-      `${Object.keys(exports).join(', ') || 'nothing'}.`,
-  );
 }
