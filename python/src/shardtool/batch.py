@@ -362,8 +362,8 @@ def soft_labels(
     classes: int,
     smoothing: float,
 ) -> NDArray[np.float32]:
-    """Soft labels float32 [n, classes] (packages/reader/src/transform/mixes/soft-labels.ts): ``weights`` times the own label,
-    plus 1 - weights times the other one. Raises ValueError for a label that is not a class."""
+    """Soft labels float32 [n, classes] (packages/reader/src/transform/mixes/soft-labels.ts): ``weights`` times the own
+    label, plus 1 - weights times the other one. Raises ValueError for a label that is not a class."""
     parts = weights.astype(np.float32)[:, None], (1 - weights).astype(np.float32)[:, None]
     soft = np.zeros((len(weights), classes), np.float32)
     for numbers, part in zip(labels, parts):

@@ -60,6 +60,17 @@ FOREIGN_NAMES: Dict[str, str] = {
     "requester_pays": 'storage={"requester_pays": True}',
     "storage_options": "storage={...} takes endpoint_url, region, unsigned and requester_pays",
     "device_id": 'device="cuda:0" returns tensors on that GPU',
+    "remote": "the first argument is the folder or the location",
+    "input_dir": "the first argument is the folder or the location",
+    "file_root": "the first argument is the folder or the location",
+    "worker_init_fn": "decode workers are threads that run no Python, so remove it",
+    "multiprocessing_context": "decode workers are threads that run no Python, so remove it",
+    "pad_last_batch": 'last_batch="pad" repeats samples until the last batch is full',
+    "subsample": "indices=array selects the samples and sets their order",
+    "download_retry": "failed requests are always repeated, so remove it",
+    "download_timeout": "requests without an answer are always repeated, so remove it",
+    "item_loader": "the format is detected when the dataset is opened, so remove it",
+    "serializers": "the format is detected when the dataset is opened, so remove it",
 }
 
 #: Options of torchvision's ImageFolder and of other datasets.
