@@ -277,3 +277,39 @@ test('a collector that fails is a warning, and all batches arrive', async () => 
     vi.unstubAllEnvs();
   }
 });
+
+test('a loader can be closed while its collector answers neither this request nor the one before', async () => {
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', 'http://127.0.0.1:4318');
+  vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', '1');
+  const requests = vi.fn(() => new Promise(() => {}));
+  vi.stubGlobal('fetch', requests);
+  try {
+    await using dataset = await openDataset(shards);
+    const loaders = Array.from({ length: 3 }, () => dataset.loader({ ...options, metrics: 'otlp' }));
+    for (const loader of loaders) for await (const _ of loader);
+    await Promise.all(loaders.map((loader) => loader.close()));
+    expect(requests).toHaveBeenCalledTimes(1);
+  } finally {
+    vi.unstubAllGlobals();
+    vi.unstubAllEnvs();
+  }
+});
+
+test('a collector that sends without end does not fill the memory', async () => {
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', 'http://127.0.0.1:4318');
+  const kilobyte = new Uint8Array(1024).fill(32);
+  let sent = 0;
+  const body = () => new ReadableStream({ pull: (to) => (++sent > 1000 ? to.close() : to.enqueue(kilobyte)) });
+  vi.stubGlobal('fetch', async () => new Response(body()));
+  try {
+    await using dataset = await openDataset(shards);
+    const loader = dataset.loader({ ...options, metrics: 'otlp' });
+    for await (const _ of loader);
+    await loader.close();
+    expect(sent).toBeGreaterThan(60);
+    expect(sent).toBeLessThan(100);
+  } finally {
+    vi.unstubAllGlobals();
+    vi.unstubAllEnvs();
+  }
+});

@@ -1,5 +1,6 @@
 """How long loops wait, and why: report(), metrics() and what Prometheus reads."""
 
+import contextlib
 import http.server
 import json
 import os
@@ -300,6 +301,26 @@ def test_a_collector_that_fails_is_a_warning(small, monkeypatch):
             assert len(list(loader)) == 7
 
 
+@pytest.mark.parametrize("head", ["content-length: 1000000000", "x: y"])
+def test_a_loader_can_be_closed_while_its_collector_answers_without_end(small, monkeypatch, head):
+    def serve(listener):
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(OSError):
+            connection.recv(65536)
+            connection.sendall(f"HTTP/1.1 200 OK\r\n{head}\r\n".encode())
+            while True:  # The end of the header or of the body never comes.
+                connection.sendall(b"a")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{listener.getsockname()[1]}")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "300")
+        with pytest.warns(UserWarning, match="could not be sent"), loader_of(small, metrics="otlp") as loader:
+            list(loader)
+        thread.join()
+
+
 def test_the_variables_of_otlp_have_the_same_rules_as_in_node():
     endpoint = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
     assert otlp_target(None, endpoint) is None
@@ -311,7 +332,7 @@ def test_the_variables_of_otlp_have_the_same_rules_as_in_node():
         {
             "SHARDTOOL_METRICS": "otlp",
             "OTEL_EXPORTER_OTLP_ENDPOINT": "https://collector/otlp/",
-            "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20a%3Db, x-team = vision ,",
+            "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20a%3Db%0A, x-team = vision ,",
             "OTEL_EXPORTER_OTLP_TIMEOUT": "2500",
             "OTEL_RESOURCE_ATTRIBUTES": "service.name=other,job=42",
         },
@@ -333,6 +354,9 @@ def test_the_variables_of_otlp_have_the_same_rules_as_in_node():
         ({"ENDPOINT": "http://user:secret@collector"}, "credentials to OTEL_EXPORTER_OTLP_HEADERS"),
         ({"ENDPOINT": "http://c", "PROTOCOL": "grpc"}, 'OTEL_EXPORTER_OTLP_PROTOCOL is "grpc"'),
         ({"ENDPOINT": "http://c", "HEADERS": "secret"}, "OTEL_EXPORTER_OTLP_HEADERS cannot be read"),
+        ({"ENDPOINT": "http://c", "HEADERS": "a=secret%0Asecret"}, "HEADERS has a header with a character that HTTP"),
+        ({"ENDPOINT": "http://c", "HEADERS": "a=secret%E2%82%AC"}, "HEADERS has a header with a character that HTTP"),
+        ({"ENDPOINT": "http://c", "HEADERS": "a secret=b"}, "HEADERS has a header with a character that HTTP"),
         ({"ENDPOINT": "http://c", "HEADERS": "a=secret%"}, "OTEL_EXPORTER_OTLP_HEADERS cannot be read"),
         ({"ENDPOINT": "http://c", "TIMEOUT": "1 s"}, 'OTEL_EXPORTER_OTLP_TIMEOUT is "1 s"'),
     ],

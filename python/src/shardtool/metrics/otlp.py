@@ -15,6 +15,7 @@ import threading
 import time
 import urllib.parse
 import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..errors import OptionError, warn
@@ -28,6 +29,8 @@ _TIMEOUT_MS = 10_000
 _INTERVAL_MS = 60_000
 #: A wait of a thread cannot be much longer on all systems.
 _MOST_MS = 2**31
+#: Bytes of an answer that are read. The answer to a request is an object with at most two values.
+_MOST_ANSWER = 65_536
 #: AGGREGATION_TEMPORALITY_CUMULATIVE of metrics.proto: counts since the loader was made.
 _CUMULATIVE = 2
 
@@ -99,7 +102,7 @@ def _target(environment: Mapping[str, str]) -> Optional[OtlpTarget]:
         resource["service.name"] = service[1]
     return OtlpTarget(
         _url(*endpoint),
-        () if headers is None else tuple(sorted(_pairs(*headers).items())),
+        () if headers is None else _headers(*headers),
         _seconds(value_of("OTEL_METRIC_EXPORT_INTERVAL"), _INTERVAL_MS),
         _seconds(of_metrics("TIMEOUT"), _TIMEOUT_MS),
         tuple(sorted(resource.items())),
@@ -152,6 +155,18 @@ def _pairs(name: str, text: str) -> Dict[str, str]:
     return pairs
 
 
+def _headers(name: str, text: str) -> Tuple[Tuple[str, str], ...]:
+    """Headers that HTTP cannot send are refused here, since errors of http.client show their values."""
+    headers = {key: value.strip() for key, value in _pairs(name, text).items()}
+    for key, value in headers.items():
+        if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", key, re.ASCII) or not re.fullmatch(r"[\t -~\x80-\xff]*", value):
+            raise OptionError(
+                f"{name} has a header with a character that HTTP does not allow, such as a line break: remove that "
+                "character."
+            )
+    return tuple(sorted(headers.items()))
+
+
 class _Sender:
     """Sends until :meth:`end`, in a thread that the process does not wait for."""
 
@@ -168,24 +183,44 @@ class _Sender:
 
     def _run(self) -> None:
         while not self._ended.wait(self._target.interval):
-            self.send()
+            self._warn(self._send())
 
-    def send(self) -> None:
-        """Sends the counts of now. Failures are warned of once: later counts contain these."""
+    def send_last(self) -> None:
+        """Sends the counts of now. Waits no longer than for one request, whatever the collector does."""
+        error: Optional[Exception] = socket.timeout()
+
+        def send() -> None:
+            nonlocal error
+            error = self._send()
+
+        thread = threading.Thread(target=send, name="shardtool last metrics by OTLP", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # While Python shuts down.
+            send()
+        else:
+            thread.join(self._target.timeout)
+        self._warn(error)
+
+    def _send(self) -> Optional[Exception]:
+        """Sends the counts of now. Returns the error, if there was one: later counts contain these."""
         timeout = self._target.timeout
         if not self._sending.acquire(timeout=timeout):
-            return
+            return socket.timeout()
         try:
-            loaders = sorted(self.loaders, key=lambda loader: loader._waits.number)
+            with _CHANGING:
+                loaders = sorted(self.loaders, key=lambda loader: loader._waits.number)
             _post(self._target, otlp_body(self._target.resource, [_counts(loader) for loader in loaders]), timeout)
+            return None
         except (OSError, ValueError, http.client.HTTPException) as error:
-            self._warn(error)
+            return error
         finally:
             self._sending.release()
 
-    def _warn(self, error: Exception) -> None:
+    def _warn(self, error: Optional[Exception]) -> None:
+        """Warns of the first error."""
         # A request may still be in flight when the last loader ends.
-        if self._has_failed or self._ended.is_set():
+        if error is None or self._has_failed or self._ended.is_set():
             return
         self._has_failed = True
         why = "no answer in time" if isinstance(error, socket.timeout) else str(error) or type(error).__name__
@@ -206,18 +241,36 @@ def _post(target: OtlpTarget, body: str, timeout: float) -> None:
     url = urllib.parse.urlsplit(target.url)
     kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
     connection = kind(url.hostname or "", url.port, timeout=timeout)
+    # The timeout of a connection begins again with each byte.
+    is_late = threading.Event()
+    limit = threading.Timer(timeout, _cut, (connection, is_late))
+    limit.daemon = True
+    limit.start()
     try:
         headers = {**dict(target.headers), "content-type": "application/json"}
         connection.request("POST", (url.path or "/") + (f"?{url.query}" if url.query else ""), body.encode(), headers)
         answer = connection.getresponse()
-        text = answer.read().decode(errors="replace")
+        text = answer.read(_MOST_ANSWER).decode(errors="replace")
+    except (OSError, http.client.HTTPException) as error:
+        raise socket.timeout() if is_late.is_set() else error
     finally:
+        limit.cancel()
         connection.close()
+    if is_late.is_set():
+        raise socket.timeout()
     if not 200 <= answer.status < 300:
         raise ValueError(f"status {answer.status}")
     rejected = re.search(r'"rejectedDataPoints"\s*:\s*"?([1-9][0-9]*)', text)
     if rejected is not None:
         raise ValueError(f"the collector rejected {rejected[1]} values")
+
+
+def _cut(connection: http.client.HTTPConnection, is_late: threading.Event) -> None:
+    """Ends a request that takes too long: its reads end at once."""
+    is_late.set()
+    if connection.sock is not None:
+        with suppress(OSError):
+            connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def otlp_body(
@@ -287,7 +340,7 @@ def leave(target: OtlpTarget, loader: Loader[Any, Any]) -> None:
     sender = _SENDERS.get(target)
     if sender is None:
         return
-    sender.send()
+    sender.send_last()
     with _CHANGING:
         sender.loaders.discard(loader)
         if len(sender.loaders) == 0 and _SENDERS.get(target) is sender:

@@ -76,7 +76,8 @@ class _Server(ThreadingHTTPServer):
         self.server_address = self.socket.getsockname()
 
     def text(self) -> str:
-        loaders = sorted(self.loaders, key=lambda loader: loader._waits.number)
+        with _CHANGING:
+            loaders = sorted(self.loaders, key=lambda loader: loader._waits.number)
         return exposition(
             [
                 ({"rank": str(loader._waits.rank), "loader": str(loader._waits.number)}, loader._waits.totals())

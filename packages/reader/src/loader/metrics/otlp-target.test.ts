@@ -17,7 +17,7 @@ test('nothing is sent unless metrics are requested and a collector is named', ()
 test('the standard variables set the address, headers, times and attributes', () => {
   const target = otlpTarget('otlp', {
     OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector/otlp/',
-    OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20a%3Db, x-team = vision ,',
+    OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20a%3Db%0A, x-team = vision ,',
     OTEL_EXPORTER_OTLP_TIMEOUT: '2500',
     OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
     OTEL_METRIC_EXPORT_INTERVAL: '5000',
@@ -46,6 +46,9 @@ test.each([
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user:secret@collector' }, 'credentials to OTEL_EXPORTER_OTLP_HEADERS'],
   [{ ...ENDPOINT, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'OTEL_EXPORTER_OTLP_PROTOCOL is "grpc"'],
   [{ ...ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS: 'secret' }, 'OTEL_EXPORTER_OTLP_HEADERS cannot be read'],
+  [{ ...ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS: 'a=secret%0Asecret' }, 'HEADERS has a header with a character that HTTP'],
+  [{ ...ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS: 'a=secret%E2%82%AC' }, 'HEADERS has a header with a character that HTTP'],
+  [{ ...ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS: 'a secret=b' }, 'HEADERS has a header with a character that HTTP'],
   [{ ...ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS: 'a=secret%' }, 'OTEL_EXPORTER_OTLP_HEADERS cannot be read'],
   [{ ...ENDPOINT, OTEL_METRIC_EXPORT_INTERVAL: '1 s' }, 'OTEL_METRIC_EXPORT_INTERVAL is "1 s"'],
 ])('variables that cannot be used are refused without their secrets: %j', (environment, sentence) => {

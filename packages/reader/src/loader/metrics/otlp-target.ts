@@ -78,7 +78,7 @@ function targetOf(environment: Environment): OtlpTarget | null {
   const service = valueNamed('OTEL_SERVICE_NAME');
   return {
     url: urlOf(endpoint),
-    headers: headers === null ? {} : pairsOf(...headers),
+    headers: headers === null ? {} : headersOf(...headers),
     timeoutMs: milliseconds(ofMetrics('TIMEOUT'), DEFAULT_TIMEOUT_MS),
     intervalMs: milliseconds(interval === null ? null : ['OTEL_METRIC_EXPORT_INTERVAL', interval], DEFAULT_INTERVAL_MS),
     resource: { 'service.name': 'shardtool', ...attributes, ...(service !== null && { 'service.name': service }) },
@@ -96,6 +96,17 @@ function urlOf([name, value]: [string, string]): string {
   }
   if (name === 'OTEL_EXPORTER_OTLP_ENDPOINT') url.pathname = `${url.pathname.replace(/\/+$/, '')}/v1/metrics`;
   return url.href;
+}
+
+/** Headers by name. Those that HTTP cannot send are refused here, since errors of HTTP clients show their values. */
+function headersOf(name: string, text: string): Record<string, string> {
+  const headers = Object.entries(pairsOf(name, text)).map(([key, value]) => [key, value.trim()] as const);
+  const isRight = headers.every(([key, value]) => /^[\w!#$%&'*+.^`|~-]+$/.test(key) && /^[\t -~\x80-\xff]*$/.test(value));
+  if (isRight) return Object.fromEntries(headers);
+  throw new OptionError(
+    {},
+    `${name} has a header with a character that HTTP does not allow, such as a line break: remove that character.`,
+  );
 }
 
 /** `key=value,key=value`, with values encoded as in URLs. Messages do not show values, since they may be secret. */

@@ -11,6 +11,9 @@ import type { MetricsSource } from './server.js';
 /** `AGGREGATION_TEMPORALITY_CUMULATIVE` of metrics.proto: counts since the loader was made. */
 const CUMULATIVE = 2;
 
+/** Characters of an answer that are read. The answer to a request is an object with at most two values. */
+const MOST_ANSWER = 65_536;
+
 /** Senders by their target. */
 const SENDERS = new Map<string, Sender>();
 
@@ -21,7 +24,7 @@ export function sendMetrics(target: OtlpTarget, source: MetricsSource): () => Pr
   SENDERS.set(name, sender);
   sender.sources.add(source);
   return async () => {
-    await sender.send();
+    await sender.sendLast();
     if (!sender.sources.delete(source) || sender.sources.size > 0) return;
     sender.end();
     if (SENDERS.get(name) === sender) SENDERS.delete(name);
@@ -35,6 +38,7 @@ class Sender {
   #last: Promise<void> = Promise.resolve();
   #isSending = false;
   #hasFailed = false;
+  readonly #ended = new AbortController();
 
   constructor(target: OtlpTarget) {
     this.#target = target;
@@ -48,6 +52,20 @@ class Sender {
 
   end(): void {
     clearInterval(this.#timer);
+    this.#ended.abort(new DOMException('The last loader was closed.', 'TimeoutError'));
+  }
+
+  /** Sends the counts of now. Waits no longer than for one request, also if another request is being sent. */
+  async sendLast(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(() => {
+        this.#warn(new DOMException('', 'TimeoutError'));
+        resolve();
+      }, this.#target.timeoutMs);
+    });
+    await Promise.race([this.send(), late]);
+    clearTimeout(timer);
   }
 
   /** Sends the counts of now. Failures are warned of once: later counts contain these. */
@@ -61,6 +79,7 @@ class Sender {
             this.#target.resource,
             Array.from(this.sources, (source) => source()),
           ),
+          this.#ended.signal,
         );
       } catch (error) {
         this.#warn(error as Error);
@@ -84,19 +103,30 @@ class Sender {
   }
 }
 
-async function post({ url, headers, timeoutMs }: OtlpTarget, body: string): Promise<void> {
+async function post({ url, headers, timeoutMs }: OtlpTarget, body: string, ended: AbortSignal): Promise<void> {
   const response = await fetch(url, {
     method: 'POST',
     headers: { ...headers, 'content-type': 'application/json' },
     body,
     // The headers are meant for this address only.
     redirect: 'error',
-    signal: AbortSignal.timeout(timeoutMs),
+    signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), ended]),
   });
-  const answer = await response.text();
+  const answer = await beginOf(response);
   if (!response.ok) throw new Error(`status ${response.status}`);
   const rejected = /"rejectedDataPoints"\s*:\s*"?([1-9]\d*)/.exec(answer);
   if (rejected !== null) throw new Error(`the collector rejected ${rejected[1]} values`);
+}
+
+/** The beginning of an answer. A server that sends without end costs no memory. */
+async function beginOf({ body }: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const bytes of body ?? []) {
+    text += decoder.decode(bytes, { stream: true });
+    if (text.length >= MOST_ANSWER) break;
+  }
+  return text;
 }
 
 /** The metrics of loaders as an `ExportMetricsServiceRequest` in JSON. Times are in nanoseconds, as texts. */
