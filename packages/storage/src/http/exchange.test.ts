@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
 import { afterEach, expect, test, vi } from 'vitest';
 import { exchange, type HttpRequest } from './exchange.js';
 import { POST_WINDOW_MS, WINDOW_MS } from './least-rate.js';
@@ -36,6 +37,13 @@ test('a redirect to another scheme than http and https is refused, and one that 
     const url = await serve((_, answer) => answer.writeHead(302, { location }).end());
     await expect(ask(url)).rejects.toMatchObject({ name, message: expect.stringContaining(why) });
   }
+});
+
+test('an answer that is compressed is not taken for the file, and the error says so', async () => {
+  const zipped = gzipSync('bytes of a file');
+  const url = await serve((_, answer) => answer.writeHead(200, { 'content-encoding': 'gzip' }).end(zipped));
+  await expect(ask(url)).rejects.toThrow('the server compresses the answer (content-encoding gzip)');
+  await expect(ask(url)).rejects.toThrow(TransientError);
 });
 
 test('a GET that brings little is given up, and a POST may take minutes while the server sends white space', async () => {

@@ -245,9 +245,11 @@ class S3Storage implements Storage {
   async #refused({ request, status, headers, text }: Answer): Promise<boolean | string> {
     const code = textOf(text, 'Code') ?? '';
     const region = (headers['x-amz-bucket-region'] as string | undefined) ?? textOf(text, 'Region');
-    if ((status === 301 || status === 307 || status === 400) && region !== undefined && region !== this.#region) {
+    if ((status === 301 || status === 307 || status === 400) && region !== undefined) {
+      const isNews = region !== this.#region;
       this.#region = region;
-      return true;
+      // Other requests may have been sent before the answer to the first one named the region.
+      if (isNews || this.#wasForOtherRegion(request)) return true;
     }
     if (code === 'RequestTimeTooSkewed') {
       this.#signing.correctClock(headers.date);
@@ -260,6 +262,12 @@ class S3Storage implements Storage {
     if (code === 'BadDigest' || code === 'SlowDown' || code === 'InternalError' || code === 'RequestTimeout')
       return true;
     return /^[A-Za-z]{1,60}$/.test(code) ? code : '';
+  }
+
+  #wasForOtherRegion({ url, headers }: HttpRequest): boolean {
+    const { authorization } = headers;
+    if (authorization !== undefined) return !authorization.includes(`/${this.#region}/s3/`);
+    return url.host !== urlOf(this.#place, this.#region).host;
   }
 
   #key(name: string): string {
