@@ -251,8 +251,9 @@ def _post(target: OtlpTarget, body: str, timeout: float) -> None:
         connection.request("POST", (url.path or "/") + (f"?{url.query}" if url.query else ""), body.encode(), headers)
         answer = connection.getresponse()
         text = answer.read(_MOST_ANSWER).decode(errors="replace")
-    except (OSError, http.client.HTTPException) as error:
-        raise socket.timeout() if is_late.is_set() else error
+    except (OSError, http.client.HTTPException):
+        if not is_late.is_set():
+            raise
     finally:
         limit.cancel()
         connection.close()

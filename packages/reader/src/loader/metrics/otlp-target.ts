@@ -101,7 +101,9 @@ function urlOf([name, value]: [string, string]): string {
 /** Headers by name. Those that HTTP cannot send are refused here, since errors of HTTP clients show their values. */
 function headersOf(name: string, text: string): Record<string, string> {
   const headers = Object.entries(pairsOf(name, text)).map(([key, value]) => [key, value.trim()] as const);
-  const isRight = headers.every(([key, value]) => /^[\w!#$%&'*+.^`|~-]+$/.test(key) && /^[\t -~\x80-\xff]*$/.test(value));
+  const isRight = headers.every(
+    ([key, value]) => /^[\w!#$%&'*+.^`|~-]+$/.test(key) && /^[\t -~\x80-\xff]*$/.test(value),
+  );
   if (isRight) return Object.fromEntries(headers);
   throw new OptionError(
     {},
