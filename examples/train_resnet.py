@@ -12,7 +12,6 @@ import argparse
 
 import torch
 import torchvision
-from progress import progress
 from torch.nn.functional import cross_entropy
 
 import shardtool
@@ -50,13 +49,13 @@ if arguments.resume:
 model.train()
 for epoch in range(first_epoch, arguments.epochs):
     loader.set_epoch(epoch)
-    for images, labels in progress(loader, loader.info()["batches"], f"epoch {epoch}"):
+    for images, labels in loader:
         loss = cross_entropy(model(images), labels)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         steps += 1
-        print(f"step {steps} loss {loss.item():.6f}")
+        print(f"epoch {epoch} step {steps} loss {loss.item():.6f}")
         if steps == arguments.stop_after:
             break
     # After any batch: the loader's state is exact to the sample.

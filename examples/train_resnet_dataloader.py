@@ -1,14 +1,13 @@
 """Trains torchvision's resnet18 on image files, on the CPU, with torch's own DataLoader: what train_resnet.py replaces.
 
 python examples/train_resnet_dataloader.py                  # three epochs
-python examples/train_resnet_dataloader.py --resume         # begins at the epoch behind the checkpoint
+python examples/train_resnet_dataloader.py --resume         # starts with the epoch after the checkpoint
 """
 
 import argparse
 
 import torch
 import torchvision
-from progress import progress
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader
 from torchvision import transforms
@@ -19,7 +18,7 @@ parser.add_argument("--epochs", type=int, default=3)
 parser.add_argument("--batch-size", type=int, default=10)
 parser.add_argument("--size", type=int, default=224, help="height and width of the crops")
 parser.add_argument("--checkpoint", default="checkpoint.pt")
-parser.add_argument("--resume", action="store_true", help="go on from the checkpoint")
+parser.add_argument("--resume", action="store_true", help="resume from the checkpoint")
 arguments = parser.parse_args()
 
 train = transforms.Compose(
@@ -44,13 +43,13 @@ if arguments.resume:
 
 model.train()
 for epoch in range(first_epoch, arguments.epochs):
-    for images, labels in progress(loader, len(loader), f"epoch {epoch}"):
+    for images, labels in loader:
         loss = cross_entropy(model(images), labels)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         steps += 1
-        print(f"step {steps} loss {loss.item():.6f}")
-    # After whole epochs: where a DataLoader is within one is not known.
+        print(f"epoch {epoch} step {steps} loss {loss.item():.6f}")
+    # Only after whole epochs: the position of a DataLoader within an epoch is unknown.
     saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
     torch.save({**saved, "epoch": epoch, "steps": steps}, arguments.checkpoint)

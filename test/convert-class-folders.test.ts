@@ -110,7 +110,7 @@ test('on the command line the same, and a dataset that has classes is not labell
   const { stdout, stderr } = await shardtool('convert', tar, output, '--labels', labels, '--where', 'score > 1');
   expect(stderr).toBe('');
   expect(stdout).toMatch(
-    /^Converted 1 sample into 1 shard in .*\n {2}3 samples were skipped, because the labels have no row for them or --where excludes them\n$/,
+    /^Converted 1 sample into 1 shard in .*\n {2}3 samples were skipped, because the labels have no row for them or --where excludes them\nTook [\d.]+ s \([\d,]+ samples\/s, [\d.]+ k?B\/s\)\. Next: shardtool bench \S+\n$/,
   );
   const again = newFolder();
   expect((await shardtool('convert', output, again, '--labels', labels)).stderr).toContain('shardtool relabel');

@@ -77,7 +77,8 @@ export const JSON_SHAPES: Readonly<Record<string, Shape>> = {
   },
   convert: {
     ...{ samples: 'int', shards: 'int', bytes: 'int', skippedEntries: 'int', skippedLinks: 'int', leftOut: 'int' },
-    ...{ metaSamples: 'int', wordClasses: 'int', partialFields: PARTIAL_FIELDS, wasCommitted: 'bool' },
+    ...{ metaSamples: 'int', wordClasses: 'int', unnamedClasses: 'int', partialFields: PARTIAL_FIELDS },
+    ...{ keptShards: 'int', wasCommitted: 'bool' },
   },
   index: {
     ...{ shards: 'int', kept: 'int', samples: 'int', skippedEntries: 'int', skippedLinks: 'int', crops: CROPS },

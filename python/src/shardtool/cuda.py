@@ -286,7 +286,7 @@ class OnDevice(NamedTuple):
 
 
 def with_first_view(first: Any, views: Mapping[str, Sequence[Any]], how: Callable[[Any], Any]) -> Dict[str, List[Any]]:
-    """Applies ``how`` to all views, except the first view of the first group, which is ``first``."""
+    """Applies ``how`` to all views except the first one of the first group. ``first`` is the result for that view."""
     made: Dict[str, List[Any]] = {}
     for name, tensors in views.items():
         made[name] = [how(tensor) for tensor in tensors] if made else [first, *map(how, tensors[1:])]

@@ -121,7 +121,7 @@ class ShardDatasink(Datasink):  # type: ignore[misc, unused-ignore]
         try:
             self._job.abort()
         except ShardtoolError as left:
-            warnings.warn(f"What the failed write left could not be removed: {left}", stacklevel=2)
+            warnings.warn(f"Files of the failed write could not be removed: {left}", stacklevel=2)
 
     def _rows_of(self, blocks: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
         for block in blocks:

@@ -27,13 +27,13 @@ export function decodeLevels(bytes: Uint8Array, rows: number): Uint8Array | null
   const head = getVarint(cursor);
   if (head % 2 === 0) {
     if (head !== rows * 2 || bytes.length !== cursor.at + 1 || bytes[cursor.at] !== 1) {
-      throw new RangeError('definition levels of another kind');
+      throw new RangeError('its definition levels are neither one run nor bit-packed');
     }
     return null;
   }
   const groups = Math.ceil(rows / 8);
   if ((head - 1) / 2 !== groups || bytes.length !== cursor.at + groups) {
-    throw new RangeError('definition levels of another length');
+    throw new RangeError('its definition levels have the wrong length');
   }
   const present = new Uint8Array(rows);
   for (let row = 0; row < rows; row++) present[row] = (bytes[cursor.at + (row >> 3)]! >> (row & 7)) & 1;

@@ -160,7 +160,7 @@ function decodeColumn(bytes: Uint8Array, { name, type, nullable, compressed }: C
   const values = compressed ? decompressSnappy(stored, plainBytes - levelBytes) : stored;
   const present = nullable ? decodeLevels(levels, rows) : null;
   if (missing(present) !== nulls || (!nullable && levelBytes !== 0)) {
-    throw new RangeError('definition levels of another number of values');
+    throw new RangeError('its definition levels do not fit the number of its values');
   }
   return {
     name,

@@ -29,8 +29,12 @@ export interface ConvertReport {
   readonly metaSamples: number;
   /** Number of samples without a class although they have a field `cls`, because its text is not a number. */
   readonly wordClasses: number;
+  /** Number of samples with a class number, if classes have no names. 0 if they have. */
+  readonly unnamedClasses: number;
   /** Fields that not all samples have. Some readers require the same fields in every sample. */
   readonly partialFields: readonly PartialField[];
+  /** Number of shards that an earlier run had finished. All other numbers include them. */
+  readonly keptShards: number;
   /** True if the folder already was the dataset of this input and these options, so that nothing was written. */
   readonly wasCommitted: boolean;
 }
@@ -43,23 +47,24 @@ const NOTHING_SKIPPED: SkippedCounts = { skippedEntries: 0, skippedLinks: 0, lef
 /** Writes dataset.json and returns the report. */
 export async function commit(
   folder: OutputFolder,
-  shards: readonly ShardRecord[],
+  shards: readonly (ShardRecord & { readonly isKept?: boolean })[],
   facts: Omit<DatasetFacts, 'lock'>,
   counts: SkippedCounts,
 ): Promise<ConvertReport> {
   const partialFields = await commitDataset(folder.path, shards, { ...facts, lock: folder.lock });
   removeState(folder.path);
   const total = (count: (shard: ShardRecord) => number) => shards.reduce((sum, shard) => sum + count(shard), 0);
+  const withClass = ({ classCounts }: ShardRecord) => totalOf(classCounts, ([, count]) => count);
   return {
     samples: total(({ samples }) => samples),
     shards: shards.length,
     bytes: total(({ bytes }) => bytes),
     ...counts,
     metaSamples: total(({ metaSamples = 0 }) => metaSamples),
-    wordClasses: total(({ fieldCounts, classCounts }) =>
-      Math.max(0, (fieldCounts.get('cls') ?? 0) - totalOf(classCounts, ([, count]) => count)),
-    ),
+    wordClasses: total((shard) => Math.max(0, (shard.fieldCounts.get('cls') ?? 0) - withClass(shard))),
+    unnamedClasses: facts.classes.length === 0 ? total(withClass) : 0,
     partialFields,
+    keptShards: shards.filter(({ isKept }) => isKept === true).length,
     wasCommitted: false,
   };
 }
@@ -71,8 +76,9 @@ export async function madeReport({ path: output }: OutputFolder): Promise<Conver
   removeState(output);
   const { samples, shards, bytes, fields } = manifest;
   const partialFields = fields.filter((field) => field.samples < samples);
-  const counts = { samples, shards: shards.length, bytes, ...NOTHING_SKIPPED, metaSamples: 0, wordClasses: 0 };
-  return { ...counts, partialFields, wasCommitted: true };
+  const counts = { samples, shards: shards.length, bytes, ...NOTHING_SKIPPED };
+  const classes = { metaSamples: 0, wordClasses: 0, unnamedClasses: 0 };
+  return { ...counts, ...classes, partialFields, keptShards: shards.length, wasCommitted: true };
 }
 
 export function refuseNothing(): never {

@@ -12,6 +12,7 @@ import { print } from '../../terminal/outcome.js';
 import { ProgressView } from '../../terminal/progress-view.js';
 import { countLine, entriesLine, fieldsLine, metaLine } from '../../terminal/report-lines.js';
 import { countOf, formatSize } from '../../terminal/size.js';
+import { timeLine } from '../../terminal/time-line.js';
 import { WriteRate } from '../../terminal/write-rate.js';
 
 /** Stands for a tar on standard input. */
@@ -47,6 +48,7 @@ export const convertCommand = command({
     const bar = json || quiet ? null : await ProgressView.open();
     const view = await viewOf(given);
     const rate = new WriteRate();
+    const startedAt = performance.now();
     const remedy =
       input === STANDARD_INPUT
         ? ` ${output} is not complete: convert again with --overwrite.`
@@ -65,7 +67,7 @@ export const convertCommand = command({
       bar?.hide();
     }
     if (json) await print(JSON.stringify(report));
-    else if (!quiet) await print(describe(report, output));
+    else if (!quiet) await print(describe(report, output, (performance.now() - startedAt) / 1000));
   },
 });
 
@@ -76,8 +78,9 @@ function optionsOf(given: Omit<ConvertOptions, keyof OpenOptions>): ConvertOptio
   );
 }
 
-function describe(report: ConvertReport, output: string): string {
-  const { samples, shards, bytes, skippedEntries, skippedLinks, leftOut, partialFields, wasCommitted } = report;
+function describe(report: ConvertReport, output: string, seconds: number): string {
+  const { samples, shards, bytes, skippedEntries, skippedLinks, leftOut, partialFields, keptShards, wasCommitted } =
+    report;
   if (wasCommitted) return `${output} already has all samples.`;
   return [
     `Converted ${countOf(samples, 'sample')} into ${countOf(shards, 'shard')} in ${escapeControls(output)} (${formatSize(bytes)}).`,
@@ -98,6 +101,13 @@ function describe(report: ConvertReport, output: string): string {
       'sample has no class, because its field cls is not a number: --class-column cls makes its text the class',
       'samples have no class, because the field cls is not a number: --class-column cls makes its text the class',
     ),
+    ...countLine(
+      report.unnamedClasses,
+      'sample has a class number, but classes have no names: --classes FILE gives them names',
+      'samples have a class number, but classes have no names: --classes FILE gives them names',
+    ),
     ...fieldsLine(partialFields, samples),
+    ...countLine(keptShards, 'shard was already finished', 'shards were already finished'),
+    timeLine({ samples, bytes, seconds, isResumed: keptShards > 0, next: `shardtool bench ${output}` }),
   ].join('\n');
 }

@@ -23,7 +23,8 @@ import {
   metaLine,
   skippedLine,
 } from '../../terminal/report-lines.js';
-import { countOf, formatCount, formatSize } from '../../terminal/size.js';
+import { countOf, formatSize } from '../../terminal/size.js';
+import { timeLine } from '../../terminal/time-line.js';
 import { WriteRate } from '../../terminal/write-rate.js';
 
 export const packCommand = command({
@@ -114,7 +115,7 @@ export const packCommand = command({
         await print(describe(part, from!, to!, { ...options, hasOtherBytes: changesBytes(options) }));
       }
       const seconds = (performance.now() - startedAt) / 1000;
-      if (!dryRun && report.samples > 0 && !report.wasCommitted) await print(timeLine(report, seconds, output));
+      if (!dryRun && report.samples > 0 && !report.wasCommitted) await print(lastLine(report, seconds, output));
       const beside = report.splitSidecars ?? [];
       if (beside.length > 0)
         await print(`Not packed, next to them: ${beside.map((name) => escapeControls(name)).join(', ')}.`);
@@ -130,16 +131,14 @@ export const packCommand = command({
 });
 
 /** The duration and rate of the pack, and the next command. */
-function timeLine(
-  { samples, sourceBytes, pendingShards, splits }: PackReport,
+function lastLine(
+  { samples, sourceBytes, keptShards, pendingShards, splits }: PackReport,
   seconds: number,
   output: string,
 ): string {
-  const time = `${seconds < 10 ? seconds.toFixed(1) : formatCount(Math.round(seconds))} s`;
-  const rate = `${formatCount(Math.round(samples / Math.max(seconds, 1e-3)))} samples/s, ${formatSize(sourceBytes / Math.max(seconds, 1e-3))}/s`;
   const first = splits?.[0] === undefined ? output : `${output}/${splits[0].name}`;
-  const next = pendingShards > 0 ? '' : ` Next: shardtool bench ${escapeControls(first)}`;
-  return `Took ${time} (${rate}).${next}`;
+  const next = pendingShards > 0 ? undefined : `shardtool bench ${first}`;
+  return timeLine({ samples, bytes: sourceBytes, seconds, isResumed: keptShards > 0, next });
 }
 
 /** `val=0.1`. */

@@ -63,7 +63,7 @@ export function countOdd(labels: Labels | null): { readonly skippedAnnotations?:
 export function plannedQuarantine(files: SourceFiles, { collisions }: PackPlan): QuarantinedFile[] {
   const reader = files.reader();
   return [...collisions].map(([file, other]) => {
-    const reason = `${reader.path(file)} would have the key of ${reader.path(other)}, which is packed; rename it.`;
+    const reason = `${reader.path(file)} would have the same key as ${reader.path(other)}, and only the latter is packed: rename ${reader.path(file)}.`;
     return { path: reader.path(file), reason };
   });
 }
