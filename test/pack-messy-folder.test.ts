@@ -112,9 +112,14 @@ test('files at one key end the pack, or the later ones go to quarantine', async 
   expect(stdout).toContain('3 samples of 2 classes');
   expect(stdout).toContain('  2 files are bad and were skipped: quarantine.jsonl says why\n');
   expect(listOf(output, 'quarantine.jsonl')).toEqual([
-    { path: 'cat/1.png', reason: 'cat/1.png would have the same key as cat/1.jpg, and only the latter is packed: rename cat/1.png.' },
-    { path: 'cat/a_b.jpg', reason:
-        'cat/a_b.jpg would have the same key as cat/a.b.jpg, and only the latter is packed: rename cat/a_b.jpg.' },
+    {
+      path: 'cat/1.png',
+      reason: 'cat/1.png would have the same key as cat/1.jpg, and only the latter is packed: rename cat/1.png.',
+    },
+    {
+      path: 'cat/a_b.jpg',
+      reason: 'cat/a_b.jpg would have the same key as cat/a.b.jpg, and only the latter is packed: rename cat/a_b.jpg.',
+    },
   ]);
 });
 

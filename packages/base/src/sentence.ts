@@ -11,7 +11,7 @@ export interface OptionReference {
   readonly expression?: string;
 }
 
-/** A name that is no option, such as that of a transform step or of its parameter, as in TypeScript: `randomIoUCrop`. */
+/** A name that is not an option, such as that of a transform step or of its parameter, as in TypeScript: `randomIoUCrop`. */
 export interface NameReference {
   readonly codeName: string;
 }
@@ -107,7 +107,7 @@ function isReference(value: unknown): value is OptionReference | NameReference {
   return value instanceof Reference || value instanceof Name;
 }
 
-/** Like {@link Reference}, for a name that is no option. */
+/** Like {@link Reference}, for a name that is not an option. */
 class Name implements NameReference {
   readonly codeName: string;
 
@@ -152,7 +152,7 @@ export function optionName(name: string): OptionReference {
   return new Reference(name, false);
 }
 
-/** A reference to a name that is no option, by its name in TypeScript. */
+/** A reference to a name that is not an option, by its name in TypeScript. */
 export function codeName(name: string): NameReference {
   return new Name(name);
 }

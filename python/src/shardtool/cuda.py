@@ -272,7 +272,7 @@ def with_arrays(batch: Batch, how: Callable[[Any], Any]) -> Batch:
 
 
 def _is_tensor(value: Any) -> bool:
-    """Texts and arrays of dtypes that torch does not have are no tensors."""
+    """Texts, and arrays of dtypes that torch lacks, are not tensors."""
     return hasattr(value, "is_cuda")
 
 

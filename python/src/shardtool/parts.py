@@ -32,7 +32,7 @@ class PartWriter:
 
     The number of tasks does not have to be known before :meth:`commit`. A task that is repeated writes its part again.
     If two processes write one part at the same time, as with speculative execution, the second one waits for the first
-    one and keeps what it finished. Nothing is a dataset before :meth:`commit`.
+    one and keeps what it finished. Before :meth:`commit`, there is no dataset.
 
     ``output`` is a folder that all machines share, or a bucket. The other arguments are those of
     :class:`shardtool.Writer`, except ``part`` and ``job``.

@@ -43,7 +43,7 @@ export class UnpackFolder {
       if (isFull) {
         // A partly written file would look complete, and block the next run.
         await rm(file, { force: true }).catch(() => undefined);
-        const message = `${this.#root} is on a disk that is full (${code}): make room, or unpack to another disk; what was unpacked before ${name} is whole.`;
+        const message = `${this.#root} is on a disk that is full (${code}): make room, or unpack to another disk; the files before ${name} are complete.`;
         throw new FileError({ shard, key, path: file }, message, { cause });
       }
       const failed = asFileError(cause);

@@ -24,7 +24,7 @@ export interface FoundShard {
   readonly record: ManifestShard | null;
   /** The split that the name of the shard or of its folder indicates; absent if neither does. */
   readonly storage?: StorageOptions | undefined;
-  /** The split that the shard's name or folder tells; absent if they tell none. */
+  /** The split that the name or the folder of the shard contains; absent if there is none. */
   readonly split?: string | undefined;
 }
 

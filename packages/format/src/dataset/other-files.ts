@@ -19,7 +19,7 @@ const BEGINNINGS: readonly (readonly [begin: string, kind: string])[] = [
 ];
 
 /**
- * The layout of a local file whose name tells no layout: the one that its first bytes show, else tar. Throws {@link
+ * The layout of a local file whose name does not show it: the layout of its first bytes, otherwise tar. Throws {@link
  * OptionError} if the bytes belong to another known kind of file, and UnsupportedShardError for a file that is
  * compressed as a whole.
  */

@@ -32,7 +32,7 @@ export interface Duplicates {
   close(): void;
 }
 
-/** A line of the list. The classes are present if they differ; null is no class. */
+/** A line of the list. The classes are present if they differ; null means no class. */
 interface DuplicateLine {
   readonly path: string;
   readonly standsFor: string;

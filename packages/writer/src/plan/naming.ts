@@ -96,7 +96,7 @@ export class Naming {
     return !this.isSidecar(field) && (this.primary === null ? isImageExtension(field) : field === this.primary);
   }
 
-  /** True if a file with this field can be the image of a sample, or what takes its place. */
+  /** True if a file with this field can be the image of a sample, or the field that replaces it. */
   canBeImage(field: string): boolean {
     return this.primary === null ? isImageField(field) : field === this.primary;
   }

@@ -93,7 +93,7 @@ def _noise(operation: Any, usual: float) -> List[str]:
 
 
 def _made(function: str, config: str) -> Any:
-    """The policy that timm makes of a name, with which one is compared."""
+    """The policy that timm makes from a name. The given policy is compared with it."""
     return getattr(import_module("timm.data.auto_augment"), function)(config, {"translate_const": 100})
 
 

@@ -26,8 +26,8 @@ export interface TableColumn {
 
 /**
  * The content of a column: the key; the class number; the image of a sample, or a further one; bytes, text or JSON of a
- * field; the name of the field that is the image (`ending`); which fields a sample lacks, if nothing else tells
- * (`missing`, JSON); or the values of a label column.
+ * field; the name of the field that is the image (`ending`); which fields a sample lacks, if nothing else shows
+ * it (`missing`, JSON); or the values of a label column.
  */
 export type ColumnContent = (typeof FIELD_CONTENTS)[number] | (typeof VALUE_CONTENTS)[number];
 

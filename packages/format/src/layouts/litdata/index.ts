@@ -174,7 +174,11 @@ async function valuesAt(
     return { column, offset: start, bytes: at - start };
   });
   if (at !== end)
-    throw damaged(shard, offset, `the values of sample ${key} take ${at - offset} bytes, but it has ${end - offset}`);
+    throw damaged(
+      shard,
+      offset,
+      `the values of sample ${key} take ${at - offset} bytes, but its chunk stores ${end - offset} for it`,
+    );
   return values;
 }
 

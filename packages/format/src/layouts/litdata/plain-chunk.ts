@@ -126,7 +126,7 @@ export function inflate(stored: Uint8Array, length: number, shard: string, offse
 export async function bytesAt(source: Source, offset: number, bytes: number): Promise<Buffer> {
   const { location: shard, size } = source;
   if (!(offset >= 0 && bytes >= 0 && offset + bytes <= size))
-    throw damaged(shard, Math.min(size, Math.max(0, offset)), 'a part of it would be after its end');
+    throw damaged(shard, Math.min(size, Math.max(0, offset)), 'it names a position after its end');
   const target = Buffer.allocUnsafe(bytes);
   const read = await source.readAt(offset, target);
   if (read < bytes) throw becameShorter(shard, offset + read);

@@ -1,7 +1,7 @@
 import { damaged, holdsNul, notText } from './faults.js';
 import { decodeText } from './text.js';
 
-/** The pax records of an entry that reading needs. An empty path cancels an earlier one. */
+/** The pax records of an entry that are needed to read it. An empty path cancels an earlier one. */
 export interface PaxOverrides {
   readonly path?: string;
   readonly bytes?: number;
