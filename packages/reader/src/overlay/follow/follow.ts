@@ -14,7 +14,10 @@ import { movedEntries } from './moved-entries.js';
 
 export interface FollowOptions {
   readonly storage?: StorageOptions | undefined;
-  /** Whether a sample with this key was erased. Other overlays are copied to `overlays/dropped` before they change. */
+  /**
+   * Whether a sample with this key was erased. An overlay that names no erased sample is copied to `overlays/dropped`
+   * before it changes.
+   */
   readonly isErased: (key: string) => boolean;
 }
 
