@@ -3,9 +3,11 @@
 51 samples over 1, 2 and 3 processes, in batches of 12 rows over all of them: the last batch of an epoch is padded.
 """
 
+import numpy as np
 import pytest
 from frameworks import HEAD, global_batches, needs, numbers_of, pack_numbered, run_program
 
+import shardtool
 from datasets import CHECKOUT
 
 SAMPLES = 51
@@ -292,6 +294,120 @@ def test_the_trainer_accumulates_and_evaluates_in_an_epoch_and_resumes_with_any_
         resume = {"resume": str(checkpoints / f"checkpoint-{step}"), "restore": ranks == 3}
         rest = train(numbered, folder, ranks, **{**common, **resume, "checkpoints": str(folder / "checkpoints")})
         assert global_batches(rest, "train") == batches[trained:], (ranks, step)
+
+
+VIT = """
+from transformers import TrainingArguments, ViTConfig, ViTForImageClassification
+from shardtool.transformers import ShardTrainer
+
+world = int(os.environ.get("WORLD_SIZE", "1"))
+NORMALIZE = {"name": "normalize", "mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}
+
+class Trainer(ShardTrainer):
+    def compute_loss(self, model, inputs, *args, **kwargs):
+        images, labels = inputs["pixel_values"], inputs["labels"]
+        numbers = ((images[:, 0, 0, 0] + 1) * 127.5).round().long()
+        counts = labels != -100
+        if labels.is_floating_point():
+            wanted = ANSWERS[NAME](numbers)
+            assert torch.equal(labels, wanted), (labels, wanted)
+        else:
+            assert torch.equal(labels[counts], numbers[counts] // 2)
+        SEEN.append([f"{NAME} {'train' if model.training else 'evaluate'}", len(labels)])
+        return super().compute_loss(model, inputs, *args, **kwargs)
+
+def tags(numbers):
+    hot = torch.zeros(len(numbers), 26)
+    for row, number in enumerate(numbers.tolist()):
+        hot[row, [number // 2, number % 26]] = 1
+    return hot
+
+#: What the labels of the loader must be, by the number in the pixels.
+ANSWERS = {"several classes": tags, "a number": lambda numbers: numbers / 4}
+CASES = {
+    "a class": (None, {}, 26),
+    "several classes": ("multi_label_classification", {"labels": {"field": "tags.json", "classes": 26}}, 26),
+    "a number": ("regression", {"labels": "age"}, 1),
+}
+
+def made(options, problem=None, count=26):
+    torch.manual_seed(0)
+    transform = [{"name": "resize", "size": [8, 8]}, NORMALIZE]
+    options = {"transform": transform, "workers": 1, **options}
+    train = shardtool.iterable_dataset(PLACE, seed=3, **options)
+    evaluate = shardtool.iterable_dataset(PLACE, shuffle=False, **options)
+    config = ViTConfig(
+        hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2, image_size=8, patch_size=4,
+        num_labels=count, problem_type=problem,
+    )
+    settings = TrainingArguments(
+        OUT, num_train_epochs=1, per_device_train_batch_size=12 // world, per_device_eval_batch_size=12 // world,
+        use_cpu=True, report_to=[], save_strategy="no", logging_strategy="no", disable_tqdm=True,
+    )
+    def metrics(found):
+        return {"labels": found.label_ids.tolist(), "logits": found.predictions.tolist()}
+    model = ViTForImageClassification(config)
+    return Trainer(model, settings, train_dataset=train, eval_dataset=evaluate, compute_metrics=metrics)
+
+for NAME, (problem, options, count) in CASES.items():
+    trainer = made(options, problem, count)
+    before = trainer.evaluate()
+    trainer.train()
+    assert all(torch.isfinite(values).all() for values in trainer.model.parameters())
+    SEEN.append([f"{NAME} evaluated", [before["eval_loss"], before["eval_labels"], before["eval_logits"]]])
+
+NAME = "refused"
+arrays = os.path.join(OUT, f"arrays-{os.environ.get('RANK', 0)}")
+with shardtool.Writer(arrays, primary="npy") as writer:
+    for number in range(24):
+        writer.add(f"{number}", npy=torch.full((3,), number).numpy())
+def error_of(place, options):
+    global PLACE
+    usual, PLACE = PLACE, place
+    try:
+        made(options).evaluate()
+    except shardtool.OptionError as error:
+        return str(error)
+    finally:
+        PLACE = usual
+SEEN.append(["mix", error_of(PLACE, {"mix": {"name": "mixup", "alpha": 0.4}})])
+SEEN.append(["skip", error_of(PLACE, {"labels": "age", "on_bad": "skip"})])
+SEEN.append(["arrays", error_of(arrays, {"transform": None})])
+save(os.environ.get("RANK", "0"))
+"""
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory):
+    """49 numbered images: in the last batch of an evaluation, only one process has a row that counts."""
+    folder = tmp_path_factory.mktemp("labelled") / "shards"
+    with shardtool.Writer(folder, classes=[f"{n:02}" for n in range(26)], columns={"age": "double"}) as writer:
+        for number in range(49):
+            tags = [number // 2, number % 26]
+            image = np.full((16, 16, 3), number, np.uint8)
+            writer.add(f"{number:02}", image, label=number // 2, columns={"age": number / 4}, **{"tags.json": tags})
+    return folder
+
+
+@needs("transformers", "accelerate")
+def test_the_trainer_has_the_same_loss_with_any_number_of_processes_and_every_kind_of_label(labelled, tmp_path):
+    losses = []
+    for ranks in RANKS:
+        all_seen = run_program(HEAD + VIT, labelled, tmp_path / f"{ranks}", {}, ranks)
+        for seen in all_seen:
+            said = dict(map(tuple, seen))
+            for name in ("a class", "several classes", "a number"):
+                loss, labels, logits = said[f"{name} evaluated"]
+                assert len(labels) == len(logits) == 49
+                if name == "a class":
+                    assert sorted(labels) == [number // 2 for number in range(49)]
+                    own = -np.array([row[label] - np.logaddexp.reduce(row) for row, label in zip(logits, labels)])
+                    assert loss == pytest.approx(own.mean(), rel=1e-5)
+                    losses.append(loss)
+            assert "mix='mixup' mixes two: pass a data_collator" in said["mix"]
+            assert 'rows that on_bad="skip" leaves empty' in said["skip"]
+            assert "one image for each sample, which this dataset does not yield" in said["arrays"]
+    assert losses == pytest.approx([losses[0]] * 6, rel=1e-5)
 
 
 LIGHTNING = """

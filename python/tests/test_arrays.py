@@ -205,6 +205,15 @@ def test_kept_batches_do_not_change(folder):
     assert len(list(numbers(batches))) == 13
 
 
+def test_a_batch_that_is_moved_has_its_fields_and_still_no_images(folder):
+    dataset = shardtool.iterable_dataset(folder, batch_size=4, shuffle=False)
+    before = next(iter(dataset))
+    moved = before.to("cpu")
+    dataset.close()
+    assert before.images is None and moved.images is None
+    assert moved[0] is moved.fields and moved.fields.keys() == before.fields.keys()
+
+
 def test_samples_are_chosen_as_images_are(folder):
     with shardtool.Loader(folder, where="cls == 1", batch_size=50, output="numpy", workers=1) as loader:
         assert sorted(flat(numbers(loader))) == list(range(1, 37, 3))

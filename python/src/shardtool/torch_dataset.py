@@ -61,9 +61,11 @@ class WholeBatch(Generic[Array, Images]):
 
     def _each(self, move: Callable[[torch.Tensor], torch.Tensor]) -> WholeBatch[Array, Images]:
         batch = self._batch
-        moved: Batch[Array, Images] = Batch(_moved(value, move) for value in batch)
-        for name, value in batch.__dict__.items():
-            setattr(moved, name, _moved(value, move))
+        values = {name: _moved(value, move) for name, value in batch.__dict__.items()}
+        # Without images, the first part of a batch is the same object as its fields.
+        parts = [values["fields"] if part is batch.fields else _moved(part, move) for part in batch]
+        moved: Batch[Array, Images] = Batch(parts)
+        moved.__dict__.update(values)
         return WholeBatch(moved)
 
 

@@ -27,6 +27,9 @@ _callbacks: Any = import_module("transformers.trainer_callback")
 #: The label that the losses of torch and the metrics of transformers ignore.
 IGNORED_LABEL = -100
 
+#: Mixes after which an image belongs to two classes. After other mixes, rows keep their own labels.
+_MIXES_OF_LABELS = ("mixup", "cutmix", "timm_mixup")
+
 
 class ShardTrainerMixin:
     """For a custom Trainer: ``class MyTrainer(ShardTrainerMixin, Trainer)``.
@@ -65,6 +68,22 @@ class ShardTrainerMixin:
             return super().get_test_dataloader(test_dataset)  # type: ignore[misc]
         return self._prepared(test_dataset, self.args.eval_batch_size)  # type: ignore[attr-defined]
 
+    def prediction_step(self, *args: Any, **kwargs: Any) -> Any:
+        """Trainer's step of an evaluation, whose loss is the mean over the rows of this process that count.
+
+        Trainer averages these losses, each as often as its process has such rows. By default it would divide by the
+        rows of all processes instead, which is another number where the last batch is not divided evenly.
+        """
+        settings = self.args  # type: ignore[attr-defined]
+        across = getattr(settings, "average_tokens_across_devices", False)
+        if not across or settings.world_size == 1:
+            return super().prediction_step(*args, **kwargs)  # type: ignore[misc]
+        settings.average_tokens_across_devices = False
+        try:
+            return super().prediction_step(*args, **kwargs)  # type: ignore[misc]
+        finally:
+            settings.average_tokens_across_devices = True
+
     def _prepared(self, dataset: ShardDataset[Any, Any], rows: int, is_training: bool = False) -> PreparedLoader:
         """The loader of a dataset. It is kept for the next evaluation, with its reader."""
         args = self.args  # type: ignore[attr-defined]
@@ -79,12 +98,18 @@ class ShardTrainerMixin:
                 options["last_batch"] = "drop"
             make = functools.partial(dataset._make.func, *dataset._make.args, **options)
             collator = self.data_collator  # type: ignore[attr-defined]
-            collate = for_model if collator is _transformers.default_data_collator else collator
-            self._prepared_loaders[key] = (dataset, PreparedLoader(accelerator, make, collate))
+            if collator is _transformers.default_data_collator:
+                collator = for_model
+                if options.get("labels") is not None and options.get("on_bad") == "skip":
+                    raise OptionError(
+                        'With labels=..., a loss cannot ignore the rows that on_bad="skip" leaves empty: use '
+                        'on_bad="replace", or pass a data_collator that removes the rows without batch.valid.'
+                    )
+            self._prepared_loaders[key] = (dataset, PreparedLoader(accelerator, make, collator))
             gather = accelerator.gather_for_metrics
             if getattr(args, "eval_use_gather_object", False):
                 gather = functools.partial(gather, use_gather_object=True)
-            self.gather_function = gather
+            self.gather_function = functools.partial(_gather_rows, accelerator, gather, args.eval_batch_size)
         return self._prepared_loaders[key][1]
 
 
@@ -92,8 +117,38 @@ class ShardTrainer(ShardTrainerMixin, _transformers.Trainer):  # type: ignore[mi
     """``transformers.Trainer`` for datasets of ``shardtool.iterable_dataset(...)``. See :class:`ShardTrainerMixin`."""
 
 
+def _gather_rows(accelerator: Any, gather: Any, rows: int, values: Any) -> Any:
+    """``gather(values)`` for a Trainer, which repeats the loss of each batch ``rows`` times.
+
+    An incomplete last batch has fewer rows if it is not padded, as with one process. Its loss counts once for each.
+    """
+    active = accelerator.gradient_state.active_dataloader
+    if isinstance(active, PreparedLoader) and active.end_of_dataloader:
+        of_batch = len(active._valid)
+        if isinstance(values, torch.Tensor) and values.ndim == 1 and len(values) == rows > of_batch:
+            values = values[:of_batch]
+    return gather(values)
+
+
 def for_model(batch: Any) -> Dict[str, Any]:
-    """``pixel_values`` and ``labels`` of a batch, as models of transformers take them."""
+    """``pixel_values`` and ``labels`` of a batch, as models of transformers take them.
+
+    Class numbers of rows that do not count become :data:`IGNORED_LABEL`. Labels of the loader's option ``labels`` are
+    float, and no float is ignored by a loss, so rows that pad keep the labels of the samples that they repeat. Raises
+    OptionError for batches that cannot be described by one image and one label in each row.
+    """
+    if not isinstance(batch.images, torch.Tensor) or len(batch.images) != len(batch.valid):
+        raise OptionError(
+            "The model gets pixel_values, a tensor with one image for each sample, which this dataset does not "
+            "yield: pass a data_collator, which is called with the whole batch and returns the arguments of the model."
+        )
+    if batch.mix is not None and batch.mix.name in _MIXES_OF_LABELS:
+        raise OptionError(
+            f"The model would get the labels of single images, but mix={batch.mix.name!r} mixes two: pass a "
+            "data_collator that takes batch.soft_labels (with num_classes of mix) or batch.mix, or remove mix."
+        )
+    if batch.labels.is_floating_point():
+        return {"pixel_values": batch.images, "labels": batch.labels}
     labels = torch.where(batch.valid.to(batch.labels.device), batch.labels, IGNORED_LABEL)
     return {"pixel_values": batch.images, "labels": labels}
 
