@@ -98,6 +98,7 @@ const STEPS = {
         'torch_dataset',
         'frameworks',
         'adapters',
+        'adapter_batches',
         'lightning',
         'framework_examples',
         'timm_scripts',

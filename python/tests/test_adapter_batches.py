@@ -1,7 +1,7 @@
 """Batches of every kind through Accelerate, Lightning and the Trainer: `npm run test:long torch2` has the frameworks.
 
-Several images per sample, mixes one after another, samples without images, functions in Python, several labels. A run on
-two processes stops in an epoch, and one and three processes take it up.
+Several images per sample, mixes one after another, samples without images, functions in Python, several labels. A run
+on two processes stops in an epoch, and one, two and three processes take it up.
 """
 
 import numpy as np
