@@ -37,15 +37,17 @@ const menu = [
 
 const { version } = JSON.parse(readFileSync(path.join(site, '../packages/cli/package.json'), 'utf8'));
 
-/** What stands in front of every address: site/build.mjs says it. */
+/** The prefix of every address, which site/build.mjs sets. */
 const base = process.env.SITE_BASE ?? '/';
+/** Whether the site has several versions, each in its own folder. */
+const hasVersions = process.env.SITE_VERSIONS === '1';
 
 export default defineConfig({
   base,
   title: 'shardtool',
   description: 'Packs millions of small image files into shards and feeds them to training',
   srcDir: '.pages',
-  outDir: 'built',
+  outDir: process.env.SITE_OUTPUT ?? 'built',
   head: [['link', { rel: 'icon', href: `${base}icon.svg` }]],
   // The index of the search is one file, which is fetched when somebody searches.
   vite: { build: { chunkSizeWarningLimit: 4096 } },
@@ -60,7 +62,16 @@ export default defineConfig({
       { text: 'Transforms', link: '/transforms' },
       { text: 'TypeScript', link: '/api/' },
       { text: 'Python', link: '/api-python' },
-      { text: version, link: '/changelog' },
+      !hasVersions
+        ? { text: version, link: '/changelog' }
+        : {
+            text: version,
+            items: [
+              { text: 'Changelog', link: '/changelog' },
+              // One folder above this version. With a target, the browser follows the link, not VitePress.
+              { text: 'All versions', link: '/../versions.html', target: '_self' },
+            ],
+          },
     ],
     sidebar: { '/': menu, '/api/': typescriptMenu() },
     outline: [2, 3],

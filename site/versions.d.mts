@@ -1,0 +1,2 @@
+export function versionsIn(folder: string): string[];
+export function writeVersions(folder: string): void;
