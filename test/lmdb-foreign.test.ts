@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { ShardtoolError } from '@shardtool/base';
-import { lmdb } from '@shardtool/format';
+import { lmdb, readNpyHeader } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
 import { convert } from '@shardtool/writer';
 import fc from 'fast-check';
@@ -51,11 +51,130 @@ test.each(Object.keys(EXPECTED))(
   },
 );
 
-test('pixels without a container are refused, with what to do', async () => {
-  const open = (name: string) => openDataset(path.join(FIXTURES, `${name}.mdb`));
-  await expect(open('raw')).rejects.toThrow(
-    'is a Datum of Caffe with raw pixels, which is not read: write the database again with "convert_imageset --encoded"',
+/** The array that a Datum of make.py becomes, [height, width, channels]. */
+function arrayOf(number: number, shape: readonly [number, number, number], round: (value: number) => number) {
+  const [channels, height, width] = shape;
+  const values: number[] = [];
+  for (let y = 0; y < height; y++) {
+    for (let x = 0; x < width; x++)
+      for (let c = 0; c < channels; c++) values.push(round(c * 101 + y * 31 + x * 3 + number * 7));
+  }
+  return values;
+}
+
+/** Key, shape, values and class of each sample with an array. */
+async function arraysOf(location: string) {
+  await using dataset = await openDataset(location);
+  const found: unknown[] = [];
+  for await (const { key, fields, label } of dataset.samples({ checksum: true })) {
+    const { dtype, shape, offset } = readNpyHeader(fields.npy!);
+    const values = Buffer.from(fields.npy!.subarray(offset));
+    const floats = () => Array.from({ length: values.length / 4 }, (_, i) => values.readFloatLE(4 * i));
+    found.push([
+      key,
+      Object.keys(fields).filter((name) => name !== 'cls'),
+      shape,
+      dtype === '<f4' ? floats() : [...values],
+      label,
+    ]);
+  }
+  return found;
+}
+
+const GRAY = (values: number[]) => values.flatMap((value) => [value, value, value]);
+
+test.each([
+  ['tar', undefined],
+  ['msgpack', 2],
+  ['lmdb', undefined],
+] as const)(
+  'raw pixels of Caffe are arrays of red, green and blue after convert, in shards of %s',
+  async (format, maxShardSamples) => {
+    const bytes = (number: number, shape: [number, number, number]) => arrayOf(number, shape, (value) => value % 256);
+    const shards = newFolder();
+    await convert(path.join(FIXTURES, 'datum-pixels.mdb'), shards, { format, maxShardSamples });
+    expect(await arraysOf(shards)).toEqual([
+      ['00000000_cat/a', ['npy'], [20, 30, 3], bytes(0, [3, 20, 30]), 7],
+      ['00000001_cat/b', ['npy'], [5, 4, 3], bytes(1, [3, 5, 4]), 0],
+      ['00000002_dog/c', ['npy'], [60, 80, 3], GRAY(bytes(2, [1, 60, 80])), 300],
+      ['00000003_dog/d', ['npy'], [60, 50, 3], bytes(3, [3, 60, 50]), -1],
+      ['00000004_dog/e', ['npy'], [3, 2, 4], bytes(4, [4, 3, 2]), -1],
+    ]);
+  },
+);
+
+test('float_data of Caffe is an array of float32 after convert', async () => {
+  const floats = (number: number, shape: [number, number, number]) =>
+    arrayOf(number, shape, (value) => Math.fround(value / 8 - 3));
+  const shards = newFolder();
+  await convert(path.join(FIXTURES, 'datum-floats.mdb'), shards);
+  expect(await arraysOf(shards)).toEqual([
+    ['0', ['npy'], [4, 5, 3], floats(0, [3, 4, 5]), 3],
+    ['1', ['npy'], [30, 40, 3], floats(1, [3, 30, 40]), -1],
+    ['2', ['npy'], [1, 1, 16], floats(2, [16, 1, 1]), -1],
+    ['3', ['npy'], [2, 2, 1], floats(3, [1, 2, 2]), 1],
+  ]);
+});
+
+test('a loader has the pixels of a converted database of Caffe', async () => {
+  const shards = newFolder();
+  await convert(path.join(FIXTURES, 'datum-pixels.mdb'), shards);
+  await using dataset = await openDataset(shards);
+  const found = new Map<string, number[]>();
+  const keys = ['00000000_cat/a', '00000002_dog/c'];
+  for await (const batch of dataset.loader({ workers: 1, collate: 'list', keys }))
+    for (const [row, { pixels }] of batch.list!.entries()) found.set(batch.keys[row]!, [...pixels]);
+  const bytes = (value: number) => value % 256;
+  expect(found.get(keys[0]!)).toEqual(arrayOf(0, [3, 20, 30], bytes));
+  expect(found.get(keys[1]!)).toEqual(GRAY(arrayOf(2, [1, 60, 80], bytes)));
+});
+
+test('pixels that begin like an image are pixels, if they have the length of their size', async () => {
+  const found = await datumSamples((bytes) => {
+    const first = bytes.indexOf(Buffer.from(pixelsOf(1)));
+    expect(first).toBeGreaterThan(0);
+    bytes.set([0xff, 0xd8, 0xff, 0xe0], first);
+  });
+  expect(found.map(({ fields }) => fields[0]!.name)).toEqual(['npy', 'npy', 'npy', 'npy', 'npy']);
+});
+
+/** The bytes of the 5 by 4 pixels of sample 1, plane by plane, blue first. */
+function pixelsOf(number: number): number[] {
+  const values = arrayOf(number, [3, 5, 4], (value) => value % 256);
+  return [2, 1, 0].flatMap((channel) => values.filter((_, i) => i % 3 === channel));
+}
+
+/** The samples that `convert` finds in the database of raw pixels, in which `change` has changed the bytes. */
+async function datumSamples(change: (bytes: Buffer) => void) {
+  const bytes = readFileSync(path.join(FIXTURES, 'datum-pixels.mdb'));
+  change(bytes);
+  const source = await lmdb.unpack!(sourceOf(bytes));
+  const found = [];
+  for await (const samples of lmdb.samples(source)) found.push(...samples);
+  return found;
+}
+
+test('a Datum of another kind or size than it says is refused with its key, and not read as pixels', async () => {
+  const change = (offset: number, value: number) =>
+    datumSamples((bytes) => {
+      const data = bytes.indexOf(Buffer.from(pixelsOf(1)));
+      bytes[data + offset] = value;
+    });
+  // The height is 5, the last byte of the Datum is the flag of encoded images.
+  await expect(change(-5, 6)).rejects.toThrow(
+    'the Datum of the key "00000001_cat/b.jpg" has 60 bytes of pixels, but the size 3 x 6 x 4; it is damaged',
   );
+  await expect(change(63, 1)).rejects.toThrow(
+    'the Datum of the key "00000001_cat/b.jpg" has an encoded image, but the first one has raw pixels',
+  );
+});
+
+test('pixels without a container are refused where they cannot be read, with what to do', async () => {
+  const open = (name: string) => openDataset(path.join(FIXTURES, `${name}.mdb`));
+  for (const name of ['raw', 'datum-pixels', 'datum-floats'])
+    await expect(open(name)).rejects.toThrow(
+      'is a Datum of Caffe with raw pixels, which cannot be read in place: convert the database with "shardtool convert"',
+    );
   await expect(open('tensorpack-pixels')).rejects.toThrow(
     'has an array of |u1 with 3 dimensions, which is not read: read the database with tensorpack',
   );
@@ -109,7 +228,8 @@ test('a text that is not UTF-8 is refused with its key', async () => {
 });
 
 test('damage in such databases ends in an error of ours, and never in a sample outside the file', async () => {
-  const files = Object.keys(EXPECTED).map((name) => readFileSync(path.join(FIXTURES, `${name}.mdb`)));
+  const names = [...Object.keys(EXPECTED), 'datum-pixels', 'datum-floats'];
+  const files = names.map((name) => readFileSync(path.join(FIXTURES, `${name}.mdb`)));
   const change = fc.tuple(fc.nat({ max: 1 << 16 }), fc.nat({ max: 255 }));
   await fc.assert(
     fc.asyncProperty(
@@ -119,10 +239,14 @@ test('damage in such databases ends in an error of ours, and never in a sample o
         const damaged = Buffer.from(bytes);
         for (const [at, byte] of changes) damaged[8192 + (at % (damaged.length - 8192))] = byte;
         try {
-          for await (const samples of lmdb.samples(sourceOf(damaged))) {
-            for (const { fields } of samples)
-              for (const field of fields)
-                expect(field.offset >= 0 && field.offset + field.bytes <= damaged.length).toBe(true);
+          const source = await lmdb.unpack!(sourceOf(damaged));
+          for await (const samples of lmdb.samples(source)) {
+            for (const { fields } of samples) {
+              for (const field of fields) {
+                expect(field.offset >= 0 && field.offset + field.bytes <= source.size).toBe(true);
+                if (field.name === 'npy') await source.readAt(field.offset, Buffer.alloc(field.bytes));
+              }
+            }
           }
         } catch (error) {
           if (!(error instanceof ShardtoolError)) throw error;

@@ -1,8 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { UnsupportedShardError } from '@shardtool/base';
-import { imageKindOf } from '../../image/kinds.js';
 import { decodeHead, headBytes, type ObjectHead } from '../../msgpack/object.js';
-import { type Cursor, getVarint } from '../../parquet/varint.js';
 import type { ColumnValue } from '../../sample/label-column.js';
 import type { FileWindow } from '../bytes/file-window.js';
 import { labelValue } from '../columns/column-names.js';
@@ -10,95 +7,7 @@ import { ColumnReader, damaged, type StoredValue, unsupported, type ValueColumn 
 import type { SamplePosition } from '../layout.js';
 import type { LmdbDatabase } from './read.js';
 
-/** Values in LMDB databases of other software: Datums of Caffe, lists of tensorpack, and datasets for text recognition. */
-
-/** The range of the image within a value, and its class; -1 without a class. */
-interface ForeignImage {
-  readonly offset: number;
-  readonly bytes: number;
-  readonly cls: number;
-}
-
-/** Tags of a Datum (caffe.proto): channels, height, width and label are numbers, data are bytes, encoded is a flag. */
-const DATUM_NUMBERS = [0x08, 0x10, 0x18];
-const DATUM_DATA = 0x22;
-const DATUM_LABEL = 0x28;
-const DATUM_ENCODED = 0x38;
-/** Maximum number of bytes after the data. */
-const DATUM_REST_BYTES = 16;
-
-/** The part of a Datum that is known from its first bytes. */
-interface DatumHead {
-  /** Offset of the data in the value, and their length. */
-  readonly at: number;
-  readonly length: number;
-  /** True if the data begin with the signature of an image. */
-  readonly isImage: boolean;
-}
-
-/** Reads the beginning of a Datum of Caffe from `head`, the first of its `bytes` bytes. Null if the value is not a Datum. */
-export function datumHead(head: Buffer, bytes: number): DatumHead | null {
-  const reader: Cursor = { bytes: head, at: 0 };
-  try {
-    let numbers = 0;
-    for (const tag of DATUM_NUMBERS) {
-      if (head[reader.at] !== tag) continue;
-      reader.at++;
-      numbers++;
-      getVarint(reader);
-    }
-    if (head[reader.at++] !== DATUM_DATA) return null;
-    const length = getVarint(reader);
-    const rest = bytes - reader.at - length;
-    const isImage = imageKindOf(head.subarray(reader.at)) !== undefined;
-    // A Datum without a size is an encoded image.
-    const isSaid = numbers === DATUM_NUMBERS.length || isImage;
-    return isSaid && length > 0 && rest >= 0 && rest <= DATUM_REST_BYTES ? { at: reader.at, length, isImage } : null;
-  } catch {
-    // A truncated number is not a Datum.
-    return null;
-  }
-}
-
-/**
- * The image and the label of an encoded Datum at `offset`. Throws {@link UnsupportedShardError} for raw pixels, and
- * DamagedShardError if it is not a Datum.
- */
-export async function datumImage(
-  file: FileWindow,
-  shard: string,
-  { key, offset, bytes }: { readonly key: string; readonly offset: number; readonly bytes: number },
-  head: Buffer,
-): Promise<ForeignImage> {
-  const datum = datumHead(head, bytes);
-  if (datum === null) throw damaged(shard, offset, `the value of the key ${JSON.stringify(key)} is not a Datum`);
-  const { at, length, isImage } = datum;
-  const rest = bytes - at - length;
-  const tail = rest === 0 ? Buffer.alloc(0) : (await file.at(offset + at + length, rest)).subarray(0, rest);
-  const reader: Cursor = { bytes: tail, at: 0 };
-  let cls = -1;
-  let isEncoded = isImage;
-  try {
-    while (reader.at < rest) {
-      const tag = tail[reader.at++];
-      const value = getVarint(reader);
-      if (tag === DATUM_LABEL) cls = value;
-      else if (tag === DATUM_ENCODED) isEncoded = value === 1;
-    }
-  } catch {
-    // A negative number takes ten bytes, and means that there is no class.
-  }
-  if (!isEncoded) throw rawDatum(shard, key);
-  return { offset: offset + at, bytes: length, cls: cls <= 0x7fffffff ? cls : -1 };
-}
-
-/** The error for a Datum of raw pixels, with the command that exports the database. */
-function rawDatum(shard: string, key: string): UnsupportedShardError {
-  return unsupported(
-    shard,
-    `the value of the key ${JSON.stringify(key)} is a Datum of Caffe with raw pixels, which is not read: write the database again with "convert_imageset --encoded", or read it in Python and write the images with shardtool.Writer`,
-  );
-}
+/** Values in LMDB databases of other software: lists of tensorpack, and datasets for text recognition. Datums: datum.ts. */
 
 /** Names of the entries that tensorpack adds to its samples. */
 const TENSORPACK_NOTES: ReadonlySet<string> = new Set(['__keys__', '__len__']);

@@ -1,6 +1,7 @@
 import type { SampleRules } from '../../sample/sample-check.js';
 import { ImageEncoder, MapEncoder, type ValueEncoder } from '../../sample/sample-codec.js';
 import type { WrittenLayout } from '../layout.js';
+import { DatumArrays } from './datum-arrays.js';
 import { LMDB } from './entry.js';
 import { salvage } from './salvage.js';
 import { samples } from './samples.js';
@@ -10,7 +11,8 @@ export { LmdbDatabase, type LmdbEntry } from './read.js';
 
 /**
  * Shards as LMDB databases: a folder with `data.mdb` in it, in the data format of liblmdb 0.9, which Python's lmdb and
- * `mdb_stat` open. The value of a key is a msgpack map of the sample's fields. Reading also accepts {@link lmdbImages}.
+ * `mdb_stat` open. The value of a key is a msgpack map of the sample's fields. Reading also accepts {@link lmdbImages},
+ * and databases of other software.
  */
 export const lmdb: WrittenLayout = {
   name: 'lmdb',
@@ -20,6 +22,7 @@ export const lmdb: WrittenLayout = {
   createWriter: (fd, shard, most) => new LmdbWriter(fd, shard, new MapEncoder(false), most),
   samples,
   salvage,
+  unpack: DatumArrays.openIfRaw,
 };
 
 /** LMDB databases with the encoded image alone as the value, and nothing else, as torchvision's LSUN reads them. */

@@ -1,15 +1,16 @@
-import { isUtf8 } from 'node:buffer';
-import { EntryNameError, UnsupportedShardError } from '@shardtool/base';
+import { UnsupportedShardError } from '@shardtool/base';
 import { fieldOfKind, imageKindOf, SIGNATURE_BYTES } from '../../image/kinds.js';
 import { decodeHead } from '../../msgpack/object.js';
-import { packedName, whyUnsafe } from '../../sample/sample-name.js';
+import { packedName } from '../../sample/sample-name.js';
 import type { Source } from '../../source.js';
 import { FileWindow } from '../bytes/file-window.js';
 import type { FieldPosition, OnSkipped, SamplePosition } from '../layout.js';
 import { SampleWalk } from '../msgpack/walk.js';
 import { BATCH, inBatches } from '../walk-file.js';
-import { datumHead, datumImage, ocr, ocrText, TensorpackReader } from './foreign.js';
-import { PAGE_HEADER_BYTES } from './page.js';
+import { datumHead, datumImage } from './datum.js';
+import { DatumArrays } from './datum-arrays.js';
+import { headOf, keyText } from './entry-head.js';
+import { ocr, ocrText, TensorpackReader } from './foreign.js';
 import { LmdbDatabase, type LmdbEntry } from './read.js';
 
 /**
@@ -18,6 +19,7 @@ import { LmdbDatabase, type LmdbEntry } from './read.js';
  * yielded before the error is thrown.
  */
 export function samples(source: Source, onSkipped?: OnSkipped): AsyncGenerator<readonly SamplePosition[]> {
+  if (source instanceof DatumArrays) return source.samples();
   return inBatches(BATCH, async function* (found) {
     const database = await LmdbDatabase.open(source);
     const reader = new ValueReader(source, database, onSkipped);
@@ -51,7 +53,8 @@ class ValueReader {
     const shard = this.#source.location;
     const key = keyText(entry, shard);
     const { offset, bytes } = entry;
-    const head = await this.#head(entry);
+    const head = await headOf(entry, this.#file, this.#database);
+    const isFirst = this.#form === null;
     // All values of a database have the same form. If a later value looks different, it is an image of an unknown kind.
     this.#form ??= await this.#formOf(key, head, bytes, offset);
     switch (this.#form) {
@@ -62,7 +65,13 @@ class ValueReader {
       case 'ocr':
         return this.#recognised(key, head, entry);
       case 'datum': {
-        const { cls, ...image } = await datumImage(this.#file, shard, { key, offset, bytes }, Buffer.from(head));
+        const { cls, ...image } = await datumImage(
+          this.#file,
+          shard,
+          { key, offset, bytes },
+          Buffer.from(head),
+          isFirst,
+        );
         // convert_imageset uses the paths of the files as keys. A pack uses the paths without their extension.
         const name = packedName(key)?.key ?? key;
         return { key: name, offset, bytes, fields: [await this.#imageAt(image)], cls };
@@ -107,15 +116,6 @@ class ValueReader {
   async #imageAt({ offset, bytes }: { readonly offset: number; readonly bytes: number }): Promise<FieldPosition> {
     const peek = Math.min(bytes, SIGNATURE_BYTES);
     return imageOf((await this.#file.at(offset, peek)).subarray(0, peek), offset, bytes);
-  }
-
-  /** The first bytes of the value. If it is on overflow pages, this also checks their header. */
-  async #head(entry: LmdbEntry): Promise<Buffer> {
-    if (entry.inline !== null) return entry.inline;
-    const wanted = PAGE_HEADER_BYTES + Math.min(entry.bytes, SIGNATURE_BYTES);
-    const pages = await this.#file.at(entry.offset - PAGE_HEADER_BYTES, wanted);
-    this.#database.checkRun(pages, entry);
-    return pages.subarray(PAGE_HEADER_BYTES, wanted);
   }
 
   async #walk(key: string, { offset, bytes, inline }: LmdbEntry): Promise<SamplePosition> {
@@ -170,15 +170,4 @@ export function isSampleMap(head: Buffer): boolean {
   if (map?.kind !== 'map') return false;
   if (map.children === 0) return head.length === map.bytes;
   return head.length > map.bytes && decodeHead(head, map.bytes)?.kind === 'str';
-}
-
-/** Decodes a key as text. It must not lead out of the folder into which samples are unpacked. */
-function keyText(entry: LmdbEntry, shard: string): string {
-  const { key, offset } = entry;
-  const text = isUtf8(key) ? key.toString('utf8') : null;
-  const reason = text === null ? 'is not UTF-8' : whyUnsafe(text);
-  if (text !== null && reason === null) return text;
-  const name = text === null ? `0x${key.toString('hex')}` : JSON.stringify(text);
-  const message = `${shard}: the key ${name} ${reason}, so it cannot be the key of a sample; write the shard again with another key.`;
-  throw new EntryNameError({ shard, offset }, message);
 }
