@@ -1,4 +1,4 @@
-import type { Dataset, LoaderState } from '@shardtool/reader';
+import type { Dataset, LoaderOptions, LoaderState } from '@shardtool/reader';
 
 export interface Found {
   readonly samples: {
@@ -13,4 +13,4 @@ export interface Found {
   readonly states: { state: LoaderState; rest: number[] }[];
 }
 
-export function found(dataset: Dataset): Promise<Found>;
+export function found(dataset: Dataset, loading?: LoaderOptions): Promise<Found>;

@@ -10,8 +10,8 @@ const ORDERS = [
   { seed: 3, epoch: 1, streams: 3, block_samples: 2, unit: 'sample', shuffle: false },
 ];
 
-/** What shardtool finds in a dataset, in the shape of expected.json. */
-export async function found(dataset) {
+/** What shardtool finds in a dataset, in the shape of expected.json. `loading`: options of the loaders. */
+export async function found(dataset, loading = { transform: 'raw' }) {
   const samples = [];
   for await (const { index, key, label, fields, columns } of dataset.samples()) {
     const payloads = Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -26,7 +26,7 @@ export async function found(dataset) {
       columns,
     });
   }
-  const runs = await Promise.all(ORDERS.map((options) => run(dataset, options)));
+  const runs = await Promise.all(ORDERS.map((options) => run(dataset, options, loading)));
   return {
     samples,
     orders: runs.map(({ options, order }) => ({ options, order })),
@@ -35,10 +35,11 @@ export async function found(dataset) {
 }
 
 /** An epoch of a loader, and its state after two batches. */
-async function run(dataset, options) {
+async function run(dataset, options, loading) {
   const { seed, epoch, streams, block_samples: blockSamples, unit: shuffleUnit, shuffle = true } = options;
   const loader = dataset.loader({
-    ...{ transform: 'raw', batchSize: 5, workers: 1, lastBatch: 'partial', epochsPerLoop: 1 },
+    ...loading,
+    ...{ batchSize: 5, workers: 1, lastBatch: 'partial', epochsPerLoop: 1 },
     ...{ seed, streams, blockSamples, shuffle, ...(shuffle && { shuffleUnit }) },
   });
   loader.setEpoch(epoch);

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
+import { eraseSamples, Writer } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { found } from '../conformance/found.mjs';
 import { emptyFolder, packedSmall } from './datasets.js';
@@ -67,6 +68,50 @@ test.skipIf(python === null)('the reader in Python agrees with shardtool on rand
     expect(reader('conformance', path.dirname(folder)).status, `round ${round}`).toBe(1);
   }
 });
+
+test.skipIf(python === null)(
+  'the reader in Python agrees with shardtool on samples without an image, with lists of files and with gaps, also after erase',
+  async () => {
+    const random = randomOf('conformance, other kinds');
+    for (let round = 0; round < 3 * TIMES; round++) {
+      const folder = path.join(emptyFolder(), 'random');
+      const location = path.join(folder, 'dataset');
+      const samples = between(random, 2, 120);
+      await using writer = new Writer(location, {
+        format: (['tar', 'msgpack', 'lmdb'] as const)[round % 3]!,
+        maxShardSamples: between(random, 1, samples),
+        primary: 'txt',
+        classes: ['a', 'b'],
+        columns: { count: 'int', share: 'double', said: 'bool', name: 'string' },
+      });
+      for (let i = 0; i < samples; i++) {
+        const pages = Array.from({ length: between(random, 0, 4) }, (_, page) => [
+          `page.${page}.txt`,
+          `${i} of ${page}`,
+        ]);
+        await writer.add({
+          key: `k/${i}\u{1f600}`.slice(0, between(random, 3, 8)) + i,
+          txt: ['0', '017', '18446744073709551615', '-5', 'caf\u00e9'][between(random, 0, 4)]!,
+          ...Object.fromEntries(pages),
+          ...(random() < 0.5 && { json: { i } }),
+          ...(random() < 0.7 && { label: random() < 0.5 ? 'a' : 'b' }),
+          columns: {
+            count: random() < 0.3 ? null : between(random, -(2 ** 52), 2 ** 52),
+            share: random() < 0.3 ? null : random() - 0.5,
+            said: random() < 0.3 ? null : random() < 0.5,
+            name: random() < 0.3 ? null : `n${between(random, 0, 9)}`,
+          },
+        });
+      }
+      await writer.close();
+      const erased = await eraseSamples(location, { where: 'share > 0.3' }).catch((error) => error as Error);
+      await using dataset = await openDataset(location);
+      writeFileSync(path.join(folder, 'expected.json'), JSON.stringify(await found(dataset, { image: false })));
+      const verdict = reader('conformance', path.dirname(folder));
+      expect(verdict, `round ${round}: ${String(erased)}`).toMatchObject({ status: 0, stderr: '' });
+    }
+  },
+);
 
 test.skipIf(python === null)('the reader in Python reports a changed byte, wherever it is', () => {
   const random = randomOf('conformance, damaged');

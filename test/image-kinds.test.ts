@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
-import { copyFileSync, readFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import path from 'node:path';
 import { SampleDecodeError } from '@shardtool/base';
+import { encodeNpyImage, type ImageKind, imageKindOf, kindOfField } from '@shardtool/format';
 import { type LoaderOptions, openDataset } from '@shardtool/reader';
 import { pack, verify } from '@shardtool/writer';
 import fc from 'fast-check';
@@ -12,6 +14,7 @@ import { emptyFolder } from './datasets.js';
 import { newFolder } from './pack-workbench.js';
 import { TIMES } from './repetitions.js';
 
+const sharp = createRequire(new URL('../packages/reader/package.json', import.meta.url))('sharp');
 const FIXTURES = 'test/fixtures/pillow';
 /** What Pillow makes of each image. */
 const expected = JSON.parse(readFileSync(path.join(FIXTURES, 'expected.json'), 'utf8')) as Readonly<
@@ -100,6 +103,96 @@ test('values of 16 bits in a PGM and a PPM are kept, and the alpha of a BMP, if 
   }
   const opaque = (await loaded(shards, { ...keys('24.bmp'), channels: 4 })).get(keyOf('24.bmp'))!;
   expect(opaque.pixels.filter((_, i) => i % 4 === 3).every((alpha) => alpha === 255)).toBe(true);
+});
+
+/** Raw pixels of a picture with alpha, 24 x 20. */
+const RAW = { width: 24, height: 20, channels: 4 } as const;
+const picture = () =>
+  sharp(Buffer.from(Array.from({ length: 24 * 20 * 4 }, (_, i) => (i * 7 + (i >> 6) * 13) % 256)), { raw: RAW });
+const flat = () => picture().removeAlpha();
+
+/** Variants of each kind that sharp writes; of the others, the fixtures of Pillow. */
+const VARIANTS: Readonly<Record<ImageKind, readonly (() => Promise<Buffer>)[]>> = {
+  jpeg: [
+    () => flat().jpeg().toBuffer(),
+    () => flat().jpeg({ progressive: true, chromaSubsampling: '4:4:4' }).toBuffer(),
+    () => flat().toColourspace('b-w').jpeg().toBuffer(),
+    () => flat().toColourspace('cmyk').jpeg().toBuffer(),
+  ],
+  png: [
+    () => picture().png().toBuffer(),
+    () => picture().png({ palette: true }).toBuffer(),
+    () => flat().png({ progressive: true }).toBuffer(),
+    () => flat().toColourspace('b-w').png().toBuffer(),
+    () => flat().toColourspace('rgb16').png().toBuffer(),
+    () => flat().toColourspace('grey16').png().toBuffer(),
+  ],
+  gif: [() => picture().gif().toBuffer(), () => flat().gif({ interFrameMaxError: 0 }).toBuffer()],
+  webp: [
+    () => flat().webp().toBuffer(),
+    () => picture().webp({ alphaQuality: 60 }).toBuffer(),
+    () => picture().webp({ lossless: true }).toBuffer(),
+  ],
+  tiff: (['none', 'lzw', 'deflate', 'packbits', 'jpeg'] as const).flatMap((compression) => [
+    () => flat().tiff({ compression }).toBuffer(),
+    () => flat().tiff({ compression, tile: true, tileWidth: 16, tileHeight: 16 }).toBuffer(),
+    () => flat().toColourspace('b-w').tiff({ compression }).toBuffer(),
+  ]),
+  avif: [
+    () => flat().avif({ effort: 0 }).toBuffer(),
+    () => picture().avif({ effort: 0, chromaSubsampling: '4:2:0' }).toBuffer(),
+    () => flat().avif({ effort: 0, lossless: true }).toBuffer(),
+  ],
+  bmp: [async () => readFileSync(path.join(FIXTURES, '24.bmp'))],
+  pnm: [async () => readFileSync(path.join(FIXTURES, 'raw.ppm'))],
+};
+
+/** Extensions of images that docs/image-kinds.md lists as decoded, without that of arrays. */
+function listedExtensions(): string[] {
+  const page = readFileSync('docs/image-kinds.md', 'utf8');
+  const rows = page.slice(page.indexOf('## Decoded'), page.indexOf('## Rejected')).match(/^\| (?!kind).*$/gm)!;
+  return rows.flatMap((row) => row.split('|')[2]!.match(/\w+/g)!).filter((name) => name !== 'npy');
+}
+
+test('every variant of every kind of image is packed and decoded by a loader, with each extension', async () => {
+  const names = listedExtensions();
+  expect(new Set(names.map(kindOfField))).toEqual(new Set(Object.keys(VARIANTS)));
+  const folder = emptyFolder();
+  let written = 0;
+  for (const name of names) {
+    for (const variant of VARIANTS[kindOfField(name)!])
+      writeFileSync(path.join(folder, `${written++}.${name}`), await variant());
+  }
+  writeFileSync(path.join(folder, 'array.npy'), encodeNpyImage(new Uint8Array(24 * 20 * 3).fill(7), 24, 20));
+  const shards = newFolder();
+  const { samples } = await pack(folder, shards, { workers: 1 });
+  const arrays = newFolder();
+  await pack(folder, arrays, { workers: 1, primary: 'npy' });
+  expect(samples).toBe(written);
+  expect((await loaded(shards)).size).toBe(written);
+  expect((await loaded(arrays)).size).toBe(1);
+});
+
+test('what pack rejects has no codec: if sharp learns to decode one of them, the page changes', async () => {
+  const headers = 'test/fixtures/image-headers';
+  const undecoded: string[] = [];
+  for (const name of readdirSync(headers).filter((file) => !file.endsWith('.md'))) {
+    const bytes = readFileSync(path.join(headers, name));
+    if (imageKindOf(bytes) === 'pnm') continue;
+    await sharp(bytes)
+      .raw()
+      .toBuffer()
+      .catch(() => undecoded.push(name));
+  }
+  expect(undecoded).toEqual([
+    'lzma.tif',
+    'plain.heic',
+    'plain.ico',
+    'plain.jp2',
+    'plain.jxl',
+    'sequence.avif',
+    'zstd.tif',
+  ]);
 });
 
 const MAX_PIXELS = 100_000;

@@ -11,6 +11,8 @@ const AV1C = fourCC('av1C');
 /** A bit of the third byte of an AV1 configuration (AV1 in ISOBMFF, 2.3.3): more than 8 bits per channel. */
 const HIGH_BIT_DEPTH = 0x40;
 const AVIF_BRANDS = new Set(['avif', 'avis'].map(fourCC));
+/** Main brands by which libvips recognises an AVIF (heifload.c). */
+const OPENED_BRANDS = new Set(['avif', 'mif1', 'msf1'].map(fourCC));
 const HEIF_BRANDS = new Set(['heic', 'heix', 'heim', 'heis', 'hevc', 'hevx', 'mif1', 'msf1'].map(fourCC));
 
 interface Box {
@@ -20,8 +22,11 @@ interface Box {
   readonly end: number;
 }
 
-/** The brand in the file type box: AV1 images, other HEIF images (HEVC), or another kind of file (undefined). */
-export function heifBrand(bytes: Uint8Array): 'avif' | 'heif' | undefined {
+/**
+ * The brand in the file type box: an AV1 image, AV1 images that libvips does not open because their main brand is that of
+ * a sequence, other HEIF images (HEVC), or another kind of file (undefined).
+ */
+export function heifBrand(bytes: Uint8Array): 'avif' | 'sequence' | 'heif' | undefined {
   if (bytes.length < 12 || u32be(bytes, 4) !== FTYP) return undefined;
   const end = Math.min(u32be(bytes, 0), bytes.length);
   let heif = false;
@@ -29,7 +34,7 @@ export function heifBrand(bytes: Uint8Array): 'avif' | 'heif' | undefined {
     // The minor version is between the major brand and the compatible brands.
     if (at === 12) continue;
     const brand = u32be(bytes, at);
-    if (AVIF_BRANDS.has(brand)) return 'avif';
+    if (AVIF_BRANDS.has(brand)) return OPENED_BRANDS.has(u32be(bytes, 8)) ? 'avif' : 'sequence';
     heif ||= HEIF_BRANDS.has(brand);
   }
   return heif ? 'heif' : undefined;

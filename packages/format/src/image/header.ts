@@ -18,8 +18,11 @@ export interface ImageHeader {
  */
 export type Precision = 'narrowed' | 'refused';
 
-/** Why the header of a known kind gives no size: it is truncated, or has no size. */
-export type HeaderTrouble = 'cut' | 'no-size';
+/**
+ * Why the header of a known kind gives no size: it is truncated, has no size, or is of an image that no codec decodes,
+ * which refused.ts names.
+ */
+export type HeaderTrouble = 'cut' | 'no-size' | 'refused';
 
 /** Reads the header of one kind of image from the bytes of the whole file. The caller has checked the first bytes. */
 export type HeaderReader = (bytes: Uint8Array) => ImageHeader | HeaderTrouble;

@@ -68,15 +68,20 @@ test('images that Pillow wrote give their size and orientation, or their kind is
   expect(Object.fromEntries(headerNames.map((name) => [name, verdict(read(headers, name), name)]))).toEqual({
     'animated.webp': 'webp 40x30',
     'big.tif': 'out: unsupported',
+    'lzma.tif': 'out: unsupported',
     'plain.avif': 'avif 40x30',
+    'plain.heic': 'out: unsupported',
     'plain.ico': 'out: unsupported',
     'plain.jp2': 'out: unsupported',
+    'plain.jxl': 'out: unsupported',
     'plain.ppm': 'pnm 4x3',
     'plain.webp': 'webp 40x30',
+    'sequence.avif': 'out: unsupported',
     'turned-6.avif': 'avif 30x40',
     'turned-6.png': 'png 40x30 turned 6',
     'turned-6.tif': 'tiff 40x30 turned 6',
     'turned-6.webp': 'webp 40x30 turned 6',
+    'zstd.tif': 'out: unsupported',
   });
 });
 
@@ -85,6 +90,10 @@ test('a kind that is not supported is named, with how to convert', () => {
     'a/plain.ico is of kind ICO: ICO is not supported; convert it first, for example with "magick "a/plain.ico[0]" a/plain.png".',
   );
   expect(() => probeImage(read(headers, 'big.tif'), 'big.tif')).toThrow('"tiffcp big.tif big-classic.tif"');
+  expect(() => probeImage(read(headers, 'zstd.tif'), 'zstd.tif')).toThrow('"tiffcp -c zip zstd.tif zstd-zip.tif"');
+  expect(() => probeImage(read(headers, 'sequence.avif'), 'a.avif')).toThrow(
+    'a.avif is of kind AVIF sequence: AVIF sequence is not supported; convert it first, for example with "avifdec a.avif a.png".',
+  );
   const bmp = read(oddImages, 'bitmap.bmp');
   bmp.writeUInt32LE(5, 30);
   expect(() => probeImage(bmp, 'a.bmp')).toThrow('is of kind BMP with JPEG or PNG inside');

@@ -21,6 +21,7 @@ export function probeImage(bytes: Uint8Array, path?: string, maxPixels = MAX_PIX
   const kind = imageKindOf(bytes);
   if (kind === undefined) throw unknown(bytes, path);
   const header = readHeaderOf(kind, bytes);
+  if (header === 'refused') throw unknown(bytes, path);
   if (header === 'cut') throw refuse(path, 'cut', 'has a truncated header; restore it from its source');
   if (header === 'no-size') throw refuse(path, 'no-size', 'has no width or no height in its header; it is damaged');
   if (header.width * header.height > maxPixels) throw tooLarge(header, path, maxPixels);

@@ -1,12 +1,13 @@
 import { heifBrand } from './avif.js';
 import { fourCC, u16be, u32be, u32le } from './header.js';
+import { isOfOtherCompression } from './tiff.js';
 
 /** A kind of image that shardtool does not decode. */
 interface RefusedKind {
   readonly name: string;
   /** Extensions of such files: a pack rejects them by name, instead of skipping them as files that are not images. */
   readonly names: readonly string[];
-  /** Whether a file that begins with these bytes (18 or more) is such an image. */
+  /** Whether a file with these bytes (18 or more) is such an image. */
   begins(bytes: Uint8Array): boolean;
   /** The command that converts `path`, whose name without its extension is `stem`. */
   command(path: string, stem: string): string;
@@ -14,6 +15,7 @@ interface RefusedKind {
 
 /** Lengths of the second header of a BMP file, by version. */
 const BMP_HEADERS = new Set([12, 40, 52, 56, 64, 108, 124]);
+const TIFFS = new Set(['II*\0', 'MM\0*'].map(fourCC));
 const MAGICK = (path: string, stem: string) => `magick ${path} ${stem}.png`;
 /** The command for the first of several pictures. */
 const FIRST = (path: string, stem: string) => `magick "${path}[0]" ${stem}.png`;
@@ -43,6 +45,18 @@ export const REFUSED: readonly RefusedKind[] = [
     names: [],
     begins: (bytes) => u32be(bytes, 0) === 0x49492b00 || u32be(bytes, 0) === 0x4d4d002b,
     command: (path, stem) => `tiffcp ${path} ${stem}-classic.tif`,
+  },
+  {
+    name: 'TIFF with another compression (Zstandard, LZMA, WebP, JPEG 2000)',
+    names: [],
+    begins: (bytes) => TIFFS.has(u32be(bytes, 0)) && isOfOtherCompression(bytes),
+    command: (path, stem) => `tiffcp -c zip ${path} ${stem}-zip.tif`,
+  },
+  {
+    name: 'AVIF sequence',
+    names: [],
+    begins: (bytes) => heifBrand(bytes) === 'sequence',
+    command: (path, stem) => `avifdec ${path} ${stem}.png`,
   },
   {
     name: 'PSD',

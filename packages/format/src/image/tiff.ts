@@ -22,6 +22,11 @@ const PIXEL_FORMATS: ReadonlySet<number> = new Set([1, 4]);
 /** If an image has more channels, only the first ones are checked. */
 const MOST_CHANNELS = 8;
 const COMPRESSION = 259;
+/**
+ * Compressions that the libtiff of the prebuilt sharp decodes (tiff.h): none, CCITT, LZW, JPEG, Deflate, NeXT, PackBits,
+ * ThunderScan, SGILog.
+ */
+const DECODED: ReadonlySet<number> = new Set([1, 2, 3, 4, 5, 6, 7, 8, 32766, 32771, 32773, 32809, 32946, 34676, 34677]);
 
 /** How to interpret the values of a TIFF. */
 export interface TiffCoding {
@@ -42,6 +47,12 @@ export function tiffCoding(bytes: Uint8Array): TiffCoding | null {
   };
 }
 
+/** Whether the first image of a TIFF is compressed in a way that no codec decodes, such as Zstandard or LZMA. */
+export function isOfOtherCompression(bytes: Uint8Array): boolean {
+  const coding = tiffCoding(bytes);
+  return coding !== null && !DECODED.has(coding.compression);
+}
+
 /** Reads the header of the first image of a TIFF file. TIFF 6.0, sections 2 and 8. Its directory may be anywhere, even at the end. */
 export function readTiffHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
   const directory = firstDirectory(bytes, 0, bytes.length);
@@ -49,6 +60,7 @@ export function readTiffHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
   const width = tagValue(bytes, directory, IMAGE_WIDTH);
   const height = tagValue(bytes, directory, IMAGE_LENGTH);
   if (width <= 0 || height <= 0) return 'no-size';
+  if (isOfOtherCompression(bytes)) return 'refused';
   const xmp = tagBytes(bytes, directory, XMP);
   const orientation = orientationOf(orientationTag(bytes, directory), xmp === null ? -1 : xmpOrientation(xmp));
   const precision = precisionOf(bytes, directory);
