@@ -143,7 +143,7 @@ function withTail(datum: DatumHead, tail: Buffer): Datum {
       else getVarint(reader);
     }
   } catch {
-    // Bytes that are no fields of a Datum do not change it.
+    // The rest of a Datum cannot be read, and does not change it.
   }
   const { kind, shape, length, isImage } = datum;
   // Raw pixels can begin like an image by chance, but then they have the length of their shape.
