@@ -150,7 +150,7 @@ export type { Weights } from './selection/weights.js';
 export { compileWhere, type RowPredicate, type Where } from './selection/where.js';
 export { WhereError } from './selection/where-tokens.js';
 export type { GivenAnnotations } from './transform/annotations.js';
-export type { MixInput } from './transform/mixes/mix.js';
+export type { MixInput } from './transform/mixes/mix-option.js';
 export type { PixelValues } from './transform/pixel-values.js';
 export { namedSteps, PRESET_NAMES, PRESETS, type Preset, type PresetName } from './transform/presets.js';
 export { outputOf, type StepInput, type TransformInput } from './transform/transform.js';

@@ -5,7 +5,7 @@ import { formatOf, isBackground } from '../codec/pixel-format.js';
 import type { Indices } from '../selection/custom-order.js';
 import type { Weights } from '../selection/weights.js';
 import { checkDrawnNames } from '../transform/drawn-steps.js';
-import { checkMix, type MixInput } from '../transform/mixes/mix.js';
+import { checkMix, type MixInput } from '../transform/mixes/mix-option.js';
 import { compileTransform, type TransformInput } from '../transform/transform.js';
 import { checkViews, type ViewsInput } from '../views/options.js';
 import { namedViews, type ViewPresetName, type ViewsFile } from '../views/presets.js';

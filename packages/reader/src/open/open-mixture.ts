@@ -2,15 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { FileError, OptionError, optionName, reasonOf, sentence } from '@shardtool/base';
-import {
-  type ChosenColumns,
-  type IndexPart,
-  type LayoutName,
-  layoutNames,
-  type PartOfIndex,
-  parseShape,
-  type ShardIndex,
-} from '@shardtool/format';
+import { type IndexPart, layoutNames, type PartOfIndex, parseShape, type ShardIndex } from '@shardtool/format';
 import { isRemote, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { z } from 'zod';
 import type { ShardFile } from '../dataset/shards/shard-file.js';
@@ -18,10 +10,11 @@ import { type ClassLists, joinClasses } from '../mixture/class-lists.js';
 import type { MixedDataset } from '../mixture/settings.js';
 import type { MixturePolicy } from '../mixture/shares.js';
 import { Dataset } from './dataset.js';
+import type { OpenOptions } from './find-parts.js';
 import { Mixture } from './mixture.js';
 
 /** One dataset of a mixture: the dataset or its location, its share, and a selection of its samples. */
-export interface MixturePart {
+export interface MixturePart extends Omit<OpenOptions, 'excludeKeys' | 'signal'> {
   readonly dataset: string | readonly string[] | Dataset;
   /** Name in messages and in `end`. Default: the location. */
   readonly name?: string | undefined;
@@ -29,16 +22,8 @@ export interface MixturePart {
   readonly weight?: number | undefined;
   /** Number of passes over its samples in an epoch, instead of a weight. Default: 1. */
   readonly repeat?: number | undefined;
-  /** Like {@link OpenOptions}. */
-  readonly overlay?: string | undefined;
-  readonly split?: string | undefined;
-  /** An earlier version of the dataset, as for `openDataset`. */
-  readonly version?: string | undefined;
-  readonly layout?: LayoutName | undefined;
-  readonly features?: ChosenColumns | undefined;
+  /** Keys of samples that are omitted. */
   readonly excludeKeys?: readonly string[] | undefined;
-  readonly maxSampleBytes?: number | string | undefined;
-  readonly storage?: StorageOptions | undefined;
   /** Only the samples of this dataset that match. The loader's options of the same names select from all datasets. */
   readonly classes?: readonly (string | number)[] | undefined;
   readonly keys?: readonly string[] | undefined;
@@ -117,43 +102,12 @@ export async function mixDatasets(
   const owned: Dataset[] = [];
   try {
     const datasets = await Promise.all(
-      checkedParts.map(
-        async (
-          {
-            dataset,
-            name,
-            overlay,
-            split,
-            version,
-            layout,
-            features,
-            excludeKeys,
-            maxSampleBytes,
-            storage,
-            classes,
-            keys,
-            where,
-          },
-          i,
-        ) => {
-          const opened =
-            dataset instanceof Dataset
-              ? dataset
-              : await open(dataset, {
-                  overlay,
-                  split,
-                  version,
-                  layout,
-                  features,
-                  excludeKeys,
-                  ...(maxSampleBytes && { maxSampleBytes }),
-                  ...(storage && { storage }),
-                });
-          if (opened !== dataset) owned.push(opened);
-          const label = name ?? (typeof dataset === 'string' ? shownLocation(dataset) : `dataset ${i}`);
-          return { name: label, dataset: opened, selection: { classes, keys, where } };
-        },
-      ),
+      checkedParts.map(async ({ dataset, name, weight, repeat, classes, keys, where, ...opening }, i) => {
+        const opened = dataset instanceof Dataset ? dataset : await open(dataset, opening);
+        if (opened !== dataset) owned.push(opened);
+        const label = name ?? (typeof dataset === 'string' ? shownLocation(dataset) : `dataset ${i}`);
+        return { name: label, dataset: opened, selection: { classes, keys, where } };
+      }),
     );
     return mixtureOf(datasets, policyOf(checkedParts, checked, datasets), checked, owned);
   } catch (error) {

@@ -1,3 +1,4 @@
+import { totalOf } from '@shardtool/base';
 import type { Manifest } from '@shardtool/format';
 import type { PartialField } from '../output/commit.js';
 import type { PlanFacts, PlanHeader, SourceChanges } from '../plan/plan-record.js';
@@ -153,17 +154,10 @@ export function plannedReport({ facts, shardCount }: PreparedPack): PackReport {
   return { ...NOTHING, ...factsOf(facts), files, samples, shards: shardCount, sourceBytes, quarantined };
 }
 
-/** Report of a dry run that has checked every file. */
-export function checkedReport(prepared: PreparedPack, checked: readonly CheckedShard[]): PackReport {
-  const planned = plannedReport(prepared);
-  const total = (count: (shard: CheckedShard) => number) => checked.reduce((sum, shard) => sum + count(shard), 0);
-  const bad = total(({ quarantined }) => quarantined.length);
+/** Counts of the files of shards by what was done with them. */
+function filesOf(shards: readonly (CheckedShard | PackedShard)[]) {
+  const total = (count: (shard: CheckedShard | PackedShard) => number) => totalOf(shards, count);
   return {
-    ...planned,
-    files: total(({ files }) => files),
-    samples: planned.samples - bad,
-    sourceBytes: planned.sourceBytes - total(({ badBytes = 0 }) => badBytes),
-    quarantined: planned.quarantined + bad,
     renamed: total(({ renamed }) => renamed),
     orientationBaked: total(({ orientationBaked }) => orientationBaked),
     warnings: total(({ warnings }) => warnings),
@@ -173,9 +167,24 @@ export function checkedReport(prepared: PreparedPack, checked: readonly CheckedS
   };
 }
 
+/** Report of a dry run that has checked every file. */
+export function checkedReport(prepared: PreparedPack, checked: readonly CheckedShard[]): PackReport {
+  const planned = plannedReport(prepared);
+  const total = (count: (shard: CheckedShard) => number) => totalOf(checked, count);
+  const bad = total(({ quarantined }) => quarantined.length);
+  return {
+    ...planned,
+    files: total(({ files }) => files),
+    samples: planned.samples - bad,
+    sourceBytes: planned.sourceBytes - total(({ badBytes = 0 }) => badBytes),
+    quarantined: planned.quarantined + bad,
+    ...filesOf(checked),
+  };
+}
+
 /** Report for shards that were written or kept. */
 export function writtenReport(header: PlanHeader, shards: readonly PackedShard[]): PackReport {
-  const total = (count: (shard: PackedShard) => number) => shards.reduce((sum, shard) => sum + count(shard), 0);
+  const total = (count: (shard: PackedShard) => number) => totalOf(shards, count);
   return {
     ...NOTHING,
     ...factsOf(header),
@@ -185,12 +194,7 @@ export function writtenReport(header: PlanHeader, shards: readonly PackedShard[]
     bytes: total(({ bytes }) => bytes),
     sourceBytes: total(({ shard, badBytes = 0 }) => header.shards[shard]!.sourceBytes - badBytes),
     quarantined: total(({ quarantined }) => quarantined.length) + (header.quarantined?.length ?? 0),
-    renamed: total(({ renamed }) => renamed),
-    orientationBaked: total(({ orientationBaked }) => orientationBaked),
-    warnings: total(({ warnings }) => warnings),
-    metadataKept: total(({ metadataKept }) => metadataKept),
-    narrowed: total(({ narrowed = 0 }) => narrowed),
-    refused: total(({ refused = 0 }) => refused),
+    ...filesOf(shards),
     crops: shards.some(({ crops }) => crops !== undefined)
       ? cropTotals(shards.flatMap(({ crops }) => crops ?? []))
       : null,

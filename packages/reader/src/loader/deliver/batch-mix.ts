@@ -1,4 +1,5 @@
-import { type Mixes, mixesLabels, otherRow, partnerOf } from '../../transform/mixes/mix.js';
+import { otherRow, partnerOf } from '../../transform/mixes/mix.js';
+import { type Mixes, mixesLabels } from '../../transform/mixes/mix-option.js';
 import type { BatchFacts } from '../ring/batch-facts.js';
 import type { BatchMix } from './batch.js';
 import type { PendingBatch } from './pending-batch.js';

@@ -1,4 +1,4 @@
-import type { Mixes } from '../../transform/mixes/mix.js';
+import type { Mixes } from '../../transform/mixes/mix-option.js';
 import { softLabels } from '../../transform/mixes/soft-labels.js';
 import { keyOf } from '../read/block.js';
 import type { LabelSource } from '../setup/labels-option.js';

@@ -1,7 +1,7 @@
 import { coresOfThisRank } from '@shardtool/base';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
 import { scratchBytesFor } from '../../decode/scratch-size.js';
-import { spareImages } from '../../transform/mixes/mix.js';
+import { spareImages } from '../../transform/mixes/mix-option.js';
 import type { CheckedOptions } from '../options.js';
 import type { PlannedStore } from '../read/load-shards.js';
 import { noReadBuffers, planReadBuffers, type ReadBufferPlan } from '../read/read-buffers.js';

@@ -2,7 +2,7 @@ import { codeName, OptionError, optionName, sentence, withCodeNames } from '@sha
 import type { BucketCrop } from '../../buckets/options.js';
 import type { Size } from '../../codec/codec.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
-import { type Mixes, mixesLabels, singleMixes } from '../../transform/mixes/mix.js';
+import { type Mixes, mixesLabels, singleMixes } from '../../transform/mixes/mix-option.js';
 import { entryOf, everyStep } from '../../transform/parse-steps.js';
 import type { DecodeMode } from '../../transform/plan.js';
 import type { CompiledTransform } from '../../transform/transform.js';

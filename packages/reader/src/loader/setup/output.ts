@@ -7,7 +7,7 @@ import { formatOf, type PixelFormat } from '../../codec/pixel-format.js';
 import { type CodecChoice, chooseCodec } from '../../codec/select.js';
 import { checkFields, checkFieldsAndColumns } from '../../dataset/fields/field-names.js';
 import type { StoredDataset } from '../../dataset/stored-dataset.js';
-import { checkMix, imagesPerRow, type Mixes, mixesLabels, singleMixes } from '../../transform/mixes/mix.js';
+import { checkMix, imagesPerRow, type Mixes, mixesLabels, singleMixes } from '../../transform/mixes/mix-option.js';
 import type { DecodeMode } from '../../transform/plan.js';
 import { compileTransform } from '../../transform/transform.js';
 import type { ExtraField } from '../ring/extra-fields.js';

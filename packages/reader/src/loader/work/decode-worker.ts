@@ -7,7 +7,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { SampleDecodeError, type SentencePart, sentenceOf } from '@shardtool/base';
 import { createDecoder, type Decoder, type DecoderOptions, OtherSize } from '../../decode/decoder.js';
-import type { Mixes } from '../../transform/mixes/mix.js';
+import type { Mixes } from '../../transform/mixes/mix-option.js';
 import { BatchFacts, type BatchFactsBuffers } from '../ring/batch-facts.js';
 import { Control, type ControlBuffers } from '../ring/control.js';
 import { emptyJob, type Job, WHOLE_BATCH } from '../ring/job.js';

@@ -2,7 +2,7 @@ import { OptionError, optionName, type Sentence, sentence, WakeSignal } from '@s
 import type { CheckedAnnotations } from '../../annotations/options.js';
 import type { DecoderOptions } from '../../decode/decoder.js';
 import type { KernelMemory } from '../../kernels/kernel-memory.js';
-import type { Mixes } from '../../transform/mixes/mix.js';
+import type { Mixes } from '../../transform/mixes/mix-option.js';
 import type { ViewLayout } from '../../views/slot-layout.js';
 import { Arena, arenaView } from '../read/arena.js';
 import { BatchFacts } from '../ring/batch-facts.js';

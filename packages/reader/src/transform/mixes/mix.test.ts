@@ -1,18 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { FIRST_NUMBER, SampleRandom } from '../random.js';
-import {
-  checkMix,
-  type DrawnLabelMix,
-  drawMix,
-  drawnParts,
-  drawTimmMix,
-  imagesPerRow,
-  type MixInput,
-  otherRow,
-  spareImages,
-  type TimmMix,
-} from './mix.js';
+import { type DrawnLabelMix, drawMix, drawnParts, drawTimmMix, otherRow } from './mix.js';
+import { checkMix, imagesPerRow, type MixInput, spareImages, type TimmMix } from './mix-option.js';
 import { softLabels } from './soft-labels.js';
 
 const size = { width: 20, height: 10 };

@@ -1,7 +1,8 @@
 import { range } from '@shardtool/base';
 import { expect, test } from 'vitest';
 import { KeyedRandom } from '../random.js';
-import { checkMix, drawMix } from './mix.js';
+import { drawMix } from './mix.js';
+import { checkMix } from './mix-option.js';
 import { type DrawnMosaic, mosaicParts } from './mosaic.js';
 
 const size = { width: 20, height: 12 };

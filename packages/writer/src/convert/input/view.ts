@@ -45,15 +45,8 @@ export async function openView(
   // Another conversion of this process may have opened an earlier dataset.
   opened = undefined;
   const keys = excludeKeys === undefined ? undefined : [...excludeKeys];
-  const dataset = await openDataset(location, {
-    overlay,
-    split,
-    version,
-    layout,
-    features,
-    storage,
-    excludeKeys: keys,
-  });
+  const seen = { overlay, split, version, layout, features, storage };
+  const dataset = await openDataset(location, { ...seen, excludeKeys: keys });
   await dataset.close();
   const known = new Map(input.columns.map(({ name, type }) => [name, type]));
   const chosen = overlay ?? (split === undefined || split === input.split ? undefined : 'split');
@@ -70,16 +63,7 @@ export async function openView(
     samples: dataset.shards.map((shard) => shard.samples),
     classes: dataset.classes,
     columns: Array.from(types, ([name, type]) => ({ name, type })),
-    view: {
-      location,
-      overlay,
-      split,
-      version,
-      layout,
-      features,
-      storage,
-      excludeKeys: keys && shared(keys.join('\n')),
-    },
+    view: { location, ...seen, excludeKeys: keys && shared(keys.join('\n')) },
     madeFrom: dataset.identity,
   };
 }
