@@ -1,5 +1,6 @@
 /** Types of the images of a batch, derived from the options of its loader. */
 import type { PixelValues } from '../../transform/pixel-values.js';
+import type { StepInput } from '../../transform/step-inputs.js';
 import type { Dtype } from '../../transform/values.js';
 import type { LoaderOptions } from '../options.js';
 import type { BatchContent, ImageArray } from './batch.js';
@@ -98,7 +99,34 @@ export type ContentOf<Options> = Options extends { readonly views: object }
         MemoryBy<Given<Options, 'reuse'>>
       >;
 
-/** Unknown names of options are a type error, as for a type without parameters. */
+/** Names of the properties of the step with this name. */
+type PropertiesOf<Name> = StepInput extends infer Step
+  ? Step extends { readonly name: infer Own }
+    ? Name extends Own
+      ? keyof Step
+      : never
+    : never
+  : never;
+
+/** A step whose unknown properties are a type error. */
+type OnlyProperties<Step> = Step extends { readonly name: infer Name }
+  ? { readonly [Key in keyof Step]: Key extends PropertiesOf<Name> ? OnlyWithin<Key, Step[Key]> : never }
+  : Step;
+
+/** The value of a property: `transforms` has steps, or lists of them. */
+type OnlyWithin<Key, Value> = Key extends 'transforms' ? OnlySteps<Value> : Value;
+
+/** A step, or a list of steps. The type of any step is left as it is. */
+type OnlySteps<Steps> = [StepInput] extends [Steps]
+  ? Steps
+  : Steps extends readonly unknown[]
+    ? { readonly [Index in keyof Steps]: OnlySteps<Steps[Index]> }
+    : OnlyProperties<Steps>;
+
+/**
+ * Unknown names of options, and unknown properties of the steps of `transform`, are a type error, as for a type without
+ * parameters.
+ */
 export type OnlyOptions<Options> = Options & {
   readonly [Name in Exclude<keyof Options, keyof LoaderOptions | 'device'>]: never;
-};
+} & (Options extends { readonly transform: infer Transform } ? { readonly transform: OnlySteps<Transform> } : unknown);
