@@ -42,10 +42,10 @@ export type {
 } from './inspect/report.js';
 export { type CropRefusal, refusalOf } from './kernels/crop-index.js';
 export { DecodeBufferError } from './kernels/tables.js';
-export { BadSampleError, CustomStepError } from './loader/deliver/bad-rows.js';
-export type { Batch, BatchContent, BatchMix, ImageArray, ViewArrays } from './loader/deliver/batch.js';
-export type { ContentBy, ContentOf, ContentOfFields, ContentOfViews } from './loader/deliver/batch-content.js';
-export type { LabelValues } from './loader/deliver/label-values.js';
+export type { Batch, BatchContent, BatchMix, ImageArray, ViewArrays } from './loader/deliver/batch/batch.js';
+export type { ContentBy, ContentOf, ContentOfFields, ContentOfViews } from './loader/deliver/batch/batch-content.js';
+export type { LabelValues } from './loader/deliver/batch/label-values.js';
+export { BadSampleError, CustomStepError } from './loader/deliver/rows/bad-rows.js';
 export {
   type BadSample,
   type LoaderReport,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Batch } from '../loader/deliver/batch.js';
+import type { Batch } from '../loader/deliver/batch/batch.js';
 import type { LoaderState } from '../loader/loader-state.js';
 import { frameBatch } from './batch-frame.js';
 

@@ -2,7 +2,7 @@ import type { NpyArray } from '@shardtool/format';
 import { nameTable } from '@shardtool/format';
 import type { NumberType, NumberTypes } from '../dataset/fields/field-names.js';
 import type { FieldValue } from '../dataset/fields/field-values.js';
-import type { Batch, ViewArrays } from '../loader/deliver/batch.js';
+import type { Batch, ViewArrays } from '../loader/deliver/batch/batch.js';
 import type { LoaderState } from '../loader/loader-state.js';
 import type { PixelValues } from '../transform/pixel-values.js';
 import type { Dtype } from '../transform/values.js';

@@ -2,7 +2,7 @@ import { type NpyArray, nameTable } from '@shardtool/format';
 import { NO_OBJECTS } from '../annotations/record.js';
 import { type FieldValue, fieldValue } from '../dataset/fields/field-values.js';
 import type { Sample } from '../dataset/samples.js';
-import type { Batch } from '../loader/deliver/batch.js';
+import type { Batch } from '../loader/deliver/batch/batch.js';
 import type { DecodedSample } from '../open/sample-decoder.js';
 
 /** Converts single samples to one message: a batch whose images are a list, or stay encoded. */

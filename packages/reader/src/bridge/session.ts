@@ -2,7 +2,7 @@ import { inPython, OptionError } from '@shardtool/base';
 import { type FormatOptions, formatOf } from '../codec/pixel-format.js';
 import { numberTypesOf } from '../dataset/fields/field-names.js';
 import { ImageFinder } from '../dataset/image-places.js';
-import type { Batch } from '../loader/deliver/batch.js';
+import type { Batch } from '../loader/deliver/batch/batch.js';
 import { type LoaderReport, spelledBadSample } from '../loader/deliver/statistics.js';
 import { Loader } from '../loader/loader.js';
 import type { LoaderOptions } from '../loader/options.js';

@@ -5,7 +5,7 @@ import type { MixtureState } from '../mixture/mixture-state.js';
 import { type DatasetState, StateError } from '../order/state.js';
 import type { DecodeMode } from '../transform/plan.js';
 import type { TransformInput } from '../transform/transform.js';
-import type { BucketState } from './setup/bucket-order.js';
+import type { BucketState } from './setup/order/bucket-order.js';
 
 /** The next sample of a dataset or of a mixture. */
 export type OrderState = (DatasetState | MixtureState) & { readonly buckets?: BucketState };

@@ -2,8 +2,8 @@ import { countOf, OptionError, optionName, ShardtoolError, sentence } from '@sha
 import { formatOf, isRgb } from '../codec/pixel-format.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { TransformInput } from '../transform/transform.js';
-import type { Batch, BatchContent } from './deliver/batch.js';
-import type { FedEpoch } from './deliver/feeder.js';
+import type { Batch, BatchContent } from './deliver/batch/batch.js';
+import type { FedEpoch } from './deliver/feed/feeder.js';
 import { Iteration } from './deliver/iteration.js';
 import type { LoaderReport } from './deliver/statistics.js';
 import type { WaitLog, WaitTimes } from './deliver/waits.js';

@@ -1,5 +1,5 @@
 import { deferred } from '@shardtool/base';
-import type { Batch } from './deliver/batch.js';
+import type { Batch } from './deliver/batch/batch.js';
 import type { Iteration } from './deliver/iteration.js';
 
 /**

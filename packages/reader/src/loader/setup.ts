@@ -9,11 +9,11 @@ import type { DecodeMode } from '../transform/plan.js';
 import { checkFormatOf, decodeModeOf, warnOfOtherCodec } from './loader-state.js';
 import type { CheckedOptions } from './options.js';
 import { CachedBytes } from './read/cached-bytes.js';
-import { type LoaderBuckets, refuseBucketState, setUpBuckets } from './setup/bucket-order.js';
-import { cutDatasets } from './setup/cut-datasets.js';
 import { type LoaderMemory, setUpMemory } from './setup/memory.js';
-import { type LoaderOrder, setUpOrder } from './setup/order.js';
-import { repeatsRefused } from './setup/order-request.js';
+import { type LoaderBuckets, refuseBucketState, setUpBuckets } from './setup/order/bucket-order.js';
+import { cutDatasets } from './setup/order/cut-datasets.js';
+import { type LoaderOrder, setUpOrder } from './setup/order/order.js';
+import { repeatsRefused } from './setup/order/order-request.js';
 import { type LoaderOutput, setUpOutput } from './setup/output.js';
 import type { TransformSchedule } from './setup/transform-schedule.js';
 

@@ -2,7 +2,7 @@ import { checkObject, OptionError } from '@shardtool/base';
 import type { DatasetStats, StatsOptions } from '../dataset/figures/stats.js';
 import { StoredDataset } from '../dataset/stored-dataset.js';
 import type { InspectReport } from '../inspect/report.js';
-import type { ContentOf, OnlyOptions } from '../loader/deliver/batch-content.js';
+import type { ContentOf, OnlyOptions } from '../loader/deliver/batch/batch-content.js';
 import { DeviceLoader } from '../loader/device/device-loader.js';
 import type { DeviceLoaderOptions } from '../loader/device/device-options.js';
 import { Loader } from '../loader/loader.js';

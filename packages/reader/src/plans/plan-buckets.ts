@@ -4,8 +4,8 @@ import { checkBuckets } from '../buckets/options.js';
 import { checkDataset } from '../dataset/check-dataset.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import { checkOptions, type LoaderOptions } from '../loader/options.js';
-import { setUpBuckets } from '../loader/setup/bucket-order.js';
-import { setUpOrder } from '../loader/setup/order.js';
+import { setUpBuckets } from '../loader/setup/order/bucket-order.js';
+import { setUpOrder } from '../loader/setup/order/order.js';
 import type { LastBatch } from '../order/batches.js';
 import { checkPlanOptions } from './plan-options.js';
 

@@ -6,12 +6,12 @@ import { imageBytesOf } from '../setup/decoder-output.js';
 import type { LabelSource } from '../setup/labels-option.js';
 import type { WorkerMessage } from '../work/decode-worker.js';
 import type { Engine } from '../work/engine.js';
-import { type BadRowOptions, countBadRows, judgeRow, stepError } from './bad-rows.js';
-import type { Feeder } from './feeder.js';
+import type { Feeder } from './feed/feeder.js';
+import type { RowJobs } from './feed/row-jobs.js';
 import type { PendingBatch } from './pending-batch.js';
-import { readFields } from './row-fields.js';
-import type { RowJobs } from './row-jobs.js';
-import type { TextChoice } from './text-choice.js';
+import { type BadRowOptions, countBadRows, judgeRow, stepError } from './rows/bad-rows.js';
+import { readFields } from './rows/row-fields.js';
+import type { TextChoice } from './rows/text-choice.js';
 
 export interface DeliveryOptions {
   readonly engine: Engine;

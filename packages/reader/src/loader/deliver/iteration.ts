@@ -1,19 +1,19 @@
 import type { CutShards } from '../../dataset/shards/cut-shards.js';
 import type { CheckedOptions } from '../options.js';
 import type { Demand } from '../read/readers/block-reader.js';
-import type { SampleOrigin } from '../setup/order-sources.js';
+import type { SampleOrigin } from '../setup/order/order-sources.js';
 import type { LoaderOutput } from '../setup/output.js';
 import type { Engine } from '../work/engine.js';
-import type { BadRowOptions } from './bad-rows.js';
-import type { Batch } from './batch.js';
+import type { Batch } from './batch/batch.js';
+import { type FinishedBatchOptions, finishedBatch } from './batch/finished-batch.js';
 import { Delivery } from './delivery.js';
-import { type FedEpoch, Feeder } from './feeder.js';
-import { type FinishedBatchOptions, finishedBatch } from './finished-batch.js';
+import { type FedEpoch, Feeder } from './feed/feeder.js';
+import { RowJobs } from './feed/row-jobs.js';
 import { tellNarrowed } from './narrowed.js';
 import type { PendingBatch } from './pending-batch.js';
-import { RowJobs } from './row-jobs.js';
+import type { BadRowOptions } from './rows/bad-rows.js';
+import { TextChoice } from './rows/text-choice.js';
 import type { Statistics } from './statistics.js';
-import { TextChoice } from './text-choice.js';
 import { tellUnlabelled } from './unlabelled.js';
 
 export interface IterationOptions {

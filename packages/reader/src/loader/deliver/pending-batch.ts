@@ -3,8 +3,8 @@ import { nameTable } from '@shardtool/format';
 import type { FieldValue } from '../../dataset/fields/field-values.js';
 import type { PlannedBatch } from '../../order/batches.js';
 import type { Block } from '../read/block.js';
-import type { ImageArray } from './batch.js';
-import type { FedEpoch } from './feeder.js';
+import type { ImageArray } from './batch/batch.js';
+import type { FedEpoch } from './feed/feeder.js';
 
 /** A row whose sample cannot be used. `reason` is a sentence without shard and key. */
 export interface Trouble {

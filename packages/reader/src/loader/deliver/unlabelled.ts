@@ -1,5 +1,5 @@
 import { option, sentence, warn } from '@shardtool/base';
-import type { Batch } from './batch.js';
+import type { Batch } from './batch/batch.js';
 
 /** Whether a row that counts has no class, its label being -1, and no labels of objects either. */
 export function hasUnlabelled({ labels, valid, boxLabels }: Pick<Batch, 'labels' | 'valid' | 'boxLabels'>): boolean {

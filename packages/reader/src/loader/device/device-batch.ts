@@ -1,5 +1,5 @@
 import type { BatchObjects } from '../../annotations/record.js';
-import type { Batch } from '../deliver/batch.js';
+import type { Batch } from '../deliver/batch/batch.js';
 import type { LoaderState } from '../loader-state.js';
 
 /** bfloat16 is the upper half of a float32. */

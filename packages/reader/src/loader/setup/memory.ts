@@ -6,7 +6,7 @@ import type { CheckedOptions } from '../options.js';
 import type { PlannedStore } from '../read/load-shards.js';
 import { noReadBuffers, planReadBuffers, type ReadBufferPlan } from '../read/read-buffers.js';
 import { type MemoryPlan, planMemory } from '../ring/slots.js';
-import type { LoaderOrder } from './order.js';
+import type { LoaderOrder } from './order/order.js';
 import type { LoaderOutput } from './output.js';
 
 /** Sizes of the parts of memory. */

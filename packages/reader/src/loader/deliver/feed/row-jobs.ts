@@ -1,18 +1,18 @@
 import { optionName, type Sentence, sentence } from '@shardtool/base';
 import type { FieldColumns } from '@shardtool/format';
-import { columnsText } from '../../annotations/columns-text.js';
-import { type CutShards, cutReason } from '../../dataset/shards/cut-shards.js';
-import { locate, partOf, placeOf } from '../read/block.js';
-import { raggedImagesIn } from '../read/ragged-columns.js';
-import { keptImageColumn } from '../read/readers/image-column.js';
-import type { BatchFacts } from '../ring/batch-facts.js';
-import type { ColumnTexts } from '../ring/column-texts.js';
-import type { Control } from '../ring/control.js';
-import type { ExtraField, PartTable } from '../ring/extra-fields.js';
-import { emptyJob, IN_ARENA, UNCHECKED, wholeBatchJob } from '../ring/job.js';
-import type { SampleOrigin } from '../setup/order-sources.js';
-import type { RaggedImages } from '../setup/ragged-images.js';
-import type { PendingBatch } from './pending-batch.js';
+import { columnsText } from '../../../annotations/columns-text.js';
+import { type CutShards, cutReason } from '../../../dataset/shards/cut-shards.js';
+import { locate, partOf, placeOf } from '../../read/block.js';
+import { raggedImagesIn } from '../../read/ragged-columns.js';
+import { keptImageColumn } from '../../read/readers/image-column.js';
+import type { BatchFacts } from '../../ring/batch-facts.js';
+import type { ColumnTexts } from '../../ring/column-texts.js';
+import type { Control } from '../../ring/control.js';
+import type { ExtraField, PartTable } from '../../ring/extra-fields.js';
+import { emptyJob, IN_ARENA, UNCHECKED, wholeBatchJob } from '../../ring/job.js';
+import type { SampleOrigin } from '../../setup/order/order-sources.js';
+import type { RaggedImages } from '../../setup/ragged-images.js';
+import type { PendingBatch } from '../pending-batch.js';
 
 export interface RowJobsOptions {
   readonly control: Control;

@@ -1,8 +1,8 @@
-import { drawnValues, drawsAddress, type ViewLayout, viewAddress, viewBytes } from '../../views/slot-layout.js';
-import { slotAddress } from '../ring/slots.js';
-import type { BatchOutput } from '../setup/batch-output.js';
-import type { Engine } from '../work/engine.js';
-import type { PendingBatch } from './pending-batch.js';
+import { drawnValues, drawsAddress, type ViewLayout, viewAddress, viewBytes } from '../../../views/slot-layout.js';
+import { slotAddress } from '../../ring/slots.js';
+import type { BatchOutput } from '../../setup/batch-output.js';
+import type { Engine } from '../../work/engine.js';
+import type { PendingBatch } from '../pending-batch.js';
 
 /** Makes a row, whose sample is skipped, invalid: its pixels and arrays are zeros, and its other values are null. */
 export function blankRow(pending: PendingBatch, row: number, engine: Engine, output: BatchOutput): void {

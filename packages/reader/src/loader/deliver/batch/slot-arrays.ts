@@ -1,14 +1,14 @@
 import { nameTable, npyRowValues, type StackedArray } from '@shardtool/format';
-import type { CheckedAnnotations } from '../../annotations/options.js';
-import { layOutRecord, NO_OBJECTS, readRecords } from '../../annotations/record.js';
-import { type PixelValues, pixelValues } from '../../transform/pixel-values.js';
-import { readDraws } from '../../views/read-draws.js';
-import type { ExtraField } from '../ring/extra-fields.js';
-import type { BatchOutput } from '../setup/batch-output.js';
-import { imageBytesOf } from '../setup/decoder-output.js';
-import type { SlotContents } from '../work/engine.js';
+import type { CheckedAnnotations } from '../../../annotations/options.js';
+import { layOutRecord, NO_OBJECTS, readRecords } from '../../../annotations/record.js';
+import { type PixelValues, pixelValues } from '../../../transform/pixel-values.js';
+import { readDraws } from '../../../views/read-draws.js';
+import type { ExtraField } from '../../ring/extra-fields.js';
+import type { BatchOutput } from '../../setup/batch-output.js';
+import { imageBytesOf } from '../../setup/decoder-output.js';
+import type { SlotContents } from '../../work/engine.js';
+import type { PendingBatch } from '../pending-batch.js';
 import type { Batch, ViewArrays } from './batch.js';
-import type { PendingBatch } from './pending-batch.js';
 
 export interface SlotArraysOptions {
   readonly output: BatchOutput;

@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WakeSignal } from '@shardtool/base';
 import { OptionError, optionName, sentence } from '@shardtool/base';
-import type { EpochPlan, PlannedBatch } from '../../order/batches.js';
-import type { Block, BlockReader } from '../read/block.js';
-import type { Demand } from '../read/readers/block-reader.js';
-import type { BatchReader } from '../read/readers/bucket-reader.js';
-import type { ColumnTexts } from '../ring/column-texts.js';
-import type { Control } from '../ring/control.js';
-import type { FreeSlots } from '../ring/free-slots.js';
+import type { EpochPlan, PlannedBatch } from '../../../order/batches.js';
+import type { Block, BlockReader } from '../../read/block.js';
+import type { Demand } from '../../read/readers/block-reader.js';
+import type { BatchReader } from '../../read/readers/bucket-reader.js';
+import type { ColumnTexts } from '../../ring/column-texts.js';
+import type { Control } from '../../ring/control.js';
+import type { FreeSlots } from '../../ring/free-slots.js';
+import { PendingBatch } from '../pending-batch.js';
 import { BlockedTime } from './blocked-time.js';
-import { PendingBatch } from './pending-batch.js';
 import type { RowJobs } from './row-jobs.js';
 
 /**

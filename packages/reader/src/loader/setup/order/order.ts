@@ -1,16 +1,16 @@
 import { total } from '@shardtool/base';
-import type { StoredDataset } from '../../dataset/stored-dataset.js';
-import { sourceSeed } from '../../mixture/mixture-order.js';
-import { mixtureOf } from '../../mixture/settings.js';
-import type { BatchOptions, EpochPlan } from '../../order/batches.js';
-import { bufferCount } from '../../order/block-buffers.js';
-import { groupsOfBlock } from '../../order/groups.js';
+import type { StoredDataset } from '../../../dataset/stored-dataset.js';
+import { sourceSeed } from '../../../mixture/mixture-order.js';
+import { mixtureOf } from '../../../mixture/settings.js';
+import type { BatchOptions, EpochPlan } from '../../../order/batches.js';
+import { bufferCount } from '../../../order/block-buffers.js';
+import { groupsOfBlock } from '../../../order/groups.js';
 
-import type { Unit } from '../../order/units.js';
-import type { SamplesOf } from '../../selection/pass-samples.js';
-import type { Selection } from '../../selection/selection.js';
-import type { OrderState } from '../loader-state.js';
-import { type Place, startAfter } from '../progress.js';
+import type { Unit } from '../../../order/units.js';
+import type { SamplesOf } from '../../../selection/pass-samples.js';
+import type { Selection } from '../../../selection/selection.js';
+import type { OrderState } from '../../loader-state.js';
+import { type Place, startAfter } from '../../progress.js';
 import { settleDataset } from './dataset-order.js';
 import { settleMixture } from './mixture-order.js';
 import { isAlone, type OrderRequest } from './order-request.js';

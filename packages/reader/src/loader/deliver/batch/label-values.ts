@@ -1,6 +1,6 @@
 import { OptionError, optionName, sentence } from '@shardtool/base';
-import type { FieldValue } from '../../dataset/fields/field-values.js';
-import type { LabelSource } from '../setup/labels-option.js';
+import type { FieldValue } from '../../../dataset/fields/field-values.js';
+import type { LabelSource } from '../../setup/labels-option.js';
 
 /** Labels of a batch: float32 of this shape, [n] or [n, k]. */
 export interface LabelValues {

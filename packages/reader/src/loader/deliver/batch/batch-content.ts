@@ -1,8 +1,8 @@
 /** Types of the images of a batch, derived from the options of its loader. */
-import type { PixelValues } from '../../transform/pixel-values.js';
-import type { StepInput } from '../../transform/step-inputs.js';
-import type { Dtype } from '../../transform/values.js';
-import type { LoaderOptions } from '../options.js';
+import type { PixelValues } from '../../../transform/pixel-values.js';
+import type { StepInput } from '../../../transform/step-inputs.js';
+import type { Dtype } from '../../../transform/values.js';
+import type { LoaderOptions } from '../../options.js';
 import type { BatchContent, ImageArray } from './batch.js';
 
 /** Value of an option, or undefined if it was omitted. */

@@ -1,5 +1,5 @@
-import type { FieldValue } from '../../dataset/fields/field-values.js';
-import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
+import type { FieldValue } from '../../../dataset/fields/field-values.js';
+import { FIRST_NUMBER, SampleRandom } from '../../../transform/random.js';
 
 /** Identifies a sample and its occurrence. */
 interface Sample {

@@ -1,10 +1,10 @@
 import { joined, lastAtMost } from '@shardtool/base';
-import type { StoredDataset } from '../../dataset/stored-dataset.js';
-import type { MixtureSettings } from '../../mixture/settings.js';
-import { type EpochOrder, epochOrder } from '../../order/epoch-order.js';
-import type { Unit } from '../../order/units.js';
-import { type PassSamples, passSamples, type SamplesOf } from '../../selection/pass-samples.js';
-import type { Selection, Subset } from '../../selection/selection.js';
+import type { StoredDataset } from '../../../dataset/stored-dataset.js';
+import type { MixtureSettings } from '../../../mixture/settings.js';
+import { type EpochOrder, epochOrder } from '../../../order/epoch-order.js';
+import type { Unit } from '../../../order/units.js';
+import { type PassSamples, passSamples, type SamplesOf } from '../../../selection/pass-samples.js';
+import type { Selection, Subset } from '../../../selection/selection.js';
 
 /** A dataset of an order, with all values that the order of its passes depends on. */
 export interface OrderSource {

@@ -1,9 +1,9 @@
 import type { StackedArray } from '@shardtool/format';
-import type { BatchObjects } from '../../annotations/record.js';
-import type { FieldValue } from '../../dataset/fields/field-values.js';
-import type { PixelValues } from '../../transform/pixel-values.js';
-import type { Dtype } from '../../transform/values.js';
-import type { BatchCrop } from '../ring/batch-facts.js';
+import type { BatchObjects } from '../../../annotations/record.js';
+import type { FieldValue } from '../../../dataset/fields/field-values.js';
+import type { PixelValues } from '../../../transform/pixel-values.js';
+import type { Dtype } from '../../../transform/values.js';
+import type { BatchCrop } from '../../ring/batch-facts.js';
 import type { LabelValues } from './label-values.js';
 
 /** One image of a `list` batch: bytes of the transform's dtype and layout, such as uint8 [height, width, 3]. */

@@ -1,13 +1,13 @@
-import type { Mixes } from '../../transform/mixes/mix-option.js';
-import { softLabels } from '../../transform/mixes/soft-labels.js';
-import { keyOf } from '../read/block.js';
-import type { LabelSource } from '../setup/labels-option.js';
-import type { Engine } from '../work/engine.js';
+import type { Mixes } from '../../../transform/mixes/mix-option.js';
+import { softLabels } from '../../../transform/mixes/soft-labels.js';
+import { keyOf } from '../../read/block.js';
+import type { LabelSource } from '../../setup/labels-option.js';
+import type { Engine } from '../../work/engine.js';
+import type { PendingBatch } from '../pending-batch.js';
 import type { Batch } from './batch.js';
 import { mixOf } from './batch-mix.js';
 import { encodedImages } from './encoded-images.js';
 import { type LabelValues, labelValues } from './label-values.js';
-import type { PendingBatch } from './pending-batch.js';
 import { rowSeeds } from './row-seeds.js';
 import { owned, type SlotArraysOptions, slotArrays } from './slot-arrays.js';
 

@@ -1,14 +1,14 @@
 import { changedSincePacked, crc32 } from '@shardtool/base';
 import { fieldPayload } from '@shardtool/format';
-import { notAValue } from '../../dataset/fields/field-bytes.js';
-import { type FieldValue, fieldValue } from '../../dataset/fields/field-values.js';
-import { locate, partOf } from '../read/block.js';
-import type { Part } from '../ring/extra-fields.js';
-import { UNCHECKED } from '../ring/job.js';
-import type { LabelSource } from '../setup/labels-option.js';
-import type { Engine } from '../work/engine.js';
-import { labelsOfRow } from './label-values.js';
-import type { PendingBatch } from './pending-batch.js';
+import { notAValue } from '../../../dataset/fields/field-bytes.js';
+import { type FieldValue, fieldValue } from '../../../dataset/fields/field-values.js';
+import { locate, partOf } from '../../read/block.js';
+import type { Part } from '../../ring/extra-fields.js';
+import { UNCHECKED } from '../../ring/job.js';
+import type { LabelSource } from '../../setup/labels-option.js';
+import type { Engine } from '../../work/engine.js';
+import { labelsOfRow } from '../batch/label-values.js';
+import type { PendingBatch } from '../pending-batch.js';
 import type { TextChoice } from './text-choice.js';
 
 /**

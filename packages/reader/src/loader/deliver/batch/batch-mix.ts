@@ -1,8 +1,8 @@
-import { otherRow, partnerOf } from '../../transform/mixes/mix.js';
-import { type Mixes, mixesLabels } from '../../transform/mixes/mix-option.js';
-import type { BatchFacts } from '../ring/batch-facts.js';
+import { otherRow, partnerOf } from '../../../transform/mixes/mix.js';
+import { type Mixes, mixesLabels } from '../../../transform/mixes/mix-option.js';
+import type { BatchFacts } from '../../ring/batch-facts.js';
+import type { PendingBatch } from '../pending-batch.js';
 import type { BatchMix } from './batch.js';
-import type { PendingBatch } from './pending-batch.js';
 
 /** Describes how the batch was mixed. Null if it was not mixed. */
 export function mixOf(pending: PendingBatch, facts: BatchFacts, mixes: Mixes): BatchMix | null {

@@ -1,6 +1,6 @@
-import type { EpochOrder } from '../../order/epoch-order.js';
-import { horizonOf, type Readers } from '../../order/next-use.js';
-import type { CutDataset } from '../read/pieces.js';
+import type { EpochOrder } from '../../../order/epoch-order.js';
+import { horizonOf, type Readers } from '../../../order/next-use.js';
+import type { CutDataset } from '../../read/pieces.js';
 import type { LoaderOrder } from './order.js';
 import type { SourcePasses } from './order-sources.js';
 

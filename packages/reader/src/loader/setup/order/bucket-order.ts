@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto';
 import { OptionError, optionName, sentence } from '@shardtool/base';
 import { z } from 'zod';
-import { countSizes, type SizedSamples } from '../../buckets/count-sizes.js';
-import { keepSizes, keptSizes } from '../../buckets/kept-sizes.js';
-import type { BucketCrop, Buckets } from '../../buckets/options.js';
-import { type BucketPlan, planBuckets } from '../../buckets/plan.js';
-import type { Size } from '../../codec/codec.js';
-import type { StoredDataset } from '../../dataset/stored-dataset.js';
-import { StateError } from '../../order/state.js';
-import { shardRow } from '../../selection/pass-samples.js';
-import type { CheckedOptions } from '../options.js';
-import type { Place } from '../progress.js';
+import { countSizes, type SizedSamples } from '../../../buckets/count-sizes.js';
+import { keepSizes, keptSizes } from '../../../buckets/kept-sizes.js';
+import type { BucketCrop, Buckets } from '../../../buckets/options.js';
+import { type BucketPlan, planBuckets } from '../../../buckets/plan.js';
+import type { Size } from '../../../codec/codec.js';
+import type { StoredDataset } from '../../../dataset/stored-dataset.js';
+import { StateError } from '../../../order/state.js';
+import { shardRow } from '../../../selection/pass-samples.js';
+import type { CheckedOptions } from '../../options.js';
+import type { Place } from '../../progress.js';
 import type { LoaderOrder } from './order.js';
 
 const whole = z.number().int().nonnegative();

@@ -8,15 +8,15 @@ import {
   sentence,
 } from '@shardtool/base';
 import { describeNpyRow } from '@shardtool/format';
-import { shardTooShort } from '../../dataset/shards/shard-length-error.js';
-import { type Block, keyOf } from '../read/block.js';
-import type { ExtraField } from '../ring/extra-fields.js';
-import { WHOLE_BATCH } from '../ring/job.js';
-import type { BatchOutput } from '../setup/batch-output.js';
-import type { Engine } from '../work/engine.js';
+import { shardTooShort } from '../../../dataset/shards/shard-length-error.js';
+import { type Block, keyOf } from '../../read/block.js';
+import type { ExtraField } from '../../ring/extra-fields.js';
+import { WHOLE_BATCH } from '../../ring/job.js';
+import type { BatchOutput } from '../../setup/batch-output.js';
+import type { Engine } from '../../work/engine.js';
+import type { Fault, PendingBatch, Trouble } from '../pending-batch.js';
+import type { Statistics } from '../statistics.js';
 import { blankRow } from './blank-row.js';
-import type { Fault, PendingBatch, Trouble } from './pending-batch.js';
-import type { Statistics } from './statistics.js';
 
 /**
  * A custom step threw an error. `cause` has its message and its stack in the worker, which is appended to the message

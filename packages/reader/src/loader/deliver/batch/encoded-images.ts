@@ -1,7 +1,7 @@
-import { locate, partOf } from '../read/block.js';
-import { keptImageColumn } from '../read/readers/image-column.js';
-import type { Engine } from '../work/engine.js';
-import type { PendingBatch } from './pending-batch.js';
+import { locate, partOf } from '../../read/block.js';
+import { keptImageColumn } from '../../read/readers/image-column.js';
+import type { Engine } from '../../work/engine.js';
+import type { PendingBatch } from '../pending-batch.js';
 
 /**
  * The encoded image of each row, as a view of the read buffers. Empty if the sample has no image. `image`: the field

@@ -1,5 +1,5 @@
-import { FIRST_NUMBER, SampleRandom } from '../../transform/random.js';
-import type { PendingBatch } from './pending-batch.js';
+import { FIRST_NUMBER, SampleRandom } from '../../../transform/random.js';
+import type { PendingBatch } from '../pending-batch.js';
 
 /** Two random words per row, uint32 [n, 2], which depend only on the seed, the pass and the sample of the row. */
 export function rowSeeds(

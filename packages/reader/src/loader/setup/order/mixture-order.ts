@@ -1,19 +1,19 @@
 import { OptionError, total } from '@shardtool/base';
-import type { StoredDataset } from '../../dataset/stored-dataset.js';
-import { defaultSourceStreams } from '../../mixture/defaults.js';
-import { sourceSeed } from '../../mixture/mixture-order.js';
-import { checkWeights, type MixtureState, takeUpMixtureState } from '../../mixture/mixture-state.js';
-import { type MixturePlanOptions, planMixture } from '../../mixture/plan-mixture.js';
-import type { MixtureSettings } from '../../mixture/settings.js';
-import { epochCounts, type MixturePolicy } from '../../mixture/shares.js';
-import { orderDefaults } from '../../order/defaults.js';
-import { resolveRanks } from '../../order/ranks.js';
-import { StateError } from '../../order/state.js';
-import { unitOf } from '../../order/units.js';
-import { MIXTURE_VERSION } from '../../order/words.js';
-import { selectableOf } from '../../selection/selectable.js';
-import { type Subset, selectOfParts } from '../../selection/selection.js';
-import { beginOf } from '../progress.js';
+import type { StoredDataset } from '../../../dataset/stored-dataset.js';
+import { defaultSourceStreams } from '../../../mixture/defaults.js';
+import { sourceSeed } from '../../../mixture/mixture-order.js';
+import { checkWeights, type MixtureState, takeUpMixtureState } from '../../../mixture/mixture-state.js';
+import { type MixturePlanOptions, planMixture } from '../../../mixture/plan-mixture.js';
+import type { MixtureSettings } from '../../../mixture/settings.js';
+import { epochCounts, type MixturePolicy } from '../../../mixture/shares.js';
+import { orderDefaults } from '../../../order/defaults.js';
+import { resolveRanks } from '../../../order/ranks.js';
+import { StateError } from '../../../order/state.js';
+import { unitOf } from '../../../order/units.js';
+import { MIXTURE_VERSION } from '../../../order/words.js';
+import { selectableOf } from '../../../selection/selectable.js';
+import { type Subset, selectOfParts } from '../../../selection/selection.js';
+import { beginOf } from '../../progress.js';
 import type { SettledOrder } from './order.js';
 import {
   batchOf,

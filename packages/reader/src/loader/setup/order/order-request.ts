@@ -1,11 +1,11 @@
 import { OptionError, optionName, type Sentence, sentence, total } from '@shardtool/base';
-import { defaultGroup } from '../../mixture/defaults.js';
-import type { MixtureSettings } from '../../mixture/settings.js';
-import type { MixturePolicy } from '../../mixture/shares.js';
-import { greatestCommonDivisor } from '../../order/defaults.js';
-import { resolveBatchSize } from '../../order/ranks.js';
-import type { SelectionRequest } from '../../selection/selection.js';
-import type { CheckedOptions } from '../options.js';
+import { defaultGroup } from '../../../mixture/defaults.js';
+import type { MixtureSettings } from '../../../mixture/settings.js';
+import type { MixturePolicy } from '../../../mixture/shares.js';
+import { greatestCommonDivisor } from '../../../order/defaults.js';
+import { resolveBatchSize } from '../../../order/ranks.js';
+import type { SelectionRequest } from '../../../selection/selection.js';
+import type { CheckedOptions } from '../../options.js';
 
 /** The options of a loader that determine its order. */
 export type OrderRequest = Pick<
