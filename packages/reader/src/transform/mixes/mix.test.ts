@@ -87,7 +87,7 @@ interface TimmCase {
 }
 
 const cases: TimmCase[] = JSON.parse(
-  readFileSync(new URL('../../../../test/fixtures/transforms/mix.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../../../../test/fixtures/transforms/mix.json', import.meta.url), 'utf8'),
 );
 const LABELS = Int32Array.of(3, 0, 4, 1, 2, 2);
 
