@@ -10,6 +10,7 @@ import asc from 'assemblyscript/asc';
 const kernels = {
   resize: 'resize/kernel.ts',
   'exact-resize': 'exact-resize/kernel.ts',
+  'wide-resize': 'wide-resize/kernel.ts',
   effects: 'effects/kernel.ts',
   measure: 'measure.ts',
   'crop-index': 'crop-index/kernel.ts',

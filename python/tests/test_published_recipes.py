@@ -2,12 +2,17 @@
 
 The random numbers of the originals are those of the sample, computed here by Philox, in the order in which the
 originals draw. Pillow makes the crops, as published. The steps after them run on tensors if the original is
-torchvision's, whose arithmetic shardtool follows.
+torchvision's, whose arithmetic shardtool follows. SHARDTOOL_DINOV3 names a checkout of facebookresearch/dinov3; then its
+own class and configurations are the originals, too.
 """
 
+import importlib
 import io
 import json
+import os
 import sys
+import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -67,7 +72,7 @@ def torchvision_train(size, policy, erasing):
 
 
 def clip_train(**aug_cfg):
-    return open_clip.image_transform(224, is_train=True, aug_cfg=aug_cfg or None)
+    return open_clip.image_transform(224, is_train=True, aug_cfg=open_clip.AugmentationCfg(**aug_cfg))
 
 
 #: Steps that run on images of Pillow in all pipelines.
@@ -92,6 +97,9 @@ PIPELINES = {
     "torchvision EfficientNetV2-S": lambda: torchvision_train(300, v2.TrivialAugmentWide(interpolation=BILINEAR), 0.1),
     "open_clip ViT-B/32": clip_train,
     "open_clip ViT-H/14": lambda: clip_train(scale=(0.33, 1.0), re_prob=0.35, use_timm=True),
+    "open_clip ConvNeXt-Large-D": lambda: clip_train(
+        scale=(0.4, 1.0), color_jitter=(0.32, 0.32, 0.32, 0.08), color_jitter_prob=0.8, gray_scale_prob=0.2
+    ),
     "open_clip evaluation": lambda: open_clip.image_transform(224, is_train=False),
 }
 
@@ -182,12 +190,8 @@ def dino_views(size, local, flips):
     return [first, second, *[view(local, (0.05, 0.32), blur(0.5))] * 8]
 
 
-@pytest.mark.parametrize(
-    ("name", "size", "local", "flips"),
-    [("dinov3", 224, 96, True), ("dinov3/vit7b16", 256, 112, False), ("dinov2/vitl14", 224, 98, True)],
-)
-def test_the_views_of_dino_are_those_of_the_original(shards, name, size, local, flips):
-    originals = dino_views(size, local, flips)
+def check_views(shards, name, originals):
+    """Compares the views of each image with what their pipelines make of it."""
     stored = shardtool.Dataset(shards, transform="raw")
     differences = []
     options = {"batch_size": 20, "seed": SEED, "decode": "exact", "workers": 1}
@@ -204,6 +208,62 @@ def test_the_views_of_dino_are_those_of_the_original(shards, name, size, local, 
                     differences.append(levels(views[view][row], want, STD))
     assert len(differences) == 3 * COUNT
     check(differences, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "local", "flips"),
+    [("dinov3", 224, 96, True), ("dinov3/vit7b16", 256, 112, False), ("dinov2/vitl14", 224, 98, True)],
+)
+def test_the_views_of_dino_are_those_of_the_original(shards, name, size, local, flips):
+    check_views(shards, name, dino_views(size, local, flips))
+
+
+DINOV3 = os.environ.get("SHARDTOOL_DINOV3")
+
+
+def dinov3_class():
+    """DataAugmentationDINO, without the packages that only its datasets need."""
+    for name in ("dinov3", "dinov3.data"):
+        module = types.ModuleType(name)
+        module.__path__ = [str(Path(DINOV3, *name.split(".")))]
+        sys.modules[name] = module
+    return importlib.import_module("dinov3.data.augmentations").DataAugmentationDINO
+
+
+def flat(step):
+    """The steps of nested pipelines. A flip that never happens draws a number, and shardtool's views do without it."""
+    if isinstance(step, v2.Compose):
+        return [one for part in step.transforms for one in flat(part)]
+    return [] if isinstance(step, v2.RandomHorizontalFlip) and step.p == 0 else [step]
+
+
+@pytest.mark.skipif(DINOV3 is None, reason="SHARDTOOL_DINOV3 names no checkout of facebookresearch/dinov3")
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [
+        ("vitl_im1k_lin834", "dinov3"),
+        ("dinov3_vit7b16_pretrain", "dinov3/vit7b16"),
+        ("dinov3_vitl16_lvd1689m_distilled", "dinov3/vit7b16"),
+    ],
+)
+def test_the_views_are_those_of_the_class_and_the_configurations_of_dinov3(shards, config, name):
+    yaml = pytest.importorskip("yaml")
+    crops = yaml.safe_load(Path(DINOV3, "dinov3/configs/train", f"{config}.yaml").read_text())["crops"]
+    made = dinov3_class()(
+        crops["global_crops_scale"],
+        crops["local_crops_scale"],
+        crops["local_crops_number"],
+        global_crops_size=crops["global_crops_size"],
+        local_crops_size=crops["local_crops_size"],
+        gram_teacher_crops_size=crops.get("gram_teacher_crops_size"),
+        gram_teacher_no_distortions=crops.get("gram_teacher_no_distortions", False),
+        share_color_jitter=crops["share_color_jitter"],
+        horizontal_flips=crops["horizontal_flips"],
+    )
+    wide, narrow = flat(made.geometric_augmentation_global), flat(made.geometric_augmentation_local)
+    tails = [made.global_transfo1, made.global_transfo2, *[made.local_transfo] * 8]
+    heads = [wide, wide, *[narrow] * 8]
+    check_views(shards, name, [v2.Compose([*head, *flat(tail)]) for head, tail in zip(heads, tails)])
 
 
 def test_the_presets_of_dino_are_printed_as_json_that_a_loader_takes(shards, tmp_path):

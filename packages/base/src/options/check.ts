@@ -51,9 +51,16 @@ export function checkGiven<Entries extends OptionTable>(
     if (at === null) return [name, entry.kind === 'bytes' ? bytesOf(value) : value];
     const [place, wrong] = at === 'whole' ? [name, value] : [`${name}.${at}`, (value as readonly unknown[])[at]];
     const must = at === 'whole' ? allowed(entry) : allowedPart(entry);
+    const reason = refusalOf(entry, wrong);
+    if (reason !== null) throw new OptionError({}, sentence`${owner.wrong(place)}: ${withCodeNames(reason)}`);
     throw new OptionError({}, sentence`${owner.wrong(place)}: it ${withCodeNames(must)}, not ${shown(wrong)}.`);
   });
   return Object.fromEntries(checked);
+}
+
+/** Why an entry does not have a value that users try. Null if nothing special is known about the value. */
+function refusalOf({ refused = {} }: OptionEntry, value: unknown): string | null {
+  return typeof value === 'string' && Object.hasOwn(refused, value) ? refused[value]! : null;
 }
 
 function hintOn(unknown: string, names: readonly string[], { foreignNames = {} }: OptionOwner): Sentence {

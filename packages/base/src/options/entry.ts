@@ -12,6 +12,8 @@ interface About {
   readonly group?: OptionGroup;
   /** Placeholder of the value in help: `PX` gives `--resize <PX>`. By default it depends on the kind. */
   readonly placeholder?: string;
+  /** Values that users try although the option does not have them, with the reason and what to do instead. */
+  readonly refused?: Readonly<Record<string, string>>;
   /** Whether the short help (`-h`) lists the option. */
   readonly isCommon?: boolean;
 }

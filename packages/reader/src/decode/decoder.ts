@@ -5,7 +5,7 @@ import { TurboJpegCodec } from '../codec/jpeg/turbojpeg.js';
 import { readMask } from '../codec/mask.js';
 import type { StoredImage } from '../codec/npy.js';
 import { storedRect, turnedSize, turnPixels, UPRIGHT } from '../codec/orientation.js';
-import { isRgb } from '../codec/pixel-format.js';
+import { isRgb, type PixelFormat } from '../codec/pixel-format.js';
 import { type Region, Scratch } from '../codec/scratch.js';
 import { type CodecChoice, checkPixels, type OpenCodecs, openCodecs, openImage } from '../codec/select.js';
 import { CROP_STATE_BYTES } from '../kernels/crop-index.js';
@@ -13,7 +13,9 @@ import { EffectKernels } from '../kernels/effects.js';
 import { ExactResizeKernel } from '../kernels/exact-resize.js';
 import { halfFloatTable } from '../kernels/half-float.js';
 import type { KernelMemory } from '../kernels/kernel-memory.js';
+import type { PixelResizeKernel } from '../kernels/pixel-resize.js';
 import { DecodeBufferError, ResizeKernel, SOURCE_SLACK_BYTES } from '../kernels/resize.js';
+import { WideResizeKernel } from '../kernels/wide-resize.js';
 import type { Annotations, GivenAnnotations } from '../transform/annotations.js';
 import { type DecodeMode, planSample, reducedPlan, reductionOf, type SamplePlan } from '../transform/plan.js';
 import { FIRST_NUMBER, SampleRandom } from '../transform/random.js';
@@ -88,15 +90,14 @@ export class Decoder {
     this.#spliced = codecs.jpeg instanceof TurboJpegCodec ? new SplicedCrops(codecs.jpeg, memory, splicerState) : null;
     const kernel = new ResizeKernel(memory, kernelScratch);
     const effects = transformsOf(options).some(hasEffects) ? new EffectKernels(memory) : null;
-    const { dtype } = transform.format;
-    const exact = isRgb(transform.format) || dtype !== 'uint8' ? null : new ExactResizeKernel(memory);
+    const resizer = isRgb(transform.format) ? null : pixelKernel(memory, transform.format);
     const toolsOf = (one: CompiledTransform): PassTools => ({
       kernel,
       scratch: this.#scratch,
       clock: this.clock,
       effects,
       halfFloats: isRgb(one.format) && one.dtype === 'float16' ? halfFloatTable(one.normalization!) : null,
-      wide: isRgb(one.format) ? null : new WidePasses(one, this.#scratch, exact),
+      wide: resizer === null ? null : new WidePasses(one, this.#scratch, resizer),
     });
     this.#tools = toolsOf(transform);
     this.#toolsOfSizes = options.covers?.map(toolsOf) ?? [this.#tools];
@@ -364,6 +365,11 @@ export class Decoder {
 }
 
 /** Adds the name of the field to a decode error. */
+/** The kernel that resizes pixels of a format other than 8-bit RGB. */
+function pixelKernel(memory: KernelMemory, { dtype }: PixelFormat): PixelResizeKernel {
+  return dtype === 'uint8' ? new ExactResizeKernel(memory) : new WideResizeKernel(memory, dtype);
+}
+
 function withField(field: string, cause: unknown): unknown {
   if (!(cause instanceof SampleDecodeError)) return cause;
   return new SampleDecodeError({}, sentence`its field "${field}": ${sentenceOf(cause)}`, { cause });

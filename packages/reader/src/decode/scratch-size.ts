@@ -2,6 +2,7 @@ import { OptionError } from '@shardtool/base';
 import { isRgb } from '../codec/pixel-format.js';
 import { CROP_STATE_BYTES } from '../kernels/crop-index.js';
 import { scratchBytes } from '../kernels/resize.js';
+import { WIDE_BLOCK_BYTES } from '../kernels/wide-resize.js';
 import { LARGEST_SIDE } from '../transform/crops.js';
 import type { DrawnName } from '../transform/drawn-steps.js';
 import { entryOf, everyStep, type PixelStep, type Step } from '../transform/parse-steps.js';
@@ -40,8 +41,8 @@ function scratchBytesOf(transform: CompiledTransform, maxPixels: number): number
 }
 
 /**
- * Scratch memory for images that are not 8-bit RGB: the decoded part, the picture before and after each pass, and
- * floats between two directions.
+ * Scratch memory for images that are not 8-bit RGB: the decoded part, the picture before and after each pass, rows of floats as a
+ * resize reads them, and floats between its two directions.
  */
 function wideBytes(transform: CompiledTransform, maxPixels: number): number {
   const pixels = transform.steps.reduce((most, step) => {
@@ -49,7 +50,9 @@ function wideBytes(transform: CompiledTransform, maxPixels: number): number {
     return Math.max(most, ...sizes.map(({ width, height }) => width * height));
   }, maxPixels);
   const { channels, dtype } = transform.format;
-  const middle = 4 * channels * pixels + EXACT_TABLE_BYTES;
+  // A block has 8 rows, so that an image with as many has no more values per row than this.
+  const row = Math.max(pixels / 8, Math.min(pixels, LONGEST_SIDE)) + 8;
+  const middle = channels * (4 * pixels + WIDE_BLOCK_BYTES * row) + RESIZE_TABLE_BYTES;
   const pictures = 2 + 2 * transform.steps.length;
   return roundUp(
     kernelBytes(transform) +
@@ -62,8 +65,8 @@ function wideBytes(transform: CompiledTransform, maxPixels: number): number {
 
 /** The longest side that a JPEG can have, in pixels. */
 const LONGEST_SIDE = 65_535;
-/** The tables of both axes for the largest resize of bytes (`kernels/exact-resize.ts`). */
-const EXACT_TABLE_BYTES = 4 << 20;
+/** The tables of both axes for the largest resize (`kernels/exact-resize.ts`, `kernels/wide-resize.ts`). */
+const RESIZE_TABLE_BYTES = 8 << 20;
 /** Padding: up to 31 bytes at the end of each decoded row. */
 const ROW_ENDS_BYTES = LONGEST_SIDE * 32;
 

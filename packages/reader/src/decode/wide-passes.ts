@@ -7,11 +7,10 @@ import { SampleDecodeError } from '@shardtool/base';
 import type { Pixels, Size } from '../codec/codec.js';
 import { fullScale, type PixelFormat } from '../codec/pixel-format.js';
 import type { Scratch } from '../codec/scratch.js';
-import type { ExactResizeKernel } from '../kernels/exact-resize.js';
-import { type ExactTaps, exactTaps } from '../kernels/exact-taps.js';
 import { halfFloatBits } from '../kernels/half-float.js';
+import type { PixelResizeKernel } from '../kernels/pixel-resize.js';
 import { SOURCE_SLACK_BYTES } from '../kernels/resize.js';
-import type { Axis } from '../kernels/taps.js';
+import { type Axis, sourceRange } from '../kernels/taps.js';
 import { continueImage } from '../transform/borders.js';
 import { borderedOf, type Pass } from '../transform/canvas.js';
 import type { Effect } from '../transform/effects.js';
@@ -20,17 +19,7 @@ import type { CompiledTransform } from '../transform/transform.js';
 import { valueBytes } from '../transform/values.js';
 import { normals } from './erase-values.js';
 import { inputOf } from './passes.js';
-import {
-  alongColumns,
-  alongRows,
-  channelOf,
-  copyFlipped,
-  fillAll,
-  lookUp,
-  type Picture,
-  rotate,
-  valuesAt,
-} from './wide-values.js';
+import { channelOf, copyFlipped, fillAll, lookUp, type Picture, rotate, valuesAt } from './wide-values.js';
 
 /** A picture in scratch memory. */
 interface PlacedPicture extends Picture {
@@ -48,16 +37,12 @@ export class WidePasses {
   readonly #scratch: Scratch;
   readonly #transform: CompiledTransform;
   readonly #format: PixelFormat;
-  /** The kernel for bytes. */
-  readonly #kernel: ExactResizeKernel | null;
-  /** Weights of the last axes. Most images of a dataset have few sizes. */
-  readonly #taps = new Map<string, ExactTaps>();
-  #tapsValues = 0;
+  readonly #kernel: PixelResizeKernel;
   /** The final value for each byte of a channel. */
   readonly #ofBytes = new Float64Array(256);
 
-  /** `kernel` resizes bytes. It is null if values have another dtype. */
-  constructor(transform: CompiledTransform, scratch: Scratch, kernel: ExactResizeKernel | null) {
+  /** `kernel` resizes values of the dtype of the transform's format. */
+  constructor(transform: CompiledTransform, scratch: Scratch, kernel: PixelResizeKernel) {
     this.#transform = transform;
     this.#kernel = kernel;
     this.#format = transform.format;
@@ -131,47 +116,20 @@ export class WidePasses {
   /** Writes the resized image to `whole`, from value `at` on. */
   #resize({ x, y }: Pass, source: Source, whole: PlacedPicture, at: number): void {
     const { channels, dtype } = this.#format;
-    const { memory } = this.#scratch;
-    const mark = this.#scratch.mark();
+    const bytes = valueBytes(dtype);
     const to = { values: whole.values, at, stride: whole.width * channels };
-    const isCopy = isIdentity(x) && isIdentity(y);
-    if (this.#kernel !== null && !isCopy) {
-      const target = { address: whole.address + at, stride: to.stride };
-      this.#kernel.resize({ source, target, x, y, channels }, (bytes) => this.#scratch.allocate(bytes));
-      this.#scratch.release(mark);
+    if (isIdentity(x) && isIdentity(y)) {
+      const [columns, rows] = [sourceRange(x), sourceRange(y)];
+      const count = (rows.hi - rows.lo - 1) * source.stride + (columns.hi - columns.lo) * channels;
+      const values = valuesAt(this.#scratch.memory, dtype, source.address, count);
+      copyFlipped({ values, at: 0, stride: source.stride }, to, { x, y, channels });
       return;
     }
-    const [columns, rows] = [this.#tapsOf(x), this.#tapsOf(y)];
-    const height = rows.hi - rows.lo;
-    const width = columns.hi - columns.lo;
-    const read = valuesAt(memory, dtype, source.address, (height - 1) * source.stride + width * channels);
-    const from = { values: read, at: 0, stride: source.stride };
-    if (isCopy) {
-      copyFlipped(from, to, { x, y, channels });
-      return;
-    }
-    const count = height * x.count * channels;
-    const address = this.#scratch.allocate(4 * count);
-    const middle = { values: valuesAt(memory, 'float32', address, count), at: 0, stride: x.count * channels };
-    alongRows(from, middle, columns, { rows: height, columns: x.count, channels });
-    alongColumns(middle, to, rows, { rows: y.count, values: x.count * channels, dtype });
+    const mark = this.#scratch.mark();
+    const from = { address: source.address, stride: source.stride * bytes };
+    const target = { address: whole.address + at * bytes, stride: to.stride * bytes };
+    this.#kernel.resize({ source: from, target, x, y, channels }, (size) => this.#scratch.allocate(size));
     this.#scratch.release(mark);
-  }
-
-  #tapsOf(axis: Axis): ExactTaps {
-    const { source, output, first, count, flip, boxStart, boxLength, filter } = axis;
-    const key = [source, output, first, count, flip, boxStart, boxLength, filter].join();
-    let taps = this.#taps.get(key);
-    if (taps === undefined) {
-      taps = exactTaps(axis, false);
-      if (this.#tapsValues > MOST_TAP_VALUES) {
-        this.#taps.clear();
-        this.#tapsValues = 0;
-      }
-      this.#tapsValues += taps.weights.length;
-      this.#taps.set(key, taps);
-    }
-    return taps;
   }
 
   #apply(effect: Effect, picture: PlacedPicture): PlacedPicture {
@@ -223,9 +181,6 @@ export class WidePasses {
     }
   }
 }
-
-/** Largest number of weights that are kept: 8 MiB. */
-const MOST_TAP_VALUES = 2 ** 20;
 
 function isIdentity({ source, output, boxLength, boxStart, filter }: Axis): boolean {
   return source === output && boxLength === undefined && boxStart === undefined && filter === undefined;

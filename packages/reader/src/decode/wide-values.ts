@@ -1,7 +1,6 @@
 /** Arithmetic on pixels of any number of channels, of uint8, uint16, int16 or float32. */
 import type { Size } from '../codec/codec.js';
 import type { PixelDtype, PixelFormat } from '../codec/pixel-format.js';
-import type { ExactTaps } from '../kernels/exact-taps.js';
 import type { Axis } from '../kernels/taps.js';
 import type { RotateEffect } from '../transform/steps/geometry/rotation.js';
 import type { Dtype } from '../transform/values.js';
@@ -62,67 +61,6 @@ export function copyFlipped(
       for (let channel = 0; channel < channels; channel++) to.values[write + channel] = from.values[read + channel]!;
     }
   }
-}
-
-/** Resizes each row. */
-export function alongRows(
-  from: Rows,
-  to: Rows,
-  { taps, starts, weights }: ExactTaps,
-  { rows, columns, channels }: { rows: number; columns: number; channels: number },
-): void {
-  const { values } = from;
-  const result = to.values;
-  for (let row = 0; row < rows; row++) {
-    const start = from.at + row * from.stride;
-    let write = to.at + row * to.stride;
-    if (channels === 1) {
-      for (let column = 0, k = 0; column < columns; column++, write++) {
-        let sum = 0;
-        for (let read = start + starts[column]!, end = read + taps; read < end; read++, k++)
-          sum += values[read]! * weights[k]!;
-        result[write] = sum;
-      }
-      continue;
-    }
-    for (let column = 0; column < columns; column++) {
-      const first = start + starts[column]! * channels;
-      for (let channel = 0; channel < channels; channel++, write++) {
-        let sum = 0;
-        let read = first + channel;
-        for (let k = column * taps; k < (column + 1) * taps; k++, read += channels) sum += values[read]! * weights[k]!;
-        result[write] = sum;
-      }
-    }
-  }
-}
-
-/** Resizes each column. */
-export function alongColumns(
-  from: Rows,
-  to: Rows,
-  { taps, starts, weights }: ExactTaps,
-  { rows, values: width, dtype }: { rows: number; values: number; dtype: PixelDtype },
-): void {
-  const sums = new Float64Array(width);
-  const { values } = from;
-  for (let row = 0; row < rows; row++) {
-    sums.fill(0);
-    for (let k = 0; k < taps; k++) {
-      const weight = weights[row * taps + k]!;
-      if (weight === 0) continue;
-      const read = from.at + (starts[row]! + k) * from.stride;
-      for (let i = 0; i < width; i++) sums[i]! += values[read + i]! * weight;
-    }
-    store(sums, to, row, dtype);
-  }
-}
-
-function store(sums: Float64Array, to: Rows, row: number, dtype: PixelDtype): void {
-  const { values } = to;
-  const at = to.at + row * to.stride;
-  if (dtype === 'float32') values.set(sums, at);
-  else for (let i = 0; i < sums.length; i++) values[at + i] = rounded(sums[i]!, dtype);
 }
 
 function rounded(value: number, dtype: Exclude<PixelDtype, 'float32'>): number {

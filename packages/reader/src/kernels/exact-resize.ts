@@ -3,28 +3,12 @@
  * assembly/exact-resize/kernel.ts.
  */
 
+import { AxisTables } from './axis-tables.js';
 import { exactTaps } from './exact-taps.js';
 import type { KernelMemory } from './kernel-memory.js';
+import type { Allocate, PixelResize, PixelResizeKernel } from './pixel-resize.js';
 import { readKernel } from './read-kernel.js';
 import type { Axis } from './taps.js';
-
-/** Rows of bytes in memory: the address of the first one, and the number of bytes from one row to the next. */
-export interface ByteRows {
-  readonly address: number;
-  readonly stride: number;
-}
-
-/** One resize. `source` is the address of the pixel at column `lo` and row `lo` of the ranges of both axes. */
-export interface ExactResize {
-  readonly source: ByteRows;
-  readonly target: ByteRows;
-  readonly x: Axis;
-  readonly y: Axis;
-  readonly channels: number;
-}
-
-/** Allocates working memory: returns the address of a number of bytes, a multiple of 16. */
-export type Allocate = (bytes: number) => number;
 
 /**
  * The table of an axis as the kernel reads it: the start of each pixel, then for every two taps the high words and the low words of
@@ -72,12 +56,10 @@ type KernelExports = Record<'alongRows' | 'alongColumns', (...numbers: number[])
 let compiled: WebAssembly.Module | undefined;
 
 /** The kernel of one worker. */
-export class ExactResizeKernel {
+export class ExactResizeKernel implements PixelResizeKernel {
   readonly #words: Int32Array;
   readonly #kernel: KernelExports;
-  /** Tables of the last axes. Most images of a dataset have few sizes. */
-  readonly #tables = new Map<string, ExactTable>();
-  #tableWords = 0;
+  readonly #tables = new AxisTables(exactTable, ({ words }) => words.length, MOST_TABLE_WORDS);
 
   constructor(memory: KernelMemory) {
     compiled ??= new WebAssembly.Module(readKernel(new URL('./exact-resize.wasm', import.meta.url)));
@@ -89,9 +71,9 @@ export class ExactResizeKernel {
    * Writes x.count * y.count pixels, and nothing else outside of working memory. Up to 16 bytes after each source row are read,
    * without influence on the result.
    */
-  resize({ source, target, x, y, channels }: ExactResize, allocate: Allocate): void {
-    const columns = this.#tableOf(x);
-    const rows = this.#tableOf(y);
+  resize({ source, target, x, y, channels }: PixelResize, allocate: Allocate): void {
+    const columns = this.#tables.of(x);
+    const rows = this.#tables.of(y);
     const sourceRows = rows.hi - rows.lo;
     const sourceBytes = (columns.hi - columns.lo) * channels;
     const bytes = x.count * channels;
@@ -116,21 +98,5 @@ export class ExactResizeKernel {
     const address = allocate(words.byteLength);
     this.#words.set(words, address >>> 2);
     return address;
-  }
-
-  #tableOf(axis: Axis): ExactTable {
-    const { source, output, first, count, flip, boxStart, boxLength, filter } = axis;
-    const key = [source, output, first, count, flip, boxStart, boxLength, filter].join();
-    let table = this.#tables.get(key);
-    if (table === undefined) {
-      table = exactTable(axis);
-      if (this.#tableWords > MOST_TABLE_WORDS) {
-        this.#tables.clear();
-        this.#tableWords = 0;
-      }
-      this.#tableWords += table.words.length;
-      this.#tables.set(key, table);
-    }
-    return table;
   }
 }

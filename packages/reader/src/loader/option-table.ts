@@ -366,6 +366,10 @@ export const LOADER_OPTIONS = {
     from: 1,
     to: 1024,
     default: 3,
+    refused: {
+      native:
+        'it is a number, not "native", because all images of a batch have the same channels. Use 1 for gray, 3 for RGB, 4 for RGB and alpha, or the number of channels of your arrays and TIFFs.',
+    },
     help: 'Channels of decoded images: 1 (luma), 3 (RGB), 4 (RGB and alpha), or as many as arrays and TIFFs have (docs/pixel-formats.md)',
   },
   pixelDtype: {
