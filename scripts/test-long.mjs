@@ -103,6 +103,7 @@ const STEPS = {
         'framework_examples',
         'timm_scripts',
         'foreign_transforms',
+        'recipe_names',
         'repeats',
       ].map((name) => `python/tests/test_${name}.py`),
     ],

@@ -138,6 +138,30 @@ test('shared steps change all views in the same way, whether they crop, resize o
   }
 });
 
+test('a group that follows another one has the crops and flips of its views, with and without a crop index', async () => {
+  const crop = drawn.slice(0, 2);
+  const views = {
+    other: { transform: drawn },
+    student: [{ transform: drawn }, { count: 2, transform: [...crop, { name: 'randomInvert' }] }],
+    teacher: { count: 3, follows: 'student', transform: crop },
+    again: { follows: 'teacher', transform: drawn },
+  } satisfies LoaderOptions['views'];
+  for (const [location, cropIndex] of [
+    [shards, false],
+    [indexed, true],
+  ] as const) {
+    const batches = await batchesOf({ seed: 4, draws, decode: 'exact', views, cropIndex }, location);
+    const rows = [...rowsOf(batches).values()] as { sums: number[]; parts: number[][][] }[][];
+    expect(rows).toHaveLength(60);
+    for (const [other, student, teacher, again] of rows) {
+      expect(teacher!.parts).toEqual(student!.parts);
+      expect(again!.sums).toEqual(student!.sums.slice(0, 1));
+      expect(other!.parts[0]).not.toEqual(student!.parts[0]!.slice(0, 1));
+      expect(new Set(teacher!.sums).size).toBe(3);
+    }
+  }
+});
+
 test('views with only shared steps are copies of each other', async () => {
   const shared: StepInput[] = [
     { name: 'randomResizedCrop', size: 24 },
@@ -256,6 +280,18 @@ test.each<[LoaderOptions, RegExp]>([
     /View 1 of views\.a is 40x32, but the views before it are 48x48/,
   ],
   [{ views: { a: { transform: middle, cuont: 2 } } as never }, /views\.a has no "cuont"; did you mean "count"\?/],
+  [
+    { views: { aa: { transform: middle }, b: { transform: middle, follows: 'a' } } },
+    /views\.b follows "a", which is not a group before it; did you mean "aa"\?/,
+  ],
+  [
+    { views: { a: { transform: middle, follows: 'b' }, b: { transform: middle } } },
+    /views\.a follows "b", which is not a group before it: there is none\./,
+  ],
+  [
+    { views: { a: { transform: middle }, b: { transform: middle, count: 2, follows: 'a' } } },
+    /views\.b has more views than the group that it follows: a has one view\./,
+  ],
   [{ views: { a: { transform: middle, count: 0 } } }, /views\.a has a count of 0: it must be a whole number/],
   [{ views: { a: { transform: [{ name: 'resise' }] } } as never }, /Step 1 of views\.a, .* did you mean "resize"/],
   [

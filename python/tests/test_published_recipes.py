@@ -2,8 +2,8 @@
 
 The random numbers of the originals are those of the sample, computed here by Philox, in the order in which the
 originals draw. Pillow makes the crops, as published. The steps after them run on tensors if the original is
-torchvision's, whose arithmetic shardtool follows. SHARDTOOL_DINOV3 names a checkout of facebookresearch/dinov3; then its
-own class and configurations are the originals, too.
+torchvision's, whose arithmetic shardtool follows. SHARDTOOL_DINOV3 names a checkout of facebookresearch/dinov3; then
+its own class and configurations are the originals, too.
 """
 
 import importlib
@@ -191,22 +191,22 @@ def dino_views(size, local, flips):
 
 
 def check_views(shards, name, originals):
-    """Compares the views of each image with what their pipelines make of it."""
+    """Compares the views of each image with what their pipelines make of it. Views 10 and 11 follow 0 and 1."""
     stored = shardtool.Dataset(shards, transform="raw")
     differences = []
     options = {"batch_size": 20, "seed": SEED, "decode": "exact", "workers": 1}
     with stored, shardtool.Loader(shards, views=name, **options) as loader:
         for batch in loader:
-            views = [*batch.views["global"], *batch.views["local"]]
-            assert len(views) == 10
+            views = [view for group in batch.views.values() for view in group]
+            assert len(views) == len(originals)
             for row, number in enumerate(batch.indices.tolist()):
                 image = Image.open(io.BytesIO(stored[number].image)).convert("RGB")
                 # Each global view, and a local one that is another for each image.
-                for view in (0, 1, 2 + number % 8):
-                    draws = Draws(SEED, 0, number, view=view + 1)
+                for view in (0, 1, 2 + number % 8, *range(10, len(views))):
+                    draws = Draws(SEED, 0, number, view=view % 10 + 1)
                     want = original(originals[view], image, draws, on_tensors=True)
                     differences.append(levels(views[view][row], want, STD))
-    assert len(differences) == 3 * COUNT
+    assert len(differences) == (len(originals) - 7) * COUNT
     check(differences, name)
 
 
@@ -244,6 +244,7 @@ def flat(step):
         ("vitl_im1k_lin834", "dinov3"),
         ("dinov3_vit7b16_pretrain", "dinov3/vit7b16"),
         ("dinov3_vitl16_lvd1689m_distilled", "dinov3/vit7b16"),
+        ("dinov3_vit7b16_gram_anchor", "dinov3/vit7b16-gram"),
     ],
 )
 def test_the_views_are_those_of_the_class_and_the_configurations_of_dinov3(shards, config, name):
@@ -263,6 +264,9 @@ def test_the_views_are_those_of_the_class_and_the_configurations_of_dinov3(shard
     wide, narrow = flat(made.geometric_augmentation_global), flat(made.geometric_augmentation_local)
     tails = [made.global_transfo1, made.global_transfo2, *[made.local_transfo] * 8]
     heads = [wide, wide, *[narrow] * 8]
+    if crops.get("gram_teacher_no_distortions"):
+        heads += [wide, wide]
+        tails += [v2.Compose([made.resize_gram_teacher, made.normalize])] * 2
     check_views(shards, name, [v2.Compose([*head, *flat(tail)]) for head, tail in zip(heads, tails)])
 
 

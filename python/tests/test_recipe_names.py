@@ -1,4 +1,4 @@
-"""The table "Names in other libraries" of docs/recipes.md: its names exist, and steps that have the arithmetic of both are equal."""
+"""The table "Names in other libraries" of docs/recipes.md: its names exist, and exact steps give the same bytes."""
 
 import inspect
 import re

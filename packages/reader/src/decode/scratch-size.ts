@@ -15,9 +15,13 @@ export interface DecodedTransforms {
   readonly transform: CompiledTransform;
   /** The transforms that replace `transform`, by index of the batch size. They have the same dtype and layout. */
   readonly covers?: readonly CompiledTransform[] | undefined;
-  /** The views that replace `transform`, and the steps whose draws are recorded. */
+  /** The views that replace `transform`, the views whose random numbers they have, and the steps whose draws are recorded. */
   readonly views?:
-    | { readonly transforms: readonly CompiledTransform[]; readonly draws: readonly DrawnName[] }
+    | {
+        readonly transforms: readonly CompiledTransform[];
+        readonly randomOf: readonly number[];
+        readonly draws: readonly DrawnName[];
+      }
     | undefined;
 }
 

@@ -22,6 +22,8 @@ export interface ViewsDecoderParts {
   readonly transforms: readonly CompiledTransform[];
   /** The tools of each view. They share the kernel and scratch memory. */
   readonly tools: readonly PassTools[];
+  /** The view whose random numbers each view has. */
+  readonly randomOf: readonly number[];
   readonly draws: readonly DrawnName[];
   readonly codecs: OpenCodecs;
   readonly spliced: SplicedCrops | null;
@@ -101,14 +103,14 @@ export class ViewsDecoder {
     { epoch, source, number, occurrence, orientation: packed }: SampleIdentity,
     drawn: Float32Array,
   ): { readonly planned: PlannedViews; readonly reduction: Reduction } {
-    const { transforms, draws, randoms, applyExifOrientation, decode } = this.#parts;
+    const { transforms, randomOf, draws, randoms, applyExifOrientation, decode } = this.#parts;
     const orientation = applyExifOrientation ? packed : UPRIGHT;
     const size = turnedSize(header, orientation);
     const random = randoms[source]!;
     const values = drawn.length / transforms.length;
     const full = transforms.map((transform, view) => {
       const steps = draws.length === 0 ? null : new DrawnSteps(size, draws);
-      const start = () => random.start(epoch, number, occurrence, 0, view + 1);
+      const start = () => random.start(epoch, number, occurrence, 0, randomOf[view]! + 1);
       random.start(epoch, number, occurrence);
       const plan = planSample(transform, size.width, size.height, random, null, { start, drawn: steps });
       if (steps !== null) drawn.set(steps.values, view * values);

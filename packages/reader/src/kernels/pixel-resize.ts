@@ -2,7 +2,7 @@
 import type { Axis } from './taps.js';
 
 /** Rows of pixels in memory: the address of the first one, and the number of bytes from one row to the next. */
-export interface PixelRows {
+interface PixelRows {
   readonly address: number;
   readonly stride: number;
 }

@@ -12,7 +12,7 @@ import { readKernel } from './read-kernel.js';
 /** Numbers that the kernel knows dtypes by. */
 const DTYPES = { uint16: 0, int16: 1, float32: 2 } as const;
 /** The dtypes of pixels that this kernel resizes. */
-export type WideDtype = keyof typeof DTYPES;
+type WideDtype = keyof typeof DTYPES;
 
 const BLOCK_ROWS = 8;
 /** Size of a value in a block of rows in bytes: floats of all rows. */

@@ -12,6 +12,11 @@ export interface ViewInput {
   readonly transform: TransformInput;
   /** Number of views that are made with it, each with its own random numbers. Default: 1. */
   readonly count?: number | undefined;
+  /**
+   * Name of a group before this one: each view takes the random numbers of the view with the same index there. Steps that are the same
+   * from the start of both transforms then draw the same crop, flip and so on.
+   */
+  readonly follows?: string | undefined;
 }
 
 /**
@@ -40,10 +45,12 @@ export interface CheckedViews {
   readonly groups: readonly [ViewGroup, ...ViewGroup[]];
   /** The transform of each view. */
   readonly transforms: readonly CompiledTransform[];
+  /** For each view, the index of the view whose random numbers it has: its own, or that of the view that it follows. */
+  readonly randomOf: readonly number[];
 }
 
 const EXAMPLE = '{ global: { count: 2, transform: [...] }, local: { count: 8, transform: [...] } }';
-const KEYS = ['transform', 'count'];
+const KEYS = ['transform', 'count', 'follows'];
 
 /** Checks the option `views`. Throws {@link OptionError} that names the group or the step, and what is allowed. */
 export function checkViews(input: ViewsInput, format: PixelFormat = RGB): CheckedViews {
@@ -54,14 +61,21 @@ export function checkViews(input: ViewsInput, format: PixelFormat = RGB): Checke
   const shared = sharedInput === undefined ? [] : parseShared(sharedInput, 'views.shared', format);
   const groups: ViewGroup[] = [];
   const transforms: CompiledTransform[] = [];
+  const randomOf: number[] = [];
   for (const [name, given] of Object.entries(named)) {
     if (given === undefined) continue;
     const isList = Array.isArray(given);
     const first = transforms.length;
     for (const [i, view] of [given as unknown].flat().entries()) {
       const place = isList ? `views.${name}[${i}]` : `views.${name}`;
-      const { transform, count } = checkView(view, place);
+      const { transform, count, follows } = checkView(view, place);
       const compiled = compileSteps(transform, { place, shared, format });
+      const followed = follows === undefined ? null : followedGroup(follows, groups, place);
+      const end = transforms.length + count;
+      for (let index = transforms.length; index < end; index++) {
+        if (followed !== null && index - first >= followed.count) throw followsTooFew(place, followed);
+        randomOf.push(followed === null ? index : randomOf[followed.first + index - first]!);
+      }
       transforms.push(...new Array<CompiledTransform>(count).fill(compiled));
       if (transforms.length > MAX_VIEWS)
         throw new OptionError({}, `views has more than ${MAX_VIEWS} views: remove some of them.`);
@@ -73,26 +87,43 @@ export function checkViews(input: ViewsInput, format: PixelFormat = RGB): Checke
   const [group, ...others] = groups;
   if (group === undefined)
     throw new OptionError({}, sentence`The option ${optionName('views')} names no views: write ${EXAMPLE}.`);
-  return { groups: [group, ...others], transforms };
+  return { groups: [group, ...others], transforms, randomOf };
 }
 
-function checkView(view: unknown, place: string): { readonly transform: TransformInput; readonly count: number } {
+/** The group that a view at `place` follows. Throws {@link OptionError} if there is none of this name before it. */
+function followedGroup(name: unknown, groups: readonly ViewGroup[], place: string): ViewGroup {
+  const found = groups.find((group) => group.name === name);
+  if (found !== undefined) return found;
+  const names = groups.map((group) => group.name);
+  const known = names.length === 0 ? 'there is none' : `there are ${names.join(', ')}`;
+  throw new OptionError(
+    {},
+    `${place} follows ${JSON.stringify(name)}, which is not a group before it${didYouMean(String(name), names) || `: ${known}.`}`,
+  );
+}
+
+function followsTooFew(place: string, { name, count }: ViewGroup): OptionError {
+  const views = count === 1 ? 'one view' : `${count} views`;
+  return new OptionError({}, `${place} has more views than the group that it follows: ${name} has ${views}.`);
+}
+
+function checkView(view: unknown, place: string): ViewInput & { readonly count: number } {
   if (typeof view !== 'object' || view === null || Array.isArray(view)) {
     throw new OptionError(
       {},
       `${place} is ${JSON.stringify(view)}: write { transform: [...] }, with a count if you like.`,
     );
   }
-  const { transform, count = 1 } = view as Partial<ViewInput>;
+  const { transform, count = 1, follows } = view as Partial<ViewInput>;
   const unknown = Object.keys(view).find((key) => !KEYS.includes(key));
   if (unknown !== undefined) {
     throw new OptionError(
       {},
-      `${place} has no "${unknown}"${didYouMean(unknown, KEYS) || ': it has transform and count.'}`,
+      `${place} has no "${unknown}"${didYouMean(unknown, KEYS) || ': it has transform, count and follows.'}`,
     );
   }
   if (transform === undefined) throw new OptionError({}, `${place} has no transform: write { transform: [...] }.`);
-  if (Number.isInteger(count) && count > 0) return { transform, count };
+  if (Number.isInteger(count) && count > 0) return { transform, count, follows };
   throw new OptionError(
     {},
     `${place} has a count of ${JSON.stringify(count)}: it must be a whole number of at least 1.`,

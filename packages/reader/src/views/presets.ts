@@ -16,6 +16,8 @@ interface Dino {
   readonly global: number;
   readonly local: number;
   readonly flips: boolean;
+  /** Size of the crops of the Gram teacher: the global crops, before they are resized and changed. */
+  readonly gram?: number;
 }
 
 const JITTER = { name: 'colorJitter', brightness: 0.4, contrast: 0.4, saturation: 0.2, hue: 0.1 } as const;
@@ -29,22 +31,28 @@ const IMAGENET: readonly StepInput[] = [
  * GaussianBlur(p) passes 1 - p to RandomApply: GaussianBlur(p=1) of the first crop never blurs, and GaussianBlur(p=0.1)
  * of the second blurs with probability 0.9.
  */
-function dino({ global, local, flips }: Dino): ViewsInput {
-  const view = (size: number, scale: readonly [number, number], blurred: number, ...more: StepInput[]): StepInput[] => [
+function dino({ global, local, flips, gram }: Dino): ViewsInput {
+  const crop = (size: number, scale: readonly [number, number]): StepInput[] => [
     { name: 'randomResizedCrop', size, scale, interpolation: 'bicubic' },
     ...(flips ? [{ name: 'randomHorizontalFlip' } as const] : []),
+  ];
+  const changed = (blurred: number, ...more: StepInput[]): StepInput[] => [
     { name: 'randomApply', transforms: [JITTER], p: 0.8 },
     { name: 'randomGrayscale', p: 0.2 },
     ...(blurred > 0 ? [{ name: 'gaussianBlur', kernelSize: 9, sigma: [0.1, 2], p: blurred } as const] : []),
     ...more,
     ...IMAGENET,
   ];
+  const whole = crop(gram ?? global, [0.32, 1]);
+  const wide: StepInput[] =
+    gram === undefined ? whole : [...whole, { name: 'resize', size: [global, global], interpolation: 'bicubic' }];
   return {
     global: [
-      { transform: view(global, [0.32, 1], 0) },
-      { transform: view(global, [0.32, 1], 0.9, { name: 'randomSolarize', threshold: 128, p: 0.2 }) },
+      { transform: [...wide, ...changed(0)] },
+      { transform: [...wide, ...changed(0.9, { name: 'randomSolarize', threshold: 128, p: 0.2 })] },
     ],
-    local: { count: 8, transform: view(local, [0.05, 0.32], 0.5) },
+    local: { count: 8, transform: [...crop(local, [0.05, 0.32]), ...changed(0.5)] },
+    ...(gram !== undefined && { gram: { count: 2, follows: 'global', transform: [...whole, ...IMAGENET] } }),
   };
 }
 
@@ -64,6 +72,11 @@ export const VIEW_PRESETS = {
   'dinov3/vit7b16': {
     about: "DINOv3's ViT-7B/16, pre-training: two crops of 256 pixels and eight of 112, without flips.",
     views: dino({ global: 256, local: 112, flips: false }),
+  },
+  'dinov3/vit7b16-gram': {
+    about:
+      "DINOv3's ViT-7B/16, Gram anchoring: the crops of dinov3/vit7b16, and the global ones at 512 pixels for the Gram teacher.",
+    views: dino({ global: 256, local: 112, flips: false, gram: 512 }),
   },
 } as const satisfies Record<string, ViewPreset>;
 

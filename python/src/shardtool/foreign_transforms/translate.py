@@ -100,14 +100,24 @@ def _add(part: Any, pipeline: Pipeline) -> None:
         return
     library, kind = _identity(part)
     if library is None:
-        is_function = hasattr(part, "__qualname__")
-        raise Untranslatable(
-            "is a Python function"
-            if is_function
-            else f"is not of {', '.join(_LIBRARIES[:-1])} or {_LIBRARIES[-1]}, or is a subclass with custom code"
-        )
+        if hasattr(part, "__qualname__"):
+            raise Untranslatable("is a Python function")
+        known = f"{', '.join(_LIBRARIES[:-1])} or {_LIBRARIES[-1]}"
+        inner = _pipeline_within(part)
+        if inner is not None:
+            raise Untranslatable(
+                f"is a class of your own; if it only calls its pipeline, pass that: the attribute {inner}"
+            )
+        raise Untranslatable(f"is not of {known}, or is a subclass with custom code")
     if library == "torchvision" or not of_timm.translate(kind, part, pipeline):
         of_torchvision.translate(kind, part, pipeline, _nested)
+
+
+def _pipeline_within(part: Any) -> Optional[str]:
+    """The name of the only attribute that is a pipeline, as in the presets of torchvision's references."""
+    attributes = getattr(part, "__dict__", {}).items()
+    names = [name for name, value in attributes if _identity(value) in _SEQUENCES]
+    return names[0] if len(names) == 1 else None
 
 
 def _add_step(step: Step, pipeline: Pipeline) -> None:

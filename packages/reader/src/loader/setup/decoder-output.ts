@@ -135,7 +135,7 @@ function outputOfViews(given: ViewsInput, options: OutputRequest, format: PixelF
     },
     decoder: {
       transform: views.transforms[0]!,
-      views: { transforms: views.transforms, draws },
+      views: { transforms: views.transforms, randomOf: views.randomOf, draws },
       maxPixels,
       applyExifOrientation,
       decode,
