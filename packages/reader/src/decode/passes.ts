@@ -96,12 +96,12 @@ function runAll(passes: readonly Pass[], pixels: Source, output: Output, tools: 
 function finish(
   picture: Picture,
   { layout, normalization }: Output,
-  { scratch, effects, halfFloats }: PassTools,
+  { kernel, scratch, effects, halfFloats }: PassTools,
   target: number,
 ): void {
   const { address, width, height } = picture;
   if (effects === null || normalization === null) {
-    scratch.memory.copyWithin(target, address, address + width * height * 3);
+    kernel.copyRows({ offset: address, stride: 0 }, { offset: target, stride: 0 }, width * height * 3, 1);
   } else if (halfFloats === null) effects.makeFloats(picture, normalization, target);
   else {
     const table = scratch.allocate(halfFloats.byteLength);
@@ -117,40 +117,27 @@ function runPass(pass: Pass, source: Source, output: Output, tools: PassTools, t
     resizeOrCopy(pass, source, output, tools, target);
     return;
   }
-  const { memory } = tools.scratch;
   const { width, height } = borderedOf(pass);
-  fillPixels(memory.subarray(target, target + width * height * 3), border.fill);
+  tools.kernel.fillPixels(target, width * height, colourOf(border.fill));
   if (x.count === 0 || y.count === 0) return;
   const inner = { offset: tools.scratch.allocate(x.count * y.count * 3), stride: x.count * 3 };
   resizeOrCopy(pass, source, BYTES, tools, inner.offset);
   const position = { offset: target + (border.top * width + border.left) * 3, stride: width * 3 };
-  copyRows(memory, inner, position, x.count * 3, y.count);
-  if (border.mode !== undefined) continueImage(memory, target, { width, height }, border, border.mode, 3);
+  tools.kernel.copyRows(inner, position, x.count * 3, y.count);
+  if (border.mode !== undefined) continueImage(tools.scratch.memory, target, { width, height }, border, border.mode, 3);
 }
 
 function resizeOrCopy(pass: Pass, source: Source, output: Output, tools: PassTools, target: number): void {
   const { x, y } = pass;
   const { pixelLayout, normalization } = output;
   if (isCopy(pass, pixelLayout)) {
-    copyRows(tools.scratch.memory, source, { offset: target, stride: x.count * 3 }, x.count * 3, y.count);
+    tools.kernel.copyRows(source, { offset: target, stride: x.count * 3 }, x.count * 3, y.count);
     return;
   }
   const { offset, stride } = source;
   tools.kernel.resize({ source: offset, stride, x, y, layout: pixelLayout, normalization, target });
 }
 
-function fillPixels(pixels: Uint8Array, fill: number | Rgb): void {
-  if (typeof fill === 'number') {
-    pixels.fill(fill);
-    return;
-  }
-  pixels.set(fill);
-  for (let filled = 3; filled < pixels.length; filled *= 2) pixels.copyWithin(filled, 0, filled);
-}
-
-function copyRows(memory: Uint8Array, from: Source, to: Source, bytes: number, rows: number): void {
-  for (let y = 0; y < rows; y++) {
-    const row = from.offset + y * from.stride;
-    memory.copyWithin(to.offset + y * to.stride, row, row + bytes);
-  }
+function colourOf(fill: number | Rgb): Rgb {
+  return typeof fill === 'number' ? [fill, fill, fill] : fill;
 }

@@ -139,6 +139,24 @@ class Job {
   }
 }
 
+/** Copies `rows` rows of `bytes` bytes. */
+export function copyRows(target: usize, targetStride: usize, source: usize, sourceStride: usize, bytes: usize, rows: i32): void {
+  for (; rows > 0; rows--, target += targetStride, source += sourceStride) copy(target, source, bytes);
+}
+
+/** Length of a pattern in bytes: a whole number of pixels and of vectors. */
+const PATTERN: usize = 48;
+
+/** Fills `bytes` bytes with pixels of this color. The first pixels are copied to those after them. */
+export function fillPixels(target: usize, bytes: usize, red: i32, green: i32, blue: i32): void {
+  for (let at: usize = 0; at < min(bytes, PATTERN); at += 3) {
+    store<u8>(target + at, red);
+    store<u8>(target + at, green, 1);
+    store<u8>(target + at, blue, 2);
+  }
+  if (bytes > PATTERN) copy(target + PATTERN, target, bytes - PATTERN);
+}
+
 /** Resizes to uint8 [height, width, 3]. */
 export function resizeInterleaved(job: Job): void {
   resize(job, false, false);
