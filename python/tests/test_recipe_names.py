@@ -101,7 +101,10 @@ def test_a_step_gives_the_bytes_of_albumentations(images, step, original):
 
 def test_normalize_and_to_dtype_give_the_floats_of_albumentations(images):
     shards, stored = images
-    steps = [{"name": "to_dtype", "dtype": "float32", "scale": True}, {"name": "normalize"}]
+    steps = [
+        {"name": "to_dtype", "dtype": "float32", "scale": True},
+        {"name": "normalize", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]},
+    ]
     pipeline = A.Compose([A.Normalize(), albumentations_torch.ToTensorV2()])
     with shardtool.Loader(shards, transform=steps, batch_size=6, with_keys=True) as loader:
         [batch] = list(loader)
