@@ -159,6 +159,8 @@ function printProfile(name, folder) {
   mkdirSync(into, { recursive: true });
   const own = [
     fileURLToPath(import.meta.url),
+    '--python',
+    flags.python,
     '--run',
     name,
     '--count',

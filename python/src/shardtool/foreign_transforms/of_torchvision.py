@@ -28,7 +28,7 @@ def translate(kind: str, transform: Any, pipeline: Pipeline, nested: Nested) -> 
     special = _SPECIAL.get(kind)
     if special is not None:
         special(transform, pipeline)
-    elif kind in _CONTAINERS:
+    elif kind in (*_CONTAINERS, _OF_OPEN_CLIP):
         _add_container(kind, transform, pipeline, nested)
     elif kind in _REASONS:
         raise Untranslatable(_REASONS[kind])
@@ -104,12 +104,14 @@ def _value(parameter: str, value: Any, pipeline: Pipeline) -> Any:
 
 #: Steps that contain steps, and their parameters other than ``transforms``.
 _CONTAINERS = ("RandomApply", "RandomChoice", "RandomOrder")
+#: The class of open_clip that applies a ColorJitter with a probability.
+_OF_OPEN_CLIP = "color_jitter"
 
 
 def _add_container(kind: str, transform: Any, pipeline: Pipeline, nested: Nested) -> None:
-    items = list(transform.transforms)
-    if kind == "RandomApply":
-        step: Step = {"name": kind, "transforms": nested(items, pipeline), "p": plain(transform.p)}
+    items = [transform.transf] if kind == _OF_OPEN_CLIP else list(transform.transforms)
+    if kind in ("RandomApply", _OF_OPEN_CLIP):
+        step: Step = {"name": "RandomApply", "transforms": nested(items, pipeline), "p": plain(transform.p)}
     else:
         step = {"name": kind, "transforms": [nested([item], pipeline) for item in items]}
         weights = plain(getattr(transform, "p", None))
@@ -180,6 +182,11 @@ def _grayscale(transform: Any, pipeline: Pipeline) -> None:
     pipeline.add({"name": "Grayscale"}, moves_pixels_only=False)
 
 
+def _random_gray(transform: Any, pipeline: Pipeline) -> None:
+    """Of open_clip, which has a class for it."""
+    pipeline.add({"name": "RandomGrayscale", "p": plain(transform.p)}, moves_pixels_only=False)
+
+
 def _rgb(transform: Any, pipeline: Pipeline) -> None:
     """Images are RGB."""
     mode = getattr(transform, "mode", "RGB")
@@ -229,6 +236,7 @@ _SPECIAL: Dict[str, Callable[[Any, Pipeline], None]] = {
     "Normalize": _normalize,
     "RandomErasing": _erase,
     "Grayscale": _grayscale,
+    "gray_scale": _random_gray,
     "ElasticTransform": _elastic,
     "RGB": _rgb,
     "MaybeConvertMode": _rgb,
