@@ -72,7 +72,6 @@ EQUAL = [
     ({"name": "random_invert", "p": 1}, lambda: A.InvertImg(p=1)),
     ({"name": "random_solarize", "threshold": 128, "p": 1}, lambda: A.Solarize((128 / 255, 128 / 255), p=1)),
     ({"name": "random_posterize", "bits": 3, "p": 1}, lambda: A.Posterize((3, 3), p=1)),
-    ({"name": "jpeg", "quality": 40}, lambda: A.ImageCompression(quality_range=(40, 40), p=1)),
 ]
 
 
