@@ -18,6 +18,7 @@ const FILTERS = [undefined, 'bicubic', 'lanczos', 'box', 'hamming', 'nearest', '
 
 const memory = new WebAssembly.Memory({ initial: PAGES, maximum: PAGES, shared: true });
 const all = new Uint8Array(memory.buffer);
+const buffer = memory.buffer as unknown as ArrayBuffer;
 
 /** An image [height, width, channels]. */
 interface Image {
@@ -33,7 +34,7 @@ function resize({ values, width, channels, dtype }: Image, x: Axis, y: Axis, gap
   const [columns, rows] = [exactTaps(x, false), exactTaps(y, false)];
   const stride = x.count * channels + gap;
   all.fill(GUARD);
-  new ARRAYS[dtype](memory.buffer, SOURCE, values.length).set(values);
+  new ARRAYS[dtype](buffer, SOURCE, values.length).set(values);
   const before = all.slice(TARGET);
   let used = 64;
   const allocate = (size: number) => {
@@ -48,7 +49,7 @@ function resize({ values, width, channels, dtype }: Image, x: Axis, y: Axis, gap
   const target = { address: TARGET, stride: stride * bytes };
   new WideResizeKernel(memory, dtype).resize({ source, target, x, y, channels }, allocate);
   const result = new ARRAYS[dtype](x.count * y.count * channels);
-  const made = new ARRAYS[dtype](memory.buffer, TARGET, y.count * stride);
+  const made = new ARRAYS[dtype](buffer, TARGET, y.count * stride);
   for (let row = 0; row < y.count; row++) {
     const end = row * stride + x.count * channels;
     result.set(made.subarray(row * stride, end), row * x.count * channels);
@@ -102,7 +103,7 @@ test('16-bit integers and floats of any number of channels have the sums of 64 b
     // The ends of the range make the largest sums, with negative weights too.
     const isExtreme = random() < 0.5;
     const next = () => (isExtreme ? [low, high][below(2)]! : low + random() * (high - low));
-    const values = ARRAYS[dtype].from({ length: width * height * channels }, next) as Values;
+    const values = new ARRAYS[dtype](Array.from({ length: width * height * channels }, next));
     const axisOf = (source: number): Axis => {
       const output = 1 + below(70);
       const first = below(output);
