@@ -118,7 +118,15 @@ export {
   withCodeNames,
 } from './sentence.js';
 export { parseSize } from './size.js';
-export { asFileError, isLostOnDisk, isUnreadable, reasonOf, remedyOf, withMessages } from './system-error.js';
+export {
+  asFileError,
+  isLostOnDisk,
+  isUnreadable,
+  reasonOf,
+  remedyOf,
+  systemCodeOf,
+  withMessages,
+} from './system-error.js';
 export { type ErrorRecord, recordError, reviveError } from './threads/error-record.js';
 export { WakeSignal } from './threads/wake-signal.js';
 export { WorkerThread, type WorkerThreadOptions } from './threads/worker-thread.js';

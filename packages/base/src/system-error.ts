@@ -11,6 +11,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   EMFILE: 'raise the limit ("ulimit -n")',
   ENFILE: 'end other programs that have files open',
   EIO: 'check the disk',
+  ESTALE: 'open it again, and check whether it was replaced or removed on the file server',
   ENAMETOOLONG: 'choose a shorter name',
 };
 
@@ -36,10 +37,23 @@ const REASONS: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'the file system did not respond in time',
 };
 
+/** Codes of Linux for which Node has no name. It reports `Unknown system error -122`. */
+const UNNAMED: ReadonlyMap<string, string> = new Map([
+  ['Unknown system error -116', 'ESTALE'],
+  ['Unknown system error -122', 'EDQUOT'],
+]);
+
+/** The code of an error of the system, such as `ENOSPC`; undefined for other errors. */
+export function systemCodeOf(error: unknown): string | undefined {
+  const { code } = error as NodeJS.ErrnoException;
+  return typeof code === 'string' ? (UNNAMED.get(code) ?? code) : undefined;
+}
+
 /** The reason of a failure, without error codes and names of system calls: `no such file or folder`. */
 export function reasonOf(error: unknown): string {
-  const { code, syscall, message } = error as NodeJS.ErrnoException;
-  if (typeof code !== 'string' || typeof syscall !== 'string') return message;
+  const { syscall, message } = error as NodeJS.ErrnoException;
+  const code = systemCodeOf(error);
+  if (code === undefined || typeof syscall !== 'string') return message;
   return REASONS[code] ?? message;
 }
 
@@ -70,7 +84,7 @@ export function isUnreadable(error: unknown): boolean {
 
 /** Returns the remedy for a system error, as the end of a sentence. */
 export function remedyOf(error: unknown): string {
-  return REMEDIES[(error as NodeJS.ErrnoException).code ?? ''] ?? 'check that it exists and that you may use it';
+  return REMEDIES[systemCodeOf(error) ?? ''] ?? 'check that it exists and that you may use it';
 }
 
 /** Runs `work`. Errors of the system are thrown with a readable message: see {@link asFileError}. */

@@ -1,4 +1,4 @@
-import { reasonOf } from '@shardtool/base';
+import { reasonOf, systemCodeOf } from '@shardtool/base';
 import { DiskFullError } from './errors.js';
 
 /** Codes of the system's errors for a lack of space: on the disk, in the user's quota, or in one file. */
@@ -10,7 +10,7 @@ const NO_ROOM = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
  */
 export function asDiskFull(error: unknown, output: string): unknown {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if (!NO_ROOM.has((cause as NodeJS.ErrnoException).code ?? '')) continue;
+    if (!NO_ROOM.has(systemCodeOf(cause) ?? '')) continue;
     const message = `The disk of ${output} is full: ${reasonOf(cause)}; free some space and run the same command again, or choose a folder on another disk.`;
     return new DiskFullError({ path: output }, message, { cause: error });
   }

@@ -1,6 +1,6 @@
 import { lstat, mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { asFileError, EntryNameError, FileError, makeFolder } from '@shardtool/base';
+import { asFileError, EntryNameError, FileError, makeFolder, systemCodeOf } from '@shardtool/base';
 import { whyUnsafe } from '@shardtool/format';
 
 /** The sample that a file comes from, for messages. */
@@ -37,7 +37,7 @@ export class UnpackFolder {
       // "wx" writes neither over a file nor through a link.
       await writeFile(file, bytes, { flag: 'wx' });
     } catch (cause) {
-      const { code } = cause as NodeJS.ErrnoException;
+      const code = systemCodeOf(cause);
       const isFull = code === 'ENOSPC' || code === 'EDQUOT';
       const isTaken = code === 'EEXIST';
       if (isFull) {

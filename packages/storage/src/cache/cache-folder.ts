@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statfsSync, 
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FileError, makeFolder, OptionError, removeAbandoned, underLock } from '@shardtool/base';
+import { FileError, makeFolder, OptionError, removeAbandoned, systemCodeOf, underLock } from '@shardtool/base';
 import { KeptKeys } from './kept-keys.js';
 import { keptKey, PieceFiles } from './piece-files.js';
 import { fileBytes, readPiece, sumsOf } from './piece-sums.js';
@@ -108,7 +108,7 @@ export class CacheFolder {
     try {
       isDone = (await underLock(this.#at(LOCK), PATIENCE_MS, () => this.#clearAway())) !== undefined;
     } catch (error) {
-      if (!/^(ENOSPC|EDQUOT)$/.test((error as NodeJS.ErrnoException).code ?? '')) throw error;
+      if (!/^(ENOSPC|EDQUOT)$/.test(systemCodeOf(error) ?? '')) throw error;
     }
     if (!isDone) this.#unusableUntil = performance.now() + UNUSABLE_MS;
   }

@@ -1,3 +1,4 @@
+import dns from 'node:dns';
 import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -36,6 +37,30 @@ test('a redirect to another scheme than http and https is refused, and one that 
   ] as const) {
     const url = await serve((_, answer) => answer.writeHead(302, { location }).end());
     await expect(ask(url)).rejects.toMatchObject({ name, message: expect.stringContaining(why) });
+  }
+});
+
+test('a host that is unknown is an error, and one that has answered before is asked again', async () => {
+  const url = await serve((_, answer) => answer.writeHead(200, { connection: 'close' }).end('ok'));
+  url.hostname = 'localhost';
+  const unknown = Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND', syscall: 'getaddrinfo' });
+  const lookup = vi.spyOn(dns, 'lookup');
+  const fail = () =>
+    lookup.mockImplementationOnce(((...args: unknown[]) => (args.at(-1) as (error: Error) => void)(unknown)) as never);
+  try {
+    fail();
+    await expect(ask(url)).rejects.toMatchObject({
+      name: 'FileError',
+      message: expect.stringContaining('unknown host'),
+    });
+    expect((await ask(url)).status).toBe(200);
+    fail();
+    await expect(ask(url)).rejects.toThrow('the name of the host cannot be looked up now');
+    await expect(ask(url)).resolves.toMatchObject({ status: 200 });
+    fail();
+    await expect(ask(url)).rejects.toThrow(TransientError);
+  } finally {
+    vi.restoreAllMocks();
   }
 });
 

@@ -134,6 +134,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'the connection was refused',
   ECONNRESET: 'the connection was reset',
   EAI_AGAIN: 'the name of the host cannot be looked up now',
+  ENOTFOUND: 'the name of the host cannot be looked up now',
 };
 
 /** The reason that an error gives, without the URL of a proxy or server in it. */
@@ -157,12 +158,12 @@ const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER/;
 
 /**
  * The error for a failure that another try cannot fix; null for others. A name that cannot be looked up now (EAI_AGAIN)
- * may be found later.
+ * may be found later, and so may the name of a host that has answered before.
  */
 function refusedForGood(url: URL, cause: Error & { code?: string }): FileError | null {
   const path = shownLocation(url.href);
   const { code = '' } = cause;
-  if (code === 'ENOTFOUND') {
+  if (code === 'ENOTFOUND' && isMainThread && !reached.has(url.origin)) {
     return new FileError(
       { path },
       `${path} cannot be reached: unknown host; check the location, and the endpoint if there is one.`,

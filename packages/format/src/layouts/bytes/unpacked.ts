@@ -10,6 +10,7 @@ import {
   readFully,
   reasonOf,
   ShardtoolError,
+  systemCodeOf,
   UnsupportedShardError,
 } from '@shardtool/base';
 import { decompressSnappy } from '../../parquet/snappy.js';
@@ -93,8 +94,8 @@ export async function fetched(source: Source): Promise<Source> {
   try {
     here = await copied(source);
   } catch (error) {
-    const { code, cause } = error as NodeJS.ErrnoException;
-    const codes = [code, (cause as NodeJS.ErrnoException | undefined)?.code];
+    const { cause } = error as Error;
+    const codes = [systemCodeOf(error), cause === undefined ? undefined : systemCodeOf(cause)];
     if (codes.some((one) => one !== undefined && NO_ROOM.has(one))) return source;
     throw error;
   }

@@ -1,5 +1,5 @@
 import { ftruncateSync, writeSync } from 'node:fs';
-import { crc32, crc32Combine, FileError, reasonOf, ShardtoolError } from '@shardtool/base';
+import { crc32, crc32Combine, FileError, reasonOf, ShardtoolError, systemCodeOf } from '@shardtool/base';
 import type { SummedBytes } from '../../sample/sample-codec.js';
 
 /**
@@ -183,8 +183,8 @@ export function writeAt(fd: number, bytes: Uint8Array, position: number): void {
 
 /** The error for a failed write of a shard. `cause` is the system's error. */
 export function unwritable(shard: string, cause: unknown): FileError {
-  const remedy =
-    (cause as NodeJS.ErrnoException).code === 'ENOSPC' ? 'free some space on its disk' : 'check its folder';
+  const isFull = ['ENOSPC', 'EDQUOT'].includes(systemCodeOf(cause) ?? '');
+  const remedy = isFull ? 'free some space on its disk' : 'check its folder';
   const message = `${shard} cannot be written: ${reasonOf(cause)}; ${remedy}, then pack again.`;
   return new FileError({ shard, path: shard }, message, { cause });
 }
