@@ -321,6 +321,39 @@ def test_a_subclass_is_translated_unless_it_has_code_of_its_own():
         shardtool.steps_from(Other())
 
 
+@pytest.mark.skipif(open_clip is None, reason="open_clip is not installed")
+def test_the_colour_changes_of_open_clip_are_translated_with_their_probabilities():
+    changes = {"color_jitter": (0.32, 0.32, 0.32, 0.08), "color_jitter_prob": 0.8, "gray_scale_prob": 0.2}
+    pipeline = open_clip.image_transform(64, is_train=True, aug_cfg={"scale": (0.4, 1.0), **changes})
+    crop, jitter, gray, *_ = shardtool.steps_from(pipeline)
+    assert crop["scale"] == [0.4, 1.0]
+    assert (jitter["name"], jitter["p"], jitter["transforms"][0]["name"]) == ("RandomApply", 0.8, "ColorJitter")
+    assert gray == {"name": "RandomGrayscale", "p": 0.2}
+
+
+def test_a_pipeline_of_gray_images_runs_with_one_channel(photos, pillow_images, lent_readers):
+    steps = [v1.Grayscale(1), v1.Resize((28, 28)), v1.ToTensor(), v1.Normalize((0.1307,), (0.3081,))]
+    pipeline = v1.Compose(steps)
+    keys = list(pillow_images)
+    options = {"channels": 1, "keys": keys, "batch_size": len(keys), "decode": "exact", "with_keys": True}
+    with shardtool.Loader(photos, transform=pipeline, **options) as loader:
+        ((images, _, seen),) = list(loader)
+    assert tuple(images.shape) == (len(keys), 1, 28, 28)
+    for image, key in zip(images, seen):
+        # The luma of a JPEG differs from that of its RGB values by a level or two.
+        assert (image - pipeline(pillow_images[key])).abs().mean() < 2 / 255 / 0.3081
+
+
+class Preset:
+    """Like the presets of torchvision's references."""
+
+    def __init__(self):
+        self.transforms = v1.Compose([v1.RandomResizedCrop(8), v1.ToTensor()])
+
+    def __call__(self, image):
+        return self.transforms(image)
+
+
 class OtherOperations(v1.RandAugment):
     def _augmentation_space(self, num_bins, image_size):
         return {"Invert": (torch.tensor(0.0), False)}
@@ -365,7 +398,8 @@ REFUSED = {
     "a crop of small images after Normalize": (after_normalize(v1.CenterCrop(64)), "may add a border"),
     "a function": (lambda image: image, "is a Python function"),
     "Lambda": (v1.Lambda(lambda image: image.convert("RGB")), "If it only converts images to RGB, remove it"),
-    "one channel": (v1.Grayscale(1), "num_output_channels=1"),
+    "one channel": (v1.Grayscale(1), "set channels=1"),
+    "a class around a pipeline": (Preset(), "pass that: the attribute transforms"),
     "several images": (v1.FiveCrop(8), "gives several images"),
     "no counterpart": (v1.LinearTransformation(torch.eye(3), torch.zeros(3)), "by a matrix"),
     "in a container": (v1.RandomApply([v1.ToTensor()]), "toDtype, which must come after it"),

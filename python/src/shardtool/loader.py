@@ -321,7 +321,8 @@ class Loader(KnownAttributes, Generic[Array, Images]):
                     f"The option {option} sets the transform of every epoch: remove transform, or {option}."
                 )
             earlier = [entry for entry in self._transforms if entry["epoch"] < epoch]
-            self._transforms = [*earlier, {"epoch": epoch, "transform": transform_for_reader(transform)}]
+            channels = self._options.get("channels", 3)
+            self._transforms = [*earlier, {"epoch": epoch, "transform": transform_for_reader(transform, channels)}]
         if epoch != self._epoch:
             # The run is at the start of that epoch now, whatever was delivered before.
             self._delivered = None

@@ -23,7 +23,7 @@ def options_for_reader(options: Mapping[str, Any], slots_in_use: int = 0) -> Dic
         if name not in OPTION_NAMES:
             raise unknown_option("A loader", name, ("output", *LoaderArguments.__annotations__), FOREIGN_NAMES)
         if value is not None:
-            given[OPTION_NAMES[name]] = _plain(name, value)
+            given[OPTION_NAMES[name]] = _plain(name, value, _channels(options))
     if isinstance(given["prefetchBatches"], int):
         given["prefetchBatches"] += slots_in_use
         if slots_in_use > 0:
@@ -32,9 +32,15 @@ def options_for_reader(options: Mapping[str, Any], slots_in_use: int = 0) -> Dic
     return given
 
 
-def _plain(name: str, value: Any) -> Any:
+def _channels(options: Mapping[str, Any]) -> int:
+    """The number of channels for which pipelines are translated. The reader checks the option itself."""
+    channels = options.get("channels")
+    return channels if isinstance(channels, int) else 3
+
+
+def _plain(name: str, value: Any, channels: int) -> Any:
     if name == "transform" and is_foreign(value):
-        value = steps_from(value)
+        value = steps_from(value, channels=channels)
     if name == "transform" and not isinstance(value, str):
         if not isinstance(value, (list, tuple)):
             raise TypeError(
@@ -43,9 +49,9 @@ def _plain(name: str, value: Any) -> Any:
             )
         return [_step(step) for step in value]
     if name == "schedule" and not isinstance(value, (str, Mapping)):
-        return [_scheduled(entry) for entry in value]
+        return [_scheduled(entry, channels) for entry in value]
     if name == "views" and isinstance(value, Mapping):
-        return {group: _views(part) for group, part in value.items()}
+        return {group: _views(part, channels) for group, part in value.items()}
     if name == "aspect_buckets" and isinstance(value, Mapping):
         return {camel(key): part for key, part in value.items()}
     if name == "annotations":
@@ -68,24 +74,24 @@ def _plain(name: str, value: Any) -> Any:
     return value
 
 
-def _scheduled(entry: Any) -> Any:
+def _scheduled(entry: Any, channels: int) -> Any:
     if not isinstance(entry, Mapping) or "transform" not in entry:
         return entry
-    return {**entry, "transform": transform_for_reader(entry["transform"])}
+    return {**entry, "transform": transform_for_reader(entry["transform"], channels)}
 
 
-def transform_for_reader(transform: Any) -> Any:
+def transform_for_reader(transform: Any, channels: int) -> Any:
     """A transform in the form that the reader takes: plain steps, or the name of a preset."""
-    return _plain("transform", transform)
+    return _plain("transform", transform, channels)
 
 
-def _views(part: Any) -> Any:
+def _views(part: Any, channels: int) -> Any:
     """A group of views, a list of them, or the steps that all views share."""
     if not isinstance(part, Mapping):
-        return [_views(item) for item in part] if isinstance(part, (list, tuple)) else part
+        return [_views(item, channels) for item in part] if isinstance(part, (list, tuple)) else part
     if "transform" not in part:
         return _step(part)
-    return {**part, "transform": transform_for_reader(part["transform"])}
+    return {**part, "transform": transform_for_reader(part["transform"], channels)}
 
 
 def _numbers(name: str, value: Any, dimensions: int, kinds: str) -> List[Any]:
@@ -140,7 +146,8 @@ def _value(value: Any) -> Any:
 
 def sample_options_for_reader(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The options of single samples, under the names that the reader uses."""
-    return {OPTION_NAMES[name]: _plain(name, value) for name, value in options.items() if value is not None}
+    channels = _channels(options)
+    return {OPTION_NAMES[name]: _plain(name, value, channels) for name, value in options.items() if value is not None}
 
 
 def seen_for_reader(

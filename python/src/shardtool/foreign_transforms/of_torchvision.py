@@ -177,8 +177,12 @@ def _elastic(transform: Any, pipeline: Pipeline) -> None:
 
 
 def _grayscale(transform: Any, pipeline: Pipeline) -> None:
+    if transform.num_output_channels == 1 and pipeline.channels == 1:
+        return
     if transform.num_output_channels != 3:
-        raise Untranslatable("has num_output_channels=1, but batches have 3 channels: use num_output_channels=3")
+        raise Untranslatable(
+            "has num_output_channels=1, but batches have 3 channels: set channels=1, or use num_output_channels=3"
+        )
     pipeline.add({"name": "Grayscale"}, moves_pixels_only=False)
 
 

@@ -31,7 +31,8 @@ class Pipeline:
     gives the same images within 1 level, so its later crops and flips are moved in front of the conversion.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, channels: int) -> None:
+        self.channels = channels
         self.pixels: List[Step] = []
         self.values: List[Step] = []
         #: Pipelines start with a Pillow image, as ImageFolder returns it.
@@ -93,9 +94,10 @@ class Pipeline:
         if self.is_erased:
             raise Untranslatable("comes after a RandomErasing of float values: move it before RandomErasing")
         if len(mean) == 1:
-            mean, std = mean * 3, std * 3
-        if len(mean) != 3 or len(std) != 3:
-            raise Untranslatable(f"has {len(mean)} means, but images have 3 channels")
+            mean, std = mean * self.channels, std * self.channels
+        if len(mean) != self.channels or len(std) != self.channels:
+            has = "1 channel" if self.channels == 1 else f"{self.channels} channels"
+            raise Untranslatable(f"has {len(mean)} means, but images have {has}")
         self.is_normalized = True
         self.values.append({"name": "normalize", "mean": mean, "std": std})
 

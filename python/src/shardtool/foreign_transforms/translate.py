@@ -24,9 +24,10 @@ def is_foreign(transform: Any) -> bool:
     return callable(transform)
 
 
-def steps_from(transform: Any) -> List[Step]:
+def steps_from(transform: Any, *, channels: int = 3) -> List[Step]:
     """Translates a transform of torchvision (v1 or v2), timm or open_clip into steps, which are plain data.
 
+    ``channels``: the loader's option. With 1, images are gray from the start, so ``Grayscale(1)`` changes nothing.
     ``transform``: a ``Compose``, the result of timm's ``create_transform`` or of ``weights.transforms()``, a single
     transform, or a list of transforms and steps. ``Loader(transform=...)`` calls this itself. It is useful to see the
     steps, to change them, and for ``Dataset``, whose ``transform`` may be any Python function.
@@ -36,7 +37,7 @@ def steps_from(transform: Any) -> List[Step]:
     translated, with the reason.
     """
     parts = _flat(transform)
-    pipeline = Pipeline()
+    pipeline = Pipeline(channels)
     problems: List[_Problem] = []
     #: Number of parts, from the first on, that can be translated and after which images are still bytes.
     before = 0
@@ -131,7 +132,7 @@ def _add_step(step: Step, pipeline: Pipeline) -> None:
 
 def _nested(parts: Sequence[Any], outer: Pipeline) -> List[Step]:
     """The steps of transforms within a container."""
-    inner = Pipeline()
+    inner = Pipeline(outer.channels)
     inner.is_tensor, inner.dtype, inner.is_scaled = outer.is_tensor, outer.dtype, outer.is_scaled
     for part in _flat(list(parts)):
         try:
