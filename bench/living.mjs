@@ -1,5 +1,5 @@
 // Seconds and peak memory of commands on a dataset of any number of samples, in shards of 10,000 whose payloads are holes
-// in the disk. "make" can be repeated if it is interrupted. The command "erase" changes the dataset.
+// in the disk. "make" can be repeated if it is interrupted. The commands "erase" change the dataset.
 // Usage: node bench/living.mjs make FOLDER SAMPLES
 //        node bench/living.mjs measure FOLDER [NAME ...]
 import { spawn } from 'node:child_process';
@@ -39,17 +39,31 @@ async function measureAll(dataset, names) {
   );
   const some = keyOf(Math.floor(samples * 0.6));
   const keys = path.join(side, 'keys.txt');
+  // 3,000 samples in 30 shards, and as many in 30 others.
+  const toErase = (from) =>
+    Array.from({ length: 3000 }, (_, i) =>
+      keyOf(Math.floor((from + (Math.floor(i / 100) / 30) * 0.2) * shards.length) * shardSamples + (i % 100) * 97),
+    );
   const scores = path.join(side, 'scores.csv');
   writeFileSync(scores, `path,score\n${keyOf(1)}.JPEG,0.5\n`);
-  writeFileSync(keys, `${[0.1, 0.5, 0.9].map((at) => keyOf(Math.floor(samples * at))).join('\n')}\n`);
+  writeFileSync(keys, `${toErase(0.1).join('\n')}\n`);
   const open = `const { openDataset } = await import('@shardtool/reader'); const d = await openDataset(${JSON.stringify(dataset)}); await d.close();`;
+  const epoch = `const { openDataset } = await import('@shardtool/reader'); const d = await openDataset(${JSON.stringify(dataset)}); const l = d.loader({ batchSize: 256, transform: 'raw', workers: 2 }); for await (const batch of l) if (batch.size > 0) break; await l.close(); await d.close();`;
+  const python = `import shardtool; l = shardtool.Loader(${JSON.stringify(dataset)}, batch_size=256, transform="raw", workers=2); next(iter(l))`;
   const tasks = {
     open: { node: ['--input-type=module', '-e', open] },
     ls: { cli: ['ls', dataset] },
     'ls --samples': { cli: ['ls', dataset, '--samples'] },
-    'cat KEY': { cli: ['cat', dataset, some] },
+    'ls --where': { cli: ['ls', dataset, '--samples', '--where', 'score = 500'] },
+    // The first look-up makes the index of the keys.
+    'cat KEY': {
+      before: () => rmSync(path.join(side, 'sidecars'), { recursive: true, force: true }),
+      cli: ['cat', dataset, some],
+    },
     'cat KEY again': { cli: ['cat', dataset, some] },
     'cat UNKNOWN': { cli: ['cat', dataset, 'unknown/key'], status: [2] },
+    'first batch': { node: ['--input-type=module', '-e', epoch] },
+    'first batch, Python': { program: '.venv-torch/bin/python', node: ['-c', python] },
     plan: { cli: ['plan', dataset, '--batch-size', '256', '--world-size', '8'] },
     'plan --where': { cli: ['plan', dataset, '--batch-size', '256', '--where', 'score > 500'] },
     stats: { cli: ['stats', dataset] },
@@ -68,24 +82,33 @@ async function measureAll(dataset, names) {
         ...['--manifest', path.join(side, 'inventory.csv')],
       ],
     },
-    erase: { cli: ['erase', dataset, '--keys', keys] },
+    'erase --keys': { cli: ['erase', dataset, '--keys', keys] },
+    'erase --where': {
+      cli: ['erase', dataset, '--where', `key in (${toErase(0.5).map((key) => `'${key}'`)})`],
+    },
   };
   for (const name of names.length > 0 ? names : Object.keys(tasks)) {
-    const { before, cli, node, status = [0] } = tasks[name];
+    const { before, cli, node, program, status = [0] } = tasks[name];
     await before?.();
     if (name === 'subset') rmSync(path.join(dataset, 'overlays', 'high.jsonl'), { force: true });
     if (name === 'relabel') rmSync(path.join(dataset, 'overlays', 'relabelled.jsonl'), { force: true });
     const bin = path.resolve(import.meta.dirname, '../packages/cli/lib/start.cjs');
-    await measure(name, samples, node ?? [bin, ...cli], status);
+    await measure(name, samples, [program ?? process.execPath, ...(node ?? [bin, ...cli])], { status, side });
   }
 }
 
-async function measure(name, samples, args, status) {
+async function measure(name, samples, args, { status, side }) {
   const started = performance.now();
-  const child = spawn('/usr/bin/env', ['time', '-f', 'RSS %M', process.execPath, ...args], {
+  const child = spawn('/usr/bin/env', ['time', '-f', 'RSS %M CPU %U %S', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     // No server is asked.
-    env: { ...process.env, AWS_ENDPOINT_URL: 'http://127.0.0.1:9', AWS_REGION: 'us-east-1', SHARDTOOL_UNSIGNED: '1' },
+    env: {
+      ...process.env,
+      AWS_ENDPOINT_URL: 'http://127.0.0.1:9',
+      AWS_REGION: 'us-east-1',
+      SHARDTOOL_UNSIGNED: '1',
+      SHARDTOOL_SIDECARS: path.join(side, 'sidecars'),
+    },
   });
   let error = '';
   let bytes = 0;
@@ -98,10 +121,15 @@ async function measure(name, samples, args, status) {
   const [code] = await once(child, 'close');
   const seconds = (performance.now() - started) / 1000;
   const rss = Number(/RSS (\d+)/.exec(error)?.[1] ?? Number.NaN) / 1024;
+  const cpu =
+    / CPU ([\d.]+) ([\d.]+)/
+      .exec(error)
+      ?.slice(1)
+      .reduce((sum, one) => sum + Number(one), 0) ?? Number.NaN;
   const failed = status.includes(code) ? '' : `  exit ${code}: ${error.slice(-300)}`;
   const count = samples.toLocaleString('en').padStart(12);
   console.log(
-    `${count}  ${name.padEnd(18)} ${seconds.toFixed(1).padStart(8)} s ${rss.toFixed(0).padStart(7)} MiB ${bytes} bytes${failed}`,
+    `${count}  ${name.padEnd(18)} ${seconds.toFixed(1).padStart(8)} s (CPU ${cpu.toFixed(1)} s) ${rss.toFixed(0).padStart(7)} MiB ${bytes} bytes${failed}`,
   );
 }
 

@@ -8,6 +8,7 @@ import {
   compactDataset,
   eraseSamples,
   listVersions,
+  openPackedLabels,
   type PackOptions,
   pack,
   restoreVersion,
@@ -42,7 +43,14 @@ export interface Place {
 }
 
 /** A sample: image, class and score. */
-type Sample = readonly [image: string, cls: string, score: number];
+type Sample = readonly [image: string, cls: string, score: number | null];
+
+/** An overlay as the model knows it, on top of another one. */
+interface ModelOverlay {
+  readonly parent: string | null;
+  readonly excluded: Set<string>;
+  readonly labels: Map<string, readonly [cls: string, score: number | null]>;
+}
 
 /** A dataset as plain maps, with the rules of docs/living-datasets.md. */
 class Model {
@@ -52,15 +60,29 @@ class Model {
   history: string[] = [];
   readonly kept = new Map<string, ReadonlyMap<string, Sample>>();
   readonly erased = new Set<string>();
-  /** Excluded keys of each overlay. */
-  readonly overlays = new Map<string, Set<string>>();
+  readonly overlays = new Map<string, ModelOverlay>();
 
   committed(version: string): void {
     if (this.history.at(-1) !== version) this.history.push(version);
     this.kept.set(version, new Map(this.current));
-    for (const excluded of this.overlays.values()) {
-      for (const key of excluded) if (!this.current.has(key)) excluded.delete(key);
+    for (const { excluded, labels } of this.overlays.values()) {
+      for (const keys of [excluded, labels]) {
+        for (const key of keys.keys()) if (!this.current.has(key)) keys.delete(key);
+      }
     }
+  }
+
+  /** The samples with this overlay, and those below it. */
+  seenWith(name: string | null): Map<string, Sample> {
+    if (name === null) return new Map(this.current);
+    const { parent, excluded, labels } = this.overlays.get(name)!;
+    const seen = this.seenWith(parent);
+    for (const key of excluded) seen.delete(key);
+    for (const [key, [cls, score]] of labels) {
+      const sample = seen.get(key);
+      if (sample !== undefined) seen.set(key, [sample[0], cls, score]);
+    }
+    return seen;
   }
 }
 
@@ -97,13 +119,13 @@ export async function playChanges(seed: number, steps: number, place: Place): Pr
     }
     writeLabels();
   };
-  const putSample = (key: string, cls: string, score: number) => {
+  const putSample = (key: string, cls: string, score: number | null) => {
     writeFileSync(path.join(source, `${key}.jpg`), jpeg(made));
     model.source.set(key, [Buffer.from(jpeg(made)).toString('base64'), cls, score]);
     made++;
   };
   const writeLabels = () => {
-    const rows = [...model.source].map(([key, [, cls, score]]) => `${key}.jpg,${cls},${score.toFixed(1)}`);
+    const rows = [...model.source].map(([key, [, cls, score]]) => `${key}.jpg,${cls},${score!.toFixed(1)}`);
     writeFileSync(path.join(source, 'labels.csv'), `path,class,score\n${rows.join('\n')}\n`);
   };
   const packOptions: PackOptions = {
@@ -128,6 +150,7 @@ export async function playChanges(seed: number, steps: number, place: Place): Pr
     }
     appended();
   };
+  const someOverlay = () => (random() < 0.5 ? null : ([...model.overlays.keys()].at(-1) ?? null));
   const isLeft = () => [...model.current.keys()].some((key) => model.source.has(key) && !model.erased.has(key));
   const kill = async (...args: readonly string[]) => {
     if (random() < 0.5) await place.killed?.(args, random);
@@ -156,7 +179,7 @@ export async function playChanges(seed: number, steps: number, place: Place): Pr
         const what = random();
         const [image, cls, score] = model.source.get(key)!;
         if (what < 0.15) putSample(key, cls, score);
-        else if (what < 0.3) model.source.set(key, [image, pick(['ant', 'bee', 'cat']), score + 0.5]);
+        else if (what < 0.3) model.source.set(key, [image, pick(['ant', 'bee', 'cat']), score! + 0.5]);
         else if (what < 0.4) {
           rmSync(path.join(source, `${key}.jpg`));
           model.source.delete(key);
@@ -213,11 +236,29 @@ export async function playChanges(seed: number, steps: number, place: Place): Pr
       for (const version of model.kept.keys()) if (!model.history.includes(version)) model.kept.delete(version);
     },
     async overlay() {
-      const excluded = [...model.current.keys()].filter(() => random() < 0.3);
+      const parent = someOverlay();
+      const excluded = [...model.seenWith(parent).keys()].filter(() => random() < 0.3);
       if (excluded.length === 0) return;
       const name = `o${model.overlays.size}`;
-      await addOverlay(output, { name, excludeKeys: excluded });
-      model.overlays.set(name, new Set(excluded));
+      await addOverlay(output, { name, parent: parent ?? undefined, excludeKeys: excluded });
+      model.overlays.set(name, { parent, excluded: new Set(excluded), labels: new Map() });
+    },
+    /** Other classes and scores, as a line per sample or packed. */
+    async relabel() {
+      const parent = someOverlay();
+      const share = pick([0.3, 1]);
+      const keys = [...model.seenWith(parent).keys()].filter(() => random() < share);
+      if (keys.length === 0) return;
+      const labels = new Map(
+        keys.map((key) => [key, [pick(['ant', 'bee', 'cat']), random() < 0.2 ? null : below(9)] as const]),
+      );
+      const file = path.join(emptyFolder(), 'labels.jsonl');
+      const rows = [...labels].map(([key, [cls, score]]) => JSON.stringify({ key, class: cls, score }));
+      writeFileSync(file, rows.join('\n'));
+      const opened = await openPackedLabels(file, random() < 0.6 ? { heldBytes: 0 } : {});
+      const name = `o${model.overlays.size}`;
+      await addOverlay(output, { name, parent: parent ?? undefined, labels: opened });
+      model.overlays.set(name, { parent, excluded: new Set(), labels });
     },
   };
   add(4);
@@ -242,9 +283,11 @@ export async function playChanges(seed: number, steps: number, place: Place): Pr
       const chain = await listVersions(output);
       expect(chain.slice(0, model.history.length).map(({ version }) => version)).toEqual([...model.history].reverse());
       for (const { version, isKept } of chain) expect([version, isKept]).toEqual([version, model.kept.has(version)]);
-      for (const [overlay, excluded] of model.overlays) {
-        const left = [...model.current].filter(([key]) => !excluded.has(key));
-        expect(sorted(await contents(output, { overlay }))).toEqual(sorted(new Map(left)));
+      for (const overlay of model.overlays.keys()) {
+        expect([overlay, sorted(await contents(output, { overlay }))]).toEqual([
+          overlay,
+          sorted(model.seenWith(overlay)),
+        ]);
       }
       if (model.kept.has(openVersion)) {
         const key = pick([...opened.keys()]);

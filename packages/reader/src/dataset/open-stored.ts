@@ -20,6 +20,7 @@ import {
   readShardIndex,
   type ShardIndex,
   shardsOfSplit,
+  sideFolder,
   splitsInside,
   splitsOf,
 } from '@shardtool/format';
@@ -27,6 +28,7 @@ import { isRemote, type StorageOptions, shownLocation } from '@shardtool/storage
 import { foreignParts } from './foreign/foreign.js';
 import { folderParts } from './foreign/plain-folder.js';
 import { inspectionSidecar } from './inspection-columns.js';
+import { KeyIndex } from './keys/key-index.js';
 import type { ReadFile, ShardFile } from './shards/shard-file.js';
 import type { StoredParts } from './stored-dataset.js';
 
@@ -141,6 +143,7 @@ function packedParts(
   shards: readonly FoundShard[],
   isExpanded: boolean,
 ): StoredParts {
+  const files = shards.map((shard) => packedShard(shard, manifest, isExpanded));
   return {
     location: shownLocation(location),
     format: manifest.format,
@@ -150,8 +153,21 @@ function packedParts(
     fields: manifest.fields.map(({ name }) => name),
     mostObjects: manifest.columns.find(({ most }) => most !== undefined)?.most,
     identityOfFirst: (count) => identityOf(manifest.shards.slice(0, count)),
-    shards: shards.map((shard) => packedShard(shard, manifest, isExpanded)),
+    shards: files,
+    ...keyIndexOf(location, files),
   };
+}
+
+/** The index of the keys of these shards, which is made on the first look-up in a large dataset. */
+function keyIndexOf(location: string, files: readonly ShardFile[]): Pick<StoredParts, 'keyIndex'> {
+  const folder = sideFolder(location);
+  if (folder === null) return {};
+  const listed = files.map(({ name, crc32, samples, loadParts }) => ({
+    name: `${name} ${crc32}`,
+    samples,
+    keys: async () => (await loadParts(['key'])).key,
+  }));
+  return { keyIndex: new KeyIndex(folder, listed) };
 }
 
 function packedShard(shard: FoundShard, { format, fields, columns }: Manifest, isExpanded: boolean): ShardFile {

@@ -2,14 +2,13 @@ import {
   abortable,
   CALL_OPTIONS,
   checkCallOptions,
-  inTurn,
   OptionError,
   type OptionTable,
   ShardtoolError,
 } from '@shardtool/base';
 import type { LayoutName } from '@shardtool/format';
-import { KeyHashes } from './keys/key-hashes.js';
-import { KeyTable } from './keys/key-table.js';
+import { IndexedKeys, type KeyIndex } from './keys/key-index.js';
+import { keysOfShards, WHOLE_KEYS } from './keys/keys-of-shards.js';
 import { LookUp } from './keys/look-up.js';
 import { hintOnUnknownKey, type Keys } from './keys/unknown-key.js';
 import { checkSamplesOptions, readSamples, type Sample, type SamplesOptions } from './samples.js';
@@ -34,11 +33,6 @@ const GET_OPTIONS = {
   signal: CALL_OPTIONS.signal,
 } as const satisfies OptionTable;
 
-/** Number of shards whose keys are read at a time. */
-const KEY_READS = 8;
-/** Number of samples up to which all keys stay in memory, at about 50 bytes each. Above it, hashes of 4 to 8 bytes do. */
-const WHOLE_KEYS = 4_000_000;
-
 /** The parts of a dataset, which {@link openDataset} determines. */
 export interface DatasetParts {
   readonly location: string;
@@ -59,6 +53,8 @@ export interface DatasetParts {
   readonly otherLayouts?: readonly LayoutName[];
   /** Number of files in the shards that belong to no sample, as far as the shards were walked to open them. */
   readonly skippedEntries?: number;
+  /** Finds shards by key, for a packed dataset with a folder for sidecar files on this machine. */
+  readonly keyIndex?: KeyIndex;
 }
 
 /** The datasets of a mixture. */
@@ -103,6 +99,7 @@ export class StoredDataset implements AsyncDisposable {
   readonly mixture: MixedDatasets | null = null;
   readonly #files: ShardFiles;
   readonly #lookUp: LookUp;
+  readonly #keyIndex: KeyIndex | undefined;
   #keys: Promise<Keys> | null = null;
 
   constructor(parts: DatasetParts) {
@@ -118,6 +115,7 @@ export class StoredDataset implements AsyncDisposable {
     this.skippedEntries = parts.skippedEntries ?? 0;
     this.#files = new ShardFiles(parts.shards);
     this.#lookUp = new LookUp(this.#files);
+    this.#keyIndex = parts.keyIndex;
   }
 
   /** Number of samples. */
@@ -153,8 +151,9 @@ export class StoredDataset implements AsyncDisposable {
   }
 
   /**
-   * Returns one sample by key or by index, in its own memory. The first look-up by key reads all keys; of more than 4
-   * million samples, those up to the sample. Throws {@link SampleNotFoundError}.
+   * Returns one sample by key or by index, in its own memory. The first look-up by key reads all keys. Of a packed
+   * dataset with more than 4 million samples it also makes an index of them on this machine, which later look-ups of all
+   * processes use. Throws {@link SampleNotFoundError}.
    */
   async get(keyOrIndex: string | number, options: GetOptions = {}): Promise<Sample> {
     const { checksum, signal } = checkCallOptions('get', GET_OPTIONS, options);
@@ -220,13 +219,14 @@ export class StoredDataset implements AsyncDisposable {
   }
 
   async #readKeys(): Promise<Keys> {
-    if (this.size > WHOLE_KEYS) {
-      const keysOf = async (shard: number) => (await this.shards[shard]!.loadParts(['key'])).key;
-      return new KeyHashes({ firstSample: this.#files.firstSample, keysOf });
+    const { firstSample } = this.#files;
+    const keysOf = async (shard: number) => {
+      this.#files.throwIfClosed();
+      return (await this.shards[shard]!.loadParts(['key'])).key;
+    };
+    if (this.#keyIndex !== undefined && this.#keyIndex.samples > WHOLE_KEYS) {
+      return new IndexedKeys(this.#keyIndex, { firstSample, keysOf });
     }
-    const table = new KeyTable(this.size);
-    const parts = inTurn(this.shards, KEY_READS, (shard) => shard.loadParts(['key']));
-    for await (const { key } of parts) table.add(key);
-    return table;
+    return keysOfShards({ firstSample, keysOf });
   }
 }

@@ -38,7 +38,7 @@ export async function movedEntries(
         const { key } = await file.loadParts(['key']);
         for (const [row, changes] of changesByRow(entry.unpack(file.samples))) {
           namesErased ||= isErased(key[row]!);
-          const at = places.ofKey([entry.changes, row], key[row]!);
+          const at = await places.ofKey([entry.changes, row], key[row]!);
           if (at === null) continue;
           const rows = unpacked.get(at[0]) ?? new Map<number, OverlayEntry[]>();
           unpacked.set(at[0], rows);
@@ -50,10 +50,10 @@ export async function movedEntries(
       }
     } else if ('changed' in entry) continue;
     else if ('exclude' in entry) {
-      const at = places.ofKey(entry.exclude, entry.key);
+      const at = await places.ofKey(entry.exclude, entry.key);
       if (at !== null) entries.push({ ...entry, exclude: at });
     } else if ('at' in entry) {
-      const at = places.ofKey(entry.at, entry.key);
+      const at = await places.ofKey(entry.at, entry.key);
       if (at !== null) entries.push({ ...entry, at });
     } else if ('keep' in entry || ('shard' in entry && 'rows' in entry)) {
       const name = 'keep' in entry ? '' : entry.split;

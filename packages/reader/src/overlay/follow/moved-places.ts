@@ -1,64 +1,57 @@
-import { inTurn, range, totalOf } from '@shardtool/base';
+import { lastAtMost, range } from '@shardtool/base';
 import type { RowPlace } from '@shardtool/format';
-import { KeyTable } from '../../dataset/keys/key-table.js';
+import { keysOfShards } from '../../dataset/keys/keys-of-shards.js';
+import type { Keys } from '../../dataset/keys/unknown-key.js';
 import type { StoredParts } from '../../dataset/stored-dataset.js';
-
-const READ_AT_ONCE = 8;
 
 /** Finds the current positions of the samples of an older version. */
 export class MovedPlaces {
   readonly #old: StoredParts;
   /** Current number of each old shard that still exists. */
   readonly #same: ReadonlyMap<number, number>;
-  /** Keys of the new shards, in their order. */
-  readonly #keys: KeyTable;
-  /** Position of each sample in {@link #keys}. */
-  readonly #shards: readonly { readonly shard: number; readonly first: number }[];
+  /** Numbers of the new shards. */
+  readonly #added: readonly number[];
+  /** Number of samples in the new shards before each of them, and in all. */
+  readonly #firstSample: readonly number[];
+  /** Keys of the samples in the new shards. */
+  readonly #keys: Keys;
 
   private constructor(
     old: StoredParts,
     same: ReadonlyMap<number, number>,
-    keys: KeyTable,
-    shards: readonly { readonly shard: number; readonly first: number }[],
+    added: readonly number[],
+    firstSample: readonly number[],
+    keys: Keys,
   ) {
     this.#old = old;
     this.#same = same;
+    this.#added = added;
+    this.#firstSample = firstSample;
     this.#keys = keys;
-    this.#shards = shards;
   }
 
   static async between(old: StoredParts, now: StoredParts): Promise<MovedPlaces> {
     const names = new Map(now.shards.map((file, shard) => [nameOf(file), shard]));
     const same = new Map<number, number>();
-    const known = new Set<number>();
     old.shards.forEach((file, shard) => {
       const found = names.get(nameOf(file));
-      if (found === undefined) return;
-      same.set(shard, found);
-      known.add(found);
+      if (found !== undefined) same.set(shard, found);
     });
-    const added = now.shards.map((file, shard) => ({ file, shard })).filter(({ shard }) => !known.has(shard));
-    const keys = new KeyTable(totalOf(added, ({ file }) => file.samples));
-    const shards: { shard: number; first: number }[] = [];
-    let first = 0;
-    for await (const { shard, key } of inTurn(added, READ_AT_ONCE, async ({ file, shard }) => ({
-      shard,
-      key: (await file.loadParts(['key'])).key,
-    }))) {
-      shards.push({ shard, first });
-      keys.add(key);
-      first += key.length;
-    }
-    return new MovedPlaces(old, same, keys, shards);
+    const known = new Set(same.values());
+    const added = [...now.shards.keys()].filter((shard) => !known.has(shard));
+    const firstSample = [0];
+    for (const shard of added) firstSample.push(firstSample.at(-1)! + now.shards[shard]!.samples);
+    const keysOf = async (at: number) => (await now.shards[added[at]!]!.loadParts(['key'])).key;
+    return new MovedPlaces(old, same, added, firstSample, await keysOfShards({ firstSample, keysOf }));
   }
 
-  ofKey([shard, row]: RowPlace, key: string): RowPlace | null {
+  async ofKey([shard, row]: RowPlace, key: string): Promise<RowPlace | null> {
     const same = this.#same.get(shard);
     if (same !== undefined) return [same, row];
-    const number = this.#keys.numberOf(key);
+    const number = await this.#keys.numberOf(key);
     if (number < 0) return null;
-    const at = this.#shards.findLast(({ first }) => first <= number)!;
-    return [at.shard, number - at.first];
+    const at = lastAtMost(this.#firstSample, number, this.#added.length);
+    return [this.#added[at]!, number - this.#firstSample[at]!];
   }
 
   /** Returns the current number of an old shard; null if it does not exist any more. */
@@ -71,7 +64,9 @@ export class MovedPlaces {
     const file = this.#old.shards[shard]!;
     if (this.#same.has(shard)) return range(file.samples).map((row) => [this.#same.get(shard)!, row]);
     const { key } = await file.loadParts(['key']);
-    return key.map((one, row) => this.ofKey([shard, row], one));
+    const places: (RowPlace | null)[] = [];
+    for (const [row, one] of key.entries()) places.push(await this.ofKey([shard, row], one));
+    return places;
   }
 }
 
