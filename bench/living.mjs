@@ -108,6 +108,7 @@ async function measure(name, samples, args, { status, side }) {
       AWS_REGION: 'us-east-1',
       SHARDTOOL_UNSIGNED: '1',
       SHARDTOOL_SIDECARS: path.join(side, 'sidecars'),
+      PYTHONPATH: path.resolve(import.meta.dirname, '../python/src'),
     },
   });
   let error = '';

@@ -49,7 +49,8 @@ type Sample = readonly [image: string, cls: string, score: number | null];
 interface ModelOverlay {
   readonly parent: string | null;
   readonly excluded: Set<string>;
-  readonly labels: Map<string, readonly [cls: string, score: number | null]>;
+  /** Classes and scores that differed from those below when the overlay was made. */
+  readonly labels: Map<string, { readonly cls?: string; readonly score?: number | null }>;
 }
 
 /** A dataset as plain maps, with the rules of docs/living-datasets.md. */
@@ -78,9 +79,9 @@ class Model {
     const { parent, excluded, labels } = this.overlays.get(name)!;
     const seen = this.seenWith(parent);
     for (const key of excluded) seen.delete(key);
-    for (const [key, [cls, score]] of labels) {
+    for (const [key, { cls, score }] of labels) {
       const sample = seen.get(key);
-      if (sample !== undefined) seen.set(key, [sample[0], cls, score]);
+      if (sample !== undefined) seen.set(key, [sample[0], cls ?? sample[1], score === undefined ? sample[2] : score]);
     }
     return seen;
   }
@@ -96,6 +97,8 @@ async function contents(location: string, options: { version?: string; overlay?:
     const { key, columns } = await shard.loadParts(['key', 'columns']);
     for (const [row, one] of key.entries()) found.get(one)!.push(columns.get('score')![row]);
   }
+  const classes = [...found.values()].map(([, cls]) => cls);
+  expect(dataset.classSamples).toEqual(dataset.classes.map((name) => classes.filter((cls) => cls === name).length));
   return found;
 }
 
@@ -247,14 +250,23 @@ export async function playChanges(seed: number, steps: number, place: Place): Pr
     async relabel() {
       const parent = someOverlay();
       const share = pick([0.3, 1]);
-      const keys = [...model.seenWith(parent).keys()].filter(() => random() < share);
-      if (keys.length === 0) return;
-      const labels = new Map(
-        keys.map((key) => [key, [pick(['ant', 'bee', 'cat']), random() < 0.2 ? null : below(9)] as const]),
-      );
+      const below = [...model.seenWith(parent)].filter(() => random() < share);
+      const rows = below.map(([key]) => ({
+        key,
+        class: pick(['ant', 'bee', 'cat']),
+        score: random() < 0.2 ? null : Math.floor(random() * 9),
+      }));
+      const labels: ModelOverlay['labels'] = new Map();
+      below.forEach(([key, [, cls, score]], i) => {
+        const row = rows[i]!;
+        labels.set(key, {
+          ...(row.class !== cls && { cls: row.class }),
+          ...(row.score !== score && { score: row.score }),
+        });
+      });
+      if ([...labels.values()].every((changes) => Object.keys(changes).length === 0)) return;
       const file = path.join(emptyFolder(), 'labels.jsonl');
-      const rows = [...labels].map(([key, [cls, score]]) => JSON.stringify({ key, class: cls, score }));
-      writeFileSync(file, rows.join('\n'));
+      writeFileSync(file, rows.map((row) => JSON.stringify(row)).join('\n'));
       const opened = await openPackedLabels(file, random() < 0.6 ? { heldBytes: 0 } : {});
       const name = `o${model.overlays.size}`;
       await addOverlay(output, { name, parent: parent ?? undefined, labels: opened });

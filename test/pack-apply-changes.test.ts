@@ -230,6 +230,20 @@ test('a source without any file of the dataset, and options that do not fit, are
   expect(Object.keys(await contents(output))).toEqual(['cat/1']);
 });
 
+test('all samples of a dataset with an index for wids can be replaced at once', async () => {
+  const output = newFolder();
+  const source = new Source();
+  for (let i = 0; i < 3; i++) source.put(`cat/${i}`, i, i);
+  source.age();
+  await pack(source.folder, output, { labels: source.labels, index: ['wids'], workers: 1 });
+  for (let i = 0; i < 3; i++) source.put(`cat/${i}`, 10 + i, i);
+  await append(source, output, { applyChanges: true, compare: 'checksum' });
+  expect((await contents(output))['cat/1']).toEqual(sample(11, 'cat', 1));
+  const { shardlist } = JSON.parse(readFileSync(path.join(output, 'shardindex.json'), 'utf8'));
+  const { shards } = await readManifest(output);
+  expect(shardlist.map(({ url }: { url: string }) => url)).toEqual(shards.map(({ file }) => file));
+});
+
 test('the command says that samples were replaced, and a replaced shard keeps its time', async () => {
   const output = newFolder();
   const source = new Source();

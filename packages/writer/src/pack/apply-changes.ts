@@ -39,7 +39,8 @@ export async function withoutReplaced(
   const made = await rewriteShards(change, rows, 'change its source dataset, and convert that again');
   const next = manifestWithout(manifest, rows, made.records);
   const written = made.records.filter(({ samples }) => samples > 0);
-  await updateWidsIndex(change, next, written);
+  // If all samples are replaced, only the new shards are in that index, which the commit writes.
+  if (next.samples > 0) await updateWidsIndex(change, next, written);
   return {
     manifest: next,
     async finish() {
