@@ -45,8 +45,8 @@ export class KeyIndex {
   readonly #shards: readonly ListedShard[];
   readonly #limits: KeyIndexLimits;
   #places: Promise<Places> | null = null;
-  /** Paths of lists that were found damaged. */
-  readonly #damaged = new Set<string>();
+  /** Paths of lists that were found missing or damaged. */
+  readonly #unusable = new Set<string>();
 
   /** `shards`: all shards of the dataset with all of their samples, also if a view hides some. */
   constructor(
@@ -87,9 +87,9 @@ export class KeyIndex {
         return { listed, unlisted };
       } catch (error) {
         if (!(error instanceof KeyListError)) throw error;
-        // A damaged list is removed, and made again. It is missing if another process has joined it with others.
-        this.#damaged.add(error.path!);
-        await rm(error.path!, { force: true }).catch(() => undefined);
+        // A damaged list is made again. One that cannot be opened may have been joined with others by another process.
+        this.#unusable.add(error.path);
+        if (error.cause === undefined) await rm(error.path, { force: true }).catch(() => undefined);
         this.#places = null;
       }
     }
@@ -122,7 +122,7 @@ export class KeyIndex {
     const files = names.filter((name) => name.endsWith(EXTENSION)).map((name) => path.join(this.#folder, name));
     const own = new Set(this.#shards.map(({ name }) => name));
     const lists: KeyList[] = [];
-    for (const file of files.filter((name) => !this.#damaged.has(name)).sort()) {
+    for (const file of files.filter((name) => !this.#unusable.has(name)).sort()) {
       // A file that cannot be opened, or that another process has removed, counts as missing.
       const list = await KeyList.open(file).catch(() => null);
       if (list?.shards.some((name) => own.has(name))) lists.push(list);
@@ -149,7 +149,7 @@ export class KeyIndex {
         .digest('hex');
       const file = path.join(this.#folder, `${digest.slice(0, 16)}${EXTENSION}`);
       if (!(await writeKeyList(file, some, KEY_READS))) return false;
-      this.#damaged.delete(file);
+      this.#unusable.delete(file);
       first = end;
     }
     return true;

@@ -1,5 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises';
-import { crc32, ShardtoolError, writeAtomically } from '@shardtool/base';
+import { crc32, writeAtomically } from '@shardtool/base';
 import { byFirstBits, keyHash } from './key-hash.js';
 
 /** First bytes of the file. The last one is the version of the format. */
@@ -12,9 +12,14 @@ const MOST_HEADER = 256 << 20;
 const GROUP_ENTRIES = 64;
 /** Bytes of a group in the directory: offset of its first entry and crc32, each as uint32 LE. */
 const GROUP_BYTES = 8;
-/** A key list is damaged, or is no key list. It only saves work, so it is made again. */
-export class KeyListError extends ShardtoolError {
-  static override readonly kind: string = 'KeyListError';
+/** A key list is missing or damaged, or is no key list. It only saves work, so it is made again: no user sees this error. */
+export class KeyListError extends Error {
+  readonly path: string;
+
+  constructor(path: string, cause?: unknown) {
+    super(`${path} is missing or damaged`, { cause });
+    this.path = path;
+  }
 }
 
 interface Header {
@@ -46,12 +51,13 @@ export interface ListedShard {
  *
  * A key belongs to the group of the first bits of {@link keyHash}. Its entry has the number of its shard in the upper
  * bits, and as many last bits of the hash as there is room for. The crc32 of a group covers the two offsets that
- * delimit it and its entries. Memory: 8 bytes per key. Returns false if the file cannot be written. Rejects with the
- * errors of `keys`, and with {@link KeyListError} if a shard has another number of keys.
+ * delimit it and its entries. Memory: 8 bytes per key. Returns false if the file cannot be written, or if a shard
+ * has another number of keys than `samples`. Rejects with the errors of `keys`.
  */
 export async function writeKeyList(path: string, shards: readonly ListedShard[], readAtOnce: number): Promise<boolean> {
   const samples = shards.reduce((sum, shard) => sum + shard.samples, 0);
   const hashes = await hashesOf(shards, samples, readAtOnce);
+  if (hashes === null) return false;
   const { shift, starts } = byFirstBits(hashes, GROUP_ENTRIES);
   const entries = new Uint32Array(samples);
   const { shardShift, hashMask } = entryBits(shards.length, shift);
@@ -76,18 +82,19 @@ export async function writeKeyList(path: string, shards: readonly ListedShard[],
   );
 }
 
-async function hashesOf(shards: readonly ListedShard[], samples: number, readAtOnce: number): Promise<Uint32Array> {
+/** Hashes of all keys; null if a shard has another number of keys. */
+async function hashesOf(
+  shards: readonly ListedShard[],
+  samples: number,
+  readAtOnce: number,
+): Promise<Uint32Array | null> {
   const hashes = new Uint32Array(samples);
   let index = 0;
   for (let first = 0; first < shards.length; first += readAtOnce) {
     const some = shards.slice(first, first + readAtOnce);
     const read = await Promise.all(some.map((shard) => shard.keys()));
-    read.forEach((keys, i) => {
-      if (keys.length !== some[i]!.samples) {
-        throw new KeyListError({}, `${some[i]!.name} has ${keys.length} keys instead of ${some[i]!.samples}.`);
-      }
-      for (let row = 0; row < keys.length; row++) hashes[index++] = keyHash(keys[row]!);
-    });
+    if (read.some((keys, i) => keys.length !== some[i]!.samples)) return null;
+    for (const keys of read) for (const key of keys) hashes[index++] = keyHash(key);
   }
   return hashes;
 }
@@ -147,11 +154,11 @@ export class KeyList {
     return reading(path, async (handle) => {
       const head = await readAt(handle, path, 0, HEAD_BYTES);
       const length = head.readUInt32LE(MAGIC.length);
-      if (!head.subarray(0, MAGIC.length).equals(MAGIC) || length > MOST_HEADER) throw damaged(path);
+      if (!head.subarray(0, MAGIC.length).equals(MAGIC) || length > MOST_HEADER) throw new KeyListError(path);
       const text = await readAt(handle, path, HEAD_BYTES, length);
-      if (crc32(text) !== head.readUInt32LE(MAGIC.length + 4)) throw damaged(path);
+      if (crc32(text) !== head.readUInt32LE(MAGIC.length + 4)) throw new KeyListError(path);
       const list = new KeyList(path, JSON.parse(text.toString()), HEAD_BYTES + length);
-      if ((await handle.stat()).size !== list.#entries + list.samples * 4) throw damaged(path);
+      if ((await handle.stat()).size !== list.#entries + list.samples * 4) throw new KeyListError(path);
       return list;
     });
   }
@@ -164,9 +171,9 @@ export class KeyList {
       const record = await readAt(handle, this.path, this.#directory + group * GROUP_BYTES, 2 * GROUP_BYTES);
       const start = record.readUInt32LE(0);
       const end = record.readUInt32LE(GROUP_BYTES);
-      if (start > end || end > this.samples) throw damaged(this.path);
+      if (start > end || end > this.samples) throw new KeyListError(this.path);
       const entries = await readAt(handle, this.path, this.#entries + start * 4, (end - start) * 4);
-      if (groupSum(start, end, entries) !== record.readUInt32LE(4)) throw damaged(this.path);
+      if (groupSum(start, end, entries) !== record.readUInt32LE(4)) throw new KeyListError(this.path);
       const found = new Set<number>();
       for (let at = 0; at < entries.length; at += 4) {
         const entry = entries.readUInt32LE(at);
@@ -180,7 +187,7 @@ export class KeyList {
 /** Opens the file only for this read, so that nothing has to be closed later. */
 async function reading<Result>(path: string, read: (handle: FileHandle) => Promise<Result>): Promise<Result> {
   const handle = await open(path).catch((cause) => {
-    throw damaged(path, cause);
+    throw new KeyListError(path, cause);
   });
   try {
     return await read(handle);
@@ -193,14 +200,10 @@ async function readAt(handle: FileHandle, path: string, at: number, bytes: numbe
   const buffer = Buffer.alloc(bytes);
   for (let done = 0; done < bytes; ) {
     const { bytesRead } = await handle.read(buffer, done, bytes - done, at + done);
-    if (bytesRead === 0) throw damaged(path);
+    if (bytesRead === 0) throw new KeyListError(path);
     done += bytesRead;
   }
   return buffer;
-}
-
-function damaged(path: string, cause?: unknown): KeyListError {
-  return new KeyListError({ path }, `${path} is missing or damaged: remove it.`, { cause });
 }
 
 /** The bytes of numbers, as little-endian. */
