@@ -230,6 +230,31 @@ test('a source without any file of the dataset, and options that do not fit, are
   expect(Object.keys(await contents(output))).toEqual(['cat/1']);
 });
 
+test('an overlay counts classes right after samples below it have got another class', async () => {
+  const output = newFolder();
+  const source = new Source();
+  for (let i = 0; i < 4; i++) source.put(`cat/${i}`, i, i);
+  source.put('dog/4', 4, 4);
+  source.age();
+  await pack(source.folder, output, { labels: source.labels, workers: 1 });
+  await addOverlay(output, { name: 'fewer', excludeKeys: ['cat/0'] });
+  await addOverlay(output, {
+    name: 'other',
+    parent: 'fewer',
+    labels: { by: 'key', id: ['cat/1'], cls: ['dog'], columns: new Map() },
+  });
+  source.label('cat/0', 0, 'dog');
+  source.label('cat/1', 1, 'dog');
+  await append(source, output, { applyChanges: true, compare: 'checksum' });
+  for (const [overlay, counts] of [
+    ['fewer', [2, 2]],
+    ['other', [2, 2]],
+  ] as const) {
+    await using dataset = await openDataset(output, { overlay });
+    expect([overlay, dataset.classes, dataset.classSamples]).toEqual([overlay, ['cat', 'dog'], counts]);
+  }
+});
+
 test('all samples of a dataset with an index for wids can be replaced at once', async () => {
   const output = newFolder();
   const source = new Source();

@@ -2,7 +2,7 @@ import { isSet, type Overlay, type OverlayEntry, PackedChanges, rowBits } from '
 import type { StoredParts } from '../../dataset/stored-dataset.js';
 import { packedEntries } from '../pack-changes.js';
 import { MovedPlaces } from './moved-places.js';
-import { changesByRow, recounted, totalsOf } from './recount.js';
+import { changesByRow, recounted, renewClassesBelow, totalsOf } from './recount.js';
 
 export interface Move {
   readonly old: StoredParts;
@@ -28,6 +28,8 @@ export async function movedEntries(
   /** Chosen rows of each new shard, by split. The entry '' has the rows of a subset. */
   const chosen = new Map<string, Map<number, Set<number>>>();
   const unpacked = new Map<number, Map<number, OverlayEntry[]>>();
+  /** Entries by new shard whose samples were written again, perhaps with another class. */
+  const uncertain = new Map<number, number[]>();
   let namesErased = false;
   for (const entry of overlay.entries) {
     if (entry instanceof PackedChanges) {
@@ -49,12 +51,16 @@ export async function movedEntries(
         }
       }
     } else if ('changed' in entry) continue;
-    else if ('exclude' in entry) {
-      const at = await places.ofKey(entry.exclude, entry.key);
-      if (at !== null) entries.push({ ...entry, exclude: at });
-    } else if ('at' in entry) {
-      const at = await places.ofKey(entry.at, entry.key);
-      if (at !== null) entries.push({ ...entry, at });
+    else if ('exclude' in entry || 'at' in entry) {
+      const before = 'exclude' in entry ? entry.exclude : entry.at;
+      const at = await places.ofKey(before, entry.key);
+      if (at === null) continue;
+      if ('was' in entry && places.ofShard(before[0]) === null) {
+        const inShard = uncertain.get(at[0]) ?? [];
+        uncertain.set(at[0], inShard);
+        inShard.push(entries.length);
+      }
+      entries.push('exclude' in entry ? { ...entry, exclude: at } : { ...entry, at });
     } else if ('keep' in entry || ('shard' in entry && 'rows' in entry)) {
       const name = 'keep' in entry ? '' : entry.split;
       const shard = 'keep' in entry ? entry.keep : entry.shard;
@@ -63,6 +69,7 @@ export async function movedEntries(
       await addMoved(places, shard, Buffer.from(entry.rows, 'base64'), rows);
     } else entries.push(entry);
   }
+  await renewClassesBelow(entries, uncertain, now, below);
   const bits = [...chosen].flatMap(([name, rows]) =>
     [...rows]
       .sort(([a], [b]) => a - b)

@@ -37,6 +37,31 @@ export function changesByRow({ excluded, clsRows, cls, columns }: ShardChanges):
   return byRow;
 }
 
+/**
+ * Sets the classes that samples have below an overlay in some of its entries, whose numbers `byShard` has for each shard. A
+ * sample that was packed again may have another class than before.
+ */
+export async function renewClassesBelow(
+  entries: OverlayEntry[],
+  byShard: ReadonlyMap<number, readonly number[]>,
+  now: StoredParts,
+  below: readonly Overlay[],
+): Promise<void> {
+  if (byShard.size === 0) return;
+  const { layers } = layersOf(below, { ...now, counts: now.shards.map(({ samples }) => samples) });
+  const read = inTurn([...byShard], READ_AT_ONCE, async ([shard, numbers]) => ({
+    numbers,
+    cls: relabel(await now.shards[shard]!.loadParts(['cls']), shard, layers).cls,
+  }));
+  for await (const { numbers, cls } of read) {
+    for (const number of numbers) {
+      const entry = entries[number]!;
+      if ('exclude' in entry) entries[number] = { ...entry, was: cls?.[entry.exclude[1]] ?? -1 };
+      else if ('cls' in entry && 'at' in entry) entries[number] = { ...entry, was: cls?.[entry.at[1]] ?? -1 };
+    }
+  }
+}
+
 /** Counts packed changes, with the classes that their samples have below. */
 export async function totalsOf(
   entries: readonly OverlayEntry[],
