@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { newToken, temporaryName } from '@shardtool/base';
 import {
   addOverlay,
   checkOverlays,
@@ -145,6 +146,17 @@ test('labels from memory and from disk give equal overlays, and the file names n
     ['note', 'string'],
   ]);
   expect(readdirSync(shards).filter((name) => name.startsWith('.labels'))).toEqual([]);
+});
+
+test('what a killed process left of an overlay is removed when the next one is written', async () => {
+  const { shards } = await packed(KEYS.slice(0, 3));
+  await addOverlay(shards, { name: 'one', excludeKeys: [KEYS[0]!] });
+  const folder = path.join(shards, 'overlays');
+  // A process with this number exists, but began at another time.
+  const [ended, alive] = [newToken().replace(/^(\d+)-\d+/, '$1-1'), newToken()];
+  for (const token of [ended, alive]) writeFileSync(path.join(folder, temporaryName('two.jsonl', token)), 'half');
+  await addOverlay(shards, { name: 'two', excludeKeys: [KEYS[1]!] });
+  expect(readdirSync(folder).sort()).toEqual(['one.jsonl', 'two.jsonl', temporaryName('two.jsonl', alive)]);
 });
 
 test('labels sorted on disk that name a sample twice, or one that does not exist, are refused and leave nothing', async () => {

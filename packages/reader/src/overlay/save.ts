@@ -7,6 +7,7 @@ import {
   makeFolder,
   reasonOf,
   remedyOf,
+  removeAbandoned,
   writeAtomically,
 } from '@shardtool/base';
 import { OverlayEncoder, type OverlayEntry, OverlayError, type OverlayHeader } from '@shardtool/format';
@@ -90,6 +91,8 @@ async function saveLocal(file: string, pieces: readonly Uint8Array[]): Promise<v
   await mkdir(folder).catch((cause: NodeJS.ErrnoException) => {
     if (cause.code !== 'EEXIST') throw withoutFolder(file, cause);
   });
+  // What a killed process left may be as large as the overlay.
+  removeAbandoned(folder, (name) => name.endsWith('.jsonl'));
   await writeAtomically(file, pieces, { ifAbsent: true }).catch((error) => {
     throw error instanceof FileExistsError ? nameTaken(file) : error;
   });
