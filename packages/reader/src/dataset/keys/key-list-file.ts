@@ -12,7 +12,7 @@ const MOST_HEADER = 256 << 20;
 const GROUP_ENTRIES = 64;
 /** Bytes of a group in the directory: offset of its first entry and crc32, each as uint32 LE. */
 const GROUP_BYTES = 8;
-/** A key list is missing or damaged, or is no key list. It only saves work, so it is made again: no user sees this error. */
+/** A key list is missing or damaged. It only saves work, so it is made again: no user sees this error. */
 export class KeyListError extends Error {
   readonly path: string;
 
