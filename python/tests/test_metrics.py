@@ -301,24 +301,46 @@ def test_a_collector_that_fails_is_a_warning(small, monkeypatch):
             assert len(list(loader)) == 7
 
 
-@pytest.mark.parametrize("head", ["content-length: 1000000000", "x: y"])
-def test_a_loader_can_be_closed_while_its_collector_answers_without_end(small, monkeypatch, head):
+@contextlib.contextmanager
+def strange_collector(monkeypatch, answer):
+    """A collector that answers with ``answer(connection)``, until the connection is closed."""
+
     def serve(listener):
         connection, _ = listener.accept()
         with connection, contextlib.suppress(OSError):
             connection.recv(65536)
-            connection.sendall(f"HTTP/1.1 200 OK\r\n{head}\r\n".encode())
-            while True:  # The end of the header or of the body never comes.
-                connection.sendall(b"a")
+            answer(connection)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve, args=(listener,))
         thread.start()
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{listener.getsockname()[1]}")
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "300")
-        with pytest.warns(UserWarning, match="could not be sent"), loader_of(small, metrics="otlp") as loader:
-            list(loader)
+        yield
         thread.join()
+
+
+def test_a_loader_can_be_closed_while_its_collector_answers_byte_by_byte(small, monkeypatch):
+    def drip(connection):
+        connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2000\r\n\r\n")
+        for _ in range(2000):  # Each byte comes in time, and the last one many times too late.
+            threading.Event().wait(0.01)
+            connection.sendall(b" ")
+
+    is_named = pytest.warns(UserWarning, match="no answer in time")
+    with strange_collector(monkeypatch, drip), is_named, loader_of(small, metrics="otlp") as loader:
+        list(loader)
+
+
+@pytest.mark.filterwarnings("ignore:Metrics could not be sent")  # If the first 64 KiB take longer than the timeout.
+def test_a_loader_can_be_closed_while_its_collector_sends_without_end(small, monkeypatch):
+    def flood(connection):
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            connection.sendall(b" " * 65536)
+
+    with strange_collector(monkeypatch, flood), loader_of(small, metrics="otlp") as loader:
+        list(loader)
 
 
 def test_the_variables_of_otlp_have_the_same_rules_as_in_node():
