@@ -142,21 +142,25 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
     2,
     'Unknown transform "train256" for --transform. Choose train224, eval224 or a JSON file; train256 cannot be read as a file: no such file or folder.',
   ],
-  ['bench shards --where "widht > 3"', 2, '--where: there is no column "widht" (did you mean "width"? there are …'],
+  [
+    'bench shards --where "widht > 3"',
+    2,
+    '--where, position 1 of "widht > 3": there is no column "widht" (did you mean "width"? there are …',
+  ],
   [
     'bench shards --where "cls = \'cat\'"',
     2,
-    '--where: a number is compared with a string ("cat"); the name of a class is in the column "class" at position 7 of "cls = \'cat\'".',
+    '--where, position 7 of "cls = \'cat\'": a number is compared with a string ("cat"); the name of a class is in the column "class".',
   ],
   [
     'bench shards --where "width >"',
     2,
-    '--where: expected a column or a value, found the end at position 8 of "width >".',
+    '--where, position 8 of "width >": expected a column or a value, found the end.',
   ],
   [
     'bench shards --where "class = \'cta\'"',
     2,
-    '--where: there is no class "cta"; did you mean "cat"? at position 9 of "class = \'cta\'".',
+    '--where, position 9 of "class = \'cta\'": there is no class "cta"; did you mean "cat"?',
   ],
   ['bench shards --where "width > 100000"', 2, 'No sample is selected: widen classes, keys, where or weights.'],
   [
@@ -243,7 +247,7 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'overlay add shards x --exclude-keys keys.txt',
     2,
-    '1 of the 1 keys to exclude are not in shards. The first is "nokey".',
+    '--exclude-keys: shards has no sample with the key "nokey": correct it, or remove it from the list.',
   ],
   [
     'overlay show shards nope',

@@ -77,7 +77,7 @@ test('keys are found in any of the datasets, and a dataset of which nothing is c
   const only = keys.filter((key) => !own.has(key)).slice(0, 5);
   if (only.length > 0) expect(new Set(flat(await run({ keys: only })).map((row) => row[0]))).toEqual(new Set(['1']));
   await expect(run({ keys: [keys[0]!, 'nowhere'] })).rejects.toThrow(
-    'keys: 1 of 2 are not in the dataset: remove them from the list. The first is "nowhere"',
+    'keys: the dataset has no sample with the key "nowhere": correct it, or remove it from the list.',
   );
   const rows = flat(await run({ classes: ['c'], epochsPerLoop: 2 }));
   expect(new Set(rows.map((row) => row[0]))).toEqual(new Set(['1']));

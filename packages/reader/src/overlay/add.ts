@@ -12,6 +12,7 @@ import {
 import { INDEX_PARTS, type OverlayClass, type OverlayEntry, type ShardIndex, sortedByValue } from '@shardtool/format';
 import { isRemote } from '@shardtool/storage';
 import type { IndexPieces } from '../dataset/inspection-columns.js';
+import { refuseMissingKeys } from '../selection/missing-keys.js';
 import { compileWhere, namesInWhere } from '../selection/where.js';
 import { WhereError } from '../selection/where-tokens.js';
 import { type OverlayBase, type OverlayPlaceOptions, openBase, type ShownShard, saveOn, shownShards } from './base.js';
@@ -290,12 +291,7 @@ class Wanted {
   }
 
   checkAllFound(location: string): void {
-    const [missing] = this.#missingKeys;
-    if (missing === undefined) return;
-    throw new OptionError(
-      { key: missing },
-      `${this.#missingKeys.size} of the ${this.#excludeKeys.size} keys to exclude are not in ${location}. The first is "${missing}".`,
-    );
+    refuseMissingKeys('excludeKeys', this.#missingKeys, location);
   }
 }
 

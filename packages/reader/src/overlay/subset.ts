@@ -1,6 +1,7 @@
 import { CALL_OPTIONS, checkCallOptions, checkLocation, OptionError, type OptionTable } from '@shardtool/base';
 import { INDEX_PARTS, type OverlayEntry, rowBits, type ShardIndex } from '@shardtool/format';
 import { keyHash } from '../dataset/keys/key-hash.js';
+import { refuseMissingKeys } from '../selection/missing-keys.js';
 import { compileWhere, namesInWhere } from '../selection/where.js';
 import { classNamesOf, noClass } from './add.js';
 import { type OverlayPlaceOptions, openBase, type ShownShard, saveOn, shownShards } from './base.js';
@@ -85,13 +86,7 @@ export async function subsetDataset(location: string, options: SubsetOptions): P
   const columns = where === undefined ? undefined : namesInWhere(where);
   for await (const shown of shownShards(base, where === undefined ? ['key', 'cls'] : INDEX_PARTS, columns))
     rows.push(choose(shown));
-  const [lost] = missing;
-  if (lost !== undefined) {
-    throw new OptionError(
-      { key: lost },
-      `${missing.size} of the ${wanted!.size} keys are not in ${location}. The first is "${lost}".`,
-    );
-  }
+  refuseMissingKeys('keys', missing, location);
   if (samples === 0) throw new OptionError({}, 'No sample is in the subset: widen classes, keys, where or the share.');
   const saved = await saveOn(base, { name, note }, [[{ kept: samples, classSamples }], rows]);
   return { ...saved, samples };

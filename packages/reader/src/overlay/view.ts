@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { OptionError, optionName, sentence } from '@shardtool/base';
+import { OptionError } from '@shardtool/base';
 import {
   type IndexPart,
   type InspectionFile,
@@ -11,6 +11,7 @@ import {
 import type { IndexPieces, LoadInspection } from '../dataset/inspection-columns.js';
 import type { ShardFile } from '../dataset/shards/shard-file.js';
 import type { DatasetParts, StoredParts } from '../dataset/stored-dataset.js';
+import { refuseMissingKeys } from '../selection/missing-keys.js';
 import { type KeptRows, relabel, takeRows, withColumns } from './change-index.js';
 import { changesOf, isIn, type Layers, layersOf, rowsGone } from './layers.js';
 
@@ -165,12 +166,8 @@ async function findKeys(parts: DatasetParts, keys: ReadonlySet<string>): Promise
       if (rows.length > 0) found.set(first + i, rows);
     });
   }
-  if (missing.size === 0) return found;
-  const [one] = missing;
-  throw new OptionError(
-    { key: one },
-    sentence`${optionName('excludeKeys')}: ${missing.size} of ${keys.size} keys are not in ${parts.location}: remove them from the list. The first is "${one}".`,
-  );
+  refuseMissingKeys('excludeKeys', missing, parts.location);
+  return found;
 }
 
 /** Returns the class of a row above all overlays. */

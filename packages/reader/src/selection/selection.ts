@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { inTurn, joined, OptionError, optionName, sentence, total } from '@shardtool/base';
+import { inTurn, joined, OptionError, total } from '@shardtool/base';
 import type { ShardIndex } from '@shardtool/format';
 import { firstNumbers } from '../order/units.js';
 import type { Randomness } from '../order/words.js';
 import { classNumber } from './classes.js';
 import { drawWeighted, weightedTimes } from './draw-weighted.js';
+import { refuseMissingKeys } from './missing-keys.js';
 import { drawTimes, type Weights, weigher } from './weights.js';
 import { compileWhere } from './where.js';
 
@@ -270,17 +271,8 @@ async function selectShards(request: SelectionRequest, dataset: SelectableDatase
   for await (const index of indexes) {
     subsets.push(index === null ? { rows: null, weights: null } : selectShard(index, subsets.length));
   }
-  checkMissing(missing, keys?.size ?? 0);
+  refuseMissingKeys('keys', missing, 'the dataset');
   return subsets;
-}
-
-function checkMissing(missing: ReadonlySet<string>, keys: number): void {
-  if (missing.size === 0) return;
-  const [first] = missing;
-  throw new OptionError(
-    { key: first },
-    sentence`${optionName('keys')}: ${missing.size} of ${keys} are not in the dataset: remove them from the list. The first is "${first}".`,
-  );
 }
 
 function mostSamples({ rows, weights }: ShardSubset, count: number): number {

@@ -10,7 +10,10 @@ export class WhereError extends OptionError {
 
   /** `option` is the option that contains the expression. */
   constructor(text: string, at: number, message: string, option = 'where') {
-    super({}, sentence`${optionName(option)}: ${message} at position ${at + 1} of "${text}".`);
+    super(
+      {},
+      sentence`${optionName(option)}, position ${at + 1} of "${text}": ${message}${message.endsWith('?') ? '' : '.'}`,
+    );
     this.column = at + 1;
     this.#place = [text, at, message];
   }
