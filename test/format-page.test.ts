@@ -89,7 +89,7 @@ test('expressions select the samples that docs/format.md says', async () => {
   }
   expect(await scoresOf('"\u{1f600}" < "\ufb00"'), 'text is compared by UTF-16 code units').toHaveLength(4);
   for (const wrong of ['score = "1"', 'score', 'true < false', 'class = "no"', 'nothing = 1']) {
-    await expect(scoresOf(wrong), wrong).rejects.toThrow(/^where: /);
+    await expect(scoresOf(wrong), wrong).rejects.toThrow(/^where, position /);
   }
 });
 

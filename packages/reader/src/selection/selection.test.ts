@@ -95,7 +95,7 @@ test('keys are selected in the order on disk, whatever the order of the list', a
 
 test('a key that is not in the dataset is refused by name', async () => {
   await expect(selectSamples({ keys: ['s1', 's7', 's9'] }, dataset)).rejects.toThrow(
-    '2 of 3 are not in the dataset: remove them from the list. The first is "s7"',
+    'keys: the dataset has no samples with 2 of the keys, such as "s7": correct them, or remove them from the list.',
   );
 });
 
