@@ -4,6 +4,7 @@
  *
  *   npm run test:long                                  every step, with a seed of the day
  *   npm run test:long -- --seed 7 --times 50 random    one step, with the cases of a run before; what is random, 50 times as often
+ *   npm run test:long -- --only timm pages             of one step, the tests with this name; the page of results stays as it is
  *
  * SHARDTOOL_PYTHON and SHARDTOOL_TORCH_PYTHON name the Pythons; default: those that .ci/run makes. SHARDTOOL_TORCH2_PYTHON names one
  * with python/tests/frameworks-requirements.txt (.venv-torch2), SHARDTOOL_REFEREES
@@ -24,6 +25,7 @@ const { values, positionals } = parseArgs({
   options: {
     seed: { type: 'string', default: String(Math.floor(Date.parse(today) / 86_400_000)) },
     times: { type: 'string' },
+    only: { type: 'string' },
   },
 });
 const torchPython = process.env.SHARDTOOL_TORCH_PYTHON ?? '.venv-torch/bin/python';
@@ -137,6 +139,10 @@ const STEPS = {
   },
 };
 
+if (values.only !== undefined && (positionals.length !== 1 || positionals[0] === 'release')) {
+  console.error('--only chooses tests of one step: name a step of vitest or pytest, such as pages.');
+  process.exit(2);
+}
 const unknown = positionals.filter((name) => !(name in STEPS));
 if (unknown.length > 0) {
   console.error(`There is no step ${unknown.join(', ')}; there are ${Object.keys(STEPS).join(', ')}.`);
@@ -146,14 +152,14 @@ const results = [];
 for (const [name, step] of Object.entries(STEPS)) {
   if (positionals.length === 0 || positionals.includes(name)) results.push(run(name, step));
 }
-writeFileSync(PAGE, page(results));
+if (values.only === undefined) writeFileSync(PAGE, page(results));
 process.exit(results.some(({ status }) => status !== 0) ? 1 : 0);
 
 function run(name, { what, times, command: [program, ...args], environment }) {
   console.log(`== ${name}`);
   const report = path.join(os.tmpdir(), `shardtool-long-${process.pid}.json`);
   const start = performance.now();
-  const { status } = spawnSync(program, args, {
+  const { status } = spawnSync(program, [...args, ...chosen(args)], {
     stdio: 'inherit',
     env: { ...process.env, ...environment, SHARDTOOL_REPORT: report },
   });
@@ -161,6 +167,12 @@ function run(name, { what, times, command: [program, ...args], environment }) {
   const tests = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : null;
   rmSync(report, { force: true });
   return { what, times, status, minutes, passed: tests?.numPassedTests, failed: tests?.numFailedTests };
+}
+
+/** The option of the test runner for `--only`. */
+function chosen(args) {
+  if (values.only === undefined) return [];
+  return args.includes('pytest') ? ['-k', values.only] : ['-t', values.only];
 }
 
 /** The page with the rows of these steps anew; the rows of all others stay. */
