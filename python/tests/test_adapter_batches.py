@@ -42,7 +42,7 @@ def places(tmp_path_factory):
 
 #: `rows_of` checks a batch and returns a line for each row that counts: its number, and a checksum of what it has.
 HEAD = """
-import json, os, sys, zlib
+import glob, json, os, signal, sys, zlib
 import shardtool, torch
 
 PLACES, OUT = sys.argv[1:3]
@@ -108,7 +108,24 @@ def rows_of(kind, batch):
         rows = [[int(number), crc(image)] for number, image in zip(numbers, batch.images)]
     return [row for row, counts in zip(rows, valid) if counts]
 
+def kill_reader():
+    # The reader is the Node process that this one has started.
+    for stat in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(stat) as file:
+                parent = int(file.read().rsplit(")", 1)[1].split()[1])
+            with open(stat.replace("/stat", "/cmdline")) as file:
+                is_reader = "node" in file.read().split("\\0")[0]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if parent == os.getpid() and is_reader:
+            os.kill(int(stat.split("/")[2]), signal.SIGKILL)
+            SEEN.append(["killed", []])
+    assert SEEN[-1][0] == "killed"
+
 def see(what, kind, batch):
+    if OPTIONS.get("kill") and os.environ["RANK"] == "1" and len(SEEN) == 3:
+        kill_reader()
     SEEN.append([what, rows_of(kind, batch)])
     if len(SEEN) % 2:
         KEPT.append([kind, batch, SEEN[-1][1]])
@@ -266,7 +283,7 @@ class Module(lightning.LightningModule):
         return torch.optim.SGD(self.parameters(), 0.1)
 
 if __name__ == "__main__":
-    for kind in HOW:
+    for kind in OPTIONS.get("kinds", HOW):
         place, options = made(kind)
         folder = os.path.join(OPTIONS["checkpoints"], kind)
         checkpoint = ModelCheckpoint(folder, "{step}", every_n_train_steps=1, save_top_k=-1)
@@ -306,7 +323,7 @@ def whole(batch):
 
 if __name__ == "__main__":
     rows = 12 // int(os.environ["WORLD_SIZE"])
-    for kind in HOW:
+    for kind in OPTIONS.get("kinds", HOW):
         place, options = made(kind)
         folder = os.path.join(OPTIONS["checkpoints"], kind)
         settings = TrainingArguments(
@@ -324,3 +341,15 @@ if __name__ == "__main__":
 @needs("transformers", "accelerate")
 def test_the_trainer_gets_batches_of_every_kind_and_takes_them_up(places, tmp_path, plain):
     assert_taken_up(TRAINER, places, tmp_path, plain)
+
+
+@pytest.mark.parametrize("name", ["lightning", "transformers"])
+def test_if_a_reader_is_killed_the_run_ends_and_another_one_takes_it_up_from_its_checkpoint(
+    places, tmp_path, plain, name
+):
+    pytest.importorskip(name)
+    program = HEAD + {"lightning": LIGHTNING, "transformers": TRAINER}[name]
+    options = {"checkpoints": str(tmp_path / "checkpoints"), "resume": False, "stop": STOP, "kinds": ["labels"]}
+    assert run_program(program, places, tmp_path / "killed", {**options, "kill": True}, 2, code=1) == []
+    rest = run_program(program, places, tmp_path / "rest", {**options, "resume": True}, 3)
+    assert global_batches(rest, "labels") == plain["labels"][STOP:]
