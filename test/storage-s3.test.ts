@@ -17,13 +17,14 @@ const MOVED = '<Error><Code>PermanentRedirect</Code></Error>';
 /** A bucket of the region eu-west-1, which answers the first three requests for another region all at once. */
 async function bucketElsewhere(refuse: (response: ServerResponse) => void) {
   const waiting: ServerResponse[] = [];
+  let arrived = 0;
   const server = createServer(({ headers }, response) => {
     if (headers.authorization!.includes('/eu-west-1/s3/')) {
       response.writeHead(206, { 'content-range': 'bytes 0-1/2', etag: '"a"' }).end('ok');
       return;
     }
     waiting.push(response);
-    if (waiting.length >= 3) for (const one of waiting.splice(0)) refuse(one);
+    if (++arrived >= 3) for (const one of waiting.splice(0)) refuse(one);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const close = () => {
