@@ -56,6 +56,20 @@ test('tars converted from lists have the same images, and paths become a column'
   expect((await verify(output, { workers: 1 })).faults).toBe(0);
 });
 
+test('row groups whose lists are all empty have samples without images, read in place and converted', async () => {
+  const file = 'test/fixtures/parquet/empty-lists.parquet';
+  const output = path.join(emptyFolder(), 'tars');
+  await convert(file, output, { workers: 1 });
+  for (const location of [file, output]) {
+    await using dataset = await openDataset(location);
+    const items = await itemsOf(dataset);
+    expect(items.map(({ length }) => length)).toEqual([0, 0, 1, 0, 0, 0]);
+    const labels: number[] = [];
+    for await (const { label } of dataset.samples()) labels.push(label);
+    expect(labels).toEqual([0, 1, 2, 3, 4, 5]);
+  }
+});
+
 test('a changed byte in a list column never yields other images', async () => {
   const original = readFileSync(path.join(folder, 'snappy-1.parquet'));
   const place = emptyFolder();

@@ -35,7 +35,8 @@ export async function findListPlaces(
     }
     if (lists.rows !== rows)
       throw damaged(shard, chunk.offset, `its column "${column.name}" has ${lists.rows} rows instead of ${rows}`);
-    return lists.items;
+    // Lists without items name no image that would be missing.
+    return lists.hasItems ? lists.items : [];
   } catch (error) {
     if (!isDamage(error)) throw error;
     const lost = new PlaceList(pages, rows, (first) => fieldOf(0, first));
@@ -48,6 +49,8 @@ export async function findListPlaces(
 /** The places of each item, which grow with the longest list. */
 class ListPlaces {
   readonly items: PlaceList[] = [];
+  /** Whether any list has an item, even if that is null. */
+  hasItems = false;
   /** Number of rows that have begun. */
   rows = 0;
   #item = -1;
@@ -80,6 +83,7 @@ class ListPlaces {
   /** Adds the next item of the row, which has a value unless it is null. */
   add(value: ReturnType<ReturnType<typeof valuesOf>> | null): void {
     if (this.rows === 0) throw new RangeError('it begins within a row');
+    this.hasItems = true;
     this.#item++;
     if ((this.#item + 1) * this.#most > MOST_PLACES) this.#refuse();
     if (this.items.length === this.#item) this.items.push(this.#list(this.#item));
