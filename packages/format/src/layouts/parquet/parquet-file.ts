@@ -220,10 +220,10 @@ export class ParquetFile {
 
   /** An image that is not in the file but named by its path would otherwise be missing silently. */
   #checkImages(columns: readonly ColumnPlaces[], group: number): void {
+    // Lists without items have no columns. The fields of a dataset are those of its first row group, which needs an image.
+    const isKnown = columns.length > 0 || (group === 0 && this.columns.bytes.length > 0);
     const isEmpty =
-      this.columns.ours === undefined &&
-      columns.length > 0 &&
-      columns.every(({ page }) => page.every((number) => number < 0));
+      this.columns.ours === undefined && isKnown && columns.every(({ page }) => page.every((number) => number < 0));
     if (!isEmpty) return;
     const message = `${this.location}: no row of its row group ${group} contains an image; its rows may name image files elsewhere. Write it again with embedded images, as "push_to_hub" does.`;
     throw new UnsupportedShardError({ shard: this.location }, message);
