@@ -133,11 +133,16 @@ const VARIANTS: Readonly<Record<ImageKind, readonly (() => Promise<Buffer>)[]>> 
     () => picture().webp({ alphaQuality: 60 }).toBuffer(),
     () => picture().webp({ lossless: true }).toBuffer(),
   ],
-  tiff: (['none', 'lzw', 'deflate', 'packbits', 'jpeg'] as const).flatMap((compression) => [
-    () => flat().tiff({ compression }).toBuffer(),
-    () => flat().tiff({ compression, tile: true, tileWidth: 16, tileHeight: 16 }).toBuffer(),
-    () => flat().toColourspace('b-w').tiff({ compression }).toBuffer(),
-  ]),
+  tiff: (['none', 'lzw', 'deflate', 'packbits', 'jpeg'] as const)
+    .flatMap((compression) => [
+      () => flat().tiff({ compression }).toBuffer(),
+      () => flat().tiff({ compression, tile: true, tileWidth: 16, tileHeight: 16 }).toBuffer(),
+      () => flat().toColourspace('b-w').tiff({ compression }).toBuffer(),
+    ])
+    .concat([
+      () => flat().tiff({ compression: 'webp' }).toBuffer(),
+      () => flat().toColourspace('b-w').tiff({ compression: 'ccittfax4', bitdepth: 1 }).toBuffer(),
+    ]),
   avif: [
     () => flat().avif({ effort: 0 }).toBuffer(),
     () => picture().avif({ effort: 0, chromaSubsampling: '4:2:0' }).toBuffer(),

@@ -24,9 +24,11 @@ const MOST_CHANNELS = 8;
 const COMPRESSION = 259;
 /**
  * Compressions that the libtiff of the prebuilt sharp decodes (tiff.h): none, CCITT, LZW, JPEG, Deflate, NeXT, PackBits,
- * ThunderScan, SGILog.
+ * ThunderScan, SGILog, WebP.
  */
-const DECODED: ReadonlySet<number> = new Set([1, 2, 3, 4, 5, 6, 7, 8, 32766, 32771, 32773, 32809, 32946, 34676, 34677]);
+const DECODED: ReadonlySet<number> = new Set([
+  1, 2, 3, 4, 5, 7, 8, 32766, 32771, 32773, 32809, 32946, 34676, 34677, 50001,
+]);
 
 /** How to interpret the values of a TIFF. */
 export interface TiffCoding {
