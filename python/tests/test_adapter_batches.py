@@ -343,11 +343,12 @@ def test_the_trainer_gets_batches_of_every_kind_and_takes_them_up(places, tmp_pa
     assert_taken_up(TRAINER, places, tmp_path, plain)
 
 
-@pytest.mark.parametrize("name", ["lightning", "transformers"])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=needs(name, "accelerate")) for name in ("lightning", "transformers")]
+)
 def test_if_a_reader_is_killed_the_run_ends_and_another_one_takes_it_up_from_its_checkpoint(
     places, tmp_path, plain, name
 ):
-    pytest.importorskip(name)
     program = HEAD + {"lightning": LIGHTNING, "transformers": TRAINER}[name]
     options = {"checkpoints": str(tmp_path / "checkpoints"), "resume": False, "stop": STOP, "kinds": ["labels"]}
     assert run_program(program, places, tmp_path / "killed", {**options, "kill": True}, 2, code=1) == []
