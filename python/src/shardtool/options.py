@@ -69,8 +69,8 @@ class _CommonOptions(TypedDict, total=False):
     #: With ``aspect_buckets``: memory limit for encoded samples that wait for their batch after their block was freed.
     #: Default: 256 MiB.
     hold_bytes: int | str | None
-    #: Number of samples of an epoch, taken from the endless sequence of passes. With ``weights``, they are divided by
-    #: weight.
+    #: Number of samples of an epoch, taken from the endless sequence of passes. With ``weights``, each sample
+    #: of the dataset gets a share of them by its weight.
     samples_per_epoch: int | None
     #: Repeated augmentation: each sample comes this many times in an epoch, with different random numbers, in
     #: consecutive positions of the order. So with several ranks, they get different ones. ``samples_per_epoch`` counts

@@ -76,8 +76,8 @@ export interface LoaderOptions {
   /** How an incomplete last batch is handled. Default: `partial`. With more than one rank: `pad`. */
   readonly lastBatch?: 'pad' | 'drop' | 'partial' | undefined;
   /**
-   * Number of samples in an epoch, taken from the endless sequence of passes. With `weights`, this number is divided by
-   * weight.
+   * Number of samples in an epoch, taken from the endless sequence of passes. With `weights`, each sample gets a share of
+   * this number by its weight.
    */
   readonly samplesPerEpoch?: number | undefined;
   /**

@@ -24,7 +24,7 @@ export interface SampleToWrite {
   readonly fields: readonly NewField[];
   /** Values of label columns by name; null for a missing value. */
   readonly columns?: ReadonlyMap<string, ColumnValue>;
-  /** What is known about a sample that another shard had; its fields are then as they are stored. */
+  /** Facts about a sample that was copied from another shard. Its fields are then the stored ones. */
   readonly facts?: SampleFacts;
 }
 
