@@ -140,7 +140,7 @@ def original(pipeline, image, numbers, on_tensors):
 def levels(got, want, std):
     """Differences in levels of 0 to 255, where the original draws no values itself."""
     scale = 255 * torch.tensor(std, dtype=torch.float64).view(3, 1, 1)
-    return ((got.to(torch.float64) - want) * scale).abs()[~torch.isnan(want)]
+    return ((got.to(torch.float64) - want) * scale).abs()[~torch.isnan(want)].to(torch.float32)
 
 
 def check(differences, name):
@@ -205,7 +205,8 @@ def check_views(shards, name, originals):
                 for view in (0, 1, 2 + number % 8, *range(10, len(views))):
                     draws = Draws(SEED, 0, number, view=view % 10 + 1)
                     want = original(originals[view], image, draws, on_tensors=True)
-                    differences.append(levels(views[view][row], want, STD))
+                    # All values of large views would need gigabytes.
+                    differences.append(levels(views[view][row], want, STD)[:: 1 + want.numel() // 200_000])
     assert len(differences) == (len(originals) - 7) * COUNT
     check(differences, name)
 
