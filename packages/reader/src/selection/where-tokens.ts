@@ -12,7 +12,7 @@ export class WhereError extends OptionError {
   constructor(text: string, at: number, message: string, option = 'where') {
     super(
       {},
-      sentence`${optionName(option)}, position ${at + 1} of "${text}": ${message}${message.endsWith('?') ? '' : '.'}`,
+      sentence`${optionName(option)}, position ${at + 1} of "${text}": ${message}${/\?$/.test(message) ? '' : '.'}`,
     );
     this.column = at + 1;
     this.#place = [text, at, message];
