@@ -266,6 +266,47 @@ test('a sample that one rank skipped for its checksum is not delivered by anothe
   expect(valid.length).toBe(6 * 47);
 });
 
+/** Changes one byte of each array. */
+function changeAll(folder: string): void {
+  for (const shard of ['000000.tar', '000001.tar', '000002.tar', '000003.tar']) {
+    const file = path.join(folder, shard);
+    const bytes = readFileSync(file);
+    for (let at = bytes.indexOf('NUMPY'); at !== -1; at = bytes.indexOf('NUMPY', at + 1)) bytes[at + 200]! ^= 1;
+    writeFileSync(file, bytes);
+  }
+}
+
+test.each([
+  ['weights', { weights: Array.from({ length: 48 }, (_, i) => (i % 2 === 0 ? 0.5 : 1.5)) }],
+  ['several ranks', { rank: 0, worldSize: 2, batchSize: 6 }],
+  ['a last batch that is dropped', { batchSize: 10, lastBatch: 'drop' }],
+  ['weights, in its own memory', { ...IN_MEMORY, weights: Array.from({ length: 48 }, (_, i) => (i % 2 ? 0.5 : 1.5)) }],
+] as const)('with %s, a sample is checked until it was delivered once', async (_, more) => {
+  const folder = path.join(emptyFolder(), 'later');
+  cpSync(uncompressed, folder, { recursive: true });
+  await using dataset = await openDataset(folder);
+  onFastDisk(dataset);
+  await using loader = dataset.loader({ ...options, ...more, onBad: 'skip' });
+  const checked = new Set<string>();
+  for (let epoch = 0; epoch < 2; epoch++) {
+    for (const key of validKeysOf(await epochOf(loader))) checked.add(key);
+  }
+  expect(checked.size).toBeLessThan(48);
+  changeAll(folder);
+  let again = 0;
+  let bad = 0;
+  for (let epoch = 2; epoch < 6; epoch++) {
+    const valid = validKeysOf(await epochOf(loader));
+    for (const key of valid) expect(checked).toContain(key);
+    again += valid.length;
+    const { badSamples } = loader.report();
+    for (const { key } of badSamples) expect(checked).not.toContain(key);
+    bad += badSamples.length;
+  }
+  expect(again).toBeGreaterThan(0);
+  expect(bad).toBeGreaterThan(0);
+});
+
 test('a shard that is gone ends the loop with its path', async () => {
   const folder = path.join(emptyFolder(), 'gone');
   cpSync(uncompressed, folder, { recursive: true });

@@ -82,7 +82,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     this.#schedule = TransformSchedule.of(this.#options);
     this.#progress = progress;
     this.#counts = new LoaderCounts(dataset, () => this.#setup?.cached ?? null);
-    this.#history = new ReadHistory(dataset.sampleBytes, () => this.totals().bad > 0);
+    this.#history = new ReadHistory(dataset.sampleBytes, dataset.files.samples);
     this.#context = { dataset, options: this.#options, history: this.#history, slotFileSlots };
   }
 
@@ -340,13 +340,12 @@ export class Loader<Content extends BatchContent = BatchContent>
         const least = (): Promise<number> => leastBytes(order.upcoming(place), order.samplesOf, store);
         const reading = await readers.begin(plan, order.readsAll(place), demand, least);
         next = { epoch: epoch + 1, position: 0 };
-        // A sample that is bad and not an error may be delivered later, by another rank or in another epoch.
-        const seesAll = onBad === 'raise' || (order.worldSize === 1 && plan.lastBatch !== 'drop');
-        const provesAll = order.readsAll(place) && seesAll;
-        return { epoch, plan, ...reading, provesAll, transform: schedule.indexAt(epoch) };
+        return { epoch, plan, ...reading, transform: schedule.indexAt(epoch) };
       },
-      onDelivered: ({ epoch, planned: { position, bucket }, provesAll }) => {
-        if (provesAll) this.#history.delivered();
+      onDelivered: (pending) => {
+        pending.noteChecked();
+        const { epoch, planned } = pending;
+        const { position, bucket } = planned;
         this.#progress.take({ epoch, position, ...(bucket && { buckets: bucket.place }) });
       },
     });

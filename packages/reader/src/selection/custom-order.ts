@@ -46,13 +46,7 @@ export function selectInOrder(indices: Indices, counts: ArrayLike<number>): Cust
     counts: Float64Array.from(rows, ({ length }) => length),
     rows: (shard) => rows[shard]!,
   };
-  const subset = {
-    identity: identityOf(positions, rows, groupSize),
-    all,
-    weight: order.length,
-    varies: false,
-    draw: () => all,
-  };
+  const subset = { identity: identityOf(positions, rows, groupSize), all, weight: order.length, draw: () => all };
   return { subset, positions, groupSize };
 }
 

@@ -43,8 +43,6 @@ export interface Subset {
   readonly all: Selection;
   /** Sum of the weights of its samples; without weights, the number of samples. */
   readonly weight: number;
-  /** Whether passes contain other samples, as with weights. */
-  readonly varies: boolean;
   /** The selection of pass `epoch`. The last result is cached. */
   draw(randomness: Randomness): Selection;
 }
@@ -147,7 +145,7 @@ function subsetOf(subsets: readonly ShardSubset[] | null, counts: ArrayLike<numb
   const samples = (rows: Selection) => Array.from(rows.counts).reduce((sum, count) => sum + count, 0);
   if (subsets === null) {
     const all: Selection = { counts, rows: () => null };
-    return { identity: '', all, weight: samples(all), varies: false, draw: () => all };
+    return { identity: '', all, weight: samples(all), draw: () => all };
   }
   const weight = subsets.reduce((sum, subset, k) => sum + mostSamples(subset, counts[k]!), 0);
   if (weight === 0 || subsets.every(({ weights }) => weights === null)) {
@@ -155,7 +153,7 @@ function subsetOf(subsets: readonly ShardSubset[] | null, counts: ArrayLike<numb
       subsets.map(({ rows, weights }) => (weights === null ? rows : new Uint32Array(0))),
       counts,
     );
-    return { identity: identityOf(subsets), all, weight, varies: false, draw: () => all };
+    return { identity: identityOf(subsets), all, weight, draw: () => all };
   }
   const earlier = identityOf(subsets);
   return run.identity === earlier
@@ -194,7 +192,6 @@ function weightedSubset(
   return {
     identity,
     weight,
-    varies: always === undefined,
     all: always ?? selectionOf(subsets.map(possibleRows), counts),
     draw({ seed, epoch }) {
       if (always !== undefined) return always;

@@ -3,6 +3,7 @@ import { nameTable } from '@shardtool/format';
 import type { FieldValue } from '../../dataset/fields/field-values.js';
 import type { PlannedBatch } from '../../order/batches.js';
 import type { Block } from '../read/block.js';
+import type { CheckedSamples } from '../read/readers/checked-samples.js';
 import type { ImageArray } from './batch/batch.js';
 import type { FedEpoch } from './feed/feeder.js';
 
@@ -35,8 +36,9 @@ export class PendingBatch {
   readonly epoch: number;
   readonly planned: PlannedBatch;
   readonly #transform: number;
-  /** Whether the crc32 of its images and fields is checked. */
-  readonly checksum: boolean;
+  /** Whether the crc32 of its images and fields is checked, except for the samples of `#checked`. */
+  readonly #checksum: boolean;
+  readonly #checked: CheckedSamples | null;
   /**
    * For each row, the block and the item of the block that the row shows. For a replaced row, the item that it should
    * have shown.
@@ -74,8 +76,6 @@ export class PendingBatch {
   readonly skipped = new Set<number>();
   /** Rows whose own sample was dropped by a custom step. */
   readonly dropped = new Set<number>();
-  /** True if it is the last batch of an epoch after which later epochs need no checks. */
-  provesAll = false;
   /** Messages of workers for this batch that have arrived. */
   messages = 0;
   /** Number of rows that were assigned, starting with the first. */
@@ -92,7 +92,7 @@ export class PendingBatch {
   constructor(
     slot: number,
     planned: PlannedBatch,
-    { epoch, checksum, transform }: Pick<FedEpoch, 'epoch' | 'checksum' | 'transform'>,
+    { epoch, checksum, checked, transform }: Pick<FedEpoch, 'epoch' | 'checksum' | 'checked' | 'transform'>,
     fields: readonly string[],
     isRagged = false,
   ) {
@@ -101,7 +101,8 @@ export class PendingBatch {
     this.epoch = epoch;
     this.planned = planned;
     this.#transform = transform;
-    this.checksum = checksum;
+    this.#checksum = checksum;
+    this.#checked = checked;
     this.blocks = new Array<Block>(rows);
     this.items = planned.item.slice();
     this.labels = new Int32Array(rows);
@@ -115,6 +116,25 @@ export class PendingBatch {
   /** Index of its size: that of its bucket, or of the transform of its epoch. */
   get bucket(): number {
     return this.planned.bucket?.bucket ?? this.#transform;
+  }
+
+  /** Whether the bytes of the sample that a row shows are checked. */
+  isChecked(row: number): boolean {
+    if (!this.#checksum || this.#checked === null) return this.#checksum;
+    const block = this.blocks[row]!;
+    const item = this.items[row]!;
+    return !this.#checked.has(block.shard[item]!, block.row[item]!);
+  }
+
+  /** Notes that the samples of the batch, which is delivered, need no further check. A sample that was skipped does. */
+  noteChecked(): void {
+    if (!this.#checksum || this.#checked === null) return;
+    for (let row = 0; row < this.rows; row++) {
+      if (this.skipped.has(row)) continue;
+      const block = this.blocks[row]!;
+      const item = this.items[row]!;
+      this.#checked.add(block.shard[item]!, block.row[item]!);
+    }
   }
 
   get rows(): number {

@@ -5,6 +5,7 @@ import type { EpochPlan, PlannedBatch } from '../../../order/batches.js';
 import type { Block, BlockReader } from '../../read/block.js';
 import type { Demand } from '../../read/readers/block-reader.js';
 import type { BatchReader } from '../../read/readers/bucket-reader.js';
+import type { CheckedSamples } from '../../read/readers/checked-samples.js';
 import type { ColumnTexts } from '../../ring/column-texts.js';
 import type { Control } from '../../ring/control.js';
 import type { FreeSlots } from '../../ring/free-slots.js';
@@ -23,8 +24,8 @@ export interface FedEpoch {
   /** The same reader, if batches consist of waiting samples; otherwise null. */
   readonly batchReader: BatchReader | null;
   readonly checksum: boolean;
-  /** Whether later epochs need no checks if no sample of this epoch is bad. */
-  readonly provesAll: boolean;
+  /** Samples that need no further check, to which delivered samples are added. Null if every sample is checked each time. */
+  readonly checked: CheckedSamples | null;
   /** Index of the transform of the epoch. */
   readonly transform: number;
 }
@@ -191,7 +192,6 @@ export class Feeder implements Demand {
 
   async #feedEpoch(fed: FedEpoch): Promise<void> {
     const { control, fields, isRagged } = this.#options;
-    let last: PendingBatch | null = null;
     for (const planned of fed.plan.rows()) {
       if (planned.block.length === 0) {
         if (fed.batchReader !== null) await this.#walk(fed.batchReader, planned, 'order');
@@ -214,10 +214,8 @@ export class Feeder implements Demand {
       pending.issuedAt = performance.now();
       pending.blockedAtIssue = this.blocked.now();
       this.#filling = null;
-      last = pending;
     }
     fed.batchReader?.finish();
-    if (last !== null) last.provesAll = fed.provesAll;
   }
 
   /** Reads until the samples of the batch are available. */

@@ -115,7 +115,7 @@ export class RowJobs {
     job.row = row;
     job.bucket = pending.bucket;
     job.orientation = index.orientation[indexRow]!;
-    job.crc32 = (pending.checksum ? column?.crc32?.[indexRow] : undefined) ?? UNCHECKED;
+    job.crc32 = (pending.isChecked(row) ? column?.crc32?.[indexRow] : undefined) ?? UNCHECKED;
     // The crop index is that of the image that is used if the option `image` is not set.
     job.cropBytes = crops === null || column !== keptImageColumn(index, undefined) ? 0 : crops.columns.bytes[indexRow]!;
     if (job.cropBytes > 0) job.cropOffset = placeOf(block, crops!.stretches, crops!.columns.offset[indexRow]!);
@@ -131,19 +131,22 @@ export class RowJobs {
     const block = pending.blocks[row]!;
     const located = locate(block, pending.items[row]!);
     const images = raggedImagesIn(located.index, located.indexRow, patterns);
+    const isChecked = pending.isChecked(row);
     for (let i = 0; i < max; i++) {
       const column = images[i]?.column;
-      const part = column === undefined ? null : partOf(block, located, column, pending.checksum);
+      const part = column === undefined ? null : partOf(block, located, column, isChecked);
       this.#options.parts.set(pending.slot, row, i, part);
     }
     return images.length;
   }
 
   /** Writes where the extra fields of the sample are. Returns null, or the reason why the sample cannot be used. */
-  #placeParts({ slot, checksum, blocks, items }: PendingBatch, row: number): string | null {
+  #placeParts(pending: PendingBatch, row: number): string | null {
     const { extraFields, parts, texts } = this.#options;
-    const block = blocks[row]!;
-    const located = locate(block, items[row]!);
+    const { slot } = pending;
+    const block = pending.blocks[row]!;
+    const located = locate(block, pending.items[row]!);
+    const isChecked = pending.isChecked(row);
     const { index, indexRow } = located;
     for (const [i, { field, columns }] of extraFields.entries()) {
       if (columns !== undefined) {
@@ -154,7 +157,7 @@ export class RowJobs {
         continue;
       }
       const column = index.fields.get(field);
-      parts.set(slot, row, i, hasField(column, indexRow) ? partOf(block, located, column, checksum) : null);
+      parts.set(slot, row, i, hasField(column, indexRow) ? partOf(block, located, column, isChecked) : null);
     }
     return null;
   }

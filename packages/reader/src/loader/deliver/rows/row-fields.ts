@@ -39,7 +39,7 @@ export function readFields(
       pending.fields[name]![row] = chosen(index.columns.get(name)?.[indexRow] ?? null);
       continue;
     }
-    const part = partOf(block, located, column, pending.checksum);
+    const part = partOf(block, located, column, pending.isChecked(row));
     const result = read(name, engine.encoded(part), part);
     if ('fault' in result) {
       pending.bad.push({ row, reason: `its field "${name}" ${result.fault}` });

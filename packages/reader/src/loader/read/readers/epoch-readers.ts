@@ -1,5 +1,5 @@
 import type { WakeSignal } from '@shardtool/base';
-import { optionName, sentence } from '@shardtool/base';
+import { optionName, sentence, total } from '@shardtool/base';
 import type { ShardFiles } from '../../../dataset/shards/shard-files.js';
 import { type ShardStore, whileWanted } from '../../../dataset/shards/shard-store.js';
 import type { EpochPlan } from '../../../order/batches.js';
@@ -10,6 +10,7 @@ import type { BlockReader, LoadedShard } from '../block.js';
 import { planLoad, selectedRows } from '../load-shards.js';
 import { type Demand, StreamingReader } from './block-reader.js';
 import { type BatchReader, BucketReader } from './bucket-reader.js';
+import type { CheckedSamples } from './checked-samples.js';
 import { NO_OPENING, type Opening, openingOf } from './opening.js';
 import type { ReadHistory } from './read-history.js';
 import type { ReadSpeed } from './read-speed.js';
@@ -39,7 +40,7 @@ export interface EpochReadersOptions {
   readonly checksum: 'first-epoch' | 'always' | 'never';
   /** Workers read the images of all epochs from the shards. */
   readonly staysInShards: boolean;
-  /** Images are uncompressed. If they are cached and not checked, workers read only their crops from the shards. */
+  /** Images are uncompressed. If they are cached, workers read them from the shards, and only their crops if they are not checked. */
   readonly canReadCrops: boolean;
   /** Speed of the reads of workers. */
   readonly speed: ReadSpeed;
@@ -50,8 +51,10 @@ export interface EpochReading {
   readonly reader: BlockReader;
   /** The same reader, if batches consist of waiting samples; otherwise null. */
   readonly batchReader: BatchReader | null;
-  /** Whether delivered data is checked. */
+  /** Whether delivered data is checked, except the samples of `checked`. */
   readonly checksum: boolean;
+  /** Samples that need no further check, to which delivered samples are added. Null if every sample is checked each time. */
+  readonly checked: CheckedSamples | null;
 }
 
 /**
@@ -64,8 +67,12 @@ export class EpochReaders {
   /** The batches for which the last epoch was read. */
   #lastDemand: Demand | null = null;
 
+  /** Number of samples that may occur in any epoch. Repeated samples count each time. */
+  readonly #samples: number;
+
   constructor(options: EpochReadersOptions) {
     this.#options = options;
+    this.#samples = total(options.all.counts);
   }
 
   /**
@@ -73,18 +80,19 @@ export class EpochReaders {
    * with which the epoch can be read, in bytes.
    */
   async begin(plan: EpochPlan, whole: boolean, demand: Demand, least: () => Promise<number>): Promise<EpochReading> {
-    const { history, checksum: checked, canReadCrops, speed } = this.#options;
-    const { isIntact, wasCached } = history.begin(whole);
-    const checksum = checked === 'always' || (checked === 'first-epoch' && !(isIntact && this.#staysAsChecked(plan)));
-    const inShards = wasCached && !checksum && canReadCrops && !this.#options.files.isSlow;
+    const { history, checksum: when, canReadCrops, speed } = this.#options;
+    const wasCached = history.begin(whole);
+    const checked = when === 'first-epoch' && this.#staysAsChecked(plan) ? history.checked : null;
+    const checksum = when !== 'never' && (checked === null || checked.count < this.#samples);
+    const inShards = wasCached && (!checksum || checked !== null) && canReadCrops && !this.#options.files.isSlow;
     speed.begin(wasCached);
     if (plan.under === undefined) {
       const reader = await this.#reader(plan, demand, least, inShards);
-      return { reader, batchReader: null, checksum };
+      return { reader, batchReader: null, checksum, checked };
     }
     const blocks = await this.#reader(plan.under, demand, least, inShards);
     const batchReader = await this.#bucketReader(blocks, plan, demand, inShards);
-    return { reader: batchReader, batchReader, checksum };
+    return { reader: batchReader, batchReader, checksum, checked };
   }
 
   /** Whether the bytes of an epoch are those of earlier epochs. A server sends them again, and they may change on the way. */

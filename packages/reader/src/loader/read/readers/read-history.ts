@@ -1,4 +1,5 @@
 import { storageReadBytes } from '../storage-reads.js';
+import { CheckedSamples } from './checked-samples.js';
 
 /**
  * An epoch counts as cached if the process has read at most this share of the dataset's bytes from storage, including
@@ -16,17 +17,15 @@ export class ReadHistory {
    */
   #hasReadAll = false;
   #isReadingAll = false;
-  /** Whether all samples were delivered. */
-  #hasDeliveredAll = false;
   /** Number of bytes that had been read from storage when the last epoch began, or 0. */
   #storageBefore = 0;
+  /** Samples that need no further check. */
+  readonly checked: CheckedSamples;
 
-  readonly #hasBad: () => boolean;
-
-  /** `hasBad`: whether a sample was bad so far. */
-  constructor(datasetBytes: number, hasBad: () => boolean) {
+  /** `samples`: number of samples of each shard. */
+  constructor(datasetBytes: number, samples: ArrayLike<number>) {
     this.#datasetBytes = datasetBytes;
-    this.#hasBad = hasBad;
+    this.checked = new CheckedSamples(samples);
   }
 
   /** Called when the current epoch has been read to its end. */
@@ -35,27 +34,13 @@ export class ReadHistory {
     this.#isReadingAll = false;
   }
 
-  /**
-   * Called when the last batch of an epoch with all samples was delivered. Its reading ended earlier, when some of its
-   * samples had not been checked yet.
-   */
-  delivered(): void {
-    this.#hasDeliveredAll = true;
-  }
-
-  /**
-   * Called when an epoch begins. `whole` is true if it is read from its first sample. `isIntact`: all samples were
-   * delivered, and none was bad. A sample that was skipped for its checksum would otherwise be delivered later.
-   */
-  begin(whole: boolean): { readonly isIntact: boolean; readonly wasCached: boolean } {
+  /** Called when an epoch begins. `whole` is true if it is read from its first sample. Returns whether the epoch before was cached. */
+  begin(whole: boolean): boolean {
     const hasReadAll = this.#hasReadAll;
     const before = this.#storageBefore;
     this.#storageBefore = storageReadBytes();
     this.#isReadingAll = whole;
     const most = OTHER_STORAGE_BYTES + this.#datasetBytes * MOST_FROM_STORAGE;
-    return {
-      isIntact: this.#hasDeliveredAll && !this.#hasBad(),
-      wasCached: hasReadAll && this.#storageBefore - before <= most,
-    };
+    return hasReadAll && this.#storageBefore - before <= most;
   }
 }

@@ -80,7 +80,7 @@ export interface LoaderOrder extends Omit<SettledOrder, 'stateAt' | 'sources'> {
    * Number of blocks that this rank holds if `prefetchBatches` batches are made ahead, and number of samples in them.
    */
   held(prefetchBatches: number): { readonly buffers: number; readonly samples: number };
-  /** Whether an epoch that starts at a position contains every sample. */
+  /** Whether an epoch that starts at a position contains every sample; with weights, as many as a whole epoch. */
   readsAll(place: Place): boolean;
   stateAt(place: Place): OrderState;
 }
@@ -134,9 +134,8 @@ export function loaderOrder(dataset: StoredDataset, settled: SettledOrder): Load
       });
       return { buffers: total(held.map(({ buffers }) => buffers)), samples: total(held.map(({ samples }) => samples)) };
     },
-    // The rest of a larger dataset is read in later epochs, and so are samples that weights did not choose.
-    readsAll: ({ position }) =>
-      position === 0 && sources.every(({ samples, passSamples, subset }) => samples >= passSamples && !subset.varies),
+    // The rest of a larger dataset is read in later epochs.
+    readsAll: ({ position }) => position === 0 && sources.every((source) => source.samples >= source.passSamples),
     stateAt: (place) => stateAt(place, lastBatch),
   };
 }

@@ -1,0 +1,46 @@
+/**
+ * The samples of which a loader has delivered bytes whose checksums were right. One bit per sample, and none for a shard of
+ * which this is true for all samples.
+ */
+export class CheckedSamples {
+  /** Number of samples of each shard. */
+  readonly #samples: ArrayLike<number>;
+  readonly #shards = new Map<number, ShardBits>();
+  #count = 0;
+
+  constructor(samples: ArrayLike<number>) {
+    this.#samples = samples;
+  }
+
+  /** Number of samples that were checked. */
+  get count(): number {
+    return this.#count;
+  }
+
+  has(shard: number, row: number): boolean {
+    const found = this.#shards.get(shard);
+    if (found === undefined) return false;
+    return found.bits === null || (found.bits[row >>> 3]! & (1 << (row & 7))) !== 0;
+  }
+
+  add(shard: number, row: number): void {
+    let found = this.#shards.get(shard);
+    if (found === undefined) {
+      const samples = this.#samples[shard]!;
+      found = { bits: new Uint8Array(Math.ceil(samples / 8)), left: samples };
+      this.#shards.set(shard, found);
+    }
+    if (found.bits === null || this.has(shard, row)) return;
+    found.bits[row >>> 3]! |= 1 << (row & 7);
+    this.#count++;
+    found.left--;
+    if (found.left === 0) found.bits = null;
+  }
+}
+
+interface ShardBits {
+  /** Bit `row % 8` of byte `row / 8` is 1 for a sample that was checked. Null if all were. */
+  bits: Uint8Array | null;
+  /** Number of samples that were not checked. */
+  left: number;
+}
