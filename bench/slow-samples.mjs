@@ -1,15 +1,16 @@
 /**
- * Do a few slow images keep workers from the others? Photos of 500x375, of which 1 % are photos of 24 megapixels, at the
- * loader's defaults, with as many workers as are given. PNGs are not measured: sharp decodes them in threads of its own.
+ * Do a few slow images keep workers from the others? Photos of 500x375, of which 1 % are photos of 24 megapixels or PNGs of 6
+ * or 24 megapixels, at the loader's defaults, with as many workers as are given.
  *
  *   node bench/slow-samples.mjs [--count 3000] [--workers 2,8] [--rounds 3] [--prefetch 4]
  *
- * `at work` is the share of the time in which the decode workers had work: they ran, or waited for a core. Linux counts both for
- * each thread, so the figure does not depend on what else the machine does, and more workers than cores stand for a machine with
- * more cores that are slower. It is the loader's rate by the rate that the sum of the workers' time allows.
+ * `at work` is the share of the workers' time in which a thread could run. Another process looks at the threads 250 times per
+ * second: of W workers, r / W are at work if r < W threads run or wait for a core. So the figure does not depend on what else the
+ * machine does, and more workers than cores stand for a machine with more cores that are slower. It is the loader's rate by the rate
+ * that the sum of the CPU time allows. sharp decodes PNGs in threads of its own, which therefore count, unlike the main thread.
  */
-import { execFileSync } from 'node:child_process';
-import { copyFileSync, linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { copyFileSync, linkSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
@@ -35,13 +36,10 @@ const small = readdirSync(photos, { recursive: true, encoding: 'utf8' })
   .sort()
   .map((name) => path.join(photos, name));
 
-/** A photo of this size. */
-async function slow(width, height) {
-  const file = path.join(folder, 'slow.jpg');
-  await sharp(small[0])
-    .resize(width, height, { fit: 'fill' })
-
-    .toFile(file);
+/** A photo of this size, in a file with this extension. */
+async function slow(width, height, extension) {
+  const file = path.join(folder, `slow-${width}.${extension}`);
+  await sharp(small[0]).resize(width, height, { fit: 'fill' }).toFile(file);
   return file;
 }
 
@@ -64,14 +62,47 @@ function pack(name, other) {
   return shards;
 }
 
-/** Milliseconds that each thread of this process ran, and that it ran or waited for a core. */
-function threads() {
-  return new Map(
-    readdirSync('/proc/self/task').map((id) => {
-      const [ran, waited] = readFileSync(`/proc/self/task/${id}/schedstat`, 'utf8').split(' ').map(Number);
-      return [id, { ran: ran / 1e6, busy: (ran + waited) / 1e6 }];
-    }),
-  );
+/** Prints how often which number of threads of a process, except the main thread, could run, until it is told to end. */
+const SAMPLER = `
+  const fs = require('node:fs');
+  const [pid] = process.argv.slice(1);
+  const seen = [];
+  const look = () => {
+    let running = 0;
+    for (const id of fs.readdirSync('/proc/' + pid + '/task')) {
+      if (id === pid) continue;
+      try {
+        const text = fs.readFileSync('/proc/' + pid + '/task/' + id + '/stat', 'latin1');
+        if (/^[RD]/.test(text.slice(text.lastIndexOf(')') + 2))) running++;
+      } catch {
+        // The thread has ended.
+      }
+    }
+    seen[running] = (seen[running] ?? 0) + 1;
+  };
+  const timer = setInterval(look, 4);
+  process.on('SIGTERM', () => {
+    clearInterval(timer);
+    console.log(JSON.stringify(Array.from(seen, (count) => count ?? 0)));
+  });`;
+
+/** Starts to look at the threads of this process. Returns a function that ends it and returns the share of the time in which `workers` were at work. */
+function watchThreads(workers) {
+  const sampler = spawn(process.execPath, ['-e', SAMPLER, String(process.pid)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let text = '';
+  sampler.stdout.on('data', (more) => {
+    text += more;
+  });
+  return async () => {
+    const ended = new Promise((resolve) => sampler.on('close', resolve));
+    sampler.kill();
+    await ended;
+    const seen = JSON.parse(text);
+    const looks = seen.reduce((sum, count) => sum + count, 0);
+    return seen.reduce((sum, count, running) => sum + count * Math.min(running, workers), 0) / looks / workers;
+  };
 }
 
 /** The share of an epoch in which workers had work, and the waits for its batches. */
@@ -79,35 +110,28 @@ async function epoch(shards, count) {
   const dataset = await openDataset(shards);
   const options = { transform: 'train224', workers: count, prefetchBatches: Number(prefetch), reuse: true };
   const loader = dataset.loader({ ...options, epochsPerLoop: 2 });
-  let before;
-  let begun;
+  let watched;
   let at;
   const waits = [];
   for await (const batch of loader) {
     const now = performance.now();
-    if (batch.epoch === 1 && before === undefined) [before, begun] = [threads(), now];
-    else if (before !== undefined) waits.push(now - at);
+    if (watched !== undefined) waits.push(now - at);
+    else if (batch.epoch === 1) watched = watchThreads(count);
     at = performance.now();
   }
-  const elapsed = at - begun;
-  const others = [...threads()].filter(([id]) => id !== String(process.pid));
-  const work = others.map(([id, { ran, busy }]) => {
-    const then = before.get(id) ?? { ran: 0, busy: 0 };
-    return { ran: ran - then.ran, busy: busy - then.busy };
-  });
-  // Of the threads other than the main one, those that ran longest are the workers.
-  const used = work.sort((a, b) => b.ran - a.ran).slice(0, count);
+  const share = await watched();
   await loader.close();
   await dataset.close();
   waits.sort((a, b) => a - b);
-  const share = used.reduce((sum, { busy }) => sum + busy, 0) / elapsed / count;
   return { share, p50: waits[waits.length >> 1], p99: waits[Math.floor(waits.length * 0.99)] };
 }
 
 try {
   const datasets = [
     ['photos alone', pack('alone', null)],
-    ['1 % of 24 megapixels', pack('large', await slow(6000, 4000))],
+    ['1 % of 24 megapixels', pack('large', await slow(6000, 4000, 'jpg'))],
+    ['1 % PNGs of 6 megapixels', pack('png6', await slow(3000, 2000, 'png'))],
+    ['1 % PNGs of 24 megapixels', pack('png24', await slow(6000, 4000, 'png'))],
   ];
   for (const each of workers.split(',').map(Number)) {
     const found = datasets.map(() => []);
