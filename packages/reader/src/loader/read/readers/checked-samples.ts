@@ -1,6 +1,6 @@
 /**
- * The samples of which a loader has delivered bytes whose checksums were right. One bit per sample, and none for a shard of
- * which this is true for all samples.
+ * The samples that a loader has delivered after their checksums were found right. This takes one bit for each sample of the
+ * shards that were read, and none for a shard whose samples were all checked.
  */
 export class CheckedSamples {
   /** Number of samples of each shard. */
