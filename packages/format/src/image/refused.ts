@@ -47,7 +47,7 @@ export const REFUSED: readonly RefusedKind[] = [
     command: (path, stem) => `tiffcp ${path} ${stem}-classic.tif`,
   },
   {
-    name: 'TIFF with another compression (old-style JPEG, Zstandard, LZMA, LERC, JBIG)',
+    name: 'TIFF with another compression',
     names: [],
     begins: (bytes) => TIFFS.has(u32be(bytes, 0)) && isOfOtherCompression(bytes),
     command: (path, stem) => `tiffcp -c zip ${path} ${stem}-zip.tif`,
