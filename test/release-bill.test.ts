@@ -1,6 +1,11 @@
-import { readFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { cpSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, expect, test } from 'vitest';
 import { bill } from '../scripts/release/bill.mjs';
+import { nameRepository } from '../scripts/release/repository.mjs';
+import { emptyFolder, removeFolders } from './datasets.js';
+
+afterAll(removeFolders);
 
 interface Component {
   readonly name: string;
@@ -36,3 +41,33 @@ test('versions of packages for npm and for Python are one', () => {
   const { version } = JSON.parse(readFileSync('packages/cli/package.json', 'utf8')) as { version: string };
   expect(readFileSync('python/pyproject.toml', 'utf8')).toContain(`\nversion = "${version}"\n`);
 });
+
+test('a release says where the repository is, in the packages for npm and for Python', () => {
+  const checkout = emptyFolder();
+  for (const file of ['packages/cli/package.json', 'packages/base/package.json', 'python/pyproject.toml'])
+    cpSync(file, path.join(checkout, file));
+  nameRepository(checkout, ['cli', 'base'], 'https://example.org/owner/shardtool.git');
+  for (const name of ['cli', 'base']) {
+    const file = `packages/${name}/package.json`;
+    expect(JSON.parse(readFileSync(path.join(checkout, file), 'utf8'))).toEqual({
+      ...JSON.parse(readFileSync(file, 'utf8')),
+      homepage: 'https://example.org/owner/shardtool#readme',
+      repository: { type: 'git', url: 'git+https://example.org/owner/shardtool.git', directory: `packages/${name}` },
+      bugs: { url: 'https://example.org/owner/shardtool/issues' },
+    });
+  }
+  expect(readFileSync(path.join(checkout, 'python/pyproject.toml'), 'utf8')).toBe(
+    `${readFileSync('python/pyproject.toml', 'utf8')}
+[project.urls]
+Repository = "https://example.org/owner/shardtool"
+Issues = "https://example.org/owner/shardtool/issues"
+`,
+  );
+});
+
+test.each(['example.org/owner/shardtool', 'https://example.org', 'https://example.org/a/b"c'])(
+  'an address of a repository that is none is refused: %s',
+  (url) => {
+    expect(() => nameRepository(emptyFolder(), [], url)).toThrow('give the address of the repository');
+  },
+);

@@ -5,6 +5,7 @@
  *   npm run release:build                       into release/
  *   npm run release:build -- --check            twice, and compares: equal bytes
  *   npm run release:build -- --platforms linux-x64,linux-arm64
+ *   npm run release:build -- --repository https://github.com/owner/name
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -14,6 +15,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { bill } from './bill.mjs';
+import { nameRepository } from './repository.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 /** Each after what it depends on. */
@@ -24,6 +26,7 @@ const { values } = parseArgs({
     platforms: { type: 'string', default: 'linux-x64,linux-arm64,darwin-x64,darwin-arm64' },
     python: { type: 'string', default: process.env.SHARDTOOL_RELEASE_PYTHON ?? 'python3' },
     check: { type: 'boolean', default: false },
+    repository: { type: 'string' },
   },
 });
 const out = path.resolve(values.out);
@@ -31,6 +34,8 @@ if (existsSync(out) && !existsSync(path.join(out, 'SHA256SUMS')) && readdirSync(
   console.error(`${out} has files that no earlier build made: move them away, or name another folder by --out.`);
   process.exit(2);
 }
+if (values.repository === undefined)
+  console.error('Without --repository, the packages do not say where their source and their issues are.');
 rmSync(out, { recursive: true, force: true });
 make(out);
 if (values.check) {
@@ -55,6 +60,7 @@ function make(target) {
     mkdirSync(checkout);
     run('git', ['archive', '--output', archive, 'HEAD'], root);
     run('tar', ['xf', archive, '-C', checkout], folder);
+    if (values.repository !== undefined) nameRepository(checkout, PACKAGES, values.repository);
     run('npm', ['run', '--silent', 'setup'], checkout);
     run('npm', ['run', '--silent', 'build'], checkout);
     const tarballs = path.join(target, 'npm');

@@ -1,4 +1,4 @@
-import { OptionError } from '@shardtool/base';
+import { countOf, OptionError } from '@shardtool/base';
 import type { BucketRows } from './bucket-rows.js';
 import { checkOrderOptions, checkWhole, type OrderOptions } from './epoch-order.js';
 import { epochSpan, modulo } from './legs.js';
@@ -159,11 +159,16 @@ export function legalWorldSizes(streams: number, globalBatch: number): number[] 
   return legal;
 }
 
+/** `1 rank`, `1, 2, 4 ranks`. */
+function numbersOf(numbers: readonly number[], noun: string): string {
+  return `${numbers.join(', ')} ${noun}${numbers.length === 1 && numbers[0] === 1 ? '' : 's'}`;
+}
+
 function checkWorldSize(worldSize: number, streams: number, globalBatch: number): void {
   if (streams % worldSize === 0 && globalBatch % worldSize === 0) return;
   throw new OptionError(
     {},
-    `${worldSize} ranks cannot share ${streams} streams and batches of ${globalBatch} rows evenly: use ` +
-      `${legalWorldSizes(streams, globalBatch).join(', ')} ranks, or change streams or the batch size.`,
+    `${countOf(worldSize, 'rank')} cannot share ${countOf(streams, 'stream')} and batches of ${countOf(globalBatch, 'row')} evenly: use ` +
+      `${numbersOf(legalWorldSizes(streams, globalBatch), 'rank')}, or change streams or the batch size.`,
   );
 }
