@@ -83,10 +83,13 @@ test.each([
   [['convert', shards, 'x', '--staging', 'y'], 'x is a local folder; remove it.'],
   [
     ['overlay', 'add', shards, 'x', '--exclude-where', 'width >'],
-    'shardtool: --exclude-where: expected a column or a value',
+    'shardtool: --exclude-where, position 8 of "width >": expected a column or a value',
   ],
-  [['overlay', 'add', shards, 'x', '--exclude-where', 'wide > 9'], 'shardtool: --exclude-where: '],
-  [['plan', shards, '--where', 'width >'], '--where: expected a column or a value'],
+  [
+    ['overlay', 'add', shards, 'x', '--exclude-where', 'wide > 9'],
+    'shardtool: --exclude-where, position 1 of "wide > 9": there is no column "wide"',
+  ],
+  [['plan', shards, '--where', 'width >'], '--where, position 8 of "width >": expected a column or a value'],
   [['cat', shards, 'cat/cat_001', 'png'], 'Sample "cat/cat_001" has no field "png"; its fields are cls, jpg.'],
   [['cat', shards, 'cat/none'], 'has no sample with the key "cat/none"'],
   [['pack', emptyFolder(), 'x'], 'contains no file that can be packed'],

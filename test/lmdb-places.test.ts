@@ -106,7 +106,11 @@ const varint = (value: number) => (value < 128 ? [value] : [(value & 127) | 128,
 const DATUM = Buffer.from([8, 3, 16, ...varint(200), 24, 10, 0x22, ...varint(6000), ...new Array(6000).fill(7), 40, 1]);
 
 test.each([
-  ['Datums of Caffe with pixels', DATUM, 'is a Datum of Caffe with raw pixels, which is not read'],
+  [
+    'Datums of Caffe with pixels',
+    DATUM,
+    'is a Datum of Caffe with raw pixels, which cannot be read in place: convert the database',
+  ],
   [
     'lists that an older Python has pickled',
     Buffer.from('\x80\x02]q\x00(K\x01K\x02e.', 'latin1'),

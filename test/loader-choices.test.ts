@@ -37,7 +37,9 @@ test('a subset by keys has just these', async () => {
   for (const options of [base, streaming]) {
     expect(keysOf(await batchesOf(shards, { ...options, keys })).toSorted()).toEqual(keys.toSorted());
   }
-  await expect(batchesOf(shards, { ...base, keys: ['a/0000', 'a/9999'] })).rejects.toThrow('The first is "a/9999"');
+  await expect(batchesOf(shards, { ...base, keys: ['a/0000', 'a/9999'] })).rejects.toThrow(
+    'keys: the dataset has no sample with the key "a/9999"',
+  );
 });
 
 test('a predicate on the columns of the index selects', async () => {

@@ -73,7 +73,11 @@ async function run(place: string, args: readonly string[]) {
   const given = args.map((arg) => arg.replace('KEYS', path.join(top, 'keys.txt')));
   const writes = ['convert', 'unpack'].includes(given[0]!);
   const { code, stdout, stderr } = await shardtool(given[0]!, place, ...(writes ? [output] : []), ...given.slice(1));
-  const shown = (text: string) => text.replaceAll(place, 'PLACE').replaceAll(output, 'OUTPUT');
+  const shown = (text: string) =>
+    text
+      .replaceAll(place, 'PLACE')
+      .replaceAll(output, 'OUTPUT')
+      .replace(/^Took [\d.]+ m?s \(.*?\)/m, 'Took TIME (RATE)');
   const made = (code === 0 ? filesIn(output) : [])
     .filter((file) => file !== 'pack.json')
     .map((file) => [
