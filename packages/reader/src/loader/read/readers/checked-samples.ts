@@ -5,11 +5,12 @@
 export class CheckedSamples {
   /** Number of samples of each shard. */
   readonly #samples: ArrayLike<number>;
-  readonly #shards = new Map<number, ShardBits>();
+  readonly #shards: (ShardBits | undefined)[];
   #count = 0;
 
   constructor(samples: ArrayLike<number>) {
     this.#samples = samples;
+    this.#shards = new Array<ShardBits | undefined>(samples.length);
   }
 
   /** Number of samples that were checked. */
@@ -18,20 +19,22 @@ export class CheckedSamples {
   }
 
   has(shard: number, row: number): boolean {
-    const found = this.#shards.get(shard);
+    const found = this.#shards[shard];
     if (found === undefined) return false;
     return found.bits === null || (found.bits[row >>> 3]! & (1 << (row & 7))) !== 0;
   }
 
   add(shard: number, row: number): void {
-    let found = this.#shards.get(shard);
+    let found = this.#shards[shard];
     if (found === undefined) {
       const samples = this.#samples[shard]!;
       found = { bits: new Uint8Array(Math.ceil(samples / 8)), left: samples };
-      this.#shards.set(shard, found);
+      this.#shards[shard] = found;
     }
-    if (found.bits === null || this.has(shard, row)) return;
-    found.bits[row >>> 3]! |= 1 << (row & 7);
+    const { bits } = found;
+    const bit = 1 << (row & 7);
+    if (bits === null || (bits[row >>> 3]! & bit) !== 0) return;
+    bits[row >>> 3]! |= bit;
     this.#count++;
     found.left--;
     if (found.left === 0) found.bits = null;
