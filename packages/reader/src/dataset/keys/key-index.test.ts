@@ -118,6 +118,22 @@ test('a list that is damaged anywhere is made again, and no sample is lost', asy
   }
 });
 
+test('a list that is damaged each time it is written is made only once by one dataset, and no sample is lost', async () => {
+  const shards = numbered(0, 3);
+  const folder = newFolder();
+  const { keys } = open(folder, shards);
+  for (let round = 0; round < 3; round++) {
+    await expectFound(keys, shards);
+    const lists = readdirSync(folder);
+    expect(lists.length).toBe(round === 0 ? 1 : 0);
+    for (const name of lists) {
+      const file = path.join(folder, name);
+      const bytes = readFileSync(file);
+      writeFileSync(file, bytes.fill(0xff, bytes.length - 4 * 30));
+    }
+  }
+});
+
 test('without a folder that can be written, all keys are read', async () => {
   const shards = numbered(0, 5);
   const file = path.join(root, 'file');

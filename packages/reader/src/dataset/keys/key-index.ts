@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { lastAtMost, makeFolder, Recent, removeAbandoned } from '@shardtool/base';
+import { lastAtMost, makeFolder, Recent, removeAbandoned, totalOf } from '@shardtool/base';
 import { KeyHashes, type ShardKeys } from './key-hashes.js';
 import { KeyList, KeyListError, type ListedShard, writeKeyList } from './key-list-file.js';
 import type { Keys } from './unknown-key.js';
@@ -47,6 +47,8 @@ export class KeyIndex {
   #places: Promise<Places> | null = null;
   /** Paths of lists that were found missing or damaged. */
   readonly #unusable = new Set<string>();
+  /** Paths of lists that this object wrote. On a disk that damages files, a list is not made again and again. */
+  readonly #written = new Set<string>();
 
   /** `shards`: all shards of the dataset with all of their samples, also if a view hides some. */
   constructor(
@@ -148,7 +150,8 @@ export class KeyIndex {
         .update(JSON.stringify(some.map(({ name }) => name)))
         .digest('hex');
       const file = path.join(this.#folder, `${digest.slice(0, 16)}${EXTENSION}`);
-      if (!(await writeKeyList(file, some, KEY_READS))) return false;
+      if (this.#written.has(file) || !(await writeKeyList(file, some, KEY_READS))) return false;
+      this.#written.add(file);
       this.#unusable.delete(file);
       first = end;
     }
@@ -216,7 +219,7 @@ function unlistedKeys(shards: ShardKeys, numbers: readonly number[]) {
 }
 
 function samplesOf(shards: readonly ListedShard[]): number {
-  return shards.reduce((sum, { samples }) => sum + samples, 0);
+  return totalOf(shards, ({ samples }) => samples);
 }
 
 async function isWritable(folder: string): Promise<boolean> {

@@ -1,5 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises';
-import { crc32, writeAtomically } from '@shardtool/base';
+import { crc32, readFully, totalOf, writeAtomically } from '@shardtool/base';
 import { byFirstBits, keyHash } from './key-hash.js';
 
 /** First bytes of the file. The last one is the version of the format. */
@@ -55,7 +55,7 @@ export interface ListedShard {
  * has another number of keys than `samples`. Rejects with the errors of `keys`.
  */
 export async function writeKeyList(path: string, shards: readonly ListedShard[], readAtOnce: number): Promise<boolean> {
-  const samples = shards.reduce((sum, shard) => sum + shard.samples, 0);
+  const samples = totalOf(shards, (shard) => shard.samples);
   const hashes = await hashesOf(shards, samples, readAtOnce);
   if (hashes === null) return false;
   const { shift, starts } = byFirstBits(hashes, GROUP_ENTRIES);
@@ -75,7 +75,7 @@ export async function writeKeyList(path: string, shards: readonly ListedShard[],
   MAGIC.copy(head);
   head.writeUInt32LE(text.length, MAGIC.length);
   head.writeUInt32LE(crc32(text), MAGIC.length + 4);
-  const body = bytesOf(entries);
+  const body = Buffer.from(entries.buffer);
   return writeAtomically(path, [head, text, directoryOf(starts, body), body]).then(
     () => true,
     () => false,
@@ -198,18 +198,6 @@ async function reading<Result>(path: string, read: (handle: FileHandle) => Promi
 
 async function readAt(handle: FileHandle, path: string, at: number, bytes: number): Promise<Buffer> {
   const buffer = Buffer.alloc(bytes);
-  for (let done = 0; done < bytes; ) {
-    const { bytesRead } = await handle.read(buffer, done, bytes - done, at + done);
-    if (bytesRead === 0) throw new KeyListError(path);
-    done += bytesRead;
-  }
+  if ((await readFully(handle, buffer, at)) < bytes) throw new KeyListError(path);
   return buffer;
 }
-
-/** The bytes of numbers, as little-endian. */
-function bytesOf(words: Uint32Array): Buffer {
-  const bytes = Buffer.from(words.buffer, words.byteOffset, words.byteLength);
-  return LITTLE_ENDIAN ? bytes : Buffer.from(bytes).swap32();
-}
-
-const LITTLE_ENDIAN = new Uint8Array(Uint32Array.of(1).buffer)[0] === 1;
