@@ -64,11 +64,26 @@ test('a host that is unknown is an error, and one that has answered before is as
   }
 });
 
-test('an answer that is compressed is not taken for the file, and the error says so', async () => {
+test('an answer that is compressed on the way is not taken for the file, and the error says so', async () => {
   const zipped = gzipSync('bytes of a file');
   const url = await serve((_, answer) => answer.writeHead(200, { 'content-encoding': 'gzip' }).end(zipped));
-  await expect(ask(url)).rejects.toThrow('the server compresses the answer (content-encoding gzip)');
+  const counts = { requests: 0, bytes: 0, retries: 0, hedges: 0 };
+  const request = { method: 'GET', url, headers: {} } as const;
+  const reason = 'the server compresses it (content-encoding gzip)';
+  await expect(ask(url)).rejects.toThrow(reason);
   await expect(ask(url)).rejects.toThrow(TransientError);
+  for (const bytes of [zipped.length - 1, zipped.length + 1])
+    await expect(exchange(request, { counts, place: () => new Uint8Array(bytes) })).rejects.toThrow(reason);
+});
+
+test('a stored file that its server describes as compressed, such as a .tar.gz, is read as it is stored', async () => {
+  const zipped = gzipSync('bytes of a file');
+  const url = await serve((_, answer) => answer.writeHead(200, { 'content-encoding': 'x-gzip' }).end(zipped));
+  const target = new Uint8Array(zipped.length);
+  const counts = { requests: 0, bytes: 0, retries: 0, hedges: 0 };
+  expect((await exchange({ method: 'HEAD', url, headers: {} }, { counts })).status).toBe(200);
+  await exchange({ method: 'GET', url, headers: {} }, { counts, place: () => target });
+  expect(target).toEqual(new Uint8Array(zipped));
 });
 
 test('a GET that brings little is given up, and a POST may take minutes while the server sends white space', async () => {

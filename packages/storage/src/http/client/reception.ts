@@ -57,7 +57,7 @@ export class Reception {
       return;
     }
     if (this.received + bytes.length > this.#target.length) {
-      throw new TransientError('more bytes came than were asked for');
+      throw new TransientError(`more bytes came than were asked for${this.#compression()}`);
     }
     this.#target.set(bytes, this.received);
     this.wrote(bytes.length);
@@ -66,9 +66,25 @@ export class Reception {
   /** Called when the body has ended. Returns the text. Throws {@link TransientError} if bytes are missing. */
   end(): string {
     if (this.room !== null) {
-      throw new TransientError(`the answer ends after ${this.received} of ${this.#target!.length} bytes`);
+      throw new TransientError(
+        `the answer ends after ${this.received} of ${this.#target!.length} bytes${this.#compression()}`,
+      );
+    }
+    if (this.#textBytes > 0 && this.status < 300 && this.#compression() !== '') {
+      throw new TransientError(`the answer is not text${this.#compression()}`);
     }
     return Buffer.concat(this.#texts).toString();
+  }
+
+  /**
+   * A clause for an error about the body, if the server says that it is compressed. Requests ask for no compression, but a
+   * proxy may add it. Such an answer is right if it has the bytes of the file: servers describe stored files, such as a
+   * .tar.gz, in the same way.
+   */
+  #compression(): string {
+    const encoding = this.headers['content-encoding'] ?? 'identity';
+    if (encoding === 'identity') return '';
+    return `: the server compresses it (content-encoding ${encoding}), which must be turned off`;
   }
 }
 
