@@ -40,8 +40,8 @@ export class PendingBatch {
   readonly #checksum: boolean;
   readonly #checked: CheckedSamples | null;
   /**
-   * For each row, the block and the item of the block that the row shows. For a replaced row, the item that it should
-   * have shown.
+   * For each row, the block and the item of the block that the row shows. For a replaced row, those of the sample that
+   * replaces its own.
    */
   readonly blocks: Block[];
   readonly items: Int32Array;
