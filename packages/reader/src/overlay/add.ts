@@ -20,11 +20,11 @@ import { HeldLabels, type LabelChanges, type LabelPage, type LabelSource } from 
 import type { Layers } from './layers.js';
 import { ChangeCounter, packedEntries } from './pack-changes.js';
 import { checkOverlayName } from './save.js';
-import { type LabelFile, SpooledLabels } from './spooled-labels.js';
+import { type LabelFile, SpooledLabels } from './spool/spooled-labels.js';
 import type { OverlayCounts } from './summary.js';
 
 export type { LabelChanges } from './label-source.js';
-export type { LabelFile } from './spooled-labels.js';
+export type { LabelFile } from './spool/spooled-labels.js';
 
 /** The changes of an overlay. */
 export interface OverlayChanges {

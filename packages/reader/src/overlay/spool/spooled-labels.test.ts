@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ColumnValue, readLabelRows } from '@shardtool/format';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { randomOf } from '../../../../test/random.js';
+import { randomOf } from '../../../../../test/random.js';
 import { type LabelFile, SpooledLabels } from './spooled-labels.js';
 
 let folder: string;

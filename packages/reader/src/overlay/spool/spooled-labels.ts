@@ -1,20 +1,10 @@
-import { closeSync, writeSync } from 'node:fs';
 import { deserialize, serialize } from 'node:v8';
-import {
-  FileError,
-  LabelsError,
-  lastAtMost,
-  openWithoutName,
-  readFullySync,
-  reasonOf,
-  remedyOf,
-  removeLeftWithoutName,
-  TextRows,
-  totalOf,
-} from '@shardtool/base';
+import { LabelsError, lastAtMost, TextRows } from '@shardtool/base';
 import { ColumnKind, type ColumnValue, type LabelRow, type LabelRows, noRows } from '@shardtool/format';
-import { byFirstBits, keyHash } from '../dataset/keys/key-hash.js';
-import type { LabelChanges, LabelPage, LabelSource } from './label-source.js';
+import type { LabelChanges, LabelPage, LabelSource } from '../label-source.js';
+import { type Block, BlockFile } from './block-file.js';
+import { LineSet } from './line-set.js';
+import { type IdentifiedShards, PageHashes } from './page-hashes.js';
 
 /** A file of labels that is read row by row, because it is too large for memory. */
 export interface LabelFile {
@@ -35,20 +25,6 @@ interface SpoolLimits {
 }
 
 const LIMITS: SpoolLimits = { pageSamples: 500_000, heldRows: 1 << 18 };
-
-/** Shards with the column that labels refer to. */
-export interface IdentifiedShards {
-  /** Number of samples of each shard. */
-  readonly counts: readonly number[];
-  /** Yields the keys or paths of all samples, one shard after the other. */
-  idsOfShards(by: 'key' | 'path'): AsyncIterable<readonly string[]>;
-}
-
-/** Where a block of rows is in the file. */
-interface Block {
-  readonly offset: number;
-  readonly bytes: number;
-}
 
 /** Rows for one page: the values of each column, as the file has them. */
 interface Rows {
@@ -291,129 +267,6 @@ function addRow(pages: Map<number, Rows>, page: number, { id, line, names, value
 /** Rows without a value have null. */
 function extend(values: ColumnValue[], rows: number): void {
   while (values.length < rows) values.push(null);
-}
-
-/**
- * Finds the pages that may have a key or path by the hashes of all of them: sorted by their first bits, with 6 bytes of
- * memory per sample, and 10 while they are sorted.
- */
-class PageHashes {
-  readonly #shift: number;
-  /** Offset of the first hash with each value of the first bits. */
-  readonly #starts: Uint32Array;
-  readonly #hashes: Uint32Array;
-  readonly #pages: Uint16Array;
-
-  private constructor(hashes: Uint32Array, pageOf: (sample: number) => number) {
-    const { shift, starts } = byFirstBits(hashes, 4);
-    this.#shift = shift;
-    this.#starts = starts;
-    const ends = starts.slice();
-    this.#hashes = new Uint32Array(hashes.length);
-    this.#pages = new Uint16Array(hashes.length);
-    for (let sample = 0; sample < hashes.length; sample++) {
-      const hash = hashes[sample]!;
-      const at = ends[hash >>> this.#shift]!++;
-      this.#hashes[at] = hash;
-      this.#pages[at] = pageOf(sample);
-    }
-  }
-
-  static async read(
-    { counts, idsOfShards }: IdentifiedShards,
-    by: 'key' | 'path',
-    pageOfShard: Uint16Array,
-  ): Promise<PageHashes> {
-    const hashes = new Uint32Array(totalOf(counts, (count) => count));
-    let at = 0;
-    for await (const ids of idsOfShards(by)) for (const id of ids) hashes[at++] = keyHash(id);
-    let shard = 0;
-    let end = counts[0] ?? 0;
-    // Samples are asked for in their order.
-    return new PageHashes(hashes, (sample) => {
-      while (sample >= end) end += counts[++shard]!;
-      return pageOfShard[shard]!;
-    });
-  }
-
-  /** Calls `add` with each page that may have a sample with this key or path, in ascending order. */
-  eachPage(id: string, add: (page: number) => void): void {
-    const hash = keyHash(id);
-    const first = hash >>> this.#shift;
-    const to = this.#starts[first + 1]!;
-    let last = -1;
-    for (let at = this.#starts[first]!; at < to; at++) {
-      if (this.#hashes[at] !== hash || this.#pages[at] === last) continue;
-      last = this.#pages[at]!;
-      add(last);
-    }
-  }
-}
-
-/** A set of line numbers, one bit each. */
-class LineSet {
-  count = 0;
-  #bits = new Uint8Array(1 << 16);
-
-  has(line: number): boolean {
-    return (((this.#bits[line >>> 3] ?? 0) >> (line & 7)) & 1) === 1;
-  }
-
-  add(line: number): void {
-    if (this.has(line)) return;
-    if (line >>> 3 >= this.#bits.length) {
-      const larger = new Uint8Array(Math.max(2 * this.#bits.length, (line >>> 3) + 1));
-      larger.set(this.#bits);
-      this.#bits = larger;
-    }
-    this.#bits[line >>> 3]! |= 1 << (line & 7);
-    this.count++;
-  }
-}
-
-/** Blocks of bytes in a file that has no name. */
-class BlockFile {
-  readonly #folder: string;
-  readonly #fd: number;
-  #length = 0;
-
-  constructor(folder: string) {
-    this.#folder = folder;
-    try {
-      removeLeftWithoutName(folder);
-      this.#fd = openWithoutName(folder);
-    } catch (cause) {
-      throw unwritten(folder, cause);
-    }
-  }
-
-  append(bytes: Uint8Array): Block {
-    const block = { offset: this.#length, bytes: bytes.length };
-    try {
-      for (let done = 0; done < bytes.length; ) {
-        done += writeSync(this.#fd, bytes, done, bytes.length - done, this.#length + done);
-      }
-    } catch (cause) {
-      throw unwritten(this.#folder, cause);
-    }
-    this.#length += bytes.length;
-    return block;
-  }
-
-  read({ offset, bytes }: Block): Buffer {
-    const buffer = Buffer.allocUnsafe(bytes);
-    readFullySync(this.#fd, buffer, offset);
-    return buffer;
-  }
-
-  close(): void {
-    closeSync(this.#fd);
-  }
-}
-
-function unwritten(folder: string, cause: unknown): FileError {
-  const message = `The labels cannot be sorted in ${folder}: ${reasonOf(cause)}; ${remedyOf(cause as Error)}.`;
-  return new FileError({ path: folder }, message, { cause });
 }
 
 function changed(location: string): LabelsError {
