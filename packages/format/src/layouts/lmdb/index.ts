@@ -5,7 +5,7 @@ import { DatumArrays } from './datum-arrays.js';
 import { LMDB } from './entry.js';
 import { salvage } from './salvage.js';
 import { samples } from './samples.js';
-import { LmdbWriter, plannedBytes, RULES } from './write.js';
+import { LmdbWriter, plannedBytes, RULES } from './write/write.js';
 
 export { LmdbDatabase, type LmdbEntry } from './read.js';
 

@@ -1,6 +1,6 @@
-import type { SummedBytes } from '../../sample/sample-codec.js';
-import type { WriteBuffer } from '../bytes/write-buffer.js';
-import { encodePageBounds, encodePageHeader, even, PAGE_BYTES, PAGE_HEADER_BYTES, POINTER_BYTES } from './page.js';
+import type { SummedBytes } from '../../../sample/sample-codec.js';
+import type { WriteBuffer } from '../../bytes/write-buffer.js';
+import { encodePageBounds, encodePageHeader, even, PAGE_BYTES, PAGE_HEADER_BYTES, POINTER_BYTES } from '../page.js';
 
 /** One tree page, laid out in the write buffer: offsets of nodes from the front, nodes from the back. */
 export class PageBuilder {

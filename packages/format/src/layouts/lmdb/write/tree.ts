@@ -1,4 +1,4 @@
-import type { WriteBuffer } from '../bytes/write-buffer.js';
+import type { WriteBuffer } from '../../bytes/write-buffer.js';
 import {
   encodeBranchNode,
   encodeLeafNode,
@@ -12,7 +12,7 @@ import {
   PageType,
   POINTER_BYTES,
   writeU64,
-} from './page.js';
+} from '../page.js';
 import { PageBuilder } from './page-builder.js';
 import type { ShardKeys } from './shard-keys.js';
 import type { SmallValues } from './small-values.js';

@@ -5,9 +5,9 @@ import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { unpack } from 'msgpackr';
 import { afterAll, expect, test } from 'vitest';
-import { openSource } from '../../source.js';
-import type { SamplePosition, WrittenLayout } from '../layout.js';
-import { LmdbDatabase, lmdb, lmdbImages } from './index.js';
+import { openSource } from '../../../source.js';
+import type { SamplePosition, WrittenLayout } from '../../layout.js';
+import { LmdbDatabase, lmdb, lmdbImages } from '../index.js';
 import { branchStarts } from './tree.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'shardtool-lmdb-'));

@@ -1,14 +1,14 @@
 import { ftruncateSync } from 'node:fs';
 import { crc32, crc32Combine, DuplicateKeyError, SampleSizeError } from '@shardtool/base';
-import type { FieldSize } from '../../sample/sample-check.js';
-import { mapRules, SampleCheck } from '../../sample/sample-check.js';
-import type { SummedBytes } from '../../sample/sample-codec.js';
-import { summedPayloads, type ValueEncoder } from '../../sample/sample-codec.js';
-import { crc32Around, unwritable, WriteBuffer, writeAt } from '../bytes/write-buffer.js';
-import type { FinishedShard, ShardWriter } from '../layout.js';
-import { NumberList } from '../number-list.js';
-import { PositionLog } from '../position-log.js';
-import { encodeMetas } from './meta.js';
+import type { FieldSize } from '../../../sample/sample-check.js';
+import { mapRules, SampleCheck } from '../../../sample/sample-check.js';
+import type { SummedBytes } from '../../../sample/sample-codec.js';
+import { summedPayloads, type ValueEncoder } from '../../../sample/sample-codec.js';
+import { crc32Around, unwritable, WriteBuffer, writeAt } from '../../bytes/write-buffer.js';
+import type { FinishedShard, ShardWriter } from '../../layout.js';
+import { NumberList } from '../../number-list.js';
+import { PositionLog } from '../../position-log.js';
+import { encodeMetas } from '../meta.js';
 import {
   encodeRunHeader,
   FIRST_DATA_PAGE,
@@ -18,7 +18,7 @@ import {
   PAGE_BYTES,
   PAGE_HEADER_BYTES,
   runPages,
-} from './page.js';
+} from '../page.js';
 import { ShardKeys } from './shard-keys.js';
 import { SmallValues } from './small-values.js';
 import { writeTree } from './tree.js';

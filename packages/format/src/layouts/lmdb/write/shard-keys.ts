@@ -1,6 +1,6 @@
 import { HashTable, hashOfBytes, indexArray } from '@shardtool/base';
+import { compareKey } from '../compare.js';
 import { sortByBytes } from './byte-sort.js';
-import { compareKey } from './compare.js';
 
 const FIRST_BYTES = 1 << 16;
 
