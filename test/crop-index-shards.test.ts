@@ -6,6 +6,7 @@ import { convert, indexShards, pack, repair, verify } from '@shardtool/writer';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { draw } from './crop-index-workbench.js';
 import { makeJpeg } from './jpeg-maker.js';
+import { randomOf } from './random.js';
 
 let folder: string;
 /** The batches of an epoch as they are without crop indexes, whatever the layout. */
@@ -118,6 +119,23 @@ test('a damaged crop index gives the pixels of today; verify names it and makes 
   await repair(at('damaged'), { workers: 1 });
   expect(readFileSync(file).equals(whole)).toBe(true);
 });
+
+test.each(['first-epoch', 'always', 'never'] as const)(
+  'a damaged crop index is used in no epoch: %s',
+  async (checksum) => {
+    const output = at(`damaged-${checksum}`);
+    await convert(at('tar'), output, { index: ['crops'], workers: 1 });
+    const order = { epochsPerLoop: 2, shuffleUnit: 'chunk', streams: 1 };
+    const [expected] = await epoch(output, { ...order, cropIndex: false });
+    const file = path.join(output, '000000.crops');
+    const bytes = readFileSync(file);
+    const random = randomOf('damaged crop indexes');
+    // The records and the end of the file stay whole.
+    for (let i = 0; i < 20; i++) bytes[Math.floor(random() * (bytes.length - 600))]! ^= 1 << (i % 8);
+    writeFileSync(file, bytes);
+    expect((await epoch(output, { ...order, checksum }))[0]).toEqual(expected);
+  },
+);
 
 test('the crop index of another shard is not used', async () => {
   await convert(at('tar'), at('mixed'), { index: ['crops'], workers: 1 });

@@ -20,6 +20,7 @@ const job: fc.Arbitrary<Job> = fc.record({
   crc32: fc.oneof(fc.constant(-1), uint32),
   cropOffset: whole,
   cropBytes: fc.integer({ min: 0, max: 2 ** 31 - 1 }),
+  cropCrc32: fc.oneof(fc.constant(-1), uint32),
   bucket: fc.integer({ min: 0, max: 254 }),
 });
 

@@ -26,6 +26,8 @@ export interface Job {
   /** Offset in the arena of the image's part of the crop index, and its length in bytes; 0 if there is none. */
   cropOffset: number;
   cropBytes: number;
+  /** crc32 of the encoded image, with which the crop index is checked even if the image is not; or {@link UNCHECKED}. */
+  cropCrc32: number;
 }
 
 /** The `shard` of a job whose bytes are in the arena. */
@@ -41,6 +43,7 @@ const { places, bytes: JOB_BYTES } = layOut<keyof Job>({
   number: 'float64',
   crc32: 'float64',
   cropOffset: 'float64',
+  cropCrc32: 'float64',
   bytes: 'int32',
   epoch: 'uint32',
   occurrence: 'int32',
@@ -58,6 +61,7 @@ const {
   number,
   crc32,
   cropOffset,
+  cropCrc32,
   bytes,
   epoch,
   occurrence,
@@ -86,6 +90,7 @@ export function emptyJob(): Job {
     orientation: 1,
     crc32: UNCHECKED,
     cropOffset: 0,
+    cropCrc32: UNCHECKED,
     cropBytes: 0,
     bucket: 0,
   };
@@ -121,6 +126,7 @@ export class JobRecords {
     longs[n + number] = job.number;
     longs[n + crc32] = job.crc32;
     longs[n + cropOffset] = job.cropOffset;
+    longs[n + cropCrc32] = job.cropCrc32;
     shorts[i + bytes] = job.bytes;
     shorts[i + epoch] = job.epoch;
     shorts[i + occurrence] = job.occurrence;
@@ -141,6 +147,7 @@ export class JobRecords {
     job.number = longs[n + number]!;
     job.crc32 = longs[n + crc32]!;
     job.cropOffset = longs[n + cropOffset]!;
+    job.cropCrc32 = longs[n + cropCrc32]!;
     job.bytes = shorts[i + bytes]!;
     job.epoch = shorts[i + epoch]! >>> 0;
     job.occurrence = shorts[i + occurrence]!;

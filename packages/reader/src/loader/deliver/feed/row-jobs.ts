@@ -118,7 +118,10 @@ export class RowJobs {
     job.crc32 = (pending.isChecked(row) ? column?.crc32?.[indexRow] : undefined) ?? UNCHECKED;
     // The crop index is that of the image that is used if the option `image` is not set.
     job.cropBytes = crops === null || column !== keptImageColumn(index, undefined) ? 0 : crops.columns.bytes[indexRow]!;
-    if (job.cropBytes > 0) job.cropOffset = placeOf(block, crops!.stretches, crops!.columns.offset[indexRow]!);
+    if (job.cropBytes > 0) {
+      job.cropOffset = placeOf(block, crops!.stretches, crops!.columns.offset[indexRow]!);
+      job.cropCrc32 = column?.crc32?.[indexRow] ?? UNCHECKED;
+    }
     if (whole) {
       facts.setLabel(pending.slot, row, pending.labels[row]!);
       if (row === 0) facts.setFirst(pending.slot, job);

@@ -117,11 +117,14 @@ export class Payloads {
     this.#shardImages.close();
   }
 
-  /** The crop index of the image. Null if there is none, or if it is damaged: then the image is decoded without it. */
-  #cropIndex({ cropOffset, cropBytes, crc32: imageCrc32 }: Job): Uint8Array | null {
+  /**
+   * The crop index of the image. Null if there is none, or if it is damaged: then the image is decoded without it. It is checked each
+   * time, because it is short, and a damaged one may give wrong pixels.
+   */
+  #cropIndex({ cropOffset, cropBytes, cropCrc32 }: Job): Uint8Array | null {
     if (cropBytes === 0) return null;
     const stored = this.#inArena(cropOffset, cropBytes);
-    return imageCrc32 === UNCHECKED ? cropIndexOf(stored) : checkedCropIndex(stored, imageCrc32);
+    return cropCrc32 === UNCHECKED ? cropIndexOf(stored) : checkedCropIndex(stored, cropCrc32);
   }
 
   /** The extra fields and annotations of the image. Throws {@link SampleDecodeError}. */
