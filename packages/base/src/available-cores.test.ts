@@ -15,12 +15,12 @@ function root(files: Record<string, string>): string {
   return folder;
 }
 
-test('a container with version 2 of control groups has the cores of cpu.max', () => {
+test('cores are limited by cpu.max of version 2 of control groups', () => {
   const files = { 'proc/self/cgroup': '0::/\n', 'sys/fs/cgroup/cpu.max': '150000 100000\n' };
   expect(coresOfControlGroup(root(files))).toBe(1.5);
 });
 
-test('the smallest limit of a group and of those above it holds', () => {
+test('the smallest limit of a control group and its parents applies', () => {
   const files = {
     'proc/self/cgroup': '0::/kubepods/pod1/box\n',
     'sys/fs/cgroup/kubepods/pod1/box/cpu.max': 'max 100000\n',
@@ -30,7 +30,7 @@ test('the smallest limit of a group and of those above it holds', () => {
   expect(coresOfControlGroup(root(files))).toBe(4);
 });
 
-test('version 1 has a quota and a period, and -1 is no limit', () => {
+test('version 1 of control groups limits cores by a quota and a period, and -1 means no limit', () => {
   const files = {
     'proc/self/cgroup': '4:memory:/docker/1\n3:cpu,cpuacct:/docker/1\n0::/\n',
     'sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us': '250000\n',
@@ -41,13 +41,13 @@ test('version 1 has a quota and a period, and -1 is no limit', () => {
   expect(coresOfControlGroup(root(unlimited))).toBe(Number.POSITIVE_INFINITY);
 });
 
-test('without control groups, and with files that make no sense, there is no limit', () => {
+test('there is no limit without control groups, or if their files cannot be parsed', () => {
   expect(coresOfControlGroup(root({}))).toBe(Number.POSITIVE_INFINITY);
   const odd = { 'proc/self/cgroup': 'x\n0::/../..\n0::/\n', 'sys/fs/cgroup/cpu.max': 'many 0\n' };
   expect(coresOfControlGroup(root(odd))).toBe(Number.POSITIVE_INFINITY);
 });
 
-test('at least one core is available, and never more than the affinity mask has', () => {
+test('at least one core is available, and at most as many as the affinity mask allows', () => {
   expect(availableCores()).toBeGreaterThanOrEqual(1);
   expect(availableCores()).toBeLessThanOrEqual(availableParallelism());
 });

@@ -4,7 +4,7 @@ import { anyCodePoint } from '../../../test/any-text.js';
 import { FileError } from './errors.js';
 import { escapeControls, toMessage } from './escape-controls.js';
 
-test('what steers a terminal is written out, and everything else stays', () => {
+test('control characters of a terminal are escaped, and all other characters are kept', () => {
   expect(escapeControls('a\u001b[2Jb\u0007c\u009bd\u202ee\tf\ng\u2066h\u007fi')).toBe(
     'a\\u001b[2Jb\\u0007c\\u009bd\\u202ee\\tf\\ng\\u2066h\\u007fi',
   );
@@ -13,7 +13,7 @@ test('what steers a terminal is written out, and everything else stays', () => {
   expect(escapeControls('\ud83d')).toBe('\\ud83d');
 });
 
-test('JSON stays the same JSON, and no text keeps anything that steers', () => {
+test('escaped JSON has the same value, and contains no control character', () => {
   fc.assert(
     fc.property(fc.string({ unit: anyCodePoint }), (text) => {
       const shown = escapeControls(JSON.stringify({ [text]: text }));
@@ -23,7 +23,7 @@ test('JSON stays the same JSON, and no text keeps anything that steers', () => {
   );
 });
 
-test('an error is one line of ordinary length, and has the whole key beside it', () => {
+test('an error message is one line of limited length, and the error has the full key as a field', () => {
   const key = `${'k'.repeat(5000)}\n\u001b]0;title\u0007`;
   const error = new FileError({ shard: 's', key }, `s: sample "${key}" is damaged (${key}).`);
   expect(error.key).toBe(key);
@@ -33,7 +33,7 @@ test('an error is one line of ordinary length, and has the whole key beside it',
   expect(error.message.length).toBeLessThan(600);
 });
 
-test('names of ordinary length are not cut', () => {
+test('names of ordinary length are not shortened', () => {
   const path = `/data/${'folder/'.repeat(30)}photo.jpg`;
   expect(toMessage(`${path} cannot be read.`)).toBe(`${path} cannot be read.`);
 });

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { multiplyHigh, philox, shuffle } from './philox.js';
 
-test('the words of the zero counter and key are the ones of the reference implementation (Random123, kat_vectors)', () => {
+test('the words of the zero counter and key equal those of the reference implementation (Random123, kat_vectors)', () => {
   const words = philox(0, 0, 0, 0, 0, 0, new Uint32Array(4));
   expect([...words]).toEqual([0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]);
 });
 
-test('the words of all ones, and of the digits of pi, are the ones of the reference implementation', () => {
+test('the words of all ones, and of the digits of pi, equal those of the reference implementation', () => {
   const ones = 0xffffffff;
   const words = philox(ones, ones, ones, ones, ones, ones, new Uint32Array(4));
   expect([...words]).toEqual([0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd]);
@@ -22,7 +22,7 @@ test('the upper half of a product is exact over the whole range', () => {
   }
 });
 
-test('a shuffle keeps every value, and its seed, epoch, stream and block each change it', () => {
+test('a shuffle keeps every value, and depends on each of seed, epoch, stream and block', () => {
   const shuffled = (...words: [number, number, number, number]) => {
     const values = Uint32Array.from({ length: 50 }, (_, i) => i);
     shuffle(values, 50, ...words);

@@ -47,7 +47,7 @@ test.each<[Spelling, string]>([
   expect(messageIn(reviveError(structuredClone(recordError(error))), spelling)).toBe(message);
 });
 
-test('an error lists the options that it is about, also as JSON', () => {
+test('an error lists the options that it is about, and its JSON lists them too', () => {
   const error = new OptionError({}, sentence`Remove ${option('files')} or ${option('include')}; "files" is enough.`);
   expect(error.options).toEqual(['files', 'include']);
   expect(JSON.parse(JSON.stringify(error))).toEqual({
@@ -59,12 +59,12 @@ test('an error lists the options that it is about, also as JSON', () => {
   });
 });
 
-test('names of the data that equal an option stay, whatever the interface', () => {
+test('names in the data that equal an option are not changed in any interface', () => {
   const error = new ShardtoolError({}, sentence`The column "seed" of ${'maxShardBytes.csv'} has no option seed.`);
   expect(messageIn(error, onCommandLine)).toBe('The column "seed" of maxShardBytes.csv has no option seed.');
 });
 
-test('what steers a terminal is escaped in every spelling', () => {
+test('control characters are escaped in the message of every interface', () => {
   const error = new ShardtoolError({}, sentence`The key ${'a\u001b[1m'} needs ${option('keys')}.`);
   expect(messageIn(error, onCommandLine)).toBe('The key a\\u001b[1m needs --keys.');
 });

@@ -48,7 +48,7 @@ test.each([
   ['pack --quite a b', 'Unknown option --quite; did you mean "--quiet"? See "shardtool pack --help".'],
   ['convert a b --fromat tar', 'Unknown option --fromat; did you mean "--format"? See "shardtool convert --help".'],
   ['-v', 'Expected a command before -v, such as "shardtool pack". See "shardtool --help".'],
-])('"shardtool %s" is rejected with a way on', async (line, sentence) => {
+])('"shardtool %s" is rejected with a suggestion', async (line, sentence) => {
   expect(await refusal(...line.split(' ').filter(Boolean))).toBe(sentence);
 });
 
@@ -104,6 +104,6 @@ test.each([
   ['plan a --world-size 0', '--world-size takes a whole number of 1 or more, not "0".'],
   ['plan a --streams 65537', '--streams takes a whole number from 1 to 65,536, not "65537".'],
   ['plan a --shuffle-buffer-size 1e99', '--shuffle-buffer-size takes a whole number of 1 or more, not "1e+99".'],
-])('"shardtool %s" is rejected with what the option takes', async (line, sentence) => {
+])('"shardtool %s" is rejected with the values that the option accepts', async (line, sentence) => {
   expect(await refusal(...line.split(' '))).toContain(sentence);
 });

@@ -3,7 +3,7 @@ import { imageArray, maskArray } from './device-array.js';
 
 const size = { rows: 5, height: 4, width: 7 };
 
-test('strides count values, from the last dimension on', () => {
+test('strides count values, starting with the last dimension', () => {
   const nchw = imageArray(64n, { dtype: 'float16', layout: 'nchw' }, size);
   expect(nchw).toEqual({ devicePointer: 64n, dtype: 'float16', shape: [5, 3, 4, 7], strides: [84, 28, 7, 1] });
   const nhwc = imageArray(64n, { dtype: 'float32', layout: 'nhwc' }, size);
@@ -13,6 +13,6 @@ test('strides count values, from the last dimension on', () => {
   ]);
 });
 
-test('a mask is bytes without channels', () => {
+test('a mask has the type uint8 and no channel dimension', () => {
   expect(maskArray(0n, size)).toEqual({ devicePointer: 0n, dtype: 'uint8', shape: [5, 4, 7], strides: [28, 7, 1] });
 });

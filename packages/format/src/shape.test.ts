@@ -35,7 +35,7 @@ test.each([
   expect(() => parseShape(schema, value, wrong)).toThrow(sentence);
 });
 
-test('what is missing and may be of several kinds is said with all of them', () => {
+test('the error for a missing value of several possible kinds lists them all', () => {
   const schema = z.strictObject({ size: z.union([z.number(), z.array(z.number())]) });
   const wrong = ({ where, what }: { where: string; what: string }) => new Error(`${where} ${what}`);
   expect(() => parseShape(schema, {}, wrong)).toThrow('size is missing; it must be a number or a list');

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { crc32Combine } from './crc32-combine.js';
 
-test('the checksum of two parts comes from theirs', () => {
+test('the checksum of two parts is computed from the checksums of the parts', () => {
   fc.assert(
     fc.property(fc.uint8Array(), fc.uint8Array({ maxLength: 5000 }), (first, second) => {
       expect(crc32Combine(crc32(first), crc32(second), second.length)).toBe(crc32(second, crc32(first)));
@@ -11,7 +11,7 @@ test('the checksum of two parts comes from theirs', () => {
   );
 });
 
-test('a second part of more than 4 GiB counts in full', () => {
+test('a second part of more than 4 GiB is combined with its full length', () => {
   const zeros = new Uint8Array(1 << 20);
   let twelve = 0;
   for (let i = 0; i < 12; i++) twelve = crc32(zeros, twelve);

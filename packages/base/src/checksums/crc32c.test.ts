@@ -9,12 +9,12 @@ test('crc32c gives the values of RFC 3720, appendix B.4', () => {
   expect(crc32c(Buffer.from('123456789'))).toBe(0xe3069283);
 });
 
-test('a masked crc32c is the one that TensorFlow writes before a record of 1,065 bytes', () => {
+test('a masked crc32c equals the one that TensorFlow writes before a record of 1,065 bytes', () => {
   // The first 12 bytes of test/fixtures/tfrecord/short.tfrecord.
   expect(maskedCrc32c(Buffer.from('2904000000000000', 'hex'))).toBe(0x79014a76);
 });
 
-test('crc32c is the same by the processor and by tables, of any length and wherever the bytes lie', () => {
+test('the processor and the tables compute the same crc32c, for any length and alignment', () => {
   const shared = Buffer.from(new SharedArrayBuffer(100_000)).fill('some bytes');
   fc.assert(
     fc.property(fc.nat(60_000), fc.oneof(fc.nat(600), fc.nat(40_000)), (from, length) => {
@@ -24,7 +24,7 @@ test('crc32c is the same by the processor and by tables, of any length and where
   );
 });
 
-test('tables alone give the values of RFC 3720', () => {
+test('the tables alone compute the values of RFC 3720', () => {
   expect(crc32cByTables(new Uint8Array(32).fill(0xff))).toBe(0x62a8ab43);
   expect(crc32cByTables(Buffer.from('123456789'))).toBe(0xe3069283);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { joined } from './joined.js';
 
-test('arrays are joined in their order, in a buffer of their own', () => {
+test('arrays are joined in order, in a new buffer of exactly their size', () => {
   const bytes = new Uint8Array(8).subarray(2, 4).fill(7);
   const whole = joined([bytes, new Uint8Array(0), new Uint8Array([1, 2, 3])], Uint8Array);
   expect(whole).toEqual(new Uint8Array([7, 7, 1, 2, 3]));

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { LruCache } from './lru-cache.js';
 
-test('the value that was not used for longest makes room, and is dropped', () => {
+test('the least recently used value is evicted and dropped', () => {
   const dropped: string[] = [];
   const cache = new LruCache<number, string>(2, (value) => dropped.push(value));
   cache.set(1, 'one');
@@ -12,7 +12,7 @@ test('the value that was not used for longest makes room, and is dropped', () =>
   expect([1, 2, 3].map((key) => cache.get(key))).toEqual(['one', undefined, 'three']);
 });
 
-test('a value that is set again under its key takes no second place', () => {
+test('setting a key again replaces its value and uses no additional space', () => {
   const dropped: string[] = [];
   const cache = new LruCache<number, string>(2, (value) => dropped.push(value));
   cache.set(1, 'one');
@@ -24,7 +24,7 @@ test('a value that is set again under its key takes no second place', () => {
   expect([dropped, cache.get(1), cache.has(2)]).toEqual([[], 'one again', false]);
 });
 
-test('with sizes, as many of the last values are kept as fit, and always the last one', () => {
+test('with sizes, the most recently used values that fit are kept, and always the last one', () => {
   const dropped: string[] = [];
   const cache = new LruCache<number, string>(
     10,

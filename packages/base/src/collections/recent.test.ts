@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Recent } from './recent.js';
 
-test('the value that was asked for longest ago goes first, and is dropped', async () => {
+test('the least recently requested value is evicted and dropped', async () => {
   const dropped: string[] = [];
   let made = 0;
   const recent = new Recent<string, string>(
@@ -18,7 +18,7 @@ test('the value that was asked for longest ago goes first, and is dropped', asyn
   expect(await recent.get('a')).toBe('a0');
 });
 
-test('two who ask at once share one making, and a failed making is tried again', async () => {
+test('concurrent requests for a key share one computation, and a failed computation is retried', async () => {
   let tries = 0;
   const recent = new Recent<string, number>(4, async () => {
     tries++;

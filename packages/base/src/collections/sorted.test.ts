@@ -23,7 +23,7 @@ test('lastAtMost finds the last value that is at most the given one, and 0 if th
   );
 });
 
-test('partitionPoint stays within the range that it was given', () => {
+test('partitionPoint stays within the given range', () => {
   expect(partitionPoint(3, 7, () => true)).toBe(7);
   expect(partitionPoint(3, 7, () => false)).toBe(3);
   expect(partitionPoint(3, 7, (index) => index < 5)).toBe(5);

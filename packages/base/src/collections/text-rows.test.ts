@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { TextRows } from './text-rows.js';
 
-test('a text is found where a list has it first, and two equal texts are reported', () => {
+test('a text is found at its first position in the list, and the first repeated text is reported', () => {
   const text = fc.string({ unit: fc.constantFrom('a', 'b', 'ä', '\0'), maxLength: 3 });
   fc.assert(
     fc.property(fc.array(text), text, (texts, other) => {

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { inLanes } from './in-lanes.js';
 
-test('items are begun in turn, no more at a time than there are lanes, and results stand in the order of the items', async () => {
+test('items start in order, at most as many at a time as there are lanes, and results keep the order of the items', async () => {
   const begun: string[] = [];
   let underWay = 0;
   let most = 0;
@@ -18,7 +18,7 @@ test('items are begun in turn, no more at a time than there are lanes, and resul
   expect(most).toBe(2);
 });
 
-test('where one fails, none is begun any more and those under way end before the error is seen', async () => {
+test('if an item fails, no further item starts, and the running ones end before the error is thrown', async () => {
   const begun: number[] = [];
   const ended: number[] = [];
   const all = inLanes([0, 1, 2, 3, 4], 3, async (item) => {
@@ -32,7 +32,7 @@ test('where one fails, none is begun any more and those under way end before the
   expect(ended).toEqual([0, 2]);
 });
 
-test('the error is that of the first item that fails, although a later one fails sooner', async () => {
+test('the error of the first failing item is thrown, even if a later item fails earlier', async () => {
   const all = inLanes([0, 1, 2], 3, async (item) => {
     if (item === 1) await setImmediate();
     if (item > 0) throw new Error(`item ${item}`);
@@ -40,6 +40,6 @@ test('the error is that of the first item that fails, although a later one fails
   await expect(all).rejects.toThrow('item 1');
 });
 
-test('nothing to do is done at once', async () => {
+test('an empty list returns immediately', async () => {
   expect(await inLanes([], 4, () => Promise.reject(new Error('never')))).toEqual([]);
 });

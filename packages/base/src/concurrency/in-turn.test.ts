@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { inTurn } from './in-turn.js';
 
-test('results come in the order of the items, and no more are begun than asked for', async () => {
+test('results are returned in the order of the items, and at most the given number of items run ahead', async () => {
   const begun: number[] = [];
   const results = inTurn([0, 1, 2, 3], 2, async (item) => {
     begun.push(item);
@@ -16,7 +16,7 @@ test('results come in the order of the items, and no more are begun than asked f
   expect(rest).toEqual([20, 30]);
 });
 
-test('an error comes when its item has its turn, and one behind it disturbs nobody', async () => {
+test('an error is thrown when its item is due, and later errors are ignored', async () => {
   const seen: number[] = [];
   const loop = async () => {
     for await (const item of inTurn([0, 1, 2], 3, async (item) =>

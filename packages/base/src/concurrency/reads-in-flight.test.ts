@@ -16,7 +16,7 @@ function reads(inFlight: ReadsInFlight) {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('no more than the limit are under way, and each that ends lets the next begin in turn', async () => {
+test('at most the limit of reads run at a time, and each read that ends starts the next one', async () => {
   const inFlight = new ReadsInFlight(3, 3);
   const { begin, ends, underWay } = reads(inFlight);
   const all = Array.from({ length: 8 }, () => begin(1 << 20));
@@ -30,7 +30,7 @@ test('no more than the limit are under way, and each that ends lets the next beg
   await Promise.all(all);
 });
 
-test('of short reads four times as many are under way', async () => {
+test('four times as many short reads run at a time', async () => {
   const inFlight = new ReadsInFlight(3, 3);
   const { begin, ends, underWay } = reads(inFlight);
   const all = Array.from({ length: 20 }, () => begin(1000));
@@ -43,7 +43,7 @@ test('of short reads four times as many are under way', async () => {
   await Promise.all(all);
 });
 
-test('a read that fails gives its turn back', async () => {
+test('a read that fails lets the next read start', async () => {
   const inFlight = new ReadsInFlight(1, 1);
   await expect(inFlight.run(1 << 20, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
   await inFlight.run(1 << 20, async () => {});

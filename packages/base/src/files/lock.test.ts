@@ -69,7 +69,7 @@ function take(): Lock {
 
 const held = () => tryLock(path) as HeldLock;
 
-test('a lock is taken once, until it is given back', () => {
+test('a lock can be taken once until it is released', () => {
   const lock = take();
   expect(held()).toMatchObject({ state: 'running', holder: { pid: process.pid, host: hostname() } });
   expect(isHeldBy(path, lock.token)).toBe(true);
@@ -78,7 +78,7 @@ test('a lock is taken once, until it is given back', () => {
   take().release();
 });
 
-test('the lock of a process that has ended is taken over, and so is that of a process whose number another one has now', () => {
+test('a lock is taken over if its process has ended, also if another process has the same process id now', () => {
   for (const token of [tokenWith({ pid: spawnSync('true').pid }), tokenWith({ started: '1' })]) {
     writeLock(token);
     const lock = take();
@@ -87,7 +87,7 @@ test('the lock of a process that has ended is taken over, and so is that of a pr
   }
 });
 
-test.runIf(process.platform === 'linux')('a process that was killed and is not waited for holds no lock', async () => {
+test.runIf(process.platform === 'linux')('a zombie process holds no lock', async () => {
   // The shell does not wait for what it has started.
   child = spawn(
     'sh',
@@ -104,7 +104,7 @@ test.runIf(process.platform === 'linux')('a process that was killed and is not w
 });
 
 test.runIf(process.platform === 'linux')(
-  'a process that is stopped holds its lock until it has been silent for long',
+  'a suspended process holds its lock until it has not renewed it for a long time',
   async () => {
     const { pid } = await holder();
     process.kill(pid!, 'SIGSTOP');
@@ -116,7 +116,7 @@ test.runIf(process.platform === 'linux')(
   },
 );
 
-test('a process that runs on this machine holds its lock, however long it has been silent', () => {
+test('a running process on this machine holds its lock, however long it has not renewed it', () => {
   const lock = take();
   silentFor(10 * SILENT_MS);
   expect(held().state).toBe('running');
@@ -126,7 +126,7 @@ test('a process that runs on this machine holds its lock, however long it has be
 const canUnshare = spawnSync('unshare', ['--pid', '--fork', '--mount-proc', 'true']).status === 0;
 
 test.runIf(canUnshare)(
-  'a process in another pid namespace of this machine holds its lock as long as it writes to it',
+  'a process in another pid namespace of this machine holds its lock as long as it renews it',
   async () => {
     await holder('unshare', '--pid', '--fork', '--mount-proc', '--kill-child');
     expect(held()).toMatchObject({ state: 'unknown', holder: { host: hostname() } });
@@ -136,7 +136,7 @@ test.runIf(canUnshare)(
 );
 
 test.runIf(canUnshare)(
-  'a process that sees the process numbers of another namespace asks about none of them',
+  'a process in a child pid namespace treats holders from other namespaces as unknown',
   async () => {
     const ask = `
     import { newToken, stateOf } from ${JSON.stringify(lib)};
@@ -146,7 +146,7 @@ test.runIf(canUnshare)(
   },
 );
 
-test('a lock of another machine, or one without a holder, is left alone until it has been silent for long', () => {
+test('a lock of another machine, or without a holder, is kept until it has not been renewed for a long time', () => {
   const texts = [
     JSON.stringify({ pid: 1, host: 'elsewhere', token: tokenWith(ELSEWHERE) }),
     // An earlier version's.
@@ -163,14 +163,14 @@ test('a lock of another machine, or one without a holder, is left alone until it
   }
 });
 
-test('a link that leads nowhere, which locked caches of earlier versions, is taken over when it is old', () => {
+test('a dangling link, which earlier versions used to lock caches, is taken over when it is old', () => {
   symlinkSync('12-345-0123456789ab', path);
   expect(held()).toMatchObject({ state: 'unknown', holder: null });
   execFileSync('touch', ['-h', '-d', '10 minutes ago', path]);
   take().release();
 });
 
-test('giving a lock back leaves the one of a process that has taken it over', () => {
+test('releasing a lock keeps the lock of a process that has taken it over', () => {
   const lock = take();
   writeLock(tokenWith(ELSEWHERE), 'elsewhere');
   expect(isHeldBy(path, lock.token)).toBe(false);
@@ -178,14 +178,14 @@ test('giving a lock back leaves the one of a process that has taken it over', ()
   expect(holderOf(path)?.holder?.host).toBe('elsewhere');
 });
 
-test('asking who holds a lock removes that of a dead process', () => {
+test('looking up the holder of a lock removes the lock of a dead process', () => {
   expect(holderOf(path)).toBeNull();
   writeLock(tokenWith({ pid: spawnSync('true').pid }));
   expect(holderOf(path)).toBeNull();
   expect(existsSync(path)).toBe(false);
 });
 
-test('short work waits for the lock while timers run, and gives up in the end', async () => {
+test('short work waits for the lock while timers run, and eventually gives up', async () => {
   const lock = take();
   let ticks = 0;
   const timer = setInterval(() => ticks++, 1);

@@ -7,13 +7,13 @@ import { makeFolder } from './make-folder.js';
 const root = mkdtempSync(path.join(tmpdir(), 'shardtool-make-folder-'));
 afterAll(() => rmSync(root, { recursive: true }));
 
-test('a folder is made with those above it, once', () => {
+test('a folder is created together with its parents, once', () => {
   expect(makeFolder(path.join(root, 'a/b/c'))).toBe(true);
   expect(makeFolder(path.join(root, 'a/b/c'))).toBe(false);
   expect(existsSync(path.join(root, 'a/b/c'))).toBe(true);
 });
 
-test('a file in the way stays, and is an error', () => {
+test('a file with the name of the folder is kept, and an error is thrown', () => {
   const file = path.join(root, 'file');
   writeFileSync(file, 'mine');
   expect(() => makeFolder(file)).toThrow('EEXIST');
@@ -22,7 +22,7 @@ test('a file in the way stays, and is an error', () => {
 });
 
 test.runIf(existsSync('/proc/self'))(
-  'where the system lets nobody make a folder, that is an error and no endless loop',
+  'if the system does not allow a folder, an error is thrown, and there is no endless loop',
   () => {
     expect(() => makeFolder('/proc/shardtool')).toThrow('ENOENT');
     expect(() => makeFolder('/proc/shardtool/below')).toThrow('ENOENT');

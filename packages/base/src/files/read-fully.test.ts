@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readFully, readFullySync } from './read-fully.js';
 
-test('a read fills its target, or ends with the file', async () => {
+test('a read fills its buffer, or ends at the end of the file', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'shardtool-read-fully-'));
   const content = Buffer.from('0123456789');
   writeFileSync(join(folder, 'file'), content);
@@ -25,7 +25,7 @@ test('a read fills its target, or ends with the file', async () => {
   rmSync(folder, { recursive: true });
 });
 
-test('reads that return less than they were asked for are continued', async () => {
+test('reads that return fewer bytes than requested are continued', async () => {
   const read = async (target: Uint8Array, at: number, length: number, position: number) => {
     target.fill(position, at, at + Math.min(2, length));
     return { bytesRead: Math.min(2, length) };

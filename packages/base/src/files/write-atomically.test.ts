@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-test('a file is replaced as a whole, and its temporary file is gone', async () => {
+test('a file is replaced as a whole, and its temporary file is removed', async () => {
   const path = join(folder, 'a.json');
   await writeFile(path, 'a longer text than the new one');
   await writeAtomically(path, Buffer.from('new'));
@@ -30,7 +30,7 @@ test('a file is replaced as a whole, and its temporary file is gone', async () =
   expect(await readdir(folder)).toEqual(['a.json']);
 });
 
-test('where a file cannot be written, the error names it and nothing is left behind', async () => {
+test('if a file cannot be written, the error names it and no temporary file is left', async () => {
   await expect(writeAtomically(join(folder, 'none', 'b.json'), Buffer.from('x'))).rejects.toThrow(FileError);
   const taken = join(folder, 'taken');
   await mkdir(join(taken, 'inside'), { recursive: true });
@@ -42,7 +42,7 @@ test('a folder that does not exist cannot be flushed', async () => {
   await expect(flushFolder(join(folder, 'none'))).rejects.toThrow(FileError);
 });
 
-test('a file gets its name once, also where there are no hard links, and what has it stays', async () => {
+test('a file gets its name only if the name is free, with and without hard links; an existing file is kept', async () => {
   const none = () => Promise.reject(Object.assign(new Error('no links here'), { code: 'EPERM' }));
   const whole = join(folder, 'whole');
   await writeFile(whole, 'whole');
@@ -56,7 +56,7 @@ test('a file gets its name once, also where there are no hard links, and what ha
   }
 });
 
-test('several writers of one file all succeed, and the file is one of theirs', async () => {
+test('several concurrent writers of one file all succeed, and the file is that of one of them', async () => {
   const path = join(folder, 'shared');
   const texts = Array.from({ length: 20 }, (_, number) => `${number}`.repeat(10_000));
   await Promise.all(texts.map((text) => writeAtomically(path, text, { flush: false })));
@@ -64,7 +64,7 @@ test('several writers of one file all succeed, and the file is one of theirs', a
   expect((await readdir(folder)).filter((name) => name.startsWith('shared'))).toEqual(['shared']);
 });
 
-test('a file that must not replace another one leaves that as it is', async () => {
+test('a file that must not replace another one leaves the existing file unchanged', async () => {
   const path = join(folder, 'once');
   await writeAtomically(path, 'first', { ifAbsent: true });
   await expect(writeAtomically(path, 'second', { ifAbsent: true })).rejects.toThrow(FileExistsError);
@@ -72,7 +72,7 @@ test('a file that must not replace another one leaves that as it is', async () =
   expect((await readdir(folder)).filter((name) => name.startsWith('once'))).toEqual(['once']);
 });
 
-test('a file whose temporary name leads to that of another process does not get its own', async () => {
+test('a temporary file that another process has replaced does not become the final file', async () => {
   const path = join(folder, 'swapped');
   const file = await AtomicFile.create(path);
   await file.handle.writeFile('mine');
@@ -82,7 +82,7 @@ test('a file whose temporary name leads to that of another process does not get 
   expect((await readdir(folder)).filter((name) => name.startsWith('swapped'))).toEqual([]);
 });
 
-test('what a killed process left is removed, and what others write or have named themselves stays', async () => {
+test('files of killed processes are removed; files of other writers and of users are kept', async () => {
   const place = await mkdtemp(join(folder, 'left-'));
   const [pid, started, where, random] = newToken().split('-');
   const ofDead = temporaryName('a.parquet', `${2 ** 30}-${started}-${where}-${random}`);
@@ -99,7 +99,7 @@ test('what a killed process left is removed, and what others write or have named
   expect((await readdir(place)).sort()).toEqual(kept);
 });
 
-test('a file without a name is in no folder, and names that killed processes left are removed', async () => {
+test('an unnamed file is not listed in its folder, and the names that killed processes left are removed', async () => {
   const place = await mkdtemp(join(folder, 'unnamed-'));
   const [, started, where, random] = newToken().split('-');
   await writeFile(join(place, temporaryName('spool', `${2 ** 30}-${started}-${where}-${random}`)), 'half');

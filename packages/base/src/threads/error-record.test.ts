@@ -13,7 +13,7 @@ const classes = Object.entries(errors).filter(
   ([, value]) => typeof value === 'function' && value.prototype instanceof Error,
 ) as unknown as [string, AnyError][];
 
-test.each(classes)('a %s comes out of another thread with its class, fields, message and stack', (_, Class) => {
+test.each(classes)('a %s from another thread keeps its class, fields, message and stack', (_, Class) => {
   const fields = { shard: 'a.tar', key: 'k', offset: 3, path: 'p', reason: 'r', found: 2, known: 1, field: 'jpg' };
   const error = new Class({ ...fields, expected: 1, actual: 2, trouble: 'cut' }, 'it is so');
   const revived = sent(error);
@@ -22,7 +22,7 @@ test.each(classes)('a %s comes out of another thread with its class, fields, mes
   expect([revived.name, revived.message, revived.stack]).toEqual([error.name, error.message, error.stack]);
 });
 
-test('causes, errors of the language and of other packages keep their class, too, and anything else is an Error', () => {
+test('causes, built-in errors and errors of other packages keep their class, and any other thrown value becomes an Error', () => {
   class TapeError extends errors.ShardtoolError {
     static override readonly kind: string = 'TapeError';
   }
@@ -37,7 +37,7 @@ test('causes, errors of the language and of other packages keep their class, too
   expect(sent(new TapeError({}, 'unknown here'))).toMatchObject({ name: 'TapeError', message: 'unknown here' });
 });
 
-test('an error of a class that the other side does not know has the nearest one that it extends', () => {
+test('an error of an unknown class becomes an error of its nearest known base class', () => {
   class OfAnotherPackage extends TruncatedShardError {
     static override readonly kind: string = 'OfAnotherPackage';
   }

@@ -18,7 +18,7 @@ function ended(program: string): Promise<{ reason: Error; messages: unknown[] }>
   });
 }
 
-test('an error that ends a thread has its class, and one that nobody foresaw is the cause of a WorkerDiedError', async () => {
+test('a thread that ends with a shardtool error reports it; any other error is the cause of a WorkerDiedError', async () => {
   const foreseen = await ended(`
     const error = Object.assign(new Error('no disk'), { name: 'FileError', path: 'x' });
     throw error;`);
@@ -30,7 +30,7 @@ test('an error that ends a thread has its class, and one that nobody foresaw is 
   expect(reason.cause).toBeInstanceOf(TypeError);
 });
 
-test('a thread that exits says with which code, after all that it said before', async () => {
+test('a thread that exits reports its exit code, after all messages that it sent before', async () => {
   const { reason, messages } = await ended(`
     import { parentPort, workerData } from 'node:worker_threads';
     for (let i = 0; i < 3; i++) parentPort.postMessage(workerData + i);
@@ -40,7 +40,7 @@ test('a thread that exits says with which code, after all that it said before', 
   expect(messages).toEqual(['given0', 'given1', 'given2']);
 });
 
-test('a thread that does not end when it is asked to is ended', async () => {
+test('a thread that does not end on request is terminated', async () => {
   const reasons: Error[] = [];
   const thread = new WorkerThread<unknown>({
     script: new URL('data:text/javascript,setInterval(() => {}, 1000)'),

@@ -22,7 +22,7 @@ function someBytes(random: () => number): Uint8Array {
   return Uint8Array.from(random() < 0.5 ? bytes : bytes.subarray(Math.floor(random() * 3), bytes.length - 1));
 }
 
-test('bytes in a browser read, write, search and compare like those of Node', () => {
+test('bytes in a browser are read, written, searched and compared as in Node', () => {
   const random = randomOf('web buffer');
   const many = (most: number) => Math.floor(random() * most);
   for (let i = 0; i < CASES; i++) {
@@ -66,7 +66,7 @@ const NUMBERS = ['UInt16', 'UInt32', 'Int16', 'Int32', 'BigUInt64', 'BigInt64', 
   `${type}BE`,
 ]);
 
-test.each(NUMBERS)('%s is read and written at the same bytes as in Node', (name) => {
+test.each(NUMBERS)('%s is read and written at the same offset as in Node', (name) => {
   const random = randomOf(name);
   type Access = Record<string, (...given: unknown[]) => unknown>;
   for (let i = 0; i < 50; i++) {
@@ -83,7 +83,7 @@ test.each(NUMBERS)('%s is read and written at the same bytes as in Node', (name)
   expect(() => (Web.alloc(1) as unknown as Access)[`read${name}`]!(0)).toThrow(RangeError);
 });
 
-test('checksums and hashes are those of Node, also in pieces', () => {
+test('checksums and hashes equal those of Node, also if they are computed in pieces', () => {
   const random = randomOf('web sums');
   for (let length = 0; length < 300; length += 1 + Math.floor(random() * 3)) {
     const bytes = Uint8Array.from({ length }, () => Math.floor(random() * 256));

@@ -13,7 +13,7 @@ const decoding: Findings = {
   step: null,
 };
 
-test('where decoding bounds, the options that change it are named, the largest gain first', () => {
+test('if decoding is the bottleneck, the options that speed it up are listed, the largest gain first', () => {
   expect(adviceOn(decoding)).toEqual([
     '93 % of the time is spent waiting for decoding:',
     '  --resize 256 when packing (2.1 times fewer pixels; crops are then taken from smaller images): about 2.0 times as fast',
@@ -21,7 +21,7 @@ test('where decoding bounds, the options that change it are named, the largest g
   ]);
 });
 
-test('an option that brings nothing is not named', () => {
+test('an option without a gain is not listed', () => {
   const small = { ...decoding, workers: 4, stored: { width: 256, height: 256 }, lacksCropIndex: true };
   expect(adviceOn(small).join('\n')).not.toMatch(/--resize|--workers/);
   expect(adviceOn(small).join('\n')).toContain(
@@ -29,13 +29,13 @@ test('an option that brings nothing is not named', () => {
   );
 });
 
-test('where reads from afar bound, the cache is named, and not where there is one', () => {
+test('if reading from remote storage is the bottleneck, a cache is suggested, unless there is one', () => {
   const far = { ...decoding, boundBy: { io: 0.8, decode: 0.15, consumer: 0.05 }, isRemote: true };
   expect(adviceOn(far).join('\n')).toContain('--cache FOLDER on a local disk: up to 5.0 times as fast');
   expect(adviceOn({ ...far, hasCache: true }).join('\n')).not.toContain('--cache FOLDER');
 });
 
-test('a step that is kept up with needs nothing, and one that waits now and then more batches ahead', () => {
+test('a loader that keeps up with the step gets no advice, and one that sometimes does not gets more batches ahead', () => {
   const step = { stepMs: 87, batches: 400, waited: 2, share: 0.003 };
   const busy = { ...decoding, boundBy: { io: 0, decode: 0.003, consumer: 0.997 }, step };
   expect(answerOn(step)).toBe('a step of 87 ms waited in 2 of 400 batches, 0.3 % of the time');

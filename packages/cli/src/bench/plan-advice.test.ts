@@ -17,13 +17,13 @@ const advice = (changes: Partial<PlanReport>, isRemote = false) =>
   adviceOnPlan({ report: { ...REPORT, ...changes }, isRemote, cores: 2 });
 const STEP = { stepMs: 87, images: 736, imagesPerRank: 736, bytes: 3e7, reads: 10, fileReads: 736 };
 
-test('a plan that nothing is wrong with has no advice', () => {
+test('a plan without problems gets no advice', () => {
   expect(advice({}, true)).toEqual([]);
   expect(advice({ shuffleQuality: { ...REPORT.shuffleQuality, shard: 9 } })).toEqual([]);
   expect(advice({ storage: { ...needs, first: epoch, later: epoch }, step: STEP })).toHaveLength(1);
 });
 
-test('batches of few classes are offered more streams', () => {
+test('for batches of few classes, more streams are suggested', () => {
   const shuffleQuality = { ...REPORT.shuffleQuality, class: 3.2 };
   expect(advice({ shuffleQuality })).toEqual([
     expect.stringMatching(/from one class 3\.2 times as often.*--streams 384/),
@@ -34,7 +34,7 @@ test('batches of few classes are offered more streams', () => {
   expect(advice({ shuffleQuality, order: { ...REPORT.order, shuffleBufferSize: 10_000 } })).toEqual([]);
 });
 
-test('an end of the epoch that wastes much, and small reads of a remote place, are told', () => {
+test('an epoch end that wastes many samples, and small reads of a remote dataset, are reported', () => {
   expect(advice({ paddedRows: 5000 })).toEqual([
     expect.stringMatching(/padded with repeated rows, as many as 50\.0 % of the samples.*--batch-size/),
   ]);
@@ -46,7 +46,7 @@ test('an end of the epoch that wastes much, and small reads of a remote place, a
   expect(advice({ reads })).toEqual([]);
 });
 
-test('steps that wait for storage are offered a cache that holds all, and smaller samples', () => {
+test('for steps that wait for storage, a cache for the whole dataset and smaller samples are suggested', () => {
   const slow = { ...epoch, bytesPerSecond: 3e6, waitShare: 0.66 };
   const [first, ...lines] = advice({ storage: { ...needs, first: slow, later: slow }, step: STEP });
   expect(first).toBe('each epoch waits 66 % of its time for storage:');

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { adviceOnClasses, adviceOnPatterns } from './source-advice.js';
 
-test('class folders, and images whose classes a table says, need no advice', () => {
+test('class folders, and images whose classes are in a table, need no advice', () => {
   expect(adviceOnClasses(['cat', 'dog'], 2, 'photos', null)).toEqual([]);
   expect(adviceOnClasses(['cat', 'test'], 2, 'photos', null)).toEqual([]);
   expect(adviceOnClasses([], 2, 'photos', 'other')).toEqual([]);
@@ -9,13 +9,13 @@ test('class folders, and images whose classes a table says, need no advice', () 
   expect(adviceOnClasses([], 0, 'photos', null)).toEqual([]);
 });
 
-test('a table of labels without a class is told of, with the column that it should be in', () => {
+test('a table of labels without classes is reported, with the column that should hold them', () => {
   expect(adviceOnClasses([], 2, 'photos', 'labels')).toEqual([
     expect.stringMatching(/no row of --labels has a class.*into its column "class"/),
   ]);
 });
 
-test('a flat folder, parts of a dataset, and masks beside images are recognised', () => {
+test('a flat folder, splits of a dataset, and masks next to images are recognised', () => {
   expect(adviceOnClasses([], 2, 'photos', null)).toEqual([expect.stringContaining('their label is -1')]);
   expect(adviceOnClasses(['train', 'val'], 2, 'photos', null)).toEqual([
     expect.stringContaining('--splits makes a dataset of each, or pack one of them (photos/train)'),

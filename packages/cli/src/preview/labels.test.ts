@@ -5,18 +5,18 @@ import { maskTile } from './tiles.js';
 const labels = new Labels();
 const hasFonts = await labels.hasFonts();
 
-test.skipIf(!hasFonts)('what no font has is drawn as its escape, and what steers a terminal too', async () => {
+test.skipIf(!hasFonts)('characters without a font, and control characters, are drawn as their escapes', async () => {
   expect(await labels.draw('a\u{f8fe}b', 200)).toEqual(await labels.draw('a\\u{f8fe}b', 200));
   expect(await labels.draw('a\u001b[31m', 200)).toEqual(await labels.draw('a\\u001b[31m', 200));
 });
 
-test('letters of markup are letters', async () => {
+test('markup is drawn as plain text', async () => {
   const { width, ink } = await labels.draw('<span size="90000">a</span> & <b>', 500);
   expect(width).toBeGreaterThan((await labels.draw('a', 500)).width * 5);
   expect(Math.max(...ink)).toBeGreaterThan(100);
 });
 
-test('a long label is cut where its image ends, and white space alone is nothing', async () => {
+test('a long label is cut at the width of its image, and a blank label is empty', async () => {
   const { width, height, ink } = await labels.draw('a long name of a class, '.repeat(40), 64);
   expect([width, ink.length]).toEqual([64, 64 * height]);
   expect(height).toBeLessThanOrEqual(LABEL_HEIGHT);

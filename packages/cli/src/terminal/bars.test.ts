@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { barLines } from './bars.js';
 
-test('labels, texts and bars stand below each other, and the smallest value still shows', () => {
+test('labels, texts and bars are aligned in columns, and the smallest value still has a bar', () => {
   expect(
     barLines([
       { label: 'cat', value: 1000, text: '1,000' },

@@ -9,7 +9,7 @@ const progress: Progress = {
   parts: ['1,234,567 of 1,281,167 files', '12 MB/s', '3:21 left'],
 };
 
-test('the bar is made shorter first, then the time left goes, then the rate, and then the bar', () => {
+test('in a narrow terminal the bar shrinks first, then the time left is dropped, then the rate, then the bar', () => {
   expect(progressLine(progress, 100)).toBe(
     'pack [============            ] 1,234,567 of 1,281,167 files, 12 MB/s, 3:21 left',
   );
@@ -28,7 +28,7 @@ test('no line is longer than the terminal, whatever its text', () => {
   }
 });
 
-test('what is not known yet has an empty bar', () => {
+test('an unknown total has an empty bar', () => {
   expect(progressLine({ ...progress, total: 0, parts: ['12 files'] }, 30)).toBe('pack [              ] 12 files');
 });
 

@@ -8,7 +8,7 @@ test('sizes are read in powers of ten and of two, with or without a space, in an
   expect(parseSize('1000')).toBe(1000);
 });
 
-test.each(['lots', '12 parsecs', '-1', '', 'MB', '1e6', 'NaN'])('%j is no size', (text) => {
+test.each(['lots', '12 parsecs', '-1', '', 'MB', '1e6', 'NaN'])('%j is not a valid size', (text) => {
   expect(parseSize(text)).toBeUndefined();
 });
 
@@ -17,7 +17,7 @@ test('sizes are shown with two or three digits', () => {
   expect(shown).toEqual('0 B,1 B,999 B,1.0 kB,9.9 kB,10 kB,999 kB,1.0 MB,1.2 MB,268 MB,2.5 PB'.split(','));
 });
 
-test('one thing is not a plural', () => {
+test('the unit of one item is singular', () => {
   expect([countOf(1, 'shard'), countOf(1281, 'shard'), countOf(0, 'class', 'classes')]).toEqual([
     '1 shard',
     '1,281 shards',

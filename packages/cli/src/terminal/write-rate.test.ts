@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { WriteRate } from './write-rate.js';
 
-test('there is no rate, and no time left, before one second has gone', () => {
+test('in the first second there is no rate and no time left', () => {
   const clock = vi.spyOn(performance, 'now');
   const rate = new WriteRate();
   const at = (milliseconds: number, bytes: number) => {

@@ -16,7 +16,7 @@ test('if reading is the limit, faster decoding has no gain, and faster storage r
   expect(timesOf({ here: 40, read: 40, decoded: 100 }, index)).toEqual({ 'crop index': 1, 'faster storage': 2.5 });
 });
 
-test('where images are read faster than they are decoded, faster storage brings nothing, also to a small dataset whose epochs end often', () => {
+test('if images are read faster than they are decoded, faster storage has no gain, even for a small dataset with short epochs', () => {
   expect(timesOf({ here: 60, read: 5000, decoded: 100 })).toEqual({ 'faster storage': 1 });
 });
 

@@ -6,7 +6,7 @@ const classes = ['cat', 'dog'];
 const found = (json: unknown) =>
   objectsOf({ fields: { json: Buffer.from(JSON.stringify(json)) }, columns: {} }, undefined);
 
-test('boxes of COCO are pixels, and those of YOLO parts of the image, without anybody saying so', () => {
+test('boxes of COCO are read as pixels and those of YOLO as fractions of the image, without an option', () => {
   const coco = { boxes: [[10, 20, 30, 40]], labels: [1] };
   expect(drawn(found(coco)!, size, classes)).toMatchObject([{ label: 'dog', box: [10, 20, 40, 60] }]);
   const yolo = { boxes: [[0.5, 0.5, 0.5, 1]], labels: [0], segmentation: [[[0, 0, 1, 0, 0.5, 1]]] };

@@ -36,7 +36,7 @@ const rows = fc.array(
   { maxLength: 30 },
 );
 
-test('rows come back as they were written, bound to their images', async () => {
+test('rows are read back unchanged, each bound to its image', async () => {
   const file = path.join(folder, 'a.crops');
   await fc.assert(
     fc.asyncProperty(rows, async (written) => {
@@ -61,7 +61,7 @@ test('rows come back as they were written, bound to their images', async () => {
   );
 });
 
-test('a table of which a bit or the end is lost is not taken', async () => {
+test('a table with a flipped bit, or a truncated table, is rejected', async () => {
   const file = path.join(folder, 'b.crops');
   await write(file, [{ offset: 512, bytes: 9000, crc32: 5, made: new Uint8Array(50).fill(7) }, null]);
   const whole = readFileSync(file);
@@ -79,7 +79,7 @@ test('a table of which a bit or the end is lost is not taken', async () => {
   }
 });
 
-test('a newer version says so', async () => {
+test('a file of a newer version is rejected with its version', async () => {
   const file = path.join(folder, 'c.crops');
   await write(file, []);
   const bytes = readFileSync(file);
@@ -89,7 +89,7 @@ test('a newer version says so', async () => {
   await expect(openCropIndex(file)).rejects.toThrow(VersionError);
 });
 
-test('an unfinished one leaves nothing behind', async () => {
+test('an unfinished file is removed', async () => {
   const writer = await CropIndexWriter.create(path.join(folder, 'd.crops'));
   writer.add({ offset: 0, bytes: 10, crc32: 1 }, new Uint8Array(3));
   await writer.abandon();

@@ -48,14 +48,14 @@ async function folderWith(text: string): Promise<string> {
 /** The manifest with something else in place of some of it. */
 const altered = (change: object) => JSON.stringify({ ...manifest, ...change });
 
-test('a manifest comes back as it was, and nothing else is left in the folder', async () => {
+test('a manifest is read back unchanged, and no temporary file is left in the folder', async () => {
   const own = await mkdtemp(join(folder, 'd-'));
   await writeManifest(own, manifest);
   expect(await readManifest(own)).toEqual(manifest);
   expect(await readdir(own)).toEqual(['dataset.json']);
 });
 
-test('it is one line a class and a shard, the same bytes every time', async () => {
+test('a manifest has one line per class and shard, and the same bytes every time', async () => {
   const own = await mkdtemp(join(folder, 'd-'));
   await writeManifest(own, manifest);
   expect(await readFile(join(own, 'dataset.json'), 'utf8')).toBe(`{
@@ -84,7 +84,7 @@ test('it is one line a class and a shard, the same bytes every time', async () =
 `);
 });
 
-test('the identity is the one of version 1 and changes with name, samples, content and order of the shards', () => {
+test('the identity equals that of version 1, and changes with name, samples, content and order of the shards', () => {
   const identity = identityOf(shards);
   expect(identity).toBe('71d45f9d6ccc889d0c7da43869d82cc7255ddcd32527699c9a456e95ecea5bd2');
   const [first, second] = [shards[0]!, shards[1]!];
@@ -100,7 +100,7 @@ test('the identity is the one of version 1 and changes with name, samples, conte
   expect(identityOf([{ ...first, bytes: 1, maxSampleBytes: 1 }, second])).toBe(identity);
 });
 
-test('a folder without a manifest is an unfinished pack, and says so', async () => {
+test('a folder without a manifest is reported as an unfinished pack', async () => {
   const own = await mkdtemp(join(folder, 'd-'));
   await expect(readManifest(own)).rejects.toThrow(UnfinishedPackError);
   await expect(readManifest(own)).rejects.toThrow(
@@ -109,7 +109,7 @@ test('a folder without a manifest is an unfinished pack, and says so', async () 
 });
 
 test.each([[['dataset_dict.json']], [['state.json', 'dataset_info.json', 'data-00000-of-00001.arrow']]])(
-  'a folder of save_to_disk is told by %j, with the way to Parquet',
+  'a folder of save_to_disk is recognised by %j, and the error names the way to Parquet',
   async (names) => {
     const own = await mkdtemp(join(folder, 'd-'));
     for (const name of names) await writeFile(join(own, name), '{}');
@@ -117,20 +117,20 @@ test.each([[['dataset_dict.json']], [['state.json', 'dataset_info.json', 'data-0
   },
 );
 
-test('a folder that does not exist, or whose manifest cannot be read, is an error of the file', async () => {
+test('a folder that does not exist, or whose manifest cannot be read, throws a file error', async () => {
   await expect(readManifest(join(folder, 'none'))).rejects.toThrow(FileError);
   const own = await mkdtemp(join(folder, 'd-'));
   await mkdir(join(own, 'dataset.json'));
   await expect(readManifest(own)).rejects.toThrow(FileError);
 });
 
-test('a manifest of a newer version is an error that names both versions', async () => {
+test('a manifest of a newer version throws an error that names both versions', async () => {
   const own = await folderWith('{"version": 3, "shards": "of another kind"}');
   await expect(readManifest(own)).rejects.toThrow(VersionError);
   await expect(readManifest(own)).rejects.toThrow(/version 3.*versions up to 1/);
 });
 
-test('what is wrong in a manifest is named', async () => {
+test('the error for an invalid manifest names the invalid value', async () => {
   const parse = (text: string) => parseManifest(text, 'd/dataset.json');
   await expect(parse('{"version": 1,')).rejects.toThrow(ManifestError);
   await expect(parse('null')).rejects.toThrow(ManifestError);
@@ -142,7 +142,7 @@ test('what is wrong in a manifest is named', async () => {
   await expect(parse(altered({ shards: [...shards].reverse() }))).rejects.toThrow('does not agree');
 });
 
-test('a shard outside the folder of the dataset is refused', async () => {
+test('a shard path outside the folder of the dataset is rejected', async () => {
   const paths = [
     '',
     '.',
@@ -171,7 +171,7 @@ test('a shard outside the folder of the dataset is refused', async () => {
   }
 });
 
-test('a damaged manifest ends in an error of ours, or in one that says the same', async () => {
+test('a damaged manifest throws a ShardtoolError, or still has the same identity', async () => {
   const text = JSON.stringify(manifest);
   const changes = fc.array(fc.tuple(fc.nat({ max: text.length - 1 }), fc.string({ minLength: 1, maxLength: 1 })), {
     minLength: 1,
@@ -194,7 +194,7 @@ test('a damaged manifest ends in an error of ours, or in one that says the same'
   );
 });
 
-test('a manifest of 10,000 shards opens in far less than a second', async () => {
+test('a manifest of 10,000 shards opens in less than a second', async () => {
   const many = createManifest({
     ...manifest,
     shards: Array.from({ length: 10_000 }, (_, n) => ({ ...shards[0]!, file: `${String(n).padStart(6, '0')}.tar` })),

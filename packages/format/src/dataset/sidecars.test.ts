@@ -38,13 +38,13 @@ const NONE: ShardIndex = {
 const OURS = encodeShardIndex(NONE);
 const THEIRS = Buffer.from('PAR1 rows of img2dataset PAR1');
 
-test('an index lies beside its shard under the name of the shard', () => {
+test('an index is next to its shard and has the name of the shard', () => {
   expect(indexPathOf('/data/train-000000.tar')).toBe('/data/train-000000.parquet');
   expect(indexPathOf('a.b.lmdb')).toBe('a.b.parquet');
   expect(indexPathOf('a/000000.lmdb/data.mdb')).toBe('a/000000.parquet');
 });
 
-test('all files that a shard can have beside it are known from its name or its file', () => {
+test('all sidecar files of a shard are derived from its name or its path', () => {
   const files = ['000000.parquet', '000000.idx', '000000.crops', '000000.inspect'];
   expect(sidecarOfShard('000000.tar')).toEqual(files);
   expect(sidecarOfShard('000000.lmdb')).toEqual(files);
@@ -52,20 +52,20 @@ test('all files that a shard can have beside it are known from its name or its f
   expect(sidecarPath('wids', 'shards/000000.tar')).toBe(path.join('shards', 'shardindex.json'));
 });
 
-test('of kinds that are asked for, some lie beside each shard, and one is for all of a folder', () => {
+test('of the requested kinds, some have one file per shard, and some one file per folder', () => {
   expect(sidecarOfShard('shards/000000.tar', ['crops', 'wids', 'dali'])).toEqual(
     ['000000.crops', '000000.idx'].map((file) => path.join('shards', file)),
   );
   expect(sidecarPaths(['crops', 'wids', 'dali'])).toEqual(['shardindex.json']);
 });
 
-test('indexes for other loaders are of tars, our own of every layout', () => {
+test("indexes for other loaders exist only for tar; shardtool's own exist for every layout", () => {
   const kinds = ['index', 'wids', 'dali', 'crops'] as const;
   expect(kinds.filter((kind) => isOfLayout(kind, 'tar'))).toEqual(kinds);
   expect(kinds.filter((kind) => isOfLayout(kind, 'lmdb'))).toEqual(['index', 'crops']);
 });
 
-test('where nothing lies beside a shard, the index goes under its name and is found there', async () => {
+test('an index without a naming conflict has the name of its shard, and is found there', async () => {
   writeFileSync(at('0.tar'), '');
   expect(await findSidecars('index', at('0.tar'))).toBeNull();
   const place = await placeSidecar('index', at('0.tar'));
@@ -76,7 +76,7 @@ test('where nothing lies beside a shard, the index goes under its name and is fo
   expect(await placeSidecar('index', at('0.tar'))).toBe(place);
 });
 
-test('a Parquet file of other software is no index, and ours goes under another name beside it', async () => {
+test("a Parquet file of other software is not taken for an index, and shardtool's index gets another name", async () => {
   writeFileSync(at('0.tar'), '');
   writeFileSync(at('0.parquet'), THEIRS);
   expect(await ownerOf('index', at('0.parquet'))).toBe('other');
@@ -87,7 +87,7 @@ test('a Parquet file of other software is no index, and ours goes under another 
   expect(await findSidecars('index', at('0.tar'))).toBe(place);
 });
 
-test('beside Parquet, which other software reads by the folder, our files have names that it skips', async () => {
+test('next to Parquet shards, sidecars get hidden names, which software that reads whole folders skips', async () => {
   writeFileSync(at('0.parquet'), '');
   const place = await placeSidecar('index', at('0.parquet'));
   expect(place).toBe(at('.0.shardtool'));
@@ -97,7 +97,7 @@ test('beside Parquet, which other software reads by the folder, our files have n
   expect(await placeSidecar('inspection', at('0.parquet'))).toBe(at('.0.inspect'));
 });
 
-test('what an earlier build wrote among Parquet shards is found there until it is written again', async () => {
+test('an index that an earlier build wrote among Parquet shards is found until it is written again', async () => {
   writeFileSync(at('0.parquet'), '');
   writeFileSync(at('0.shardtool'), OURS);
   expect(await findSidecars('index', at('0.parquet'))).toBe(at('0.shardtool'));
@@ -105,7 +105,7 @@ test('what an earlier build wrote among Parquet shards is found there until it i
   expect(await findSidecars('index', at('0.parquet'))).toBe(at('.0.shardtool'));
 });
 
-test('beside the Parquet of a pack, whose shards have a folder to themselves, our files are in the folder above', async () => {
+test('for packed Parquet, whose shards have their own folder, sidecars are in the parent folder', async () => {
   expect(sidecarPath('index', 'data/train.parquet')).toBe('train.shardtool');
   expect(sidecarPath('crops', '/ds/.data/train.parquet')).toBe('/ds/train.crops');
   expect(sidecarPath('index', 's3://bucket/ds/data/train.parquet')).toBe('s3://bucket/ds/train.shardtool');
@@ -124,14 +124,14 @@ test('beside the Parquet of a pack, whose shards have a folder to themselves, ou
   expect(await packedSidecarPath('index', at('data/0.parquet'))).toBe(at('0.shardtool'));
 });
 
-test('an index that is older than its shard is not that of the shard', async () => {
+test('an index that is older than its shard is ignored', async () => {
   writeFileSync(at('0.parquet'), OURS);
   writeFileSync(at('0.tar'), '');
   utimesSync(at('0.parquet'), 1, 1);
   expect(await findSidecars('index', at('0.tar'))).toBeNull();
 });
 
-test('where every name beside the shard is taken, a folder of this machine keeps the index', async () => {
+test('if every name next to the shard is taken, the index is kept in a folder of this machine', async () => {
   writeFileSync(at('0.tar'), '');
   for (const taken of ['0.parquet', '0.tar.shardtool']) writeFileSync(at(taken), THEIRS);
   const side = path.join(sideFolder(at(''))!, '0.parquet');
@@ -139,7 +139,7 @@ test('where every name beside the shard is taken, a folder of this machine keeps
   expect(existsSync(path.dirname(side))).toBe(true);
 });
 
-test('the index of a remote shard is kept in a folder of this machine, by the version of the shard', async () => {
+test('the index of a remote shard is kept in a folder of this machine, for this version of the shard', async () => {
   let etag = '"1"';
   const server = http.createServer((_, response) => response.writeHead(200, { etag, 'content-length': 5 }).end());
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -154,7 +154,7 @@ test('the index of a remote shard is kept in a folder of this machine, by the ve
   server.close();
 });
 
-test('what other software writes too is ours only where the note of the pack says so', async () => {
+test("a file that other software also writes counts as shardtool's only if the record of the pack says so", async () => {
   writeFileSync(at('0.idx'), 'v1.2 0\n');
   expect(await ownerOf('dali', at('0.idx'))).toBe('other');
   await expect(placeSidecar('dali', at('0.tar'))).rejects.toThrow('0.idx was not written by shardtool, so it is kept');

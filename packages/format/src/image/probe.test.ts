@@ -28,7 +28,7 @@ function verdict(bytes: Uint8Array, name: string): string {
   }
 }
 
-test('every odd image is packed or refused as the column "pack" of EXPECTED.md says', () => {
+test('every odd image is packed or rejected as the column "pack" of EXPECTED.md says', () => {
   const names = readdirSync(oddImages).filter((name) => !name.endsWith('.md'));
   expect(Object.fromEntries(names.map((name) => [name, verdict(read(oddImages, name), name)]))).toEqual({
     'alpha.png': 'png 320x240',
@@ -64,7 +64,7 @@ test('every odd image is packed or refused as the column "pack" of EXPECTED.md s
   });
 });
 
-test('images that Pillow wrote give their size and orientation, or their kind is refused by name', () => {
+test('size and orientation of images that Pillow wrote are detected, or the error names the unsupported kind', () => {
   expect(Object.fromEntries(headerNames.map((name) => [name, verdict(read(headers, name), name)]))).toEqual({
     'animated.webp': 'webp 40x30',
     'big.tif': 'out: unsupported',
@@ -85,7 +85,7 @@ test('images that Pillow wrote give their size and orientation, or their kind is
   });
 });
 
-test('a kind that is not supported is named, with how to convert', () => {
+test('the error for an unsupported kind names it and how to convert it', () => {
   expect(() => probeImage(read(headers, 'plain.ico'), 'a/plain.ico')).toThrow(
     'a/plain.ico is of kind ICO: ICO is not supported; convert it first, for example with "magick "a/plain.ico[0]" a/plain.png".',
   );
@@ -102,7 +102,7 @@ test('a kind that is not supported is named, with how to convert', () => {
   expect(() => probeImage(heic)).toThrow('HEIC is not supported');
 });
 
-test('the limit of pixels is the one at which Pillow raises an error', () => {
+test('the pixel limit is the one at which Pillow raises an error', () => {
   const jpeg = (width: number, height: number) =>
     Uint8Array.of(
       0xff,
@@ -154,7 +154,7 @@ test('a big-endian TIFF with long numbers is read', () => {
   expect(probeImage(tiff)).toEqual({ kind: 'tiff', width: 70_000, height: 12, orientation: 8 });
 });
 
-test('an orientation out of range counts as none', () => {
+test('an orientation out of range is ignored', () => {
   for (const orientation of [0, 9]) {
     const tiff = bigEndianTiff([256, 3, 2], [257, 3, 1], [274, 3, orientation]);
     expect(probeImage(tiff)).toEqual({ kind: 'tiff', width: 2, height: 1, orientation: 1 });
@@ -168,7 +168,7 @@ test('bytes between the segments of a JPEG are skipped, as libjpeg does', () => 
   expect(probeImage(noise)).toEqual(probeImage(jpeg));
 });
 
-test('bytes in shared memory are read where they are', () => {
+test('bytes in shared memory are read in place', () => {
   const bytes = read(oddImages, 'lossy.webp');
   const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
   shared.set(bytes);
@@ -182,7 +182,7 @@ const samples = [
   ...headerNames.map((name) => read(headers, name)),
 ];
 
-test('an image cut anywhere gives the same header or an error of ours', () => {
+test('a truncated image gives the same header or a ShardtoolError', () => {
   fc.assert(
     fc.property(fc.constantFrom(...samples), fc.nat({ max: 1000 }), (bytes, length) => {
       expect(verdict(bytes.subarray(0, length), 'cut')).toMatch(
@@ -193,7 +193,7 @@ test('an image cut anywhere gives the same header or an error of ours', () => {
   );
 });
 
-test('changed and removed bytes give a header within the limit or an error of ours', () => {
+test('changed and removed bytes give a header within the limit or a ShardtoolError', () => {
   const change = fc.tuple(fc.nat({ max: 600 }), fc.nat({ max: 255 }));
   fc.assert(
     fc.property(
@@ -216,7 +216,7 @@ test('changed and removed bytes give a header within the limit or an error of ou
   );
 });
 
-test('whatever follows a signature takes no more time than its length', () => {
+test('random bytes after a signature are checked in linear time', () => {
   const million = 1_000_000;
   const signatures = [
     '\xff\xd8\xff',
@@ -238,7 +238,7 @@ test('whatever follows a signature takes no more time than its length', () => {
   }
 });
 
-test('each kind has one field, and foreign names of it are known', () => {
+test('each kind has one field name, and the other usual names of it are recognised', () => {
   expect(fieldOfKind('jpeg')).toBe('jpg');
   expect(fieldOfKind('tiff')).toBe('tif');
   for (const field of ['jpg', 'jpeg', 'png', 'webp', 'gif', 'tif', 'tiff', 'avif', 'bmp', 'ppm', 'pgm']) {

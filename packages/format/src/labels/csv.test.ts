@@ -11,7 +11,7 @@ function recordsOf(text: string): CsvRecord[] {
 
 const cellsOf = (text: string) => recordsOf(text).map((record) => record.cells);
 
-test('cells are split at commas and lines, with LF and with CRLF', () => {
+test('cells are split at commas and lines at LF or CRLF', () => {
   expect(cellsOf('path,class\r\na.jpg,cat\nb.jpg,dog')).toEqual([
     ['path', 'class'],
     ['a.jpg', 'cat'],
@@ -19,7 +19,7 @@ test('cells are split at commas and lines, with LF and with CRLF', () => {
   ]);
 });
 
-test('tabs and semicolons are between cells where the header has them and no comma', () => {
+test('tabs or semicolons separate cells if the header has them and no comma', () => {
   expect(cellsOf('path\tclass\na,b.jpg\t"x\ty;z"\n')).toEqual([
     ['path', 'class'],
     ['a,b.jpg', 'x\ty;z'],
@@ -39,24 +39,24 @@ test('a quoted cell keeps commas, line breaks and doubled quotes', () => {
   expect(cellsOf('"a,b","c ""d"" e","f\ng"\n')).toEqual([['a,b', 'c "d" e', 'f\ng']]);
 });
 
-test('an empty cell at the end of a line is a cell', () => {
+test('an empty last cell of a line is kept', () => {
   expect(cellsOf('a,\n,b\n')).toEqual([
     ['a', ''],
     ['', 'b'],
   ]);
 });
 
-test('empty lines are left out, and line numbers count them and the breaks inside quotes', () => {
+test('empty lines are skipped, but line numbers count them and the line breaks inside quotes', () => {
   expect(recordsOf('a,"x\ny"\n\nb,c\n').map((record) => record.line)).toEqual([1, 4]);
 });
 
-test('a quote that is never closed is an error with its line', () => {
+test('an unclosed quote throws an error that names its line', () => {
   expect(() => cellsOf('a,b\n"c,d\n')).toThrow(expect.objectContaining({ line: 2 }));
   expect(() => cellsOf('"a"b,c')).toThrow(CsvSyntaxError);
   expect(() => cellsOf('a,b\nc,d\n"e\n')).toThrow(expect.objectContaining({ line: 3 }));
 });
 
-test('whatever is written with quotes reads back', () => {
+test('text that was written with quotes is read back unchanged', () => {
   const cell = fc.string({ unit: fc.constantFrom('a', ',', '"', '\n', '\r', ' ', 'ß') });
   const record = fc.array(cell, { minLength: 2, maxLength: 4 });
   fc.assert(
@@ -68,7 +68,7 @@ test('whatever is written with quotes reads back', () => {
   );
 });
 
-test('a wrong quote in front of many lines is an error, and does not take quadratic time', () => {
+test('a wrong quote before many lines throws an error in linear time', () => {
   const lines = Array.from({ length: 100_000 }, (_, row) => `${row},"x","y"`);
   expect(() => cellsOf(['a,b,c', '0,"x,"y"', ...lines].join('\n'))).toThrow(CsvSyntaxError);
   const doubled = Array.from({ length: 100_000 }, () => 'a ""b""');

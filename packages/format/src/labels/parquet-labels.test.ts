@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { readParquetLabels } from './parquet-labels.js';
 
-test('labels of a Parquet file are those of all its rows, also where some of its row groups have none', async () => {
+test('labels of a Parquet file are read from all its row groups, even if some are empty', async () => {
   const file = 'test/fixtures/parquet/empty/1.parquet';
   const { by, id, columns } = await readParquetLabels(file, ['path', 'image_path']);
   expect(by).toBe('image_path');

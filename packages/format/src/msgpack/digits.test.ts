@@ -2,7 +2,7 @@ import { pack } from 'msgpackr';
 import { expect, test } from 'vitest';
 import { digitsOf } from './digits.js';
 
-test('every integer that two bytes hold has its digits, and nothing else has', () => {
+test('every integer of up to two bytes has digits, and other values have none', () => {
   for (let value = 0; value < 0x10000; value++) {
     if (Buffer.from(digitsOf(pack(value))!).toString() !== String(value)) throw new Error(`not the digits of ${value}`);
   }

@@ -14,7 +14,7 @@ import {
 
 const edges = [0, 1, 15, 16, 31, 32, 255, 256, 65535, 65536, 2 ** 31, 2 ** 32 - 1];
 
-test('heads of every length say the same when they are read', () => {
+test('heads of every length are read back unchanged', () => {
   const target = Buffer.alloc(8);
   for (const length of edges) {
     const str = encodeStrHead(target, 0, length);
@@ -29,13 +29,13 @@ test('heads of every length say the same when they are read', () => {
   }
 });
 
-test('extension types and the byte that is never used have no head', () => {
+test('extension types and the unused byte have no head', () => {
   for (const first of [0xc1, 0xc7, 0xc8, 0xc9, 0xd4, 0xd5, 0xd6, 0xd7, 0xd8]) {
     expect(decodeHead(Buffer.from([first, 0, 0, 0, 0]), 0)).toBeNull();
   }
 });
 
-test('a value as JSON is what JSON.stringify makes of it', () => {
+test('a value becomes the same JSON as with JSON.stringify', () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 4 }), (value) => {
       // msgpackr keeps -0 and JSON does not; it has its own way with a key named __proto__.
@@ -50,7 +50,7 @@ test('an integer of 64 bits keeps all its digits', () => {
   expect(jsonText(pack([-(2n ** 63n)]))).toBe('[-9223372036854775808]');
 });
 
-test('what JSON has no words for is an error', () => {
+test('a value that JSON cannot express throws an error', () => {
   expect(() => jsonText(pack([Buffer.from('x')]))).toThrow('binary data');
   expect(() => jsonText(pack(Number.NaN))).toThrow('NaN');
   expect(() => jsonText(pack(new Map([[1, 2]])))).toThrow('a key that is not a string (integer)');

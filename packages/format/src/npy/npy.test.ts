@@ -71,7 +71,7 @@ test.each([
   expect(() => readNpy(npy(header, data))).toThrow(NpyError);
 });
 
-test('any bytes are read or refused by name', () => {
+test('random bytes are read or rejected with an NpyError', () => {
   const header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }";
   const whole = npy(
     header,
@@ -95,7 +95,7 @@ test('any bytes are read or refused by name', () => {
   );
 });
 
-test('an image goes to bytes and back; its values begin at a multiple of 64', () => {
+test('an image is read back from its bytes, and its values start at a multiple of 64', () => {
   const pixels = Uint8Array.from({ length: 2 * 3 * 3 }, (_, i) => i);
   const bytes = encodeNpyImage(pixels, 3, 2);
   const { width, height, offset } = readNpyImage(bytes);
@@ -106,7 +106,7 @@ test('an image goes to bytes and back; its values begin at a multiple of 64', ()
   }
 });
 
-test('only uint8 height x width x 3 is an image', () => {
+test('only an array of uint8 height x width x 3 is an image', () => {
   const image = (dtype: string, shape: readonly number[], bytes: number) =>
     Buffer.concat([encodeNpyHeader(dtype, shape), new Uint8Array(bytes)]);
   expect(() => readNpyImage(image('|u1', [2, 2], 4))).toThrow('(2, 2), but an image must be uint8 (height, width, 3)');
@@ -142,7 +142,7 @@ test.each([
   },
 );
 
-test('a row of another shape or dtype is refused, also after one that fits', () => {
+test('a row of another shape or dtype is rejected, also after one that matches', () => {
   const header = (dtype: string, shape: string) => `{'descr': '${dtype}', 'fortran_order': False, 'shape': ${shape}, }`;
   const copier = new NpyRowCopier({ dtype: '<u2', shape: [2] });
   const target = new Uint8Array(4);
@@ -156,6 +156,6 @@ test('a row of another shape or dtype is refused, also after one that fits', () 
 test.each([
   [`(${'1, '.repeat(33)})`, /33 dimensions/],
   ['(0, 9007199254740991, 9007199254740991)', /3 dimensions/],
-])('a shape that NumPy cannot have is refused', (shape, message) => {
+])('a shape that NumPy does not allow is rejected', (shape, message) => {
   expect(() => npyRowOf(npy(`{'descr': '|u1', 'fortran_order': False, 'shape': ${shape}, }`))).toThrow(message);
 });

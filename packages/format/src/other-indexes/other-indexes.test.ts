@@ -28,7 +28,7 @@ function indexOf(key: readonly string[], fields: Record<string, FieldColumns>): 
   };
 }
 
-test("DALI's index has a line a sample, its files in the order of the tar, and leaves out fields that it lacks", () => {
+test("DALI's index has one line per sample, its files in the order of the tar, and omits missing fields", () => {
   const index = indexOf(['cats/1', 'cats/2'], {
     jpg: columns([1536, 700], [3584, 512]),
     'seg.png': columns([-1, 0], [4608, 9]),
@@ -41,7 +41,7 @@ test("DALI's index has a line a sample, its files in the order of the tar, and l
   );
 });
 
-test("what DALI's index cannot hold is an error that names it", () => {
+test("data that DALI's index cannot express throws an error that names it", () => {
   const place = { jpg: columns([512, 1]) };
   for (const key of ['a b', 'a\tb', 'a\nb']) {
     expect(() => daliIndex(indexOf([key], place), 's.tar')).toThrow(
@@ -70,7 +70,7 @@ test("wids' index names each shard with its md5, samples and size", () => {
   expect(() => widsIndex(shards.slice(1))).toThrow('not read datasets without samples');
 });
 
-test('what wids would read wrongly is an error that names it', () => {
+test('names that wids would misread throw an error that names them', () => {
   const place = (at: number) => ({ jpg: columns([at, 700]), cls: columns([at + 1536, 1]) });
   const check =
     (key: string, at = 512) =>

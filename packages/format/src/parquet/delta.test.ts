@@ -13,7 +13,7 @@ const rising = near.map((steps) => {
   });
 });
 
-test('integers come back, wherever a block or miniblock ends', () => {
+test('integers are read back unchanged, at any length of the last block or miniblock', () => {
   fc.assert(
     fc.property(fc.oneof(near, small, rising), (numbers) => {
       const values = Float64Array.from(numbers);
@@ -34,20 +34,20 @@ test('hyparquet reads the same integers', () => {
   );
 });
 
-test('the cursor stands behind the integers, so that something can follow', () => {
+test('the cursor is right after the integers, so that more data can follow', () => {
   const bytes = encodeDelta(Float64Array.of(5, 1, 7))!;
   const cursor = { bytes: Uint8Array.of(...bytes, 9), at: 0 };
   decodeDelta(cursor, 3);
   expect(cursor.at).toBe(bytes.length);
 });
 
-test('neighbours that differ by more than 31 bits are left to the plain encoding', () => {
+test('neighbours that differ by 2^31 or more are left to the plain encoding', () => {
   expect(encodeDelta(Float64Array.of(0, 2 ** 31 - 1, 0))).not.toBeNull();
   expect(encodeDelta(Float64Array.of(0, 2 ** 31))).toBeNull();
   expect(encodeDelta(Float64Array.of(2 ** 53))).toBeNull();
 });
 
-test('damaged bytes give numbers or a RangeError', () => {
+test('damaged bytes give numbers or throw a RangeError', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), fc.nat({ max: 300 }), (tail, count) => {
       const bytes = Uint8Array.of(

@@ -10,7 +10,7 @@ test('a block with long literals and overlapping copies is decompressed', () => 
   expect(decompressLz4(Buffer.of(0), 0)).toHaveLength(0);
 });
 
-test('damaged bytes end in a RangeError', () => {
+test('damaged bytes throw a RangeError', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 100 }), fc.nat({ max: 300 }), (bytes, length) => {
       try {
@@ -22,6 +22,6 @@ test('damaged bytes end in a RangeError', () => {
   );
 });
 
-test('a length that is impossible for the input is an error before memory is allocated', () => {
+test('a length that is impossible for the input throws an error before memory is allocated', () => {
   expect(() => decompressLz4(Uint8Array.of(0xff, 0xff, 0x7f), 34_359_738_367)).toThrow(RangeError);
 });

@@ -12,7 +12,7 @@ const paths = fc
   .map((numbers) => new TextEncoder().encode(numbers.map((n) => `n0144/n0144_${n}.jpg`).join('')));
 const anything = fc.oneof(fc.uint8Array({ maxLength: 300 }), repetitive, paths);
 
-test('bytes come back', () => {
+test('bytes are read back unchanged', () => {
   fc.assert(
     fc.property(anything, (bytes) => {
       expect(decompressSnappy(compressSnappy(bytes), bytes.length)).toEqual(bytes);
@@ -20,7 +20,7 @@ test('bytes come back', () => {
   );
 });
 
-test('another reader gives the same bytes, and another writer can be read', () => {
+test('another reader reads the same bytes, and the bytes of another writer can be read', () => {
   fc.assert(
     fc.property(anything, (bytes) => {
       const theirs = new Uint8Array(bytes.length);
@@ -31,7 +31,7 @@ test('another reader gives the same bytes, and another writer can be read', () =
   );
 });
 
-test('a copy from far behind and a literal of more than 65,536 bytes come back', () => {
+test('a copy from a large distance and a literal of more than 65,536 bytes are read back unchanged', () => {
   let state = 1;
   const noise = Uint8Array.from({ length: 70_000 }, () => {
     state = Math.imul(state, 1_103_515_245) + 12_345;
@@ -43,7 +43,7 @@ test('a copy from far behind and a literal of more than 65,536 bytes come back',
   expect(compressed.length).toBeLessThan(72_000);
 });
 
-test('damaged bytes end in a RangeError', () => {
+test('damaged bytes throw a RangeError', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 100 }), (tail) => {
       try {
@@ -55,6 +55,6 @@ test('damaged bytes end in a RangeError', () => {
   );
 });
 
-test('a length that is impossible for the input is an error before memory is allocated', () => {
+test('a length that is impossible for the input throws an error before memory is allocated', () => {
   expect(() => decompressSnappy(Uint8Array.of(0xff, 0xff, 0xff, 0xff, 0x7f, 0), 34_359_738_367)).toThrow(RangeError);
 });

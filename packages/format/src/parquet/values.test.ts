@@ -13,7 +13,7 @@ const columns: fc.Arbitrary<ColumnValues> = fc.oneof(
   fc.array(fc.nat({ max: 1 })).map((bits) => ({ type: 'bool' as const, values: Uint8Array.from(bits) })),
 );
 
-test('the values of a column come back', () => {
+test('the values of a column are read back unchanged', () => {
   fc.assert(
     fc.property(columns, (column) => {
       expect(decodeValues(column.type, encodeValues(column), column.values.length)).toEqual(column);
@@ -21,7 +21,7 @@ test('the values of a column come back', () => {
   );
 });
 
-test('bytes of another number of values end in a RangeError', () => {
+test('bytes for a different number of values throw a RangeError', () => {
   fc.assert(
     fc.property(columns, fc.nat({ max: 200 }), (column, count) => {
       // Booleans fill whole bytes, so the count alone does not show in their length.
@@ -31,7 +31,7 @@ test('bytes of another number of values end in a RangeError', () => {
   );
 });
 
-test('which rows have a value comes back', () => {
+test('the flags of rows with a value are read back unchanged', () => {
   fc.assert(
     fc.property(fc.array(fc.nat({ max: 1 })), (bits) => {
       const present = bits.includes(0) ? Uint8Array.from(bits) : null;

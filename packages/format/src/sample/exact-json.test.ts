@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { jsonText, parseJson } from './exact-json.js';
 
-test('integers beyond 2^53 keep their digits, wherever in a text they are', () => {
+test('integers beyond 2^53 keep their digits, anywhere in a text', () => {
   const text =
     '{"id":9007199254740993,"s":"1, 12345678901234567","list":[-9007199254740993,1,2.5,{"__proto__":18446744073709551615}]}';
   expect(parseJson(text)).toEqual({
@@ -22,18 +22,18 @@ test('integers beyond 2^53 keep their digits, wherever in a text they are', () =
   expect(parseJson('[12345678901234567e3, 0.5000000000000000001]')).toEqual([12345678901234567000n, 0.5].map(Number));
 });
 
-test('a value of more levels than the stack has is a SyntaxError', () => {
+test('a value that is nested more deeply than the stack allows throws a SyntaxError', () => {
   const deep = (inside: string) => '['.repeat(100_000) + inside + ']'.repeat(100_000);
   expect(() => parseJson(deep('1'))).not.toThrow();
   expect(() => parseJson(deep('12345678901234567890'))).toThrow(new SyntaxError('it is nested too deep'));
 });
 
-test('infinite numbers are written so that they come back', () => {
+test('infinite numbers are written so that they are read back unchanged', () => {
   expect(jsonText([1, Number.POSITIVE_INFINITY, { low: Number.NEGATIVE_INFINITY }])).toBe('[1,1e999,{"low":-1e999}]');
   expect(JSON.parse(jsonText([Number.POSITIVE_INFINITY]))).toEqual([Number.POSITIVE_INFINITY]);
 });
 
-test('what JSON itself keeps is read and written as JSON does it', () => {
+test('all other JSON is read and written as by JSON itself', () => {
   fc.assert(
     fc.property(fc.json(), (text) => {
       const value: unknown = JSON.parse(text);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { fieldType } from './field-type.js';
 
-test('the last extension of a field says what it holds', () => {
+test('the last extension of a field determines its type', () => {
   expect(['cls', 'id', 'txt', 'json', 'jpg', 'seg.png'].map(fieldType)).toEqual([
     'integer',
     'integer',

@@ -40,7 +40,7 @@ const sample = fc.uniqueArray(names, { minLength: 1, maxLength: 7 }).chain((uniq
   return fc.tuple(...unique.map((name) => payload.map((bytes) => ({ name, payload: bytes }))));
 });
 
-test('whatever the payloads are, they come back byte for byte from their places', () => {
+test('payloads of any content are read back byte for byte from their positions', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), sample, fc.boolean(), (key, fields, withKey) => {
       const { payloads } = encode(key, fields, withKey);
@@ -50,7 +50,7 @@ test('whatever the payloads are, they come back byte for byte from their places'
   );
 });
 
-test('a decoder that nobody here wrote sees the key, bytes, strings and integers', () => {
+test('an independent decoder reads the key, bytes, strings and integers', () => {
   const { value } = encode('train/é 1', [
     { name: 'cls', payload: text('281') },
     { name: 'id', payload: text('12345678901234567') },
@@ -68,7 +68,7 @@ test('a decoder that nobody here wrote sees the key, bytes, strings and integers
   });
 });
 
-test('integers of every length are typed where their digits are the usual ones, up to 64 bits', () => {
+test('integers of up to 64 bits are stored as integers if their digits are in canonical form', () => {
   const edges = [0n, 127n, 128n, 255n, 256n, 65535n, 65536n, 2n ** 32n - 1n, 2n ** 32n, 2n ** 63n, 2n ** 64n - 1n];
   const negative = [-1n, -32n, -33n, -128n, -129n, -32768n, -32769n, -(2n ** 31n), -(2n ** 31n) - 1n, -(2n ** 63n)];
   for (const integer of [...edges, ...negative]) {
@@ -84,12 +84,12 @@ test('integers of every length are typed where their digits are the usual ones, 
   }
 });
 
-test('a text that is not UTF-8 stays binary', () => {
+test('a text that is not UTF-8 is stored as binary data', () => {
   const { value } = encode('k', [{ name: 'txt', payload: Uint8Array.from([0xff, 0x41]) }]);
   expect(unpack(value)).toEqual({ __key__: 'k', txt: Buffer.from([0xff, 0x41]) });
 });
 
-test('an image is not moved when the fields beside it turn out shorter', () => {
+test('an image is not moved if the other fields turn out shorter', () => {
   const encoder = new MapEncoder(true);
   const target = Buffer.alloc(
     encoder.plan('k', [
@@ -105,7 +105,7 @@ test('an image is not moved when the fields beside it turn out shorter', () => {
   expect(encoder.placed[1]!.offset).toBe(image!.byteOffset - target.byteOffset);
 });
 
-test('an image alone takes no other field', () => {
+test('an encoder for images only accepts no other field', () => {
   const encoder = new ImageEncoder();
   expect(encoder.plan('k', [{ name: 'jpg', bytes: 3 }])).toBe(3);
   const fields = [

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { packedName, readsBack, splitEntryName, whyUnsafe } from './sample-name.js';
 
-test('an entry is read as WebDataset reads it: the key ends at the first dot of the base name', () => {
+test('an entry is read as by WebDataset: the key ends at the first dot of the base name', () => {
   expect(splitEntryName('train/cat_1.jpg')).toEqual({ key: 'train/cat_1', field: 'jpg' });
   expect(splitEntryName('train/cat_1.seg.PNG')).toEqual({ key: 'train/cat_1', field: 'seg.png' });
   expect(splitEntryName('v1.2/IMG.0001.jpg')).toEqual({ key: 'v1.2/IMG', field: '0001.jpg' });
@@ -21,7 +21,7 @@ test('two photos whose names differ after a dot are packed as two samples', () =
   expect(packedName('v1.2/a.b/IMG.x.jpeg')).toEqual({ key: 'v1.2/a.b/IMG_x', field: 'jpeg' });
 });
 
-test('a compound field is taken whole, and the longest that fits wins', () => {
+test('a compound field is used as a whole, and the longest match wins', () => {
   expect(packedName('d/cat_1.seg.png')).toEqual({ key: 'd/cat_1_seg', field: 'png' });
   expect(packedName('d/cat_1.Seg.PNG', ['seg.png'])).toEqual({ key: 'd/cat_1', field: 'seg.png' });
   expect(packedName('d/cat_1.a.seg.png', ['seg.png', 'a.seg.png'])).toEqual({ key: 'd/cat_1', field: 'a.seg.png' });
@@ -57,7 +57,7 @@ test('a key with a dot in its last part, an upper-case field or a slash in the f
   expect(readsBack('a', '')).toBe(false);
 });
 
-test('absolute paths, steps upwards, NULs and the empty name are unsafe; dots inside a name are not', () => {
+test('absolute paths, parent folders, NULs and the empty name are unsafe; dots inside a name are safe', () => {
   for (const path of ['', '/a.jpg', '../a.jpg', 'a/../b.jpg', 'a/..', 'a\0.jpg']) {
     expect(whyUnsafe(path), path).not.toBeNull();
   }

@@ -119,7 +119,7 @@ function walking(...samples: readonly SamplePosition[]): WrittenLayout {
   };
 }
 
-test('a payload longer than what is held in memory is summed in pieces, and its header read', async () => {
+test('a payload that is too large for memory is checksummed in pieces, and its header is read', async () => {
   const path = join(folder, 'long.bin');
   const length = 70 * 2 ** 20 + 5;
   writeFileSync(path, picture);
@@ -133,7 +133,7 @@ test('a payload longer than what is held in memory is summed in pieces, and its 
   expect([index.width[0], index.height[0]]).toEqual([320, 240]);
 });
 
-test('a shard that became shorter ends in an error that names it', async () => {
+test('a shard that was truncated throws an error that names it', async () => {
   const path = join(folder, 'short.bin');
   writeFileSync(path, 'abc');
   const layout = walking({ key: 'k', offset: 0, bytes: 9, fields: [{ name: 'txt', offset: 1, bytes: 8 }] });
@@ -141,7 +141,7 @@ test('a shard that became shorter ends in an error that names it', async () => {
   await expect(build(layout, path)).rejects.toThrow('short.bin');
 });
 
-test('a msgpack value that has no text ends in an error that names its sample', async () => {
+test('a msgpack value that has no text throws an error that names its sample', async () => {
   const path = join(folder, 'odd.bin');
   writeFileSync(path, Uint8Array.of(0xc1));
   const layout = walking({

@@ -117,7 +117,7 @@ const indexes: fc.Arbitrary<ShardIndex> = fc
     });
   });
 
-test('an index comes back as it was', () => {
+test('an index is read back unchanged', () => {
   expect(decodeShardIndex(encodeShardIndex(small), 'a.parquet')).toEqual(small);
   fc.assert(
     fc.property(indexes, (index) => {
@@ -126,7 +126,7 @@ test('an index comes back as it was', () => {
   );
 });
 
-test('which bytes are a msgpack value comes back, and takes a column only where there are some', () => {
+test('the flags of msgpack values are read back, and are stored only if there are such values', () => {
   const cls = small.fields.get('cls')!;
   const typed = { ...small, fields: new Map([['cls', { ...cls, msgpack: Uint8Array.of(1, 0, 0) }]]) };
   expect(decodeShardIndex(encodeShardIndex(typed), 'a.parquet')).toEqual(typed);
@@ -187,7 +187,7 @@ test('hyparquet reads the same columns', async () => {
   ]);
 });
 
-test('only the parts that are asked for are decoded', async () => {
+test('only the requested parts are decoded', async () => {
   const path = join(folder, 'parts.parquet');
   await writeShardIndex(path, small);
   expect(await readShardIndex(path, { parts: ['key'] })).toEqual({ samples: 3, key: small.key });
@@ -199,19 +199,19 @@ test('only the parts that are asked for are decoded', async () => {
   expect(await readShardIndex(path)).toEqual(small);
 });
 
-test('the index of a fixed shard has the bytes of version 1', () => {
+test('the index of a fixed shard has the same bytes as in version 1', () => {
   const digest = createHash('sha256').update(encodeShardIndex(small)).digest('hex');
   expect(digest).toBe('465d40fd4f1554340841100a4a1a057eedbdd756d5fd691f09c002f2883d5c0a');
 });
 
-test('writing leaves nothing behind but the index', async () => {
+test('writing leaves no file except the index', async () => {
   const own = await mkdtemp(join(folder, 'w-'));
   await writeShardIndex(join(own, '000000.parquet'), small);
   expect(await readdir(own)).toEqual(['000000.parquet']);
   await expect(writeShardIndex(join(own, 'no-folder', 'x.parquet'), small)).rejects.toThrow(FileError);
 });
 
-test('a label column with the name of one of ours is an error that names it', () => {
+test('a label column with the name of a built-in column throws an error that names it', () => {
   for (const name of ['cls', 'key', 'jpg.crc32']) {
     const index = { ...small, columns: new Map([[name, [1, 2, 3]]]), columnTypes: new Map() };
     expect(() => encodeShardIndex(index)).toThrow(new RegExp(`label column "${name}"`));
@@ -219,7 +219,7 @@ test('a label column with the name of one of ours is an error that names it', ()
   }
 });
 
-test('the narrowest type that holds a label column is taken', () => {
+test('the narrowest type that can store a label column is used', () => {
   expect(columnTypeOf('x', [1, null, 2])).toBe('int');
   expect(columnTypeOf('x', [1, 2.5])).toBe('double');
   expect(columnTypeOf('x', [2 ** 53, 1])).toBe('double');
@@ -228,22 +228,22 @@ test('the narrowest type that holds a label column is taken', () => {
   expect(columnTypeOf('x', [true])).toBe('bool');
 });
 
-test('a label column that mixes text and numbers is an error that names it', () => {
+test('a label column that mixes text and numbers throws an error that names it', () => {
   expect(() => columnTypeOf('rating', ['good', 5])).toThrow('label column "rating" mixes values of type string');
   const index = { ...small, columns: new Map([['rating', [1, 'x', 3]]]) };
   expect(() => encodeShardIndex(index)).toThrow(OptionError);
 });
 
-test('a missing index is an error that names its path', async () => {
+test('a missing index throws an error that names its path', async () => {
   await expect(readShardIndex(join(folder, 'none.parquet'))).rejects.toThrow(/none\.parquet/);
 });
 
-test('a file of another program is refused with the remedy', () => {
+test('a file of another program is rejected with a remedy', () => {
   expect(() => decodeShardIndex(Buffer.from('PAR1 PAR1'), 'x.parquet')).toThrow(ShardIndexError);
   expect(() => decodeShardIndex(new Uint8Array(0), 'x.parquet')).toThrow(/x\.parquet.*shardtool index/);
 });
 
-test('an index of a newer version is an error that names both versions', () => {
+test('an index of a newer version throws an error that names both versions', () => {
   const bytes = Buffer.from(encodeShardIndex(small));
   bytes.write('"version":7', bytes.indexOf('"version":1'), 'latin1');
   reseal(bytes);
@@ -251,7 +251,7 @@ test('an index of a newer version is an error that names both versions', () => {
   expect(() => decodeShardIndex(bytes, 'x.parquet')).toThrow(/version 7.*version 1/);
 });
 
-test('a changed byte anywhere is an error that names the index', () => {
+test('a changed byte anywhere throws an error that names the index', () => {
   const whole = encodeShardIndex(small);
   for (let at = 0; at < whole.length; at++) {
     const damaged = Uint8Array.from(whole);
@@ -261,14 +261,14 @@ test('a changed byte anywhere is an error that names the index', () => {
   }
 });
 
-test('an index cut anywhere is an error', () => {
+test('a truncated index throws an error', () => {
   const whole = encodeShardIndex(small);
   for (let length = 0; length < whole.length; length++) {
     expect(() => decodeShardIndex(whole.subarray(0, length), 'x.parquet')).toThrow(ShardIndexError);
   }
 });
 
-test('damage under a correct checksum ends in an index or in an error of ours', () => {
+test('damage under a correct checksum gives an index or a ShardtoolError', () => {
   const whole = encodeShardIndex(small);
   fc.assert(
     fc.property(
@@ -295,7 +295,7 @@ function reseal(bytes: Buffer): void {
   seal(bytes);
 }
 
-test('an index opens that was written without the columns that it can do without', () => {
+test('an index without its optional columns opens', () => {
   const optional = ['source', 'width', 'height', 'orientation', 'cls', 'jpg.crc32', 'cls.crc32'];
   const columns = columnsOf(small).filter(({ name }) => !optional.includes(name));
   const names = { fields: [...small.fields.keys()], columns: [...small.columns.keys()] };
@@ -313,7 +313,7 @@ test('an index opens that was written without the columns that it can do without
   expect(decodeShardIndex(encodeShardIndex(found), 'again.parquet').fields).toEqual(found.fields);
 });
 
-test('an index without keys or places does not open', () => {
+test('an index without keys or offsets does not open', () => {
   for (const name of ['key', 'offset', 'jpg.offset']) {
     const columns = columnsOf(small).filter((column) => column.name !== name);
     const description = JSON.stringify({ version: 1, fields: [...small.fields.keys()], columns: [] });
@@ -322,7 +322,7 @@ test('an index without keys or places does not open', () => {
   }
 });
 
-test('a remote index of up to 256 KiB is fetched by one request', async () => {
+test('a remote index of up to 256 KiB is fetched with one request', async () => {
   const texts = Array.from({ length: 2400 }, (_, i) => createHash('sha256').update(`${i}`).digest('hex'));
   const columns = new Map<string, ColumnValue[]>([['text', [texts.join(''), null, 'last']]]);
   await writeShardIndex(join(folder, 'remote.parquet'), { ...small, columns });

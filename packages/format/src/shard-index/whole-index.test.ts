@@ -14,7 +14,7 @@ function indexOf(keys: readonly string[]) {
   return { ...rows.toIndex(finished), columns: new Map([['score', keys.map((_, i) => i / 2)]]) };
 }
 
-test('rows of an index have every column, of these rows alone', () => {
+test('a range of rows has every column, with the values of these rows only', () => {
   const index = indexOf(['a', 'b', 'c', 'd']);
   const rows = rowsOfIndex(index, 1, 3);
   expect(rows.samples).toBe(2);
@@ -25,7 +25,7 @@ test('rows of an index have every column, of these rows alone', () => {
   expect(rowsOfIndex(index, 0, 4)).toEqual(index);
 });
 
-test('columns that nobody knows are as long as the index, and parts name all that an index has', () => {
+test('columns of unknown values are as long as the index, and the list of parts names every part of an index', () => {
   const unknown = unknownColumns(2);
   expect(unknown).toMatchObject({ source: ['', ''], width: new Int32Array(2), cls: Int32Array.of(-1, -1) });
   const { samples: _, ...index } = indexOf(['a']);

@@ -31,7 +31,7 @@ async function withXz(program: string, work: () => Promise<void>): Promise<void>
   }
 }
 
-test('an input of which a command read only a part is not taken for the whole', async () => {
+test('an input that a command has read only in part is rejected', async () => {
   await withXz('cat; echo "xz: trailing garbage after EOF ignored" >&2', async () => {
     await expect(decompressed('xz', piecesOf(Buffer.from('abc')))).rejects.toThrow(
       'trailing garbage after EOF ignored',
@@ -40,7 +40,7 @@ test('an input of which a command read only a part is not taken for the whole', 
 });
 
 test.skipIf(spawnSync('bzip2', ['--version']).error !== undefined)(
-  'bzip2 with bytes after its last stream is refused, because a damaged stream looks the same',
+  'bzip2 with bytes after its last stream is rejected, because a damaged stream looks the same',
   async () => {
     const stream = spawnSync('bzip2', ['-c'], { input: 'abc' }).stdout;
     expect(String(await decompressed('bz2', piecesOf(stream, stream)))).toBe('abcabc');
@@ -50,13 +50,13 @@ test.skipIf(spawnSync('bzip2', ['--version']).error !== undefined)(
   },
 );
 
-test('the signal that ended a command is in the error', async () => {
+test('the error names the signal that ended a command', async () => {
   await withXz('echo ab; kill -9 $$', async () => {
     await expect(decompressed('xz', piecesOf(Buffer.from('abc')))).rejects.toThrow('xz ended with SIGKILL');
   });
 });
 
-test('an error of the input counts more than that of the command', async () => {
+test('an error of the input takes precedence over an error of the command', async () => {
   async function* broken() {
     yield Buffer.from('abc');
     throw new Error('the disk is broken');
@@ -66,7 +66,7 @@ test('an error of the input counts more than that of the command', async () => {
   });
 });
 
-test('after an early stop, the input is not read any more, so that it can be closed', async () => {
+test('after an early stop the input is closed', async () => {
   let isOpen = true;
   async function* endless() {
     try {

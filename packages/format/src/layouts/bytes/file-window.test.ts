@@ -27,7 +27,7 @@ function counted(atOnce: boolean) {
   return { reads, source: atOnce ? { ...source, readNow: read } : source };
 }
 
-test('wherever a walk looks, it sees the bytes of the file', async () => {
+test('a window returns the bytes of the file at any offset', async () => {
   const places = fc.array(fc.tuple(fc.nat(file.length - 1), fc.nat(9000)), { maxLength: 60 });
   await fc.assert(
     fc.asyncProperty(places, fc.boolean(), async (looks, atOnce) => {
@@ -43,7 +43,7 @@ test('wherever a walk looks, it sees the bytes of the file', async () => {
   );
 });
 
-test('looks that lie close together are served by large reads, looks far apart by short ones', async () => {
+test('nearby accesses are served by large reads, distant ones by short reads', async () => {
   const close = counted(true);
   const near = new FileWindow(close.source);
   for (let position = 0; position < file.length; position += 100) await near.at(position, 10);
@@ -59,7 +59,7 @@ test('looks that lie close together are served by large reads, looks far apart b
   expect(remote.reads).toEqual({ short: 0, large: 2 });
 });
 
-test('a file that became shorter meanwhile is an error', async () => {
+test('a file that was truncated in the meantime throws an error', async () => {
   const { source } = counted(true);
   const window = new FileWindow({ ...source, size: file.length + 10_000 });
   await expect(async () => window.at(file.length - 5, 10)).rejects.toThrow(TruncatedShardError);

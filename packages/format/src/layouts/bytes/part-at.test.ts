@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { partAt } from './part-at.js';
 
-test('the part that holds a byte is found, whatever parts without bytes lie around it', () => {
+test('the part that contains a byte is found, with any empty parts around it', () => {
   const sizes = fc
     .array(fc.nat({ max: 4 }), { minLength: 1, maxLength: 30 })
     .filter((each) => each.some((size) => size > 0));

@@ -8,7 +8,7 @@ const span = fc.record({
   bytes: fc.oneof(fc.nat({ max: 100_000 }), fc.nat({ max: 8 * MIB })),
 });
 
-test('every span lies in one run, runs rise, and none is long but for one long span', () => {
+test('every span is in one run, runs are in ascending order, and only a single long span makes a long run', () => {
   fc.assert(
     fc.property(fc.array(span, { maxLength: 60 }), (spans) => {
       const runs = planRuns(spans);
@@ -24,7 +24,7 @@ test('every span lies in one run, runs rise, and none is long but for one long s
   );
 });
 
-test('neighbours are read together, and a wide gap is left out', () => {
+test('neighbours are read together, and a wide gap is skipped', () => {
   const spans = [
     { offset: 1024, bytes: 50_000 },
     { offset: 60_000, bytes: 50_000 },

@@ -10,7 +10,7 @@ import { WriteBuffer } from './write-buffer.js';
 const folder = mkdtempSync(join(tmpdir(), 'shardtool-buffer-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test('what is appended is the file, what is not is gone, and the checksum is the same with and without known parts', () => {
+test('the file contains exactly the appended pieces, and its checksum is the same with and without known checksums of parts', () => {
   const piece = fc.record({ bytes: fc.oneof(fc.nat(300), fc.nat(3 << 20)), kept: fc.boolean(), known: fc.boolean() });
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
@@ -36,7 +36,7 @@ test('what is appended is the file, what is not is gone, and the checksum is the
   );
 });
 
-test.runIf(process.platform === 'linux')('a full disk is an error with the remedy', () => {
+test.runIf(process.platform === 'linux')('a full disk throws an error with a remedy', () => {
   const fd = openSync('/dev/full', 'w');
   const output = new WriteBuffer(fd, '000000.lmdb');
   output.append(output.room(10).length);

@@ -108,7 +108,7 @@ async function write(name: TableLayoutName, file: string, all: readonly Sample[]
   return finished;
 }
 
-test.each(LAYOUTS)('keys, fields, classes and labels that are written as %s are read as they were', async (name) => {
+test.each(LAYOUTS)('keys, fields, classes and labels that are written as %s are read back unchanged', async (name) => {
   const file = path.join(folder, `train${entryOf(name).extension}`);
   await fc.assert(
     fc.asyncProperty(samples, async (given) => {
@@ -144,7 +144,7 @@ test.each(LAYOUTS)('keys, fields, classes and labels that are written as %s are 
   );
 });
 
-test('a Parquet file of several row groups is read from any of them', async () => {
+test('a Parquet file with several row groups can be read from any of them', async () => {
   const file = path.join(folder, 'groups.parquet');
   const raw = (i: number) => Buffer.alloc(i === 2 ? 17 << 20 : 7 << 20, i);
   const all = Array.from({ length: 6 }, (_, i): Sample => {
@@ -165,22 +165,25 @@ test('a Parquet file of several row groups is read from any of them', async () =
   await source.close();
 });
 
-test.each(LAYOUTS)('what a column of text or JSON in %s is to hold, and is none, is refused by name', async (name) => {
-  const layout = await layoutOf(name);
-  const fd = openSync(path.join(folder, 'refused'), 'w+');
-  const columns = [column('__key__', 'key', '', false), column('a.txt', 'text', 'a.txt', false)];
-  const writer = layout.ofTable({ columns, classes: [] }).createWriter(fd, 'refused', undefined, 1);
-  const refused = () => {
-    const [place] = writer.begin('k', [{ name: 'a.txt', bytes: 2 }]);
-    place!.set([0xff, 0xfe]);
-    writer.commit();
-  };
-  if (name === 'tfrecord') expect(refused).not.toThrow();
-  else expect(refused).toThrow('refused: field "a.txt" of sample "k" is not UTF-8');
-  closeSync(fd);
-});
+test.each(LAYOUTS)(
+  'text or JSON that is not valid in a column of %s is rejected with its field and key',
+  async (name) => {
+    const layout = await layoutOf(name);
+    const fd = openSync(path.join(folder, 'refused'), 'w+');
+    const columns = [column('__key__', 'key', '', false), column('a.txt', 'text', 'a.txt', false)];
+    const writer = layout.ofTable({ columns, classes: [] }).createWriter(fd, 'refused', undefined, 1);
+    const refused = () => {
+      const [place] = writer.begin('k', [{ name: 'a.txt', bytes: 2 }]);
+      place!.set([0xff, 0xfe]);
+      writer.commit();
+    };
+    if (name === 'tfrecord') expect(refused).not.toThrow();
+    else expect(refused).toThrow('refused: field "a.txt" of sample "k" is not UTF-8');
+    closeSync(fd);
+  },
+);
 
-test('what shards say of their columns is taken only as it is written', () => {
+test('descriptions of columns in a shard are accepted only in the exact form in which they are written', () => {
   const table = tableIn('mds', { image: 'image', cls: 'label' });
   const found = decodeTable(encodeTable(table));
   expect([...found!.values()]).toEqual(table.columns);

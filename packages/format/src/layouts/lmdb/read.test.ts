@@ -60,7 +60,7 @@ for (const name of Object.keys(expected)) {
   });
 }
 
-test('a scan begins at the first key that is not less', async () => {
+test('a scan starts at the first key that is not less than the given one', async () => {
   const database = await LmdbDatabase.open(memory(fixture('plain')));
   const keys = async (from: string) => {
     const found: string[] = [];
@@ -73,7 +73,7 @@ test('a scan begins at the first key that is not less', async () => {
   }
 });
 
-test('a key that is not there has no value', async () => {
+test('a missing key has no value', async () => {
   const database = await LmdbDatabase.open(memory(fixture('deleted')));
   for (const key of ['', 'a', 'key-1', 'key-2x', 'large-0', 'zzz', 'k'.repeat(600)]) {
     const known = expected.deleted!.some(([hex]) => hex === Buffer.from(key).toString('hex'));
@@ -82,7 +82,7 @@ test('a key that is not there has no value', async () => {
   expect(await (await LmdbDatabase.open(memory(fixture('empty')))).get('a')).toBeUndefined();
 });
 
-test('databases of other kinds are refused by name', async () => {
+test('the error for an unsupported kind of database names it', async () => {
   const refused = readdirSync(fixtures).filter((name) => name.startsWith('refused-'));
   const messages = new Map<string, string>();
   for (const file of refused) {
@@ -97,7 +97,7 @@ test('databases of other kinds are refused by name', async () => {
   expect(messages.get('refused-integer.mdb')).toContain('MDB_INTEGERKEY');
 });
 
-test('files of other machines and versions are refused by name', async () => {
+test('the error for a file of another machine or version names it', async () => {
   const magic = 0xbeefc0de;
   const swapped = Buffer.alloc(8192);
   swapped.writeUInt32BE(magic, 16);
@@ -111,7 +111,7 @@ test('files of other machines and versions are refused by name', async () => {
   expect((await failure(Buffer.alloc(100))).message).toContain('too few');
 });
 
-test('both meta pages have to be whole, as liblmdb wants them', async () => {
+test('both meta pages must be intact, as liblmdb requires', async () => {
   const second = 4096;
   const cases: [number, number, number, string][] = [
     [second + 16, 0, 4, 'magic number'],
@@ -131,7 +131,7 @@ test('both meta pages have to be whole, as liblmdb wants them', async () => {
   expect((await failure(changed('plain', [40, 4095]))).message).toContain('page size of 4095');
 });
 
-test('a tree that leads in circles, out of the file or to the wrong kind of page ends in an error', async () => {
+test('a tree with cycles, or with links outside the file or to the wrong kind of page, throws an error', async () => {
   const plain = fixture('plain');
   // Two transactions were written, and the second went to meta page 0.
   const root = plain.readUInt32LE(128);
@@ -159,7 +159,7 @@ test('a tree that leads in circles, out of the file or to the wrong kind of page
   expect((await failure(plain.subarray(0, at(root, 100)))).message).toContain('truncated');
 });
 
-test('a large value that is not where it should be is an error before memory is taken for it', async () => {
+test('a large value whose pages are wrong throws an error before memory is allocated for it', async () => {
   const loaded = fixture('loaded');
   const database = await LmdbDatabase.open(memory(loaded));
   const entry = (await database.find('k059'))!;

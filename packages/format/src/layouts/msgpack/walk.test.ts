@@ -37,7 +37,7 @@ function failure(bytes: Buffer, key?: string): ShardtoolError {
   throw new Error('nothing was wrong');
 }
 
-test('positions are those of the payloads, wherever the key stands in the map', () => {
+test('positions are those of the payloads, at any position of the key in the map', () => {
   const samples = walk(shard);
   expect(samples.map(({ key }) => key)).toEqual(['a/1', 'later', 'labels', 'bare']);
   expect(samples.map(({ offset, bytes }) => offset + bytes)).toEqual([
@@ -69,7 +69,7 @@ test('positions are those of the payloads, wherever the key stands in the map', 
   ]);
 });
 
-test('the windows through which a shard is seen make no difference', () => {
+test('the result does not depend on the sizes of the windows in which a shard is read', () => {
   const whole = walk(shard);
   fc.assert(
     fc.property(fc.array(fc.nat(400), { minLength: 1 }), (lengths) => {
@@ -79,7 +79,7 @@ test('the windows through which a shard is seen make no difference', () => {
   );
 });
 
-test('a shard that is cut anywhere is an error with shard and offset, unless it is cut between samples', () => {
+test('a truncated shard throws an error with shard and offset, unless it is cut between samples', () => {
   const ends = new Set(walk(shard).map(({ offset }) => offset));
   for (let cut = 0; cut < shard.length; cut += cut < 500 || cut > shard.length - 700 ? 1 : 997) {
     if (ends.has(cut)) {
@@ -94,7 +94,7 @@ test('a shard that is cut anywhere is an error with shard and offset, unless it 
   }
 });
 
-test('one value with a key of its own has to be one map that fills it', () => {
+test('a value whose key is stored elsewhere must be exactly one map', () => {
   const value = pack({ jpg: image });
   expect(walk(value, undefined, 'k')).toEqual([
     { key: 'k', offset: 0, bytes: value.length, fields: [{ name: 'jpg', offset: 10, bytes: 300 }] },
@@ -105,7 +105,7 @@ test('one value with a key of its own has to be one map that fills it', () => {
   expect(failure(image, 'k').key).toBe('k');
 });
 
-test('everything that is no sample is refused by name', () => {
+test('the error for an invalid sample says what is wrong', () => {
   const extension = Buffer.from([0x81, 0xa1, 0x78, 0xd4, 1, 2]);
   const cases: [Buffer, string][] = [
     [pack([1, 2]), 'the sample at byte 0 is not a map (array)'],

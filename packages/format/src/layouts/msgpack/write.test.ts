@@ -40,7 +40,7 @@ async function samplesOf(path: string) {
   return samples;
 }
 
-test('what finish() says is where the reader finds it, and discarded samples are not there', async () => {
+test('the positions that finish() returns are those that the reader finds, and discarded samples are absent', async () => {
   const { finished, path } = write('mixed.msgpack', [0, 1, 255, 9, 256, 65_535, 65_536, 9, 200, 40]);
   const bytes = readFileSync(path);
   expect([finished.bytes, finished.crc32]).toEqual([bytes.length, crc32(bytes)]);
@@ -57,7 +57,7 @@ test('what finish() says is where the reader finds it, and discarded samples are
   expect(places.map((field) => (field.msgpack ? 1 : 0))).toEqual([...finished.payloadMsgpack!]);
 });
 
-test('the same samples give the same bytes, and a sample larger than the buffer is written whole', async () => {
+test('the same samples give the same bytes, and a sample larger than the buffer is written completely', async () => {
   const sizes = [10, 20 << 20, 5, 17 << 20];
   const first = write('large-1.msgpack', sizes);
   const second = write('large-2.msgpack', sizes);
@@ -66,13 +66,13 @@ test('the same samples give the same bytes, and a sample larger than the buffer 
   expect((await samplesOf(first.path)).map(({ key }) => key)).toEqual(['k0', 'k1', 'k2']);
 });
 
-test('a shard of no samples is an empty file', async () => {
+test('a shard without samples is an empty file', async () => {
   const { finished, path } = write('empty.msgpack', []);
   expect([finished.bytes, finished.crc32, finished.sampleOffset.length]).toEqual([0, 0, 0]);
   expect(await samplesOf(path)).toEqual([]);
 });
 
-test('names that would not read back are refused', () => {
+test('names that would not read back are rejected', () => {
   const writer = msgpack.createWriter(-1, 's.msgpack');
   const field = { name: 'jpg', bytes: 1 };
   expect(() => writer.begin('', [field])).toThrow('s.msgpack: the key "" is empty');

@@ -22,7 +22,7 @@ function pageOf(levels: readonly number[], rest: readonly number[]): Uint8Array 
   return Uint8Array.from([levels.length, 0, 0, 0, ...levels, ...rest]);
 }
 
-test('a run that says that it is far longer than there are values is refused before memory is taken for it', () => {
+test('a run that claims to be far longer than the number of values is rejected before memory is allocated for it', () => {
   const right = pageOf([20, 1], [2, 3, 0b01_00_01_00, 0b01_00]);
   expect(() => checkPage(page, right, LEVELS)).not.toThrow();
   const endless = [0xfe, 0xff, 0xff, 0xff, 0x07, 1];
@@ -42,7 +42,7 @@ test('a run that says that it is far longer than there are values is refused bef
   }
 });
 
-test('random pages are let through or refused, and never gone round in', () => {
+test('random pages are accepted or rejected, and never cause an endless loop', () => {
   const levels = fc.record({ repetition: fc.nat(2), definition: fc.nat(3) });
   const encoding = fc.constantFrom(0, 2, 3, 8);
   fc.assert(

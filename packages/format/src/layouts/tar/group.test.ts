@@ -28,7 +28,7 @@ function failure(...names: string[]): unknown {
   return null;
 }
 
-test('neighbours with one key are one sample, which spans from its first header to its last byte', () => {
+test('consecutive files with the same key are one sample, from its first header to its last byte', () => {
   const { samples } = group(files('d/a.jpg', 'd/a.CLS', 'd/b.seg.png'));
   expect(samples).toEqual([
     {
@@ -44,12 +44,12 @@ test('neighbours with one key are one sample, which spans from its first header 
   ]);
 });
 
-test('the samples are the same wherever the files are cut into portions', () => {
+test('the samples do not depend on how the files are split into portions', () => {
   const entries = files('a.jpg', 'a.cls', 'b.jpg', 'b.cls', 'c.jpg');
   for (let cut = 0; cut <= entries.length; cut++) expect(group(entries, cut)).toEqual(group(entries));
 });
 
-test('dotfiles and names without a dot are skipped, are heard of, and do not part a sample', () => {
+test('dotfiles and names without a dot are skipped and reported, and do not split a sample', () => {
   const { samples, skipped } = group(files('a.jpg', 'README', '.hidden', 'a.cls'));
   expect(samples.map(({ key, fields }) => [key, fields.length])).toEqual([['a', 2]]);
   expect(skipped).toEqual([
@@ -58,7 +58,7 @@ test('dotfiles and names without a dot are skipped, are heard of, and do not par
   ]);
 });
 
-test('a key that comes back later is an error that names both places', () => {
+test('a key that occurs again later throws an error with both offsets', () => {
   const error = failure('a.jpg', 'b.jpg', 'a.cls');
   expect(error).toBeInstanceOf(DuplicateKeyError);
   expect(error).toMatchObject({ shard: 'a.tar', key: 'a', path: 'a.cls', offset: 2048, otherOffset: 0 });
@@ -66,7 +66,7 @@ test('a key that comes back later is an error that names both places', () => {
   expect((error as Error).message).toMatch(/tar --sort=name.*unpack it/);
 });
 
-test('a field that comes twice in a sample is an error that names both places, also in another case', () => {
+test('a repeated field of a sample, also in another case, throws an error with both offsets', () => {
   const error = failure('x.jpg', 'a.jpg', 'a.JPG');
   expect(error).toBeInstanceOf(DuplicateKeyError);
   expect(error).toMatchObject({ key: 'a', offset: 2048, otherOffset: 1024 });

@@ -13,7 +13,7 @@ function decode(block: Uint8Array) {
 const segment = fc.string({ unit: fc.constantFrom(...'abcXYZ019._- ~'), minLength: 1, maxLength: 50 });
 const asciiName = fc.array(segment, { minLength: 1, maxLength: 4 }).map((parts) => parts.join('/'));
 
-test('a header that fits comes back as it was, and always with the same bytes', () => {
+test('a header that fits is read back unchanged, and always has the same bytes', () => {
   fc.assert(
     fc.property(asciiName, fc.integer({ min: 0, max: 8 ** 11 - 1 }), (name, bytes) => {
       const block = new Uint8Array(512).fill(0xaa);
@@ -26,7 +26,7 @@ test('a header that fits comes back as it was, and always with the same bytes', 
   );
 });
 
-test('a name of up to 100 bytes always fits, a longer one where a slash splits it into 155 and 100', () => {
+test('a name of up to 100 bytes always fits, and a longer one if a slash splits it into 155 and 100', () => {
   const block = new Uint8Array(512);
   const fits = (name: string) => encodeHeader(block, 0, name, 0);
   expect(fits('n'.repeat(100))).toBe(true);
@@ -37,14 +37,14 @@ test('a name of up to 100 bytes always fits, a longer one where a slash splits i
   expect(fits(`/${'n'.repeat(100)}`)).toBe(false);
 });
 
-test('names that are not ASCII and sizes from 8 GiB on do not fit', () => {
+test('names that are not ASCII and sizes of 8 GiB or more do not fit', () => {
   const block = new Uint8Array(512);
   expect(encodeHeader(block, 0, 'é.jpg', 0)).toBe(false);
   expect(encodeHeader(block, 0, 'a.jpg', 2 ** 33 - 1)).toBe(true);
   expect(encodeHeader(block, 0, 'a.jpg', 2 ** 33)).toBe(false);
 });
 
-test('a written header carries mode 0644 and neither time nor owner', () => {
+test('a written header has mode 0644 and no time or owner', () => {
   const block = Buffer.alloc(512);
   encodeHeader(block, 0, 'a/b.jpg', 1000);
   expect(block.toString('latin1', 100, 148)).toBe(
@@ -63,11 +63,11 @@ test('a written header carries mode 0644 and neither time nor owner', () => {
   );
 });
 
-test('a block of zeros is no header', () => {
+test('a block of zeros is not a header', () => {
   expect(decode(new Uint8Array(512))).toBeNull();
 });
 
-test('the signed checksum of old tars is taken too', () => {
+test('the signed checksum of old tars is accepted too', () => {
   const name = Buffer.from('é.jpg');
   expect(decode(header({ name, signedChecksum: true }))?.name).toBe('é.jpg');
   expect(decode(header({ name }))?.name).toBe('é.jpg');
@@ -87,7 +87,7 @@ test('a size may be octal with or without its NUL, base-256, or blank', () => {
   expect(size(Uint8Array.of(0x80, 0, 0, 0, 0, 0, 0, 2, 0x40, 0, 0, 1))).toBe(9 * 2 ** 30 + 1);
 });
 
-test('a negative size, one that is no number, and a wrong checksum are errors with the offset', () => {
+test('a negative size, a size that is not a number, and a wrong checksum throw errors with the offset', () => {
   const minusOne = new Uint8Array(12).fill(0xff);
   for (const fields of [{ sizeField: minusOne }, { sizeField: '-0000000001' }, { sizeField: '000008' }]) {
     expect(() => decode(header(fields))).toThrowError(DamagedShardError);
@@ -107,16 +107,16 @@ test('the prefix belongs to the name in ustar only', () => {
   expect(decode(star)?.name).toBe(`${'p'.repeat(131)}/b.jpg`);
 });
 
-test('NUL and 7 are plain files as 0 is', () => {
+test('the types NUL and 7 are plain files like the type 0', () => {
   for (const type of ['\0', '7', '0']) expect(decode(header({ type }))?.type).toBe('0');
 });
 
-test('a name or a prefix that is not UTF-8 is told as none, since a record may give the whole name', () => {
+test('a name or prefix that is not UTF-8 is read as missing, because a record may contain the full name', () => {
   expect(decode(header({ name: Uint8Array.of(0xe9, 0x2e, 0x6a) }))?.name).toBeNull();
   expect(decode(header({ name: 'a.jpg', prefix: Buffer.from('図').subarray(0, 2) }))?.name).toBeNull();
 });
 
-test('any change of a byte is found by the checksum or leaves a header that can be read', () => {
+test('a changed byte is detected by the checksum or leaves a readable header', () => {
   const block = header({ name: 'a/b.jpg', size: 1000 });
   fc.assert(
     fc.property(fc.nat({ max: 511 }), fc.integer({ min: 1, max: 255 }), (at, change) => {
@@ -131,7 +131,7 @@ test('any change of a byte is found by the checksum or leaves a header that can 
   );
 });
 
-test('random blocks end in a header, nothing, or an error of ours', () => {
+test('random blocks give a header, nothing, or a ShardtoolError', () => {
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 512, maxLength: 512 }), fc.boolean(), (bytes, fixChecksum) => {
       const block = Buffer.from(bytes);
@@ -148,7 +148,7 @@ test('random blocks end in a header, nothing, or an error of ours', () => {
   );
 });
 
-test('payloads are padded to whole blocks at any size', () => {
+test('payloads of any size are padded to whole blocks', () => {
   expect([0, 1, 511, 512, 513].map(padded)).toEqual([0, 512, 512, 512, 1024]);
   expect(padded(2 ** 40 + 1)).toBe(2 ** 40 + 512);
 });

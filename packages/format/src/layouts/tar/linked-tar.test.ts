@@ -37,7 +37,7 @@ async function samplesOf(bytes: Buffer) {
 
 const link = (name: string, target: string, type: '1' | '2' = '2') => header({ name, type, linkName: target });
 
-test('links are the files in the archive that they lead to, before them or behind, also through other links', async () => {
+test('links are resolved to files of the archive, before or after them, also through other links', async () => {
   const bytes = archive(
     link('c/first.jpg', '../all/1.jpg'),
     entry({ name: 'c/first.cls' }, '7'),
@@ -63,7 +63,7 @@ test('links are the files in the archive that they lead to, before them or behin
   });
 });
 
-test('links that lead out of the archive, to a folder, nowhere, or round and round are skipped and counted', async () => {
+test('links to outside the archive, to folders or to nothing, and circular links, are skipped and counted', async () => {
   const lost = [
     link('out.jpg', '/etc/passwd'),
     link('up.jpg', '../a.jpg'),
@@ -85,7 +85,7 @@ test('links that lead out of the archive, to a folder, nowhere, or round and rou
   );
 });
 
-test('a link whose own name leads out of its folder is refused, as a file of that name is; so are devices', async () => {
+test('a link whose own name leads out of its folder is rejected like a file with that name; so are devices', async () => {
   const bytes = archive(entry({ name: 'a.jpg' }, 'a'), link('../b.jpg', 'a.jpg', '1'));
   await expect(open(bytes)).rejects.toThrowError(EntryNameError);
   const devices = archive(entry({ name: 'a.jpg' }, 'a'), header({ name: 'fifo', type: '6' }));

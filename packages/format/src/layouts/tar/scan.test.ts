@@ -71,7 +71,7 @@ const COMPRESSED: readonly (readonly [name: string, begin: Buffer, command: stri
 ];
 
 test.each(COMPRESSED)(
-  'an archive that is compressed by %s is told as that, however short, from a file and from a stream',
+  'an archive compressed by %s is recognised as such, however short, from a file and from a stream',
   async (name, begin, command) => {
     for (const bytes of [
       begin,
@@ -91,12 +91,12 @@ test.each(COMPRESSED)(
   },
 );
 
-test('an archive whose first name begins as something compressed does is read', async () => {
+test('an archive whose first name looks like the start of a compressed file is read', async () => {
   const bytes = archive(entry({ name: 'BZh91AY&SY.jpg' }, 'x'));
   expect((await scan(source(bytes).source)).map(({ name }) => name)).toEqual(['BZh91AY&SY.jpg']);
 });
 
-test('hops and large reads find the same files', async () => {
+test('jumping over payloads and large reads find the same files', async () => {
   const byReads = await scan(source(large).source);
   expect(byReads).toHaveLength(3042);
   for (const ms of [0, 1]) {
@@ -105,7 +105,7 @@ test('hops and large reads find the same files', async () => {
   }
 });
 
-test('payloads that are far larger than a header are hopped over, unless hops come slowly from a disk', async () => {
+test('payloads that are much larger than a header are jumped over, unless jumps are slow', async () => {
   const bytesRead = async (ms: number) => {
     hopsTake(ms);
     const { reads, source: from } = source(large, { now: true });
@@ -116,7 +116,7 @@ test('payloads that are far larger than a header are hopped over, unless hops co
   expect(await bytesRead(1)).toBeGreaterThan(large.length / 2);
 });
 
-test('without quick reads the archive is read in large pieces, less what lies beyond one', async () => {
+test('without fast reads the archive is read in large pieces, and payloads beyond a piece are skipped', async () => {
   const { reads, source: from } = source(large);
   await scan(from);
   expect(reads.length).toBeLessThan(12);
@@ -124,7 +124,7 @@ test('without quick reads the archive is read in large pieces, less what lies be
   expect(bytes).toBeLessThan(large.length - 2_000_000);
 });
 
-test('files are given out in portions, in the order of the archive', async () => {
+test('files are returned in portions, in the order of the archive', async () => {
   const portions: number[] = [];
   for await (const entries of scanEntries(source(large).source)) portions.push(entries.length);
   expect(portions.length).toBeGreaterThan(1);
@@ -133,7 +133,7 @@ test('files are given out in portions, in the order of the archive', async () =>
   );
 });
 
-test('an archive with a file of terabytes is walked without reading it', async () => {
+test('an archive with a file of terabytes is scanned without reading the file', async () => {
   const head = entry({ name: 'huge.bin', sizeField: Uint8Array.of(0x80, 0, 0, 0, 0, 0, 0x08, 0, 0, 0, 0, 0) });
   for (const now of [false, true]) {
     const { reads, source: from } = source(head, { now, size: 2 ** 43 + 2048 });
@@ -142,7 +142,7 @@ test('an archive with a file of terabytes is walked without reading it', async (
   }
 });
 
-test('the files before the damage come first, then the error', async () => {
+test('files before the damage are returned first, then the error is thrown', async () => {
   const bytes = archive(entry({ name: 'a.jpg' }, 'x'), entry({ name: 'b.jpg' }, 'x'), header({ checksumField: '1' }));
   const entries = scanEntries(source(bytes).source);
   expect((await entries.next()).value.map(({ name }: TarEntry) => name)).toEqual(['a.jpg', 'b.jpg']);
@@ -150,7 +150,7 @@ test('the files before the damage come first, then the error', async () => {
   await expect(entries.next()).resolves.toMatchObject({ done: true });
 });
 
-test('a file that became shorter after it was opened is an error, and no endless loop', async () => {
+test('a file that was truncated after it was opened throws an error, and there is no endless loop', async () => {
   const bytes = archive(entry({ name: 'a.jpg' }, 'x'));
   for (const now of [false, true]) {
     const { source: from } = source(bytes, { now });

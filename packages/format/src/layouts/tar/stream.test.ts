@@ -20,7 +20,7 @@ const source: Source = {
   close: async () => undefined,
 };
 
-test('a stream has the files that the same archive has on a disk, in whatever pieces it comes', async () => {
+test('a stream gives the same files as the same archive on disk, in pieces of any size', async () => {
   const found: TarEntry[] = [];
   for await (const entries of scanEntries(source)) found.push(...entries);
   expect(found).toHaveLength(3);

@@ -35,7 +35,7 @@ function failure(bytes: Buffer): ShardtoolError {
   throw new Error('it was walked without an error');
 }
 
-test('every file comes with the places of its first header and its payload', () => {
+test('every file has the offsets of its first header and its payload', () => {
   const bytes = archive(entry({ name: 'a.jpg' }, 'x'.repeat(600)), pax(record('path', 'b.jpg')), entry({}, 'yy'));
   expect(walk(bytes)).toEqual([
     { name: 'a.jpg', start: 0, offset: 512, bytes: 600 },
@@ -43,7 +43,7 @@ test('every file comes with the places of its first header and its payload', () 
   ]);
 });
 
-test('pax records override the header, local ones global ones, and an empty path takes back a global one', () => {
+test('pax records override the header, local records override global ones, and an empty path cancels a global one', () => {
   const bytes = archive(
     pax(record('path', 'global.jpg') + record('size', '3'), 'g'),
     entry({ name: 'a.jpg', size: 0 }, 'abc'),
@@ -61,7 +61,7 @@ test('pax records override the header, local ones global ones, and an empty path
   ]);
 });
 
-test('a GNU long name belongs to the next entry alone, and a long link name to nothing that is read', () => {
+test('a GNU long name applies only to the next entry, and a long link name to no file', () => {
   const long = `${'n'.repeat(300)}.jpg`;
   const bytes = archive(
     gnuLong('t'.repeat(200), 'K'),
@@ -73,7 +73,7 @@ test('a GNU long name belongs to the next entry alone, and a long link name to n
   expect(walk(bytes)[0]!.start).toBe(0);
 });
 
-test('a name that is cut within a character counts only where no long name and no pax path gives the whole one', () => {
+test('a name that is cut within a character is an error unless a long name or a pax path has the full name', () => {
   const name = `c/${'図'.repeat(40)}.jpg`;
   const cut = Buffer.from(name).subarray(0, 100);
   expect(cut.toString()).toContain('\ufffd');
@@ -90,7 +90,7 @@ test('a name that is cut within a character counts only where no long name and n
   }
 });
 
-test('a long name ends with its NUL, and text behind one is an error that says so', () => {
+test('a long name ends at its NUL, and text after the NUL is an error that says so', () => {
   const long = (text: string) => entry({ name: '././@LongLink', type: 'L', magic: 'gnu' }, text);
   expect(names(archive(long('a.jpg\0\0\0'), entry({}, 'x')))).toEqual(['a.jpg']);
   expect(names(archive(long('a.jpg'), entry({}, 'x')))).toEqual(['a.jpg']);
@@ -99,7 +99,7 @@ test('a long name ends with its NUL, and text behind one is an error that says s
   expect(error.message).toContain('the name in the record at byte 0 contains a NUL');
 });
 
-test('folders and volume labels are skipped, also old folders, which are files with a slash at the end', () => {
+test('folders and volume labels are skipped, also old-style folders, which are files with a trailing slash', () => {
   const bytes = archive(
     entry({ name: 'a label', type: 'V', magic: 'gnu' }),
     header({ name: 'a/', type: '5', size: 4096 }),
@@ -117,14 +117,14 @@ test.each([
   ['a sparse file', 'S'],
   ['the rest of a file from another volume', 'M'],
   ['of the unknown type "Q"', 'Q'],
-])('%s is refused by name, with its offset', (kind, type) => {
+])('the error for %s names it and its offset', (kind, type) => {
   const error = failure(archive(entry({ name: 'a.jpg' }, 'x'), header({ name: 'b.jpg', type, linkName: 'a.jpg' })));
   expect(error).toBeInstanceOf(UnsupportedEntryError);
   expect(error).toMatchObject({ shard: 'a.tar', offset: 1024, path: 'b.jpg' });
   expect(error.message).toContain(kind);
 });
 
-test('a link says what it leads to, from its header, a long link name or a pax record, and has no payload', () => {
+test('a link has its target from its header, a long link name or a pax record, and has no payload', () => {
   const long = `d/${'t'.repeat(200)}.jpg`;
   const bytes = archive(
     entry({ name: 'a.jpg' }, 'x'),
@@ -146,12 +146,12 @@ test('a link says what it leads to, from its header, a long link name or a pax r
   ]);
 });
 
-test('a hard link that has its payload with it, as pax allows, is a file', () => {
+test('a hard link with a payload, which pax allows, is a file', () => {
   const bytes = archive(pax(record('mtime', '1')), entry({ name: 'hard.jpg', type: '1', linkName: 'a.jpg' }, 'abc'));
   expect(walk(bytes)).toEqual([{ name: 'hard.jpg', start: 0, offset: 1536, bytes: 3 }]);
 });
 
-test('a sparse file in pax records is refused', () => {
+test('a sparse file in pax records is rejected', () => {
   for (const type of ['x', 'g'] as const) {
     const error = failure(archive(pax(record('GNU.sparse.major', '1'), type), entry({}, 'x')));
     expect(error).toBeInstanceOf(UnsupportedEntryError);
@@ -161,7 +161,7 @@ test('a sparse file in pax records is refused', () => {
 });
 
 test.each(['/etc/a.jpg', '../a.jpg', 'a/../../b.jpg', 'a/..', ''])(
-  'the name %j is refused, wherever it stands',
+  'the name %j is rejected, in any kind of record',
   (name) => {
     const places = [entry({ name }, 'x'), Buffer.concat([gnuLong(name), entry({ name }, 'x')])];
     if (name !== '') places.push(Buffer.concat([pax(record('path', name)), entry({}, 'x')]));
@@ -174,7 +174,7 @@ test.each(['/etc/a.jpg', '../a.jpg', 'a/../../b.jpg', 'a/..', ''])(
   },
 );
 
-test('a size beyond the end of the file is an error that names file, size and what there is', () => {
+test('a size beyond the end of the file throws an error that names file, size and available bytes', () => {
   const error = failure(archive(entry({ name: 'big.jpg', size: 1_000_000 }, 'x')));
   expect(error).toBeInstanceOf(TruncatedShardError);
   expect(error).toMatchObject({ offset: 0, path: 'big.jpg' });
@@ -186,14 +186,14 @@ test('a size beyond the end of the file is an error that names file, size and wh
   );
 });
 
-test('records of more than 1 MiB, and records that no file follows, are errors', () => {
+test('records of more than 1 MiB, and records that no file follows, throw errors', () => {
   expect(failure(archive(header({ type: 'x', size: 2 ** 21 }), Buffer.alloc(2 ** 21)))).toMatchObject({ offset: 0 });
   const dangling = failure(archive(entry({}, 'x'), pax(record('path', 'b.jpg'))));
   expect(dangling).toBeInstanceOf(DamagedShardError);
   expect(dangling).toMatchObject({ offset: 1024 });
 });
 
-test('an archive cut anywhere before its zeros is an error, and what is left of the zeros does not matter', () => {
+test('an archive that is truncated before its final zeros throws an error, and truncated zeros do not matter', () => {
   const whole = archive(pax(record('path', 'c/a.jpg')), entry({}, 'x'.repeat(700)), gnuLong('b.jpg'), entry({}, 'yy'));
   const zeros = whole.length - END.length;
   for (let length = 0; length < zeros + 512; length++) {
@@ -206,7 +206,7 @@ test('an archive cut anywhere before its zeros is an error, and what is left of 
   }
 });
 
-test('zeros behind the end are padding, anything else there is an error, since a second archive would be lost', () => {
+test('zeros after the end are padding, and anything else is an error, because a second archive would be lost', () => {
   const one = archive(entry({}, 'x'));
   expect(names(Buffer.concat([one, Buffer.alloc(9000)]))).toEqual(['a.jpg']);
   const error = failure(Buffer.concat([one, archive(entry({ name: 'b.jpg' }))]));
@@ -214,7 +214,7 @@ test('zeros behind the end are padding, anything else there is an error, since a
   expect(error.offset).toBe(one.length);
 });
 
-test('an archive without files, and a file that is none or is empty', () => {
+test('an archive may have no files; an empty file and a file that is not an archive throw errors', () => {
   expect(names(archive())).toEqual([]);
   expect(failure(Buffer.alloc(0))).toBeInstanceOf(TruncatedShardError);
   expect(failure(Buffer.alloc(5000, 'no tar'))).toMatchObject({ offset: 0 });
@@ -229,7 +229,7 @@ const piece = fc.oneof(
   fc.constant(header({ name: 'folder/', type: '5' })),
 );
 
-test('however the archive is cut into windows, the walk comes out the same', () => {
+test('the result does not depend on how the archive is split into windows', () => {
   const sizes = fc.array(fc.nat({ max: 5000 }), { minLength: 1 });
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 12 }), sizes, (pieces, windows) => {
@@ -240,7 +240,7 @@ test('however the archive is cut into windows, the walk comes out the same', () 
   );
 });
 
-test('what stands before the first damage has been given out', () => {
+test('files before the first damage are returned', () => {
   const bytes = archive(entry({ name: 'a.jpg' }), entry({ name: 'b.jpg' }), header({ checksumField: '1' }));
   const core = new TarWalk('a.tar', bytes.length);
   const entries: TarEntry[] = [];

@@ -68,7 +68,7 @@ const sample = fc.record({
 });
 const shard = fc.uniqueArray(sample, { maxLength: 8, selector: ({ key }) => key });
 
-test('random samples come back with their keys, fields and bytes, and lie where the writer says', async () => {
+test('random samples are read back with their keys, fields and bytes, at the positions that the writer reports', async () => {
   await fc.assert(
     fc.asyncProperty(shard, async (samples) => {
       const finished = write(samples);
@@ -102,7 +102,7 @@ test('the same samples give the same bytes', () => {
   expect(readFileSync(join(folder, 'one.tar'))).toEqual(readFileSync(join(folder, 'two.tar')));
 });
 
-test('payload checksums that the caller knows make the same checksum of the file', () => {
+test('with known checksums of payloads, the checksum of the file is the same', () => {
   const sizes = [0, 1, 8191, 8192, 8193, 70_000, 5, 1_200_000, 40_000];
   const samples = sizes.map((bytes, i) => ({
     key: `k${i}`,
@@ -117,7 +117,7 @@ test('payload checksums that the caller knows make the same checksum of the file
   expect(write(samples, path, true).crc32).toBe(crc32(readFileSync(path)));
 });
 
-test('the bytes of a small shard are the ones of version 1', () => {
+test('the bytes of a small shard equal those of version 1', () => {
   const finished = write([
     {
       key: 'cats/cat_1',
@@ -133,7 +133,7 @@ test('the bytes of a small shard are the ones of version 1', () => {
   expect([finished.bytes, finished.crc32]).toEqual([8704, 179964624]);
 });
 
-test('a name of more than 100 bytes goes through the prefix, and one that fits nowhere through a pax record', () => {
+test('a name of more than 100 bytes is stored with the prefix, or in a pax record if it does not fit', () => {
   write([one(`${'d/'.repeat(60)}deep`), one('n'.repeat(200))]);
   const file = readFileSync(join(folder, 'written.tar'));
   expect(String.fromCharCode(file[156]!)).toBe('0');
@@ -141,7 +141,7 @@ test('a name of more than 100 bytes goes through the prefix, and one that fits n
   expect(String.fromCharCode(file[1024 + 156]!)).toBe('x');
 });
 
-test('a discarded sample leaves nothing behind, whether another follows or not', () => {
+test('a discarded sample is not in the file, whether another one follows or not', () => {
   const path = join(folder, 'discarded.tar');
   const fd = openSync(path, 'w');
   const writer = tar.createWriter(fd, path);
@@ -156,7 +156,7 @@ test('a discarded sample leaves nothing behind, whether another follows or not',
   expect(readFileSync(path)).toEqual(readFileSync(join(folder, 'written.tar')));
 });
 
-test('padding is zeros also where a larger sample lay in the buffer before', () => {
+test('padding is zeros even if the buffer contained a larger sample before', () => {
   const large = { key: 'large', fields: [{ name: 'jpg', payload: new Uint8Array(900_000).fill(0xcc) }] };
   write([large, one('a'), { ...large, key: 'large2' }, one('b')]);
   const file = readFileSync(join(folder, 'written.tar'));
@@ -164,7 +164,7 @@ test('padding is zeros also where a larger sample lay in the buffer before', () 
   expect(file.subarray(512 + 900_096 + 513, 512 + 900_096 + 1024).every((byte) => byte === 0)).toBe(true);
 });
 
-test('samples larger than the buffer, and samples that just fill it, are written whole', async () => {
+test('samples larger than the buffer, and samples that exactly fill it, are written completely', async () => {
   const samples = [2 ** 20 - 4096, 3 * 2 ** 20 + 1, 10, 2 ** 20, 2 ** 21].map((length, i) => ({
     key: `s${i}`,
     fields: [{ name: 'jpg', payload: new Uint8Array(length).fill(i + 1) }],
@@ -182,7 +182,7 @@ test('samples larger than the buffer, and samples that just fill it, are written
   }
 });
 
-test('a file of 8 GiB or more carries its size in a pax record', () => {
+test('a file of 8 GiB or more has its size in a pax record', () => {
   const bytes = 9 * 2 ** 30;
   const name = 'big.bin';
   const target = Buffer.alloc(maxHeaderBytes(name));
@@ -194,7 +194,7 @@ test('a file of 8 GiB or more carries its size in a pax record', () => {
   expect(entries).toEqual([{ name, start: 0, offset: 1536, bytes }]);
 });
 
-test('a key or field that would not read back is refused, and so is a sample without fields or with one twice', () => {
+test('a key or field that would not read back is rejected, and so is a sample with no fields or a repeated one', () => {
   const writer = tar.createWriter(-1, 'a.tar');
   const jpg = [{ name: 'jpg', bytes: 1 }];
   for (const key of ['a.b', 'd/a.b', '', 'a/', '/a', '../a', 'a\0', 'a\ud800', '.a']) {
@@ -207,7 +207,7 @@ test('a key or field that would not read back is refused, and so is a sample wit
   expect(() => writer.begin('a', [...jpg, ...jpg])).toThrowError(OptionError);
 });
 
-test('every name that packing gives can be written', () => {
+test('every name that packing produces can be written', () => {
   const writer = tar.createWriter(-1, 'a.tar');
   const anything = fc.array(fc.string({ minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 3 });
   fc.assert(
@@ -221,14 +221,14 @@ test('every name that packing gives can be written', () => {
   );
 });
 
-test('a sample that no memory can hold is an error that names it', () => {
+test('a sample that is too large for any memory throws an error that names it', () => {
   const writer = tar.createWriter(-1, 'a.tar');
   const begin = () => writer.begin('a', [{ name: 'bin', bytes: 2 ** 50 }]);
   expect(begin).toThrowError(ShardtoolError);
   expect(begin).toThrowError('sample "a" needs');
 });
 
-test('a write that fails is an error with the path, at the latest in finish', () => {
+test('a failed write throws an error with the path, in finish at the latest', () => {
   write([one('a')]);
   const path = join(folder, 'written.tar');
   const fd = openSync(path, 'r');
@@ -239,7 +239,7 @@ test('a write that fails is an error with the path, at the latest in finish', ()
   closeSync(fd);
 });
 
-test.runIf(process.platform === 'linux')('a full disk is an error that says so', () => {
+test.runIf(process.platform === 'linux')('a full disk is reported as such', () => {
   const fd = openSync('/dev/full', 'w');
   try {
     const writer = tar.createWriter(fd, 'a.tar');
@@ -251,7 +251,7 @@ test.runIf(process.platform === 'linux')('a full disk is an error that says so',
   }
 });
 
-test('samples that come in pieces are the same bytes, and one whose pieces fail leaves nothing', async () => {
+test('samples written in pieces have the same bytes, and a sample whose pieces fail leaves nothing', async () => {
   const property = fc.asyncProperty(
     fc.array(
       fc.record({
@@ -299,7 +299,7 @@ test('samples that come in pieces are the same bytes, and one whose pieces fail 
   await fc.assert(property, { numRuns: 60 });
 });
 
-test('pieces of another length than was announced are an error', async () => {
+test('pieces that do not have the announced length throw an error', async () => {
   const fd = openSync(join(folder, 'pieces.tar'), 'w');
   const writer = tar.createWriter(fd, 'a.tar');
   for (const bytes of [2, 4]) {

@@ -20,7 +20,7 @@ function tableOf(keys: readonly Buffer[]): { table: ShardKeys; distinct: Buffer[
   return { table, distinct };
 }
 
-test('keys come out in the order of their bytes, each once', () => {
+test('keys are sorted by their bytes, each once', () => {
   fc.assert(
     fc.property(fc.array(key, { maxLength: 300, size: 'max' }), (keys) => {
       const { table, distinct } = tableOf(keys);
@@ -32,7 +32,7 @@ test('keys come out in the order of their bytes, each once', () => {
   );
 });
 
-test('a table grows past its first size and knows every key in it, and no other', () => {
+test('a table that has grown finds every key in it, and no other key', () => {
   const keys = Array.from({ length: 20_000 }, (_, i) => Buffer.from(`key-${(i * 7919) % 20_000}`));
   const { table } = tableOf(keys);
   expect(table.count).toBe(20_000);
@@ -41,12 +41,12 @@ test('a table grows past its first size and knows every key in it, and no other'
   expect(table.has(Buffer.from('key-1999 '))).toBe(false);
 });
 
-test('how far two keys agree is counted in bytes', () => {
+test('the common prefix of two keys is counted in bytes', () => {
   const { table } = tableOf(['abc', 'abd', 'ab', 'x'].map((text) => Buffer.from(text)));
   expect([table.commonBytes(0, 1), table.commonBytes(0, 2), table.commonBytes(0, 3)]).toEqual([2, 2, 0]);
 });
 
-test('many strings with one long beginning are sorted without recursion', () => {
+test('many strings with a long common prefix are sorted without recursion', () => {
   const strings = Array.from({ length: 3000 }, (_, i) => 'x'.repeat(500) + String((i * 1237) % 3000).padStart(4, '0'));
   const bytes = Buffer.from(strings.join(''));
   const starts = Float64Array.from({ length: strings.length + 1 }, (_, i) => i * 504);

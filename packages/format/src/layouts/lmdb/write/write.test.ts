@@ -82,7 +82,7 @@ test('random keys and sizes read back by scan, by key and by position', async ()
   );
 });
 
-test('the scan is in the order of the bytes of the keys, not of their UTF-16', async () => {
+test('a scan returns keys in the order of their UTF-8 bytes, not of their UTF-16', async () => {
   const keys = ['\u{1f600}', '\uff5e', 'z', 'Z', 'é', 'a/b', 'a'];
   const { path } = write(
     lmdb,
@@ -99,7 +99,7 @@ test('the same samples give the same bytes', () => {
   expect(readFileSync(first.path).equals(readFileSync(second.path))).toBe(true);
 });
 
-test('a key that comes twice is refused before its value is written', async () => {
+test('a repeated key is rejected before its value is written', async () => {
   const fd = openSync(join(folder, 'twice.mdb'), 'wx');
   const writer = lmdb.createWriter(fd, 's.lmdb');
   const field = { name: 'jpg', bytes: 5 };
@@ -114,7 +114,7 @@ test('a key that comes twice is refused before its value is written', async () =
   closeSync(fd);
 });
 
-test('a key of 511 bytes is taken, a longer one is named', async () => {
+test('a key of 511 bytes is accepted, and the error for a longer key names it', async () => {
   const longest = `${'é'.repeat(255)}x`;
   const { path } = write(lmdbImages, [
     [longest, 3000],
@@ -126,7 +126,7 @@ test('a key of 511 bytes is taken, a longer one is named', async () => {
   expect(() => writer.begin(tooLong, [{ name: 'jpg', bytes: 1 }])).toThrow(`the key "${tooLong}" is 512 bytes long`);
 });
 
-test('typed fields are integers and text in the map, and say so in their positions', async () => {
+test('typed fields are integers and text in the map, and are marked as such in their positions', async () => {
   const path = join(folder, 'typed.mdb');
   const fd = openSync(path, 'wx');
   const writer = lmdb.createWriter(fd, path);
@@ -151,7 +151,7 @@ test('typed fields are integers and text in the map, and say so in their positio
   }
 });
 
-test('an image alone is named by what it is', async () => {
+test('the field of an image without a map is named by the kind of the image', async () => {
   const beginnings: Record<string, string> = {
     jpg: '\xff\xd8\xff\xe0',
     png: '\x89PNG\r\n\x1a\n',
@@ -178,7 +178,7 @@ test('an image alone is named by what it is', async () => {
   );
 });
 
-test('no branch page is left with one child', () => {
+test('no branch page has only one child', () => {
   // Separators of 511 bytes: 8 children a page. Without one: 254 in the first, as many as fit behind it.
   for (const bytes of [1, 20, 511]) {
     for (let children = 2; children < 700; children++) {
@@ -190,7 +190,7 @@ test('no branch page is left with one child', () => {
   }
 });
 
-test('a file that was not finished is no database', async () => {
+test('an unfinished file is not a valid database', async () => {
   const path = join(folder, 'unfinished.mdb');
   const fd = openSync(path, 'wx');
   const writer = lmdb.createWriter(fd, path);
