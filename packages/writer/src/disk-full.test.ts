@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { asDiskFull } from './disk-full.js';
 import { DiskFullError } from './errors.js';
 
-test('a quota that is used up is a disk that is full, and the same command resumes', () => {
+test('an exhausted disk quota is reported like a full disk', () => {
   // Node on Linux has no name for EDQUOT.
   const code = 'Unknown system error -122';
   const error = Object.assign(new Error(code), { errno: -122, code, syscall: 'write' });

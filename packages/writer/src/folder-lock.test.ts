@@ -31,7 +31,7 @@ function silentFor(seconds: number): void {
   utimesSync(path, time, time);
 }
 
-test('a folder in which another pack is at work is refused, and the sentence names who and which file', () => {
+test('a folder that another pack is writing to is rejected, with the process and the lock file in the message', () => {
   const lock = lockFolder(folder);
   expect(() => lockFolder(folder)).toThrow(OutputLockedError);
   expect(() => lockFolder(folder)).toThrow(`process ${process.pid} on ${hostname()}`);
@@ -40,7 +40,7 @@ test('a folder in which another pack is at work is refused, and the sentence nam
   lockFolder(folder).release();
 });
 
-test('a lock of another machine is watched, which is said at once: one that is written again holds', async () => {
+test('a lock of another machine is watched, which is reported immediately, and still holds if it is renewed', async () => {
   writeFileSync(path, ELSEWHERE);
   silentFor(60);
   const refused = expect(lockFolderPatiently(folder, LOCK_FILE)).rejects.toThrow('process 7 on elsewhere');
@@ -51,7 +51,7 @@ test('a lock of another machine is watched, which is said at once: one that is w
   await refused;
 });
 
-test('a lock of another machine that falls silent is taken', async () => {
+test('a lock of another machine that is not renewed is taken over', async () => {
   writeFileSync(path, ELSEWHERE);
   silentFor(119.5);
   const lock: Lock = await lockFolderPatiently(folder, LOCK_FILE);
@@ -61,7 +61,7 @@ test('a lock of another machine that falls silent is taken', async () => {
   await expect(stopped).rejects.toMatchObject({ name: 'AbortError' });
 });
 
-test('a holder whose lock was taken over is told so before it finishes anything', () => {
+test('a holder whose lock was taken over gets an error before it commits anything', () => {
   const lock = lockFolder(folder);
   checkHeld(lock);
   writeFileSync(path, ELSEWHERE);
@@ -69,7 +69,7 @@ test('a holder whose lock was taken over is told so before it finishes anything'
   lock.release();
 });
 
-test('a part that waits until another one has committed says so once', async () => {
+test('a part that waits for another part to commit reports that once', async () => {
   const commit = tryLock(join(folder, 'pack.commit.lock'));
   const waiting = commitOnce(folder, async () => 'committed', undefined);
   await new Promise(setImmediate);

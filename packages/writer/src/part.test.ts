@@ -12,7 +12,7 @@ import {
   writerPartOf,
 } from './part.js';
 
-test('a part is its number, from 1, and how many there are', () => {
+test('a part is written as its number, starting at 1, and the total', () => {
   expect(parsePart('3/16')).toEqual({ index: 2, of: 16 });
   expect(parsePart('1/1')).toEqual({ index: 0, of: 1 });
   expect(parsePart('auto')).toBe('auto');
@@ -21,7 +21,7 @@ test('a part is its number, from 1, and how many there are', () => {
   }
 });
 
-test('each shard is the turn of exactly one part', () => {
+test('each shard belongs to exactly one part', () => {
   for (let shard = 0; shard < 20; shard++) {
     const takers = [1, 2, 3].filter((number) => isTurnOf({ number, count: 3 }, shard));
     expect(takers).toEqual([(shard % 3) + 1]);
@@ -33,7 +33,7 @@ function found(env: NodeJS.ProcessEnv): string | undefined {
   return part && `${part.index + 1}/${part.of}`;
 }
 
-test('the array of a Slurm job may begin anywhere and have steps', () => {
+test('a Slurm job array may start at any index and have steps', () => {
   const array = (id: number, count: number, min: number, step?: number) =>
     found({
       ...{ SLURM_ARRAY_TASK_ID: `${id}`, SLURM_ARRAY_TASK_COUNT: `${count}`, SLURM_ARRAY_TASK_MIN: `${min}` },
@@ -48,7 +48,7 @@ test('the array of a Slurm job may begin anywhere and have steps', () => {
   );
 });
 
-test('an Indexed Job of Kubernetes counts from 0, and outside of both there is no part', () => {
+test('an Indexed Job of Kubernetes counts from 0, and without either kind of job there is no part', () => {
   expect(found({ JOB_COMPLETION_INDEX: '0', JOB_COMPLETIONS: '8' })).toBe('1/8');
   expect(found({ JOB_COMPLETION_INDEX: '7', JOB_COMPLETIONS: '8' })).toBe('8/8');
   expect(found({ JOB_COMPLETIONS: '8', SLURM_ARRAY_TASK_COUNT: '8' })).toBeUndefined();
@@ -56,7 +56,7 @@ test('an Indexed Job of Kubernetes counts from 0, and outside of both there is n
   expect(() => found({ JOB_COMPLETION_INDEX: '8', JOB_COMPLETIONS: '8' })).toThrow(OptionError);
 });
 
-test('a process of a job that does not say how many there are is refused, since each would pack everything', () => {
+test('a job process without the total number of processes is rejected, because each process would pack everything', () => {
   for (const env of [{ JOB_COMPLETION_INDEX: '3' }, { JOB_COMPLETION_INDEX: '3', JOB_COMPLETIONS: '' }]) {
     expect(() => found(env)).toThrow(
       'JOB_COMPLETION_INDEX=3 means that this is one of several processes, but JOB_COMPLETIONS is not set',
@@ -134,7 +134,7 @@ test.each([
   ['3/16', '"3/16"'],
   [7, '7'],
   [null, 'null'],
-])('another part is refused with an example: %o', (part, shown) => {
+])('the error for an invalid part contains an example: %o', (part, shown) => {
   for (const read of [partOf, writerPartOf]) {
     expect(() => read(part as WriterPartOption, env)).toThrow(
       `such as { index: 2, of: 16 } for the third of 16 parts, not ${shown}.`,
@@ -142,7 +142,7 @@ test.each([
   }
 });
 
-test('locks are told from what else lies in an output folder', () => {
+test('lock files are distinguished from other files in an output folder', () => {
   const locks = ['pack.lock', 'pack.plan.lock', partLock({ number: 3, count: 16 }), 'pack.lock.0b5e'];
   expect(locks.filter(isLockFile)).toEqual(locks);
   expect(['pack.json', 'pack.state', 'pack.locks', 'unpack.lock', 'a.lock'].filter(isLockFile)).toEqual([]);

@@ -42,7 +42,7 @@ test.each<[unknown, RegExp]>([
   expect(() => read(json)).toThrow(message);
 });
 
-test('the messages for a negative size and for too many objects or corners name the remedy', () => {
+test('the messages for a negative size and for too many objects or corners contain a remedy', () => {
   const boxes = { boxes: { field: 'json' } } as const;
   expect(() => read([[1, 2, -3, 4]], boxes)).toThrow(/box 0 of its field "json".* its size is negative/);
   expect(() => read([one.boxes[0], one.boxes[0]], { ...boxes, maxBoxes: 1 })).toThrow(
@@ -52,7 +52,7 @@ test('the messages for a negative size and for too many objects or corners name 
   expect(() => read(one, polygons)).toThrow(/more than 2 corners.*annotations.maxPoints: raise it/);
 });
 
-test('a path leads through lists, and an object may have one polygon as numbers or pairs, several, or none', () => {
+test('a path goes through lists, and an object may have one polygon as numbers or pairs, several polygons, or none', () => {
   const objects = [
     { box: [1, 2, 3, 4], at: { polygons: [0, 0, 1, 0, 1, 1] } },
     {

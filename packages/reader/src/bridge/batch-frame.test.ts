@@ -43,7 +43,7 @@ function batchOf(parts: Partial<Batch>): Batch {
   };
 }
 
-test('of decoded images the frame has the place, of encoded ones the bytes', () => {
+test('the frame has the offset of decoded images and the bytes of encoded images', () => {
   const memory = new Uint8Array(64);
   const decoded = frameBatch(batchOf({ images: memory.subarray(12, 36), shape: [2, 2, 2, 3] }), 9, state, shown);
   expect(decoded.header).toMatchObject({ number: 9, images: { offset: 12, shape: [2, 2, 2, 3] }, keys: ['a', 'ü'] });
@@ -53,7 +53,7 @@ test('of decoded images the frame has the place, of encoded ones the bytes', () 
   expect(encoded.parts.slice(3)).toEqual([Uint8Array.of(1, 2, 3), new Uint8Array(0)]);
 });
 
-test('bytes of a field follow the header in the order of its rows, and other values stay in it', () => {
+test('bytes of a field follow the header in the order of its rows, and other values are in the header', () => {
   const fields = { npy: [null, Uint8Array.of(5)], json: [{ a: [1] }, null] };
   const { header, parts } = frameBatch(batchOf({ fields }), 0, state, { ...shown, withKeys: false });
   expect(header).toMatchObject({
@@ -66,7 +66,7 @@ test('bytes of a field follow the header in the order of its rows, and other val
   expect(parts.slice(3)).toEqual([Uint8Array.of(5)]);
 });
 
-test('infinite numbers of a column are told beside its values, since JSON has none', () => {
+test('infinite numbers of a column are listed separately, because JSON cannot express them', () => {
   const fields = { v: [Number.NEGATIVE_INFINITY, 0.5] };
   const { header } = frameBatch(batchOf({ fields }), 5, state, shown);
   expect(JSON.parse(JSON.stringify(header))).toMatchObject({
@@ -74,14 +74,14 @@ test('infinite numbers of a column are told beside its values, since JSON has no
   });
 });
 
-test('fields that hold numbers follow as float64, NaN for a sample that has none', () => {
+test('fields of numbers follow as float64, with NaN for a missing value', () => {
   const numberTypes = new Map([['width', 'int' as const]]);
   const { header, parts } = frameBatch(batchOf({ fields: { width: [3, null] } }), 0, state, { ...shown, numberTypes });
   expect(header).toMatchObject({ fields: [{ name: 'width', type: 'int', values: [] }] });
   expect(parts.at(-1)).toEqual(new Uint8Array(Float64Array.of(3, Number.NaN).buffer));
 });
 
-test('arrays of NumPy follow as bytes, and the header says what they are', () => {
+test('NumPy arrays follow as bytes, and the header describes them', () => {
   const array = { dtype: '<f4', shape: [2], fortranOrder: false, data: Float32Array.of(1, -1) };
   const { header, parts } = frameBatch(batchOf({ fields: { npy: [null, array] } }), 0, state, shown);
   expect(header).toMatchObject({
@@ -90,7 +90,7 @@ test('arrays of NumPy follow as bytes, and the header says what they are', () =>
   expect(parts.at(-1)).toEqual(new Uint8Array(array.data.buffer));
 });
 
-test('more images, masks and the mix of a batch are told', () => {
+test('the header describes extra images, masks and the mix of a batch', () => {
   const memory = new Uint8Array(64);
   const mix = {
     ...({ name: 'cutmix', weight: 0.25, otherLabels: Int32Array.of(-1, 3) } as const),
@@ -107,7 +107,7 @@ test('more images, masks and the mix of a batch are told', () => {
   expect(parts.at(-1)).toEqual(new Uint8Array(mix.weights.buffer));
 });
 
-test('the seeds of rows follow if they are asked for', () => {
+test('the seeds of rows follow if they are requested', () => {
   const rowSeeds = Uint32Array.of(1, 2, 3, 4);
   const { header, parts } = frameBatch(batchOf({ rowSeeds }), 0, state, { ...shown, withRowSeeds: true });
   expect(header).toMatchObject({ hasRowSeeds: true });

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { encodeFrame, FrameDecoder } from './frames.js';
 
-test('frames come back whole, however the pipe cuts them', () => {
+test('frames are received whole, however the pipe splits them', () => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(fc.jsonValue(), fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 3 })), {
@@ -37,7 +37,7 @@ test('integers beyond 2^53 keep their digits in both directions', () => {
   expect([...new FrameDecoder().push(frame)].map(({ header }) => header)).toEqual([{ id: 1234567890123456789n, n: 7 }]);
 });
 
-test('what is no frame is refused', () => {
+test('data that is not a frame is rejected', () => {
   expect(() => new FrameDecoder().push(Buffer.from('Traceback (most recent call last):'))).toThrow('is not possible');
   const headerTooLong = Buffer.alloc(8);
   headerTooLong.writeUInt32LE(6, 0);

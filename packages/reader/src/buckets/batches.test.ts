@@ -99,7 +99,7 @@ const cases: fc.Arbitrary<Case> = fc
 
 const divisors = (n: number) => Array.from({ length: n }, (_, i) => i + 1).filter((w) => n % w === 0);
 
-test('the batches of any order are those of the rules, and as many as the counts say', () => {
+test('the batches of any order follow the documented rules, and their number equals the computed count', () => {
   fc.assert(
     fc.property(cases, (one) => {
       const batches = walk(one);
@@ -114,7 +114,7 @@ test('the batches of any order are those of the rules, and as many as the counts
   );
 });
 
-test('every sample comes once in an epoch, and what is dropped is less than a batch of each size', () => {
+test('every sample is used once per epoch, and fewer samples are dropped than one batch of each size', () => {
   fc.assert(
     fc.property(cases, (one) => {
       const real = walk(one).flatMap(({ positions, real: count }) => positions.slice(0, count));
@@ -127,7 +127,7 @@ test('every sample comes once in an epoch, and what is dropped is less than a ba
   );
 });
 
-test('never more wait than a batch of each size has rows but one', () => {
+test('fewer samples than a batch are pending for each size', () => {
   fc.assert(
     fc.property(cases, (one) => {
       for (const { place } of walk(one)) for (const n of place.waiting) expect(n).toBeLessThan(one.globalBatch);
@@ -136,7 +136,7 @@ test('never more wait than a batch of each size has rows but one', () => {
   );
 });
 
-test('under every number of ranks the ranks together have each batch, and each keeps what it reads itself', () => {
+test('for every number of ranks, the ranks together have each batch, and each keeps the samples that it reads itself', () => {
   fc.assert(
     fc.property(cases, (one) => {
       for (const batch of walk(one)) {
@@ -160,7 +160,7 @@ test('under every number of ranks the ranks together have each batch, and each k
   );
 });
 
-test('a run goes on behind any batch as if it had never stopped', () => {
+test('a run resumes after any batch as if it had not been interrupted', () => {
   fc.assert(
     fc.property(cases, fc.integer({ min: 0, max: 1000 }), (one, at) => {
       const batches = walk(one);
@@ -173,7 +173,7 @@ test('a run goes on behind any batch as if it had never stopped', () => {
   );
 });
 
-test('with other batches from any place on nothing is lost and nothing comes twice', () => {
+test('if a run resumes with another batch size, no sample is lost or repeated', () => {
   fc.assert(
     fc.property(cases, fc.integer({ min: 0, max: 1000 }), fc.integer({ min: 1, max: 30 }), (one, at, rows) => {
       const all = { ...one, lastBatch: 'partial' as const };
@@ -194,11 +194,11 @@ test('with other batches from any place on nothing is lost and nothing comes twi
   );
 });
 
-test('a place that says that more wait than there were is told', () => {
+test('a position with more pending samples than were read is detected', () => {
   expect(lookBack({ step: 1, position: 5, waiting: [2, 4] }, (from, to) => new Uint8Array(to - from))).toBeNull();
 });
 
-test('a look back goes far where a size is rare', () => {
+test('a search for pending samples goes far back if a size is rare', () => {
   const bucketsAt = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => (from + i === 3 ? 1 : 0));
   expect(lookBack({ step: 9, position: 200_000, waiting: [2, 1] }, bucketsAt)).toEqual([[199_998, 199_999], [3]]);
 });
@@ -211,7 +211,7 @@ const PINNED: Case = {
   lastBatch: 'pad',
 };
 
-test('the order of seed 1 with buckets is the one that it always was', () => {
+test('the order of seed 1 with buckets is the same as ever', () => {
   const samples = samplesOf(PINNED.order);
   const shown = walk(PINNED).map(({ bucket, positions, real, place }) => {
     const rows = positions.map((g, i) => `${i < real ? '' : '+'}${samples[g]}`).join(' ');
@@ -248,7 +248,7 @@ test('the order of seed 1 with buckets is the one that it always was', () => {
   ]);
 });
 
-test('over many seeds every place among the batches of its size is as likely for a sample', () => {
+test('over many seeds, a sample is equally likely at each position among the batches of its size', () => {
   const places = 20;
   const found = new Array<number>(places).fill(0);
   const seeds = 4000;

@@ -6,14 +6,14 @@ import { bucketOf, bucketSizes, checkedSizes, nameOf, usedSizes } from './sizes.
 
 const named = (sizes: readonly Size[]) => sizes.map(nameOf).join(' ');
 
-test('the sizes of 512 times 512 pixels in steps of 64, up to twice as long as wide', () => {
+test('sizes of 512 x 512 pixels in steps of 64 have aspect ratios of up to 2', () => {
   expect(named(bucketSizes({ area: 512 * 512, step: 64, maxRatio: 2 }))).toBe(
     '384x640 448x576 512x512 576x448 640x384',
   );
   expect(bucketSizes({ area: 2 ** 20, step: 64, maxRatio: 2 })).toHaveLength(13);
 });
 
-test('the sizes of a megapixel up to four times as long as wide hold those of SDXL', () => {
+test('the sizes of one megapixel with aspect ratios of up to 4 include those of SDXL', () => {
   const sizes = bucketSizes({ area: 2 ** 20, step: 64, maxRatio: 4 });
   expect(sizes).toHaveLength(33);
   const names = sizes.map(nameOf);
@@ -28,7 +28,7 @@ const rules = fc.record({
   maxRatio: fc.constantFrom(1, 2, 3),
 });
 
-test('no size has more pixels than asked for, and each stands beside the same one turned', () => {
+test('no size has more pixels than requested, and each size is also there rotated', () => {
   fc.assert(
     fc.property(rules, ({ side, step, maxRatio }) => {
       const area = side * side;
@@ -45,7 +45,7 @@ test('no size has more pixels than asked for, and each stands beside the same on
   );
 });
 
-test('a sample goes to the size whose ratio is the nearest by its logarithm', () => {
+test('a sample gets the size whose aspect ratio is nearest by its logarithm', () => {
   const image = fc.record({
     width: fc.integer({ min: 1, max: 5000 }),
     height: fc.integer({ min: 1, max: 5000 }),
@@ -60,7 +60,7 @@ test('a sample goes to the size whose ratio is the nearest by its logarithm', ()
   );
 });
 
-test('a sample on the border between two sizes belongs to the wider one', () => {
+test('a sample on the border between two sizes gets the wider one', () => {
   const sizes = [
     { width: 10, height: 40 },
     { width: 40, height: 10 },
@@ -69,13 +69,13 @@ test('a sample on the border between two sizes belongs to the wider one', () => 
   expect(bucketOf(499, 500, sizes)).toBe(0);
 });
 
-test('sizes with less than a thousandth of all samples are left out', () => {
+test('sizes with fewer than a thousandth of all samples are omitted', () => {
   const sizes = bucketSizes({ area: 512 * 512, step: 64, maxRatio: 2 });
   expect(named(usedSizes(sizes, [1, 0, 997, 1, 1]))).toBe('384x640 512x512 576x448 640x384');
   expect(named(usedSizes(sizes, [1, 0, 998, 1, 1]))).toBe('512x512');
 });
 
-test('a list is put in order, and refused where two of its sizes have one shape', () => {
+test('a list of sizes is sorted, and rejected if two sizes have the same aspect ratio', () => {
   const [wide, tall] = [
     { width: 640, height: 384 },
     { width: 384, height: 640 },
@@ -87,7 +87,7 @@ test('a list is put in order, and refused where two of its sizes have one shape'
   expect(() => checkedSizes([])).toThrow('the list of sizes is empty');
 });
 
-test('a rule that makes no size, or hundreds, is refused', () => {
+test('a rule that gives no size, or hundreds of sizes, is rejected', () => {
   expect(() => bucketSizes({ area: 100, step: 64, maxRatio: 2 })).toThrow('no size of at most 100 pixels');
   expect(() => bucketSizes({ area: 2 ** 22, step: 1, maxRatio: 4 })).toThrow('more than 255 sizes');
 });

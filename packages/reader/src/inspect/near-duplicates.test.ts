@@ -26,7 +26,7 @@ const clusters = fc.array(
   { maxLength: 8 },
 );
 
-test('exactly the pairs that differ in at most four bits are joined, as in a comparison of all pairs', () => {
+test('exactly the pairs that differ in at most four bits are joined, as by comparing all pairs', () => {
   fc.assert(
     fc.property(clusters, fc.integer({ min: 1, max: 3 }), (given, each) => {
       const words = given.flatMap(({ low, high, flips }) =>

@@ -6,7 +6,7 @@ import { checkOptions, type LoaderOptions } from './options.js';
 
 const ALL: Readonly<Record<string, OptionEntry>> = LOADER_OPTIONS;
 
-test('what is left out, or undefined, has its default; the rest is as it was given', () => {
+test('an omitted or undefined option has its default, and other options are unchanged', () => {
   const checked = checkOptions({ seed: undefined, batchSize: 3, cacheSize: '64MiB', epochsPerLoop: Infinity });
   expect(checked).toMatchObject({ batchSize: 3, cacheSize: 64 * 2 ** 20, epochsPerLoop: Infinity, prefetchBatches: 4 });
   expect([checked.seed, checked.checksum, checked.masks, checked.customSteps]).toEqual([
@@ -34,7 +34,7 @@ const WRONG: Readonly<Record<OptionEntry['kind'], unknown>> = {
 };
 
 test.each(Object.entries(ALL).filter(([name]) => name !== 'state'))(
-  'a value that "%s" cannot have is an error that names it and says what it may be',
+  'an invalid value of "%s" throws an error that names the option and the allowed values',
   (name, entry) => {
     const check = () => checkOptions({ [name]: WRONG[entry.kind] } as LoaderOptions);
     expect(check).toThrow(OptionError);
@@ -42,7 +42,7 @@ test.each(Object.entries(ALL).filter(([name]) => name !== 'state'))(
   },
 );
 
-test('the names of options that others have lead to options that there are', () => {
+test('option names of other libraries are mapped to options that exist', () => {
   for (const [name, instead] of Object.entries(FOREIGN_NAMES)) {
     expect(
       Object.keys(ALL).filter((option) => new RegExp(`\\b${option}\\b`).test(instead)),
@@ -61,6 +61,6 @@ test.each([
   [{ keys: 'cat/1' }, 'option keys is invalid: it is a list of texts, not "cat/1".'],
   [{ customSteps: { pixel: { module: 'x.mjs' } } }, 'option customSteps is invalid: it is { fields, pixels, batch }'],
   ['train224', 'A loader takes options as an object, not "train224".'],
-])('%j is told in a sentence', (options, sentence) => {
+])('%j is rejected with a clear message', (options, sentence) => {
   expect(() => checkOptions(options as LoaderOptions)).toThrow(sentence);
 });

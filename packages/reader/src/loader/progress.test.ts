@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Progress } from './progress.js';
 
-test('a run begins where its options say, and goes on after each batch', () => {
+test('a run begins where its options say, and moves on with each batch', () => {
   const progress = new Progress();
   expect([progress.next, progress.now]).toEqual([null, null]);
   progress.begin({ epoch: 2, position: 0 }, false);
@@ -13,7 +13,7 @@ test('a run begins where its options say, and goes on after each batch', () => {
   expect(progress.startLoop()).toEqual({ epoch: 3, position: 0 });
 });
 
-test('naming the epoch of a state keeps its place, naming another begins that, before or after the options are known', () => {
+test('setting the epoch of a state keeps its position, and setting another epoch begins that, before or after the options are known', () => {
   for (const isEarly of [true, false]) {
     for (const epoch of [1, 4]) {
       const progress = new Progress();
@@ -25,7 +25,7 @@ test('naming the epoch of a state keeps its place, naming another begins that, b
   }
 });
 
-test('behind the last batch of an epoch comes the next one; where the old one is named, an empty loop', () => {
+test('after the last batch of an epoch the next epoch follows; setting the old epoch gives an empty loop', () => {
   const progress = new Progress();
   progress.begin({ epoch: 1, position: 96 }, true);
   expect(progress.next).toEqual({ epoch: 2, position: 0 });
@@ -38,7 +38,7 @@ test('behind the last batch of an epoch comes the next one; where the old one is
   expect(progress.startLoop()).toEqual({ epoch: 1, position: 0 });
 });
 
-test('batches that are taken ahead do not count until they are delivered', () => {
+test('batches that are prepared ahead do not count until they are delivered', () => {
   const progress = new Progress({ isAhead: true });
   progress.begin({ epoch: 0, position: 0 }, false);
   const begun = progress.startLoop();

@@ -25,29 +25,29 @@ function epochOf(options: Omit<MixturePlanOptions, 'globalBatch'>): string[] {
   });
 }
 
-test('sources of 5, 3 and 1 turns take turns as Sainte-Laguë seats them', () => {
+test('sources of 5, 3 and 1 turns alternate by the Sainte-Laguë method', () => {
   const taken = Array.from({ length: 10 }, (_, n) => turnsBefore([5, 3, 1], n));
   const turns = taken.slice(1).map((after, n) => after.findIndex((count, d) => count > taken[n]![d]!));
   expect(turns).toEqual([0, 1, 0, 0, 1, 2, 0, 1, 0]);
 });
 
-test('turns beyond 2^53 when multiplied are exact', () => {
+test('turns are exact even if products exceed 2^53', () => {
   const turns = [2 ** 50, 2 ** 50 + 1, 3];
   expect(turnsBefore(turns, 2 ** 51)).toEqual([2 ** 50 - 1, 2 ** 50, 1].map((_, d) => turnsBefore(turns, 2 ** 51)[d]));
   expect(turnsBefore(turns, 2 ** 51 + 4)).toEqual(turns);
 });
 
-test('every source but the first has a seed of its own', () => {
+test('every source but the first has its own seed', () => {
   expect([0, 1, 2].map((d) => sourceSeed(42, d))).toEqual([42, 3585472080520475, 3355528482618965]);
 });
 
-test('each sample of two datasets once, seed 42, epoch 0', () => {
+test('two datasets with each sample once, seed 42, epoch 0', () => {
   expect(epochOf({ ...two, samples: epochCounts([16, 7]), epoch: 0 }).join(' ')).toBe(
     '0:9 0:1 0:10 0:0 0:8 0:2 1:3 1:0 0:15 0:4 0:13 0:5 1:4 1:2 0:14 0:3 0:12 0:7 0:11 0:6 1:6 1:1 1:5',
   );
 });
 
-test('halves of two datasets until the first ends, seed 42, epochs 0 and 1', () => {
+test('two datasets with equal shares until the first ends, seed 42, epochs 0 and 1', () => {
   const samples = epochCounts([16, 7], { weights: [0.5, 0.5], end: 'first' });
   expect(epochOf({ ...two, samples, epoch: 0 }).join(' ')).toBe(
     '0:9 0:1 0:10 0:0 1:3 1:0 1:4 1:2 0:8 0:2 1:6 1:1 1:5 0:15',
@@ -57,7 +57,7 @@ test('halves of two datasets until the first ends, seed 42, epochs 0 and 1', () 
   );
 });
 
-test('three datasets by weights until the last ends, epoch 3', () => {
+test('three datasets with weights until the last ends, epoch 3', () => {
   const counts = [0, 1, 2].map((d) => Array.from({ length: 60 }, (_, i) => (37 * i + 11 * d) % 101));
   const sizes = counts.map((list) => list.reduce((a, b) => a + b));
   const samples = epochCounts(sizes, { weights: [0.5, 0.3, 0.2], end: 'last' });

@@ -152,7 +152,7 @@ function rowsOf(options: MixturePlanOptions): { rows: { sample: string; valid: b
   return { rows, positions };
 }
 
-test('every rank of every legal number has exactly the rows that the rules give it, from any position', () => {
+test('for every valid number of ranks, each rank has exactly the rows that the rules define, from any position', () => {
   fc.assert(
     fc.property(mixtures, ({ sizes: _sizes, place, lastBatch, ...mixture }) => {
       const epoch = mixtureByTheRules(mixture);
@@ -183,7 +183,7 @@ test('every rank of every legal number has exactly the rows that the rules give 
   );
 });
 
-test('any position is reached at once, and says how many samples of each source come before it', () => {
+test('any position is computed directly, with the number of samples of each source before it', () => {
   fc.assert(
     fc.property(mixtures, ({ sizes, place, ...mixture }) => {
       const epoch = mixtureByTheRules(mixture);
@@ -202,7 +202,7 @@ test('any position is reached at once, and says how many samples of each source 
   );
 });
 
-test('each whole pass over a source has every sample once, whatever the epochs cut it into', () => {
+test('each complete pass over a source has every sample once, however epochs divide it', () => {
   fc.assert(
     fc.property(mixtures, ({ sizes, ...mixture }) => {
       const seen = sizes.map(() => new Map<number, number[]>());
@@ -221,7 +221,7 @@ test('each whole pass over a source has every sample once, whatever the epochs c
   );
 });
 
-test('up to any position each source has its share, to within a few groups', () => {
+test('up to any position each source has its share, with a deviation of a few groups', () => {
   fc.assert(
     fc.property(mixtures, ({ sizes, ...mixture }) => {
       const { group: M, window: Q, samples } = mixture;
@@ -257,7 +257,7 @@ test('a mixture of one dataset is that dataset', () => {
   );
 });
 
-test('weights may change at any position: what is left of each source comes, exactly', () => {
+test('weights may change at any position, and exactly the remaining samples of each source follow', () => {
   fc.assert(
     fc.property(mixtures, ({ sizes, place, ...mixture }) => {
       const before = mixtureByTheRules(mixture);
@@ -281,7 +281,7 @@ test('weights may change at any position: what is left of each source comes, exa
   );
 });
 
-test('a number of ranks that cannot share groups, batches and streams is refused with those that can', () => {
+test('the error for a number of ranks that cannot share groups, batches and streams lists the possible numbers', () => {
   const options = {
     sources: [{ counts: [100], streams: 12, blockSamples: 4 }],
     samples: [100],

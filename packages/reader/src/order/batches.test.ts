@@ -17,7 +17,7 @@ function batchesOf(plan: EpochPlan): number[][] {
 const ranks = (options: Omit<PlanOptions, 'rank'>) =>
   Array.from({ length: options.worldSize ?? 1 }, (_, rank) => batchesOf(planEpoch({ ...options, rank })));
 
-test('the last batch is dropped, filled up with marked rows, or smaller', () => {
+test('the last batch is dropped, filled with marked rows, or smaller', () => {
   const options = { ...base, counts: [10], globalBatch: 4 };
   const sizes = (lastBatch: 'drop' | 'pad' | 'partial') =>
     batchesOf(planEpoch({ ...options, lastBatch })).map((batch) => batch.length);
@@ -28,7 +28,7 @@ test('the last batch is dropped, filled up with marked rows, or smaller', () => 
   expect(padded[2]!.slice(2)).toEqual(padded[0]!.slice(0, 2).map((number) => -number - 1));
 });
 
-test('a rank that has nothing of a partial last batch gets one marked row', () => {
+test('a rank without samples of a partial last batch gets one marked row', () => {
   const each = ranks({ ...base, counts: [9], globalBatch: 4, worldSize: 4, lastBatch: 'partial' });
   expect(each.map((batches) => batches.map((batch) => batch.length))).toEqual(Array(4).fill([1, 1, 1]));
   expect(each.map((batches) => batches[2]![0]! >= 0)).toEqual([true, false, false, false]);
@@ -52,18 +52,18 @@ test('an empty dataset has no batches', () => {
   }
 });
 
-test('a number of ranks that does not divide is refused with those that do', () => {
+test('the error for a number of ranks that does not divide lists those that do', () => {
   expect(legalWorldSizes(192, 240)).toEqual([1, 2, 3, 4, 6, 8, 12, 16, 24, 48]);
   expect(() => planEpoch({ ...base, streams: 192, counts: [9], globalBatch: 240, worldSize: 5 })).toThrow(
     '5 ranks cannot share 192 streams and batches of 240 rows evenly: use 1, 2, 3, 4, 6, 8, 12, 16, 24, 48 ranks',
   );
 });
 
-test('a position behind the end of the epoch is refused', () => {
+test('a position after the end of the epoch is rejected', () => {
   expect(() => planEpoch({ ...base, counts: [9], globalBatch: 3, position: 10 })).toThrow('position is 10');
 });
 
-test('short epochs, one after the other, see every sample once a pass', () => {
+test('consecutive short epochs use every sample once per pass', () => {
   const epochs = Array.from({ length: 5 }, (_, epoch) =>
     batchesOf(planEpoch({ ...base, epoch, counts: [6, 4], globalBatch: 2, epochSamples: 4 })).flat(),
   );
@@ -74,7 +74,7 @@ test('short epochs, one after the other, see every sample once a pass', () => {
   expect(passes).toEqual([...whole(0), ...whole(1)]);
 });
 
-test('an epoch longer than a pass goes on with the next, and says which pass a block belongs to', () => {
+test('an epoch longer than a pass continues with the next pass, and each block records its pass', () => {
   const plan = planEpoch({ ...base, epoch: 1, counts: [5], globalBatch: 6, epochSamples: 12 });
   const numbers = batchesOf(plan).flat();
   const whole = (pass: number) => batchesOf(planEpoch({ ...base, epoch: pass, counts: [5], globalBatch: 5 })).flat();
@@ -82,11 +82,11 @@ test('an epoch longer than a pass goes on with the next, and says which pass a b
   expect([...new Set(Array.from(plan.blocks(), (block) => block.pass))]).toEqual([2, 3, 4]);
 });
 
-test('epochSamples without any sample is refused', () => {
+test('epochSamples without any sample is rejected', () => {
   expect(() => planEpoch({ ...base, counts: [0], globalBatch: 1, epochSamples: 4 })).toThrow('there are no samples');
 });
 
-test('a plan from the middle loads the rest of the blocks in hand, and nothing that is behind', () => {
+test('a plan from a position in the middle loads the rest of the current blocks, and nothing before it', () => {
   const options = { ...base, counts: Array(100).fill(10), globalBatch: 20 };
   const [all, rest] = [planEpoch(options), planEpoch({ ...options, position: 900 })];
   expect(batchesOf(rest)).toEqual(batchesOf(all).slice(45));
@@ -97,7 +97,7 @@ test('a plan from the middle loads the rest of the blocks in hand, and nothing t
   expect(blocks.reduce((sum, block) => sum + block.uses, 0)).toBe(100);
 });
 
-test('without shuffling, padded rows and positions stay where they are', () => {
+test('without shuffling, padded rows and positions are not moved', () => {
   const plan = planEpoch({ ...base, streams: 1, counts: [3, 2], globalBatch: 3, shuffle: false, lastBatch: 'pad' });
   expect(batchesOf(plan)).toEqual([
     [0, 1, 2],

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { bufferCount } from './block-buffers.js';
 import { orderDefaults } from './defaults.js';
 
-test('every usual number of ranks sees one order', () => {
+test('all common numbers of ranks have the same order', () => {
   for (const worldSize of [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 192]) {
     expect(orderDefaults({ worldSize, meanSampleBytes: 50_000 })).toEqual({ streams: 192, blockSamples: 32 });
   }
@@ -14,7 +14,7 @@ test('other numbers of ranks get as many streams as they can share', () => {
   expect(streams(1021)).toBe(1021);
 });
 
-test('a block is the power of two of samples that is nearest to 2 MiB, within limits', () => {
+test('a block has the power of two of samples that is nearest to 2 MiB, within limits', () => {
   const block = (meanSampleBytes: number) => orderDefaults({ worldSize: 1, meanSampleBytes }).blockSamples;
   expect([200, 512, 3000, 43_000, 50_000, 110_000, 200_000, 9_000_000].map(block)).toEqual([
     4096, 4096, 512, 64, 32, 16, 16, 16,
@@ -22,7 +22,7 @@ test('a block is the power of two of samples that is nearest to 2 MiB, within li
   expect(block(0)).toBe(4096);
 });
 
-test('shuffleBufferSize stands for the blocks of all streams together', () => {
+test('shuffleBufferSize is the size of the blocks of all streams together', () => {
   const options = { worldSize: 1, meanSampleBytes: 50_000 };
   expect(orderDefaults({ ...options, shuffleBufferSize: 19_200 })).toEqual({ streams: 192, blockSamples: 100 });
   expect(orderDefaults({ ...options, shuffleBufferSize: 50 })).toEqual({ streams: 192, blockSamples: 1 });
@@ -34,7 +34,7 @@ test('without shuffling a rank reads one stream', () => {
   expect(orderDefaults({ worldSize: 4, meanSampleBytes: 50_000, shuffle: false }).streams).toBe(4);
 });
 
-test('a rank holds a block a stream, one more, and those of the samples in its batch slots', () => {
+test('a rank holds one block per stream, one more, and the blocks of the samples in its batch slots', () => {
   const options = { streams: 192, blockSamples: 32, batchSize: 64, prefetchBatches: 4 };
   expect(bufferCount({ ...options, worldSize: 1 })).toBe(201);
   expect(bufferCount({ ...options, worldSize: 8, batchSize: 65 })).toBe(34);

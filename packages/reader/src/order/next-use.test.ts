@@ -31,7 +31,7 @@ function walked(
   return needs;
 }
 
-test('the first need of neighbours is where a walk through all blocks first comes to one of them', () => {
+test('the first use of consecutive samples equals that of a walk through all blocks', () => {
   fc.assert(
     fc.property(
       world,
@@ -58,7 +58,7 @@ test('the first need of neighbours is where a walk through all blocks first come
   );
 });
 
-test('what no local rank needs within sight is never needed', () => {
+test('samples that no local rank needs within the horizon count as never needed', () => {
   const options = { counts: [10, 10], seed: 1, streams: 4, blockSamples: 2, unit: 'shard' as const };
   const readers = { orderOf: (epoch: number) => epochOrder({ ...options, epoch }), isLocal: () => false, horizon: 3 };
   expect(nextUse(readers, 0, 0, 5)).toBe(Number.POSITIVE_INFINITY);

@@ -138,7 +138,7 @@ function checkAllRanks(
   }
 }
 
-test('every sample comes exactly once, at the position that the rules give it', () => {
+test('every sample is used exactly once, at the position that the rules define', () => {
   fc.assert(
     fc.property(orders, (order) => {
       const expected = orderByTheRules(order);
@@ -155,7 +155,7 @@ test('every sample comes exactly once, at the position that the rules give it', 
   );
 });
 
-test('under every legal number of ranks, from any position, the global batches are those of the rules', () => {
+test('for every valid number of ranks, from any position, the global batches follow the rules', () => {
   const position = fc.double({ min: 0, max: 1, noNaN: true });
   fc.assert(
     fc.property(orders, batches, position, (order, sizes, share) => {
@@ -166,7 +166,7 @@ test('under every legal number of ranks, from any position, the global batches a
   );
 });
 
-test('a run that is stopped and taken up by other ranks, at another batch size, delivers what the whole run does', () => {
+test('a run that is stopped and resumed with other ranks and another batch size delivers the same samples as an uninterrupted run', () => {
   const stops = fc.array(fc.record({ batches: fc.nat(5), globalBatch: fc.constantFrom(1, 2, 6, 12, 24) }), {
     maxLength: 6,
   });
@@ -198,7 +198,7 @@ test('a run that is stopped and taken up by other ranks, at another batch size, 
   );
 });
 
-test('epochs of any length, one after the other, are the passes one after the other', () => {
+test('consecutive epochs of any length are the consecutive passes', () => {
   const shapes = fc.record({ epochSamples: fc.integer({ min: 1, max: 300 }), epoch: fc.nat(4) });
   fc.assert(
     fc.property(orders, batches, shapes, (order, sizes, shape) => {

@@ -7,7 +7,7 @@ function ranksIn(environment: Record<string, string>, distributed?: [number, num
   return resolveRanks({}, { environment, distributed });
 }
 
-test('options come first, then torch.distributed, torchrun, Lightning and Slurm; one process alone is the default', () => {
+test('options take precedence, then torch.distributed, torchrun, Lightning and Slurm; the default is a single process', () => {
   const torchrun = { RANK: '1', WORLD_SIZE: '6' };
   const lightning = { LOCAL_RANK: '2', NODE_RANK: '0', WORLD_SIZE: '6' };
   expect(
@@ -25,11 +25,11 @@ test('options come first, then torch.distributed, torchrun, Lightning and Slurm;
   expect(ranksIn({})).toEqual({ rank: 0, worldSize: 1, source: 'default' });
 });
 
-test('one rank of one needs no rank', () => {
+test('with a worldSize of 1, rank may be omitted', () => {
   expect(resolveRanks({ worldSize: 1 }, { environment: slurm })).toEqual({ rank: 0, worldSize: 1, source: 'options' });
 });
 
-test('two sources that disagree are an error that names both with their values', () => {
+test('the error for two sources that disagree names both with their values', () => {
   expect(() => ranksIn({ RANK: '1', WORLD_SIZE: '4' }, [0, 4])).toThrow(
     'torch.distributed says that this is rank 0 of 4, but RANK and WORLD_SIZE say that it is rank 1 of 4: pass rank and worldSize',
   );
@@ -43,14 +43,14 @@ test('two sources that disagree are an error that names both with their values',
   expect(() => ranksIn(slurm, [1, 4])).toThrow('torch.distributed says that this is rank 1 of 4');
 });
 
-test('a task of Slurm may start several ranks, and torchrun may number its nodes in another order', () => {
+test('a Slurm task may start several ranks, and torchrun may number its nodes in another order', () => {
   const torchrun = { RANK: '9', WORLD_SIZE: '12', TORCHELASTIC_RUN_ID: 'none' };
   expect(ranksIn({ ...torchrun, ...slurm })).toMatchObject({ rank: 9, worldSize: 12 });
   expect(ranksIn(slurm, [11, 12])).toMatchObject({ rank: 11, worldSize: 12 });
   expect(ranksIn({ ...torchrun, RANK: '1', WORLD_SIZE: '6', ...slurm })).toMatchObject({ rank: 1, worldSize: 6 });
 });
 
-test('half a pair is refused, except that Slurm sets one without the other outside of job steps', () => {
+test('half of a pair is rejected, except that Slurm sets one without the other outside of job steps', () => {
   expect(() => resolveRanks({ rank: 1 }, { environment: {} })).toThrow('rank is set without worldSize');
   expect(() => resolveRanks({ worldSize: 2 }, { environment: {} })).toThrow('worldSize is set without rank');
   expect(() => ranksIn({ RANK: '1' })).toThrow('RANK is set without WORLD_SIZE');
@@ -69,7 +69,7 @@ test('Lightning numbers the processes of each node, so later nodes need to know 
   expect(ranksIn({ LOCAL_RANK: '1', ...slurm })).toMatchObject({ rank: 5, worldSize: 6 });
 });
 
-test('a batch script and an interactive shell of Slurm are alone, whatever srun could start from them', () => {
+test('a batch script and an interactive shell of Slurm are single processes, whatever srun could start from them', () => {
   const job = { SLURM_JOB_ID: '12', SLURM_PROCID: '0', SLURM_NTASKS: '4' };
   expect(ranksIn(job)).toEqual({ rank: 0, worldSize: 1, source: 'default' });
   expect(ranksIn({ ...job, SLURM_STEP_ID: '0' })).toMatchObject({ rank: 0, worldSize: 4 });
@@ -82,14 +82,14 @@ test('a batch script and an interactive shell of Slurm are alone, whatever srun 
   }
 });
 
-test('a rank that does not exist is refused', () => {
+test('a rank that does not exist is rejected', () => {
   expect(() => resolveRanks({ rank: 4, worldSize: 4 }, { environment: {} })).toThrow('Invalid rank 4 of 4');
   expect(() => ranksIn({ RANK: '-1', WORLD_SIZE: '2' })).toThrow('RANK is "-1"');
   expect(() => ranksIn({ RANK: '0', WORLD_SIZE: 'two' })).toThrow('WORLD_SIZE is "two"');
   expect(() => ranksIn({ RANK: '0', WORLD_SIZE: '0' })).toThrow('Invalid rank 0 of 0');
 });
 
-test('the batch size is given for a rank or for all', () => {
+test('the batch size can be given per rank or for all ranks', () => {
   expect(resolveBatchSize({}, 4)).toEqual({ batchSize: 64, globalBatch: 256 });
   expect(resolveBatchSize({ batchSize: 10 }, 4)).toEqual({ batchSize: 10, globalBatch: 40 });
   expect(resolveBatchSize({ globalBatchSize: 40 }, 4)).toEqual({ batchSize: 10, globalBatch: 40 });

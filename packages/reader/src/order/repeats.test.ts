@@ -50,7 +50,7 @@ function passes(options: PlanOptions, count: number): number[] {
   }).flat();
 }
 
-describe('repeated samples', () => {
+describe('a loader with repeats', () => {
   const random = randomOf('repeated samples');
   const below = (end: number) => Math.floor(random() * end);
   const cases = Array.from({ length: 16 }, () => {
@@ -65,7 +65,7 @@ describe('repeated samples', () => {
     return { counts, streams, globalBatch, repeats, epochSamples, seed, epoch, blockSamples };
   });
 
-  test('are those of the order, each several times in a row, on any number of ranks and after any batch', () => {
+  test('delivers each sample of the order several times in a row, with any number of ranks and after any batch', () => {
     for (const options of cases) {
       const { repeats, epochSamples, epoch, counts, globalBatch, streams } = options;
       const pass = counts.reduce((a, b) => a + b) * repeats;
@@ -90,7 +90,7 @@ describe('repeated samples', () => {
     }
   });
 
-  test('are read once by a rank that delivers them, and by no other', () => {
+  test('reads a repeated sample once, and only on the rank that delivers it', () => {
     const options = { counts: [40, 25], streams: 8, globalBatch: 16, repeats: 3, seed: 5, epoch: 0, blockSamples: 4 };
     const reads = Array.from({ length: 8 }, (_, rank) => {
       const { rows, read, live } = delivered(planEpoch({ ...options, rank, worldSize: 8, lastBatch: 'drop' }));

@@ -18,38 +18,38 @@ const state: DatasetState = {
 };
 const here = { dataset: state.dataset, selection: '' };
 
-test('a state comes back from JSON as it was, and is small', () => {
+test('a state is read back from JSON unchanged, and is small', () => {
   const saved = JSON.stringify(state);
   expect(takeUpState(JSON.parse(saved), here)).toEqual(state);
   expect(saved.length).toBeLessThan(300);
 });
 
-test('a state of another dataset is refused', () => {
+test('a state of another dataset is rejected', () => {
   expect(() => takeUpState(state, { ...here, dataset: 'f' })).toThrow(
     'belongs to another dataset (its identity is 0123456789abcdef',
   );
 });
 
-test('a state of another selection is refused', () => {
+test('a state of another selection is rejected', () => {
   expect(() => takeUpState(state, { ...here, selection: 'abc' })).toThrow(
     'another selection (all samples, but this is abc)',
   );
 });
 
-test('a state of a newer version is refused, whatever else it holds', () => {
+test('a state of a newer version is rejected, whatever else it contains', () => {
   expect(() => takeUpState({ version: 3, future: true }, here)).toThrow(
     'version 3 of the order, but this shardtool knows versions up to 2',
   );
 });
 
-test('an option that contradicts the state is refused; one that agrees, or is left out, is not', () => {
+test('an option that contradicts the state is rejected; an option that agrees, or is omitted, is accepted', () => {
   expect(takeUpState(state, { ...here, seed: 42, streams: 192, shuffle: true, unit: 'shard' })).toEqual(state);
   expect(() => takeUpState(state, { ...here, seed: 43 })).toThrow('saved with seed 42, but seed is 43 now');
   expect(() => takeUpState(state, { ...here, epochSamples: 10 })).toThrow('saved with samplesPerEpoch unset');
   expect(() => takeUpState(state, { ...here, shuffle: false })).toThrow('saved with shuffle true');
 });
 
-test('what is no state is refused with what is wrong', () => {
+test('the error for a value that is not a state says what is wrong', () => {
   for (const value of [undefined, null, 5, 'x', [], {}, { ...state, position: -1 }, { ...state, unit: 'byte' }]) {
     expect(() => parseState(value)).toThrow(StateError);
   }

@@ -39,7 +39,7 @@ function delivered(order: readonly number[], counts: readonly number[], worldSiz
   return samples;
 }
 
-test('every position has the sample that the order says, on any number of ranks and streams', () => {
+test('every position has the sample of the custom order, with any number of ranks and streams', () => {
   const cases = fc
     .array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 6 })
     .filter((counts) => counts.some((count) => count > 0))
@@ -59,7 +59,7 @@ test('every position has the sample that the order says, on any number of ranks 
   );
 });
 
-test('groups stay together on one rank and in one batch, on any number of ranks and streams, and from any batch on', () => {
+test('groups stay together on one rank and in one batch, with any number of ranks and streams, and after any batch', () => {
   const cases = fc.record({
     counts: fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 5 }),
     groupSize: fc.integer({ min: 1, max: 4 }),
@@ -144,7 +144,7 @@ test('groups stay together on one rank and in one batch, on any number of ranks 
   );
 });
 
-test('a batch or an epoch that would cut a group is refused, and so are groups of several sizes', () => {
+test('a batch or an epoch that would split a group is rejected, and so are groups of different sizes', () => {
   const options = {
     counts: [4],
     positions: Uint32Array.of(0, 1, 2, 3),
@@ -171,7 +171,7 @@ test('a batch or an epoch that would cut a group is refused, and so are groups o
   ).toThrow('indices[1][1] is 2, which is not the index of a sample');
 });
 
-test('another order has another identity, be it of the same samples', () => {
+test('another order has another identity, even with the same samples', () => {
   const identity = (order: Indices) => selectInOrder(order, [2, 3]).subset.identity;
   expect(new Set([identity([0, 1]), identity([1, 0]), identity([0, 1, 1]), identity([0, 2])]).size).toBe(4);
   expect(identity([4, 0])).toBe(identity([4, 0]));
@@ -179,7 +179,7 @@ test('another order has another identity, be it of the same samples', () => {
   expect(identity([[4], [0]])).toBe(identity([4, 0]));
 });
 
-test('an order is refused that is empty or names what is no sample', () => {
+test('an order is rejected if it is empty or contains an invalid index', () => {
   expect(() => selectInOrder([], [2])).toThrow('indices is empty');
   expect(() => selectInOrder([0, 5], [2, 3])).toThrow(
     'indices[1] is 5, which is not the index of a sample: the dataset has the samples 0 to 4.',

@@ -48,7 +48,7 @@ test('without a request everything is selected, and no index is read', async () 
   expect([subset.identity, selection.counts, selection.rows(0)]).toEqual(['', COUNTS, null]);
 });
 
-test('classes are selected by name and by number', async () => {
+test('a string is the name of a class and a number its number, in classes and in weights', async () => {
   expect(await rowsOf({ classes: ['bee', 2] })).toEqual([[1, 2], null, [0, 1]]);
 });
 
@@ -68,7 +68,7 @@ test('text is the name of a class and a number its number, in classes and in wei
   expect(await rowsWith({ weights: { '10': 0 } })).toEqual(await rowsWith({ weights: [[0, 0]] }));
 });
 
-test('what may be a name or a number is refused, and what is given twice', async () => {
+test('an ambiguous name or number is rejected, and so is a repeated weight', async () => {
   const numbered = { ...dataset, classNames: ['10', '2', '0'] };
   await expect(selectSamples({ weights: { 2: 5 } }, numbered)).rejects.toThrow(
     'The weight of "2" is ambiguous: it could mean the class of this name (number 1) or class number 2 ("0"): give pairs',
@@ -81,7 +81,7 @@ test('what may be a name or a number is refused, and what is given twice', async
   await expect(selectSamples({ weights: twice }, dataset)).rejects.toThrow('weight of class 1 is given twice');
 });
 
-test('an unknown class is refused with the classes there are', async () => {
+test('the error for an unknown class lists the existing classes', async () => {
   await expect(selectSamples({ classes: ['bea'] }, dataset)).rejects.toThrow(
     'no class "bea": the classes are ant, bee, cow',
   );
@@ -93,25 +93,25 @@ test('keys are selected in the order on disk, whatever the order of the list', a
   expect(await rowsOf({ keys: ['s6', 's0', 's3', 's0'] })).toEqual([[0, 3], null, [2]]);
 });
 
-test('a key that is not in the dataset is refused by name', async () => {
+test('the error for a key that is not in the dataset names it', async () => {
   await expect(selectSamples({ keys: ['s1', 's7', 's9'] }, dataset)).rejects.toThrow(
     'keys: the dataset has no samples with 2 of the keys, such as "s7": correct them, or remove them from the list.',
   );
 });
 
-test('an expression selects by the columns of the index, together with the rest', async () => {
+test('an expression selects by the columns of the index, in combination with the other options', async () => {
   expect(await rowsOf({ where: 'width >= 200' })).toEqual([[2, 3], null, null]);
   expect(await rowsOf({ where: 'width >= 200', classes: ['ant'] })).toEqual([[3], null, [2]]);
 });
 
-test('a selection without samples is refused', async () => {
+test('a selection without samples is rejected', async () => {
   await expect(selectSamples({ where: 'width > 10000' }, dataset)).rejects.toThrow('No sample is selected');
   await expect(selectSamples({ weights: { ant: 0, bee: 0, cow: 0 } }, dataset)).rejects.toThrow(
     'No sample is selected',
   );
 });
 
-test('weights share out an epoch as long as the samples that have one', async () => {
+test('weights distribute an epoch with as many samples as have a weight', async () => {
   for (const scale of [1, 1e-3, 1 / 7, 1000]) {
     const counts = [3, 2, 2];
     const selection = (await selectSamples({ weights: ({ cls }) => scale / counts[cls]! }, dataset)).draw({
@@ -124,7 +124,7 @@ test('weights share out an epoch as long as the samples that have one', async ()
   expect(await rowsOf({ weights: { ant: 0.2, bee: 0.2, cow: 0 } })).toEqual([[0, 1, 3], null, [0, 2]]);
 });
 
-test('an epoch of another number of samples is shared out by any weights', async () => {
+test('any weights can distribute an epoch of any number of samples', async () => {
   const times = async (weights: number[], epochSamples: number, epoch = 0) => {
     const { rows } = (await selectSamples({ weights }, dataset, { epochSamples })).draw({ seed: 4, epoch });
     const found = new Array<number>(7).fill(0);
@@ -155,7 +155,7 @@ test('the weight of a sample may be any function of its key and class', async ()
   await expect(selectSamples({ weights: wrong }, dataset)).rejects.toThrow('The weight of sample "s0" is NaN');
 });
 
-test('an array has the weight of each sample by its number, and of no more and no fewer', async () => {
+test('an array has the weight of each sample by its index, and must have exactly one per sample', async () => {
   const each = [0, 1, 2, 0, 0, 3, 0];
   expect(await rowsOf({ weights: each }, { epochSamples: 6 })).toEqual([[1, 2, 2], null, [1, 1, 1]]);
   expect(await rowsOf({ weights: Float32Array.from(each), classes: ['cow'] }, { epochSamples: 5 })).toEqual([
@@ -171,7 +171,7 @@ test('an array has the weight of each sample by its number, and of no more and n
   );
 });
 
-test('over many epochs a sample comes as often as its weight says, whichever samples come with it', async () => {
+test('over many epochs a sample is used as often as its weight says, independently of other samples', async () => {
   const subset = await selectSamples({ weights: { ant: 0.3, bee: 1, cow: 1.7 } }, dataset);
   const times = new Float64Array(7);
   const pairs = new Set<string>();
@@ -192,7 +192,7 @@ test('over many epochs a sample comes as often as its weight says, whichever sam
   expect(pairs.size).toBeGreaterThan(6);
 });
 
-test('a run that an earlier version began draws as it did: a weight is a number of times, whatever the others have', async () => {
+test('a run of an earlier version draws as it did then: a weight is a number of times, independent of other weights', async () => {
   const weights = { ant: 1.5, bee: 0.25, cow: 2.75 };
   for (const randomness of [
     { seed: 2 ** 52 + 3, epoch: 0 },
@@ -210,7 +210,7 @@ test('a run that an earlier version began draws as it did: a weight is a number 
   }
 });
 
-test('the identity of a selection is that of what is selected, not of how it was said', async () => {
+test('the identity of a selection depends on the selected samples, not on how they were specified', async () => {
   const identity = async (request: SelectionRequest) => (await selectSamples(request, dataset)).identity;
   expect(await identity({ classes: ['ant'] })).toBe(await identity({ where: 'cls = 0' }));
   expect(await identity({ classes: ['ant'] })).not.toBe(await identity({ classes: ['bee'] }));

@@ -85,7 +85,7 @@ test.each([
   ['width', 1, 'compare width (number) with something'],
   ['3 or width > 3', 1, 'a condition is missing'],
   ['class = "catt"', 9, 'there is no class "catt"'],
-])('%s is refused at column %i', (text, column, message) => {
+])('%s is rejected at column %i', (text, column, message) => {
   let error: unknown;
   try {
     keysWhere(text);
@@ -97,16 +97,16 @@ test.each([
   expect((error as WhereError).message).toContain(message);
 });
 
-test('brackets without end are refused, not followed', () => {
+test('deeply nested brackets are rejected', () => {
   expect(() => keysWhere('('.repeat(100_000))).toThrow('too many nested brackets');
   expect(() => keysWhere('not '.repeat(100_000))).toThrow('too many nested brackets');
 });
 
-test('ten thousand alternatives are fine', () => {
+test('ten thousand alternatives are accepted', () => {
   expect(keysWhere(Array.from({ length: 10_000 }, (_, i) => `width = ${i}`).join(' or '))).toBe("abco'd");
 });
 
-test('any text is an expression or a WhereError', () => {
+test('any text is an expression or throws a WhereError', () => {
   const words = [
     'width',
     'cls',

@@ -144,6 +144,6 @@ test.each([
   [[{ name: 'scaleJitter', targetSize: 64 }], null],
   [[{ name: 'randomCrop', size: 64 }, { name: 'randomZoomOut' }], null],
   [[{ name: 'randomCrop', size: 64 }, { name: 'sanitizeBoundingBoxes' }], { width: 64, height: 64 }],
-] as const)('%j gives images of one size, %j', (list, shape) => {
+] as const)('with %j, images have one size: %j', (list, shape) => {
   expect(compileTransform(list).outputShape).toEqual(shape);
 });

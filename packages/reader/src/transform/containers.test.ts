@@ -53,7 +53,7 @@ test('randomOrder applies its items in each order equally often, and keeps the o
   expect(counts([{ name: 'randomOrder', transforms: [] }])).toEqual({ '': 600 });
 });
 
-test('containers nest to any depth, and take the spelling of torchvision and of Python', () => {
+test('containers nest to any depth, and accept the spelling of torchvision and of Python', () => {
   const list = [
     {
       name: 'RandomApply',
@@ -89,6 +89,6 @@ test.each([
   [[{ name: 'randomChoice', transforms: [invert], p: [0] }], /p must have a weight above 0/],
   [[{ name: 'randomOrder', transforms: 3 }], /randomOrder.*transforms/],
   [[{ name: 'randomApply', transforms: [{ name: 'randomErasing', value: 'random' }] }], /does not fit in a byte/],
-])('%j is refused with the place of the step', (list, message) => {
+])('the error for %j names the position of the step', (list, message) => {
   expect(() => compileTransform(list as unknown as TransformInput)).toThrow(message);
 });

@@ -134,7 +134,7 @@ test('erasing after normalize is drawn last, with a key for its noise if the val
   expect(random.drawn).toBe(7);
 });
 
-test('a blur kernel larger than the mirrored image, and a rotated image that is too large, are errors', () => {
+test('a blur kernel larger than the mirrored image, and a rotated image that is too large, throw errors', () => {
   expect(() => effectsOf({ name: 'gaussianBlur', kernelSize: 99 }, new Numbers(0), 49, 100)).toThrow(
     /49x100 pixels, too small for the gaussianBlur kernel of 99x99.*kernelSize/,
   );
@@ -169,7 +169,7 @@ test.each([
     ],
     /Step 3 .*normalize, cannot come after a randomErasing/,
   ],
-])('%j is refused with a sentence that names the step', (list, message) => {
+])('the error for %j names the step', (list, message) => {
   expect(() => compileTransform(list as readonly StepInput[])).toThrow(message);
 });
 

@@ -60,7 +60,7 @@ function planDataset(...given: Parameters<typeof planSample>) {
   return { passes, width, height, erased };
 }
 
-test.each(Object.entries(PINNED))('the plans of "%s" are those of version 1', (_name, [list, digest]) => {
+test.each(Object.entries(PINNED))('the plans of "%s" equal those of version 1', (_name, [list, digest]) => {
   const transform = compileTransform(list);
   const random = new SampleRandom(2 ** 40 + 42);
   const plans = SIZES.flatMap(([width, height], size) =>

@@ -95,7 +95,7 @@ test('without steps the image is copied', () => {
   expect(plan([], 7, 5)).toMatchObject({ width: 7, height: 5, passes: [{ source: { width: 7, height: 5 } }] });
 });
 
-test('a crop larger than the image is an error that says what to do', () => {
+test('a crop larger than the image throws an error with a remedy', () => {
   expect(() => plan([{ name: 'randomCrop', size: 20 }], 10, 10)).toThrow(/10x10 pixels.*20x20.*padIfNeeded/);
 });
 

@@ -138,7 +138,7 @@ test('augMix and augmix draw chains of one to three operations, with weights tha
   }
 });
 
-test('the name of a policy of timm is checked, with a hint for typos', () => {
+test('the name of a timm policy is checked, and typos get a hint', () => {
   const message = (config: string) => {
     try {
       compileTransform([{ name: 'timmAugment', config }]);

@@ -7,7 +7,7 @@ function numbers(seed: number, epoch: number, number: number, occurrence: number
   return Array.from({ length: count }, () => random.next());
 }
 
-test('the numbers of sample 3 of epoch 1 under seed 42 are those of version 1', () => {
+test('the numbers of sample 3 of epoch 1 with seed 42 equal those of version 1', () => {
   const words = [1643204430, 1415930637, 1210476236, 1141378146, 2827457181, 2380374338];
   expect(numbers(42, 1, 3, 0).map((value) => value * 2 ** 32)).toEqual(words);
 });
@@ -28,7 +28,7 @@ test('a different seed, epoch, sample or occurrence gives different numbers, all
   expect(all.flat().every((value) => value >= 0 && value < 1)).toBe(true);
 });
 
-test('the random numbers do not depend on the samples before', () => {
+test('the random numbers do not depend on earlier samples', () => {
   const random = new SampleRandom(5);
   random.start(0, 17, 0).next();
   random.start(3, 4, 1);

@@ -136,7 +136,7 @@ test.each([
   ],
   ['train22', /"train22"; did you mean "train224"\? Pass .* or one of train224, eval224/],
   [{ name: 'resize' }, /list of steps/],
-])('%j is refused with a sentence that names the step', (list, message) => {
+])('the error for %j names the step', (list, message) => {
   expect(() => compileJson(list)).toThrow(message);
   expect(() => compileJson(list)).toThrow(OptionError);
 });

@@ -42,7 +42,7 @@ function bytesIn(folder: string): number {
     .reduce((sum, file) => sum + (file.isFile() ? file.size : 0), 0);
 }
 
-test('a folder with other things in it is not taken for a cache, and an empty one is a cache of nothing', async () => {
+test('a folder that contains other files is not accepted as a cache, and an empty folder is an empty cache', async () => {
   const folder = emptyFolder();
   fs.writeFileSync(path.join(folder, 'thesis.tex'), 'x');
   await expect(CacheFolder.open(folder, 1000)).rejects.toThrow(/is not a cache of shardtool/);
@@ -54,14 +54,14 @@ test('a folder with other things in it is not taken for a cache, and an empty on
 });
 
 test.runIf(process.platform === 'linux')(
-  'a folder that cannot be made is a sentence, and no call that never ends',
+  'a cache folder that cannot be created throws an error and does not hang',
   async () => {
     // Node's own recursive mkdirSync goes round for ever there.
     await expect(CacheFolder.open('/proc/x/cache', 1000)).rejects.toThrow(/^\/proc\/x\/cache .*\.$/);
   },
 );
 
-test('what is needed last goes first, and nothing goes for what is needed later still', async () => {
+test('the piece that will be needed furthest in the future is evicted first, and never for one that is needed even later', async () => {
   const cache = await CacheFolder.open(path.join(emptyFolder(), 'cache'), 42);
   for (const [name, key] of [
     ['a', 100],
@@ -80,7 +80,7 @@ test('what is needed last goes first, and nothing goes for what is needed later 
   expect([cache.has('a'), cache.has('c')]).toEqual([false, true]);
 });
 
-test('any part of a piece is what was written', async () => {
+test('any part of a piece is read back unchanged', async () => {
   const cache = await CacheFolder.open(path.join(emptyFolder(), 'cache'), 1_000_000);
   const content = Uint8Array.from({ length: 200_000 }, (_, at) => (at * 31) % 251);
   await cache.write((await cache.claim('a', content.length, 1))!, content, 1);
@@ -95,7 +95,7 @@ test('any part of a piece is what was written', async () => {
   expect(await cache.read('b', content.length, 0, new Uint8Array(10))).toBe(false);
 });
 
-test('a piece in which a bit has turned around, or that was cut, is dropped when that part of it is read', async () => {
+test('a piece with a flipped bit, or a truncated piece, is dropped when the damaged part is read', async () => {
   const cache = await CacheFolder.open(path.join(emptyFolder(), 'cache'), 1_000_000);
   const content = Uint8Array.from({ length: 200_000 }, (_, at) => (at * 31) % 251);
   const file = pathOf(cache, 'a');
@@ -123,7 +123,7 @@ test('a piece in which a bit has turned around, or that was cut, is dropped when
   expect(await cache.read('a', content.length, 0, new Uint8Array(10))).toBe(false);
 });
 
-test('a process that is killed while it writes leaves nothing that looks whole or takes room', {
+test('a process that is killed while it writes leaves no piece that looks complete and uses no space', {
   timeout: 60_000 * TIMES,
 }, async () => {
   const folder = path.join(emptyFolder(), 'cache');
@@ -156,7 +156,7 @@ test('a process that is killed while it writes leaves nothing that looks whole o
   }
 });
 
-test('the claim of a process that was killed when its piece was there is not counted off', async () => {
+test('a claim left by a process that was killed after its piece was written does not change the used size', async () => {
   const folder = path.join(emptyFolder(), 'cache');
   const cache = await CacheFolder.open(folder, 42);
   for (const name of ['a', 'b', 'c']) await cache.write((await cache.claim(name, 10, 100))!, new Uint8Array(10), 100);
@@ -168,7 +168,7 @@ test('the claim of a process that was killed when its piece was there is not cou
   expect(used(folder)).toBe(42);
 });
 
-test('a piece comes into its place while nobody else counts', { timeout: 60_000 }, async () => {
+test('a piece is published only while no other process counts the used size', { timeout: 60_000 }, async () => {
   const folder = path.join(emptyFolder(), 'cache');
   const cache = await CacheFolder.open(folder, 100);
   const child = await start(
@@ -194,7 +194,7 @@ test('a piece comes into its place while nobody else counts', { timeout: 60_000 
   expect([cache.has('a'), cache.isBeingWritten('a')]).toEqual([true, false]);
 });
 
-test('a claim of a process whose number another one has now does not keep others waiting', async () => {
+test('a claim of an earlier process with a reused process id does not block others', async () => {
   const folder = path.join(emptyFolder(), 'cache');
   const cache = await CacheFolder.open(folder, 100);
   const earlier = newToken().replace(/^(\d+)-\d+/, '$1-1');
@@ -208,7 +208,7 @@ test('a claim of a process whose number another one has now does not keep others
   expect(await cache.claim('b', 10, 5)).not.toBeNull();
 });
 
-test('what dead processes left is cleared away by whoever opens the folder, and what others write stays', async () => {
+test('opening the folder removes what dead processes left, and keeps what other processes write', async () => {
   const folder = path.join(emptyFolder(), 'cache');
   const first = await CacheFolder.open(folder, 100);
   await first.claim('mine', 20, 5);
@@ -220,7 +220,7 @@ test('what dead processes left is cleared away by whoever opens the folder, and 
   expect(used(folder)).toBe(24);
 });
 
-test('pieces of an earlier version, which had no checksums, are removed, and its lock keeps nobody out for ever', async () => {
+test('pieces of an earlier version, which had no checksums, are removed, and a lock of that version does not block forever', async () => {
   const folder = path.join(emptyFolder(), 'cache');
   fs.mkdirSync(path.join(folder, 'pieces'), { recursive: true });
   fs.writeFileSync(path.join(folder, 'shardtool-cache'), 'Pieces of datasets that were fetched.\n');
@@ -232,74 +232,74 @@ test('pieces of an earlier version, which had no checksums, are removed, and its
   expect(used(folder)).toBe(0);
 });
 
-test.runIf(process.platform === 'linux')('a process that is stopped while it writes keeps nobody waiting', async () => {
-  const folder = path.join(emptyFolder(), 'cache');
-  const child = await start(
-    folder,
-    1000,
-    `await cache.claim('a', 10, 5); console.log('claimed'); setInterval(() => 0, 1000);`,
-  );
-  const cache = await CacheFolder.open(folder, 1000);
-  const end = ended(child);
-  try {
-    expect(cache.isBeingWritten('a')).toBe(true);
-    child.kill('SIGSTOP');
-    expect(await cache.whenWritten('a')).toBe(false);
-    expect(await cache.claim('a', 10, 5)).toBeNull();
-    // Neither does one that is only slow, a second time.
-    child.kill('SIGCONT');
-    expect(await cache.whenWritten('a')).toBe(false);
-    let isTicking = false;
-    setImmediate(() => {
-      isTicking = true;
-    });
-    expect(await cache.whenWritten('a')).toBe(false);
-    expect(isTicking).toBe(false);
-  } finally {
-    child.kill('SIGKILL');
-    await end;
-  }
-  expect(await cache.claim('a', 10, 5)).not.toBeNull();
-});
-
 test.runIf(process.platform === 'linux')(
-  'a process that is stopped while it has the lock keeps nobody from reading',
+  'a suspended process that is writing a piece does not block others',
   async () => {
     const folder = path.join(emptyFolder(), 'cache');
-    const cache = await CacheFolder.open(folder, 1000);
-    await cache.write((await cache.claim('a', 10, 5))!, new Uint8Array(10).fill(3), 5);
     const child = await start(
       folder,
       1000,
-      `
-    import { tryLock } from ${JSON.stringify(path.resolve('packages/base/lib/index.js'))};
-    const lock = tryLock(${JSON.stringify(path.join(folder, 'lock'))});
-    console.log('locked');
-    setInterval(() => lock, 1000);`,
+      `await cache.claim('a', 10, 5); console.log('claimed'); setInterval(() => 0, 1000);`,
     );
+    const cache = await CacheFolder.open(folder, 1000);
     const end = ended(child);
     try {
+      expect(cache.isBeingWritten('a')).toBe(true);
       child.kill('SIGSTOP');
-      let ticks = 0;
-      const timer = setInterval(() => ticks++, 10);
-      expect(await cache.claim('b', 10, 5)).toBeNull();
-      clearInterval(timer);
-      expect(ticks).toBeGreaterThan(2);
-      const late = await CacheFolder.open(folder, 1000);
-      expect(await late.claim('b', 10, 5)).toBeNull();
-      const content = new Uint8Array(10);
-      expect(await late.read('a', 10, 0, content)).toBe(true);
-      expect(content).toEqual(new Uint8Array(10).fill(3));
+      expect(await cache.whenWritten('a')).toBe(false);
+      expect(await cache.claim('a', 10, 5)).toBeNull();
+      // Neither does one that is only slow, a second time.
+      child.kill('SIGCONT');
+      expect(await cache.whenWritten('a')).toBe(false);
+      let isTicking = false;
+      setImmediate(() => {
+        isTicking = true;
+      });
+      expect(await cache.whenWritten('a')).toBe(false);
+      expect(isTicking).toBe(false);
     } finally {
       child.kill('SIGKILL');
       await end;
     }
-    const next = await CacheFolder.open(folder, 1000);
-    expect(await next.claim('b', 10, 5)).not.toBeNull();
+    expect(await cache.claim('a', 10, 5)).not.toBeNull();
   },
 );
 
-test('a process that was taken for dead while it wrote puts nothing in its place, and counts nothing off', async () => {
+test.runIf(process.platform === 'linux')('a suspended process that holds the lock does not prevent reads', async () => {
+  const folder = path.join(emptyFolder(), 'cache');
+  const cache = await CacheFolder.open(folder, 1000);
+  await cache.write((await cache.claim('a', 10, 5))!, new Uint8Array(10).fill(3), 5);
+  const child = await start(
+    folder,
+    1000,
+    `
+    import { tryLock } from ${JSON.stringify(path.resolve('packages/base/lib/index.js'))};
+    const lock = tryLock(${JSON.stringify(path.join(folder, 'lock'))});
+    console.log('locked');
+    setInterval(() => lock, 1000);`,
+  );
+  const end = ended(child);
+  try {
+    child.kill('SIGSTOP');
+    let ticks = 0;
+    const timer = setInterval(() => ticks++, 10);
+    expect(await cache.claim('b', 10, 5)).toBeNull();
+    clearInterval(timer);
+    expect(ticks).toBeGreaterThan(2);
+    const late = await CacheFolder.open(folder, 1000);
+    expect(await late.claim('b', 10, 5)).toBeNull();
+    const content = new Uint8Array(10);
+    expect(await late.read('a', 10, 0, content)).toBe(true);
+    expect(content).toEqual(new Uint8Array(10).fill(3));
+  } finally {
+    child.kill('SIGKILL');
+    await end;
+  }
+  const next = await CacheFolder.open(folder, 1000);
+  expect(await next.claim('b', 10, 5)).not.toBeNull();
+});
+
+test('a process that was considered dead while it wrote publishes nothing and does not change the used size', async () => {
   const folder = path.join(emptyFolder(), 'cache');
   const [one, other] = [await CacheFolder.open(folder, 1000), await CacheFolder.open(folder, 1000)];
   const claim = (await one.claim('a', 10, 5))!;
@@ -324,7 +324,7 @@ function smallDisk(): string | null {
   }
 }
 
-test('on a disk that is full nothing is kept and nothing is left half-written, until there is room again', async () => {
+test('on a full disk nothing is kept and no partial file is left, until there is space again', async () => {
   const disk = smallDisk();
   if (disk === null) return expect(disk).toBeNull();
   try {
@@ -352,7 +352,7 @@ test('on a disk that is full nothing is kept and nothing is left half-written, u
   }
 });
 
-test('in a folder that is read-only by now, a claim of a process that cannot be asked keeps nobody waiting for ever', async () => {
+test('in a folder that has become read-only, a claim of an unreachable process does not block others forever', async () => {
   const disk = smallDisk();
   if (disk === null) return expect(disk).toBeNull();
   try {
@@ -369,7 +369,7 @@ test('in a folder that is read-only by now, a claim of a process that cannot be 
   }
 });
 
-test('a claim for which the disk has no room leaves nothing that others would wait for', async () => {
+test('a claim for which the disk has no space leaves nothing that others would wait for', async () => {
   const disk = smallDisk();
   if (disk === null) return expect(disk).toBeNull();
   try {

@@ -12,7 +12,7 @@ test('a location of the hub has a repository, a revision and a folder', () => {
   });
 });
 
-test('what is none is refused with how it is written', () => {
+test('the error for an invalid location shows the valid form', () => {
   for (const wrong of ['hf://me/cats', 'hf://datasets/cats', 'hf://spaces/me/cats', 'hf://datasets/me/..@x/y z?q']) {
     if (wrong.includes('..')) expect(hubPlace(wrong, {}).repo).toBe('me/..');
     else expect(() => hubPlace(wrong, {})).toThrow(/Write hf:\/\/datasets\/user\/name/);

@@ -29,7 +29,7 @@ function ask(url: URL, method: HttpRequest['method'] = 'GET') {
   return exchange({ method, url, headers: {} }, { counts });
 }
 
-test('a redirect to another scheme than http and https is refused, and one that is not a URL is tried again', async () => {
+test('a redirect to a scheme other than http and https is rejected, and one that is not a URL is retried', async () => {
   for (const [location, name, why] of [
     ['file:///etc/passwd', 'FileError', 'it is redirected from http to file'],
     ['ftp://127.0.0.1/a', 'FileError', 'it is redirected from http to ftp'],
@@ -40,7 +40,7 @@ test('a redirect to another scheme than http and https is refused, and one that 
   }
 });
 
-test('a host that is unknown is an error, and one that has answered before is asked again', async () => {
+test('an unknown host throws an error, and a host that has answered before is retried', async () => {
   const url = await serve((_, answer) => answer.writeHead(200, { connection: 'close' }).end('ok'));
   url.hostname = 'localhost';
   const unknown = Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND', syscall: 'getaddrinfo' });
@@ -64,7 +64,7 @@ test('a host that is unknown is an error, and one that has answered before is as
   }
 });
 
-test('an answer that is compressed on the way is not taken for the file, and the error says so', async () => {
+test('a response that is compressed in transit is not accepted as the file, and the error says so', async () => {
   const zipped = gzipSync('bytes of a file');
   const url = await serve((_, answer) => answer.writeHead(200, { 'content-encoding': 'gzip' }).end(zipped));
   const counts = { requests: 0, bytes: 0, retries: 0, hedges: 0 };
@@ -76,7 +76,7 @@ test('an answer that is compressed on the way is not taken for the file, and the
     await expect(exchange(request, { counts, place: () => new Uint8Array(bytes) })).rejects.toThrow(reason);
 });
 
-test('a stored file that its server describes as compressed, such as a .tar.gz, is read as it is stored', async () => {
+test('a stored file that its server describes as compressed, such as a .tar.gz, is read unchanged', async () => {
   const zipped = gzipSync('bytes of a file');
   const url = await serve((_, answer) => answer.writeHead(200, { 'content-encoding': 'x-gzip' }).end(zipped));
   const target = new Uint8Array(zipped.length);
@@ -86,7 +86,7 @@ test('a stored file that its server describes as compressed, such as a .tar.gz, 
   expect(target).toEqual(new Uint8Array(zipped));
 });
 
-test('a GET that brings little is given up, and a POST may take minutes while the server sends white space', async () => {
+test('a GET without progress is aborted, and a POST may take minutes while the server sends white space', async () => {
   for (const [method, windowMs] of [
     ['GET', WINDOW_MS],
     ['POST', POST_WINDOW_MS],

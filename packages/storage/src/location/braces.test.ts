@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { countBraces } from './braces.js';
 import { expandBraces } from './location.js';
 
-test('what braces stand for is counted without being made', () => {
+test('the number of locations of a brace pattern is computed without creating them', () => {
   expect(countBraces('**/*.jpg')).toBe(1);
   expect(countBraces('{a,b}-{1..3}')).toBe(6);
   expect(countBraces('x{a,b{1..10},{c,d}}')).toBe(13);
@@ -15,7 +15,7 @@ test('what braces stand for is counted without being made', () => {
   expect(countBraces(`${'{a,'.repeat(100_000)}${'}'.repeat(100_000)}`)).toBe(100_001);
 });
 
-test('as many locations come out of braces as were counted', () => {
+test('expanding braces gives as many locations as were counted', () => {
   const part = fc.oneof(fc.constantFrom('a', '-', '/x'), fc.constantFrom('{a,b}', '{0..3}', '{008..011}', '{p,q,r}'));
   fc.assert(
     fc.property(fc.array(part, { maxLength: 5 }), (parts) => {

@@ -9,13 +9,13 @@ import {
   splitLocation,
 } from './location.js';
 
-test('a name goes before the query of its folder', () => {
+test('a name is inserted before the query of its folder', () => {
   expect(joinLocation('https://host/shards?token=x', '0.tar')).toBe('https://host/shards/0.tar?token=x');
   expect(joinLocation('s3://bucket/a?b/', '0.tar')).toBe('s3://bucket/a?b/0.tar');
   expect(joinLocation('shards', '0.lmdb/data.mdb')).toBe('shards/0.lmdb/data.mdb');
 });
 
-test('many names are joined as each by itself', () => {
+test('joining many names gives the same as joining each name', () => {
   const names = ['000000.tar', '000000.lmdb/data.mdb', 'a b%41.tar'];
   const folders = [
     '',
@@ -37,7 +37,7 @@ test('many names are joined as each by itself', () => {
   }
 });
 
-test('a location is split into folder and name, and joined again', () => {
+test('a location is split into folder and name, and joined back', () => {
   for (const location of ['https://host/a/b.tar?q=1', 's3://bucket/b.tar', 'a/b.tar', '/b.tar']) {
     const { folder, name } = splitLocation(location);
     expect(name).toBe('b.tar');
@@ -47,19 +47,19 @@ test('a location is split into folder and name, and joined again', () => {
   expect(splitLocation('b.tar')).toEqual({ folder: '.', name: 'b.tar' });
 });
 
-test('messages show neither query nor user', () => {
+test('messages contain neither query nor user', () => {
   expect(shownLocation('https://me:word@host/a.tar?X-Amz-Signature=1#x')).toBe('https://host/a.tar');
   expect(shownLocation('photos?/what#')).toBe('photos?/what#');
 });
 
-test('a path and a file: URL are local, everything with another scheme is not', () => {
+test('a path and a file: URL are local, and all other schemes are remote', () => {
   expect(localPathOf('file:///a%20b')).toBe('/a b');
   expect(localPathOf('a:b')).toBe('a:b');
   expect(localPathOf('s3://b')).toBeNull();
   expect(isRemote('S3://b')).toBe(true);
 });
 
-test('braces stand for numbers with their digits, or for what is listed', () => {
+test('braces expand to numbers with leading zeros, or to the listed texts', () => {
   expect(expandBraces('s3://b/t-{008..011}.tar')).toEqual(['008', '009', '010', '011'].map((n) => `s3://b/t-${n}.tar`));
   expect(expandBraces('{a,b}-{1..2}')).toEqual(['a-1', 'a-2', 'b-1', 'b-2']);
   expect(expandBraces('{x}')).toEqual(['{x}']);

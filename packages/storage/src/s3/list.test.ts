@@ -5,7 +5,7 @@ const page = (inside: string) => `<?xml version="1.0"?>\n<ListBucketResult xmlns
 const file = (key: string, size = '5') =>
   `<Contents><Key>${key}</Key><Size>${size}</Size><ETag>&quot;e&quot;</ETag></Contents>`;
 
-test('a page has files, folders and where the next one begins', () => {
+test('a page has files, folders and the token of the next page', () => {
   const more = '<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>';
   const folders = '<CommonPrefixes><Prefix>in/b/</Prefix></CommonPrefixes>';
   expect(parseListPage(page(`${file('in/a')}${folders}${more}`), 'in/')).toEqual({
@@ -16,13 +16,13 @@ test('a page has files, folders and where the next one begins', () => {
   expect(parseListPage(page('<IsTruncated>false</IsTruncated>'), '').next).toBeNull();
 });
 
-test('a page that is not the last and does not say where the next one begins is told from the last', () => {
+test('a page that should have a successor but no token is distinguished from the last page', () => {
   expect(parseListPage(page('<IsTruncated>true</IsTruncated>'), '').next).toBeUndefined();
   const empty = '<IsTruncated>true</IsTruncated><NextContinuationToken></NextContinuationToken>';
   expect(parseListPage(page(empty), '').next).toBeUndefined();
 });
 
-test('an answer that is cut at any byte, or is no list, is asked for again', () => {
+test('a truncated response, or one that is not a list, is rejected and requested again', () => {
   const whole = page(`${file('a')}${file('b')}<IsTruncated>false</IsTruncated>`);
   for (let bytes = 0; bytes < whole.trimEnd().length; bytes++) {
     expect(() => parseListPage(whole.slice(0, bytes), '')).toThrow('not a whole list');

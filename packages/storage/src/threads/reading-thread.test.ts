@@ -18,7 +18,7 @@ parentPort.on('message', () => setTimeout(() => process.exit(), 100));
 parentPort.postMessage({ kind: 'ready' });
 `;
 
-test('a thread that becomes ready or answers while it is ended is still waited for', () => {
+test('a thread that becomes ready or answers while it is being terminated is still awaited', () => {
   const thread = path.join(folder, 'thread.cjs');
   writeFileSync(thread, THREAD);
   const module = pathToFileURL('packages/storage/dist/threads/reading-thread.js').href;
@@ -34,7 +34,7 @@ test('a thread that becomes ready or answers while it is ended is still waited f
   expect([status, stdout]).toEqual([0, 'free\nended\n']);
 });
 
-test('no script of a thread awaits at its top, since V8 of Node 20 aborts if the thread is terminated there', () => {
+test('no thread script awaits at top level, because V8 of Node 20 aborts if the thread is terminated there', () => {
   const scripts = readdirSync('packages')
     .flatMap((name) => filesBelow(path.join('packages', name, 'src')))
     .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))

@@ -46,7 +46,7 @@ test('equal files refer to the first of them, or to an image of the dataset, in 
   expect(existsSync(path.join(folder, 'table'))).toBe(false);
 });
 
-test('many more files than are buffered in memory are returned, too', async () => {
+test('many more files than fit in the memory buffer are returned, too', async () => {
   const count = 100_000;
   const table = await DigestTable.create(path.join(folder, 'large'));
   // Files i and i + 50,000 are equal.

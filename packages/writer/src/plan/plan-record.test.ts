@@ -82,7 +82,7 @@ const sample = fc.record({
   label: fc.option(fc.string()),
 });
 
-test('a shard plan is equal after encoding and decoding', () => {
+test('a shard plan is unchanged after encoding and decoding', () => {
   fc.assert(
     fc.property(fc.array(sample, { maxLength: 6 }), (samples) => {
       const bytes = encodeShardPlan(planDataset(samples));
@@ -124,7 +124,7 @@ test('a record returns the facts and the plan of each shard, in any order of rea
   closeSync(fd);
 });
 
-test('the digest of a plan is that of its record, and changes with every option, path, size, time and class', () => {
+test('the digest of a plan equals that of its record, and changes with every option, path, size, time and class', () => {
   const { digest } = encodePlan(FACTS, SHARDS);
   expect(writePlanRecord(path, FACTS, SHARDS).digest).toBe(digest);
   const [first, second] = SHARDS.map(samplesOf) as [SampleOfPlan[], SampleOfPlan[]];

@@ -70,7 +70,7 @@ test('a file of a requested field belongs to its image, whatever its number of d
   expect(planned(['cat.jpg', 'cat.png', 'dog.png'], { fields: ['png'] })).toEqual([[['cat.jpg', 'cat.png']]]);
 });
 
-test('files with the same key are an error that names both', () => {
+test('files with the same key throw an error that names both', () => {
   const collision = (...paths: string[]) => expect(() => planned(paths)).toThrow(expect.objectContaining({ paths }));
   collision('a/IMG.0001.jpg', 'a/IMG_0001.jpg');
   collision('a.b_c.jpg', 'a_b.c.jpg');
@@ -119,7 +119,7 @@ test('classes are the first folders, numbered by code point', () => {
   expect([...plan.cls]).toEqual([0, 1, 2, 3, 4, -1]);
 });
 
-test('a fixed list of classes gives the numbers, and a class that is not in it is an error with the file', () => {
+test('a fixed list of classes defines the numbers, and a class that is not in it throws an error with the file', () => {
   const files = table(['bee/1.jpg', 'ant/1.jpg']);
   const plan = planShards(files, { ...OPTIONS, classes: ['wasp', 'bee', 'ant'] });
   expect([...plan.cls]).toEqual([2, 1]);

@@ -16,7 +16,7 @@ test.each([
   ['progressive-420', { components: 3, scans: 10, layered: true, arithmetic: false, ended: true }],
   ['arithmetic', { components: 3, scans: 1, layered: false, arithmetic: true, ended: true }],
   ['arithmetic-progressive-422', { components: 3, scans: 10, layered: true, arithmetic: true, ended: true }],
-])('the markers of %s say how it is coded', (name, expected) => {
+])('the coding of %s is detected from its markers', (name, expected) => {
   expect(structureOf(name)).toEqual(expected);
 });
 
@@ -31,7 +31,7 @@ test('stuffed zeros and restart markers do not end a scan', () => {
   expect(jpegStructure(scan)).toMatchObject({ scans: 1, ended: true });
 });
 
-test('arbitrary bytes never make it throw', () => {
+test('arbitrary bytes never cause an exception', () => {
   const marker = fc.tuple(fc.constant(0xff), fc.nat(255)).map(([a, b]) => [a, b]);
   const pieces = fc.array(fc.oneof(marker, fc.array(fc.nat(255), { maxLength: 6 })), { maxLength: 40 });
   fc.assert(

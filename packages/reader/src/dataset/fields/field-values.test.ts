@@ -14,14 +14,14 @@ test('integers in JSON that a number does not hold exactly are bigints', () => {
   expect(fieldValue('json', bytes('{"id":1234567890123456789,"n":7}'))).toEqual({ id: 1234567890123456789n, n: 7 });
 });
 
-test('bytes are a copy, so that they outlive the read buffer', () => {
+test('bytes are copied, so that they outlive the read buffer', () => {
   const source = new Uint8Array([1, 2]);
   const value = fieldValue('bin', source) as Uint8Array;
   source[0] = 9;
   expect(value[0]).toBe(1);
 });
 
-test('a class that is no integer is an error that shows it', () => {
+test('a class that is not an integer throws an error that shows it', () => {
   expect(() => fieldValue('cls', bytes('cat'))).toThrow('field "cls" is "cat", not an integer');
   expect(() => fieldValue('cls', bytes(''))).toThrow('not an integer');
 });

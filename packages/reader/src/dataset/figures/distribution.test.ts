@@ -9,7 +9,7 @@ function of(values: readonly number[]) {
   return distribution;
 }
 
-test('every number is in the one bin whose range has it, and the bins follow each other', () => {
+test('every number is counted in the bin whose range contains it, and the bins are contiguous', () => {
   const number = fc.oneof(fc.nat(100), fc.nat(), fc.maxSafeNat());
   fc.assert(
     fc.property(fc.array(number, { minLength: 1, maxLength: 200 }), fc.integer({ min: 1, max: 20 }), (values, most) => {
@@ -27,7 +27,7 @@ test('every number is in the one bin whose range has it, and the bins follow eac
   );
 });
 
-test('mean and median are those of the numbers, the median to within 1/32', () => {
+test('the mean is exact, and the median is exact to within 1/32', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(1_000_000), { minLength: 1, maxLength: 99 }), (values) => {
       const { mean, median } = of(values).summary();
@@ -39,6 +39,6 @@ test('mean and median are those of the numbers, the median to within 1/32', () =
   );
 });
 
-test('nothing has no bins', () => {
+test('an empty list has no bins', () => {
   expect(of([]).summary()).toEqual({ count: 0, smallest: 0, largest: 0, mean: 0, median: 0, histogram: [] });
 });

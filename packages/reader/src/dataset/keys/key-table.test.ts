@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { KeyTable } from './key-table.js';
 
-test('every key is found at its number, and no other key is found', () => {
+test('every key is found with its number, and no other key is found', () => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.string({ unit: 'grapheme' }), { maxLength: 300 }), fc.string(), (keys, other) => {
       const table = new KeyTable(keys.length);
@@ -16,7 +16,7 @@ test('every key is found at its number, and no other key is found', () => {
   );
 });
 
-test('of two equal keys the first is found', () => {
+test('for two equal keys the first is found', () => {
   const table = new KeyTable(3);
   table.add(['a', 'b', 'a']);
   expect(table.numberOf('a')).toBe(0);

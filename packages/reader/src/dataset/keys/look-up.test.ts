@@ -50,7 +50,7 @@ const files = new ShardFiles([shard('a', 3), shard('empty', 0), shard('b', 2)]);
 const lookUp = new LookUp(files);
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString();
 
-test('every number gives its sample, across shards and past empty ones', async () => {
+test('every index gives its sample, across shards and empty shards', async () => {
   for (const [number, key] of ['a0', 'a1', 'a2', 'b0', 'b1'].entries()) {
     const { fields, columns: _, ...sample } = await lookUp.sample(number, undefined, true);
     expect(sample).toEqual({ index: number, shard: key[0], key, source: key, label: 5 + Number(key[1]) });
@@ -59,7 +59,7 @@ test('every number gives its sample, across shards and past empty ones', async (
   }
 });
 
-test('an index is read once, and its keys not at all where the key is known', async () => {
+test('an index file is read once, and its keys are not read if the key is known', async () => {
   read.length = 0;
   const another = new LookUp(files);
   for (const row of [1, 0, 2]) await another.sample(row, `a${row}`, true);
@@ -68,7 +68,7 @@ test('an index is read once, and its keys not at all where the key is known', as
   expect(read).toEqual(['a: offset bytes fields cls', 'a: columns source', 'a: key']);
 });
 
-test('bytes that have changed are an error that names the sample, unless nobody asks', async () => {
+test('changed bytes throw an error that names the sample, unless checksums are off', async () => {
   writeFileSync(join(folder, 'b'), '....b0....xx');
   await expect(lookUp.sample(4, undefined, true)).rejects.toThrow('b: field "txt" of sample "b1" has changed');
   expect(text((await lookUp.sample(4, undefined, false)).fields.txt!)).toBe('xx');

@@ -26,7 +26,7 @@ test('repeated keys are counted for any number of parts, and the first ones are 
   );
 });
 
-test('many keys that differ in a digit are all different', () => {
+test('many keys that differ in one digit are distinguished', () => {
   const keys = Array.from({ length: 200_000 }, (_, i) => `n01440764/n01440764_${i}`);
   keys.push(keys[123_456]!);
   expect(repetitions(keys, 1)).toEqual({ count: 1, examples: [keys[123_456]] });

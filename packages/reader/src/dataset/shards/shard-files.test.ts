@@ -31,7 +31,7 @@ function shards(openMs: number, readAt: Source['readAt'] = async () => 0) {
   return { files, asked, findAll };
 }
 
-test('where looking takes a while, nobody looks for another crop index when the first is missing', async () => {
+test('on slow storage, no further crop index is looked up after the first is missing', async () => {
   const { files, asked, findAll } = shards(SLOW_OPEN_MS);
   await files.measure();
   expect(files.isSlow).toBe(true);
@@ -40,14 +40,14 @@ test('where looking takes a while, nobody looks for another crop index when the 
   await files.close();
 });
 
-test('on this machine each shard may have a crop index or not', async () => {
+test('on a local disk the crop index of each shard is looked up', async () => {
   const { files, asked, findAll } = shards(0);
   expect(await findAll()).toEqual(Array(6).fill(null));
   expect(asked).toHaveLength(6);
   await files.close();
 });
 
-test('a long read that fails is over only when no piece of it is still being read', async () => {
+test('a long read that fails rejects only after all its pieces have ended', async () => {
   let writing = 0;
   const { files } = shards(0, async (offset) => {
     if (offset === 0) throw new Error('no such byte');

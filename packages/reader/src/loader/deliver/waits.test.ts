@@ -13,13 +13,13 @@ const moments = {
   startMs: 0,
 };
 
-test('a wait is split by what was waited for, and the causes add up to it', () => {
+test('a wait is split by its causes, whose times add up to it', () => {
   const waits = splitWait(moments);
   expect(waits).toEqual({ start: 0, storage: 300, order: 50, decode: 225, transform: 75, delivery: 100 });
   expect(sumOf(waits)).toBe(750);
 });
 
-test('what happened before the consumer asked is no wait', () => {
+test('time before the consumer requested a batch is not counted as a wait', () => {
   const early = { ...moments, issued: 200, decoded: 900, storageMs: -500, orderMs: -3 };
   expect(splitWait(early)).toEqual({ ...NO_WAIT, delivery: 750 });
   const decoding = { ...moments, issued: 200, decoded: 1600, storageMs: -500, orderMs: -3, transformShare: 0 };
@@ -31,11 +31,11 @@ test('no cause is longer than the wait, and none is negative', () => {
   expect(long).toEqual({ start: 7, storage: 450, order: 0, decode: 225, transform: 75, delivery: 0 });
 });
 
-test('a batch that was read once more waited for storage', () => {
+test('reading a batch once more counts as waiting for storage', () => {
   expect(splitWait({ ...moments, againMs: 40 })).toMatchObject({ storage: 340, delivery: 60 });
 });
 
-test('the wait for batches that are taken ahead has the causes of the loop that takes them', () => {
+test('the wait for batches that a loop prepares ahead has the causes of that loop', () => {
   const taker = { ...NO_WAIT, storage: 30, decode: 10 };
   expect(splitByTaker(100, taker)).toEqual({ ...NO_WAIT, storage: 30, decode: 10, delivery: 60 });
   expect(splitByTaker(20, taker)).toEqual({ ...NO_WAIT, storage: 15, decode: 5 });
@@ -46,7 +46,7 @@ function waited(parts: Partial<Waited>): Waited {
   return { epoch: 0, rows: 10, at: 0, consumerMs: 30, waits: { ...NO_WAIT, storage: 10 }, ...parts };
 }
 
-test('an epoch and the last minute are summed up by themselves', () => {
+test('epochs and the last minute are summed up separately', () => {
   const log = new WaitLog();
   expect(log.report(0)).toMatchObject({
     epoch: null,
@@ -73,7 +73,7 @@ test('an epoch and the last minute are summed up by themselves', () => {
   expect(log.all).toMatchObject({ batches: 3, samples: 30, consumerMs: 90 });
 });
 
-test('seconds in which nothing came are not in the window, however long they are ago', () => {
+test('seconds without batches are not part of the window, however long ago they were', () => {
   const log = new WaitLog();
   for (let second = 0; second < 300; second += 7) log.add(waited({ at: second * 1000 }));
   const within = Array.from({ length: 43 }, (_, i) => i * 7).filter((second) => second > 294 - WINDOW_SECONDS);

@@ -7,7 +7,7 @@ test.each([
   ['0.0.0.0:9000', '0.0.0.0', 9000],
   ['node-7.cluster:9000', 'node-7.cluster', 9000],
   ['[::1]:9000', '::1', 9000],
-])('SHARDTOOL_METRICS=%s is %s, port %d', (text, host, port) => {
+])('SHARDTOOL_METRICS=%s means %s, port %d', (text, host, port) => {
   expect(metricsAddress(undefined, { SHARDTOOL_METRICS: text })).toEqual({ host, port, source: 'SHARDTOOL_METRICS' });
 });
 
@@ -28,7 +28,7 @@ test('the option precedes the variable, and each local rank has its own port', (
   expect(() => metricsAddress({ port: 65_535 }, environment)).toThrow('metrics gives local rank 3 the port 65538');
 });
 
-test.each(['yes', ':99999', 'http://host:1', ':-1', '::1:9000'])('SHARDTOOL_METRICS=%s is refused', (text) => {
+test.each(['yes', ':99999', 'http://host:1', ':-1', '::1:9000'])('SHARDTOOL_METRICS=%s is rejected', (text) => {
   expect(() => metricsAddress(undefined, { SHARDTOOL_METRICS: text })).toThrow(
     `SHARDTOOL_METRICS is "${text}": set it to`,
   );

@@ -51,7 +51,7 @@ test.each([
   [{ ...ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS: 'a secret=b' }, 'HEADERS has a header with a character that HTTP'],
   [{ ...ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS: 'a=secret%' }, 'OTEL_EXPORTER_OTLP_HEADERS cannot be read'],
   [{ ...ENDPOINT, OTEL_METRIC_EXPORT_INTERVAL: '1 s' }, 'OTEL_METRIC_EXPORT_INTERVAL is "1 s"'],
-])('variables that cannot be used are refused without their secrets: %j', (environment, sentence) => {
+])('unusable variables are rejected without showing their secrets: %j', (environment, sentence) => {
   expect(() => otlpTarget('otlp', environment)).toThrow(OptionError);
   expect(() => otlpTarget('otlp', environment)).toThrow(sentence);
   expect(() => otlpTarget('otlp', environment)).not.toThrow(/secret/);

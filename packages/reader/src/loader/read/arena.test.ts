@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Arena } from './arena.js';
 
-test('places never overlap, and everything that was given back can be had again as one piece', () => {
+test('allocations never overlap, and all freed memory can be allocated again as one piece', () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ bytes: fc.integer({ min: 0, max: 5000 }), free: fc.nat() }), { maxLength: 200 }),
@@ -31,7 +31,7 @@ test('places never overlap, and everything that was given back can be had again 
   );
 });
 
-test('the lowest gap is taken first, so that untouched memory stays untouched', () => {
+test('the lowest gap is used first, so that unused memory stays untouched', () => {
   const arena = new Arena(1024);
   const first = arena.allocate(100);
   arena.allocate(100);
@@ -39,7 +39,7 @@ test('the lowest gap is taken first, so that untouched memory stays untouched', 
   expect(arena.allocate(128)).toBe(first);
 });
 
-test('a full arena answers -1 and goes on after something was given back', () => {
+test('a full arena returns -1, and can allocate again after something was freed', () => {
   const arena = new Arena(256);
   const place = arena.allocate(256);
   expect(arena.allocate(1)).toBe(-1);

@@ -18,7 +18,7 @@ async function lateCache(folder: string): Promise<CacheFolder> {
   return cache;
 }
 
-test('a piece that another process stores meanwhile is not fetched again', async () => {
+test('a piece that another process stores in the meantime is not fetched again', async () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'shardtool-late-'));
   try {
     let fetched = 0;

@@ -21,7 +21,7 @@ function storeOf(value: number): ShardStore {
   };
 }
 
-test('reading the rest of a block does not overwrite samples that are already loaded, because they may be in use', async () => {
+test('reading the rest of a block does not overwrite loaded samples, because they may be in use', async () => {
   const arena = new Arena(2 ** 16);
   const rows = Uint32Array.from({ length: SAMPLES }, (_, row) => row);
   const { shards, bytes } = await planLoad([{ shard: 0, rows }], storeOf(0));

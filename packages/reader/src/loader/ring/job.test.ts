@@ -24,7 +24,7 @@ const job: fc.Arbitrary<Job> = fc.record({
   bucket: fc.integer({ min: 0, max: 254 }),
 });
 
-test('jobs come back as they were written', () => {
+test('jobs are read back unchanged', () => {
   fc.assert(
     fc.property(fc.array(job, { minLength: 1, maxLength: 8 }), (jobs) => {
       const records = new JobRecords(jobMemory(jobs.length));
@@ -38,7 +38,7 @@ test('jobs come back as they were written', () => {
   );
 });
 
-test('jobs are taken once each and in the order in which they were published, round the ring and round', () => {
+test('each job is taken once, in the order of publication, over many rounds of the ring', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(5), { maxLength: 60 }), (lots) => {
       const control = Control.create({ slots: 1, jobs: 5 });

@@ -4,7 +4,7 @@ import { SlotStates, slotStateMemory } from './slot-states.js';
 
 const batch = fc.record({ rows: fc.integer({ min: 1, max: 6 }), whole: fc.boolean(), troubled: fc.boolean() });
 
-test('a slot is filling until its last row is finished, then whole where that is asked for, then ready', () => {
+test('a slot is filling until its last row is finished, then whole if requested, then ready', () => {
   fc.assert(
     fc.property(fc.array(batch, { maxLength: 8 }), (batches) => {
       const slots = new SlotStates(slotStateMemory(3));
@@ -31,7 +31,7 @@ test('a slot is filling until its last row is finished, then whole where that is
   );
 });
 
-test('whoever waits for a slot to leave a state is woken by what takes it out of it, and never where it has left it', async () => {
+test('waiting for a slot to leave a state ends when it leaves it, or immediately if it already has', async () => {
   const slots = new SlotStates(slotStateMemory(1));
   slots.open(0, 1, true);
   const filled = slots.whenLeft(0, 'filling');
@@ -46,7 +46,7 @@ test('whoever waits for a slot to leave a state is woken by what takes it out of
   expect(slots.state(0)).toBe('ready');
 });
 
-test('waking ends every wait, whatever the state', async () => {
+test('wake() ends every wait, whatever the state', async () => {
   const slots = new SlotStates(slotStateMemory(2));
   slots.open(0, 1, false);
   slots.open(1, 0, true);

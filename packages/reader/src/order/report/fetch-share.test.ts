@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { fetchShare } from './fetch-share.js';
 
-test('one machine fetches what its cache has no room for, and all of it without one', () => {
+test('a single machine fetches what does not fit its cache, and everything without a cache', () => {
   expect(fetchShare(0, 1)).toBe(1);
   for (const cached of [0.25, 0.5, 0.75]) expect(fetchShare(cached, 1)).toBeCloseTo(1 - cached, 1);
   expect(fetchShare(1, 1)).toBe(0);

@@ -16,7 +16,7 @@ const imagenet = {
   rowBytes: 224 * 224 * 3,
 };
 
-test('an epoch over eight ranks: batches, padding, reads and memory', () => {
+test('the plan of an epoch with eight ranks lists batches, padding, reads and memory', () => {
   const report = planReport(imagenet);
   expect(report).toMatchObject({ samples: 1_281_000, shards: 1281, batchSize: 64, batches: 2502, lastBatch: 'pad' });
   expect([report.paddedRows, report.droppedSamples]).toEqual([2502 * 512 - 1_281_000, 0]);
@@ -37,7 +37,7 @@ test('an epoch over eight ranks: batches, padding, reads and memory', () => {
   expect(report.step).toBeNull();
 });
 
-test('where blocks are few, their reads are counted exactly', () => {
+test('for few blocks, their reads are counted exactly', () => {
   const counts = [10, 0, 6];
   const report = planReport({
     ...imagenet,
@@ -53,7 +53,7 @@ test('where blocks are few, their reads are counted exactly', () => {
   expect(report.reads).toEqual({ count: 4, meanBytes: 265, largestBytes: 500 });
 });
 
-test('with a step time it says what feeds it, and what single files would cost', () => {
+test('with a step time, the plan shows the required rates and the cost of single files', () => {
   const { step } = planReport({ ...imagenet, stepMs: 87 });
   expect(step!.images).toBeCloseTo(512 / 0.087);
   expect(step!.imagesPerRank).toBeCloseTo(64 / 0.087);
@@ -62,7 +62,7 @@ test('with a step time it says what feeds it, and what single files would cost',
   expect(step!.reads).toBeLessThan(step!.fileReads / 25);
 });
 
-test('dropped samples and marked rows are counted over all ranks', () => {
+test('dropped samples and marked rows are summed over all ranks', () => {
   const small = { ...imagenet, counts: [1029], shardBytes: [1029], worldSize: 8 };
   expect(planReport({ ...small, lastBatch: 'drop' })).toMatchObject({ batches: 2, droppedSamples: 5, paddedRows: 0 });
   expect(planReport({ ...small, lastBatch: 'pad' })).toMatchObject({ batches: 3, droppedSamples: 0, paddedRows: 507 });
@@ -73,7 +73,7 @@ test('dropped samples and marked rows are counted over all ranks', () => {
   });
 });
 
-test('a dataset that fits the buffers is read once and kept', () => {
+test('a dataset that fits the buffers is read once and kept in memory', () => {
   const { memory, reads } = planReport({ ...imagenet, counts: [500, 0, 20], shardBytes: [5000, 0, 100] });
   expect(memory).toMatchObject({ buffers: 0, readBytes: 5100 });
   expect(reads).toEqual({ count: 2, meanBytes: 2550, largestBytes: 5000 });
@@ -91,7 +91,7 @@ test.each([
   [4, 3],
   [8, 2],
 ])(
-  'with %i ranks and %i repetitions, samples, reads and bytes are those of the blocks of all ranks',
+  'with %i ranks and %i repetitions, samples, reads and bytes are summed over the blocks of all ranks',
   (worldSize, repeats) => {
     const counts = Array<number>(40).fill(100);
     const small = { counts, seed: 3, epoch: 1, streams: 16, blockSamples: 10, worldSize, globalBatch: 16 };

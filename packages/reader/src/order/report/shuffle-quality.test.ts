@@ -12,7 +12,7 @@ const options = {
   classes: { of: (number: number) => Math.floor(number / 2000), counts: Array<number>(50).fill(2000) },
 } satisfies ShuffleQualityOptions;
 
-test('single samples as units are a perfect shuffle', () => {
+test('single samples as units give a perfect shuffle', () => {
   const { shard, class: ofClass, repeat, sampledBatches } = shuffleQuality({ ...options, unit: 'sample' });
   expect(sampledBatches).toBe(50);
   expect(shard).toBeCloseTo(1, 1);
@@ -21,7 +21,7 @@ test('single samples as units are a perfect shuffle', () => {
   expect(repeat).toBeLessThan(1.1);
 });
 
-test('the score grows as streams get fewer, and is that of a batch out of one shard without shuffling', () => {
+test('the score grows with fewer streams, and without shuffling it is that of a batch from one shard', () => {
   const [defaults, few] = [shuffleQuality(options), shuffleQuality({ ...options, streams: 16, blockSamples: 400 })];
   expect(defaults.shard).toBeLessThan(3);
   expect(few.shard).toBeGreaterThan(2 * defaults.shard!);
@@ -31,7 +31,7 @@ test('the score grows as streams get fewer, and is that of a batch out of one sh
   expect(none.repeat).toBeGreaterThan(350);
 });
 
-test('what cannot be compared is null', () => {
+test('a score that cannot be computed is null', () => {
   const { class: ofClass } = shuffleQuality({ ...options, counts: [600, 600], classes: undefined });
   expect(ofClass).toBeNull();
   const single = shuffleQuality({ ...options, counts: [1], classes: undefined });
@@ -41,7 +41,7 @@ test('what cannot be compared is null', () => {
   expect(shuffleQuality({ ...options, counts: Array<number>(5000).fill(1), classes: undefined }).shard).toBeNull();
 });
 
-test('large blocks and batches are looked at fewer times, so that the score stays quick', () => {
+test('large blocks and batches are sampled less often, so that the score stays fast', () => {
   const large = shuffleQuality({ ...options, blockSamples: 4096, globalBatch: 8192, unit: 'shard' });
   expect(large.sampledBatches).toBe(4);
 });

@@ -48,7 +48,7 @@ async function found(shards: readonly (readonly string[])[], rows: readonly obje
   }
 }
 
-test('labels that are sorted on disk are found by each shard, whatever fits into memory', async () => {
+test('labels that are sorted on disk are found by each shard, with any amount of memory', async () => {
   const random = randomOf('spooled labels');
   const below = (count: number) => Math.floor(random() * count);
   for (let round = 0; round < 30; round++) {
@@ -68,7 +68,7 @@ test('labels that are sorted on disk are found by each shard, whatever fits into
   }
 });
 
-test('samples with the same key all get its label, in all shards, and a row without a sample is lost', async () => {
+test('samples with the same key all get its label, in all shards, and a row without a sample is reported', async () => {
   const shards = [['a', 'b'], ['a'], [], ['c', 'a']];
   const rows = [
     { key: 'c', v: 1 },
@@ -85,7 +85,7 @@ test('samples with the same key all get its label, in all shards, and a row with
   expect(lost).toEqual({ rows: 3, count: 1, first: 'nobody' });
 });
 
-test('a key that is repeated far from its first row is an error with both lines', async () => {
+test('a key that is repeated far from its first row throws an error with both lines', async () => {
   const rows = Array.from({ length: 20 }, (_, i) => ({ key: `k${i % 19}`, v: i }));
   const shards = Array.from({ length: 10 }, (_, shard) => [`k${2 * shard}`, `k${2 * shard + 1}`]);
   await expect(found(shards, rows, [2, 3])).rejects.toThrow('labels.jsonl:20 repeats the key "k0" of line 1');

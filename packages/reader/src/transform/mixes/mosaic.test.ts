@@ -38,7 +38,7 @@ test('the four parts of a mosaic cover the picture once and meet at its center w
   ]);
 });
 
-test('each image with an image is used four times, and a mosaic has four different images', () => {
+test('each available image is used four times, and a mosaic has four different images', () => {
   const usable = [0, 1, 3, 4, 5, 7];
   for (const seed of range(20)) {
     const { rows } = drawn({ centerRange: [0.4, 0.6] }, 8, seed, usable);
@@ -66,7 +66,7 @@ test('a mosaic applies with its probability, and its center is uniform in its ra
   expect(chiSquare).toBeLessThan(27.9);
 });
 
-test('a wrong parameter of a mosaic is named', () => {
+test('the error for an invalid parameter of a mosaic names it', () => {
   expect(() => checkMix({ name: 'mosaic', centerRange: [0.7, 0.3] })).toThrow(
     /centerRange must have the smaller value/,
   );

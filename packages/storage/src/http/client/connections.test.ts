@@ -42,7 +42,7 @@ async function ask(
 
 const counted = (body: string, more = '') => `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n${more}\r\n${body}`;
 
-test('questions follow each other on one connection, with the headers of the request alone', async () => {
+test('requests share one connection, and send only their own headers', async () => {
   const questions: string[] = [];
   const server = await serve((socket, question) => {
     questions.push(question);
@@ -58,7 +58,7 @@ test('questions follow each other on one connection, with the headers of the req
   expect(server.connections).toBe(2);
 });
 
-test('an answer that comes byte by byte is the same, whether it has a length, is chunked or ends with the connection', async () => {
+test('a response that arrives byte by byte is complete: with a length, chunked, or until the connection ends', async () => {
   const answers = [
     `HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\n${counted('hello')}`,
     'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n',
@@ -80,7 +80,7 @@ test('an answer that comes byte by byte is the same, whether it has a length, is
   }
 });
 
-test('an idle connection that the server has closed does not count as a try', async () => {
+test('an idle connection that the server has closed does not count as an attempt', async () => {
   let asked = 0;
   const server = await serve((socket) => {
     if (++asked === 2) socket.destroy();
@@ -91,7 +91,7 @@ test('an idle connection that the server has closed does not count as a try', as
   expect([asked, server.connections]).toEqual([3, 2]);
 });
 
-test('a connection is reused only if the server allows it and nothing is left on it', async () => {
+test('a connection is reused only if the server allows it and no unread data is left on it', async () => {
   for (const [answer, connections] of [
     [counted('hello', 'connection: close\r\n'), 2],
     [counted('hello', 'keep-alive: timeout=1\r\n'), 2],
@@ -106,7 +106,7 @@ test('a connection is reused only if the server allows it and nothing is left on
   await expect(ask(server.url, { room: 5 })).rejects.toThrow('the server sent more bytes than announced');
 });
 
-test('an answer that is not HTTP, ends early or is too long is an error that says so', async () => {
+test('a response that is not HTTP, ends early or is too long throws an error that says so', async () => {
   for (const [answer, why] of [
     ['SSH-2.0-OpenSSH_9.2\r\n\r\n', 'not HTTP'],
     [counted('hello').slice(0, -1), 'connection was closed'],
@@ -121,7 +121,7 @@ test('an answer that is not HTTP, ends early or is too long is an error that say
   await expect(ask(server.url, { room: 5 })).rejects.toThrow('ends after 4 of 5 bytes');
 });
 
-test('a signal ends an answer at once, and nothing more is written to its memory', async () => {
+test('a signal ends a response immediately, and nothing more is written to its memory', async () => {
   const controller = new AbortController();
   const server = await serve((socket) => {
     socket.write(`HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n${'a'.repeat(10)}`);
@@ -186,7 +186,7 @@ async function send(url: URL, method: 'PUT' | 'POST' | 'HEAD' | 'DELETE', body?:
   return { status: reception.status, text: reception.end() };
 }
 
-test('bodies of any length arrive whole, and the next request follows on the same connection', async () => {
+test('bodies of any length are sent completely, and the next request uses the same connection', async () => {
   const received: string[] = [];
   const server = await serve((socket, text) => {
     received[0] = (received[0] ?? '') + text;
@@ -209,14 +209,14 @@ test('bodies of any length arrive whole, and the next request follows on the sam
   expect(server.connections).toBe(1);
 });
 
-test('the answer to HEAD has no body, whatever length it names', async () => {
+test('the response to HEAD has no body, whatever length its header states', async () => {
   const server = await serve((socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n'));
   expect((await send(server.url, 'HEAD')).status).toBe(200);
   expect((await send(server.url, 'HEAD')).status).toBe(200);
   expect(server.connections).toBe(1);
 });
 
-test('a server that refuses before it has read the body is heard, and its connection is not used again', async () => {
+test('a server that rejects a request before it has read the body is heard, and the connection is not reused', async () => {
   const server = await serve((socket) => {
     socket.pause();
     if (!socket.writableEnded && socket.bytesWritten === 0) socket.write(counted('no').replace('200 OK', '403 Denied'));
@@ -236,7 +236,7 @@ test('a signal ends a request whose body is being sent', async () => {
   await expect(send(server.url, 'PUT', Buffer.alloc(50 << 20), controller.signal)).rejects.toThrow('enough');
 });
 
-test('a proxy that makes no tunnel is an error, which is tried again only if that may help', async () => {
+test('a proxy that rejects a tunnel throws an error, and the request is retried only if that may help', async () => {
   for (const [status, name, message] of [
     [407, 'FileError', 'the proxy requires a user name and a password'],
     [403, 'FileError', 'the proxy refuses to connect to its host (403)'],
@@ -256,7 +256,7 @@ test('a proxy that makes no tunnel is an error, which is tried again only if tha
   }
 });
 
-test('a proxy that says nothing is given up with the signal, and one that is closed is a broken connection', async () => {
+test('waiting for a silent proxy ends with the signal, and a proxy that closes the connection is a broken connection', async () => {
   const controller = new AbortController();
   const silent = await serve(() => controller.abort(new Error('enough')));
   vi.stubEnv('HTTPS_PROXY', silent.url.origin);

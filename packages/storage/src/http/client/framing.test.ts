@@ -32,7 +32,7 @@ function cut(bytes: Uint8Array, places: readonly number[]): Uint8Array[] {
   return [0, ...at].map((from, i) => bytes.subarray(from, at[i] ?? bytes.length));
 }
 
-test('a length that is repeated is that length, and two different lengths are an error', () => {
+test('a repeated equal length is accepted, and two different lengths throw an error', () => {
   const lengths = (...all: string[]) =>
     parseHead(['HTTP/1.1 206 OK', ...all.map((one) => `Content-Length: ${one}`)].join('\r\n'));
   expect(framingOf(lengths('5', '5'), 'GET').run).toBe(5);
@@ -41,7 +41,7 @@ test('a length that is repeated is that length, and two different lengths are an
   expect(() => framingOf(lengths('5', ''), 'GET')).toThrow(TransientError);
 });
 
-test('a header of thousands of spaces is parsed or refused at once', () => {
+test('a header of thousands of spaces is parsed or rejected in linear time', () => {
   const spaces = ' '.repeat(16_000);
   const head = (line: string) => parseHead(`HTTP/1.1 200 OK\r\n${line}`).headers;
   expect(head(`etag:${spaces}"a"${spaces}`).etag).toBe('"a"');
@@ -51,7 +51,7 @@ test('a header of thousands of spaces is parsed or refused at once', () => {
 const chunk = fc.uint8Array({ minLength: 1, maxLength: 300 });
 const places = fc.array(fc.nat(5000), { maxLength: 20 });
 
-test('a body in chunks has the same bytes wherever chunks and reads are cut', () => {
+test('a chunked body has the same bytes however chunks and reads are split', () => {
   fc.assert(
     fc.property(fc.array(chunk, { maxLength: 8 }), places, fc.boolean(), (chunks, cuts, hasTrailer) => {
       const lines = chunks.flatMap((bytes) => [Buffer.from(`${bytes.length.toString(16)};a=b\r\n`), bytes, '\r\n']);
@@ -66,7 +66,7 @@ test('a body in chunks has the same bytes wherever chunks and reads are cut', ()
   );
 });
 
-test('a body with a length ends there, and not at the end of the connection', () => {
+test('a body with a length ends after it, not at the end of the connection', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 500 }), fc.nat(500), places, (sent, length, cuts) => {
       const framing = framingOf(head({ 'content-length': String(length) }), 'GET');
@@ -80,7 +80,7 @@ test('a body with a length ends there, and not at the end of the connection', ()
   expect(framingOf(head({ 'content-length': '5' }), 'HEAD').isWhole).toBe(true);
 });
 
-test('damaged chunks are an error or never complete', () => {
+test('damaged chunks throw an error or never complete', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 400 }), places, (bytes, cuts) => {
       const framing = framingOf(head({ 'transfer-encoding': 'chunked' }), 'GET');
@@ -97,7 +97,7 @@ test('damaged chunks are an error or never complete', () => {
   }
 });
 
-test('an ambiguous length is an error', () => {
+test('an ambiguous length throws an error', () => {
   const both = { 'transfer-encoding': 'chunked', 'content-length': '3' };
   for (const headers of [both, { 'transfer-encoding': 'gzip, chunked' }, { 'content-length': '3, 4' }]) {
     expect(() => framingOf(head(headers), 'GET')).toThrow(TransientError);
@@ -105,7 +105,7 @@ test('an ambiguous length is an error', () => {
   expect(() => framingOf(head({ 'content-length': '-3' }), 'GET')).toThrow(TransientError);
 });
 
-test('a head is parsed into status and headers, or is an error that is tried again', () => {
+test('a head is parsed into status and headers, or throws an error that is retried', () => {
   expect(parseHead('HTTP/1.1 206 Partial Content\r\nETag:  "a: b" \r\nVary: a\r\nvary: b\r\nX:')).toEqual({
     status: 206,
     headers: { etag: '"a: b"', vary: 'a, b', x: '' },
@@ -135,7 +135,7 @@ test('a head is parsed into status and headers, or is an error that is tried aga
   );
 });
 
-test('bytes that are received stay within their memory', () => {
+test('received bytes stay within their memory', () => {
   const counts = { requests: 0, bytes: 0, retries: 0, hedges: 0 };
   const reception = new Reception(counts, () => new Uint8Array(3));
   reception.begin(206, {});

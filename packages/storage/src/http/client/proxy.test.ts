@@ -40,7 +40,7 @@ test('HTTP_PROXY is also used for https if HTTPS_PROXY is not set', () => {
   expect(proxyFor(new URL('http://host/a'))?.authorization).toBeNull();
 });
 
-test('a value that is not the URL of a proxy is an error that does not show it', () => {
+test('a value that is not the URL of a proxy throws an error that does not show it', () => {
   for (const [http_proxy, why] of [
     ['socks5://me:hidden@proxy', 'HTTP_PROXY names a socks5 proxy, and only http and https proxies are supported'],
     ['http://me:hidden@', 'HTTP_PROXY is not the URL of a proxy'],

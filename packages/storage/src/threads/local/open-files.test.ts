@@ -26,7 +26,7 @@ function files(most: () => number) {
   return { table, open, opens };
 }
 
-test('a file is opened once for all who read it, and stays open as long as it is among the last', async () => {
+test('a file is opened once for concurrent readers, and stays open while it is among the most recently used', async () => {
   const { table, open, opens } = files(() => 2);
   const none = async (): Promise<void> => {};
   await Promise.all([table.use('a', none), table.use('a', none), table.use('b', none)]);
@@ -40,7 +40,7 @@ test('a file is opened once for all who read it, and stays open as long as it is
   expect(open.filter((path) => path !== null)).toEqual([]);
 });
 
-test('fewer may stay open than before', async () => {
+test('lowering the limit closes the files that were unused for longest', async () => {
   let most = 3;
   const { table, open } = files(() => most);
   for (const path of ['a', 'b', 'c']) await table.use(path, async () => {});
@@ -51,14 +51,14 @@ test('fewer may stay open than before', async () => {
   expect(open).toEqual([null, null, 'c']);
 });
 
-test('a file that cannot be opened is tried anew', async () => {
+test('a file that could not be opened is tried again', async () => {
   const { table, opens } = files(() => 2);
   await expect(table.use('missing', async () => {})).rejects.toThrow('no');
   await expect(table.use('missing', async () => {})).rejects.toThrow('no');
   expect(opens).toHaveLength(2);
 });
 
-test('a number means its file from the beginning of each use to its end, however few stay open', async () => {
+test('a number refers to the same file throughout its use, however few files may stay open', async () => {
   const uses = fc.array(fc.record({ path: fc.constantFrom(...'abcdef'), begin: fc.nat(6), turns: fc.nat(4) }));
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 1, max: 4 }), uses, async (most, wanted) => {

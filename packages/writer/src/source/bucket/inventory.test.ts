@@ -69,7 +69,7 @@ test('a table with a header has plain keys, in any order of columns', async () =
   ]);
 });
 
-test('a row that is cut short, has an unquoted comma or an unclear flag is an error, and not a file less', async () => {
+test('a row that is truncated, has an unquoted comma or an unclear flag throws an error', async () => {
   const header = 'key,size,is_latest\n2026/a.jpg,1,true\n';
   const of = (row: string) => read('rows.csv', header + row);
   await expect(of('2026/b.jpg,2')).rejects.toThrow(
@@ -81,7 +81,7 @@ test('a row that is cut short, has an unquoted comma or an unclear flag is an er
   await expect(read('hex.csv', 'key,size\n2026/a.jpg,0x10\n')).rejects.toThrow('has the size "0x10"');
 });
 
-test('a list of another form is an error that names the file, the row and the remedy', async () => {
+test('a list in another format throws an error that names the file, the row and the remedy', async () => {
   await expect(read('no-size.csv', 'key,length\na,1\n')).rejects.toThrow(
     'no-size.csv has the columns key, length, but no column "size"; it must have key and size.',
   );

@@ -7,7 +7,7 @@ async function* inTurn<Item>(items: readonly Item[]): AsyncGenerator<Item> {
   yield* items;
 }
 
-test('files in any order are sorted by code point, and of equal names the newest is kept', async () => {
+test('files in any order are sorted by code point, and the newest of equal names is kept', async () => {
   const file = fc.record({
     name: fc.string({ minLength: 1, maxLength: 3, unit: fc.constantFrom('a', 'b', '/', 'ä', '\u{1F600}', '\uFFEE') }),
     size: fc.nat(),

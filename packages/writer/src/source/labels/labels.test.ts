@@ -141,7 +141,7 @@ test('rows are matched to their files in any order', async () => {
   expect([...rows]).toEqual([2, -1, 1, 3, 0]);
 });
 
-test('a row whose file is missing, and a file that two rows name, are errors with the line', async () => {
+test('a row whose file is missing, and a file that two rows name, throw errors with the line', async () => {
   const some = files(['a.jpg', 'b.jpg']);
   await expect(labels('path\na.jpg\nzz.jpg\n').then((table) => rowsOfFiles(some, table))).rejects.toThrow(
     'labels.csv:3 names zz.jpg',

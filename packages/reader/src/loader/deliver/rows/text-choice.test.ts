@@ -4,7 +4,7 @@ import { TextChoice } from './text-choice.js';
 const choice = new TextChoice([7, 8]);
 const sample = { source: 0, pass: 0, number: 3, occurrence: 0 };
 
-test('one of a list of texts, or of lines that are not empty, is taken; all else stays as it is', () => {
+test('one text of a list or of non-empty lines is chosen; any other value is kept', () => {
   const texts = ['a cat', 'a small cat', 'a cat on a mat'];
   expect(texts).toContain(choice.of(sample)(texts));
   expect(texts).toContain(choice.of(sample)(`${texts.join('\r\n')}\n\n`));
@@ -14,7 +14,7 @@ test('one of a list of texts, or of lines that are not empty, is taken; all else
   }
 });
 
-test('over passes each text comes about as often, and the same sample in the same pass has the same one', () => {
+test('over many passes each text is chosen about equally often, and the choice for a sample in a pass is fixed', () => {
   const texts = ['a', 'b', 'c', 'd'];
   const counts = new Map<unknown, number>();
   for (let pass = 0; pass < 4000; pass++) {
@@ -27,7 +27,7 @@ test('over passes each text comes about as often, and the same sample in the sam
   expect(chiSquare).toBeLessThan(16.3);
 });
 
-test('what a field draws does not depend on what the fields before it hold, and datasets differ', () => {
+test('the choice for a field does not depend on the fields before it, and differs between datasets', () => {
   const texts = Array.from({ length: 1000 }, (_, i) => String(i));
   const second = (first: unknown, source = 0) => {
     const choose = choice.of({ ...sample, source });

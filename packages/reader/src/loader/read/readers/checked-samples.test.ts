@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { CheckedSamples } from './checked-samples.js';
 
-test('a sample is checked after it was added, and counts once', () => {
+test('a sample is marked as checked after it was added, and counts once', () => {
   const samples = [3, 0, 17];
   const checked = new CheckedSamples(samples);
   const added = new Set<string>();

@@ -19,7 +19,7 @@ function speedOf() {
   return { speed, read };
 }
 
-test('the speed of reads is known after some of them, and stays known', () => {
+test('the speed is known after some reads, and stays known', () => {
   const { speed, read } = speedOf();
   read(63, 20);
   expect([speed.isKnown, speed.isSlow]).toEqual([false, false]);
@@ -29,7 +29,7 @@ test('the speed of reads is known after some of them, and stays known', () => {
   expect([speed.isKnown, speed.isSlow]).toEqual([true, false]);
 });
 
-test('slow reads make it slow until an epoch came out of the page cache', () => {
+test('slow reads make the speed slow until an epoch was read from the page cache', () => {
   const { speed, read } = speedOf();
   read(64, 20);
   expect(speed.isSlow).toBe(false);
@@ -42,7 +42,7 @@ test('slow reads make it slow until an epoch came out of the page cache', () => 
   expect(speed.isSlow).toBe(false);
 });
 
-test('if a batch waits, the reads so far are all that is known', () => {
+test('if a batch is waiting, the speed is decided by the reads so far', () => {
   const { speed, read } = speedOf();
   read(3, 5000);
   expect(speed.isKnown).toBe(false);

@@ -5,7 +5,7 @@ import { readsOf, type Stretch, stretchesWithout } from './stretches.js';
 const lengths = fc.array(fc.tuple(fc.nat(20), fc.integer({ min: 1, max: 30 })), { maxLength: 8 });
 const spans = fc.array(fc.record({ offset: fc.nat(300), bytes: fc.nat(40) }), { maxLength: 6 });
 
-test('of stretches without spans every byte is left that no span has, at its old place', () => {
+test('removing spans from stretches keeps every other byte at its position', () => {
   fc.assert(
     fc.property(lengths, spans, (parts, holes) => {
       const stretches: Stretch[] = [];
@@ -24,7 +24,7 @@ test('of stretches without spans every byte is left that no span has, at its old
   );
 });
 
-test('a gap is read along beside a short stretch, and not between two long ones', () => {
+test('a gap next to a short stretch is read along, but not a gap between two long ones', () => {
   const lengthsRead = (...parts: number[]) => {
     let offset = 0;
     const stretches = parts.map((bytes) => {

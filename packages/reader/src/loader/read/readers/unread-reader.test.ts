@@ -69,7 +69,7 @@ async function endReads(reads: ReturnType<typeof reading>['reads']): Promise<voi
   }
 }
 
-test('while reads are fast, blocks are there at once and nothing is read', async () => {
+test('while reads are fast, blocks are available immediately and nothing is read', async () => {
   const { reader, reads } = reading({ speed: { isSlow: false } });
   const block = await reader.get(2);
   expect(block).toMatchObject({ ordinal: 2, inShards: true, bytes: 0 });
@@ -78,7 +78,7 @@ test('while reads are fast, blocks are there at once and nothing is read', async
   expect(reads).toEqual([]);
 });
 
-test('rows of the first batch wait for nothing, and later rows until their block was read', async () => {
+test('rows of the first batch do not wait, and later rows wait until their block was read', async () => {
   const { reader, reads } = reading({ firstRows: 2 });
   const first = await reader.get(0);
   expect(await reader.get(1)).toMatchObject({ ordinal: 1 });
@@ -94,7 +94,7 @@ test('rows of the first batch wait for nothing, and later rows until their block
   await reader.close();
 });
 
-test('a block that was used up makes room for the next, and the last ends the reading', async () => {
+test('releasing a block makes room for the next, and the last block ends the reading', async () => {
   const { reader, reads } = reading();
   for (let ordinal = 0; ordinal < BLOCKS; ordinal++) {
     const got = reader.get(ordinal);
@@ -106,7 +106,7 @@ test('a block that was used up makes room for the next, and the last ends the re
   await reader.close();
 });
 
-test('until the speed is known rows after the first batch wait, unless the consumer waits for them', async () => {
+test('until the speed is known, rows after the first batch wait, unless the consumer is waiting', async () => {
   const speed = { isKnown: false, isSlow: false };
   let isUrgent = false;
   const { reader, wakeSignal } = reading({
@@ -127,7 +127,7 @@ test('until the speed is known rows after the first batch wait, unless the consu
   await reader.close();
 });
 
-test('what goes wrong while a block is read is thrown to those who wait for it or a later one', async () => {
+test('an error while a block is read is thrown to those who wait for this block or a later one', async () => {
   const { reader, reads } = reading();
   const first = reader.get(0);
   const second = reader.get(1);
@@ -140,7 +140,7 @@ test('what goes wrong while a block is read is thrown to those who wait for it o
   await reader.close();
 });
 
-test('to close it ends the reads under way and those who wait', async () => {
+test('closing the reader ends the running reads and rejects waiting callers', async () => {
   const { reader, reads } = reading();
   const waiting = expect(reader.get(3)).rejects.toThrow('The loader was closed');
   await settled();
@@ -157,7 +157,7 @@ test('to close it ends the reads under way and those who wait', async () => {
   expect(reads.length).toBe(length);
 });
 
-test('if every block needs samples from everywhere, all are read once in their order, and no row waits', async () => {
+test('if every block needs samples from all of the shard, all are read once in order, and no row waits', async () => {
   const rows = Uint32Array.from({ length: SAMPLES }, (_, row) => row);
   const { reader, reads } = reading({ all: () => [{ shard: 0, rows }] });
   expect(await reader.get(5)).toMatchObject({ ordinal: 5 });
